@@ -1,0 +1,31 @@
+"""Learn to assign agents to tasks on small problems, then coordinate far larger ones without retraining."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Public name -> module that defines it. Loaded on first use, so that `import muster` stays light.
+_PUBLIC = {
+    "MusterError": "muster.errors",
+    "InputError": "muster.errors",
+    "Observation": "muster.data",
+    "Problem": "muster.data",
+    "Solution": "muster.data",
+}
+
+__all__ = ["__version__", *_PUBLIC]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'muster' has no attribute {name!r}")
+    value = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""One module a command: a settings dataclass with a `run` method. Heavy imports happen inside `run`."""

@@ -1,0 +1,107 @@
+"""The frozen types that carry everything: world -> Observation -> Problem -> Solution.
+
+Letters in shapes: B batch, N agents, M tasks, F features (see docs/glossary.md). Arrays are padded to the
+largest instance of the batch; `*_alive` is True where an agent or task is really there and still counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a policy sees of B worlds. Any feature block may have width 0."""
+
+    agent_features: Floats32
+    """[B, N, Fa]"""
+    task_features: Floats32
+    """[B, M, Ft]"""
+    pair_features: Floats32
+    """[B, N, M, Fp]"""
+    task_pair_features: Floats32
+    """[B, M, M, Fq]"""
+    agent_alive: Bools
+    """[B, N]"""
+    task_alive: Bools
+    """[B, M] False for a task that is solved, dead or padding: it takes no agent."""
+    contributions: Floats
+    """[B, N, M] how much of a task's capacity an agent uses up."""
+    capacities: Floats
+    """[B, M]"""
+    planes: Floats32 | None = None
+    """[B, C, H, W] for grid worlds."""
+    agent_cells: Ints | None = None
+    """[B, N, 2] row and column of each agent in `planes`."""
+    task_cells: Ints | None = None
+    """[B, M, 2]"""
+
+    @property
+    def batch(self) -> int:
+        """B"""
+        return int(self.agent_features.shape[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Maximise sum h·b + c'gc over assignments b, where c_j counts the agents on task j.
+
+    Each agent takes at most one task and the contributions to a task stay within its capacity.
+    """
+
+    scores: Floats
+    """[B, N, M] h; -inf forbids a pair."""
+    task_scores: Floats | None = None
+    """[B, M, M] g, neither symmetric nor definite; None means 0."""
+    contributions: Floats | None = None
+    """[B, N, M]; None means 1."""
+    capacities: Floats | None = None
+    """[B, M]; None means 1; +inf means unlimited."""
+    agent_alive: Bools | None = None
+    """[B, N]; None means all."""
+    task_alive: Bools | None = None
+    """[B, M]; None means all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """An assignment and the certificate that goes with it.
+
+    For a batch every field has a leading B; for one instance (see `muster.assign`) it has none and the
+    scalars are Python numbers and strings.
+    """
+
+    assignment: Ints
+    """[B, N] task index, or -1 for unassigned."""
+    objective: Floats
+    """[B] value of `assignment`."""
+    relaxed_objective: Floats
+    """[B] value of the relaxed solution that was rounded; for LP an upper bound on any assignment's value."""
+    status: Any
+    """[B] one of `muster.inference.STATUSES`."""
+    duality_gap: Floats
+    """[B] dual minus primal value of the (last) linear programme; NaN for AMAX."""
+    frank_wolfe_gap: Floats
+    """[B] <gradient, vertex - point> where Frank-Wolfe stopped; NaN unless QUAD."""
+    loads: Floats
+    """[B, M] contributions that each task receives."""
+    prices: Floats
+    """[B, M] worth of one more unit of each task's capacity (the linear programme's duals)."""
+    reasons: Any = field(repr=False)
+    """[B, N] why an agent has no task ("" where it has one): see `muster.inference.REASONS`."""
+    seconds: float = 0.0
+    """Time spent solving the whole batch."""
+
+    @property
+    def gap(self) -> Any:
+        """How far the relaxation is from proven convergence: Frank-Wolfe's gap for QUAD, the duality gap for LP."""
+        return np.where(np.isnan(self.frank_wolfe_gap), self.duality_gap, self.frank_wolfe_gap)[()]

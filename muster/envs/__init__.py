@@ -1,0 +1,1 @@
+"""Worlds: search and rescue, battles, and the base for a user's own."""

@@ -1,0 +1,75 @@
+"""The contract between worlds and everything that acts in them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.data import Bools, Floats, Ints, Observation
+from muster.policy import Policy
+from muster.rng import Seeds
+
+State = dict[str, NDArray[np.generic]]
+
+
+class Step(NamedTuple):
+    """What one step of B worlds gives back."""
+
+    reward: Floats
+    """[B]"""
+    terminated: Bools
+    """[B] the episode reached its end."""
+    truncated: Bools
+    """[B] the episode hit the step limit."""
+
+
+class BatchEnv(ABC):
+    """B independent episodes of one world, stepped together.
+
+    An episode is wholly determined by its 64-bit seed and by the assignments it receives: not by its slot, by its
+    neighbours or by the number of threads. A slot whose episode has ended stands still, with reward 0, until
+    `start` begins a new one there.
+    """
+
+    name: str
+    """The environment string that makes it, such as "rescue:2x4"."""
+    metric: Literal["steps", "win_rate"]
+    """What `outcome` measures."""
+    n_envs: int
+    n_agents: int
+    n_tasks: int
+    max_steps: int
+    """Step limit, after which an episode is truncated."""
+
+    @abstractmethod
+    def start(self, slots: Ints, seeds: Seeds) -> None:
+        """Begin the episode of `seeds[k]` in slot `slots[k]`."""
+
+    @abstractmethod
+    def observe(self) -> Observation:
+        """What is seen now, in fresh arrays that later steps do not touch."""
+
+    @abstractmethod
+    def step(self, assignment: Ints) -> Step:
+        """Carry out one decision: `assignment` [B, N] has a task index for each agent, or -1."""
+
+    @abstractmethod
+    def outcome(self) -> Floats:
+        """[B] steps taken (metric "steps") or 1 for a win (metric "win_rate"), for the episode in each slot."""
+
+    @abstractmethod
+    def get_state(self) -> State:
+        """Everything needed to go on later, as plain arrays (copies)."""
+
+    @abstractmethod
+    def set_state(self, state: State) -> None:
+        """Go on from what `get_state` returned, bit for bit."""
+
+    @classmethod
+    @abstractmethod
+    def baselines(cls) -> Mapping[str, Callable[[Self], Policy]]:
+        """Built-in policies by name; each is made for one environment object and may look inside it."""
