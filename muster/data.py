@@ -85,7 +85,7 @@ class Solution:
     objective: Floats
     """[B] value of `assignment`."""
     relaxed_objective: Floats
-    """[B] value of the relaxed solution that was rounded; for LP an upper bound on any assignment's value."""
+    """[B] value of the relaxed solution that was rounded; for LP this plus the duality gap bounds every assignment."""
     status: Any
     """[B] one of `muster.inference.STATUSES`."""
     duality_gap: Floats

@@ -156,6 +156,8 @@ def solve_instance(work: Work, it: Instance, settings: Settings, prices: Floats,
         status = ITERATION_LIMIT
         if found == frank_wolfe.STOPPED:
             status = TIME_LIMIT
+        elif found == quadratic.OPTIMUM:
+            status = OPTIMAL
         elif found == quadratic.LOCAL_OPTIMUM:
             status = LOCAL_OPTIMUM
         elif found == frank_wolfe.CONVERGED:

@@ -58,9 +58,9 @@ class Walk(NamedTuple):
 
 @maker
 def make_walk(n: int, m: int, steps: int) -> Walk:
-    """Room for n agents, m tasks and twice `steps` steps (see quadratic.solve)."""
+    """Room for n agents, m tasks and `steps` steps."""
     # One for the start, one for a last vertex that only measures the gap.
-    k = 2 * steps + 2
+    k = steps + 2
     size = 2 * (n + m) + 2
     return Walk(
         np.zeros((n, m)),

@@ -13,7 +13,7 @@ import numpy as np
 from muster.data import Floats, Ints
 from muster.inference.instance import CAPACITY_TOLERANCE, Instance, fits
 from muster.inference.jit import kernel, leaf, maker
-from muster.inference.rounding import Plan, best_to_join, copy_plan, make_plan, place, rank
+from muster.inference.rounding import Plan, best_to_join, clear, copy_plan, make_plan, place, rank
 
 # Gains below this share of the largest score are rounding errors.
 GAIN_TOLERANCE = 1e-11
@@ -188,6 +188,77 @@ def climb(plan: Plan, it: Instance, search: Search, swaps: bool, scale: float, s
             continue
         if not swaps or not sweep_swaps(plan, it, search, least):
             return
+
+
+@kernel
+def eject(plan: Plan, it: Instance, scale: float, stop: Ints) -> bool:
+    """The best move into a task without room that sends one of its agents elsewhere, if any helps; whether one did.
+
+    Costs far more than moves and swaps, and helps where contributions differ.
+    """
+    n, m = it.size[0], it.size[1]
+    best, mover, target, victim, refuge = GAIN_TOLERANCE * scale, -1, -1, -1, -1
+    for k in range(m):
+        for other in range(n):
+            if plan.task[other] != k:
+                continue
+            if stop[0] != 0:
+                return False
+            lost = leave_gain(plan, it, other)
+            place(plan, it, other, -1)
+            for i in range(n):
+                old = plan.task[i]
+                if i == other or old == k or not fits(plan.load[k], it.use[i, k], it.room[k]):
+                    continue
+                gain = lost + move_gain(plan, it, i, k)
+                if gain == -np.inf:
+                    continue
+                place(plan, it, i, k)
+                again, where = best_to_join(plan, it, other)
+                if where >= 0:
+                    gain += again
+                if gain > best:
+                    best, mover, target, victim, refuge = gain, i, k, other, where
+                place(plan, it, i, old)
+            place(plan, it, other, k)
+    if mover < 0:
+        return False
+    place(plan, it, victim, -1)
+    place(plan, it, mover, target)
+    place(plan, it, victim, refuge)
+    return True
+
+
+@kernel
+def exhaust(plan: Plan, trial: Plan, it: Instance, choice: Ints, scale: float, stop: Ints) -> bool:
+    """Try every assignment and leave the best in `plan`; False if stopped before the end."""
+    n, m = it.size[0], it.size[1]
+    clear(trial, it)
+    best = total_value(plan, it) + GAIN_TOLERANCE * scale
+    depth = 0
+    choice[0] = -2
+    while depth >= 0:
+        if stop[0] != 0:
+            return False
+        place(trial, it, depth, -1)
+        choice[depth] += 1
+        task = choice[depth]
+        if task == m:
+            depth -= 1
+            continue
+        if task >= 0:
+            if it.score[depth, task] == -np.inf or not fits(trial.load[task], it.use[depth, task], it.room[task]):
+                continue
+            place(trial, it, depth, task)
+        if depth == n - 1:
+            value = total_value(trial, it)
+            if value > best:
+                best = value
+                copy_plan(plan, trial, n, m)
+        else:
+            depth += 1
+            choice[depth] = -2
+    return True
 
 
 @kernel

@@ -12,17 +12,21 @@ from muster.inference.frank_wolfe import Walk, make_walk, scale_of, write_sparse
 from muster.inference.instance import Instance
 from muster.inference.jit import kernel, maker
 from muster.inference.local_search import Search, kick, make_search, total_value
-from muster.inference.oracle import Oracle, make_oracle
+from muster.inference.oracle import Oracle, make_oracle, maximise, read_vertex, set_profits
 from muster.inference.rounding import STRICT, Plan, copy_plan, make_plan, round_point
 
 PAPER, FAST, BEST = 0, 1, 2
 
-# Frank-Wolfe steps, starts, and tasks tried for each kind of kick, of each effort.
-STEPS = (600, 4, 60)
-STARTS = (1, 2, 8)
+# Frank-Wolfe steps, walks, and tasks tried for each kind of kick, of each effort.
+STEPS = (600, 48, 60)
+STARTS = (1, 1, 8)
 KICKS = (0, 3, 1_000_000)
+# Random starts of BEST without a time limit; with one, it goes on until then.
+ROUNDS = 12
+# BEST tries every assignment of instances that have no more than this many.
+EXHAUSTIBLE = 100_000.0
 
-LOCAL_OPTIMUM = 10
+LOCAL_OPTIMUM, OPTIMUM = 10, 11
 
 
 class Work(NamedTuple):
@@ -100,49 +104,52 @@ def random_bonus(bonus: Floats, it: Instance, scale: float, turn: int) -> None:
 def solve(work: Work, it: Instance, effort: int, steps: int, rule: int, rounds: int, trace: Floats, stop: Ints) -> int:
     """Walk up from each start, round, search locally; the best assignment is left in `work.plan`.
 
-    PAPER: one walk from the linear solution, then rounding. FAST: a second start from the secant solution, local
-    search, a round of kicks. BEST: more starts, kicks until none helps, then `rounds` random starts, or until stopped.
+    PAPER: one walk from the linear solution, then rounding. FAST: a short walk, and the secant solution as it is; local
+    search, a round of kicks. BEST: more starts, kicks until none helps, then `rounds` random starts, or until stopped;
+    on the smallest instances it ends by trying everything.
     """
     n, m = it.size[0], it.size[1]
     scale = scale_of(it)
-    starts = STARTS[effort]
     status = LOCAL_OPTIMUM
-    crowded = secant_bonus(work.bonus, it, 1.0)
-    for turn in range(starts + rounds):
+    found = False
+    if effort == FAST and secant_bonus(work.bonus, it, 1.0):
+        maximise(work.oracle, it, set_profits(work.oracle, it, work.bonus), False, stop)
+        read_vertex(work.oracle, it)
+        round_point(work.plan, it, work.oracle.vertex, STRICT, work.keys, work.ties, work.order)
+        local_search.climb(work.plan, it, work.search, False, scale, stop)
+        found = True
+    for turn in range(STARTS[effort] + rounds):
         if turn > 0 and stop[0] != 0:
             break
         if turn == 0:
             work.bonus[:] = 0.0
-        elif turn < starts:
-            if not secant_bonus(work.bonus, it, 1.0 if effort == FAST else 2.0 * turn / starts):
-                continue
-        else:
+        elif turn >= STARTS[effort]:
             random_bonus(work.bonus, it, scale, turn)
-        # A single start of FAST gets the steps of two.
-        longer = 2 if effort == FAST and turn == 0 and not crowded else 1
-        walked = frank_wolfe.climb(work.walk, work.oracle, it, work.bonus, longer * steps, scale, trace, stop)
+        elif not secant_bonus(work.bonus, it, 2.0 * turn / STARTS[effort]):
+            continue
+        walked = frank_wolfe.climb(work.walk, work.oracle, it, work.bonus, steps, scale, trace, stop)
         write_sparse(work.walk, it)
-        plan = work.candidate if turn > 0 else work.plan
-        round_point(
-            plan,
-            it,
-            work.walk.rounded,
-            rule if effort == PAPER else STRICT,
-            work.keys,
-            work.ties,
-            work.order,
-        )
+        plan = work.candidate if found else work.plan
+        used_rule = rule if effort == PAPER else STRICT
+        round_point(plan, it, work.walk.rounded, used_rule, work.keys, work.ties, work.order)
         if effort == PAPER:
             status = walked
         else:
             local_search.climb(plan, it, work.search, effort == BEST, scale, stop)
-            while effort == BEST and stop[0] == 0 and kick(plan, it, work.search, KICKS[BEST], scale, stop):
-                pass
+            while effort == BEST and stop[0] == 0:
+                if not local_search.eject(plan, it, scale, stop) and not kick(
+                    plan, it, work.search, KICKS[BEST], scale, stop
+                ):
+                    break
         if turn == 0 or total_value(plan, it) > total_value(work.plan, it):
-            if turn > 0:
-                copy_plan(work.plan, plan, n, m)
             work.relaxed[0], work.relaxed[1] = work.walk.result[0], work.walk.result[1]
+        if found and total_value(plan, it) > total_value(work.plan, it):
+            copy_plan(work.plan, plan, n, m)
+        found = True
     if effort == FAST and stop[0] == 0:
         local_search.climb(work.plan, it, work.search, True, scale, stop)
         kick(work.plan, it, work.search, KICKS[FAST], scale, stop)
+    if effort == BEST and n > 0 and (m + 1.0) ** n <= EXHAUSTIBLE:
+        if local_search.exhaust(work.plan, work.candidate, it, work.order, scale, stop):
+            return OPTIMUM
     return frank_wolfe.STOPPED if stop[0] != 0 else status

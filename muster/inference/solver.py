@@ -50,7 +50,7 @@ class Solver:
     time_limit: float | None = None
     """Seconds for the whole batch; the best feasible assignments found by then come back."""
     steps: int | None = None
-    """Frank-Wolfe steps at most; None for the effort's own (600, 16, 60)."""
+    """Frank-Wolfe steps at most; None for the effort's own (600, 48, 60)."""
     certify: bool = True
     """Fill in duality gap, prices and reasons; a learner's inner loop can do without."""
 
@@ -118,6 +118,11 @@ class Solver:
             for helper in helpers:
                 helper.join()
 
+    def _rounds(self) -> int:
+        if self.effort != "best":
+            return 0
+        return quadratic.ROUNDS if self.time_limit is None else 1_000_000_000
+
     def _settings(self) -> batch.Settings:
         effort = get_args(Effort).index(self.effort)
         return batch.Settings(
@@ -126,7 +131,7 @@ class Solver:
             steps=quadratic.STEPS[effort] if self.steps is None else self.steps,
             rule=(rounding.STRICT, rounding.ORIGINAL)[get_args(Rounding).index(self.rounding)],
             forced=self.forced,
-            rounds=1_000_000_000 if self.effort == "best" and self.time_limit is not None else 0,
+            rounds=self._rounds(),
             certify=self.certify,
         )
 

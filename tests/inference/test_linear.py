@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+
+from muster.data import Problem
+from muster.inference import solve
+from tests.inference.cases import REGIMES, SCORES, Highs, enumerate_best, make_problem
+
+PER_REGIME = 3000
+
+
+def certificate_gap(problem: Problem, solution, b: int) -> float:
+    """Dual value that the prices prove, minus the relaxed objective, computed here from the input alone."""
+    h, mu, u, prices = problem.scores[b], problem.contributions[b], problem.capacities[b], solution.prices[b]
+    assert (prices >= 0).all()
+    worth = np.maximum(0.0, (h - mu * prices).max(axis=1, initial=0.0))
+    return float((u * prices).sum() + worth.sum() - solution.relaxed_objective[b])
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_relaxation_equals_highs_and_its_prices_prove_it(regime):
+    highs = Highs()
+    rng = np.random.default_rng(7)
+    done, round_ = 0, 0
+    while done < PER_REGIME:
+        scores = SCORES[round_ % len(SCORES)]
+        n, m = rng.integers(1, 9, 2)
+        problem = make_problem(regime, scores, 60, int(n), int(m), seed=1000 + round_)
+        solution = solve(problem, "lp")
+        for b in range(60):
+            expected = highs.value(problem.scores[b], problem.contributions[b], problem.capacities[b])
+            # Where the optimum is 0, rounding errors of the scores' own size remain.
+            tolerance = 1e-9 * abs(expected) + 1e-13 * np.abs(problem.scores[b]).max()
+            assert abs(solution.relaxed_objective[b] - expected) <= tolerance, (scores, b)
+            assert abs(certificate_gap(problem, solution, b)) <= tolerance, (scores, b)
+            assert abs(solution.duality_gap[b]) <= tolerance, (scores, b)
+        done += 60
+        round_ += 1
+
+
+@pytest.mark.parametrize("regime", ["unit", "hits", "real", "pair", "zeros"])
+@pytest.mark.parametrize("size", [(30, 34), (80, 82), (120, 40)])
+def test_relaxation_equals_highs_on_larger_instances(regime, size):
+    highs = Highs()
+    problem = make_problem(regime, "normal", 3, *size, seed=5)
+    solution = solve(problem, "lp")
+    for b in range(3):
+        expected = highs.value(problem.scores[b], problem.contributions[b], problem.capacities[b])
+        assert solution.relaxed_objective[b] == pytest.approx(expected, rel=1e-9)
+        assert abs(certificate_gap(problem, solution, b)) <= 1e-9 * expected
+
+
+@pytest.mark.parametrize("regime", ["unit", "hits", "pair"])
+def test_short_lists_are_exact(regime):
+    """Above the threshold only short lists are priced; the certificate does not know about them."""
+    problem = make_problem(regime, "normal", 1, 400, 420, seed=3)
+    solution = solve(problem, "lp")
+    assert abs(certificate_gap(problem, solution, 0)) <= 1e-9 * solution.relaxed_objective[0]
+
+
+@pytest.mark.parametrize("scores", ["normal", "ties", "negative"])
+@pytest.mark.parametrize("regime", ["unit", "hits"])
+def test_integral_linear_programmes_equal_enumeration(regime, scores):
+    """Equal contributions and capacities that are multiples of them: the relaxation is integral, so unbeatable."""
+    problem = make_problem(regime, scores, 60, 4, 5, seed=11)
+    solution = solve(problem, "lp")
+    for b in range(60):
+        assert solution.objective[b] == pytest.approx(enumerate_best(problem, b), abs=1e-9)
+        assert solution.status[b] == "optimal"
+
+
+@pytest.mark.parametrize("regime", ["real", "pair", "few-values", "zeros", "closed"])
+def test_rounding_is_feasible_and_between_half_decent_and_the_bound(regime):
+    problem = make_problem(regime, "normal", 80, 4, 5, seed=13)
+    solution = solve(problem, "lp")
+    for b in range(80):
+        best = enumerate_best(problem, b)
+        assert solution.objective[b] <= best + 1e-9
+        assert best <= solution.relaxed_objective[b] + 1e-9
+        if solution.status[b] == "optimal":
+            assert solution.objective[b] == pytest.approx(best, abs=1e-8)
+
+
+def test_a_lone_price_lies_between_the_two_offers():
+    """Two agents, one task of capacity 1: the price keeps the loser out and lets the winner in."""
+    solution = solve(Problem(np.array([[[5.0], [3.0]]]), None, np.ones((1, 2, 1)), np.ones((1, 1))), "lp")
+    assert solution.assignment.tolist() == [[0, -1]]
+    assert 3.0 <= solution.prices[0, 0] <= 5.0
+    assert solution.reasons[0, 1] == "no capacity left"

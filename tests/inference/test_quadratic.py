@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+from numba import njit
+
+from muster.data import Problem
+from muster.inference import quadratic, solve
+from muster.inference.instance import load, make_instance
+from tests.inference.cases import PULLS, enumerate_best, make_problem
+
+
+@pytest.mark.parametrize("pulls", PULLS)
+@pytest.mark.parametrize("regime", ["unit", "hits", "real", "pair", "few-values", "zeros", "closed"])
+def test_no_effort_beats_enumeration_and_best_reaches_it(regime, pulls):
+    problem = make_problem(regime, "normal", 40, 4, 5, seed=17, pulls=pulls)
+    best = np.array([enumerate_best(problem, b) for b in range(40)])
+    scale = np.abs(best).mean()
+    for effort, mean_gap in (("paper", np.inf), ("fast", 0.01)):
+        found = solve(problem, "quad", effort=effort).objective
+        assert (found <= best + 1e-9).all()
+        assert np.mean(best - found) <= mean_gap * scale, effort
+    proven = solve(problem, "quad", effort="best")
+    assert proven.objective == pytest.approx(best, abs=1e-9)
+    assert set(proven.status) == {"optimal"}
+
+
+@pytest.mark.parametrize("pulls", PULLS)
+@pytest.mark.parametrize("regime", ["unit", "hits", "pair"])
+def test_fast_is_within_half_a_percent_of_enumeration(regime, pulls):
+    problem = make_problem(regime, "normal", 20, 5, 10, seed=19, pulls=pulls)
+    best = np.array([enumerate_best(problem, b) for b in range(20)])
+    found = solve(problem, "quad").objective
+    assert np.mean((best - found) / np.abs(best)) <= 0.005
+
+
+@pytest.mark.parametrize("pulls", PULLS)
+@pytest.mark.parametrize("regime", ["unit", "hits", "pair"])
+@pytest.mark.parametrize("size", [(5, 10), (15, 17), (80, 82)])
+def test_fast_is_at_least_as_good_as_paper_on_average(size, regime, pulls):
+    problem = make_problem(regime, "normal", 64 if size[0] < 80 else 16, *size, seed=23, pulls=pulls)
+    fast, paper = (solve(problem, "quad", effort=effort).objective.mean() for effort in ("fast", "paper"))
+    assert fast >= paper - 1e-9 * abs(paper)
+
+
+def test_focus_fire_and_spreading():
+    """Equal scores: a positive diagonal gathers the agents on one task, a negative one keeps them apart."""
+    scores, room = np.full((1, 3, 3), 0.1), np.full((1, 3), 3.0)
+    ones = np.ones((1, 3, 3))
+    gathered = solve(Problem(scores, np.eye(3)[None], ones, room)).assignment[0]
+    spread = solve(Problem(scores, -0.04 * np.eye(3)[None], ones, room)).assignment[0]
+    assert len(set(gathered)) == 1
+    assert sorted(spread) == [0, 1, 2]
+
+
+def test_without_task_scores_quad_is_at_least_as_good_as_lp():
+    problem = make_problem("few-values", "normal", 100, 8, 9, seed=29)
+    assert (solve(problem, "quad").objective >= solve(problem, "lp").objective - 1e-9).all()
+
+
+@njit
+def trace_of_paper(scores, task_scores, contributions, capacities, steps):
+    n, m = scores.shape
+    it = make_instance(n, m, True)
+    alive_agents, alive_tasks = np.ones(n, np.bool_), np.ones(m, np.bool_)
+    load(it, scores, task_scores, contributions, capacities, alive_agents, alive_tasks, False)
+    work = quadratic.make_work(n, m, steps)
+    trace = np.full(steps + 1, np.nan)
+    quadratic.solve(work, it, quadratic.PAPER, steps, 0, 0, trace, np.zeros(1, np.int64))
+    return trace, work.walk.result, work.walk.point, work.walk.loads
+
+
+@pytest.mark.parametrize("pulls", PULLS)
+@pytest.mark.parametrize("regime", ["unit", "hits", "real", "pair", "zeros"])
+def test_frank_wolfe_never_descends_and_its_point_is_feasible(regime, pulls):
+    problem = make_problem(regime, "normal", 30, 6, 8, seed=31, pulls=pulls)
+    for b in range(30):
+        h, g, mu, u = (a[b] for a in (problem.scores, problem.task_scores, problem.contributions, problem.capacities))
+        trace, result, point, loads = trace_of_paper(h, g, mu, u, 200)
+        steps = int(result[2])
+        values = trace[: steps + 1]
+        assert (np.diff(values) >= -1e-9 * np.abs(values).max()).all()
+        assert (point.sum(1) <= 1 + 1e-9).all()
+        assert point.min() >= -1e-9
+        assert ((mu * point).sum(0) <= u * (1 + 1e-9) + 1e-12).all()
+        assert loads == pytest.approx(point.sum(0), abs=1e-9)
+        # The value it reports is the objective at its point, and the gap is the linear programme's over the gradient.
+        crowd = point.sum(0)
+        assert result[0] == pytest.approx((h * point).sum() + crowd @ g @ crowd, rel=1e-9, abs=1e-9)
+        gradient = h + (g + g.T) @ crowd
+        best = solve(Problem(gradient[None], None, mu[None], u[None]), "lp").relaxed_objective[0]
+        assert result[1] == pytest.approx(best - (gradient * point).sum(), abs=1e-8)
+
+
+def test_on_a_concave_objective_the_gap_bounds_the_error():
+    rng = np.random.default_rng(37)
+    for _ in range(20):
+        factor = rng.normal(size=(6, 6))
+        problem = make_problem("unit", "normal", 1, 5, 6, seed=int(rng.integers(1e6)))
+        problem = Problem(problem.scores, -0.1 * (factor @ factor.T)[None], problem.contributions, problem.capacities)
+        rough = solve(problem, "quad", effort="paper", steps=3)
+        fine = solve(problem, "quad", effort="paper", steps=600)
+        bound = rough.relaxed_objective[0] + rough.frank_wolfe_gap[0]
+        assert fine.relaxed_objective[0] <= bound + 1e-9
+        assert enumerate_best(problem, 0) <= bound + 1e-9
