@@ -14,6 +14,8 @@ _PUBLIC = {
     "Observation": "muster.data",
     "Problem": "muster.data",
     "Solution": "muster.data",
+    "make": "muster.envs.registry",
+    "evaluate": "muster.evaluation.evaluate",
 }
 
 __all__ = ["__version__", *_PUBLIC]

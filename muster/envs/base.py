@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Bools, Floats, Ints, Observation
+from muster.errors import MusterError
 from muster.policy import Policy
 from muster.rng import Seeds
 
@@ -73,3 +74,19 @@ class BatchEnv(ABC):
     @abstractmethod
     def baselines(cls) -> Mapping[str, Callable[[Self], Policy]]:
         """Built-in policies by name; each is made for one environment object and may look inside it."""
+
+    def permute(self, agents: Ints, tasks: Ints) -> bool:
+        """Renumber every slot: agent i is the former `agents[i]`, task j the former `tasks[j]`.
+
+        False, and nothing done, where a world cannot; its permutation law then goes unchecked.
+        """
+        del agents, tasks
+        return False
+
+    def draw(self, slot: int) -> NDArray[np.uint8]:
+        """[height, width, 3] a picture of the episode in `slot`."""
+        raise MusterError(f"{self.name} has no picture of itself")
+
+    def describe(self, slot: int) -> str:
+        """The episode in `slot` as text, for terminals."""
+        raise MusterError(f"{self.name} has no description of itself")

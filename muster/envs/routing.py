@@ -37,10 +37,7 @@ def fastest_routes(from_vehicles: Ints, between_stops: Ints) -> Routes:
     Raises InputError beyond `MAX_STOPS` stops.
     """
     n_stops = from_vehicles.shape[1]
-    if n_stops > MAX_STOPS:
-        raise InputError(
-            f"the exact topline goes up to {MAX_STOPS} victims, got {n_stops}; lp-distance has no such limit"
-        )
+    check_size(n_stops)
     stops = np.full(from_vehicles.shape, -1, np.int64)
     if n_stops == 0:
         return Routes(0, stops)
@@ -48,6 +45,14 @@ def fastest_routes(from_vehicles: Ints, between_stops: Ints) -> Routes:
     makespan, found = _solve(np.ascontiguousarray(from_vehicles[useful]), np.ascontiguousarray(between_stops))
     stops[useful] = found
     return Routes(int(makespan), stops)
+
+
+def check_size(n_stops: int) -> None:
+    """Raise InputError for more stops than the dynamic programme can take."""
+    if n_stops > MAX_STOPS:
+        raise InputError(
+            f"the exact topline goes up to {MAX_STOPS} victims, got {n_stops}; lp-distance has no such limit"
+        )
 
 
 def useful_vehicles(from_vehicles: Ints) -> Ints:

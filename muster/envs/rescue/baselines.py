@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from muster.data import Ints, Observation, Problem
 from muster.envs.rescue import kernels
 from muster.envs.rescue.env import RescueEnv
-from muster.envs.routing import fastest_routes
+from muster.envs.routing import check_size, fastest_routes
 
 # Mixed into an episode's seed, so that a policy's ties do not repeat the random numbers that placed the victims.
 _TIE_STREAM = np.uint64(0xD1B54A32D192ED03)
@@ -67,11 +67,15 @@ class LinearDistance:
 
 
 class Topline:
-    """The fewest steps there can be: exact min-max routes, planned once an episode and then followed."""
+    """The fewest steps there can be: exact min-max routes, planned once an episode and then followed.
+
+    Raises InputError beyond 16 victims.
+    """
 
     name = "topline"
 
     def __init__(self, env: RescueEnv) -> None:
+        check_size(env.n_tasks)
         self._env = env
         self._routes: Ints = np.full((env.n_envs, env.n_agents, env.n_tasks), -1, np.int64)
         self._unplanned = np.zeros(env.n_envs, np.bool_)
@@ -82,7 +86,7 @@ class Topline:
         self._unplanned[slots] = True
 
     def act(self, observation: Observation) -> Ints:
-        """[B, N] the next victim on each ambulance's route; raises InputError beyond 16 victims."""
+        """[B, N] the next victim on each ambulance's route."""
         agents, tasks = _cells(observation)
         for slot in np.flatnonzero(self._unplanned):
             waiting = np.flatnonzero(self._env.waiting[slot])

@@ -160,6 +160,28 @@ class RescueEnv(BatchEnv):
         for name, array in self._arrays().items():
             array[...] = state[name]
 
+    def permute(self, agents: Ints, tasks: Ints) -> bool:
+        """Renumber ambulances and victims; random moves are drawn in order of number, so there it cannot be done."""
+        if self.settings.random_moves:
+            return False
+        self.agent_cells[:] = self.agent_cells[:, agents]
+        self.task_cells[:] = self.task_cells[:, tasks]
+        self.waiting[:] = self.waiting[:, tasks]
+        self.assigned[:] = -1
+        return True
+
+    def draw(self, slot: int) -> NDArray[np.uint8]:
+        """The grid with ambulances, victims, the last assignment as lines, and the step counter."""
+        from muster.envs.rescue.picture import draw
+
+        return draw(self, slot)
+
+    def describe(self, slot: int) -> str:
+        """The grid in characters: A an ambulance (2 to 9 or + for several), x a waiting victim, - a picked-up one."""
+        from muster.envs.rescue.picture import describe
+
+        return describe(self, slot)
+
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[RescueEnv], Policy]]:
         """closest, closest-manhattan, lp-distance and the exact topline."""
