@@ -16,7 +16,9 @@ COMMANDS = {
     "solve": "muster.commands.solve:Solve",
     "evaluate": "muster.commands.evaluate:Evaluate",
     "compare": "muster.commands.compare:Compare",
+    "play": "muster.commands.play:Play",
     "check": "muster.commands.check:Check",
+    "bench": "muster.commands.bench:Bench",
 }
 
 

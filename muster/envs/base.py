@@ -87,6 +87,11 @@ class BatchEnv(ABC):
         """[height, width, 3] a picture of the episode in `slot`."""
         raise MusterError(f"{self.name} has no picture of itself")
 
+    def animate(self, before: State, slot: int) -> list[NDArray[np.uint8]]:
+        """Pictures that lead from the state `before` the last step to now; by default just the picture of now."""
+        del before
+        return [self.draw(slot)]
+
     def describe(self, slot: int) -> str:
         """The episode in `slot` as text, for terminals."""
         raise MusterError(f"{self.name} has no description of itself")

@@ -176,6 +176,12 @@ class RescueEnv(BatchEnv):
 
         return draw(self, slot)
 
+    def animate(self, before: State, slot: int) -> list[NDArray[np.uint8]]:
+        """The last step in small moves; whoever is reached is picked up in the last picture."""
+        from muster.envs.rescue.picture import animate
+
+        return animate(self, before, slot)
+
     def describe(self, slot: int) -> str:
         """The grid in characters: A an ambulance (2 to 9 or + for several), x a waiting victim, - a picked-up one."""
         from muster.envs.rescue.picture import describe

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from muster.envs.base import State
     from muster.envs.rescue.env import RescueEnv
 
 BOARD = 512
 """Pixels along the longer side of the grid, about."""
 BANNER = 36
+MOVES_A_STEP = 4
+"""Pictures from one cell to the next."""
 # Drawn at twice the size and shrunk: smooth edges without a drawing library.
 OVERSAMPLING = 2
 
@@ -31,10 +34,17 @@ COLOURS = (
 )
 
 
+def animate(env: RescueEnv, before: State, slot: int) -> list[NDArray[np.uint8]]:
+    """Pictures of the last step: the ambulances glide from the cells of `before` to theirs."""
+    old, new = before["agent_cells"][slot], env.agent_cells[slot]
+    between = [old + (new - old) * (k / MOVES_A_STEP) for k in range(1, MOVES_A_STEP)]
+    return [*(draw(env, slot, cells, before["waiting"][slot]) for cells in between), draw(env, slot)]
+
+
 def draw(
-    env: RescueEnv, slot: int, fraction: float = 1.0, before: NDArray[np.int64] | None = None
+    env: RescueEnv, slot: int, agents: NDArray[Any] | None = None, waiting: NDArray[Any] | None = None
 ) -> NDArray[np.uint8]:
-    """[height, width, 3]; with `before`, ambulances stand `fraction` of the way from those cells [N, 2] to theirs."""
+    """[height, width, 3]; ambulances at `agents` [N, 2] and victims in state `waiting` [M] if not as they are."""
     from PIL import Image, ImageDraw, ImageFont
 
     height, width = env.settings.shape
@@ -47,9 +57,8 @@ def draw(
     for column in range(width + 1):
         pen.line([(column * cell, banner), (column * cell, banner + height * cell)], LINES, OVERSAMPLING)
 
-    agents = env.agent_cells[slot].astype(np.float64)
-    if before is not None:
-        agents = before + fraction * (agents - before)
+    agents = env.agent_cells[slot] if agents is None else agents
+    waiting = env.waiting[slot] if waiting is None else waiting
 
     def centre(place: NDArray[np.generic]) -> tuple[float, float]:
         return (float(place[1]) + 0.5) * cell, banner + (float(place[0]) + 0.5) * cell
@@ -57,14 +66,14 @@ def draw(
     def disc(at: tuple[float, float], radius: float, colour: tuple[int, int, int]) -> None:
         pen.ellipse([at[0] - radius, at[1] - radius, at[0] + radius, at[1] + radius], fill=colour)
 
-    for place, waits in zip(env.task_cells[slot], env.waiting[slot], strict=True):
+    for place, waits in zip(env.task_cells[slot], waiting, strict=True):
         if not waits:
             disc(centre(place), 0.14 * cell, PICKED_UP)
     for i, task in enumerate(env.assigned[slot]):
-        if task >= 0 and env.waiting[slot, task]:
+        if task >= 0 and waiting[task]:
             ends = [centre(agents[i]), centre(env.task_cells[slot, task])]
             pen.line(ends, COLOURS[i % len(COLOURS)], max(OVERSAMPLING, cell // 14))
-    for place, waits in zip(env.task_cells[slot], env.waiting[slot], strict=True):
+    for place, waits in zip(env.task_cells[slot], waiting, strict=True):
         if waits:
             x, y = centre(place)
             disc((x, y - 0.16 * cell), 0.13 * cell, VICTIM)
@@ -79,8 +88,7 @@ def draw(
         pen.rectangle([x - 0.05 * cell, y - 0.19 * cell, x + 0.05 * cell, y + 0.13 * cell], CROSS)
         pen.rectangle([x - 0.16 * cell, y - 0.08 * cell, x + 0.16 * cell, y + 0.02 * cell], CROSS)
 
-    waiting = int(env.waiting[slot].sum())
-    text = f"step {int(env.steps[slot])}     {waiting} of {env.n_tasks} waiting"
+    text = f"step {int(env.steps[slot])}     {int(waiting.sum())} of {env.n_tasks} waiting"
     font = ImageFont.load_default(OVERSAMPLING * 18)
     pen.text((OVERSAMPLING * 10, banner // 2), text, INK, font, anchor="lm")
     small = image.resize((image.width // OVERSAMPLING, image.height // OVERSAMPLING), Image.Resampling.LANCZOS)
