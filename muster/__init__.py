@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -31,3 +32,8 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+# gymnasium expects a package to register its environments on import; without gymnasium that can wait.
+if "gymnasium" in sys.modules:
+    import_module("muster.envs")
