@@ -218,7 +218,11 @@ class BatchOfSingles(BatchEnv):
         """The class's rules, each as a policy."""
 
         def policy(name: str, rule: Rule) -> Callable[[Self], Policy]:
-            return lambda env: RulePolicy(name, rule, env)
+            def make(env: Self) -> Policy:
+                return RulePolicy(name, rule, env)
+
+            make.__doc__ = rule.__doc__
+            return make
 
         rules = cls.single.rules() if isinstance(cls.single, type) and issubclass(cls.single, Env) else {}
         return {name: policy(name, rule) for name, rule in rules.items()}
