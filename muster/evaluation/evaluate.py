@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ class Evaluation:
     """World and policy together."""
     ms_per_decision: float
     """Policy alone, in batches."""
-    records: Episodes
+    records: Episodes = field(repr=False)
 
     @property
     def steps_minus_one(self) -> float | None:
