@@ -83,7 +83,7 @@ def test_win_rates_count_every_episode(monkeypatch):
         (
             ("closest", "rescue:2x4", 10, 0, True),
             InputError,
-            "noise is for learned policies; 'closest' is a fixed rule",
+            "noise is for learned policies; 'closest' is",
         ),
         (("topline", "rescue:2x40"), InputError, "up to 16 victims, got 40"),
     ],
