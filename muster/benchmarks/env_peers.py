@@ -38,7 +38,10 @@ def jumanji_rescue() -> Found:
 
 
 def _jumanji(env: Any, name: str) -> Found:
-    """Random actions, drawn beforehand; a batch of compiled worlds that begin again when they end."""
+    """Random actions, drawn beforehand; a batch of compiled worlds that begin again when they end.
+
+    Only the reward is kept, so the compiler may leave the observation out: this is the world alone.
+    """
     import jax
     from jumanji.wrappers import VmapAutoResetWrapper
 
@@ -67,7 +70,7 @@ def _jumanji(env: Any, name: str) -> Found:
 
 
 def pettingzoo_pursuit() -> Found:
-    """Pursuit: pursuers on a 16x16 grid catch evaders; one world at a time, as it comes."""
+    """Pursuit: pursuers on a 16x16 grid catch evaders; one world at a time, observation included, as it comes."""
     import numpy as np
     from pettingzoo.sisl import pursuit_v5
 

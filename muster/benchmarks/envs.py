@@ -133,5 +133,5 @@ def table(found: dict[str, Any]) -> list[str]:
         if "skipped" in row:
             lines.append(f"| {row['world']} | skipped: {row['skipped']} | | |")
         else:
-            lines.append(f"| {row['world']} | | {row['steps_per_second']:,.0f} | {row['muster_times_faster']:,.0f} x |")
+            lines.append(f"| {row['world']} | {row['steps_per_second']:,.0f} | | {row['muster_times_faster']:,.0f} x |")
     return [*lines, "", found["note"]] if found["note"] else lines

@@ -12,7 +12,7 @@ from numba import njit, prange
 from muster.data import Bools, Floats, Floats32, Ints
 from muster.rng import Seeds, below
 
-CELLS_PER_UNIT = 8.0
+UNITS_PER_CELL = 1 / 8
 """Coordinates are seen in units of 8 cells: a 16x16 grid spans about -1 to 1, and a distance means the same on any."""
 
 DISTINCT, DISTINCT_WITHIN_TYPE, INDEPENDENT = 0, 1, 2
@@ -32,7 +32,7 @@ def place(rng: Seeds, slot: int, cells: Ints, deck: Ints, taken: int, distinct: 
         cells[k, 1] = cell % width
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def pick_up(agents: Ints, victims: Ints, waiting: Bools) -> int:
     """Pick up every victim whose cell holds an ambulance; how many still wait."""
     left = 0
@@ -112,7 +112,8 @@ def move_randomly(rng: Seeds, slot: int, cell: Ints, target: Ints, height: int, 
     cell[0], cell[1] = best_row, best_column
 
 
-@njit(cache=True)
+# Passing a dozen arrays costs more than the step itself, hence into the loop's body.
+@njit(cache=True, forceinline=True)
 def step_slot(
     slot: int,
     assignment: Ints,
@@ -214,11 +215,11 @@ def see_objects(agents: Ints, victims: Ints, waiting: Bools, height: int, width:
     task_features = np.empty((n_envs, n_tasks, 3), np.float32)
     for b in range(n_envs):
         for i in range(n_agents):
-            agent_features[b, i, 0] = (agents[b, i, 1] - middle_column) / CELLS_PER_UNIT
-            agent_features[b, i, 1] = (agents[b, i, 0] - middle_row) / CELLS_PER_UNIT
+            agent_features[b, i, 0] = (agents[b, i, 1] - middle_column) * UNITS_PER_CELL
+            agent_features[b, i, 1] = (agents[b, i, 0] - middle_row) * UNITS_PER_CELL
         for j in range(n_tasks):
-            task_features[b, j, 0] = (victims[b, j, 1] - middle_column) / CELLS_PER_UNIT
-            task_features[b, j, 1] = (victims[b, j, 0] - middle_row) / CELLS_PER_UNIT
+            task_features[b, j, 0] = (victims[b, j, 1] - middle_column) * UNITS_PER_CELL
+            task_features[b, j, 1] = (victims[b, j, 0] - middle_row) * UNITS_PER_CELL
             task_features[b, j, 2] = 0.0 if waiting[b, j] else 1.0
     return agent_features, task_features
 
@@ -230,8 +231,8 @@ def see_pairs(sources: Ints, targets: Ints) -> Floats32:
     for b in range(sources.shape[0]):
         for i in range(sources.shape[1]):
             for j in range(targets.shape[1]):
-                dx = (targets[b, j, 1] - sources[b, i, 1]) / CELLS_PER_UNIT
-                dy = (targets[b, j, 0] - sources[b, i, 0]) / CELLS_PER_UNIT
+                dx = (targets[b, j, 1] - sources[b, i, 1]) * UNITS_PER_CELL
+                dy = (targets[b, j, 0] - sources[b, i, 0]) * UNITS_PER_CELL
                 features[b, i, j, 0] = dx
                 features[b, i, j, 1] = dy
                 features[b, i, j, 2] = abs(dx)
@@ -250,13 +251,13 @@ def draw_planes(agents: Ints, victims: Ints, waiting: Bools, height: int, width:
             if waiting[b, j]:
                 row, column = victims[b, j, 0], victims[b, j, 1]
                 planes[b, 0, row, column] = 1.0
-                planes[b, 2, row, column] = (column - middle_column) / CELLS_PER_UNIT
-                planes[b, 3, row, column] = (row - middle_row) / CELLS_PER_UNIT
+                planes[b, 2, row, column] = (column - middle_column) * UNITS_PER_CELL
+                planes[b, 3, row, column] = (row - middle_row) * UNITS_PER_CELL
         for i in range(agents.shape[1]):
             row, column = agents[b, i, 0], agents[b, i, 1]
             planes[b, 1, row, column] = 1.0
-            planes[b, 2, row, column] = (column - middle_column) / CELLS_PER_UNIT
-            planes[b, 3, row, column] = (row - middle_row) / CELLS_PER_UNIT
+            planes[b, 2, row, column] = (column - middle_column) * UNITS_PER_CELL
+            planes[b, 3, row, column] = (row - middle_row) * UNITS_PER_CELL
     return planes
 
 
