@@ -15,7 +15,7 @@ from muster.evaluation.rollout import Episodes, run_episodes
 from muster.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
 from muster.policies import resolve
 from muster.policy import Policy
-from muster.rng import episode_seeds
+from muster.rng import Seeds, episode_seeds
 
 BATCH = 256
 
@@ -95,10 +95,16 @@ def evaluate(
         env = make(env, min(episodes, batch or BATCH))
     player = resolve(policy, env, noise) if isinstance(policy, str) else policy
     seeds = episode_seeds(seed, np.arange(episodes))
-    # One episode for nothing, so that compiling is not counted as thinking.
-    run_episodes(env, player, seeds[:1])
+    _warm_up(env, player, seeds[:1])
     records = run_episodes(env, player, seeds, progress)
     return summarise(policy if isinstance(policy, str) else policy.name, env, seed, noise, records)
+
+
+def _warm_up(env: BatchEnv, policy: Policy, seeds: Seeds) -> None:
+    """One step for nothing, so that compiling is not counted as thinking."""
+    env.start(np.arange(1), seeds)
+    policy.begin(np.arange(1), seeds)
+    env.step(policy.act(env.observe()))
 
 
 def summarise(policy: str, env: BatchEnv, seed: int, noise: bool, records: Episodes) -> Evaluation:
