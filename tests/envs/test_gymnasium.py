@@ -75,3 +75,11 @@ def test_gymnasium_batches_single_environments_too():
 def test_a_wrong_setting_is_refused():
     with pytest.raises(InputError, match="at least 1 of agents, got 0"):
         gymnasium.make(ID, agents=0)
+
+
+def test_a_reset_forgets_that_an_episode_had_ended():
+    vector = gymnasium.make_vec(ID, num_envs=2, agents=1, tasks=1, grid=(1, 2))
+    vector.reset(seed=0)
+    assert vector.step(np.zeros((2, 1), int))[2].all()
+    vector.reset(seed=0)
+    assert vector.step(np.zeros((2, 1), int))[2].all(), "the first step after a reset is a step, not another reset"
