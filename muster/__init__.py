@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 # Public name -> module that defines it. Loaded on first use, so that `import muster` stays light.
 _PUBLIC = {
+    "assign": "muster.inference",
     "MusterError": "muster.errors",
     "InputError": "muster.errors",
     "Observation": "muster.data",

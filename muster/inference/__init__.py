@@ -1,0 +1,5 @@
+"""Coordination inference: scores in, assignment out. Knows no torch and no environment."""
+
+from muster.inference.solver import REASONS, STATUSES, Effort, Method, Rounding, Solver, assign, solve
+
+__all__ = ["REASONS", "STATUSES", "Effort", "Method", "Rounding", "Solver", "assign", "solve"]

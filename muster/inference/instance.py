@@ -1,0 +1,289 @@
+"""One instance, compacted: living agents and tasks only, with everything the kernels derive from the input once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.data import Bools, Floats, Ints
+from muster.inference.jit import kernel, leaf, maker
+
+# Contributions mu_ij count as a_i d_j when they agree to this relative accuracy.
+SPLIT_TOLERANCE = 1e-13
+# A capacity is respected up to this share of itself, since sums of contributions are rounded.
+CAPACITY_TOLERANCE = 1e-11
+
+TRANSPORT, GENERALISED = 0, 1
+
+# Numbers beyond this size are refused: sums of them would overflow ...
+LARGEST = 1e100
+# ... and so are contributions and capacities below this size that are not 0: ratios of them would.
+SMALLEST = 1e-100
+
+
+class Instance(NamedTuple):
+    """Arrays with room for N agents and M tasks; the first n and m are in use (`size`)."""
+
+    size: Ints
+    """[6] n, m, TRANSPORT or GENERALISED, 1 if some pair takes no capacity, 1 if there are task scores, 1 if `arc` is
+    not just `score`."""
+    agents: Ints
+    """[N] position of each living agent in the input."""
+    tasks: Ints
+    """[M]"""
+    score: Floats
+    """[N, M] h"""
+    arc: Floats
+    """[N, M] h where the pair takes capacity and the task has some, else -inf."""
+    use: Floats
+    """[N, M] mu"""
+    scaled: Floats
+    """[N, M] mu_ij / u_j, for the generalised simplex."""
+    room: Floats
+    """[M] u"""
+    supply: Floats
+    """[N] a_i (transport)"""
+    inverse: Floats
+    """[N] 1 / a_i"""
+    capacity: Floats
+    """[M] u_j / d_j (transport), or 1 (generalised)"""
+    price_scale: Floats
+    """[M] turns a dual of the kernel into a price per unit of capacity."""
+    usable: Ints
+    """[N] 1 if the agent has a pair that takes capacity."""
+    pull: Floats
+    """[M, M] g"""
+    both: Floats
+    """[M, M] g + g'"""
+    idle: Floats
+    """[1] value of leaving an agent out: 0, or very negative when assignments are forced."""
+
+
+@maker
+def make_instance(n: int, m: int, with_tasks: bool) -> Instance:
+    """Room for n agents and m tasks, and for task scores if asked."""
+    k = m if with_tasks else 0
+    return Instance(
+        np.zeros(6, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(m, np.int64),
+        np.zeros((n, m)),
+        np.zeros((n, m)),
+        np.zeros((n, m)),
+        np.zeros((n, m)),
+        np.zeros(m),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(m),
+        np.zeros(m),
+        np.zeros(n, np.int64),
+        np.zeros((k, k)),
+        np.zeros((k, k)),
+        np.zeros(1),
+    )
+
+
+@kernel
+def load(
+    it: Instance,
+    scores: Floats,
+    task_scores: Floats,
+    contributions: Floats,
+    capacities: Floats,
+    agent_alive: Bools,
+    task_alive: Bools,
+    forced: bool,
+) -> bool:
+    """Fill `it` from one instance of the input; False if an entry is not one to be worked with.
+
+    [0, 0] task scores stand for none, [0, 0] contributions for 1.
+    """
+    size, agents, tasks, room, score, use = it.size, it.agents, it.tasks, it.room, it.score, it.use
+    n, m = 0, 0
+    for i in range(agent_alive.shape[0]):
+        if agent_alive[i]:
+            agents[n] = i
+            n += 1
+    sound, closed, unlimited = True, False, False
+    for j in range(task_alive.shape[0]):
+        if task_alive[j]:
+            tasks[m] = j
+            room[m] = capacities[j]
+            closed |= room[m] == 0.0
+            unlimited |= room[m] == np.inf
+            sound &= valid_amount(room[m]) or room[m] == np.inf
+            m += 1
+    size[0], size[1], size[2], size[3], size[4], size[5] = n, m, TRANSPORT, 0, 0, 0
+    low, high = np.inf, -np.inf
+    for i in range(n):
+        gather(score, i, scores, agents[i], tasks, m)
+        for j in range(m):
+            value = score[i, j]
+            # -inf forbids a pair; NaN fails every comparison.
+            sound &= value <= LARGEST
+            high = max(high, value)
+            low = min(low, value if value > -np.inf else np.inf)
+    sound &= low >= -LARGEST
+
+    quadratic = task_scores.shape[0] > 0
+    steepest = 0.0
+    if quadratic:
+        pull, both = it.pull, it.both
+        for j in range(m):
+            gather(pull, j, task_scores, tasks[j], tasks, m)
+            for k in range(m):
+                sound &= abs(pull[j, k]) <= LARGEST
+                steepest = max(steepest, abs(pull[j, k]))
+        for j in range(m):
+            for k in range(m):
+                both[j, k] = pull[j, k] + pull[k, j]
+        size[4] = 1
+    it.idle[0] = 0.0
+    if forced and high > -np.inf:
+        # More than any change of the other assignments could be worth.
+        it.idle[0] = min(0.0, low) - (n + 1) * (high - low + 2.0 * n * steepest + max(abs(low), abs(high)))
+
+    if contributions.shape[0] == 0:
+        load_plain(it, closed)
+        return sound
+    largest, smallest = 0.0, np.inf
+    for i in range(n):
+        gather(use, i, contributions, agents[i], tasks, m)
+        for j in range(m):
+            value = use[i, j]
+            sound &= value <= LARGEST
+            smallest = min(smallest, value)
+            largest = max(largest, value)
+    if sound and smallest < SMALLEST:
+        for i in range(n):
+            for j in range(m):
+                sound &= valid_amount(use[i, j])
+    if sound:
+        load_contributions(it, largest, closed or unlimited or smallest == 0.0)
+    return sound
+
+
+@leaf
+def gather(target: Floats, row: int, source: Floats, source_row: int, columns: Ints, m: int) -> None:
+    """target[row, :m] = source[source_row, columns[:m]]"""
+    if m > 0 and columns[m - 1] == m - 1:
+        # No gaps: a plain copy, which the compiler vectorises.
+        for j in range(m):
+            target[row, j] = source[source_row, j]
+    else:
+        for j in range(m):
+            target[row, j] = source[source_row, columns[j]]
+
+
+@leaf
+def valid_amount(value: float) -> bool:
+    """Whether a contribution or capacity can be worked with."""
+    return value == 0.0 or (value >= SMALLEST and value <= LARGEST)
+
+
+@kernel
+def load_plain(it: Instance, closed: bool) -> None:
+    """Derived arrays when every contribution is 1; `closed` if some task has no capacity."""
+    n, m, room, score, arc, use = it.size[0], it.size[1], it.room, it.score, it.arc, it.use
+    for j in range(m):
+        it.price_scale[j] = 1.0
+        it.capacity[j] = min(room[j], n + 1.0)
+    for i in range(n):
+        it.usable[i] = 1
+        it.supply[i] = 1.0
+        it.inverse[i] = 1.0
+        for j in range(m):
+            use[i, j] = 1.0
+        if closed:
+            for j in range(m):
+                arc[i, j] = score[i, j] if room[j] > 0.0 else -np.inf
+    it.size[5] = 1 if closed else 0
+
+
+@kernel
+def load_contributions(it: Instance, largest: float, special: bool) -> None:
+    """Derived arrays for contributions of any kind: find out which, and which pairs take capacity at all.
+
+    `special` if some contribution is 0 or some capacity is 0 or unlimited.
+    """
+    n, m, room, score, arc, use = it.size[0], it.size[1], it.room, it.score, it.arc, it.use
+    capacity, price_scale, scaled = it.capacity, it.price_scale, it.scaled
+    kind = TRANSPORT if split(it, n, m, largest) else GENERALISED
+    if kind == TRANSPORT and not special:
+        for i in range(n):
+            it.usable[i] = 1
+        for j in range(m):
+            capacity[j] = room[j] * price_scale[j]
+        return
+    if kind == GENERALISED:
+        for i in range(n):
+            it.supply[i] = 1.0
+            it.inverse[i] = 1.0
+    for j in range(m):
+        capacity[j] = 0.0
+    for i in range(n):
+        for j in range(m):
+            capacity[j] += use[i, j]
+    for j in range(m):
+        # No more than twice what all agents together could use: the same problem, without huge ratios.
+        usable_room = min(room[j], 2.0 * capacity[j])
+        if kind == TRANSPORT:
+            capacity[j] = usable_room * price_scale[j]
+        else:
+            capacity[j] = 1.0 if usable_room > 0.0 else 0.0
+            price_scale[j] = 1.0 / usable_room if usable_room > 0.0 else 0.0
+    free = 0
+    for i in range(n):
+        usable = 0
+        for j in range(m):
+            arc[i, j] = -np.inf
+            if use[i, j] == 0.0:
+                free = 1
+            elif room[j] > 0.0:
+                arc[i, j] = score[i, j]
+                usable = 1
+                if kind == GENERALISED:
+                    scaled[i, j] = use[i, j] * price_scale[j]
+        it.usable[i] = usable
+        if usable == 0:
+            it.supply[i] = 0.0
+    it.size[2], it.size[3], it.size[5] = kind, free, 1
+
+
+@kernel
+def split(it: Instance, n: int, m: int, largest: float) -> bool:
+    """Whether contributions are a_i d_j; then sets supply a_i, inverse 1/a_i and price_scale 1/d_j (0 for d_j = 0)."""
+    if largest == 0.0:
+        it.supply[:n] = 0.0
+        it.inverse[:n] = 0.0
+        it.price_scale[:m] = 0.0
+        return True
+    use, supply, price_scale = it.use, it.supply, it.price_scale
+    pivot_i, pivot_j = 0, 0
+    for i in range(n):
+        for j in range(m):
+            if use[i, j] == largest:
+                pivot_i, pivot_j = i, j
+                break
+    for j in range(m):
+        price_scale[j] = use[pivot_i, j] / largest
+    for i in range(n):
+        own = use[i, pivot_j]
+        supply[i] = own
+        agree = True
+        for j in range(m):
+            product = own * price_scale[j]
+            agree &= abs(use[i, j] - product) <= SPLIT_TOLERANCE * product
+        if not agree:
+            return False
+        it.inverse[i] = 1.0 / own if own > 0.0 else 0.0
+    for j in range(m):
+        price_scale[j] = 1.0 / price_scale[j] if price_scale[j] > 0.0 else 0.0
+    return True
+
+
+@leaf
+def fits(load: float, use: float, room: float) -> bool:
+    """Whether a contribution `use` can join a load within the capacity `room`."""
+    return use == 0.0 or load + use <= room * (1.0 + CAPACITY_TOLERANCE)

@@ -1,0 +1,283 @@
+"""Improve an assignment by moves, swaps and kicks until none helps.
+
+A sweep finds the best step of every agent, then takes them in order of their gain, each checked again before it is
+taken. So the result does not depend on how agents and tasks are numbered, ties aside.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.data import Floats, Ints
+from muster.inference.instance import CAPACITY_TOLERANCE, Instance, fits
+from muster.inference.jit import kernel, leaf, maker
+from muster.inference.rounding import Plan, best_to_join, copy_plan, make_plan, place, rank
+
+# Gains below this share of the largest score are rounding errors.
+GAIN_TOLERANCE = 1e-11
+
+
+class Search(NamedTuple):
+    """Scratch of the local search."""
+
+    gain: Floats
+    """[N] of the best step of each agent."""
+    own: Floats
+    """[N] each agent's score of its present task."""
+    order: Ints
+    zeros: Floats
+    trial: Plan
+    kick_gain: Floats
+    """[2M] of filling task j, of emptying it (M + j)."""
+    kick_order: Ints
+    kick_zeros: Floats
+
+
+@maker
+def make_search(n: int, m: int) -> Search:
+    """Room for n agents and m tasks."""
+    return Search(
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n, np.int64),
+        np.zeros(n),
+        make_plan(n, m),
+        np.zeros(2 * m),
+        np.zeros(2 * m, np.int64),
+        np.zeros(2 * m),
+    )
+
+
+@leaf
+def leave_gain(plan: Plan, it: Instance, i: int) -> float:
+    """Change of the objective when agent i gives up its task (0 for one that has none)."""
+    j = plan.task[i]
+    if j < 0:
+        return 0.0
+    return it.idle[0] - it.score[i, j] - plan.pull[j] + it.both[j, j]
+
+
+@leaf
+def move_gain(plan: Plan, it: Instance, i: int, k: int) -> float:
+    """Change of the objective when agent i moves to task k."""
+    j = plan.task[i]
+    gain = leave_gain(plan, it, i) + it.score[i, k] - it.idle[0] + plan.pull[k]
+    return gain - it.both[j, k] if j >= 0 else gain
+
+
+@leaf
+def best_move(plan: Plan, it: Instance, i: int, least: float) -> tuple[float, int]:
+    """The best move of agent i worth more than `least`: its gain and task (-1: give up; -2: there is none)."""
+    load, pull, score, use, room, both = plan.load, plan.pull, it.score, it.use, it.room, it.both
+    m, old = it.size[1], plan.task[i]
+    if old < 0:
+        base = -it.idle[0]
+        best, where = least - base, -2
+        for k in range(m):
+            gain = score[i, k] + pull[k]
+            if gain > best and fits(load[k], use[i, k], room[k]):
+                best, where = gain, k
+        return best + base, where
+    base = both[old, old] - score[i, old] - pull[old]
+    best, where = least - base, -2
+    if it.idle[0] > best:
+        best, where = it.idle[0], -1
+    for k in range(m):
+        gain = score[i, k] + pull[k] - both[old, k]
+        if gain > best and k != old and fits(load[k], use[i, k], room[k]):
+            best, where = gain, k
+    return best + base, where
+
+
+@leaf
+def swap_fits(plan: Plan, it: Instance, i: int, k: int) -> bool:
+    """Whether agents i and k can trade their tasks within the capacities."""
+    a, b = plan.task[i], plan.task[k]
+    slackness = 1.0 + CAPACITY_TOLERANCE
+    if a >= 0 and it.use[k, a] > it.use[i, a] and plan.load[a] - it.use[i, a] + it.use[k, a] > it.room[a] * slackness:
+        return False
+    return not (
+        b >= 0 and it.use[i, b] > it.use[k, b] and plan.load[b] - it.use[k, b] + it.use[i, b] > it.room[b] * slackness
+    )
+
+
+@leaf
+def best_swap(plan: Plan, it: Instance, own: Floats, i: int, least: float) -> tuple[float, int]:
+    """The best swap of agent i worth more than `least`: its gain and the other agent (-1: there is none).
+
+    Swaps leave the number of agents on every task unchanged, so only scores count; `own` has each agent's present one.
+    """
+    task, score = plan.task, it.score
+    n, a = it.size[0], plan.task[i]
+    best, partner = least, -1
+    mine = own[i]
+    for k in range(n):
+        b = task[k]
+        if b == a:
+            continue
+        gain = -mine - own[k]
+        if b >= 0:
+            gain += score[i, b]
+        if a >= 0:
+            gain += score[k, a]
+        if gain > best and swap_fits(plan, it, i, k):
+            best, partner = gain, k
+    return best, partner
+
+
+@kernel
+def sweep_moves(plan: Plan, it: Instance, search: Search, least: float) -> bool:
+    """One sweep of moves; whether any was made."""
+    n = it.size[0]
+    count = 0
+    for i in range(n):
+        gain, where = best_move(plan, it, i, least)
+        if where > -2:
+            search.gain[i] = gain
+            search.order[count] = i
+            count += 1
+    rank(search.gain, search.zeros, search.order, count)
+    moved = False
+    for a in range(count):
+        i = search.order[a]
+        # Earlier moves of this sweep have changed the gains.
+        gain, where = best_move(plan, it, i, least)
+        if where > -2:
+            place(plan, it, i, where)
+            moved = True
+    return moved
+
+
+@kernel
+def sweep_swaps(plan: Plan, it: Instance, search: Search, least: float) -> bool:
+    """One sweep of swaps; whether any was made."""
+    n, own = it.size[0], search.own
+    for i in range(n):
+        own[i] = it.score[i, plan.task[i]] if plan.task[i] >= 0 else 0.0
+    count = 0
+    for i in range(n):
+        gain, partner = best_swap(plan, it, own, i, least)
+        if partner >= 0:
+            search.gain[i] = gain
+            search.order[count] = i
+            count += 1
+    rank(search.gain, search.zeros, search.order, count)
+    swapped = False
+    for a in range(count):
+        i = search.order[a]
+        _, k = best_swap(plan, it, own, i, least)
+        if k >= 0:
+            first, second = plan.task[i], plan.task[k]
+            place(plan, it, i, -1)
+            place(plan, it, k, first)
+            place(plan, it, i, second)
+            own[i] = it.score[i, second] if second >= 0 else 0.0
+            own[k] = it.score[k, first] if first >= 0 else 0.0
+            swapped = True
+    return swapped
+
+
+@kernel
+def climb(plan: Plan, it: Instance, search: Search, scale: float, stop: Ints) -> None:
+    """Moves, and swaps where no move helps, until neither does."""
+    least = GAIN_TOLERANCE * scale
+    while stop[0] == 0:
+        if sweep_moves(plan, it, search, least):
+            continue
+        if not sweep_swaps(plan, it, search, least):
+            return
+
+
+@kernel
+def fill(plan: Plan, it: Instance, search: Search, j: int) -> float:
+    """Send to task j the agents that gain most, until it is full; returns the gain, which may be negative."""
+    n = it.size[0]
+    count = 0
+    for i in range(n):
+        if plan.task[i] != j and it.score[i, j] > -np.inf:
+            search.gain[i] = move_gain(plan, it, i, j)
+            search.order[count] = i
+            count += 1
+    rank(search.gain, search.zeros, search.order, count)
+    total = 0.0
+    for a in range(count):
+        i = search.order[a]
+        if fits(plan.load[j], it.use[i, j], it.room[j]):
+            total += move_gain(plan, it, i, j)
+            place(plan, it, i, j)
+    return total
+
+
+@kernel
+def empty(plan: Plan, it: Instance, search: Search, j: int) -> float:
+    """Send every agent of task j to the best of its other choices, or to none; returns the gain."""
+    total = 0.0
+    count = 0
+    for i in range(it.size[0]):
+        if plan.task[i] == j:
+            total += leave_gain(plan, it, i)
+            place(plan, it, i, -1)
+            search.order[count] = i
+            count += 1
+    room = it.room[j]
+    it.room[j] = -1.0
+    for a in range(count):
+        search.gain[search.order[a]], _ = best_to_join(plan, it, search.order[a])
+    rank(search.gain, search.zeros, search.order, count)
+    for a in range(count):
+        gain, where = best_to_join(plan, it, search.order[a])
+        if where >= 0:
+            total += gain
+            place(plan, it, search.order[a], where)
+    it.room[j] = room
+    return total
+
+
+@kernel
+def kick(plan: Plan, it: Instance, search: Search, tries: int, scale: float, stop: Ints) -> bool:
+    """Fill or empty single tasks, the most promising first, climb from there, and keep the first that improves."""
+    n, m = it.size[0], it.size[1]
+    trial = search.trial
+    least = GAIN_TOLERANCE * scale
+    for j in range(m):
+        copy_plan(trial, plan, n, m)
+        search.kick_gain[j] = fill(trial, it, search, j)
+        search.kick_gain[m + j] = -np.inf
+        if plan.count[j] > 0.0:
+            copy_plan(trial, plan, n, m)
+            search.kick_gain[m + j] = empty(trial, it, search, j)
+    for a in range(2 * m):
+        search.kick_order[a] = a
+    rank(search.kick_gain, search.kick_zeros, search.kick_order, 2 * m)
+    for a in range(min(tries, 2 * m)):
+        which = search.kick_order[a]
+        gain = search.kick_gain[which]
+        if gain == -np.inf or stop[0] != 0:
+            break
+        copy_plan(trial, plan, n, m)
+        before = total_value(trial, it)
+        if which < m:
+            fill(trial, it, search, which)
+        else:
+            empty(trial, it, search, which - m)
+        climb(trial, it, search, scale, stop)
+        if total_value(trial, it) > before + least:
+            copy_plan(plan, trial, n, m)
+            return True
+    return False
+
+
+@kernel
+def total_value(plan: Plan, it: Instance) -> float:
+    """The objective with the penalty for agents that are left out, by way of `pull`: sum h + c·(pull - diag g) / 2."""
+    n, m = it.size[0], it.size[1]
+    total = 0.0
+    for i in range(n):
+        j = plan.task[i]
+        total += it.score[i, j] if j >= 0 else it.idle[0]
+    for j in range(m):
+        if plan.count[j] != 0.0:
+            total += 0.5 * plan.count[j] * (plan.pull[j] - it.pull[j, j])
+    return total

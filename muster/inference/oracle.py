@@ -1,0 +1,273 @@
+"""The linear programme of an instance under any profits: what LP solves once and Frank-Wolfe at every step."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.data import Floats, Ints
+from muster.inference import generalised, transport
+from muster.inference.generalised import CYCLE, Top, make_top
+from muster.inference.instance import TRANSPORT, Instance
+from muster.inference.jit import glue, kernel, maker
+from muster.inference.workspace import Tree, make_tree
+
+# Instances with more pairs than this look at short lists of tasks first ...
+SHORT_LIST_PAIRS = 100_000
+# ... of this length, chosen anew by reduced profit until none is missing.
+SHORT_LIST_LENGTH = 24
+# A part of an agent smaller than this is rounding error.
+PART_TOLERANCE = 1e-12
+
+
+class Point(NamedTuple):
+    """A sparse relaxed assignment: agent i puts value[k] on task[k] for first[i] <= k < first[i + 1]."""
+
+    first: Ints
+    task: Ints
+    value: Floats
+
+
+class Oracle(NamedTuple):
+    """State of the simplex between calls: the basis of the last solve is where the next one starts."""
+
+    tree: Tree
+    top: Top
+    profit: Floats
+    """[N, M] c_ij = w_ij / a_i, -inf where the pair takes no capacity or the task has none."""
+    slack: Floats
+    """[N] value of leaving the agent out, or of its best task that takes no capacity, per unit of supply."""
+    free: Ints
+    """[N] that task, or -1."""
+    lists: Ints
+    """[N, k] short lists; k = 0 for small instances."""
+    kept: Floats
+    """[k] reduced profits of the list being made."""
+    vertex: Point
+    scratch: Ints
+
+
+@maker
+def make_point(n: int, size: int) -> Point:
+    """Room for n agents and `size` entries."""
+    return Point(np.zeros(n + 1, np.int64), np.zeros(size, np.int64), np.zeros(size))
+
+
+@maker
+def make_oracle(n: int, m: int) -> Oracle:
+    """Room for n agents and m tasks."""
+    k = SHORT_LIST_LENGTH if n * m > SHORT_LIST_PAIRS and m > 4 * SHORT_LIST_LENGTH else 0
+    return Oracle(
+        make_tree(n, m),
+        make_top(n, m),
+        np.zeros((n, m)),
+        np.zeros(n),
+        np.zeros(n, np.int64),
+        np.zeros((n, k), np.int64),
+        np.zeros(k),
+        make_point(n, 2 * (n + m) + 2),
+        np.zeros((2 * (n + m) + 2) * 2, np.int64),
+    )
+
+
+@kernel
+def set_profits(oracle: Oracle, it: Instance, bonus: Floats) -> float:
+    """Profits w_ij = h_ij + bonus_j; returns the largest size of a profit."""
+    n, m, has_free = it.size[0], it.size[1], it.size[3]
+    idle = it.idle[0]
+    # A forced assignment's penalty is no score, but its size limits the accuracy of the duals all the same.
+    largest = -0.01 * idle
+    profit, score, arc, inverses = oracle.profit, it.score, it.arc, it.inverse
+    for i in range(n):
+        inverse = inverses[i]
+        best, best_task = idle, -1
+        if has_free != 0:
+            for j in range(m):
+                if it.use[i, j] == 0.0 and score[i, j] + bonus[j] > best:
+                    best, best_task = score[i, j] + bonus[j], j
+        oracle.free[i] = best_task
+        oracle.slack[i] = best * inverse
+        largest = max(largest, best)
+        if it.size[5] == 0:
+            for j in range(m):
+                value = score[i, j] + bonus[j]
+                profit[i, j] = value * inverse
+                largest = max(largest, value)
+        else:
+            for j in range(m):
+                value = arc[i, j] + bonus[j]
+                profit[i, j] = value * inverse if value > -np.inf else value
+                largest = max(largest, value)
+    return largest
+
+
+@glue
+def maximise(oracle: Oracle, it: Instance, scale: float, warm: bool, stop: Ints) -> int:
+    """Solve to optimality from a greedy basis, or from the last one if `warm`; OPTIMAL or STOPPED."""
+    tolerance = transport.PRICE_TOLERANCE * scale
+    if not warm:
+        start(oracle, it)
+    status = transport.OPTIMAL
+    if it.size[0] * it.size[1] > 0:
+        short = use_lists(oracle, it)
+        while True:
+            if short and not choose_lists(oracle, it, tolerance):
+                break
+            lists = oracle.lists if short else oracle.lists[:, :0]
+            if it.size[2] == TRANSPORT:
+                status = transport.optimise(
+                    oracle.tree,
+                    oracle.profit,
+                    oracle.slack,
+                    it.supply,
+                    it.inverse,
+                    lists,
+                    it.size[0],
+                    it.size[1],
+                    tolerance,
+                    stop,
+                )
+            else:
+                status = generalised.optimise(
+                    oracle.tree,
+                    oracle.top,
+                    oracle.profit,
+                    oracle.slack,
+                    it.scaled,
+                    it.usable,
+                    lists,
+                    it.size[0],
+                    it.size[1],
+                    tolerance,
+                    stop,
+                )
+            if status != transport.OPTIMAL or not short:
+                break
+    return status
+
+
+@kernel
+def start(oracle: Oracle, it: Instance) -> None:
+    """Put the simplex on a greedy basis."""
+    n, m = it.size[0], it.size[1]
+    if it.size[2] == TRANSPORT:
+        transport.start(oracle.tree, oracle.profit, oracle.slack, it.supply, it.capacity, n, m)
+    else:
+        generalised.start(oracle.tree, oracle.top, oracle.profit, oracle.slack, it.scaled, it.capacity, n, m)
+
+
+@kernel
+def use_lists(oracle: Oracle, it: Instance) -> bool:
+    """Whether the instance is large enough for short lists."""
+    short = oracle.lists.shape[1]
+    return short > 0 and it.size[0] * it.size[1] > SHORT_LIST_PAIRS and it.size[1] > 4 * short
+
+
+@kernel
+def choose_lists(oracle: Oracle, it: Instance, tolerance: float) -> bool:
+    """Give each agent a short list of the tasks of largest reduced profit; False if no pair of all could enter."""
+    n, m, short = it.size[0], it.size[1], oracle.lists.shape[1]
+    tree = oracle.tree
+    if it.size[2] == TRANSPORT:
+        transport.price(tree, oracle.profit, oracle.slack, n, m)
+    else:
+        generalised.price(tree, oracle.top, oracle.profit, oracle.slack, it.scaled, n, m)
+    kept = oracle.kept
+    missing = False
+    for v in range(n, n + m):
+        missing = missing or tree.dual[v] < -tolerance
+    for i in range(n):
+        count, least = 0, 0
+        for j in range(m):
+            dual = tree.dual[n + j]
+            value = oracle.profit[i, j] - (dual if it.size[2] == TRANSPORT else it.scaled[i, j] * dual)
+            if count < short:
+                kept[count] = value
+                oracle.lists[i, count] = j
+                count += 1
+            elif value > kept[least]:
+                kept[least] = value
+                oracle.lists[i, least] = j
+            else:
+                continue
+            if count == short:
+                least = 0
+                for k in range(1, short):
+                    if kept[k] < kept[least]:
+                        least = k
+        best = oracle.slack[i]
+        for k in range(short):
+            best = max(best, kept[k])
+        if it.usable[i] != 0 and best - tree.dual[i] > tolerance * it.inverse[i]:
+            missing = True
+    return missing
+
+
+@kernel
+def read_vertex(oracle: Oracle, it: Instance) -> None:
+    """Write the basic solution to `oracle.vertex`: by agent, then by task."""
+    n, m = it.size[0], it.size[1]
+    point, scratch = oracle.vertex, oracle.scratch
+    tree, top = oracle.tree, oracle.top
+    if n == 0 or m == 0:
+        point.first[: n + 1] = 0
+        return
+    transporting = it.size[2] == TRANSPORT
+    # First the arcs of the basis in node order, as (agent, node) with a slack's node standing for the agent itself ...
+    count = 0
+    point.first[: n + 1] = 0
+    for v in range(n + m):
+        other = tree.parent[v]
+        if not transporting and other < 0 and top.kind[v] == CYCLE:
+            other = top.other[v]
+        if v < n:
+            if (other >= n and other < n + m) or oracle.free[v] >= 0:
+                scratch[2 * count], scratch[2 * count + 1] = v, v
+            else:
+                continue
+            agent = v
+        else:
+            if other < 0 or other >= n:
+                continue
+            scratch[2 * count], scratch[2 * count + 1] = other, v
+            agent = other
+        point.first[agent + 1] += 1
+        count += 1
+    for i in range(n):
+        point.first[i + 1] += point.first[i]
+    # ... then each where its agent's entries begin, by increasing task, leaving out rounding errors.
+    filled = 0
+    cursor = scratch[2 * count : 2 * count + n]
+    for i in range(n):
+        cursor[i] = point.first[i]
+    for k in range(count):
+        agent, v = scratch[2 * k], scratch[2 * k + 1]
+        other = tree.parent[v]
+        flow = tree.flow[v]
+        if not transporting and other < 0:
+            flow = top.flow[v]
+            other = top.other[v] if top.kind[v] == CYCLE else -1
+        if v >= n:
+            task = v - n
+        elif other >= n and other < n + m:
+            task = other - n
+        else:
+            task = oracle.free[v]
+        value = flow * it.inverse[agent] if it.supply[agent] > 0.0 else 1.0
+        place = cursor[agent]
+        while place > point.first[agent] and point.task[place - 1] > task:
+            point.task[place], point.value[place] = point.task[place - 1], point.value[place - 1]
+            place -= 1
+        point.task[place], point.value[place] = task, min(value, 1.0)
+        cursor[agent] += 1
+    for i in range(n):
+        begin, end = filled, point.first[i + 1]
+        k = point.first[i]
+        point.first[i] = begin
+        while k < end:
+            if point.value[k] > PART_TOLERANCE:
+                point.task[filled], point.value[filled] = point.task[k], point.value[k]
+                filled += 1
+            k += 1
+    point.first[n] = filled

@@ -1,0 +1,144 @@
+"""QUAD: Frank-Wolfe, rounding and local search put together, at three levels of effort."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.data import Floats, Ints
+from muster.inference import frank_wolfe, local_search
+from muster.inference.frank_wolfe import Walk, make_walk, scale_of, write_sparse
+from muster.inference.instance import Instance
+from muster.inference.jit import kernel, maker
+from muster.inference.local_search import Search, kick, make_search, total_value
+from muster.inference.oracle import Oracle, make_oracle
+from muster.inference.rounding import STRICT, Plan, copy_plan, make_plan, round_point
+
+PAPER, FAST, BEST = 0, 1, 2
+
+# Frank-Wolfe steps, starts and kicks of each effort.
+STEPS = (600, 16, 60)
+STARTS = (1, 2, 8)
+KICKS = (0, 6, 1_000_000)
+
+LOCAL_OPTIMUM = 10
+
+
+class Work(NamedTuple):
+    """Everything that solving one instance needs, reused from one instance to the next."""
+
+    oracle: Oracle
+    walk: Walk
+    search: Search
+    plan: Plan
+    """The answer."""
+    candidate: Plan
+    bonus: Floats
+    """[M] added to every agent's score of a task, for a start."""
+    keys: Floats
+    ties: Floats
+    order: Ints
+    relaxed: Floats
+    """[2] objective and Frank-Wolfe gap of the relaxed point behind the answer."""
+
+
+@maker
+def make_work(n: int, m: int, steps: int) -> Work:
+    """Room for n agents, m tasks and `steps` Frank-Wolfe steps; steps < 0 for solving linear programmes alone."""
+    quadratic = steps >= 0
+    wide, tall = (n, m) if quadratic else (0, 0)
+    return Work(
+        make_oracle(n, m),
+        make_walk(wide, tall, max(0, steps)),
+        make_search(wide, tall),
+        make_plan(n, m),
+        make_plan(wide, tall),
+        np.zeros(m),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n, np.int64),
+        np.zeros(2),
+    )
+
+
+@kernel
+def secant_bonus(bonus: Floats, it: Instance, share: float) -> bool:
+    """What a full task earns from its own term g_jj, per agent, times `share`; False if that is nothing anywhere.
+
+    The linear programme looks at the first agent on a task only and so never starts a crowd; this does.
+    """
+    n, m = it.size[0], it.size[1]
+    useful = False
+    for j in range(m):
+        bonus[j] = 0.0
+        if it.pull[j, j] > 0.0:
+            total, pairs = 0.0, 0
+            for i in range(n):
+                if it.use[i, j] > 0.0:
+                    total += it.use[i, j]
+                    pairs += 1
+            crowd = float(n)
+            if pairs == n and total > 0.0:
+                crowd = min(crowd, it.room[j] * n / total)
+            if crowd > 1.0:
+                bonus[j] = share * it.pull[j, j] * (crowd - 1.0)
+                useful = True
+    return useful
+
+
+@kernel
+def random_bonus(bonus: Floats, it: Instance, scale: float, turn: int) -> None:
+    """A lean towards some tasks and away from others, of the size of the scores; the same for the same turn."""
+    state = np.uint64(turn)
+    for j in range(it.size[1]):
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        bonus[j] = scale * (float(state >> np.uint64(33)) / 1073741824.0 - 1.0)
+
+
+@kernel
+def solve(work: Work, it: Instance, effort: int, steps: int, rule: int, rounds: int, trace: Floats, stop: Ints) -> int:
+    """Walk up from each start, round, search locally; the best assignment is left in `work.plan`.
+
+    PAPER: one walk from the linear solution, then rounding. FAST: a second start from the secant solution, local
+    search, a round of kicks. BEST: more starts, kicks until none helps, then `rounds` random starts, or until stopped.
+    """
+    n, m = it.size[0], it.size[1]
+    scale = scale_of(it)
+    starts = STARTS[effort]
+    status = LOCAL_OPTIMUM
+    for turn in range(starts + rounds):
+        if turn > 0 and stop[0] != 0:
+            break
+        if turn == 0:
+            work.bonus[:] = 0.0
+        elif turn < starts:
+            if not secant_bonus(work.bonus, it, 1.0 if effort == FAST else 2.0 * turn / starts):
+                continue
+        else:
+            random_bonus(work.bonus, it, scale, turn)
+        walked = frank_wolfe.climb(work.walk, work.oracle, it, work.bonus, turn > 0, steps, scale, trace, stop)
+        write_sparse(work.walk, it)
+        plan = work.candidate if turn > 0 else work.plan
+        round_point(
+            plan,
+            it,
+            work.walk.rounded,
+            rule if effort == PAPER else STRICT,
+            work.keys,
+            work.ties,
+            work.order,
+        )
+        if effort == PAPER:
+            status = walked
+        else:
+            local_search.climb(plan, it, work.search, scale, stop)
+            while effort == BEST and stop[0] == 0 and kick(plan, it, work.search, KICKS[BEST], scale, stop):
+                pass
+        if turn == 0 or total_value(plan, it) > total_value(work.plan, it):
+            if turn > 0:
+                copy_plan(work.plan, plan, n, m)
+            work.relaxed[0], work.relaxed[1] = work.walk.result[0], work.walk.result[1]
+    if effort == FAST and stop[0] == 0:
+        kick(work.plan, it, work.search, KICKS[FAST], scale, stop)
+    return frank_wolfe.STOPPED if stop[0] != 0 else status

@@ -1,0 +1,326 @@
+"""From a Problem to a Solution: check the input, choose the kernel, name the result."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from muster.data import Bools, Floats, Ints, Problem, Solution
+from muster.errors import InputError, UnknownNameError
+from muster.inference import batch, quadratic, rounding
+from muster.inference.instance import LARGEST, SMALLEST
+
+Method = Literal["amax", "lp", "quad"]
+Effort = Literal["paper", "fast", "best"]
+Rounding = Literal["strict", "original"]
+
+STATUSES = ("optimal", "rounded", "local_optimum", "converged", "stalled", "iteration_limit", "time_limit")
+"""What a Solution's status can be, by the kernels' codes.
+
+optimal: no assignment is worth more (AMAX: for its own objective); rounded: the relaxation is solved exactly and the
+assignment is its rounding; local_optimum: no move, swap or tried kick improves the assignment; converged, stalled,
+iteration_limit: Frank-Wolfe reached its gap, took a step too small to matter, or ran out of steps, and its point was
+rounded; time_limit: the best feasible assignment found in time.
+"""
+
+REASONS = ("", "negative scores", "no capacity left", "better left out", "not alive")
+"""Why an agent has no task, by the kernels' codes; "" for one that has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solver:
+    """A coordination inference procedure with its settings: call it on a Problem, get a Solution."""
+
+    method: Method = "quad"
+    effort: Effort = "fast"
+    """QUAD only: "paper" is the paper's procedure, "fast" is quicker and better, "best" takes its time."""
+    rounding: Rounding = "strict"
+    """"strict" never exceeds a capacity; "original" lets the last agent exceed it, as the authors' code does."""
+    forced: bool = False
+    """Assign every agent that fits somewhere, however bad its scores."""
+    time_limit: float | None = None
+    """Seconds for the whole batch; the best feasible assignments found by then come back."""
+    steps: int | None = None
+    """Frank-Wolfe steps at most; None for the effort's own (600, 16, 60)."""
+    certify: bool = True
+    """Fill in duality gap, prices and reasons; a learner's inner loop can do without."""
+
+    def __post_init__(self) -> None:
+        for name, value, options in (
+            ("method", self.method, get_args(Method)),
+            ("effort", self.effort, get_args(Effort)),
+            ("rounding", self.rounding, get_args(Rounding)),
+        ):
+            if value not in options:
+                raise UnknownNameError(name, str(value), options)
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise InputError(f"time_limit must be a positive number of seconds, got {self.time_limit}")
+        if self.steps is not None and self.steps < 0:
+            raise InputError(f"steps must not be negative, got {self.steps}")
+
+    def __call__(self, problem: Problem) -> Solution:
+        """Solve a batch; every instance is solved on its own, so its answer does not depend on the others."""
+        started = time.perf_counter()
+        arrays = _arrays(problem, quadratic_part=self.method == "quad")
+        size, n, m = arrays[0].shape
+        out = batch.Output(
+            np.full((size, n), -1, np.int64),
+            np.zeros(size),
+            np.zeros(size),
+            np.zeros(size, np.int64),
+            np.zeros(size),
+            np.zeros(size),
+            np.zeros((size, m)),
+            np.zeros((size, m)),
+            np.full((size, n), batch.NOT_ALIVE, np.int64),
+        )
+        self._run(arrays, out)
+        if (out.status == batch.INVALID).any():
+            _name_culprit(*arrays)
+        return Solution(
+            assignment=out.assignment,
+            objective=out.objective,
+            relaxed_objective=out.relaxed,
+            status=np.array(STATUSES, dtype=object)[out.status],
+            duality_gap=out.duality_gap,
+            frank_wolfe_gap=out.frank_wolfe_gap,
+            loads=out.loads,
+            prices=out.prices,
+            reasons=np.array(REASONS, dtype=object)[out.reason],
+            seconds=time.perf_counter() - started,
+        )
+
+    def _run(self, arrays: tuple[Any, ...], out: batch.Output) -> None:
+        size, n, m = arrays[0].shape
+        settings = self._settings()
+        # Below this much work, waking the threads costs more than they save.
+        small = size * n * m * (1 if self.method == "amax" else 20) < 20_000
+        threads = 1 if small else min(numba.get_num_threads(), size)
+        with _deadline(self.time_limit) as stop:
+            # The kernel runs without the interpreter's lock, so plain threads use all the cores; each takes every
+            # threads-th instance.
+            helpers = [
+                threading.Thread(target=batch.solve_every, args=(k, threads, *arrays, settings, out, stop))
+                for k in range(1, threads)
+            ]
+            for helper in helpers:
+                helper.start()
+            batch.solve_every(0, threads, *arrays, settings, out, stop)
+            for helper in helpers:
+                helper.join()
+
+    def _settings(self) -> batch.Settings:
+        effort = get_args(Effort).index(self.effort)
+        return batch.Settings(
+            method=get_args(Method).index(self.method),
+            effort=effort,
+            steps=quadratic.STEPS[effort] if self.steps is None else self.steps,
+            rule=(rounding.STRICT, rounding.ORIGINAL)[get_args(Rounding).index(self.rounding)],
+            forced=self.forced,
+            rounds=1_000_000_000 if self.effort == "best" and self.time_limit is not None else 0,
+            certify=self.certify,
+        )
+
+
+def solve(problem: Problem, method: Method = "quad", **settings: Any) -> Solution:
+    """Solve a batch with a Solver of these settings."""
+    return Solver(method=method, **settings)(problem)
+
+
+def assign(
+    scores: ArrayLike,
+    task_scores: ArrayLike | None = None,
+    contributions: ArrayLike | None = None,
+    capacities: ArrayLike | None = None,
+    *,
+    method: Method = "quad",
+    effort: Effort = "fast",
+    rounding: Rounding = "strict",
+    forced: bool = False,
+    time_limit: float | None = None,
+) -> Solution:
+    """Assign agents to tasks so that sum h·b + c'gc is large, where c_j counts the agents on task j.
+
+    `scores` h is [N, M] (-inf forbids a pair), `task_scores` g is [M, M]. Each agent takes at most one task and the
+    `contributions` [N, M] (or [N]; default 1) to a task stay within its entry of `capacities` [M] (default 1, +inf for
+    no limit). AMAX looks at neither task scores nor capacities, LP at no task scores; their objectives leave them out.
+
+    >>> import muster
+    >>> muster.assign([[3.0, 2.0], [2.5, 0.5]], method="lp").assignment
+    array([1, 0])
+    """
+    h = _array("scores", scores, 2)
+    n, m = h.shape
+    mu = None
+    if contributions is not None:
+        given = _array("contributions", contributions, None)
+        if given.shape not in ((n, m), (n,)):
+            raise InputError(f"contributions must have shape {(n, m)} or {(n,)} to fit the scores, got {given.shape}")
+        mu = np.ascontiguousarray(np.broadcast_to(given if given.ndim == 2 else given[:, None], (n, m)))[None]
+    solution = Solver(method, effort, rounding, forced, time_limit)(
+        Problem(
+            scores=h[None],
+            task_scores=None if task_scores is None else _array("task_scores", task_scores, 2)[None],
+            contributions=mu,
+            capacities=None if capacities is None else _array("capacities", capacities, 1)[None],
+        )
+    )
+    return Solution(
+        assignment=solution.assignment[0],
+        objective=float(solution.objective[0]),  # type: ignore[arg-type]
+        relaxed_objective=float(solution.relaxed_objective[0]),  # type: ignore[arg-type]
+        status=solution.status[0],
+        duality_gap=float(solution.duality_gap[0]),  # type: ignore[arg-type]
+        frank_wolfe_gap=float(solution.frank_wolfe_gap[0]),  # type: ignore[arg-type]
+        loads=solution.loads[0],
+        prices=solution.prices[0],
+        reasons=solution.reasons[0],
+        seconds=solution.seconds,
+    )
+
+
+@contextmanager
+def _deadline(seconds: float | None) -> Iterator[Ints]:
+    """A flag that the kernels look at between steps, raised by a timer: they run without the interpreter's lock."""
+    stop = np.zeros(1, np.int64)
+    if seconds is None:
+        yield stop
+        return
+    timer = threading.Timer(seconds, stop.fill, args=(1,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield stop
+    finally:
+        timer.cancel()
+
+
+def _arrays(problem: Problem, quadratic_part: bool) -> tuple[Any, ...]:
+    """The problem as the contiguous arrays of the kernels; absent blocks have width 0. The kernels check entries."""
+    scores = _array("scores", problem.scores, 3, batched=True)
+    size, n, m = scores.shape
+    agent_alive = _mask("agent_alive", problem.agent_alive, (size, n))
+    task_alive = _mask("task_alive", problem.task_alive, (size, m))
+    task_scores = np.zeros((0, 0, 0))
+    if problem.task_scores is not None:
+        given = _array("task_scores", problem.task_scores, 3, batched=True)
+        _shape("task_scores", given, (size, m, m))
+        if quadratic_part:
+            task_scores = given
+    if quadratic_part and problem.task_scores is None:
+        task_scores = np.zeros((size, m, m))
+    contributions = np.zeros((0, 0, 0))
+    if problem.contributions is not None:
+        contributions = _array("contributions", problem.contributions, 3, batched=True)
+        _shape("contributions", contributions, (size, n, m))
+        if problem.capacities is None:
+            raise InputError("contributions were given without capacities; give each task's capacity too")
+    capacities = np.ones((size, m))
+    if problem.capacities is not None:
+        capacities = _array("capacities", problem.capacities, 2, batched=True)
+        _shape("capacities", capacities, (size, m))
+    return scores, task_scores, contributions, capacities, agent_alive, task_alive
+
+
+def _name_culprit(
+    scores: Floats,
+    task_scores: Floats,
+    contributions: Floats,
+    capacities: Floats,
+    agent_alive: Bools,
+    task_alive: Bools,
+) -> None:
+    """Raise for the first entry that a kernel refused."""
+    counted = agent_alive[:, :, None] & task_alive[:, None, :]
+    _check("scores", scores, counted, infinite=-1)
+    if task_scores.size:
+        _check("task_scores", task_scores, task_alive[:, :, None] & task_alive[:, None, :])
+    if contributions.size:
+        _check("contributions", contributions, counted, negative=False)
+    _check("capacities", capacities, task_alive, negative=False, infinite=1)
+    raise AssertionError("a kernel refused an instance for no entry")
+
+
+def _array(name: str, value: ArrayLike, dimensions: int | None, batched: bool = False) -> Floats:
+    """`value` as a contiguous float64 array of so many dimensions."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            raise TypeError
+        array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a rectangular array of real numbers{_ragged(value)}") from None
+    if dimensions is not None and array.ndim != dimensions:
+        if array.size == 0 and array.ndim < dimensions and not batched:
+            # [] and [[]] are how JSON writes matrices without rows or columns.
+            return array.reshape(tuple(array.shape[:dimensions]) + (0,) * (dimensions - array.ndim))
+        raise InputError(f"{name} must have {dimensions} dimensions, got {array.ndim} (shape {array.shape})")
+    return array
+
+
+def _ragged(value: object) -> str:
+    """The tail of an error message: the first row of another length, or the first entry that is no number."""
+    if not isinstance(value, (list, tuple)):
+        return f", got {type(value).__name__}"
+    rows = [row for row in value if isinstance(row, (list, tuple))]
+    if rows and len(rows) != len(value):
+        return ", got rows and single numbers mixed"
+    for r, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            return f"; row 0 has {len(rows[0])} entries but row {r} has {len(row)}"
+    for r, row in enumerate(rows or [value]):
+        for k, entry in enumerate(row):
+            if isinstance(entry, bool) or not isinstance(entry, (int, float)):
+                return f", got {entry!r} at [{r}, {k}]" if rows else f", got {entry!r} at [{k}]"
+    return ""
+
+
+def _shape(name: str, array: NDArray[Any], expected: tuple[int, ...]) -> None:
+    if array.shape != expected:
+        raise InputError(f"{name} must have shape {expected[1:]} to fit the scores, got {array.shape[1:]}")
+
+
+def _mask(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> Bools:
+    if value is None:
+        return np.ones(shape, np.bool_)
+    mask = np.ascontiguousarray(value)
+    if mask.dtype != np.bool_ or mask.shape != shape:
+        raise InputError(f"{name} must be bool with shape {shape}, got {mask.dtype} with shape {mask.shape}")
+    return mask
+
+
+def _check(name: str, array: Floats, counted: Bools, negative: bool = True, infinite: int = 0) -> None:
+    """Refuse the first counted entry that is NaN, infinite, too large or (unless `negative`) below 0 or tiny.
+
+    `infinite` is the sign of the infinity that is allowed.
+    """
+    fine = np.abs(array) <= LARGEST
+    if infinite:
+        fine |= array == infinite * np.inf
+    if not negative:
+        fine &= (array >= SMALLEST) | (array == 0)
+    bad = counted & ~fine
+    if not bad.any():
+        return
+    where = tuple(int(k) for k in np.argwhere(bad)[0])
+    value = float(array[where])
+    position = ", ".join(map(str, where[1:])) + (f" of instance {where[0]}" if array.shape[0] > 1 else "")
+    if np.isnan(value):
+        problem = "must be numbers"
+    elif np.isinf(value):
+        problem = "must be finite" if not infinite else f"may be {'+' if infinite > 0 else '-'}inf but not this"
+    elif not negative and value < 0:
+        problem = "must not be negative"
+    elif abs(value) > LARGEST:
+        problem = f"must be within ±{LARGEST:g}"
+    else:
+        problem = f"must be 0 or at least {SMALLEST:g}"
+    raise InputError(f"{name} {problem}, got {value} at [{position}]")
