@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 from muster.envs.rescue import RescueEnv, RescueSettings
 from muster.envs.rescue.baselines import chebyshev
@@ -50,6 +51,25 @@ def test_ties_are_broken_evenly_and_by_the_episode_seed():
     assert np.array_equal(chosen, policy.act(env.observe()))
 
 
+def test_lp_distance_has_the_least_total_distance():
+    env = RescueEnv(RescueSettings(agents=5, tasks=7), 80)
+    slots, seeds = np.arange(80), episode_seeds(0, np.arange(80))
+    env.start(slots, seeds)
+    policy = env.baselines()["lp-distance"](env)
+    for _ in range(8):
+        assignment = policy.act(env.observe())
+        distance = chebyshev(env.agent_cells, env.task_cells)
+        for slot in range(80):
+            open_tasks = np.flatnonzero(env.waiting[slot])
+            sent = np.flatnonzero(assignment[slot] >= 0)
+            assert len(sent) == min(5, len(open_tasks)), "everyone is sent while victims last"
+            assert len(set(assignment[slot, sent])) == len(sent), "one ambulance a victim"
+            rows, columns = linear_sum_assignment(distance[slot][:, open_tasks])
+            least = distance[slot][rows, open_tasks[columns]].sum()
+            assert distance[slot][sent, assignment[slot, sent]].sum() == least
+        env.step(assignment)
+
+
 @pytest.mark.parametrize("placement", ["distinct", "independent"])
 @pytest.mark.parametrize(("agents", "tasks"), [(1, 5), (2, 4), (3, 7), (6, 3), (5, 10)])
 def test_the_topline_takes_exactly_the_steps_it_says(agents, tasks, placement):
@@ -67,7 +87,7 @@ def test_the_topline_takes_exactly_the_steps_it_says(agents, tasks, placement):
 
 def test_nothing_beats_the_topline():
     best = played("topline", 300, agents=3, tasks=6).outcome
-    for rule in ("closest", "closest-manhattan"):
+    for rule in ("closest", "closest-manhattan", "lp-distance"):
         assert (played(rule, 300, agents=3, tasks=6).outcome >= best).all()
 
 
@@ -90,6 +110,9 @@ def test_the_topline_names_its_limit():
         ("closest", (2, 4), 15.04, 0.25),
         ("closest", (5, 10), 14.01, 0.25),
         ("closest", (8, 15), 12.21, 0.25),
+        ("lp-distance", (2, 4), 12.32, 0.2),
+        ("lp-distance", (5, 10), 10.09, 0.2),
+        ("lp-distance", (8, 15), 8.42, 0.2),
         ("closest-manhattan", (2, 4), 15.28, 0.25),
         ("closest-manhattan", (5, 10), 14.46, 0.25),
         ("closest-manhattan", (8, 15), 12.70, 0.25),

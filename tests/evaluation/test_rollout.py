@@ -16,7 +16,7 @@ def play(policy: str, env: str, batch: int, episodes: int = 300) -> Episodes:
     return run_episodes(world, resolve(policy, world), episode_seeds(0, np.arange(episodes)))
 
 
-@pytest.mark.parametrize("policy", ["closest", "topline"])
+@pytest.mark.parametrize("policy", ["closest", "lp-distance", "topline"])
 @pytest.mark.parametrize("env", ["rescue:3x6", "rescue:3x6,random_moves=true,threads=all"])
 def test_episodes_do_not_depend_on_the_batch(policy, env):
     reference = play(policy, env, 256)
