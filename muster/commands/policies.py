@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tyro.conf import Positional
 
 from muster.errors import MusterError
+
+if TYPE_CHECKING:
+    from muster.envs.base import BatchEnv
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Policies:
                     raise
                 continue
             family = env if self.env else env.partition(":")[0]
-            found[family] = {name: _about(policy) for name, policy in world.baselines().items()}
+            found[family] = {name: _about(name, world) for name in world.baselines()}
         if not self.env:
             found["learned"] = shipped()
         if self.json:
@@ -43,5 +47,10 @@ class Policies:
                 print(f"    {name:24}{about}")
 
 
-def _about(policy: object) -> str:
-    return (policy.__doc__ or "").strip().partition("\n")[0]
+def _about(name: str, world: BatchEnv) -> str:
+    """A line of the policy's own, if it has one, or the first of its documentation, or why it cannot be had."""
+    try:
+        policy = world.baselines()[name](world)
+    except MusterError as refusal:
+        return f"not here: {refusal}"
+    return getattr(policy, "about", None) or (policy.__doc__ or "").strip().partition("\n")[0]

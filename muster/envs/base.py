@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,11 +83,11 @@ class BatchEnv(ABC):
         del agents, tasks
         return False
 
-    def draw(self, slot: int) -> NDArray[np.uint8]:
-        """[height, width, 3] a picture of the episode in `slot`."""
+    def draw(self, slot: int) -> Any:
+        """A picture of the episode in `slot`: an array [height, width, 3] of uint8, or what numpy makes one of."""
         raise MusterError(f"{self.name} has no picture of itself")
 
-    def animate(self, before: State, slot: int) -> list[NDArray[np.uint8]]:
+    def animate(self, before: State, slot: int) -> list[Any]:
         """Pictures that lead from the state `before` the last step to now; by default just the picture of now."""
         del before
         return [self.draw(slot)]

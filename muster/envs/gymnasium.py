@@ -53,9 +53,7 @@ class AssignmentEnv(gymnasium.Env[Arrays, Ints]):
 
     def render(self) -> Any:
         """A picture [height, width, 3] or text, as `render_mode` says."""
-        if self.render_mode is None:
-            return None
-        return self.world.draw(0) if self.render_mode == "rgb_array" else self.world.describe(0)
+        return show(self.world, 0, self.render_mode)
 
     def _see(self) -> Arrays:
         return {name: array[0] for name, array in as_dict(self.world.observe()).items()}
@@ -110,8 +108,7 @@ class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
         """A picture or text of each slot."""
         if self.render_mode is None:
             return None
-        show = self.world.draw if self.render_mode == "rgb_array" else self.world.describe
-        return tuple(show(slot) for slot in range(self.num_envs))
+        return tuple(show(self.world, slot, self.render_mode) for slot in range(self.num_envs))
 
     def _start(self, slots: Ints) -> None:
         if slots.size:
@@ -158,6 +155,13 @@ def as_dict(seen: Observation) -> Arrays:
         for name, array in blocks.items()
         if array is not None and array.size
     }
+
+
+def show(world: BatchEnv, slot: int, render_mode: str | None) -> Any:
+    """A picture [height, width, 3], text, or nothing, as `render_mode` says."""
+    if render_mode is None:
+        return None
+    return np.asarray(world.draw(slot), np.uint8) if render_mode == "rgb_array" else world.describe(slot)
 
 
 def episode_seed(rng: np.random.Generator) -> np.uint64:

@@ -10,7 +10,7 @@ from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from muster.envs.base import BatchEnv
-from muster.envs.gymnasium import FRAMES_A_SECOND, RENDER_MODES, checked_render_mode, episode_seed, space_of
+from muster.envs.gymnasium import FRAMES_A_SECOND, RENDER_MODES, checked_render_mode, episode_seed, show, space_of
 from muster.envs.registry import make
 from muster.errors import MissingExtraError
 
@@ -86,9 +86,7 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
 
     def render(self) -> Any:
         """A picture [height, width, 3] or text, as `render_mode` says."""
-        if self.render_mode is None:
-            return None
-        return self.world.draw(0) if self.render_mode == "rgb_array" else self.world.describe(0)
+        return show(self.world, 0, self.render_mode)
 
     def close(self) -> None:
         """Nothing to release."""

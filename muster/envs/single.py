@@ -77,8 +77,8 @@ class Env(ABC):
         del agents, tasks
         return False
 
-    def draw(self) -> NDArray[np.uint8]:
-        """[height, width, 3] a picture of the world."""
+    def draw(self) -> Any:
+        """A picture of the world: an array [height, width, 3] of uint8, or what numpy makes one of."""
         raise MusterError(f"{type(self).__name__} has no picture of itself")
 
     def describe(self) -> str:
@@ -205,7 +205,7 @@ class BatchOfSingles(BatchEnv):
             for assignment in self._history[slot, : self._steps[slot]]:
                 single.step(assignment.copy())
 
-    def draw(self, slot: int) -> NDArray[np.uint8]:
+    def draw(self, slot: int) -> Any:
         """What the object in `slot` draws."""
         return self.singles[slot].draw()
 
@@ -218,11 +218,7 @@ class BatchOfSingles(BatchEnv):
         """The class's rules, each as a policy."""
 
         def policy(name: str, rule: Rule) -> Callable[[Self], Policy]:
-            def make(env: Self) -> Policy:
-                return RulePolicy(name, rule, env)
-
-            make.__doc__ = rule.__doc__
-            return make
+            return lambda env: RulePolicy(name, rule, env)
 
         rules = cls.single.rules() if isinstance(cls.single, type) and issubclass(cls.single, Env) else {}
         return {name: policy(name, rule) for name, rule in rules.items()}
@@ -233,6 +229,7 @@ class RulePolicy:
 
     def __init__(self, name: str, rule: Rule, env: BatchOfSingles) -> None:
         self.name = name
+        self.about = (rule.__doc__ or "").strip().partition("\n")[0]
         self._rule = rule
         self._env = env
 

@@ -63,6 +63,7 @@ def test_envs_and_policies_list_what_there_is(capsys):
     assert "topline" in say(capsys, "policies")
     assert "nearest parcel" in say(capsys, "policies", "examples.delivery:Delivery")
     assert "closest" in json.loads(say(capsys, "policies", "--json"))["rescue"]
+    assert "not here: the exact topline goes up to 16 victims" in say(capsys, "policies", "rescue:2x40")
 
 
 def test_play_writes_a_replay(capsys, tmp_path: Path):
