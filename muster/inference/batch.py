@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from muster.data import Bools, Floats, Ints
 from muster.inference import frank_wolfe, quadratic, transport
 from muster.inference.instance import Instance, fits, load, make_instance
-from muster.inference.jit import glue, kernel
+from muster.inference.jit import entry, glue, kernel
 from muster.inference.oracle import Oracle, maximise, read_vertex, set_profits
 from muster.inference.quadratic import Work, make_work
 from muster.inference.rounding import Plan, clear, place, round_point, value_of
@@ -185,7 +184,7 @@ def judge(
     return OPTIMAL if rounded >= relaxed - PROOF_TOLERANCE * max(abs(relaxed), abs(rounded)) else ROUNDED
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@entry
 def solve_every(
     first: int,
     stride: int,

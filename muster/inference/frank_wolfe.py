@@ -58,9 +58,9 @@ class Walk(NamedTuple):
 
 @maker
 def make_walk(n: int, m: int, steps: int) -> Walk:
-    """Room for n agents, m tasks and `steps` steps."""
+    """Room for n agents, m tasks and twice `steps` steps (see quadratic.solve)."""
     # One for the start, one for a last vertex that only measures the gap.
-    k = steps + 2
+    k = 2 * steps + 2
     size = 2 * (n + m) + 2
     return Walk(
         np.zeros((n, m)),
@@ -262,7 +262,6 @@ def climb(
     oracle: Oracle,
     it: Instance,
     bonus: Floats,
-    warm: bool,
     steps: int,
     scale: float,
     trace: Floats,
@@ -276,7 +275,7 @@ def climb(
     while True:
         # Step -1 finds the start; the same oracle call then serves every step.
         profits = set_profits(oracle, it, walk.slope if taken >= 0 else bonus)
-        solved = maximise(oracle, it, profits, warm or taken >= 0, stop)
+        solved = maximise(oracle, it, profits, taken >= 0, stop)
         read_vertex(oracle, it)
         if taken < 0:
             stand_on(walk, it, oracle.vertex)

@@ -180,13 +180,13 @@ def sweep_swaps(plan: Plan, it: Instance, search: Search, least: float) -> bool:
 
 
 @kernel
-def climb(plan: Plan, it: Instance, search: Search, scale: float, stop: Ints) -> None:
-    """Moves, and swaps where no move helps, until neither does."""
+def climb(plan: Plan, it: Instance, search: Search, swaps: bool, scale: float, stop: Ints) -> None:
+    """Moves, and swaps (if wanted) where no move helps, until neither does."""
     least = GAIN_TOLERANCE * scale
     while stop[0] == 0:
         if sweep_moves(plan, it, search, least):
             continue
-        if not sweep_swaps(plan, it, search, least):
+        if not swaps or not sweep_swaps(plan, it, search, least):
             return
 
 
@@ -236,34 +236,78 @@ def empty(plan: Plan, it: Instance, search: Search, j: int) -> float:
 
 
 @kernel
+def list_kicks(plan: Plan, it: Instance, search: Search, tries: int) -> int:
+    """Choose up to `tries` tasks to fill and as many to empty, by what a first look promises; returns how many.
+
+    Filling is promising where the last agent to come would find the crowd worth most, emptying where those present are
+    worth least.
+    """
+    n, m = it.size[0], it.size[1]
+    gain, order, trial = search.kick_gain, search.kick_order, search.trial
+    for j in range(m):
+        gain[j], gain[m + j] = -np.inf, -np.inf
+        if plan.crowd[j] > 0.0:
+            gain[m + j] = 0.0
+    for i in range(n):
+        j = plan.task[i]
+        if j >= 0:
+            gain[m + j] += leave_gain(plan, it, i)
+    for j in range(m):
+        use = mean_use(it, j)
+        more = float(n) if use == 0.0 else min(float(n), (it.room[j] - plan.load[j]) / use)
+        if more >= 1.0 - 1e-9:
+            gain[j] = plan.pull[j] + 2.0 * it.pull[j, j] * (more - 1.0)
+    count = 0
+    for side in range(2):
+        for _ in range(min(tries, m)):
+            best, where = -np.inf, -1
+            for j in range(side * m, (side + 1) * m):
+                if gain[j] > best:
+                    best, where = gain[j], j
+            if where < 0:
+                break
+            gain[where] = -np.inf
+            order[count] = where
+            count += 1
+    # A second look at the chosen ones: what filling or emptying them really gains at once.
+    for a in range(count):
+        copy_plan(trial, plan, n, m)
+        if order[a] < m:
+            gain[order[a]] = fill(trial, it, search, order[a])
+        else:
+            gain[order[a]] = empty(trial, it, search, order[a] - m)
+    rank(gain, search.kick_zeros, order, count)
+    return count
+
+
+@kernel
+def mean_use(it: Instance, j: int) -> float:
+    """Mean contribution to task j."""
+    total = 0.0
+    for i in range(it.size[0]):
+        total += it.use[i, j]
+    return total / max(1, it.size[0])
+
+
+@kernel
 def kick(plan: Plan, it: Instance, search: Search, tries: int, scale: float, stop: Ints) -> bool:
-    """Fill or empty single tasks, the most promising first, climb from there, and keep the first that improves."""
+    """Fill or empty single tasks, the most promising first, move on from there, and keep the first that improves."""
     n, m = it.size[0], it.size[1]
     trial = search.trial
     least = GAIN_TOLERANCE * scale
-    for j in range(m):
-        copy_plan(trial, plan, n, m)
-        search.kick_gain[j] = fill(trial, it, search, j)
-        search.kick_gain[m + j] = -np.inf
-        if plan.count[j] > 0.0:
-            copy_plan(trial, plan, n, m)
-            search.kick_gain[m + j] = empty(trial, it, search, j)
-    for a in range(2 * m):
-        search.kick_order[a] = a
-    rank(search.kick_gain, search.kick_zeros, search.kick_order, 2 * m)
-    for a in range(min(tries, 2 * m)):
+    before = total_value(plan, it)
+    for a in range(list_kicks(plan, it, search, tries)):
         which = search.kick_order[a]
-        gain = search.kick_gain[which]
-        if gain == -np.inf or stop[0] != 0:
+        if stop[0] != 0:
             break
         copy_plan(trial, plan, n, m)
-        before = total_value(trial, it)
         if which < m:
             fill(trial, it, search, which)
         else:
             empty(trial, it, search, which - m)
-        climb(trial, it, search, scale, stop)
+        climb(trial, it, search, False, scale, stop)
         if total_value(trial, it) > before + least:
+            climb(trial, it, search, True, scale, stop)
             copy_plan(plan, trial, n, m)
             return True
     return False
@@ -278,6 +322,6 @@ def total_value(plan: Plan, it: Instance) -> float:
         j = plan.task[i]
         total += it.score[i, j] if j >= 0 else it.idle[0]
     for j in range(m):
-        if plan.count[j] != 0.0:
-            total += 0.5 * plan.count[j] * (plan.pull[j] - it.pull[j, j])
+        if plan.crowd[j] != 0.0:
+            total += 0.5 * plan.crowd[j] * (plan.pull[j] - it.pull[j, j])
     return total

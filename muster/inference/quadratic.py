@@ -17,10 +17,10 @@ from muster.inference.rounding import STRICT, Plan, copy_plan, make_plan, round_
 
 PAPER, FAST, BEST = 0, 1, 2
 
-# Frank-Wolfe steps, starts and kicks of each effort.
-STEPS = (600, 16, 60)
+# Frank-Wolfe steps, starts, and tasks tried for each kind of kick, of each effort.
+STEPS = (600, 4, 60)
 STARTS = (1, 2, 8)
-KICKS = (0, 6, 1_000_000)
+KICKS = (0, 3, 1_000_000)
 
 LOCAL_OPTIMUM = 10
 
@@ -107,6 +107,7 @@ def solve(work: Work, it: Instance, effort: int, steps: int, rule: int, rounds: 
     scale = scale_of(it)
     starts = STARTS[effort]
     status = LOCAL_OPTIMUM
+    crowded = secant_bonus(work.bonus, it, 1.0)
     for turn in range(starts + rounds):
         if turn > 0 and stop[0] != 0:
             break
@@ -117,7 +118,9 @@ def solve(work: Work, it: Instance, effort: int, steps: int, rule: int, rounds: 
                 continue
         else:
             random_bonus(work.bonus, it, scale, turn)
-        walked = frank_wolfe.climb(work.walk, work.oracle, it, work.bonus, turn > 0, steps, scale, trace, stop)
+        # A single start of FAST gets the steps of two.
+        longer = 2 if effort == FAST and turn == 0 and not crowded else 1
+        walked = frank_wolfe.climb(work.walk, work.oracle, it, work.bonus, longer * steps, scale, trace, stop)
         write_sparse(work.walk, it)
         plan = work.candidate if turn > 0 else work.plan
         round_point(
@@ -132,7 +135,7 @@ def solve(work: Work, it: Instance, effort: int, steps: int, rule: int, rounds: 
         if effort == PAPER:
             status = walked
         else:
-            local_search.climb(plan, it, work.search, scale, stop)
+            local_search.climb(plan, it, work.search, effort == BEST, scale, stop)
             while effort == BEST and stop[0] == 0 and kick(plan, it, work.search, KICKS[BEST], scale, stop):
                 pass
         if turn == 0 or total_value(plan, it) > total_value(work.plan, it):
@@ -140,5 +143,6 @@ def solve(work: Work, it: Instance, effort: int, steps: int, rule: int, rounds: 
                 copy_plan(work.plan, plan, n, m)
             work.relaxed[0], work.relaxed[1] = work.walk.result[0], work.walk.result[1]
     if effort == FAST and stop[0] == 0:
+        local_search.climb(work.plan, it, work.search, True, scale, stop)
         kick(work.plan, it, work.search, KICKS[FAST], scale, stop)
     return frank_wolfe.STOPPED if stop[0] != 0 else status

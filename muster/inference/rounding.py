@@ -26,10 +26,10 @@ class Plan(NamedTuple):
     """[N] -1 for none."""
     load: Floats
     """[M] contributions received."""
-    count: Floats
+    crowd: Floats
     """[M] agents received."""
     pull: Floats
-    """[M] (g + g') count + diag g: what one more agent on a task adds to the task-task term."""
+    """[M] (g + g') crowd + diag g: what one more agent on a task adds to the task-task term."""
 
 
 @maker
@@ -45,7 +45,7 @@ def clear(plan: Plan, it: Instance) -> None:
     plan.task[: it.size[0]] = -1
     for j in range(m):
         plan.load[j] = 0.0
-        plan.count[j] = 0.0
+        plan.crowd[j] = 0.0
         plan.pull[j] = it.pull[j, j] if it.size[4] != 0 else 0.0
 
 
@@ -56,25 +56,25 @@ def copy_plan(target: Plan, source: Plan, n: int, m: int) -> None:
         target.task[i] = source.task[i]
     for j in range(m):
         target.load[j] = source.load[j]
-        target.count[j] = source.count[j]
+        target.crowd[j] = source.crowd[j]
         target.pull[j] = source.pull[j]
 
 
 @leaf
 def place(plan: Plan, it: Instance, i: int, j: int) -> None:
     """Move agent i to task j, or to none for j = -1."""
-    task, load, count, pull = plan.task, plan.load, plan.count, plan.pull
+    task, load, crowd, pull = plan.task, plan.load, plan.crowd, plan.pull
     use, both, m = it.use, it.both, it.size[1]
     old = task[i]
     if old >= 0:
         load[old] -= use[i, old]
-        count[old] -= 1.0
-        if count[old] == 0.0:
+        crowd[old] -= 1.0
+        if crowd[old] == 0.0:
             # No rounding error outlives the last agent.
             load[old] = 0.0
     if j >= 0:
         load[j] += use[i, j]
-        count[j] += 1.0
+        crowd[j] += 1.0
     task[i] = j
     if it.size[4] != 0:
         if old >= 0:
@@ -95,11 +95,11 @@ def value_of(plan: Plan, it: Instance) -> float:
             total += it.score[i, plan.task[i]]
     if quadratic != 0:
         for j in range(m):
-            if plan.count[j] != 0.0:
+            if plan.crowd[j] != 0.0:
                 row = 0.0
                 for k in range(m):
-                    row += it.pull[j, k] * plan.count[k]
-                total += plan.count[j] * row
+                    row += it.pull[j, k] * plan.crowd[k]
+                total += plan.crowd[j] * row
     return total
 
 

@@ -21,6 +21,7 @@ from muster.inference.instance import LARGEST, SMALLEST
 Method = Literal["amax", "lp", "quad"]
 Effort = Literal["paper", "fast", "best"]
 Rounding = Literal["strict", "original"]
+Arrays = tuple[Floats, Floats, Floats, Floats, Bools, Bools]
 
 STATUSES = ("optimal", "rounded", "local_optimum", "converged", "stalled", "iteration_limit", "time_limit")
 """What a Solution's status can be, by the kernels' codes.
@@ -98,7 +99,7 @@ class Solver:
             seconds=time.perf_counter() - started,
         )
 
-    def _run(self, arrays: tuple[Any, ...], out: batch.Output) -> None:
+    def _run(self, arrays: Arrays, out: batch.Output) -> None:
         size, n, m = arrays[0].shape
         settings = self._settings()
         # Below this much work, waking the threads costs more than they save.
@@ -203,7 +204,7 @@ def _deadline(seconds: float | None) -> Iterator[Ints]:
         timer.cancel()
 
 
-def _arrays(problem: Problem, quadratic_part: bool) -> tuple[Any, ...]:
+def _arrays(problem: Problem, quadratic_part: bool) -> Arrays:
     """The problem as the contiguous arrays of the kernels; absent blocks have width 0. The kernels check entries."""
     scores = _array("scores", problem.scores, 3, batched=True)
     size, n, m = scores.shape
