@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 
-.PHONY: setup demo test test-slow lint bench clean
+.PHONY: setup demo test test-slow lint bench peers clean
 
 setup: $(STAMP)
 
@@ -35,6 +35,14 @@ lint: setup
 bench: $(BENCH_STAMP)
 	$(BIN)/muster bench inference
 
+# The worlds that `muster bench envs` measures ours against, in an environment of their own.
+peers: .venv-peers/.installed
+
+.venv-peers/.installed:
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check 'jumanji==1.1.2' 'pettingzoo[sisl]==1.27.0'
+	touch $@
+
 clean:
-	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -not -path './.venv*/*' -prune -exec rm -rf {} +
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +16,8 @@ _PUBLIC = {
     "Observation": "muster.data",
     "Problem": "muster.data",
     "Solution": "muster.data",
+    "make": "muster.envs.registry",
+    "evaluate": "muster.evaluation.evaluate",
 }
 
 __all__ = ["__version__", *_PUBLIC]
@@ -30,3 +33,8 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+# gymnasium expects a package to register its environments on import; without gymnasium that can wait.
+if "gymnasium" in sys.modules:
+    import_module("muster.envs")

@@ -11,7 +11,14 @@ from muster.errors import MusterError
 
 # Command -> where its settings dataclass lives.
 COMMANDS = {
+    "envs": "muster.commands.envs:Envs",
+    "policies": "muster.commands.policies:Policies",
     "solve": "muster.commands.solve:Solve",
+    "evaluate": "muster.commands.evaluate:Evaluate",
+    "compare": "muster.commands.compare:Compare",
+    "play": "muster.commands.play:Play",
+    "check": "muster.commands.check:Check",
+    "bench": "muster.commands.bench:Bench",
 }
 
 
@@ -26,6 +33,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of `muster`; leaves with status 2 and one clear sentence on a user's mistake."""
     import tyro
 
+    # A user's own environment, `module:Class`, is looked for where the command is called.
+    if "" not in sys.path:
+        sys.path.insert(0, "")
     arguments = list(sys.argv[1:] if argv is None else argv)
     # Only the named command's module is imported; help on everything imports them all.
     chosen = {name: COMMANDS[name] for name in arguments[:1] if name in COMMANDS} or COMMANDS

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Bools, Floats, Ints, Observation
+from muster.errors import MusterError
 from muster.policy import Policy
 from muster.rng import Seeds
 
@@ -73,3 +74,24 @@ class BatchEnv(ABC):
     @abstractmethod
     def baselines(cls) -> Mapping[str, Callable[[Self], Policy]]:
         """Built-in policies by name; each is made for one environment object and may look inside it."""
+
+    def permute(self, agents: Ints, tasks: Ints) -> bool:
+        """Renumber every slot: agent i is the former `agents[i]`, task j the former `tasks[j]`.
+
+        False, and nothing done, where a world cannot; its permutation law then goes unchecked.
+        """
+        del agents, tasks
+        return False
+
+    def draw(self, slot: int) -> Any:
+        """A picture of the episode in `slot`: an array [height, width, 3] of uint8, or what numpy makes one of."""
+        raise MusterError(f"{self.name} has no picture of itself")
+
+    def animate(self, before: State, slot: int) -> list[Any]:
+        """Pictures that lead from the state `before` the last step to now; by default just the picture of now."""
+        del before
+        return [self.draw(slot)]
+
+    def describe(self, slot: int) -> str:
+        """The episode in `slot` as text, for terminals."""
+        raise MusterError(f"{self.name} has no description of itself")

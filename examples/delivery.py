@@ -1,0 +1,102 @@
+"""A world of your own: couriers carry parcels across town. Run it with
+
+    muster check examples.delivery:Delivery
+    muster compare fullest nearest examples.delivery:Delivery
+
+A parcel waits at a place and wants as many couriers as it is heavy. It is delivered once that many stand there at
+once; every minute costs the parcels that still wait. Nothing but the class below is needed: muster batches it,
+checks it, plays it, and learns on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from muster.envs.single import Env, Rule, View
+
+REACH = 0.05
+SPEED = 0.08
+
+
+class Delivery(Env):
+    """Four couriers, six parcels of weight 1 or 2, on the unit square."""
+
+    n_agents = 4
+    n_tasks = 6
+    max_steps = 200
+    metric = "steps"
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """Scatter couriers and parcels; all that is random comes from `rng`."""
+        self.couriers = rng.random((self.n_agents, 2))
+        self.parcels = rng.random((self.n_tasks, 2))
+        self.weight = rng.integers(1, 3, self.n_tasks)
+        self.delivered = np.zeros(self.n_tasks, dtype=bool)
+
+    def view(self) -> View:
+        """Positions, weights, and the way from each courier to each parcel; a parcel takes no more than its weight."""
+        way = self.parcels[None] - self.couriers[:, None]
+        distance = np.linalg.norm(way, axis=-1, keepdims=True)
+        return View(
+            agent_features=self.couriers,
+            task_features=np.column_stack([self.parcels, self.weight]),
+            pair_features=np.concatenate([way, distance], axis=-1),
+            task_alive=~self.delivered,
+            capacities=self.weight,
+        )
+
+    def step(self, assignment: np.ndarray) -> tuple[float, bool]:
+        """Couriers move towards their parcels; those with enough couriers at hand are delivered."""
+        for courier, task in enumerate(assignment):
+            if task >= 0 and not self.delivered[task]:
+                way = self.parcels[task] - self.couriers[courier]
+                length = np.linalg.norm(way)
+                self.couriers[courier] += way * min(1.0, SPEED / max(length, 1e-12))
+        for task in np.flatnonzero(~self.delivered):
+            near = np.linalg.norm(self.couriers - self.parcels[task], axis=1) <= REACH
+            # Only couriers sent here help: standing near by chance delivers nothing.
+            if np.sum(near & (assignment == task)) >= self.weight[task]:
+                self.delivered[task] = True
+        return -0.01 * float(np.sum(~self.delivered)), bool(self.delivered.all())
+
+    @classmethod
+    def rules(cls) -> Mapping[str, Rule]:
+        """Two rules to beat."""
+        return {"fullest": fullest, "nearest": nearest}
+
+    def permute(self, agents: np.ndarray, tasks: np.ndarray) -> bool:
+        """Renumber, so that `muster check` can see that numbers mean nothing here."""
+        self.couriers = self.couriers[agents]
+        self.parcels, self.weight, self.delivered = self.parcels[tasks], self.weight[tasks], self.delivered[tasks]
+        return True
+
+    def describe(self) -> str:
+        """The parcels still waiting, in words."""
+        waiting = [f"parcel {j} wants {self.weight[j]}" for j in np.flatnonzero(~self.delivered)]
+        return "; ".join(waiting) or "all delivered"
+
+
+def nearest(view: View) -> np.ndarray:
+    """Every courier goes to the nearest parcel. Two couriers that each prefer another heavy parcel wait for ever."""
+    distance = np.where(view.task_alive, np.asarray(view.pair_features)[..., -1], np.inf)
+    return np.where(np.isfinite(distance).any(axis=1), distance.argmin(axis=1), -1)
+
+
+def fullest(view: View) -> np.ndarray:
+    """Parcels in turn, by how near their couriers would be, each get as many couriers as they want."""
+    distance = np.asarray(view.pair_features)[..., -1]
+    assignment = np.full(len(distance), -1)
+    tasks = np.flatnonzero(view.task_alive)
+    while len(tasks):
+        free = np.flatnonzero(assignment < 0)
+        wanted = {j: int(np.asarray(view.capacities)[j]) for j in tasks}
+        crews = {j: free[np.argsort(distance[free, j], kind="stable")][: wanted[j]] for j in tasks}
+        whole = {j: distance[crew, j].max() for j, crew in crews.items() if len(crew) == wanted[j]}
+        if not whole:
+            break
+        best = min(whole, key=lambda j: whole[j])
+        assignment[crews[best]] = best
+        tasks = tasks[tasks != best]
+    return assignment

@@ -1,0 +1,1 @@
+"""Speed on this machine, one module a benchmark; each has `run(json)`."""

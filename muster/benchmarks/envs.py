@@ -1,0 +1,137 @@
+"""Steps a second of the worlds alone: 256 in a batch, random assignments, one core.
+
+Seconds are those of the processor, so that whatever else the machine does takes nothing from anyone.
+"""
+
+from __future__ import annotations
+
+import json as json_format
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from muster.envs.base import BatchEnv
+from muster.envs.registry import make
+from muster.errors import MusterError
+from muster.rng import episode_seeds
+
+BATCH = 256
+SECONDS = 2.0
+WORLDS = ("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32", "battle:w15v17", "battle:w80v82")
+REFERENCE = "rescue:5x10"
+PEERS_PYTHON = Path(".venv-peers/bin/python")
+PEERS_HELP = "to measure peers, make an environment with them: make peers (or set MUSTER_PEERS to its python)"
+
+Row = dict[str, Any]
+
+
+def run(json: bool) -> None:
+    """Measure muster's worlds and then the peers, in one go, and print a table."""
+    with one_core():
+        rows = [row for world in WORLDS if (row := measure(world))]
+        peers, note = measure_peers()
+    reference = next(row["steps_per_second"] for row in rows if row["world"] == REFERENCE)
+    for peer in peers:
+        if "steps_per_second" in peer:
+            peer["muster_times_faster"] = reference / peer["steps_per_second"]
+    found = {"machine": machine(), "batch": BATCH, "worlds": rows, "peers": peers, "note": note}
+    print(json_format.dumps(found) if json else "\n".join(table(found)))
+
+
+def measure(world: str) -> Row | None:
+    """Steps a second, alone and with the observation; None for a world that is not installed."""
+    try:
+        env = make(world, BATCH)
+    except MusterError:
+        return None
+    return {
+        "world": world,
+        "steps_per_second": rate(env, observing=False),
+        "with_observation_per_second": rate(env, observing=True),
+    }
+
+
+def rate(env: BatchEnv, observing: bool) -> float:
+    """Env steps per second of CPU; assignments and seeds are drawn beforehand, and ended episodes begin again."""
+    drawn = np.random.default_rng(0).integers(env.n_tasks, size=(64, env.n_envs, env.n_agents))
+    seeds = episode_seeds(0, np.arange(16 * env.n_envs))
+    # The first rounds compile.
+    rounds, began = -3, 0.0
+    while rounds < 3 or time.process_time() - began < SECONDS:
+        if rounds == 0:
+            began = time.process_time()
+        if observing:
+            env.observe()
+        result = env.step(drawn[rounds % 64])
+        ended = np.flatnonzero(result.terminated | result.truncated)
+        if ended.size:
+            first = rounds % 15 * env.n_envs
+            env.start(ended, seeds[first : first + ended.size])
+        rounds += 1
+    return rounds * env.n_envs / (time.process_time() - began)
+
+
+def measure_peers() -> tuple[list[Row], str]:
+    """What the peers' own interpreter measures, and a note where there is none."""
+    python = os.environ.get("MUSTER_PEERS", str(PEERS_PYTHON))
+    if not Path(python).exists():
+        return [], f"peers skipped: no {python}; {PEERS_HELP}"
+    script = str(Path(__file__).with_name("env_peers.py"))
+    done = subprocess.run([python, script], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return [], f"peers skipped: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}"
+    return json_format.loads(done.stdout), ""
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Keep this process and its children on one core, where the system can."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def machine() -> str:
+    """Processor, system and versions, for beside the figures."""
+    processor = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        processor = names[0] if names else processor
+    python = ".".join(map(str, sys.version_info[:3]))
+    import numba
+
+    return f"{processor}, {os.cpu_count()} cores, {platform.system()}, Python {python}, numba {numba.__version__}"
+
+
+def table(found: dict[str, Any]) -> list[str]:
+    """The figures as a Markdown table."""
+    lines = [
+        f"{found['machine']}. One core, {found['batch']} in a batch, random\nassignments; steps per second of CPU.",
+        "",
+        "| world | steps/s | steps/s with observation | muster rescue:5x10 is faster by |",
+        "|---|---:|---:|---:|",
+    ]
+    for row in found["worlds"]:
+        rates = f"{row['steps_per_second']:,.0f} | {row['with_observation_per_second']:,.0f}"
+        lines.append(f"| {row['world']} | {rates} | |")
+    for row in found["peers"]:
+        if "skipped" in row:
+            lines.append(f"| {row['world']} | skipped: {row['skipped']} | | |")
+        else:
+            lines.append(f"| {row['world']} | {row['steps_per_second']:,.0f} | | {row['muster_times_faster']:,.0f} x |")
+    return [*lines, "", found["note"]] if found["note"] else lines

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Literal
+
+from tyro.conf import Positional
+
+# What is measured -> the module whose `run(json)` measures it.
+BENCHMARKS = {"envs": "muster.benchmarks.envs"}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Measure speed on this machine, beside the nearest peers where they are installed."""
+
+    which: Positional[Literal["envs"]]
+    """envs: steps a second of the environments alone."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        """Measure and print."""
+        import_module(BENCHMARKS[self.which]).run(self.json)

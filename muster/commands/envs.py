@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Envs:
+    """The environments there are."""
+
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        """List them."""
+        from muster.envs.registry import BUILT_IN, OWN_ABOUT, OWN_USAGE
+
+        found = {entry.usage: entry.about for entry in BUILT_IN.values()} | {OWN_USAGE: OWN_ABOUT}
+        if self.json:
+            print(json.dumps(found))
+            return
+        for usage, about in found.items():
+            print(f"{usage}\n    {about}")

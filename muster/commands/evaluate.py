@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from tyro.conf import Positional
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Play a fixed set of episodes and print the figures of merit, with 95 % intervals."""
+
+    policy: Positional[str]
+    """A baseline of the environment, a shipped policy, or a path to a run or model file."""
+    env: Positional[str]
+    """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
+    episodes: int = 1000
+    """How many episodes of the set to play."""
+    seed: int = 0
+    """Which set of episodes; the same for every policy."""
+    noise: bool = False
+    """Leave a learned policy's exploration noise on, as the paper does."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        """Evaluate and print."""
+        from muster.commands.progress import progress_bar
+        from muster.evaluation.evaluate import evaluate
+
+        with progress_bar(self.policy, self.episodes, quiet=self.json) as advance:
+            found = evaluate(self.policy, self.env, self.episodes, self.seed, self.noise, progress=advance)
+        if self.json:
+            print(json.dumps(found.as_dict()))
+            return
+        from muster.commands.report import evaluation_lines
+
+        print("\n".join(evaluation_lines(found)))

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import Positional
+
+
+@dataclass(frozen=True)
+class Play:
+    """Play one episode and write it down: .gif to look at, .html to step through, .json as data."""
+
+    policy: Positional[str]
+    """A baseline of the environment, a shipped policy, or a path to a run or model file."""
+    env: Positional[str]
+    """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
+    out: Path = Path("replay.gif")
+    """The file to write."""
+    seed: int = 0
+    """Which set of episodes; its first one is played."""
+    noise: bool = False
+    """Leave a learned policy's exploration noise on."""
+
+    def run(self) -> None:
+        """Play, write, and say how it ended."""
+        from muster.envs.registry import make
+        from muster.evaluation.replay import record, writer
+        from muster.policies import resolve
+
+        write = writer(self.out)
+        env = make(self.env)
+        policy = resolve(self.policy, env, self.noise)
+        replay = record(policy, env, self.seed, pictures=self.out.suffix != ".json")
+        write(replay, self.out)
+        steps = len(replay.assignments)
+        if replay.truncated:
+            ending = f"hit the step limit of {env.max_steps}"
+        elif replay.metric == "win_rate":
+            ending = f"{'won' if replay.outcome else 'lost'} after {steps} decisions"
+        else:
+            ending = f"done in {steps} steps"
+        print(f"{self.policy} on {env.name}: {ending}; written to {self.out}")

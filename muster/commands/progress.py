@@ -1,0 +1,21 @@
+"""A progress bar on standard error, so that standard output stays clean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def progress_bar(label: str, total: int, quiet: bool = False) -> Iterator[Callable[[int], None] | None]:
+    """Yields the function that advances the bar; None, and no bar, when quiet. No bar in a file or pipe either."""
+    if quiet:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda count: bar.advance(task, count)

@@ -1,0 +1,199 @@
+"""muster's worlds in gymnasium's shape: single (`gymnasium.make`) and vector (`gymnasium.make_vec`).
+
+An action is an assignment: for each agent a task index, or -1 for none. The environment string's settings are keyword
+arguments: `gymnasium.make("muster/SearchRescue-v0", agents=5, tasks=10, grid=32)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from muster.data import Bools, Ints, Observation
+from muster.envs.base import BatchEnv
+from muster.errors import InputError
+
+RENDER_MODES = ["rgb_array", "ansi"]
+FRAMES_A_SECOND = 4
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class AssignmentEnv(gymnasium.Env[Arrays, Ints]):
+    """One episode of a world, as gymnasium wants it."""
+
+    metadata = {"render_modes": RENDER_MODES, "render_fps": FRAMES_A_SECOND}  # noqa: RUF012, gymnasium's own way
+
+    def __init__(self, world: BatchEnv, render_mode: str | None = None) -> None:
+        self.world = world
+        self.render_mode = checked_render_mode(render_mode)
+        self.observation_space = observation_space(world)
+        self.action_space = action_space(world)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
+        """Begin an episode; those after a seeded one follow from the same seed."""
+        super().reset(seed=seed)
+        self.world.start(np.arange(1), np.array([episode_seed(self.np_random)]))
+        return self._see(), {}
+
+    def step(self, action: Ints) -> tuple[Arrays, float, bool, bool, dict[str, Any]]:
+        """Carry out an assignment; `info["outcome"]` is the metric so far."""
+        result = self.world.step(np.asarray(action, np.int64)[None])
+        info = {"outcome": float(self.world.outcome()[0])}
+        return self._see(), float(result.reward[0]), bool(result.terminated[0]), bool(result.truncated[0]), info
+
+    def render(self) -> Any:
+        """A picture [height, width, 3] or text, as `render_mode` says."""
+        return show(self.world, 0, self.render_mode)
+
+    def _see(self) -> Arrays:
+        return {name: array[0] for name, array in as_dict(self.world.observe()).items()}
+
+
+class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
+    """B episodes; the step after an episode's end begins the next one there (autoreset mode NEXT_STEP)."""
+
+    def __init__(self, world: BatchEnv, render_mode: str | None = None) -> None:
+        self.metadata = {
+            "render_modes": RENDER_MODES,
+            "render_fps": FRAMES_A_SECOND,
+            "autoreset_mode": AutoresetMode.NEXT_STEP,
+        }
+        self.world = world
+        self.render_mode = checked_render_mode(render_mode)
+        self.num_envs = world.n_envs
+        self.single_observation_space = observation_space(world)
+        self.single_action_space = action_space(world)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._rngs = [seeding.np_random(None)[0] for _ in range(self.num_envs)]
+        self._ended: Bools = np.zeros(self.num_envs, np.bool_)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Arrays, dict[str, Any]]:
+        """Begin an episode in every slot; slot i of seed s plays what a single environment of seed s + i plays."""
+        seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else seed
+        if seeds is not None:
+            if len(seeds) != self.num_envs:
+                raise InputError(f"{self.num_envs} environments need as many seeds, got {len(seeds)}")
+            for slot, one in enumerate(seeds):
+                if one is not None:
+                    self._rngs[slot] = seeding.np_random(one)[0]
+        self._start(np.arange(self.num_envs))
+        self._ended[:] = False
+        return as_dict(self.world.observe()), {}
+
+    def step(self, actions: Ints) -> tuple[Arrays, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """Carry out assignments [B, N]; where an episode had ended the action is ignored and the next one begins."""
+        result = self.world.step(np.asarray(actions, np.int64))
+        # Ended slots stood still, so what is left to do there is to begin.
+        again = self._ended.copy()
+        self._start(np.flatnonzero(again))
+        reward = np.where(again, 0.0, result.reward)
+        terminated, truncated = result.terminated & ~again, result.truncated & ~again
+        self._ended = terminated | truncated
+        return as_dict(self.world.observe()), reward, terminated, truncated, {"outcome": self.world.outcome()}
+
+    def render(self) -> tuple[Any, ...] | None:
+        """A picture or text of each slot."""
+        if self.render_mode is None:
+            return None
+        return tuple(show(self.world, slot, self.render_mode) for slot in range(self.num_envs))
+
+    def _start(self, slots: Ints) -> None:
+        if slots.size:
+            self.world.start(slots, np.array([episode_seed(self._rngs[slot]) for slot in slots]))
+
+
+def search_rescue(render_mode: str | None = None, **settings: Any) -> AssignmentEnv:
+    """`muster/SearchRescue-v0`; keyword arguments are the fields of RescueSettings."""
+    return AssignmentEnv(_rescue(1, settings), render_mode)
+
+
+def search_rescue_vector(num_envs: int = 1, render_mode: str | None = None, **settings: Any) -> AssignmentVectorEnv:
+    """`muster/SearchRescue-v0` for `gymnasium.make_vec`."""
+    return AssignmentVectorEnv(_rescue(num_envs, settings), render_mode)
+
+
+def battle(scenario: str = "w15v17", render_mode: str | None = None, **settings: Any) -> AssignmentEnv:
+    """`muster/Battle-v0`; keyword arguments are the settings of a battle's environment string."""
+    return AssignmentEnv(_battle(1, scenario, settings), render_mode)
+
+
+def battle_vector(
+    num_envs: int = 1, scenario: str = "w15v17", render_mode: str | None = None, **settings: Any
+) -> AssignmentVectorEnv:
+    """`muster/Battle-v0` for `gymnasium.make_vec`."""
+    return AssignmentVectorEnv(_battle(num_envs, scenario, settings), render_mode)
+
+
+def observation_space(world: BatchEnv) -> Any:
+    """What one episode of `world` shows: every block that has any width."""
+    return spaces.Dict({name: space_of(name, array[0]) for name, array in as_dict(world.observe()).items()})
+
+
+def action_space(world: BatchEnv) -> spaces.MultiDiscrete:
+    """For each agent -1 (no task) or a task index."""
+    return spaces.MultiDiscrete(np.full(world.n_agents, world.n_tasks + 1), start=np.full(world.n_agents, -1))
+
+
+def as_dict(seen: Observation) -> Arrays:
+    """The observation's blocks by name, without those of width 0; masks as 0 and 1."""
+    blocks = {field.name: getattr(seen, field.name) for field in fields(seen)}
+    return {
+        name: array.astype(np.int8) if array.dtype == np.bool_ else array
+        for name, array in blocks.items()
+        if array is not None and array.size
+    }
+
+
+def show(world: BatchEnv, slot: int, render_mode: str | None) -> Any:
+    """A picture [height, width, 3], text, or nothing, as `render_mode` says."""
+    if render_mode is None:
+        return None
+    return np.asarray(world.draw(slot), np.uint8) if render_mode == "rgb_array" else world.describe(slot)
+
+
+def episode_seed(rng: np.random.Generator) -> np.uint64:
+    """The 64-bit seed of the next episode."""
+    return rng.integers(2**64, dtype=np.uint64)
+
+
+def space_of(name: str, example: NDArray[Any]) -> spaces.Space[Any]:
+    """Where the block `name` lives: any finite number, none below 0 where that makes no sense."""
+    if example.dtype == np.int8:
+        return spaces.MultiBinary(example.shape)
+    kind: Any = example.dtype.type
+    limits = np.iinfo(kind) if np.issubdtype(kind, np.integer) else np.finfo(kind)
+    low = 0 if name in ("contributions", "capacities", "agent_cells", "task_cells") else limits.min
+    return spaces.Box(low, limits.max, example.shape, kind)
+
+
+def checked_render_mode(render_mode: str | None) -> str | None:
+    """The render mode, if it is one; raises InputError otherwise."""
+    if render_mode not in (None, *RENDER_MODES):
+        raise InputError(f"render_mode is one of {', '.join(RENDER_MODES)} or None, got {render_mode!r}")
+    return render_mode
+
+
+def _rescue(num_envs: int, settings: dict[str, Any]) -> BatchEnv:
+    from muster.envs.rescue import RescueEnv, RescueSettings
+
+    return RescueEnv(RescueSettings(**settings), num_envs)
+
+
+def _battle(num_envs: int, scenario: str, settings: dict[str, Any]) -> BatchEnv:
+    from muster.envs.registry import make
+
+    written = [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in settings.items()]
+    return make(",".join([f"battle:{scenario}", *written]), num_envs)

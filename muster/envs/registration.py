@@ -1,0 +1,22 @@
+"""The ids under which gymnasium knows muster's worlds.
+
+Since version 1.0 gymnasium loads no plug-ins: a package registers its environments when it is imported. Importing
+`muster.envs` does it, and so does `import muster` once gymnasium is there.
+"""
+
+from __future__ import annotations
+
+import gymnasium
+
+IDS = {"muster/SearchRescue-v0": "search_rescue", "muster/Battle-v0": "battle"}
+
+
+def register() -> None:
+    """Tell gymnasium of every id; again does no harm. The worlds themselves are imported when one is made."""
+    for env_id, maker in IDS.items():
+        if env_id not in gymnasium.registry:
+            gymnasium.register(
+                id=env_id,
+                entry_point=f"muster.envs.gymnasium:{maker}",
+                vector_entry_point=f"muster.envs.gymnasium:{maker}_vector",
+            )

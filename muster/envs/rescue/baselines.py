@@ -1,0 +1,109 @@
+"""Rules that need no learning: the nearest victim, the linear programme on distances, and the exact optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.data import Ints, Observation, Problem
+from muster.envs.rescue import kernels
+from muster.envs.rescue.env import RescueEnv
+from muster.envs.routing import check_size, fastest_routes
+
+# Mixed into an episode's seed, so that a policy's ties do not repeat the random numbers that placed the victims.
+_TIE_STREAM = np.uint64(0xD1B54A32D192ED03)
+
+
+class Closest:
+    """Each ambulance goes to the nearest waiting victim (king's moves); ties at random."""
+
+    name = "closest"
+    _manhattan = False
+
+    def __init__(self, env: RescueEnv) -> None:
+        self._rng = np.zeros(env.n_envs, np.uint64)
+
+    def begin(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
+        """Ties in an episode follow from its seed."""
+        self._rng[slots] = seeds ^ _TIE_STREAM
+
+    def act(self, observation: Observation) -> Ints:
+        """[B, N] the nearest victim of each ambulance."""
+        agents, tasks = _cells(observation)
+        return kernels.send_to_closest(agents, tasks, observation.task_alive, self._manhattan, self._rng)
+
+
+class ClosestManhattan(Closest):
+    """Each ambulance goes to the waiting victim nearest in rows plus columns; ties at random."""
+
+    name = "closest-manhattan"
+    _manhattan = True
+
+
+class LinearDistance:
+    """The assignment of ambulances to victims, at most one each, that has the least total distance."""
+
+    name = "lp-distance"
+
+    def __init__(self, env: RescueEnv) -> None:
+        del env
+
+    def begin(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
+        """Nothing to remember."""
+
+    def act(self, observation: Observation) -> Ints:
+        """[B, N] the optimum of the linear programme with h = -distance, every ambulance sent while victims last."""
+        from muster.inference import solve
+
+        distance = chebyshev(*_cells(observation))
+        problem = Problem(
+            scores=-distance.astype(np.float64),
+            contributions=observation.contributions,
+            capacities=observation.capacities,
+            agent_alive=observation.agent_alive,
+            task_alive=observation.task_alive,
+        )
+        return solve(problem, method="lp", forced=True).assignment
+
+
+class Topline:
+    """The fewest steps there can be: exact min-max routes, planned once an episode and then followed.
+
+    Raises InputError beyond 16 victims.
+    """
+
+    name = "topline"
+
+    def __init__(self, env: RescueEnv) -> None:
+        check_size(env.n_tasks)
+        self._env = env
+        self._routes: Ints = np.full((env.n_envs, env.n_agents, env.n_tasks), -1, np.int64)
+        self._unplanned = np.zeros(env.n_envs, np.bool_)
+
+    def begin(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
+        """New victims: forget the routes of these slots."""
+        del seeds
+        self._unplanned[slots] = True
+
+    def act(self, observation: Observation) -> Ints:
+        """[B, N] the next victim on each ambulance's route."""
+        agents, tasks = _cells(observation)
+        for slot in np.flatnonzero(self._unplanned):
+            waiting = np.flatnonzero(self._env.waiting[slot])
+            here, there = agents[slot][None], tasks[slot][waiting][None]
+            _, stops = fastest_routes(chebyshev(here, there)[0], chebyshev(there, there)[0])
+            self._routes[slot] = -1
+            self._routes[slot, :, : len(waiting)] = np.where(stops >= 0, waiting[stops], -1)
+            self._unplanned[slot] = False
+        return kernels.follow_routes(self._routes, self._env.waiting)
+
+
+def chebyshev(sources: Ints, targets: Ints) -> Ints:
+    """[B, S, T] king's moves from each source cell [B, S, 2] to each target cell [B, T, 2]."""
+    return np.abs(sources[:, :, None] - targets[:, None]).max(axis=-1)
+
+
+def _cells(observation: Observation) -> tuple[Ints, Ints]:
+    assert observation.agent_cells is not None
+    assert observation.task_cells is not None
+    return observation.agent_cells, observation.task_cells

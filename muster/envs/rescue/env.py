@@ -1,0 +1,206 @@
+"""Search and rescue: ambulances on a grid pick up victims as fast as they can (the paper's first experiment)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.data import Floats, Ints, Observation
+from muster.envs.base import BatchEnv, State, Step
+from muster.envs.rescue import kernels
+from muster.envs.rescue.settings import RescueSettings
+from muster.errors import InputError
+from muster.policy import Policy
+from muster.rng import Seeds
+
+# Ambulances in the batch from which starting threads costs less than it saves.
+PARALLEL_FROM = 50_000
+
+_PLACEMENTS = {
+    "distinct": kernels.DISTINCT,
+    "distinct-within-type": kernels.DISTINCT_WITHIN_TYPE,
+    "independent": kernels.INDEPENDENT,
+}
+
+
+class RescueEnv(BatchEnv):
+    """B grids; each step moves every ambulance one king's move towards its victim and costs 0.01.
+
+    A victim is picked up by whichever ambulance reaches its cell. The episode ends when all are picked up.
+    """
+
+    metric: Literal["steps", "win_rate"] = "steps"
+
+    def __init__(self, settings: RescueSettings | None = None, n_envs: int = 1) -> None:
+        if n_envs < 1:
+            raise InputError(f"a batch needs at least 1 environment, got {n_envs}")
+        self.settings = settings or RescueSettings()
+        self.name = self.settings.name
+        self.n_envs = n_envs
+        self.n_agents = self.settings.agents
+        self.n_tasks = self.settings.tasks
+        self.max_steps = self.settings.step_limit
+        many = n_envs * self.n_agents >= PARALLEL_FROM
+        parallel = self.settings.threads == "all" or (self.settings.threads == "auto" and many)
+        self._step_all = kernels.step_all_parallel if parallel else kernels.step_all
+        self._rng = np.zeros(n_envs, np.uint64)
+        self.agent_cells: Ints = np.zeros((n_envs, self.n_agents, 2), np.int64)
+        """[B, N, 2] row and column of each ambulance."""
+        self.task_cells: Ints = np.zeros((n_envs, self.n_tasks, 2), np.int64)
+        """[B, M, 2] row and column of each victim."""
+        self.waiting = np.zeros((n_envs, self.n_tasks), np.bool_)
+        """[B, M] the victim has not been picked up."""
+        self.steps: Ints = np.zeros(n_envs, np.int64)
+        self.assigned: Ints = np.full((n_envs, self.n_agents), -1, np.int64)
+        """[B, N] the last assignment that was carried out; for pictures only."""
+        self._running = np.zeros(n_envs, np.bool_)
+
+    def start(self, slots: Ints, seeds: Seeds) -> None:
+        """Begin the episode of `seeds[k]` in slot `slots[k]`."""
+        kernels.start_slots(
+            np.asarray(slots, np.int64),
+            np.asarray(seeds, np.uint64),
+            _PLACEMENTS[self.settings.placement],
+            self.settings.height,
+            self.settings.width,
+            self._rng,
+            self.agent_cells,
+            self.task_cells,
+            self.waiting,
+            self.steps,
+            self._running,
+            self.assigned,
+        )
+
+    def observe(self) -> Observation:
+        """Features, masks and cells, in fresh arrays; planes and pair features only if the settings ask for them."""
+        height, width = self.settings.shape
+        agent_features, task_features = kernels.see_objects(
+            self.agent_cells, self.task_cells, self.waiting, height, width
+        )
+        shape = (self.n_envs, self.n_agents, self.n_tasks)
+        if self.settings.features == "pair":
+            pair_features = kernels.see_pairs(self.agent_cells, self.task_cells)
+            task_pair_features = kernels.see_pairs(self.task_cells, self.task_cells)
+        else:
+            pair_features = np.empty((*shape, 0), np.float32)
+            task_pair_features = np.empty((self.n_envs, self.n_tasks, self.n_tasks, 0), np.float32)
+        planes = None
+        if self.settings.planes:
+            planes = kernels.draw_planes(self.agent_cells, self.task_cells, self.waiting, height, width)
+        task_alive = np.ones_like(self.waiting) if self.settings.solved_assignable else self.waiting.copy()
+        return Observation(
+            agent_features=agent_features,
+            task_features=task_features,
+            pair_features=pair_features,
+            task_pair_features=task_pair_features,
+            agent_alive=np.ones(shape[:2], np.bool_),
+            task_alive=task_alive,
+            contributions=np.ones(shape),
+            capacities=np.ones((self.n_envs, self.n_tasks)),
+            planes=planes,
+            agent_cells=self.agent_cells.copy(),
+            task_cells=self.task_cells.copy(),
+        )
+
+    def step(self, assignment: Ints) -> Step:
+        """Move and pick up. An ambulance without a victim, or sent to one that takes no agent, stays where it is."""
+        assignment = np.ascontiguousarray(assignment, np.int64)
+        if assignment.shape != self.assigned.shape:
+            raise InputError(f"the assignment must have shape {self.assigned.shape}, got {assignment.shape}")
+        bad = kernels.first_bad_task(assignment, self.n_tasks)
+        if bad >= 0:
+            slot, agent = divmod(bad, self.n_agents)
+            raise InputError(
+                f"tasks are -1 to {self.n_tasks - 1}, got {assignment[slot, agent]} for agent {agent} of slot {slot}"
+            )
+        result = Step(np.empty(self.n_envs), np.empty(self.n_envs, np.bool_), np.empty(self.n_envs, np.bool_))
+        self._step_all(
+            assignment,
+            self.settings.random_moves,
+            self.settings.solved_assignable,
+            self.max_steps,
+            self.settings.height,
+            self.settings.width,
+            self._rng,
+            self.agent_cells,
+            self.task_cells,
+            self.waiting,
+            self.steps,
+            self._running,
+            self.assigned,
+            *result,
+        )
+        return result
+
+    def outcome(self) -> Floats:
+        """[B] T, the steps taken so far: at the end, the step of the last pick-up."""
+        return self.steps.astype(np.float64)
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "rng": self._rng,
+            "agent_cells": self.agent_cells,
+            "task_cells": self.task_cells,
+            "waiting": self.waiting,
+            "steps": self.steps,
+            "assigned": self.assigned,
+            "running": self._running,
+        }
+
+    def get_state(self) -> State:
+        """Copies of every array, by name."""
+        return {name: array.copy() for name, array in self._arrays().items()}
+
+    def set_state(self, state: State) -> None:
+        """Go on from what `get_state` returned."""
+        for name, array in self._arrays().items():
+            array[...] = state[name]
+
+    def permute(self, agents: Ints, tasks: Ints) -> bool:
+        """Renumber ambulances and victims; random moves are drawn in order of number, so there it cannot be done."""
+        if self.settings.random_moves:
+            return False
+        self.agent_cells[:] = self.agent_cells[:, agents]
+        self.task_cells[:] = self.task_cells[:, tasks]
+        self.waiting[:] = self.waiting[:, tasks]
+        self.assigned[:] = -1
+        return True
+
+    def draw(self, slot: int) -> NDArray[np.uint8]:
+        """The grid with ambulances, victims, the last assignment as lines, and the step counter."""
+        from muster.envs.rescue.picture import draw
+
+        return draw(self, slot)
+
+    def animate(self, before: State, slot: int) -> list[NDArray[np.uint8]]:
+        """The last step in small moves; whoever is reached is picked up in the last picture."""
+        from muster.envs.rescue.picture import animate
+
+        return animate(self, before, slot)
+
+    def describe(self, slot: int) -> str:
+        """The grid in characters: A an ambulance (2 to 9 or + for several), x a waiting victim, - a picked-up one."""
+        from muster.envs.rescue.picture import describe
+
+        return describe(self, slot)
+
+    @classmethod
+    def baselines(cls) -> Mapping[str, Callable[[RescueEnv], Policy]]:
+        """closest, closest-manhattan, lp-distance and the exact topline."""
+        from muster.envs.rescue import baselines
+
+        return {
+            "closest": baselines.Closest,
+            "closest-manhattan": baselines.ClosestManhattan,
+            "lp-distance": baselines.LinearDistance,
+            "topline": baselines.Topline,
+        }
+
+
+def from_options(text: str, n_envs: int) -> RescueEnv:
+    """The world that `text` names: "2x4" or "20x40,grid=32"."""
+    return RescueEnv(RescueSettings.from_text(text), n_envs)

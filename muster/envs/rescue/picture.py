@@ -1,0 +1,111 @@
+"""What search and rescue looks like: for people, as pixels or characters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from muster.envs.base import State
+    from muster.envs.rescue.env import RescueEnv
+
+BOARD = 512
+"""Pixels along the longer side of the grid, about."""
+BANNER = 36
+MOVES_A_STEP = 4
+"""Pictures from one cell to the next."""
+# Drawn at twice the size and shrunk: smooth edges without a drawing library.
+OVERSAMPLING = 2
+
+PAPER, LINES, INK = (250, 248, 243), (232, 228, 219), (62, 60, 56)
+VICTIM, PICKED_UP, AMBULANCE, CROSS = (214, 69, 65), (190, 205, 188), (245, 250, 255), (214, 69, 65)
+# One colour an ambulance, for its outline and its line; they repeat after eight.
+COLOURS = (
+    (31, 119, 180),
+    (23, 144, 118),
+    (148, 103, 189),
+    (214, 130, 22),
+    (54, 73, 147),
+    (140, 86, 75),
+    (108, 142, 35),
+    (190, 70, 140),
+)
+
+
+def animate(env: RescueEnv, before: State, slot: int) -> list[NDArray[np.uint8]]:
+    """Pictures of the last step: the ambulances glide from the cells of `before` to theirs."""
+    old, new = before["agent_cells"][slot], env.agent_cells[slot]
+    between = [old + (new - old) * (k / MOVES_A_STEP) for k in range(1, MOVES_A_STEP)]
+    return [*(draw(env, slot, cells, before["waiting"][slot]) for cells in between), draw(env, slot)]
+
+
+def draw(
+    env: RescueEnv, slot: int, agents: NDArray[Any] | None = None, waiting: NDArray[Any] | None = None
+) -> NDArray[np.uint8]:
+    """[height, width, 3]; ambulances at `agents` [N, 2] and victims in state `waiting` [M] if not as they are."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    height, width = env.settings.shape
+    cell = OVERSAMPLING * max(4, BOARD // max(height, width))
+    banner = OVERSAMPLING * BANNER
+    image = Image.new("RGB", (width * cell, height * cell + banner), PAPER)
+    pen = ImageDraw.Draw(image)
+    for row in range(height + 1):
+        pen.line([(0, banner + row * cell), (width * cell, banner + row * cell)], LINES, OVERSAMPLING)
+    for column in range(width + 1):
+        pen.line([(column * cell, banner), (column * cell, banner + height * cell)], LINES, OVERSAMPLING)
+
+    agents = env.agent_cells[slot] if agents is None else agents
+    waiting = env.waiting[slot] if waiting is None else waiting
+
+    def centre(place: NDArray[np.generic]) -> tuple[float, float]:
+        return (float(place[1]) + 0.5) * cell, banner + (float(place[0]) + 0.5) * cell
+
+    def disc(at: tuple[float, float], radius: float, colour: tuple[int, int, int]) -> None:
+        pen.ellipse([at[0] - radius, at[1] - radius, at[0] + radius, at[1] + radius], fill=colour)
+
+    for place, waits in zip(env.task_cells[slot], waiting, strict=True):
+        if not waits:
+            disc(centre(place), 0.14 * cell, PICKED_UP)
+    for i, task in enumerate(env.assigned[slot]):
+        if task >= 0 and waiting[task]:
+            ends = [centre(agents[i]), centre(env.task_cells[slot, task])]
+            pen.line(ends, COLOURS[i % len(COLOURS)], max(OVERSAMPLING, cell // 14))
+    for place, waits in zip(env.task_cells[slot], waiting, strict=True):
+        if waits:
+            x, y = centre(place)
+            disc((x, y - 0.16 * cell), 0.13 * cell, VICTIM)
+            pen.pieslice([x - 0.24 * cell, y - 0.02 * cell, x + 0.24 * cell, y + 0.5 * cell], 180, 360, fill=VICTIM)
+    for i, place in enumerate(agents):
+        x, y = centre(place)
+        colour = COLOURS[i % len(COLOURS)]
+        box = [x - 0.38 * cell, y - 0.28 * cell, x + 0.38 * cell, y + 0.22 * cell]
+        pen.rounded_rectangle(box, 0.1 * cell, AMBULANCE, colour, max(OVERSAMPLING, cell // 12))
+        for wheel in (-0.2, 0.2):
+            disc((x + wheel * cell, y + 0.25 * cell), 0.1 * cell, colour)
+        pen.rectangle([x - 0.05 * cell, y - 0.19 * cell, x + 0.05 * cell, y + 0.13 * cell], CROSS)
+        pen.rectangle([x - 0.16 * cell, y - 0.08 * cell, x + 0.16 * cell, y + 0.02 * cell], CROSS)
+
+    text = f"step {int(env.steps[slot])}     {int(waiting.sum())} of {env.n_tasks} waiting"
+    font = ImageFont.load_default(OVERSAMPLING * 18)
+    pen.text((OVERSAMPLING * 10, banner // 2), text, INK, font, anchor="lm")
+    small = image.resize((image.width // OVERSAMPLING, image.height // OVERSAMPLING), Image.Resampling.LANCZOS)
+    return np.asarray(small, np.uint8)
+
+
+def describe(env: RescueEnv, slot: int) -> str:
+    """A line a row: A an ambulance (2 to 9 or + for several), x a waiting victim, - a picked-up one, . nothing."""
+    height, width = env.settings.shape
+    board = np.full((height, width), ".", "<U1")
+    for (row, column), waits in zip(env.task_cells[slot], env.waiting[slot], strict=True):
+        board[row, column] = "x" if waits else "-"
+    count = np.zeros((height, width), np.int64)
+    for row, column in env.agent_cells[slot]:
+        count[row, column] += 1
+    for row, column in np.argwhere(count):
+        several = str(count[row, column]) if count[row, column] < 10 else "+"
+        board[row, column] = "A" if count[row, column] == 1 else several
+    lines = [" ".join(row) for row in board]
+    return "\n".join([f"step {int(env.steps[slot])}, {int(env.waiting[slot].sum())} waiting", *lines])

@@ -1,0 +1,1 @@
+"""Policies x worlds x seeds -> figures one can trust."""

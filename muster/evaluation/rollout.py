@@ -1,0 +1,82 @@
+"""Play a fixed set of episodes; a slot whose episode ends goes on with the next one, so the batch stays full."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from muster.data import Bools, Floats, Ints
+from muster.envs.base import BatchEnv
+from muster.policy import Policy
+from muster.rng import Seeds
+
+
+@dataclass(frozen=True, slots=True)
+class Episodes:
+    """What became of E episodes, in the order of their seeds: the same whatever the batch size."""
+
+    seeds: Seeds
+    """[E]"""
+    outcome: Floats
+    """[E] steps or 1 for a win, as the environment's metric says."""
+    steps: Ints
+    """[E] decisions taken."""
+    reward: Floats
+    """[E] sum of the rewards."""
+    truncated: Bools
+    """[E] the episode hit the step limit."""
+    seconds: float
+    """Time for everything: world and policy."""
+    policy_seconds: float
+    """Time in the policy alone, for the whole batch at each step."""
+
+    @property
+    def decisions(self) -> int:
+        """Assignments made: one for each step of each episode."""
+        return int(self.steps.sum())
+
+
+def run_episodes(
+    env: BatchEnv, policy: Policy, seeds: Seeds, progress: Callable[[int], None] | None = None
+) -> Episodes:
+    """Play the episode of each seed to its end; `progress` hears how many ended, after each step that ended some."""
+    n_episodes = len(seeds)
+    outcome, reward = np.zeros(n_episodes), np.zeros(n_episodes)
+    steps = np.zeros(n_episodes, np.int64)
+    truncated = np.zeros(n_episodes, np.bool_)
+    # Which episode each slot plays; -1 once there is none left for it.
+    playing = np.full(env.n_envs, -1, np.int64)
+    waiting = 0
+
+    def begin(slots: Ints) -> None:
+        nonlocal waiting
+        slots, idle = slots[: n_episodes - waiting], slots[n_episodes - waiting :]
+        playing[idle] = -1
+        if len(slots):
+            playing[slots] = np.arange(waiting, waiting + len(slots))
+            env.start(slots, seeds[playing[slots]])
+            policy.begin(slots, seeds[playing[slots]])
+            waiting += len(slots)
+
+    policy_seconds = 0.0
+    began = time.perf_counter()
+    begin(np.arange(env.n_envs))
+    while (active := np.flatnonzero(playing >= 0)).size:
+        observation = env.observe()
+        asked = time.perf_counter()
+        assignment = policy.act(observation)
+        policy_seconds += time.perf_counter() - asked
+        result = env.step(assignment)
+        reward[playing[active]] += result.reward[active]
+        steps[playing[active]] += 1
+        ended = active[(result.terminated | result.truncated)[active]]
+        if ended.size:
+            outcome[playing[ended]] = env.outcome()[ended]
+            truncated[playing[ended]] = result.truncated[ended]
+            begin(ended)
+            if progress:
+                progress(int(ended.size))
+    return Episodes(seeds, outcome, steps, reward, truncated, time.perf_counter() - began, policy_seconds)

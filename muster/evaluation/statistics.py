@@ -1,0 +1,39 @@
+"""Means and 95 % intervals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from muster.data import Floats
+
+Interval = tuple[float, float]
+
+RESAMPLES = 2000
+Z95 = 1.959963984540054
+
+
+def bootstrap_interval(values: Floats, resamples: int = RESAMPLES) -> Interval:
+    """95 % interval of the mean, by the percentile bootstrap; the same values always give the same interval."""
+    if len(values) == 0:
+        return math.nan, math.nan
+    rng = np.random.default_rng(0)
+    # Few distinct values, as with steps: resampling their counts is far cheaper than resampling the values.
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) * 4 < len(values):
+        means = rng.multinomial(len(values), counts / len(values), resamples) @ distinct / len(values)
+    else:
+        means = np.array([values[rng.integers(len(values), size=len(values))].mean() for _ in range(resamples)])
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def wilson_interval(successes: int, trials: int) -> Interval:
+    """95 % interval of a rate, by Wilson's score: sensible near 0 and 1, and for few trials."""
+    if trials == 0:
+        return math.nan, math.nan
+    rate, spread = successes / trials, Z95**2 / trials
+    middle = (rate + spread / 2) / (1 + spread)
+    half = math.sqrt(rate * (1 - rate) * spread + spread**2 / 4) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)

@@ -1,0 +1,1 @@
+"""The page that plays a recorded episode."""

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from muster.benchmarks import envs
+from muster.cli import main
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(envs, "SECONDS", 0.01)
+    monkeypatch.setattr(envs, "WORLDS", ("rescue:2x4", envs.REFERENCE))
+
+
+@pytest.mark.usefixtures("quick")
+def test_absent_peers_are_skipped_with_a_note(monkeypatch, capsys):
+    monkeypatch.setenv("MUSTER_PEERS", "nowhere/python")
+    main(["bench", "envs", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["peers"] == []
+    assert "peers skipped: no nowhere/python" in found["note"]
+    assert all(row["steps_per_second"] > 0 for row in found["worlds"])
+
+
+@pytest.mark.usefixtures("quick")
+def test_peers_are_set_beside_ours(monkeypatch, capsys):
+    monkeypatch.setattr(envs, "measure_peers", lambda: ([{"world": "slow", "steps_per_second": 1.0}], ""))
+    main(["bench", "envs"])
+    table = capsys.readouterr().out
+    assert "| rescue:5x10 |" in table
+    assert "| slow | 1 | |" in table

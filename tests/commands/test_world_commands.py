@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from muster.cli import main
+
+
+def say(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    main(arguments)
+    return capsys.readouterr().out
+
+
+def test_evaluate_prints_t_and_t_minus_one(capsys):
+    text = say(capsys, "evaluate", "closest", "rescue:2x4", "--episodes", "50")
+    assert "closest on rescue:2x4: 50 episodes of seed 0" in text
+    assert "steps to the last task, T " in text
+    assert "T - 1, as the paper prints " in text
+    assert "hit the step limit           0 (0.0 %)" in text
+    assert "ms a decision" in text
+
+
+def test_evaluate_json_has_the_fields_of_the_contract(capsys):
+    found = json.loads(say(capsys, "evaluate", "closest", "rescue:2x4", "--episodes", "50", "--seed", "3", "--json"))
+    assert list(found) == [
+        "policy",
+        "env",
+        "episodes",
+        "seed",
+        "noise",
+        "metric",
+        "mean",
+        "ci95",
+        "failed",
+        "steps_minus_one",
+        "decisions_per_second",
+        "ms_per_decision",
+    ]
+    assert found["metric"] == "steps"
+    assert found["steps_minus_one"] == found["mean"] - 1
+    assert len(found["ci95"]) == 2
+
+
+def test_evaluate_json_says_null_when_all_failed(capsys):
+    found = json.loads(say(capsys, "evaluate", "closest", "rescue:2x4,max_steps=1", "--episodes", "5", "--json"))
+    assert found["mean"] is None
+    assert found["failed"] == 5
+
+
+def test_compare_prints_paired_differences(capsys):
+    text = say(capsys, "compare", "topline", "closest", "closest-manhattan", "rescue:2x4", "--episodes", "60")
+    assert "closest - topline: +" in text
+    assert "closest-manhattan - topline: +" in text
+    found = json.loads(say(capsys, "compare", "topline", "closest", "rescue:2x4", "--episodes", "60", "--json"))
+    assert [one["policy"] for one in found["policies"]] == ["topline", "closest"]
+    assert found["differences"][0]["lower"] == 0
+
+
+def test_envs_and_policies_list_what_there_is(capsys):
+    assert "rescue:AGENTSxTASKS" in say(capsys, "envs")
+    assert "topline" in say(capsys, "policies")
+    assert "nearest parcel" in say(capsys, "policies", "examples.delivery:Delivery")
+    assert "closest" in json.loads(say(capsys, "policies", "--json"))["rescue"]
+    assert "not here: the exact topline goes up to 16 victims" in say(capsys, "policies", "rescue:2x40")
+
+
+def test_play_writes_a_replay(capsys, tmp_path: Path):
+    path = tmp_path / "replay.gif"
+    assert "done in" in say(capsys, "play", "topline", "rescue:2x3,grid=6", "--out", str(path))
+    assert path.stat().st_size > 1000
+
+
+def test_check_says_which_laws_hold(capsys):
+    assert "holds     seeds decide" in say(capsys, "check", "rescue:2x4")
+    assert json.loads(say(capsys, "check", "examples.delivery:Delivery", "--json"))["ok"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("evaluate", "clossest", "rescue:2x4"), "no policy for rescue:2x4 'clossest'; did you mean 'closest'?"),
+        (("evaluate", "closest", "resque:2x4"), "no environment 'resque'; did you mean 'rescue'?"),
+        (("evaluate", "closest", "rescue:2x4", "--noise"), "noise is for learned policies"),
+        (("evaluate", "topline", "rescue:2x17"), "up to 16 victims, got 17"),
+        (("compare", "closest", "rescue:2x4"), "two or more policies and then the environment"),
+        (("play", "closest", "rescue:2x4", "--out", "x.mp4"), "no replay format '.mp4'"),
+        (("check", "rescue:300x4"), "304 distinct start cells do not fit"),
+    ],
+)
+def test_a_mistake_gets_one_sentence_and_status_2(capsys, arguments, complaint):
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.count("\n") == 1

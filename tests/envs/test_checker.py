@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from muster.data import Ints, Observation
+from muster.envs.base import State, Step
+from muster.envs.checker import check
+from muster.envs.rescue import RescueEnv, RescueSettings
+from muster.rng import Seeds
+
+
+def status(make: Callable[[int], RescueEnv] | str) -> dict[str, str]:
+    return {finding.law: finding.status for finding in check(make)}
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        "rescue:2x4",
+        "rescue:5x10,features=pair,planes=true",
+        "rescue:1x1,grid=1x2",
+        "rescue:3x5,grid=4x9,placement=independent,solved_assignable=true,max_steps=12",
+        "examples.delivery:Delivery",
+    ],
+)
+def test_our_worlds_obey_every_law(env):
+    findings = check(env)
+    assert [found.status for found in findings] == ["holds"] * 9 + ["measured"], findings
+
+
+def test_random_moves_obey_every_law_but_the_numbering_one():
+    assert status("rescue:3x5,random_moves=true")["the numbering does not matter"] == "unchecked"
+
+
+class Faulty(RescueEnv):
+    def __init__(self, n_envs: int) -> None:
+        super().__init__(RescueSettings(), n_envs)
+
+
+class DependsOnTheSlot(Faulty):
+    def start(self, slots: Ints, seeds: Seeds) -> None:
+        super().start(slots, seeds + np.asarray(slots).astype(np.uint64))
+
+
+class ForgetsTheSeed(Faulty):
+    def start(self, slots: Ints, seeds: Seeds) -> None:
+        super().start(slots, np.zeros_like(seeds))
+
+
+class SharesItsArrays(Faulty):
+    def observe(self) -> Observation:
+        seen = super().observe()
+        return Observation(
+            **{name: getattr(seen, name) for name in seen.__slots__ if name != "task_alive"}, task_alive=self.waiting
+        )
+
+
+class PaysAfterTheEnd(Faulty):
+    def step(self, assignment: Ints) -> Step:
+        result = super().step(assignment)
+        return Step(np.full_like(result.reward, -0.01), result.terminated, result.truncated)
+
+
+class ForgetsTheSteps(Faulty):
+    def set_state(self, state: State) -> None:
+        super().set_state(state)
+        self.steps[:] = 0
+        self.waiting[:] = True
+
+
+class PrefersTheFirstAgent(Faulty):
+    def step(self, assignment: Ints) -> Step:
+        assignment = np.array(assignment)
+        assignment[:, 0] = np.where(assignment[:, 0] < 0, 0, assignment[:, 0])
+        return super().step(assignment)
+
+
+class WritesToTheAssignment(Faulty):
+    def step(self, assignment: Ints) -> Step:
+        result = super().step(assignment)
+        assignment[:] = -1
+        return result
+
+
+class MissesALimit(Faulty):
+    def __init__(self, n_envs: int) -> None:
+        super().__init__(n_envs)
+        self.max_steps = 5
+
+    def step(self, assignment: Ints) -> Step:
+        result = super().step(np.full_like(assignment, -1))
+        return Step(result.reward, result.terminated, np.zeros_like(result.truncated))
+
+
+class ShowsDoubles(Faulty):
+    def observe(self) -> Observation:
+        seen = super().observe()
+        others = {name: getattr(seen, name) for name in seen.__slots__ if name != "agent_features"}
+        return Observation(**others, agent_features=seen.agent_features.astype(np.float64))
+
+
+@pytest.mark.parametrize(
+    ("faulty", "law"),
+    [
+        (DependsOnTheSlot, "the batch does not matter"),
+        (ForgetsTheSeed, "seeds decide"),
+        (SharesItsArrays, "nothing is mutated"),
+        (PaysAfterTheEnd, "endings"),
+        (ForgetsTheSteps, "a saved state resumes"),
+        (PrefersTheFirstAgent, "the numbering does not matter"),
+        (WritesToTheAssignment, "nothing is mutated"),
+        (MissesALimit, "endings"),
+        (ShowsDoubles, "shapes and types"),
+    ],
+)
+def test_a_broken_law_is_noticed(faulty, law):
+    assert status(faulty)[law] == "broken"

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+
+import muster.envs
+from muster.errors import InputError
+
+ID = "muster/SearchRescue-v0"
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"agents": 3, "tasks": 6, "features": "pair", "planes": True, "grid": (5, 9)}]
+)
+def test_gymnasium_finds_nothing_to_complain_about(settings):
+    check_env(gymnasium.make(ID, **settings).unwrapped)
+
+
+@pytest.mark.parametrize("first", ["import gymnasium, muster", "import muster.envs, gymnasium"])
+def test_importing_muster_registers_its_ids(first):
+    code = f"{first}; print(gymnasium.spec('{ID}').id, gymnasium.spec('muster/Battle-v0').id)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [ID, "muster/Battle-v0"]
+
+
+def test_render_modes():
+    assert gymnasium.make(ID, render_mode=None).unwrapped.render() is None
+    for mode, kind in (("rgb_array", np.ndarray), ("ansi", str)):
+        env = gymnasium.make(ID, render_mode=mode)
+        env.reset(seed=0)
+        assert isinstance(env.render(), kind)
+    with pytest.raises(InputError, match="render_mode is one of rgb_array, ansi or None, got 'human'"):
+        muster.envs.gymnasium.search_rescue(render_mode="human")
+
+
+def test_a_vector_of_seed_s_plays_what_single_environments_of_s_and_up_play():
+    vector = gymnasium.make_vec(ID, num_envs=3, agents=2, tasks=3, grid=5)
+    singles = [gymnasium.make(ID, agents=2, tasks=3, grid=5) for _ in range(3)]
+    assert vector.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    seen, _ = vector.reset(seed=10)
+    for i, single in enumerate(singles):
+        assert (single.reset(seed=10 + i)[0]["task_features"] == seen["task_features"][i]).all()
+    vector.action_space.seed(0)
+    ended = np.zeros(3, bool)
+    endings = 0
+    for _ in range(120):
+        actions = vector.action_space.sample()
+        seen, reward, terminated, truncated, _ = vector.step(actions)
+        assert seen in vector.observation_space
+        for i, single in enumerate(singles):
+            if ended[i]:
+                expected = (single.reset()[0], 0.0, False, False)
+            else:
+                expected = single.step(actions[i])[:4]
+            assert all((expected[0][name] == seen[name][i]).all() for name in seen)
+            assert expected[1:] == (reward[i], terminated[i], truncated[i])
+        ended = terminated | truncated
+        endings += ended.sum()
+    assert endings > 5
+
+
+def test_gymnasium_batches_single_environments_too():
+    vector = gymnasium.make_vec(ID, num_envs=2, vectorization_mode="sync")
+    vector.reset(seed=0)
+    vector.step(vector.action_space.sample())
+    vector.close()
+
+
+def test_a_wrong_setting_is_refused():
+    with pytest.raises(InputError, match="at least 1 of agents, got 0"):
+        gymnasium.make(ID, agents=0)
+
+
+def test_a_reset_forgets_that_an_episode_had_ended():
+    vector = gymnasium.make_vec(ID, num_envs=2, agents=1, tasks=1, grid=(1, 2))
+    vector.reset(seed=0)
+    assert vector.step(np.zeros((2, 1), int))[2].all()
+    vector.reset(seed=0)
+    assert vector.step(np.zeros((2, 1), int))[2].all(), "the first step after a reset is a step, not another reset"

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from muster.envs.rescue import RescueEnv, RescueSettings
+from muster.envs.rescue.baselines import chebyshev
+from muster.envs.routing import fastest_routes
+from muster.errors import InputError
+from muster.evaluation.rollout import run_episodes
+from muster.rng import episode_seeds
+
+
+def played(policy: str, episodes: int = 1000, n_envs: int = 128, **settings: object):
+    env = RescueEnv(RescueSettings(**settings), n_envs)  # type: ignore[arg-type]
+    return run_episodes(env, env.baselines()[policy](env), episode_seeds(0, np.arange(episodes)))
+
+
+@pytest.mark.parametrize("manhattan", [False, True])
+def test_closest_sends_everyone_to_a_nearest_waiting_victim(manhattan):
+    name = "closest-manhattan" if manhattan else "closest"
+    env = RescueEnv(RescueSettings(agents=5, tasks=10), 50)
+    slots, seeds = np.arange(50), episode_seeds(0, np.arange(50))
+    env.start(slots, seeds)
+    policy = env.baselines()[name](env)
+    policy.begin(slots, seeds)
+    for _ in range(6):
+        assignment = policy.act(env.observe())
+        gaps = np.abs(env.agent_cells[:, :, None] - env.task_cells[:, None])
+        distance = gaps.sum(axis=-1) if manhattan else gaps.max(axis=-1)
+        distance = np.where(env.waiting[:, None], distance, 10**6)
+        chosen = np.take_along_axis(distance, assignment[:, :, None].clip(0), 2)[:, :, 0]
+        running = env.waiting.any(axis=1)
+        assert (chosen == distance.min(axis=2))[running].all()
+        assert (assignment[~running] == -1).all()
+        env.step(assignment)
+
+
+def test_ties_are_broken_evenly_and_by_the_episode_seed():
+    env = RescueEnv(RescueSettings(agents=1, tasks=3), 6000)
+    slots, seeds = np.arange(6000), episode_seeds(0, np.arange(6000))
+    env.start(slots, seeds)
+    env.agent_cells[:] = (5, 5)
+    env.task_cells[:] = [(5, 7), (3, 3), (7, 6)]
+    policy = env.baselines()["closest"](env)
+    policy.begin(slots, seeds)
+    chosen = policy.act(env.observe())
+    assert np.bincount(chosen[:, 0]) == pytest.approx([2000] * 3, abs=160)
+    policy.begin(slots, seeds)
+    assert np.array_equal(chosen, policy.act(env.observe()))
+
+
+def test_lp_distance_has_the_least_total_distance():
+    env = RescueEnv(RescueSettings(agents=5, tasks=7), 80)
+    slots, seeds = np.arange(80), episode_seeds(0, np.arange(80))
+    env.start(slots, seeds)
+    policy = env.baselines()["lp-distance"](env)
+    for _ in range(8):
+        assignment = policy.act(env.observe())
+        distance = chebyshev(env.agent_cells, env.task_cells)
+        for slot in range(80):
+            open_tasks = np.flatnonzero(env.waiting[slot])
+            sent = np.flatnonzero(assignment[slot] >= 0)
+            assert len(sent) == min(5, len(open_tasks)), "everyone is sent while victims last"
+            assert len(set(assignment[slot, sent])) == len(sent), "one ambulance a victim"
+            rows, columns = linear_sum_assignment(distance[slot][:, open_tasks])
+            least = distance[slot][rows, open_tasks[columns]].sum()
+            assert distance[slot][sent, assignment[slot, sent]].sum() == least
+        env.step(assignment)
+
+
+@pytest.mark.parametrize("placement", ["distinct", "independent"])
+@pytest.mark.parametrize(("agents", "tasks"), [(1, 5), (2, 4), (3, 7), (6, 3), (5, 10)])
+def test_the_topline_takes_exactly_the_steps_it_says(agents, tasks, placement):
+    env = RescueEnv(RescueSettings(agents=agents, tasks=tasks, placement=placement), 60)
+    seeds = episode_seeds(1, np.arange(60))
+    env.start(np.arange(60), seeds)
+    promised = []
+    for slot in range(60):
+        cells, stops = env.agent_cells[slot][None], env.task_cells[slot][env.waiting[slot]][None]
+        promised.append(fastest_routes(chebyshev(cells, stops)[0], chebyshev(stops, stops)[0]).makespan)
+    records = run_episodes(env, env.baselines()["topline"](env), seeds)
+    # Where everyone is picked up at the start, the first step ends the episode.
+    assert records.outcome.tolist() == np.maximum(promised, 1).tolist()
+
+
+def test_nothing_beats_the_topline():
+    best = played("topline", 300, agents=3, tasks=6).outcome
+    for rule in ("closest", "closest-manhattan", "lp-distance"):
+        assert (played(rule, 300, agents=3, tasks=6).outcome >= best).all()
+
+
+def test_the_topline_holds_under_random_moves():
+    straight = played("topline", 200, agents=2, tasks=5).outcome
+    assert (played("topline", 200, agents=2, tasks=5, random_moves=True).outcome == straight).all()
+
+
+def test_the_topline_names_its_limit():
+    env = RescueEnv(RescueSettings(agents=2, tasks=17), 1)
+    with pytest.raises(InputError, match="up to 16 victims, got 17"):
+        env.baselines()["topline"](env)
+
+
+@pytest.mark.parametrize(
+    ("policy", "size", "steps", "within"),
+    [
+        ("topline", (2, 4), 11.22, 0.15),
+        ("topline", (5, 10), 8.24, 0.1),
+        ("closest", (2, 4), 15.04, 0.25),
+        ("closest", (5, 10), 14.01, 0.25),
+        ("closest", (8, 15), 12.21, 0.25),
+        ("lp-distance", (2, 4), 12.32, 0.2),
+        ("lp-distance", (5, 10), 10.09, 0.2),
+        ("lp-distance", (8, 15), 8.42, 0.2),
+        ("closest-manhattan", (2, 4), 15.28, 0.25),
+        ("closest-manhattan", (5, 10), 14.46, 0.25),
+        ("closest-manhattan", (8, 15), 12.70, 0.25),
+    ],
+)
+def test_baselines_take_as_many_steps_as_measured_elsewhere(policy, size, steps, within):
+    records = played(policy, 2000, agents=size[0], tasks=size[1])
+    assert records.outcome.mean() == pytest.approx(steps, abs=within)
+    assert not records.truncated.any()
