@@ -149,7 +149,7 @@ def solve(work: Work, it: Instance, effort: int, steps: int, rule: int, rounds: 
     if effort == FAST and stop[0] == 0:
         local_search.climb(work.plan, it, work.search, True, scale, stop)
         kick(work.plan, it, work.search, KICKS[FAST], scale, stop)
-    if effort == BEST and n > 0 and (m + 1.0) ** n <= EXHAUSTIBLE:
-        if local_search.exhaust(work.plan, work.candidate, it, work.order, scale, stop):
-            return OPTIMUM
+    small = effort == BEST and n > 0 and (m + 1.0) ** n <= EXHAUSTIBLE
+    if small and local_search.exhaust(work.plan, work.candidate, it, work.order, scale, stop):
+        return OPTIMUM
     return frank_wolfe.STOPPED if stop[0] != 0 else status
