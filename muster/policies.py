@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from muster.envs.base import BatchEnv
 from muster.errors import InputError, UnknownNameError
 from muster.policy import Policy
+
+if TYPE_CHECKING:
+    from muster.learned import LearnedPolicy
+
+SHIPPED = Path(__file__).parent / "shipped"
 
 
 def resolve(name: str, env: BatchEnv, noise: bool = False) -> Policy:
@@ -22,10 +32,29 @@ def resolve(name: str, env: BatchEnv, noise: bool = False) -> Policy:
 
 def load_learned(name: str, env: BatchEnv, noise: bool) -> Policy | None:
     """The learned policy of that name or path, made for `env`; None if there is none."""
-    del name, env, noise
-    return None
+    from muster.checkpoint import load_policy
+
+    if name in shipped():
+        policy = load_policy(SHIPPED / f"{name}.safetensors")
+    elif Path(name).exists() or os.sep in name or name.endswith(".safetensors"):
+        policy = load_policy(name)
+        policy.name = name
+    else:
+        return None
+    adapt(policy, env)
+    return policy.with_noise() if noise else policy
+
+
+def adapt(policy: LearnedPolicy, env: BatchEnv) -> None:
+    """Make `env` show what the policy reads; refuse a world of another kind or with other features."""
+    trained_on = str(policy.header.get("env", ""))
+    if trained_on.partition(":")[0] != env.name.partition(":")[0]:
+        raise InputError(f"{policy.name} was trained on {trained_on}; it cannot play {env.name}")
+    env.show(pair_features=policy.spec.pair_width > 0, planes=policy.spec.kind == "pem")
+    policy.spec.check(env.observe(), env.name)
 
 
 def shipped() -> dict[str, str]:
     """The learned policies that come with muster, with a line on each."""
-    return {}
+    index = SHIPPED / "index.json"
+    return dict(json.loads(index.read_text())) if index.exists() else {}

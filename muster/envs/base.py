@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Bools, Floats, Ints, Observation
-from muster.errors import MusterError
+from muster.errors import InputError, MusterError
 from muster.policy import Policy
 from muster.rng import Seeds
 
@@ -45,6 +45,8 @@ class BatchEnv(ABC):
     n_tasks: int
     max_steps: int
     """Step limit, after which an episode is truncated."""
+    idling: bool = False
+    """Whether leaving an agent without a task can be a good choice; if not, learned policies assign all they can."""
 
     @abstractmethod
     def start(self, slots: Ints, seeds: Seeds) -> None:
@@ -57,6 +59,12 @@ class BatchEnv(ABC):
     @abstractmethod
     def step(self, assignment: Ints) -> Step:
         """Carry out one decision: `assignment` [B, N] has a task index for each agent, or -1."""
+
+    def show(self, *, pair_features: bool, planes: bool) -> None:
+        """Make `observe` include what a model reads: features of pairs, planes for a CNN. Refuse what there is not."""
+        del pair_features
+        if planes:
+            raise InputError(f"{self.name} has no feature planes; use a direct model (dm)")
 
     @abstractmethod
     def outcome(self) -> Floats:

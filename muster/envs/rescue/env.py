@@ -57,6 +57,12 @@ class RescueEnv(BatchEnv):
         self.assigned: Ints = np.full((n_envs, self.n_agents), -1, np.int64)
         """[B, N] the last assignment that was carried out; for pictures only."""
         self._running = np.zeros(n_envs, np.bool_)
+        self._pairs = self.settings.features == "pair"
+        self._planes = self.settings.planes
+
+    def show(self, *, pair_features: bool, planes: bool) -> None:
+        """Include relative positions of pairs, and the paper's planes, in what is observed; or leave them out."""
+        self._pairs, self._planes = pair_features, planes
 
     def start(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the episode of `seeds[k]` in slot `slots[k]`."""
@@ -82,14 +88,14 @@ class RescueEnv(BatchEnv):
             self.agent_cells, self.task_cells, self.waiting, height, width
         )
         shape = (self.n_envs, self.n_agents, self.n_tasks)
-        if self.settings.features == "pair":
+        if self._pairs:
             pair_features = kernels.see_pairs(self.agent_cells, self.task_cells)
             task_pair_features = kernels.see_pairs(self.task_cells, self.task_cells)
         else:
             pair_features = np.empty((*shape, 0), np.float32)
             task_pair_features = np.empty((self.n_envs, self.n_tasks, self.n_tasks, 0), np.float32)
         planes = None
-        if self.settings.planes:
+        if self._planes:
             planes = kernels.draw_planes(self.agent_cells, self.task_cells, self.waiting, height, width)
         task_alive = np.ones_like(self.waiting) if self.settings.solved_assignable else self.waiting.copy()
         return Observation(

@@ -1,0 +1,158 @@
+"""Policy files: safetensors with a JSON header, checked in every respect before a number of them is used."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.errors import InputError, MissingExtraError, ModelFileError
+from muster.learned import InferenceSettings, LearnedPolicy, NoiseSettings
+from muster.scoring.direct import Parameters, parameter_shapes
+from muster.scoring.spec import ModelSpec
+
+if TYPE_CHECKING:
+    from muster.scoring.networks import ScoringModel
+
+FORMAT = "muster-policy"
+VERSION = 1
+LARGEST_FILE = 64 * 2**20
+
+
+def save_policy(policy: LearnedPolicy, path: str | Path) -> None:
+    """Write the policy; a file that is there is replaced at once or not at all."""
+    from safetensors.numpy import save
+
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        **policy.header,
+        "spec": policy.spec.as_dict(),
+        "inference": _plain(policy.inference),
+        "noise": _plain(policy.noise),
+        "hash": fingerprint(policy.parameters),
+    }
+    write_atomically(Path(path), save(policy.parameters, metadata={"muster": json.dumps(header)}))
+
+
+def load_policy(path: str | Path) -> LearnedPolicy:
+    """Read a policy file, or the best policy of a run's folder."""
+    path = Path(path)
+    if path.is_dir():
+        path = path / "best.safetensors"
+        if not path.exists():
+            raise ModelFileError(f"{path.parent} is not the folder of a run: it has no best.safetensors")
+    if not path.exists():
+        raise ModelFileError(f"no policy file {path}")
+    size = path.stat().st_size
+    if size > LARGEST_FILE:
+        raise ModelFileError(f"{path} has {size:,} bytes; policy files have at most {LARGEST_FILE:,}")
+    header, tensors = _read(path)
+    if header.get("format") != FORMAT:
+        raise ModelFileError(f"{path} is a safetensors file but not a muster policy")
+    if header.get("version") != VERSION:
+        raise ModelFileError(
+            f"{path} has policy format {header.get('version')!r}, this muster reads {VERSION}; "
+            "use the muster that wrote it, or train anew"
+        )
+    try:
+        spec = ModelSpec(**header["spec"])
+        inference = InferenceSettings(**header["inference"])
+        inference.solver()
+        noise = NoiseSettings(**header["noise"])
+    except (KeyError, TypeError, InputError) as error:
+        raise ModelFileError(f"{path} has a damaged header ({error})") from None
+    _check(path, spec, tensors)
+    if header.get("hash") != fingerprint(tensors):
+        raise ModelFileError(f"{path} was changed after it was written: its numbers do not match its hash")
+    return LearnedPolicy(path.stem, spec, tensors, inference, noise, header)
+
+
+def network_from(spec: ModelSpec, parameters: Parameters) -> ScoringModel:
+    """The torch network of a policy, in evaluation mode."""
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError(f"a {spec.kind} policy", "train") from None
+    from muster.scoring.networks import ScoringModel
+
+    model = ScoringModel(spec, np.random.default_rng(0))
+    state = {_torch_name(name): torch.from_numpy(np.array(array)) for name, array in parameters.items()}
+    model.load_state_dict(state)
+    return model.eval()
+
+
+def parameters_of(model: ScoringModel) -> Parameters:
+    """All arrays of a torch network, under the names that policy files use (copies)."""
+    return {
+        _file_name(name): np.ascontiguousarray(tensor.detach().numpy()).copy()
+        for name, tensor in model.state_dict().items()
+    }
+
+
+def fingerprint(tensors: dict[str, NDArray[Any]]) -> str:
+    """SHA-256 over names, shapes and numbers."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        array = np.ascontiguousarray(tensors[name])
+        digest.update(f"{name}{array.shape}{array.dtype}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace the file at once or not at all, whatever happens meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".part")
+    with draft.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+
+
+def _torch_name(name: str) -> str:
+    return name if name.startswith("grid.") else "pairs." + name.replace(".", "_")
+
+
+def _file_name(name: str) -> str:
+    return name.removeprefix("pairs.").replace("_", ".", 1) if name.startswith("pairs.") else name
+
+
+def _plain(settings: Any) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in settings.__slots__}
+
+
+def _read(path: Path) -> tuple[dict[str, Any], Parameters]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        header = json.loads(metadata.get("muster", "{}"))
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise ModelFileError(f"{path} is not a policy file, or damaged ({error})") from None
+    if not isinstance(header, dict):
+        raise ModelFileError(f"{path} has a damaged header")
+    return header, tensors
+
+
+def _check(path: Path, spec: ModelSpec, tensors: Parameters) -> None:
+    shapes = parameter_shapes(spec)
+    missing = [name for name in shapes if name not in tensors]
+    foreign = [name for name in tensors if name not in shapes and not (spec.kind == "pem" and name.startswith("grid."))]
+    if missing or foreign:
+        raise ModelFileError(
+            f"{path} does not fit its header: missing {missing or 'none'}, unknown {foreign or 'none'}"
+        )
+    for name, array in tensors.items():
+        if name in shapes and (array.shape != shapes[name] or array.dtype != np.float32):
+            raise ModelFileError(f"{path}: {name} must be float32 {shapes[name]}, got {array.dtype} {array.shape}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ModelFileError(f"{path}: {name} holds NaN or infinity")

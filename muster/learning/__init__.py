@@ -1,0 +1,1 @@
+"""Learners: tune a scoring model on a small world."""

@@ -1,0 +1,262 @@
+"""A2C on scores: the policy's action is the scores themselves, played with correlated noise (Algorithms 1 and 2)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn.functional import smooth_l1_loss
+
+from muster.checkpoint import network_from, parameters_of
+from muster.data import Bools, Floats, Floats32, Observation
+from muster.envs.base import BatchEnv
+from muster.errors import MusterError
+from muster.learned import InferenceSettings, LearnedPolicy, alive_pairs, make_problem
+from muster.learning.episodes import TrainingEpisodes
+from muster.learning.noise import CorrelatedNoise
+from muster.learning.returns import importance_ratio, log_likelihood, n_step_returns
+from muster.learning.settings import A2CSettings
+from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel
+from muster.scoring.spec import ModelSpec
+
+
+class TrainingError(MusterError):
+    """Training cannot go on; the message names the quantity that went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """T decisions of B environments."""
+
+    observations: list[Observation]
+    played: list[tuple[Floats32, Floats32 | None]]
+    """H and G as the inference saw them."""
+    scores: list[tuple[Floats32, Floats32 | None]]
+    """h and g as the model gave them: the old policy."""
+    rewards: Floats
+    """[T, B]"""
+    ended: Bools
+    """[T, B]"""
+    after: Observation
+    outcomes: Floats
+    """Outcome of each episode that ended."""
+    episode_rewards: Floats
+
+
+class ActorCritic:
+    """The learner: plays, and updates scoring model and critic after every n decisions."""
+
+    def __init__(
+        self,
+        env: BatchEnv,
+        spec: ModelSpec,
+        inference: InferenceSettings,
+        settings: A2CSettings,
+        seed: int,
+        header: dict[str, Any] | None = None,
+    ) -> None:
+        self.env, self.spec, self.inference, self.settings = env, spec, inference, settings
+        self.header = header or {}
+        self.rng = np.random.default_rng([seed, 1])
+        torch.manual_seed(seed)
+        self.model = ScoringModel(spec, np.random.default_rng([seed, 2]))
+        planes = env.observe().planes
+        self.critic: nn.Module = EntityCritic(spec)
+        if settings.critic == "conv":
+            if planes is None:
+                raise MusterError("the conv critic needs a world with feature planes; use the entity critic")
+            self.critic = ConvCritic(planes.shape[1])
+        optimiser = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.SGD
+        self.model_optimiser = optimiser(self.model.parameters(), lr=settings.policy_rate)
+        self.critic_optimiser = optimiser(self.critic.parameters(), lr=settings.value_rate)
+        self.solver = inference.solver()
+        n, m, noise = env.n_agents, env.n_tasks, settings.noise
+        self.noise_h = CorrelatedNoise(env.n_envs, (n, m), noise.sigma, noise.correlated_steps)
+        self.noise_g = CorrelatedNoise(
+            env.n_envs, (m, m) if spec.task_scores else (0,), noise.sigma, noise.correlated_steps
+        )
+        self.episodes = TrainingEpisodes(env, seed)
+        self.episodes.begin(np.arange(env.n_envs))
+        self.steps = 0
+        self.running_reward = np.zeros(env.n_envs)
+
+    def policy(self) -> LearnedPolicy:
+        """The policy as it stands."""
+        return LearnedPolicy(
+            "a2c", self.spec, parameters_of(self.model), self.inference, self.settings.noise, self.header
+        )
+
+    def update(self, progress: float = 0.0) -> dict[str, float]:
+        """One round of the worker's and the learner's loops; `progress` in [0, 1] is how far the run has come."""
+        if self.settings.schedule == "cosine":
+            factor = 0.5 * (1.0 + np.cos(np.pi * min(progress, 1.0)))
+            self.model_optimiser.param_groups[0]["lr"] = self.settings.policy_rate * factor
+            self.critic_optimiser.param_groups[0]["lr"] = self.settings.value_rate * factor
+        rollout = self.play()
+        return self.learn(rollout)
+
+    @torch.no_grad()
+    def play(self) -> Rollout:
+        """N decisions in every environment, with noise on the scores."""
+        env, settings = self.env, self.settings
+        self.model.eval()
+        self.critic.eval()
+        observations, played, scores = [], [], []
+        rewards = np.zeros((settings.return_steps, env.n_envs))
+        ended = np.zeros((settings.return_steps, env.n_envs), np.bool_)
+        outcomes: list[Floats] = []
+        episode_rewards: list[Floats] = []
+        for t in range(settings.return_steps):
+            seen = env.observe()
+            h_tensor, g_tensor = self.model(seen)
+            h, g = h_tensor.numpy(), None if g_tensor is None else g_tensor.numpy()
+            noisy_h = h + self.noise_h.add(self.rng.standard_normal(h.shape, np.float32))
+            noisy_g = None if g is None else g + self.noise_g.add(self.rng.standard_normal(g.shape, np.float32))
+            _finite("score", noisy_h, noisy_g)
+            step = env.step(self.solver(make_problem(seen, noisy_h, noisy_g)).assignment)
+            _finite("reward", step.reward)
+            observations.append(seen)
+            played.append((noisy_h, noisy_g))
+            scores.append((h, g))
+            rewards[t] = step.reward
+            self.running_reward += step.reward
+            ended[t] = step.terminated | step.truncated
+            slots = np.flatnonzero(ended[t])
+            if step.truncated.any():
+                # A truncated episode would have gone on: its last state's value belongs to the return.
+                cut = np.flatnonzero(step.truncated)
+                rewards[t, cut] += settings.discount * self.critic(env.observe()).numpy()[cut]
+            if slots.size:
+                outcomes.append(env.outcome()[slots])
+                episode_rewards.append(self.running_reward[slots])
+                self.running_reward[slots] = 0.0
+                self.episodes.begin(slots)
+                self.noise_h.reset(slots)
+                if g is not None:
+                    self.noise_g.reset(slots)
+        self.steps += settings.return_steps * env.n_envs
+        nothing = np.zeros(0)
+        return Rollout(
+            observations,
+            played,
+            scores,
+            rewards,
+            ended,
+            env.observe(),
+            np.concatenate([nothing, *outcomes]),
+            np.concatenate([nothing, *episode_rewards]),
+        )
+
+    def learn(self, rollout: Rollout) -> dict[str, float]:
+        """One optimisation step on what was played."""
+        settings = self.settings
+        with torch.no_grad():
+            after = self.critic(rollout.after).numpy().astype(np.float64)
+        returns = n_step_returns(rollout.rewards, rollout.ended, after, settings.discount)
+        self.model.train()
+        self.critic.train()
+        seen = join(rollout.observations)
+        target = torch.from_numpy(returns.reshape(-1).astype(np.float32))
+        value = self.critic(seen)
+        value_loss = smooth_l1_loss(value, target)
+        advantage = (target - value).detach()
+
+        new = self.model(seen)
+        masks = alive_pairs(seen)
+        policy_loss = torch.zeros(())
+        for which in range(2 if self.spec.task_scores else 1):
+            old = torch.from_numpy(_stack(rollout.scores, which))
+            action = torch.from_numpy(_stack(rollout.played, which))
+            likelihood = log_likelihood(action, new[which], settings.noise.sigma)
+            ratio = importance_ratio(likelihood, log_likelihood(action, old, settings.noise.sigma)).detach()
+            per_state = (ratio * likelihood * torch.from_numpy(masks[which])).flatten(1).sum(1)
+            policy_loss = policy_loss - (advantage * per_state).mean()
+
+        for optimiser, loss, name in (
+            (self.critic_optimiser, value_loss, "value loss"),
+            (self.model_optimiser, settings.policy_weight * policy_loss, "policy loss"),
+        ):
+            if not torch.isfinite(loss):
+                raise TrainingError(f"{name} became {float(loss)}; lower the learning rate or sigma")
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            for group in optimiser.param_groups:
+                if any(p.grad is not None and not torch.isfinite(p.grad).all() for p in group["params"]):
+                    raise TrainingError(f"the gradient of the {name} is not finite; lower the learning rate")
+            optimiser.step()
+        return {
+            "episodes": float(len(rollout.outcomes)),
+            "outcome": float(rollout.outcomes.mean()) if len(rollout.outcomes) else float("nan"),
+            "reward": float(rollout.episode_rewards.mean()) if len(rollout.episode_rewards) else float("nan"),
+            "value_loss": float(value_loss.detach()),
+            "policy_loss": float(policy_loss.detach()),
+            "advantage": float(advantage.abs().mean()),
+        }
+
+    def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Everything needed to go on bit for bit: arrays, and plain values."""
+        arrays: dict[str, NDArray[Any]] = {f"model/{k}": v for k, v in parameters_of(self.model).items()}
+        arrays |= {f"critic/{k}": v.detach().numpy().copy() for k, v in self.critic.state_dict().items()}
+        for name, optimiser in (("model", self.model_optimiser), ("critic", self.critic_optimiser)):
+            for index, entry in optimiser.state_dict()["state"].items():
+                arrays |= {f"{name}_optimiser/{index}/{k}": v.numpy().copy() for k, v in entry.items()}
+        arrays |= {f"env/{k}": v for k, v in self.env.get_state().items()}
+        for name, noise in (("noise_h", self.noise_h), ("noise_g", self.noise_g)):
+            arrays |= {f"{name}/queue": noise.queue.copy(), f"{name}/total": noise.total.copy()}
+        arrays["running_reward"] = self.running_reward.copy()
+        plain = {
+            "rng": self.rng.bit_generator.state,
+            "steps": self.steps,
+            "begun": self.episodes.begun,
+            "oldest": [self.noise_h.oldest, self.noise_g.oldest],
+        }
+        return arrays, plain
+
+    def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
+        """Go on from what `get_state` returned."""
+
+        def part(prefix: str) -> dict[str, NDArray[Any]]:
+            return {k.removeprefix(prefix + "/"): v for k, v in arrays.items() if k.startswith(prefix + "/")}
+
+        self.model.load_state_dict(network_from(self.spec, part("model")).state_dict())
+        self.critic.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in part("critic").items()})
+        for name, optimiser in (("model", self.model_optimiser), ("critic", self.critic_optimiser)):
+            state: dict[int, dict[str, torch.Tensor]] = {}
+            for key, value in part(f"{name}_optimiser").items():
+                index, _, entry = key.partition("/")
+                state.setdefault(int(index), {})[entry] = torch.from_numpy(np.array(value))
+            optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+        self.env.set_state(part("env"))
+        for name, noise, oldest in zip(
+            ("noise_h", "noise_g"), (self.noise_h, self.noise_g), plain["oldest"], strict=True
+        ):
+            noise.queue[...] = arrays[f"{name}/queue"]
+            noise.total[...] = arrays[f"{name}/total"]
+            noise.oldest = oldest
+        self.running_reward[...] = arrays["running_reward"]
+        self.rng.bit_generator.state = plain["rng"]
+        self.steps, self.episodes.begun = plain["steps"], plain["begun"]
+
+
+def join(observations: list[Observation]) -> Observation:
+    """One observation of T·B worlds from T of B worlds."""
+    parts: dict[str, Any] = {}
+    for entry in dataclasses.fields(Observation):
+        arrays = [getattr(seen, entry.name) for seen in observations]
+        parts[entry.name] = None if arrays[0] is None else np.concatenate(arrays)
+    return Observation(**parts)
+
+
+def _stack(pairs: list[tuple[Floats32, Floats32 | None]], which: int) -> Floats32:
+    return np.concatenate([pair[which] for pair in pairs])
+
+
+def _finite(name: str, *arrays: NDArray[Any] | None) -> None:
+    for array in arrays:
+        if array is not None and not np.isfinite(array).all():
+            raise TrainingError(f"a {name} is not finite; lower the learning rate, or check the world's rewards")

@@ -1,0 +1,60 @@
+"""Exploration that is correlated over time: each score keeps the sum of its last innovations.
+
+    played(t) = score(t) + e(t) + e(t-1) + ... + e(t-p),   e ~ N(0, sigma / p)
+
+so neighbouring decisions see nearly the same noise and an agent stays on its task long enough to learn from it. Noise
+belongs to slots of agents and tasks, which do not move when others disappear, and starts from nothing at each episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numba import njit
+
+from muster.data import Floats32, Ints
+from muster.errors import InputError
+from muster.rng import Seeds, normal
+
+
+class CorrelatedNoise:
+    """Noise for a batch of score arrays of one shape."""
+
+    def __init__(self, batch: int, shape: Sequence[int], sigma: float, correlated_steps: int) -> None:
+        if sigma < 0 or correlated_steps < 1:
+            raise InputError(f"noise needs sigma >= 0 and at least 1 correlated step, got {sigma}, {correlated_steps}")
+        self.scale = np.float32(sigma / correlated_steps)
+        self.queue: Floats32 = np.zeros((correlated_steps, batch, *shape), np.float32)
+        """[p, B, ...] the last p innovations; `oldest` is the next to be forgotten."""
+        self.total: Floats32 = np.zeros((batch, *shape), np.float32)
+        """[B, ...] their sum."""
+        self.oldest = 0
+
+    def reset(self, slots: Ints) -> None:
+        """New episodes begin in these slots."""
+        self.queue[:, slots] = 0.0
+        self.total[slots] = 0.0
+
+    def add(self, draws: Floats32) -> Floats32:
+        """The noise of this decision, from standard normal draws [B, ...]."""
+        innovation = draws * self.scale
+        noise = self.total + innovation
+        forgotten = self.queue[self.oldest]
+        np.subtract(noise, forgotten, out=self.total)
+        self.queue[self.oldest] = innovation
+        self.oldest = (self.oldest + 1) % len(self.queue)
+        if self.oldest == 0:
+            # The running sum is made afresh once a round, so that rounding errors do not build up.
+            np.sum(self.queue, axis=0, out=self.total)
+        return noise
+
+
+@njit(cache=True)
+def draw_normals(states: Seeds, size: int) -> Floats32:
+    """[B, size] standard normals, each row from its own slot's generator: independent of the batch."""
+    draws = np.empty((len(states), size), np.float32)
+    for slot in range(len(states)):
+        for k in range(size):
+            draws[slot, k] = normal(states, slot)
+    return draws

@@ -1,0 +1,1 @@
+"""Scoring models: observation in, scores h(agent, task) and g(task, task) out."""

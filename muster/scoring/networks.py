@@ -1,0 +1,135 @@
+"""The networks in torch: direct model, positional embedding model, and the critics that only training needs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import nn
+
+from muster.data import Observation
+from muster.scoring.direct import Parameters, init_parameters
+from muster.scoring.spec import ModelSpec
+
+CriticKind = Literal["entity", "conv"]
+
+
+class ScoringModel(nn.Module):
+    """h and g of a direct or positional model. The parameters of the pair networks are those of `direct.py`."""
+
+    def __init__(self, spec: ModelSpec, rng: np.random.Generator) -> None:
+        super().__init__()
+        self.spec = spec
+        self.pairs = nn.ParameterDict(
+            {
+                name.replace(".", "_"): nn.Parameter(torch.from_numpy(array))
+                for name, array in init_parameters(spec, rng).items()
+            }
+        )
+        self.grid = Residual(spec.planes, spec.channels, spec.blocks, spec.embedding) if spec.kind == "pem" else None
+
+    def forward(self, observation: Observation) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """H [B, N, M] and g [B, M, M] (None unless the model has one)."""
+        agents = torch.from_numpy(observation.agent_features)
+        tasks = torch.from_numpy(observation.task_features)
+        if self.grid is not None:
+            assert observation.planes is not None
+            assert observation.agent_cells is not None
+            assert observation.task_cells is not None
+            cells = self.grid(torch.from_numpy(observation.planes))
+            half = self.spec.extra
+            agents = torch.cat([agents, at_cells(cells[:, :half], observation.agent_cells)], dim=-1)
+            tasks = torch.cat([tasks, at_cells(cells[:, half:], observation.task_cells)], dim=-1)
+        h = self._net("h", agents, tasks, torch.from_numpy(observation.pair_features))
+        if not self.spec.task_scores:
+            return h, None
+        return h, self._net("g", tasks, tasks, torch.from_numpy(observation.task_pair_features))
+
+    def _net(self, net: str, left: torch.Tensor, right: torch.Tensor, pair: torch.Tensor) -> torch.Tensor:
+        p = self.pairs
+        x = (left @ p[f"{net}_left"]).unsqueeze(2) + (right @ p[f"{net}_right"] + p[f"{net}_bias1"]).unsqueeze(1)
+        if pair.shape[-1]:
+            x = x + pair @ p[f"{net}_pair"]
+        x = torch.relu_(x)
+        x = torch.relu_(torch.addmm(p[f"{net}_bias2"], x.flatten(0, 2), p[f"{net}_weight2"]))
+        y = torch.addmm(p[f"{net}_bias3"], x, p[f"{net}_weight3"])
+        return y.view(left.shape[0], left.shape[1], right.shape[1])
+
+    def parameters_as_arrays(self) -> Parameters:
+        """The pair networks' parameters under the names of `direct.py` (copies)."""
+        return {name.replace("_", ".", 1): value.detach().numpy().copy() for name, value in self.pairs.items()}
+
+
+def at_cells(planes: torch.Tensor, cells: np.ndarray) -> torch.Tensor:
+    """Values [B, K, C] of planes [B, C, H, W] at cells [B, K, 2]."""
+    index = torch.from_numpy(cells[..., 0] * planes.shape[3] + cells[..., 1])
+    flat = planes.flatten(2)
+    return flat.gather(2, index.unsqueeze(1).expand(-1, flat.shape[1], -1)).transpose(1, 2)
+
+
+class Residual(nn.Module):
+    """Residual blocks of two 3x3 convolutions with BatchNorm, at the input's resolution; then `out` planes."""
+
+    def __init__(self, planes: int, channels: int, blocks: int, out: int) -> None:
+        super().__init__()
+        self.inlet = nn.Conv2d(planes, channels, 3, padding=1)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv2d(channels, channels, 3, padding=1, bias=False),
+                nn.BatchNorm2d(channels),
+                nn.ReLU(),
+                nn.Conv2d(channels, channels, 3, padding=1, bias=False),
+                nn.BatchNorm2d(channels),
+            )
+            for _ in range(blocks)
+        )
+        self.outlet = nn.Conv2d(channels, out, 1)
+
+    def forward(self, planes: torch.Tensor) -> torch.Tensor:
+        """[B, planes, H, W] -> [B, out, H, W]"""
+        x = torch.relu(self.inlet(planes.contiguous(memory_format=torch.channels_last)))
+        for block in self.blocks:
+            x = torch.relu(x + block(x))
+        return self.outlet(x)
+
+
+class EntityCritic(nn.Module):
+    """Value of a state: a small network per object, mean and maximum over the living, a head. Cheap on a CPU."""
+
+    def __init__(self, spec: ModelSpec, width: int = 64) -> None:
+        super().__init__()
+        self.agent = nn.Sequential(nn.Linear(spec.agent_width, width), nn.ReLU(), nn.Linear(width, width))
+        self.task = nn.Sequential(nn.Linear(spec.task_width, width), nn.ReLU(), nn.Linear(width, width))
+        self.head = nn.Sequential(nn.Linear(4 * width + 2, width), nn.ReLU(), nn.Linear(width, 1))
+
+    def forward(self, observation: Observation) -> torch.Tensor:
+        """[B]"""
+        pooled = []
+        for net, features, alive in (
+            (self.agent, observation.agent_features, observation.agent_alive),
+            (self.task, observation.task_features, observation.task_alive),
+        ):
+            here = torch.from_numpy(alive).unsqueeze(-1)
+            x = net(torch.from_numpy(features))
+            count = here.sum(1).clamp(min=1)
+            pooled += [
+                (x * here).sum(1) / count,
+                x.masked_fill(~here, -1e9).amax(1).clamp(min=-1e8).nan_to_num(0.0) * (here.any(1)),
+                here.float().mean(1),
+            ]
+        return self.head(torch.cat(pooled, dim=-1)).squeeze(-1)
+
+
+class ConvCritic(nn.Module):
+    """The paper's critic: the residual CNN over the whole grid, spatial pooling and a linear layer."""
+
+    def __init__(self, planes: int, channels: int = 32, blocks: int = 3) -> None:
+        super().__init__()
+        self.grid = Residual(planes, channels, blocks, channels)
+        self.head = nn.Linear(channels, 1)
+
+    def forward(self, observation: Observation) -> torch.Tensor:
+        """[B]"""
+        assert observation.planes is not None
+        return self.head(self.grid(torch.from_numpy(observation.planes)).mean((2, 3))).squeeze(-1)

@@ -1,0 +1,85 @@
+"""What a scoring model looks like: everything needed to make one, apart from its numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from muster.data import Observation
+from muster.errors import InputError, UnknownNameError
+
+ModelKind = Literal["dm", "pem"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """Sizes of a scoring model. Checked when made."""
+
+    kind: ModelKind
+    """dm: scores from the features of the two objects; pem: with an embedding of their cells from a CNN as well."""
+    task_scores: bool
+    """Whether there is a g (QUAD) beside h."""
+    agent_width: int
+    """Features of an agent, of a task, of an agent-task pair and of a task-task pair."""
+    task_width: int
+    pair_width: int
+    task_pair_width: int
+    hidden: int = 32
+    planes: int = 0
+    """Input planes of the CNN (pem)."""
+    embedding: int = 16
+    """Values a cell gets from the CNN, half for agents and half for tasks (pem)."""
+    channels: int = 32
+    blocks: int = 3
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(ModelKind):
+            raise UnknownNameError("model", self.kind, get_args(ModelKind))
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("kind", "task_scores"):
+                continue
+            if not isinstance(value, int) or not 0 <= value <= 4096:
+                raise InputError(f"{field.name} of a model must be a whole number from 0 to 4096, got {value!r}")
+        if self.hidden < 1 or (self.kind == "pem" and (self.embedding < 2 or self.embedding % 2)):
+            raise InputError("a model needs hidden units, and a pem an even embedding of 2 or more")
+
+    @classmethod
+    def of(cls, observation: Observation, kind: ModelKind, task_scores: bool, **sizes: int) -> ModelSpec:
+        """A model for what is observed."""
+        planes = 0
+        if kind == "pem":
+            if observation.planes is None:
+                raise InputError("the positional model (pem) needs a world with feature planes; use dm here")
+            planes = observation.planes.shape[1]
+        return cls(
+            kind=kind,
+            task_scores=task_scores,
+            agent_width=observation.agent_features.shape[-1],
+            task_width=observation.task_features.shape[-1],
+            pair_width=observation.pair_features.shape[-1],
+            task_pair_width=observation.task_pair_features.shape[-1],
+            planes=planes,
+            **sizes,
+        )
+
+    def check(self, observation: Observation, env: str) -> None:
+        """Refuse a world whose features are not those the model was made for."""
+        for name, wanted, got in (
+            ("agent", self.agent_width, observation.agent_features.shape[-1]),
+            ("task", self.task_width, observation.task_features.shape[-1]),
+            ("pair", self.pair_width, observation.pair_features.shape[-1]),
+            ("task-pair", self.task_pair_width, observation.task_pair_features.shape[-1]),
+        ):
+            if wanted != got:
+                raise InputError(f"the model reads {wanted} {name} features but {env} has {got}")
+
+    @property
+    def extra(self) -> int:
+        """Width that the embedding adds to each object's features."""
+        return self.embedding // 2 if self.kind == "pem" else 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return dataclasses.asdict(self)
