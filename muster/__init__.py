@@ -18,6 +18,8 @@ _PUBLIC = {
     "Solution": "muster.data",
     "make": "muster.envs.registry",
     "evaluate": "muster.evaluation.evaluate",
+    "load": "muster.checkpoint",
+    "train": "muster.learning.train",
 }
 
 __all__ = ["__version__", *_PUBLIC]

@@ -156,3 +156,10 @@ def _check(path: Path, spec: ModelSpec, tensors: Parameters) -> None:
             raise ModelFileError(f"{path}: {name} must be float32 {shapes[name]}, got {array.dtype} {array.shape}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ModelFileError(f"{path}: {name} holds NaN or infinity")
+
+
+def load(policy: str) -> LearnedPolicy:
+    """A shipped policy by name, or the policy in a file or in the folder of a run."""
+    from muster.policies import SHIPPED, shipped
+
+    return load_policy(SHIPPED / f"{policy}.safetensors" if policy in shipped() else policy)

@@ -14,6 +14,7 @@ COMMANDS = {
     "envs": "muster.commands.envs:Envs",
     "policies": "muster.commands.policies:Policies",
     "solve": "muster.commands.solve:Solve",
+    "train": "muster.commands.train:Train",
     "evaluate": "muster.commands.evaluate:Evaluate",
     "compare": "muster.commands.compare:Compare",
     "play": "muster.commands.play:Play",
@@ -41,6 +42,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     chosen = {name: COMMANDS[name] for name in arguments[:1] if name in COMMANDS} or COMMANDS
     loaded: dict[str, Any] = {name: _load(target) for name, target in chosen.items()}
     try:
+        if len(loaded) == 1 and hasattr(loaded[arguments[0]], "from_arguments"):
+            loaded[arguments[0]].from_arguments(arguments[1:]).run()
+            return
         command: Command = tyro.extras.subcommand_cli_from_dict(
             loaded, prog="muster", description=__import__("muster").__doc__, args=arguments or ["--help"]
         )

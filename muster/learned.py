@@ -31,9 +31,9 @@ class InferenceSettings:
     forced: bool = False
     """Assign every agent that fits somewhere, however bad its scores."""
 
-    def solver(self) -> Solver:
+    def solver(self, threads: int | None = None) -> Solver:
         """The procedure itself, without certificates: this is a learner's inner loop."""
-        return Solver(self.method, self.effort, self.rounding, self.forced, certify=False)
+        return Solver(self.method, self.effort, self.rounding, self.forced, threads=threads, certify=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 
 import numba
 import numpy as np
+from numba.core import config
+from numba.np.ufunc import parallel
 from numpy.typing import ArrayLike, NDArray
 
 from muster.data import Bools, Floats, Ints, Problem, Solution
@@ -51,6 +53,8 @@ class Solver:
     """Seconds for the whole batch; the best feasible assignments found by then come back."""
     steps: int | None = None
     """Frank-Wolfe steps at most; None for the effort's own (600, 48, 60)."""
+    threads: int | None = None
+    """Threads for large batches; None for numba's number (NUMBA_NUM_THREADS, numba.set_num_threads)."""
     certify: bool = True
     """Fill in duality gap, prices and reasons; a learner's inner loop can do without."""
 
@@ -64,6 +68,8 @@ class Solver:
                 raise UnknownNameError(name, str(value), options)
         if self.time_limit is not None and not self.time_limit > 0:
             raise InputError(f"time_limit must be a positive number of seconds, got {self.time_limit}")
+        if self.threads is not None and self.threads < 1:
+            raise InputError(f"threads must be at least 1, got {self.threads}")
         if self.steps is not None and self.steps < 0:
             raise InputError(f"steps must not be negative, got {self.steps}")
 
@@ -104,7 +110,7 @@ class Solver:
         settings = self._settings()
         # Below this much work, waking the threads costs more than they save.
         small = size * n * m * (1 if self.method == "amax" else 20) < 20_000
-        threads = 1 if small else min(numba.get_num_threads(), size)
+        threads = 1 if small else min(self.threads or _thread_count(), size)
         with _deadline(self.time_limit) as stop:
             # The kernel runs without the interpreter's lock, so plain threads use all the cores; each takes every
             # threads-th instance.
@@ -191,6 +197,13 @@ def assign(
         reasons=solution.reasons[0],
         seconds=solution.seconds,
     )
+
+
+def _thread_count() -> int:
+    """Numba's number of threads, without starting its thread pool, which would change torch's own."""
+    if parallel._is_initialized:
+        return int(numba.get_num_threads())
+    return int(config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
 
 @contextmanager

@@ -74,7 +74,8 @@ class ActorCritic:
         optimiser = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.SGD
         self.model_optimiser = optimiser(self.model.parameters(), lr=settings.policy_rate)
         self.critic_optimiser = optimiser(self.critic.parameters(), lr=settings.value_rate)
-        self.solver = inference.solver()
+        # One core a run: several runs share a machine better than one run its threads.
+        self.solver = inference.solver(threads=1)
         n, m, noise = env.n_agents, env.n_tasks, settings.noise
         self.noise_h = CorrelatedNoise(env.n_envs, (n, m), noise.sigma, noise.correlated_steps)
         self.noise_g = CorrelatedNoise(

@@ -1,6 +1,6 @@
 """Evolution strategy on the direct model's parameters: needs rewards only, no gradients and no torch.
 
-Candidates are antithetic pairs theta ± sigma·e. All of them play the same episodes at once, one batch for everybody; what
+Candidates are antithetic pairs theta ± sigma·e. All of them play the same episodes at once, in one batch; what
 a candidate is worth is its rank. The update is Adam's along sum of (rank difference)·e.
 """
 
@@ -54,7 +54,8 @@ class Evolution:
         self.theta = np.concatenate([start[name].ravel() for name in self.shapes]).astype(np.float64)
         self.mean, self.spread = np.zeros_like(self.theta), np.zeros_like(self.theta)
         self.updates = 0
-        self.solver = inference.solver()
+        # One core a run: several runs share a machine better than one run its threads.
+        self.solver = inference.solver(threads=1)
         self.episodes = TrainingEpisodes(env, seed)
         self.steps = 0
 

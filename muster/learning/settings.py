@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
+from tyro.conf import Positional
+
 from muster.errors import InputError, UnknownNameError
 from muster.inference.solver import Effort, Method, Rounding
 from muster.learned import NoiseSettings
@@ -71,7 +73,7 @@ class ESSettings:
 class TrainSettings:
     """What to learn, how, for how long, and where to."""
 
-    env: str
+    env: Positional[str]
     """The world to learn on, such as rescue:2x4."""
     inference: Method = "quad"
     """Procedure that turns scores into assignments."""
@@ -79,9 +81,9 @@ class TrainSettings:
     """dm: direct model; pem: positional embedding model (needs a grid)."""
     learner: LearnerKind = "a2c"
     minutes: float | None = None
-    """Minutes of CPU time to train for."""
+    """Minutes of CPU time to train for (5 if neither this nor steps is given)."""
     steps: int | None = None
-    """Environment steps to train for (give one of minutes and steps)."""
+    """Environment steps to train for."""
     seed: int = 0
     pair_features: bool = False
     """Let the model see relative positions too, where the world offers them as a choice."""
@@ -89,9 +91,13 @@ class TrainSettings:
     rounding: Rounding = "strict"
     forced: bool | None = None
     """Assign every agent that fits somewhere; None: unless idling can be a good choice in this world."""
-    evaluate_every: float = 1.0
-    """Minutes of CPU time between evaluations on held-out episodes."""
-    evaluate_episodes: int = 200
+    log_every: int = 100_000
+    """Environment steps between two rows of the log; the best policy is the one with the best row."""
+    checkpoint_every: int = 500_000
+    """Environment steps between two checkpoints."""
+    evaluate_every: int = 2_000_000
+    """Environment steps between two evaluations on held-out episodes."""
+    evaluate_episodes: int = 500
     a2c: A2CSettings = field(default_factory=A2CSettings)
     es: ESSettings = field(default_factory=ESSettings)
 
@@ -99,15 +105,15 @@ class TrainSettings:
         for name, kind in (("inference", Method), ("model", ModelKind), ("learner", LearnerKind), ("effort", Effort)):
             if getattr(self, name) not in get_args(kind):
                 raise UnknownNameError(name, str(getattr(self, name)), get_args(kind))
-        if (self.minutes is None) == (self.steps is None):
-            raise InputError("give the length of the run as minutes or as steps, one of the two")
+        if self.minutes is not None and self.steps is not None:
+            raise InputError("give the length of the run as minutes or as steps, not both")
         if self.minutes is not None and not self.minutes > 0:
             raise InputError(f"minutes must be positive, got {self.minutes}")
         if self.steps is not None and self.steps < 1:
             raise InputError(f"steps must be at least 1, got {self.steps}")
         if self.learner == "es" and self.model == "pem":
             raise InputError("evolution tunes the direct model only; use --model dm or --learner a2c")
-        _positive(self, "evaluate_every", "evaluate_episodes")
+        _positive(self, "log_every", "checkpoint_every", "evaluate_every", "evaluate_episodes")
 
 
 def _positive(settings: Any, *names: str) -> None:

@@ -1,0 +1,130 @@
+"""The folder of a training run: settings, log, checkpoint, policies. Nothing in it is ever half-written."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from muster.checkpoint import save_policy, write_atomically
+from muster.errors import InputError, ModelFileError
+from muster.learned import LearnedPolicy
+from muster.learning.settings import TrainSettings, from_toml, to_toml
+
+COLUMNS = (
+    "steps",
+    "updates",
+    "episodes",
+    "reward",
+    "outcome",
+    "validation",
+    "value_loss",
+    "policy_loss",
+    "advantage",
+    "fitness",
+    "fitness_best",
+    "cpu_seconds",
+    "steps_per_second",
+)
+
+
+class Run:
+    """One run's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rows: list[dict[str, Any]] = []
+        self._board: Any = None
+
+    @classmethod
+    def create(cls, folder: Path, settings: TrainSettings) -> Run:
+        """Begin a run; a folder that already holds one is refused."""
+        if (folder / "config.toml").exists():
+            raise InputError(
+                f"{folder} already holds a run; go on with it (muster train {settings.env} --out {folder} --resume) "
+                "or choose another --out"
+            )
+        run = cls(folder)
+        write_atomically(folder / "config.toml", to_toml(settings).encode())
+        run._write_rows()
+        return run
+
+    @classmethod
+    def reopen(cls, folder: Path) -> tuple[Run, TrainSettings]:
+        """The run in a folder and its settings."""
+        if not (folder / "config.toml").exists():
+            raise InputError(f"{folder} holds no run to resume")
+        return cls(folder), from_toml(folder / "config.toml")
+
+    def log(self, row: dict[str, Any]) -> None:
+        """Add a row to the CSV and JSONL logs and to TensorBoard."""
+        self.rows.append(row)
+        with (self.folder / "metrics.csv").open("a", newline="") as file:
+            csv.DictWriter(file, COLUMNS, restval="").writerow(_tidy(row))
+        with (self.folder / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(_tidy(row)) + "\n")
+        if self._board is None:
+            self._board = _open_board(self.folder)
+        if self._board is not False:
+            for name, value in _tidy(row).items():
+                self._board.add_scalar(name, value, row["steps"])
+
+    def save_checkpoint(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
+        """Replace the checkpoint; it holds the log's rows too, so that log and weights cannot disagree."""
+        from safetensors.numpy import save
+
+        text = json.dumps({**plain, "rows": [_tidy(row) for row in self.rows]})
+        write_atomically(self.folder / "checkpoint.safetensors", save(arrays, metadata={"muster": text}))
+
+    def load_checkpoint(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
+        """What `save_checkpoint` last wrote, with the logs cut back to it; None if it never did."""
+        from safetensors import SafetensorError, safe_open
+
+        path = self.folder / "checkpoint.safetensors"
+        if not path.exists():
+            self._write_rows()
+            return None
+        try:
+            with safe_open(str(path), framework="numpy") as file:
+                plain = json.loads(file.metadata()["muster"])
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(f"{path} is damaged ({error}); begin the run anew in another folder") from None
+        self.rows = plain.pop("rows")
+        self._write_rows()
+        return arrays, plain
+
+    def save_policy(self, policy: LearnedPolicy, which: str) -> None:
+        """Write best.safetensors or last.safetensors."""
+        save_policy(policy, self.folder / f"{which}.safetensors")
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        """Write what the run came to."""
+        write_atomically(self.folder / "summary.json", (json.dumps(summary, indent=2) + "\n").encode())
+        if self._board:
+            self._board.close()
+
+    def _write_rows(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "metrics.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, restval="")
+            writer.writeheader()
+            writer.writerows(_tidy(row) for row in self.rows)
+        (self.folder / "metrics.jsonl").write_text("".join(json.dumps(_tidy(row)) + "\n" for row in self.rows))
+
+
+def _tidy(row: dict[str, Any]) -> dict[str, Any]:
+    """Without what is not there (NaN)."""
+    return {name: value for name, value in row.items() if value == value}
+
+
+def _open_board(folder: Path) -> Any:
+    """A TensorBoard writer, or False where TensorBoard is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return False
+    return SummaryWriter(str(folder / "tensorboard"))
