@@ -1,0 +1,5 @@
+"""`python -m muster` is `muster`."""
+
+from muster.cli import main
+
+main()

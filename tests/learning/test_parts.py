@@ -1,0 +1,159 @@
+"""Noise, returns, ratios, ranks and models, each against a hand calculation or a second implementation."""
+
+import numpy as np
+import pytest
+import torch
+
+from muster.checkpoint import network_from
+from muster.envs.registry import make
+from muster.learned import InferenceSettings, LearnedPolicy, NoiseSettings
+from muster.learning.evolution import centred_ranks
+from muster.learning.noise import CorrelatedNoise, draw_normals
+from muster.learning.returns import importance_ratio, log_likelihood, n_step_returns
+from muster.rng import episode_seeds
+from muster.scoring.direct import direct_scores, init_parameters, parameter_shapes
+from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel
+from muster.scoring.spec import ModelSpec
+
+
+@pytest.mark.parametrize("p", [1, 3, 5])
+def test_noise_has_the_autocovariance_of_a_sliding_window(p):
+    """played = sum of p + 1 innovations of variance (sigma/p)², so cov(lag) = (p + 1 - lag)(sigma/p)² up to lag p."""
+    sigma, batch, steps = 1.7, 4000, p + 25
+    noise = CorrelatedNoise(batch, (2,), sigma, p)
+    rng = np.random.default_rng(0)
+    played = np.stack([noise.add(rng.standard_normal((batch, 2), np.float32)) for _ in range(steps)])[p:]
+    for lag in range(p + 3):
+        measured = np.mean(played[: len(played) - lag] * played[lag:])
+        expected = max(0, p + 1 - lag) * (sigma / p) ** 2
+        assert measured == pytest.approx(expected, abs=0.02 * (p + 1) * (sigma / p) ** 2)
+
+
+def test_noise_starts_from_nothing_in_the_slots_that_are_reset():
+    noise = CorrelatedNoise(3, (2,), 1.0, 4)
+    for _ in range(6):
+        noise.add(np.ones((3, 2), np.float32))
+    noise.reset(np.array([1]))
+    played = noise.add(np.zeros((3, 2), np.float32))
+    assert played[1].tolist() == [0.0, 0.0]
+    assert played[0] == pytest.approx([1.0, 1.0])  # four remembered innovations of 1/4
+
+
+def test_slot_noise_depends_on_the_slot_alone():
+    seeds = episode_seeds(0, np.arange(5))
+    together, alone = seeds.copy(), seeds[3:4].copy()
+    assert (draw_normals(together, 7)[3] == draw_normals(alone, 7)[0]).all()
+    sample = draw_normals(episode_seeds(1, np.arange(2000)), 10)
+    assert sample.mean() == pytest.approx(0, abs=0.03)
+    assert sample.std() == pytest.approx(1, abs=0.03)
+
+
+def test_returns_match_a_hand_calculation():
+    rewards = np.array([[1.0, 1.0], [2.0, 2.0], [4.0, 4.0]])
+    ended = np.array([[False, False], [False, True], [False, False]])
+    returns = n_step_returns(rewards, ended, np.array([10.0, 20.0]), 0.5)
+    assert returns[:, 0].tolist() == [1 + 0.5 * (2 + 0.5 * (4 + 0.5 * 10)), 2 + 0.5 * (4 + 0.5 * 10), 4 + 0.5 * 10]
+    assert returns[:, 1].tolist() == [1 + 0.5 * 2, 2, 4 + 0.5 * 20]
+
+
+def test_likelihoods_and_ratios_match_a_hand_calculation():
+    new = log_likelihood(torch.tensor([3.0]), torch.tensor([1.0]), 2.0)
+    old = log_likelihood(torch.tensor([3.0]), torch.tensor([0.0]), 2.0)
+    assert float(new) == pytest.approx(-0.5)
+    assert float(importance_ratio(new, old)) == pytest.approx(np.exp(-0.5 + 9 / 8))
+    assert float(importance_ratio(torch.tensor([50.0]), torch.tensor([0.0]))) == 10.0
+    assert float(importance_ratio(torch.tensor([-50.0]), torch.tensor([0.0]))) == pytest.approx(1e-6)
+
+
+def test_ranks_are_centred_and_share_ties():
+    assert centred_ranks(np.array([5.0, 1.0, 3.0])).tolist() == [0.5, -0.5, 0.0]
+    assert centred_ranks(np.array([2.0, 2.0, 0.0, 9.0])).tolist() == pytest.approx([0.0, 0.0, -0.5, 0.5])
+
+
+@pytest.mark.parametrize("features", ["raw", "pair"])
+@pytest.mark.parametrize("quad", [False, True])
+def test_the_direct_model_without_torch_equals_torch(features, quad):
+    observation = make(f"rescue:5x9,features={features}", 16).observe()
+    spec = ModelSpec.of(observation, "dm", quad)
+    parameters = init_parameters(spec, np.random.default_rng(3))
+    with torch.no_grad():
+        expected = network_from(spec, parameters)(observation)
+    found = direct_scores(parameters, observation, quad)
+    assert found[0] == pytest.approx(expected[0].numpy(), abs=1e-5)
+    assert (found[1] is None) == (not quad)
+    if quad:
+        assert found[1] == pytest.approx(expected[1].numpy(), abs=1e-5)
+
+
+def test_the_first_layer_equals_one_on_concatenated_features():
+    observation = make("rescue:3x4,features=pair", 2).observe()
+    spec = ModelSpec.of(observation, "dm", False)
+    p = init_parameters(spec, np.random.default_rng(0))
+    n, m = 3, 4
+    whole = np.concatenate([p["h.left"], p["h.right"], p["h.pair"]])
+    inputs = np.concatenate(
+        [
+            np.broadcast_to(observation.agent_features[:, :, None], (2, n, m, spec.agent_width)),
+            np.broadcast_to(observation.task_features[:, None], (2, n, m, spec.task_width)),
+            observation.pair_features,
+        ],
+        axis=-1,
+    )
+    hidden = np.maximum(inputs @ whole + p["h.bias1"], 0)
+    hidden = np.maximum(hidden @ p["h.weight2"] + p["h.bias2"], 0)
+    expected = (hidden @ p["h.weight3"] + p["h.bias3"])[..., 0]
+    assert direct_scores(p, observation, False)[0] == pytest.approx(expected, abs=1e-5)
+
+
+def test_many_models_at_once_equal_one_at_a_time():
+    env = make("rescue:2x4", 12)
+    observation = env.observe()
+    spec = ModelSpec.of(observation, "dm", True)
+    models = [init_parameters(spec, np.random.default_rng(k)) for k in range(3)]
+    stacked = {name: np.stack([model[name] for model in models]) for name in parameter_shapes(spec)}
+    h, g = direct_scores(stacked, observation, True)
+    for k, model in enumerate(models):
+        own_h, own_g = direct_scores(model, observation, True)
+        assert h[4 * k : 4 * k + 4] == pytest.approx(own_h[4 * k : 4 * k + 4], abs=1e-6)
+        assert g[4 * k : 4 * k + 4] == pytest.approx(own_g[4 * k : 4 * k + 4], abs=1e-6)
+
+
+@pytest.mark.parametrize("inference", ["amax", "lp", "quad"])
+def test_the_positional_model_scores_any_size_with_every_procedure(inference):
+    observation = make("rescue:2x4,planes=true", 3).observe()
+    spec = ModelSpec.of(observation, "pem", inference == "quad")
+    model = ScoringModel(spec, np.random.default_rng(0)).eval()
+    larger = make("rescue:5x10,planes=true", 3).observe()
+    with torch.no_grad():
+        h, g = model(larger)
+    assert h.shape == (3, 5, 10)
+    assert (g is None) == (inference != "quad")
+    from muster.checkpoint import parameters_of
+
+    policy = LearnedPolicy("p", spec, parameters_of(model), InferenceSettings(inference), NoiseSettings())
+    assert policy.act(larger).shape == (3, 5)
+
+
+def test_the_positional_model_reads_the_cell_of_each_object():
+    from muster.scoring.networks import at_cells
+
+    planes = torch.arange(2 * 3 * 4 * 5, dtype=torch.float32).view(2, 3, 4, 5)
+    cells = np.array([[[0, 0], [3, 4]], [[1, 2], [2, 0]]])
+    values = at_cells(planes, cells)
+    for b in range(2):
+        for k in range(2):
+            row, column = cells[b, k]
+            assert values[b, k].tolist() == planes[b, :, row, column].tolist()
+
+
+def test_critics_give_one_value_a_world_and_ignore_the_order_of_objects():
+    env = make("rescue:3x5,planes=true", 4)
+    seen = env.observe()
+    spec = ModelSpec.of(seen, "dm", False)
+    torch.manual_seed(0)
+    critic = EntityCritic(spec)
+    values = critic(seen)
+    assert values.shape == (4,)
+    env.permute(np.array([2, 0, 1]), np.array([4, 2, 0, 1, 3]))
+    assert critic(env.observe()).detach().numpy() == pytest.approx(values.detach().numpy(), abs=1e-6)
+    assert ConvCritic(4).eval()(seen).shape == (4,)

@@ -1,0 +1,234 @@
+"""The loop: it learns what can be learned, goes on bit for bit, and stops with a sentence when it must."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import muster
+from muster import InputError, MusterError
+from muster.evaluation.rollout import run_episodes
+from muster.learning.settings import A2CSettings, ESSettings, TrainSettings, from_toml, to_toml
+from muster.learning.train import run_training
+from muster.rng import episode_seeds
+from tests.learning.toy import Broken
+
+TOY = "tests.learning.toy:Pairing"
+
+
+def mean_reward(policy) -> float:
+    env = muster.make(TOY, 50)
+    return float(run_episodes(env, policy, episode_seeds(99, np.arange(200))).reward.mean())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"learner": "a2c", "inference": "amax", "a2c": A2CSettings(envs=64, return_steps=2, policy_rate=1e-2)},
+        {"learner": "a2c", "inference": "lp", "a2c": A2CSettings(envs=64, return_steps=2, policy_rate=1e-2)},
+        {"learner": "es", "inference": "lp", "es": ESSettings(pairs=8, episodes=4)},
+        {"learner": "es", "inference": "quad", "es": ESSettings(pairs=8, episodes=4)},
+    ],
+    ids=["a2c-amax", "a2c-lp", "es-lp", "es-quad"],
+)
+def test_both_learners_reach_the_known_optimum(settings):
+    policy = muster.train(TOY, steps=12_000, log_every=2_000, evaluate_every=10**9, seed=1, **settings)
+    assert mean_reward(policy) == 1.0
+
+
+def test_an_untrained_policy_does_not():
+    """Otherwise the test above could not fail."""
+    policy = muster.train(TOY, steps=1, learner="es", inference="lp", seed=1, es=ESSettings(pairs=1, episodes=1))
+    assert mean_reward(policy) < 0.9
+
+
+def small(learner: str, steps: int) -> TrainSettings:
+    return TrainSettings(
+        env="rescue:2x3,grid=5",
+        learner=learner,
+        steps=steps,
+        log_every=500,
+        checkpoint_every=700,
+        evaluate_every=1000,
+        evaluate_episodes=20,
+        a2c=A2CSettings(envs=16),
+        es=ESSettings(pairs=2, episodes=4),
+    )
+
+
+def rows_without_times(folder):
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in row.items() if k not in ("cpu_seconds", "steps_per_second")} for row in rows]
+
+
+def final_state(folder):
+    from safetensors.numpy import load_file
+
+    return load_file(folder / "checkpoint.safetensors")
+
+
+@pytest.mark.parametrize("learner", ["a2c", "es"])
+def test_a_run_killed_and_resumed_equals_one_that_was_not(learner, tmp_path):
+    settings = small(learner, 6000)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run_training(settings, whole)
+    child = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, pathlib; from tests.learning.test_train import *\n"
+            "import muster.learning.run as r, os, signal\n"
+            "old = r.Run.save_checkpoint\n"
+            "def save(self, *a):\n"
+            "    old(self, *a)\n"
+            "    if self.rows and self.rows[-1]['steps'] > 2000:\n"
+            "        print('far enough', flush=True); import time; time.sleep(60)\n"
+            "r.Run.save_checkpoint = save\n"
+            f"run_training(small({learner!r}, 6000), pathlib.Path(sys.argv[1]))",
+            str(broken),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "far enough\n"
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    # Rows written after the checkpoint are cut back.
+    with (broken / "metrics.jsonl").open("a") as log:
+        log.write('{"steps": 99}\n')
+    run_training(settings, broken, resume=True)
+    assert rows_without_times(broken) == rows_without_times(whole)
+    one, other = final_state(whole), final_state(broken)
+    assert one.keys() == other.keys()
+    for name in one:
+        assert np.array_equal(one[name], other[name]), name
+    assert muster.load(str(whole)).parameters.keys() == muster.load(str(broken)).parameters.keys()
+
+
+def test_an_interrupt_saves_and_says_how_to_go_on(tmp_path):
+    child = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "muster",
+            "train",
+            "rescue:2x3,grid=5",
+            "--steps",
+            "100000000",
+            "--out",
+            str(tmp_path / "r"),
+            "--learner",
+            "es",
+            "--log-every",
+            "1000",
+            "--es.pairs",
+            "2",
+            "--es.episodes",
+            "4",
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stderr is not None
+    child.stderr.readline()
+    child.send_signal(signal.SIGINT)
+    said = child.stderr.read()
+    child.stderr.close()
+    assert child.wait() == 130
+    assert "--resume" in said
+    assert "Traceback" not in said
+    assert (tmp_path / "r" / "checkpoint.safetensors").exists()
+
+
+def test_a_second_run_in_the_same_folder_is_refused(tmp_path):
+    run_training(small("es", 100), tmp_path / "r")
+    with pytest.raises(InputError, match=r"already holds a run.*--resume"):
+        run_training(small("es", 100), tmp_path / "r")
+    with pytest.raises(InputError, match="holds no run to resume"):
+        run_training(small("es", 100), tmp_path / "other", resume=True)
+
+
+@pytest.mark.parametrize("learner", ["a2c", "es"])
+def test_a_reward_that_is_not_a_number_stops_the_run_and_is_named(learner):
+    Broken.rounds = 0
+    with pytest.raises(MusterError, match="a reward is not finite"):
+        muster.train(
+            "tests.learning.toy:Broken",
+            learner=learner,
+            inference="lp",
+            steps=100_000,
+            a2c=A2CSettings(envs=16),
+            es=ESSettings(pairs=2, episodes=4),
+        )
+
+
+def test_a_gradient_that_explodes_is_named():
+    with pytest.raises(MusterError, match=r"not finite|became"):
+        muster.train(
+            "rescue:2x3,grid=5",
+            steps=100_000,
+            a2c=A2CSettings(envs=16, optimiser="sgd", policy_rate=1e30, value_rate=1e30),
+        )
+
+
+def test_settings_survive_a_round_trip_through_toml(tmp_path):
+    settings = small("a2c", 5)
+    (tmp_path / "c.toml").write_text(to_toml(settings))
+    assert from_toml(tmp_path / "c.toml") == settings
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('env = "rescue:2x4"\nlerner = "es"', "no setting in .* 'lerner'; did you mean 'learner'"),
+        ('env = "rescue:2x4"\n[a2c]\nenvs = "many"', "envs in .* must be int, got 'many'"),
+        ('env = "rescue:2x4"\n[a2c.noise]\nsigma = -1.0', "sigma must be positive"),
+        ('env = "rescue:2x4"\nseed = true', "seed in .* must be int"),
+        ("seed = 3", "lacks env"),
+        ("env = ", "is not TOML"),
+    ],
+)
+def test_a_bad_settings_file_is_named(text, message, tmp_path):
+    (tmp_path / "c.toml").write_text(text)
+    with pytest.raises(InputError, match=message):
+        from_toml(tmp_path / "c.toml")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"minutes": 1.0, "steps": 5}, "minutes or as steps, not both"),
+        ({"minutes": -1.0}, "minutes must be positive"),
+        ({"learner": "ppo"}, "no learner 'ppo'"),
+        ({"learner": "es", "model": "pem"}, "evolution tunes the direct model only"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        TrainSettings(env="rescue:2x4", **settings)
+
+
+def test_training_is_the_same_each_time():
+    first, second = (muster.train("rescue:2x3,grid=5", steps=2000, a2c=A2CSettings(envs=16)) for _ in range(2))
+    for name, array in first.parameters.items():
+        assert np.array_equal(array, second.parameters[name])
+
+
+def test_a_pem_run_learns_something_and_its_policy_can_be_saved(tmp_path):
+    start = time.perf_counter()
+    run_training(
+        TrainSettings(env="rescue:2x3,grid=6", model="pem", steps=300, log_every=100, a2c=A2CSettings(envs=8)),
+        tmp_path / "r",
+    )
+    policy = muster.load(str(tmp_path / "r"))
+    assert policy.spec.kind == "pem"
+    found = muster.evaluate(str(tmp_path / "r"), "rescue:3x5,grid=8", episodes=5)
+    assert found.episodes == 5
+    assert time.perf_counter() - start < 120
