@@ -264,12 +264,18 @@ def _array(name: str, value: ArrayLike, dimensions: int | None, batched: bool = 
         array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a rectangular array of real numbers{_ragged(value)}") from None
+    array = _writeable(array)
     if dimensions is not None and array.ndim != dimensions:
         if array.size == 0 and array.ndim < dimensions and not batched:
             # [] and [[]] are how JSON writes matrices without rows or columns.
             return array.reshape(tuple(array.shape[:dimensions]) + (0,) * (dimensions - array.ndim))
         raise InputError(f"{name} must have {dimensions} dimensions, got {array.ndim} (shape {array.shape})")
     return array
+
+
+def _writeable(array: NDArray[Any]) -> NDArray[Any]:
+    """The array or a copy: numba would compile every kernel once more for arrays that are read-only."""
+    return array if array.flags.writeable else array.copy()
 
 
 def _ragged(value: object) -> str:
@@ -300,7 +306,7 @@ def _mask(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> Bools:
     mask = np.ascontiguousarray(value)
     if mask.dtype != np.bool_ or mask.shape != shape:
         raise InputError(f"{name} must be bool with shape {shape}, got {mask.dtype} with shape {mask.shape}")
-    return mask
+    return _writeable(mask)
 
 
 def _check(name: str, array: Floats, counted: Bools, negative: bool = True, infinite: int = 0) -> None:
