@@ -106,15 +106,17 @@ class Solver:
         small = size * n * m * (1 if self.method == "amax" else 20) < 20_000
         threads = 1 if small else min(numba.get_num_threads(), size)
         with _deadline(self.time_limit) as stop:
+
+            def solve_every(first: int) -> None:
+                space = np.empty((batch.WORKSPACES, n, m))
+                batch.solve_every(first, threads, *arrays, settings, out, space, stop)
+
             # The kernel runs without the interpreter's lock, so plain threads use all the cores; each takes every
             # threads-th instance.
-            helpers = [
-                threading.Thread(target=batch.solve_every, args=(k, threads, *arrays, settings, out, stop))
-                for k in range(1, threads)
-            ]
+            helpers = [threading.Thread(target=solve_every, args=(k,)) for k in range(1, threads)]
             for helper in helpers:
                 helper.start()
-            batch.solve_every(0, threads, *arrays, settings, out, stop)
+            solve_every(0)
             for helper in helpers:
                 helper.join()
 
