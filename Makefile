@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 
-.PHONY: setup demo test test-slow lint bench peers clean
+.PHONY: setup demo test test-slow lint bench bench-record peers clean
 
 setup: $(STAMP)
 
@@ -34,6 +34,11 @@ lint: setup
 
 bench: $(BENCH_STAMP)
 	$(BIN)/muster bench inference
+
+# One run of the above, kept: the figures as data, and as the tables that people read.
+bench-record: $(BENCH_STAMP)
+	$(BIN)/muster bench inference --json > benchmarks/inference.json
+	$(BIN)/python -m muster.benchmarks.inference_report benchmarks/inference.json > benchmarks/inference.md
 
 # The worlds that `muster bench envs` measures ours against, in an environment of their own.
 peers: .venv-peers/.installed

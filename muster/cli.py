@@ -11,6 +11,7 @@ from muster.errors import MusterError
 
 # Command -> where its settings dataclass lives.
 COMMANDS = {
+    "demo": "muster.commands.demo:Demo",
     "envs": "muster.commands.envs:Envs",
     "policies": "muster.commands.policies:Policies",
     "solve": "muster.commands.solve:Solve",

@@ -7,15 +7,16 @@ from typing import Literal
 from tyro.conf import Positional
 
 # What is measured -> the module whose `run(json)` measures it.
-BENCHMARKS = {"envs": "muster.benchmarks.envs"}
+BENCHMARKS = {"inference": "muster.benchmarks.inference", "envs": "muster.benchmarks.envs"}
 
 
 @dataclass(frozen=True)
 class Bench:
     """Measure speed on this machine, beside the nearest peers where they are installed."""
 
-    which: Positional[Literal["envs"]]
-    """envs: steps a second of the environments alone."""
+    which: Positional[Literal["inference", "envs"]]
+    """inference: assignments a second, beside GLOP, HiGHS, scipy and lap (extra `bench`), some minutes;
+    envs: steps a second of the environments alone."""
     json: bool = False
     """Print one JSON object."""
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from muster.data import Bools, Floats, Ints
 from muster.inference import frank_wolfe, quadratic, transport
-from muster.inference.instance import Instance, fits, load, make_instance
+from muster.inference.instance import Instance, fits, lay_instance, load
 from muster.inference.jit import entry, glue, kernel
 from muster.inference.oracle import Oracle, maximise, read_vertex, set_profits
-from muster.inference.quadratic import Work, make_work
+from muster.inference.quadratic import Work, lay_work
 from muster.inference.rounding import Plan, clear, place, round_point, value_of
 
 AMAX, LP, QUAD = 0, 1, 2
@@ -19,6 +19,9 @@ AMAX, LP, QUAD = 0, 1, 2
 OPTIMAL, ROUNDED, LOCAL_OPTIMUM, CONVERGED, STALLED, ITERATION_LIMIT, TIME_LIMIT, INVALID = range(8)
 ASSIGNED, NEGATIVE_SCORES, NO_CAPACITY, BETTER_LEFT_OUT, NOT_ALIVE = range(5)
 
+# Arrays of size [N, M] that a thread works in. numpy allocates them, on huge pages where the system has them: touching
+# so much fresh memory page by page would take longer than solving.
+WORKSPACES = 5
 # The rounded assignment is proven optimal when it is within this share of the relaxed value.
 PROOF_TOLERANCE = 1e-9
 
@@ -198,12 +201,16 @@ def solve_every(
     task_alive: Bools,
     settings: Settings,
     out: Output,
+    space: Floats,
     stop: Ints,
 ) -> None:
-    """Solve instances first, first + stride, … one after the other, without the interpreter's lock."""
-    n_max, m_max = scores.shape[1], scores.shape[2]
-    it = make_instance(n_max, m_max, task_scores.shape[0] > 0)
-    work = make_work(n_max, m_max, settings.steps if settings.method == QUAD else -1)
+    """Solve instances first, first + stride, … one after the other, without the interpreter's lock.
+
+    `space` [WORKSPACES, N, M] is scratch.
+    """
+    m_max = scores.shape[2]
+    it = lay_instance(space, task_scores.shape[0] > 0)
+    work = lay_work(space[WORKSPACES - 1], settings.steps if settings.method == QUAD else -1)
     prices, numbers = np.zeros(m_max), np.zeros(3)
     nothing = np.zeros((0, 0))
     for b in range(first, scores.shape[0], stride):

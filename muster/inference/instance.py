@@ -63,15 +63,22 @@ class Instance(NamedTuple):
 @maker
 def make_instance(n: int, m: int, with_tasks: bool) -> Instance:
     """Room for n agents and m tasks, and for task scores if asked."""
+    return lay_instance(np.empty((4, n, m)), with_tasks)
+
+
+@maker
+def lay_instance(space: Floats, with_tasks: bool) -> Instance:
+    """The same with its large arrays in `space` [4 or more, N, M], which need not be cleared."""
+    n, m = space.shape[1], space.shape[2]
     k = m if with_tasks else 0
     return Instance(
         np.zeros(6, np.int64),
         np.zeros(n, np.int64),
         np.zeros(m, np.int64),
-        np.zeros((n, m)),
-        np.zeros((n, m)),
-        np.zeros((n, m)),
-        np.zeros((n, m)),
+        space[0],
+        space[1],
+        space[2],
+        space[3],
         np.zeros(m),
         np.zeros(n),
         np.zeros(n),
@@ -238,6 +245,8 @@ def load_contributions(it: Instance, largest: float, special: bool) -> None:
         usable = 0
         for j in range(m):
             arc[i, j] = -np.inf
+            if kind == GENERALISED:
+                scaled[i, j] = 0.0
             if use[i, j] == 0.0:
                 free = 1
             elif room[j] > 0.0:

@@ -10,7 +10,7 @@ from muster.data import Floats, Ints
 from muster.inference import generalised, transport
 from muster.inference.generalised import CYCLE, Top, make_top
 from muster.inference.instance import TRANSPORT, Instance
-from muster.inference.jit import glue, kernel, maker
+from muster.inference.jit import glue, kernel, leaf, maker
 from muster.inference.workspace import Tree, make_tree
 
 # Instances with more pairs than this look at short lists of tasks first ...
@@ -55,13 +55,14 @@ def make_point(n: int, size: int) -> Point:
 
 
 @maker
-def make_oracle(n: int, m: int) -> Oracle:
-    """Room for n agents and m tasks."""
+def make_oracle(profit: Floats) -> Oracle:
+    """Room for n agents and m tasks, where `profit` is [n, m] and need not be cleared."""
+    n, m = profit.shape
     k = SHORT_LIST_LENGTH if n * m > SHORT_LIST_PAIRS and m > 4 * SHORT_LIST_LENGTH else 0
     return Oracle(
         make_tree(n, m),
         make_top(n, m),
-        np.zeros((n, m)),
+        profit,
         np.zeros(n),
         np.zeros(n, np.int64),
         np.zeros((n, k), np.int64),
@@ -111,9 +112,11 @@ def maximise(oracle: Oracle, it: Instance, scale: float, warm: bool, stop: Ints)
     status = transport.OPTIMAL
     if it.size[0] * it.size[1] > 0:
         short = use_lists(oracle, it)
+        fresh = not warm
         while True:
-            if short and not choose_lists(oracle, it, tolerance):
+            if short and not choose_lists(oracle, it, tolerance, fresh):
                 break
+            fresh = False
             lists = oracle.lists if short else oracle.lists[:, :0]
             if it.size[2] == TRANSPORT:
                 status = transport.optimise(
@@ -165,43 +168,93 @@ def use_lists(oracle: Oracle, it: Instance) -> bool:
 
 
 @kernel
-def choose_lists(oracle: Oracle, it: Instance, tolerance: float) -> bool:
-    """Give each agent a short list of the tasks of largest reduced profit; False if no pair of all could enter."""
-    n, m, short = it.size[0], it.size[1], oracle.lists.shape[1]
-    tree = oracle.tree
-    if it.size[2] == TRANSPORT:
-        transport.price(tree, oracle.profit, oracle.slack, n, m)
+def choose_lists(oracle: Oracle, it: Instance, tolerance: float, fresh: bool) -> bool:
+    """Whether some pair of all could enter; if so, agents with such a pair get new short lists (all if `fresh`).
+
+    A short list holds the tasks of largest reduced profit.
+    """
+    n, m = it.size[0], it.size[1]
+    tree, profit, dual = oracle.tree, oracle.profit, oracle.tree.dual
+    transporting = it.size[2] == TRANSPORT
+    if transporting:
+        transport.price(tree, profit, oracle.slack, n, m)
     else:
-        generalised.price(tree, oracle.top, oracle.profit, oracle.slack, it.scaled, n, m)
-    kept = oracle.kept
+        generalised.price(tree, oracle.top, profit, oracle.slack, it.scaled, n, m)
     missing = False
     for v in range(n, n + m):
-        missing = missing or tree.dual[v] < -tolerance
+        missing = missing or dual[v] < -tolerance
+    wants = oracle.scratch
     for i in range(n):
-        count, least = 0, 0
-        for j in range(m):
-            dual = tree.dual[n + j]
-            value = oracle.profit[i, j] - (dual if it.size[2] == TRANSPORT else it.scaled[i, j] * dual)
-            if count < short:
-                kept[count] = value
-                oracle.lists[i, count] = j
-                count += 1
-            elif value > kept[least]:
-                kept[least] = value
-                oracle.lists[i, least] = j
-            else:
-                continue
-            if count == short:
-                least = 0
-                for k in range(1, short):
-                    if kept[k] < kept[least]:
-                        least = k
-        best = oracle.slack[i]
-        for k in range(short):
-            best = max(best, kept[k])
-        if it.usable[i] != 0 and best - tree.dual[i] > tolerance * it.inverse[i]:
-            missing = True
+        best = max(oracle.slack[i], best_reduced(oracle, it, i, transporting))
+        wants[i] = 1 if it.usable[i] != 0 and best - dual[i] > tolerance * it.inverse[i] else 0
+        missing = missing or wants[i] != 0
+    if missing:
+        for i in range(n):
+            if fresh or wants[i] != 0:
+                make_list(oracle, it, i)
     return missing
+
+
+@leaf
+def best_reduced(oracle: Oracle, it: Instance, i: int, transporting: bool) -> float:
+    """Largest reduced profit of agent i over all tasks."""
+    n, m = it.size[0], it.size[1]
+    profit, scaled, dual = oracle.profit, it.scaled, oracle.tree.dual
+    # Four maxima side by side: one alone would wait for itself at every task.
+    a, b, c, d = -np.inf, -np.inf, -np.inf, -np.inf
+    whole = m - m % 4
+    if transporting:
+        for j in range(0, whole, 4):
+            a = max(a, profit[i, j] - dual[n + j])
+            b = max(b, profit[i, j + 1] - dual[n + j + 1])
+            c = max(c, profit[i, j + 2] - dual[n + j + 2])
+            d = max(d, profit[i, j + 3] - dual[n + j + 3])
+        for j in range(whole, m):
+            a = max(a, profit[i, j] - dual[n + j])
+    else:
+        for j in range(0, whole, 4):
+            a = max(a, profit[i, j] - scaled[i, j] * dual[n + j])
+            b = max(b, profit[i, j + 1] - scaled[i, j + 1] * dual[n + j + 1])
+            c = max(c, profit[i, j + 2] - scaled[i, j + 2] * dual[n + j + 2])
+            d = max(d, profit[i, j + 3] - scaled[i, j + 3] * dual[n + j + 3])
+        for j in range(whole, m):
+            a = max(a, profit[i, j] - scaled[i, j] * dual[n + j])
+    return max(max(a, b), max(c, d))
+
+
+@kernel
+def make_list(oracle: Oracle, it: Instance, i: int) -> None:
+    """Fill the short list of agent i with the tasks of largest reduced profit, in a heap with the least on top."""
+    n, m, short = it.size[0], it.size[1], oracle.lists.shape[1]
+    kept, lists, dual, profit = oracle.kept, oracle.lists, oracle.tree.dual, oracle.profit
+    transporting = it.size[2] == TRANSPORT
+    for j in range(m):
+        value = profit[i, j] - (dual[n + j] if transporting else it.scaled[i, j] * dual[n + j])
+        if j < short:
+            kept[j], lists[i, j] = value, j
+            if j == short - 1:
+                for k in range(short // 2 - 1, -1, -1):
+                    sink(kept, lists, i, k)
+        elif value > kept[0]:
+            kept[0], lists[i, 0] = value, j
+            sink(kept, lists, i, 0)
+
+
+@leaf
+def sink(kept: Floats, lists: Ints, i: int, k: int) -> None:
+    """Let entry k of the heap of agent i sink to its place."""
+    short = lists.shape[1]
+    while True:
+        child = 2 * k + 1
+        if child >= short:
+            return
+        if child + 1 < short and kept[child + 1] < kept[child]:
+            child += 1
+        if kept[child] >= kept[k]:
+            return
+        kept[k], kept[child] = kept[child], kept[k]
+        lists[i, k], lists[i, child] = lists[i, child], lists[i, k]
+        k = child
 
 
 @kernel

@@ -50,10 +50,17 @@ class Work(NamedTuple):
 @maker
 def make_work(n: int, m: int, steps: int) -> Work:
     """Room for n agents, m tasks and `steps` Frank-Wolfe steps; steps < 0 for solving linear programmes alone."""
+    return lay_work(np.empty((n, m)), steps)
+
+
+@maker
+def lay_work(profit: Floats, steps: int) -> Work:
+    """The same with the oracle's profits in `profit` [N, M], which need not be cleared."""
+    n, m = profit.shape
     quadratic = steps >= 0
     wide, tall = (n, m) if quadratic else (0, 0)
     return Work(
-        make_oracle(n, m),
+        make_oracle(profit),
         make_walk(wide, tall, max(0, steps)),
         make_search(wide, tall),
         make_plan(n, m),

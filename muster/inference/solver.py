@@ -112,15 +112,17 @@ class Solver:
         small = size * n * m * (1 if self.method == "amax" else 20) < 20_000
         threads = 1 if small else min(self.threads or _thread_count(), size)
         with _deadline(self.time_limit) as stop:
+
+            def solve_every(first: int) -> None:
+                space = np.empty((batch.WORKSPACES, n, m))
+                batch.solve_every(first, threads, *arrays, settings, out, space, stop)
+
             # The kernel runs without the interpreter's lock, so plain threads use all the cores; each takes every
             # threads-th instance.
-            helpers = [
-                threading.Thread(target=batch.solve_every, args=(k, threads, *arrays, settings, out, stop))
-                for k in range(1, threads)
-            ]
+            helpers = [threading.Thread(target=solve_every, args=(k,)) for k in range(1, threads)]
             for helper in helpers:
                 helper.start()
-            batch.solve_every(0, threads, *arrays, settings, out, stop)
+            solve_every(0)
             for helper in helpers:
                 helper.join()
 
@@ -277,12 +279,18 @@ def _array(name: str, value: ArrayLike, dimensions: int | None, batched: bool = 
         array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a rectangular array of real numbers{_ragged(value)}") from None
+    array = _writeable(array)
     if dimensions is not None and array.ndim != dimensions:
         if array.size == 0 and array.ndim < dimensions and not batched:
             # [] and [[]] are how JSON writes matrices without rows or columns.
             return array.reshape(tuple(array.shape[:dimensions]) + (0,) * (dimensions - array.ndim))
         raise InputError(f"{name} must have {dimensions} dimensions, got {array.ndim} (shape {array.shape})")
     return array
+
+
+def _writeable(array: NDArray[Any]) -> NDArray[Any]:
+    """The array or a copy: numba would compile every kernel once more for arrays that are read-only."""
+    return array if array.flags.writeable else array.copy()
 
 
 def _ragged(value: object) -> str:
@@ -313,7 +321,7 @@ def _mask(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> Bools:
     mask = np.ascontiguousarray(value)
     if mask.dtype != np.bool_ or mask.shape != shape:
         raise InputError(f"{name} must be bool with shape {shape}, got {mask.dtype} with shape {mask.shape}")
-    return mask
+    return _writeable(mask)
 
 
 def _check(name: str, array: Floats, counted: Bools, negative: bool = True, infinite: int = 0) -> None:

@@ -6,7 +6,7 @@ import pytest
 import muster
 from muster import InputError
 from muster.data import Problem
-from muster.inference import Solver, solve
+from muster.inference import Solver, batch, solve
 
 GOOD = [[3.0, 2.0], [2.5, 0.5]]
 
@@ -88,6 +88,21 @@ def test_arrays_need_not_be_contiguous():
     for view in (scores.T, scores[::2, ::3], scores[::-1, ::-1]):
         expected = muster.assign(view.copy(), method="lp")
         assert (muster.assign(view, method="lp").assignment == expected.assignment).all()
+
+
+def test_read_only_arrays_compile_nothing_new():
+    def arrays():
+        return np.ones((3, 2)), np.zeros((2, 2)), np.ones((3, 2)), np.ones(2)
+
+    muster.assign(*arrays())
+    before = len(batch.solve_every.signatures)
+    frozen = arrays()
+    for array in frozen:
+        array.flags.writeable = False
+    alive = np.broadcast_to(np.True_, (1, 3))
+    muster.assign(*frozen)
+    solve(Problem(*(array[None] for array in frozen), agent_alive=alive))
+    assert len(batch.solve_every.signatures) == before
 
 
 def test_input_is_not_changed():

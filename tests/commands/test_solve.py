@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from muster.cli import main
+
+GOOD = {"scores": [[3.0, 2.0], [2.5, 0.5]]}
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    def to_file(content: object) -> str:
+        path = tmp_path / "problem.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        return str(path)
+
+    return to_file
+
+
+def solved(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
+    main(["solve", *arguments, "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("method", ["amax", "lp", "quad"])
+def test_json_has_the_fields_of_the_contract(capsys, write, method):
+    found = solved(capsys, write(GOOD), "--method", method)
+    contract = {"assignment", "objective", "relaxed_objective", "gap", "status", "loads", "prices", "seconds"}
+    assert contract <= set(found)
+    assert found["assignment"] == ([0, 0] if method == "amax" else [1, 0])
+    assert found["objective"] == (5.5 if method == "amax" else 4.5)
+    assert len(found["loads"]) == len(found["prices"]) == 2
+
+
+def test_unassigned_agents_are_null_and_have_a_reason(capsys, write):
+    found = solved(capsys, write({"scores": [[1.0], [5.0], [-1.0]]}), "--method", "lp")
+    assert found["assignment"] == [None, 0, None]
+    assert found["unassigned"] == {"0": "no capacity left", "2": "negative scores"}
+
+
+def test_standard_input_and_every_field(capsys, monkeypatch):
+    problem = {
+        **GOOD,
+        "task_scores": [[0.0, -9.0], [0.0, 0.0]],
+        "contributions": [[1, 1], [1, 1]],
+        "capacities": [1, 1],
+    }
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(problem)))
+    found = solved(capsys, "-")
+    assert sorted(found["assignment"], key=str) == [0, None]
+
+
+def test_null_forbids_a_pair_and_absent_blocks(capsys, write):
+    found = solved(capsys, write({"scores": [[None, 1.0], [None, 2.0]], "capacities": None}), "--method", "lp")
+    assert found["assignment"] == [None, 1]
+
+
+@pytest.mark.parametrize("scores", [[], [[]], [[], []]])
+def test_nobody_and_nothing_is_an_answer(capsys, write, scores):
+    assert solved(capsys, write({"scores": scores}))["assignment"] == [None] * len(scores)
+
+
+def test_tables_for_people(capsys, write):
+    main(["solve", write({"scores": [[3.0], [2.5]]}), "--method", "lp"])
+    text = capsys.readouterr().out
+    assert "assignment" in text
+    assert "no capacity left" in text
+    assert "lp: optimal, objective 3" in text
+
+
+def test_efforts_and_time_limit_are_passed_on(capsys, write):
+    scores = [[float((7 * i * j + i) % 11) for j in range(12)] for i in range(12)]
+    problem = {"scores": scores, "task_scores": [[((j * k) % 5) / 5 - 0.4 for j in range(12)] for k in range(12)]}
+    assert solved(capsys, write(problem), "--effort", "best", "--time-limit", "0.1")["status"] == "time_limit"
+    assert solved(capsys, write(problem), "--effort", "paper")["status"] in ("converged", "stalled", "iteration_limit")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("", "is not JSON (Expecting value, line 1, column 1)"),
+        ('{"scores": [[1, 2]', "is not JSON"),
+        ("[" * 100_000, "is nested too deeply"),
+        ("[[1, 2]]", "must hold a JSON object with 'scores', got a list"),
+        ("3", "got a number"),
+        ("null", "got null"),
+        ("{}", "has no 'scores'"),
+        ({"scores": None}, "has no 'scores'"),
+        ({**GOOD, "capacity": [1, 1]}, "no field 'capacity'; did you mean 'capacities'?"),
+        ({"scores": [[1, 2], [3]]}, "row 0 has 2 entries but row 1 has 1"),
+        ({"scores": [[1, "x"]]}, "got 'x' at [0, 1]"),
+        ({"scores": [1, 2]}, "scores must have 2 dimensions, got 1"),
+        ({"scores": "abc"}, "scores must be a rectangular array of real numbers, got str"),
+        ({"scores": {"a": 1}}, "scores must be a rectangular array of real numbers, got dict"),
+        ({"scores": [[1, [2]]]}, "scores must be a rectangular array of real numbers"),
+        ('{"scores": [[1, NaN]]}', "scores must be numbers, got nan at [0, 1]"),
+        ('{"scores": [[1, Infinity]]}', "scores may be -inf but not this, got inf at [0, 1]"),
+        ('{"scores": [[1, 1e308]]}', "scores must be within ±1e+100, got 1e+308 at [0, 1]"),
+        ('{"scores": [[1, 1e999]]}', "got inf at [0, 1]"),
+        ({**GOOD, "capacities": [1, -2]}, "capacities must not be negative, got -2.0 at [1]"),
+        ({**GOOD, "capacities": [1]}, "capacities must have shape (2,) to fit the scores, got (1,)"),
+        ({**GOOD, "capacities": [1, None]}, "got None at [1]"),
+        ({**GOOD, "contributions": [[1, 1]], "capacities": [1, 1]}, "contributions must have shape (2, 2) or (2,)"),
+        ({**GOOD, "contributions": [1, 1]}, "contributions were given without capacities"),
+        ({**GOOD, "task_scores": [[1]]}, "task_scores must have shape (2, 2) to fit the scores, got (1, 1)"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_status_2(capsys, write, content, complaint):
+    fails(capsys, complaint, write(content))
+
+
+def fails(capsys: pytest.CaptureFixture[str], complaint: str, *arguments: str) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["solve", *arguments])
+    captured = capsys.readouterr()
+    assert left.value.code == 2
+    assert captured.out == ""
+    assert complaint in captured.err
+    assert captured.err.count("\n") == 1
+    assert "Traceback" not in captured.err
+
+
+def test_files_that_cannot_be_read(capsys, tmp_path):
+    fails(capsys, "nowhere.json: No such file or directory", str(tmp_path / "nowhere.json"))
+    fails(capsys, "Is a directory", str(tmp_path))
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe\x00\x81")
+    fails(capsys, "is not text", str(binary))
+
+
+def test_settings_are_checked(capsys, write):
+    fails(capsys, "time_limit must be a positive number of seconds, got 0.0", write(GOOD), "--time-limit", "0")
+    with pytest.raises(SystemExit) as left:
+        main(["solve", write(GOOD), "--method", "qaud"])
+    assert left.value.code == 2
