@@ -12,6 +12,7 @@ from muster.errors import MusterError
 # Command -> where its settings dataclass lives.
 COMMANDS = {
     "solve": "muster.commands.solve:Solve",
+    "tables": "muster.commands.tables:Tables",
 }
 
 

@@ -11,21 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from muster.envs.battle.layout import (
-    MAX_WALK,
-    SHOT_INSTANT,
-    SHOT_MELEE,
-    SHOT_MISSILE,
-    TYPE_FIELDS,
-    Int64s,
-)  # fmt: skip
+from muster.envs.battle import layout as lay
+from muster.envs.battle.layout import Int64s
 from muster.errors import InputError, UnknownNameError
 
 MAX_UNITS = 1000
 """Most units of one side."""
 
 _SIZES = ("small", "medium", "large")
-_SHOTS = {"instant": SHOT_INSTANT, "missile": SHOT_MISSILE, "melee": SHOT_MELEE}
+_SHOTS = {"instant": lay.SHOT_INSTANT, "missile": lay.SHOT_MISSILE, "melee": lay.SHOT_MELEE}
 # Damage of each type on small, medium and large units, in quarters.
 _QUARTERS = {"normal": (4, 4, 4), "explosive": (2, 3, 4), "concussive": (4, 2, 1)}
 _NUMBERS = (
@@ -146,8 +140,8 @@ def _unit(name: str, entry: Any, source: str) -> UnitType:
     if ("walk" in entry) == ("fly" in entry):
         raise InputError(f"{where}: give either walk (speeds of the walking cycle) or fly")
     walk = tuple(round(256 * float(v)) for v in entry.get("walk", ()))
-    if len(walk) > MAX_WALK or any(v <= 0 for v in walk):
-        raise InputError(f"{where}: walk must be 1 to {MAX_WALK} positive speeds, got {entry.get('walk')!r}")
+    if len(walk) > lay.MAX_WALK or any(v <= 0 for v in walk):
+        raise InputError(f"{where}: walk must be 1 to {lay.MAX_WALK} positive speeds, got {entry.get('walk')!r}")
     fly = entry.get("fly")
     missile = entry.get("missile", {"top_speed": 1, "acceleration": 1})
     return UnitType(
@@ -177,7 +171,7 @@ def _attack(entry: Any, where: str) -> tuple[int, int, int, int]:
 
 def type_table(units: list[UnitType]) -> Int64s:
     """The kernels' table [K, TYPE_FIELDS + 2 K] of these unit types; the last columns are damage on each."""
-    table = np.zeros((len(units), TYPE_FIELDS + 2 * len(units)), dtype=np.int64)
+    table = np.zeros((len(units), lay.TYPE_FIELDS + 2 * len(units)), dtype=np.int64)
     for row, unit in zip(table, units, strict=True):
         top, acceleration, halt = unit.fly or (sum(unit.walk) // len(unit.walk), 1, 0)
         walk = unit.walk or (0,)
@@ -186,7 +180,7 @@ def type_table(units: list[UnitType]) -> Int64s:
             unit.sight_tiles * 32 + 16, unit.turn_rate, unit.fire_angle, unit.fly is not None,
             top, acceleration, halt, unit.regeneration, _SHOTS[unit.shot], unit.bullet_frames, *unit.missile,
             unit.looks_when_ready, unit.air_range > 0, *unit.first, *unit.repeat, len(walk),
-            *walk, *(0,) * (MAX_WALK - len(walk)),
+            *walk, *(0,) * (lay.MAX_WALK - len(walk)),
         )  # fmt: skip
         damage = [unit.damage_on(other) for other in units]
         row[:] = (*fixed, *damage, *(value >> 8 for value in damage))

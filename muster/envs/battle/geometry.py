@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from muster.envs.battle.layout import PX, PY, T_DOWN, T_LEFT, T_RIGHT, T_UP, TYPE, Int32s, Int64s, kernel
+from muster.envs.battle import layout as lay
+from muster.envs.battle.layout import Int32s, Int64s, kernel
 
 _angles = np.arange(256) * (2 * np.pi / 256)
 UNIT_X = np.rint(256 * np.sin(_angles)).astype(np.int64)
@@ -52,18 +53,18 @@ def direction(x: int, y: int) -> int:
 @kernel
 def gap(units: Int32s, types: Int64s, i: int, j: int) -> int:
     """Distance between the boxes of two units, as every range in the engine measures it."""
-    a = units[TYPE, i]
-    b = units[TYPE, j]
-    dx = units[PX, j] - units[PX, i]
-    dy = units[PY, j] - units[PY, i]
+    a = units[lay.TYPE, i]
+    b = units[lay.TYPE, j]
+    dx = units[lay.PX, j] - units[lay.PX, i]
+    dy = units[lay.PY, j] - units[lay.PY, i]
     if dx >= 0:
-        gap_x = dx - types[b, T_LEFT] - types[a, T_RIGHT] - 1
+        gap_x = dx - types[b, lay.T_LEFT] - types[a, lay.T_RIGHT] - 1
     else:
-        gap_x = -dx - types[b, T_RIGHT] - 1 - types[a, T_LEFT]
+        gap_x = -dx - types[b, lay.T_RIGHT] - 1 - types[a, lay.T_LEFT]
     if dy >= 0:
-        gap_y = dy - types[b, T_UP] - types[a, T_DOWN] - 1
+        gap_y = dy - types[b, lay.T_UP] - types[a, lay.T_DOWN] - 1
     else:
-        gap_y = -dy - types[b, T_DOWN] - 1 - types[a, T_UP]
+        gap_y = -dy - types[b, lay.T_DOWN] - 1 - types[a, lay.T_UP]
     return length(max(gap_x, 0), max(gap_y, 0))
 
 
@@ -71,8 +72,8 @@ def gap(units: Int32s, types: Int64s, i: int, j: int) -> int:
 def boxes_meet(types: Int64s, a: int, ax: int, ay: int, b: int, bx: int, by: int) -> bool:
     """Whether a unit of type a at (ax, ay) and one of type b at (bx, by) would overlap."""
     return (
-        bx - types[b, T_LEFT] <= ax + types[a, T_RIGHT]
-        and ax - types[a, T_LEFT] <= bx + types[b, T_RIGHT]
-        and by - types[b, T_UP] <= ay + types[a, T_DOWN]
-        and ay - types[a, T_UP] <= by + types[b, T_DOWN]
+        bx - types[b, lay.T_LEFT] <= ax + types[a, lay.T_RIGHT]
+        and ax - types[a, lay.T_LEFT] <= bx + types[b, lay.T_RIGHT]
+        and by - types[b, lay.T_UP] <= ay + types[a, lay.T_DOWN]
+        and ay - types[a, lay.T_UP] <= by + types[b, lay.T_DOWN]
     )

@@ -15,10 +15,9 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from muster.data import Ints, Observation
+from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import length
-from muster.envs.battle.layout import (
-    ALIVE, ENDED, HOLD, HP, KEY, MARCH, PREVIOUS, PX, PY, T_AIR, T_FLYER, TYPE, TYPE_FIELDS, Int32s, Int64s, kernel,
-)  # fmt: skip
+from muster.envs.battle.layout import Int32s, Int64s, kernel
 from muster.rng import Seeds, below
 
 if TYPE_CHECKING:
@@ -70,7 +69,13 @@ def _insert(keys: Int64s, listed: Int64s, size: int, item: int, buckets: int) ->
 @kernel
 def tile_distance(units: Int32s, i: int, x: int, y: int) -> int:
     """Length in pixels from the walk tile of unit i to the walk tile (x, y)."""
-    return length(8 * (units[PX, i] // 8 - x), 8 * (units[PY, i] // 8 - y))
+    return length(8 * (units[lay.PX, i] // 8 - x), 8 * (units[lay.PY, i] // 8 - y))
+
+
+@kernel
+def stands(units: Int32s, i: int) -> bool:
+    """Whether the unit is alive to an onlooker: one without hit points is not, even while it still takes room."""
+    return units[lay.ALIVE, i] != 0 and units[lay.HP, i] > 0
 
 
 @kernel
@@ -78,10 +83,10 @@ def closest_enemy(units: Int32s, n_ours: int, i: int) -> int:
     """Index (0..M-1) of the enemy nearest to our unit i, counted in walk tiles; -1 if none lives."""
     best = -1
     nearest = 1 << 30
-    x = units[PX, i] // 8
-    y = units[PY, i] // 8
+    x = units[lay.PX, i] // 8
+    y = units[lay.PY, i] // 8
     for j in range(n_ours, units.shape[1]):
-        if units[ALIVE, j]:
+        if stands(units, j):
             way = tile_distance(units, j, x, y)
             if way < nearest:
                 nearest = way
@@ -90,9 +95,7 @@ def closest_enemy(units: Int32s, n_ours: int, i: int) -> int:
 
 
 @kernel
-def _weakest(
-    units: Int32s, types: Int64s, n_ours: int, taboo: Int64s, order: Int64s, n: int, layer: int
-) -> int:
+def _weakest(units: Int32s, types: Int64s, n_ours: int, taboo: Int64s, order: Int64s, n: int, layer: int) -> int:
     """The live enemy of least hit points that is not taboo; ties go to the one nearest to the middle of `order[:n]`.
 
     `layer` limits the search to flyers (1) or ground units (0); -1 searches all.
@@ -100,19 +103,19 @@ def _weakest(
     total_x = 0
     total_y = 0
     for k in range(n):
-        total_x += units[PX, order[k]] // 8
-        total_y += units[PY, order[k]] // 8
+        total_x += units[lay.PX, order[k]] // 8
+        total_y += units[lay.PY, order[k]] // 8
     x = total_x // max(n, 1)
     y = total_y // max(n, 1)
     best = -1
     least = 1 << 30
     nearest = 1 << 30
     for j in range(n_ours, units.shape[1]):
-        if units[ALIVE, j] == 0 or taboo[j - n_ours]:
+        if taboo[j - n_ours] or not stands(units, j):
             continue
-        if layer >= 0 and types[units[TYPE, j], T_FLYER] != layer:
+        if layer >= 0 and types[units[lay.TYPE, j], lay.T_FLYER] != layer:
             continue
-        health = (units[HP, j] + 255) >> 8
+        health = (units[lay.HP, j] + 255) >> 8
         if health > least:
             continue
         way = tile_distance(units, j, x, y)
@@ -124,33 +127,31 @@ def _weakest(
 
 
 @kernel
-def _share_out(
-    units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, orders: Int64s
-) -> None:
-    """wcnok and its kin: fill the weakest enemies one after the other, up to their hit points."""
+def _share_out(units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, orders: Int64s) -> None:
+    """Wcnok and its kin: fill the weakest enemies one after the other, up to their hit points."""
     n_theirs = units.shape[1] - n_ours
     n_kinds = types.shape[0]
     damage = np.zeros(n_theirs, np.int64)
     taboo = np.zeros(n_theirs, np.int64)
-    keys = units[KEY].astype(np.int64)
+    keys = units[lay.KEY].astype(np.int64)
     waiting = np.empty(n_ours, np.int64)
     n = 0
     for i in range(n_ours):
-        if units[ALIVE, i]:
+        if stands(units, i):
             waiting[n] = i
             n += 1
     hash_order(keys, n, waiting)
     n_enemies = 0
     for j in range(n_theirs):
-        n_enemies += units[ALIVE, n_ours + j]
+        n_enemies += stands(units, n_ours + j)
     n_taboo = 0
     if rule != NO_OVERKILL:
         left = 0
         for k in range(n):
             i = waiting[k]
-            j = units[PREVIOUS, i]
-            keeps = j >= 0 and units[ALIVE, n_ours + j] != 0
-            health = (units[HP, n_ours + j] + 255) >> 8 if keeps else 0
+            j = units[lay.PREVIOUS, i]
+            keeps = j >= 0 and stands(units, n_ours + j)
+            health = (units[lay.HP, n_ours + j] + 255) >> 8 if keeps else 0
             if keeps and rule == NO_OVERKILL_SMART:
                 keeps = damage[j] < health
             if not keeps:
@@ -158,7 +159,7 @@ def _share_out(
                 left += 1
                 continue
             orders[i] = j
-            damage[j] += types[units[TYPE, i], TYPE_FIELDS + n_kinds + units[TYPE, n_ours + j]]
+            damage[j] += types[units[lay.TYPE, i], lay.TYPE_FIELDS + n_kinds + units[lay.TYPE, n_ours + j]]
             if damage[j] >= health and taboo[j] == 0:
                 taboo[j] = 1
                 n_taboo += 1
@@ -178,7 +179,7 @@ def _share_out(
             break
         taboo[j] = 1
         n_taboo += 1
-        health = (units[HP, n_ours + j] + 255) >> 8
+        health = (units[lay.HP, n_ours + j] + 255) >> 8
         left = 0
         for k in range(n):
             i = waiting[k]
@@ -187,39 +188,37 @@ def _share_out(
                 left += 1
             else:
                 orders[i] = j
-                damage[j] += types[units[TYPE, i], TYPE_FIELDS + n_kinds + units[TYPE, n_ours + j]]
+                damage[j] += types[units[lay.TYPE, i], lay.TYPE_FIELDS + n_kinds + units[lay.TYPE, n_ours + j]]
         n = left
         hash_order(keys, n, waiting)
         if n > 0 and not fixed:
-            layer = types[units[TYPE, waiting[0]], T_AIR]
+            layer = types[units[lay.TYPE, waiting[0]], lay.T_AIR]
 
 
 @kernel
-def decide(
-    units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, rng: Seeds, orders: Int64s
-) -> None:
+def decide(units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, rng: Seeds, orders: Int64s) -> None:
     """Orders of one heuristic in one battle: an enemy's index for each of our live units, HOLD without a target."""
-    orders[:] = HOLD
+    orders[:] = lay.HOLD
     if rule == FOLLOW_SUIT:
-        orders[:] = MARCH
+        orders[:] = lay.MARCH
     elif rule == CLOSEST:
         for i in range(n_ours):
-            if units[ALIVE, i]:
+            if stands(units, i):
                 orders[i] = closest_enemy(units, n_ours, i)
     elif rule == WEAKEST:
         ours = np.empty(n_ours, np.int64)
         n = 0
         for i in range(n_ours):
-            if units[ALIVE, i]:
+            if stands(units, i):
                 ours[n] = i
                 n += 1
         orders[:] = _weakest(units, types, n_ours, np.zeros(units.shape[1] - n_ours, np.int64), ours, n, -1)
     elif rule == RANDOM:
-        alive = np.flatnonzero(units[ALIVE, n_ours:])
+        alive = np.flatnonzero(units[lay.HP, n_ours:] > 0)
         for i in range(n_ours):
-            if units[ALIVE, i]:
-                j = units[PREVIOUS, i]
-                kept = j >= 0 and units[ALIVE, n_ours + j] != 0
+            if stands(units, i):
+                j = units[lay.PREVIOUS, i]
+                kept = j >= 0 and stands(units, n_ours + j)
                 orders[i] = j if kept else alive[below(rng, 0, len(alive))]
     else:
         _share_out(units, types, n_ours, rule, fixed, orders)
@@ -231,7 +230,7 @@ def decide_all(
 ) -> None:
     """Orders of one heuristic in every battle that goes on."""
     for b in prange(units.shape[0]):
-        if counters[b, ENDED] == 0:
+        if counters[b, lay.ENDED] == 0:
             decide(units[b], types, n_ours, rule, fixed, rng[b : b + 1], orders[b])
 
 
@@ -275,7 +274,7 @@ class Heuristic:
     def act(self, observation: Observation | None = None) -> Ints:
         """Orders [B, N]; -2 tells a unit to stop, -3 to attack-move (see `BattleEnv.step`)."""
         env = self._env
-        orders = np.full((env.n_envs, env.n_agents), HOLD, dtype=np.int64)
+        orders = np.full((env.n_envs, env.n_agents), lay.HOLD, dtype=np.int64)
         world = env.world
         decide_all(
             world.units, world.types, world.counters, env.n_agents, self._rule.code, self._rule.fixed, self._rng, orders

@@ -2,36 +2,9 @@
 
 from __future__ import annotations
 
+from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import boxes_meet, length
-from muster.envs.battle.layout import (
-    FACE_X,
-    FACE_Y,
-    FLAGS,
-    FRAME,
-    HAS_PATH,
-    HIT_UNIT,
-    IMMOVABLE,
-    LIVE,
-    N_LIVE,
-    NEW_TARGET,
-    PATH_FRAME,
-    PX,
-    PY,
-    T_DOWN,
-    T_LEFT,
-    T_RIGHT,
-    T_UP,
-    TARGET_UNIT,
-    TARGET_X,
-    TARGET_Y,
-    TURNING,
-    TYPE,
-    WAY_X,
-    WAY_Y,
-    Int32s,
-    Int64s,
-    kernel,
-)  # fmt: skip
+from muster.envs.battle.layout import Int32s, Int64s, kernel
 from muster.envs.battle.movement import at_target
 from muster.envs.battle.settings import P_GIVE_UP
 
@@ -41,7 +14,7 @@ _DETOURS = 4  # corners considered in a row before going straight after all
 @kernel
 def _in_the_way(units: Int32s, i: int, j: int, considered: int, movers: bool) -> bool:
     """Whether the plan treats unit j as an obstacle: those that stand, the one just hit, or all with `movers`."""
-    return j != i and j != units[TARGET_UNIT, i] and (movers or j == considered or at_target(units, j))
+    return j != i and j != units[lay.TARGET_UNIT, i] and (movers or j == considered or at_target(units, j))
 
 
 @kernel
@@ -72,26 +45,26 @@ def _first_obstacle(
     units: Int32s, types: Int64s, counters: Int64s, i: int, x: int, y: int, considered: int, movers: bool
 ) -> int:
     """The first obstacle on the straight way to (x, y) that does not cover that point itself; -1 if there is none."""
-    kind = units[TYPE, i]
+    kind = units[lay.TYPE, i]
     best = 2.0
     found = -1
-    x0 = units[PX, i]
-    y0 = units[PY, i]
+    x0 = units[lay.PX, i]
+    y0 = units[lay.PY, i]
     low_x = min(x0, x) - 40
     high_x = max(x0, x) + 40
     low_y = min(y0, y) - 40
     high_y = max(y0, y) + 40
-    for k in range(counters[N_LIVE]):
-        j = units[LIVE, k]
-        jx = units[PX, j]
-        jy = units[PY, j]
+    for k in range(counters[lay.N_LIVE]):
+        j = units[lay.LIVE, k]
+        jx = units[lay.PX, j]
+        jy = units[lay.PY, j]
         if jx < low_x or jx > high_x or jy < low_y or jy > high_y or not _in_the_way(units, i, j, considered, movers):
             continue
-        other = units[TYPE, j]
-        left = jx - types[other, T_LEFT] - types[kind, T_RIGHT] - 1
-        right = jx + types[other, T_RIGHT] + types[kind, T_LEFT] + 1
-        top = jy - types[other, T_UP] - types[kind, T_DOWN] - 1
-        bottom = jy + types[other, T_DOWN] + types[kind, T_UP] + 1
+        other = units[lay.TYPE, j]
+        left = jx - types[other, lay.T_LEFT] - types[kind, lay.T_RIGHT] - 1
+        right = jx + types[other, lay.T_RIGHT] + types[kind, lay.T_LEFT] + 1
+        top = jy - types[other, lay.T_UP] - types[kind, lay.T_DOWN] - 1
+        bottom = jy + types[other, lay.T_DOWN] + types[kind, lay.T_UP] + 1
         if left < x < right and top < y < bottom:
             continue
         along = _crosses(x0, y0, x, y, left, top, right, bottom)
@@ -104,12 +77,12 @@ def _first_obstacle(
 @kernel
 def blocked_at(units: Int32s, types: Int64s, counters: Int64s, i: int, x: int, y: int, standing_only: bool) -> bool:
     """Whether unit i could not stand at (x, y) for another unit."""
-    kind = units[TYPE, i]
-    for k in range(counters[N_LIVE]):
-        j = units[LIVE, k]
+    kind = units[lay.TYPE, i]
+    for k in range(counters[lay.N_LIVE]):
+        j = units[lay.LIVE, k]
         if (
             j != i
-            and boxes_meet(types, kind, x, y, units[TYPE, j], units[PX, j], units[PY, j])
+            and boxes_meet(types, kind, x, y, units[lay.TYPE, j], units[lay.PX, j], units[lay.PY, j])
             and (not standing_only or at_target(units, j))
         ):
             return True
@@ -125,22 +98,22 @@ def plan_path(
     The straight line, or else the cheapest free corner of the first obstacle on it (and of what stands before that
     corner, a few times over). With no free corner the walker goes straight on, or gives up where the setting says so.
     """
-    kind = units[TYPE, i]
-    x0 = units[PX, i]
-    y0 = units[PY, i]
-    goal_x = units[TARGET_X, i]
-    goal_y = units[TARGET_Y, i]
+    kind = units[lay.TYPE, i]
+    x0 = units[lay.PX, i]
+    y0 = units[lay.PY, i]
+    goal_x = units[lay.TARGET_X, i]
+    goal_y = units[lay.TARGET_Y, i]
     way_x = goal_x
     way_y = goal_y
     for _ in range(_DETOURS):
         j = _first_obstacle(units, types, counters, i, way_x, way_y, considered, movers)
         if j < 0:
             break
-        other = units[TYPE, j]
-        left = units[PX, j] - types[other, T_LEFT] - types[kind, T_RIGHT] - 1
-        right = units[PX, j] + types[other, T_RIGHT] + types[kind, T_LEFT] + 1
-        top = units[PY, j] - types[other, T_UP] - types[kind, T_DOWN] - 1
-        bottom = units[PY, j] + types[other, T_DOWN] + types[kind, T_UP] + 1
+        other = units[lay.TYPE, j]
+        left = units[lay.PX, j] - types[other, lay.T_LEFT] - types[kind, lay.T_RIGHT] - 1
+        right = units[lay.PX, j] + types[other, lay.T_RIGHT] + types[kind, lay.T_LEFT] + 1
+        top = units[lay.PY, j] - types[other, lay.T_UP] - types[kind, lay.T_DOWN] - 1
+        bottom = units[lay.PY, j] + types[other, lay.T_DOWN] + types[kind, lay.T_UP] + 1
         best = 1 << 30
         best_x = goal_x
         best_y = goal_y
@@ -156,9 +129,9 @@ def plan_path(
                 best_y = y
         if best == 1 << 30:
             if params[P_GIVE_UP]:
-                units[TARGET_X, i] = x0
-                units[TARGET_Y, i] = y0
-                units[IMMOVABLE, i] = 1
+                units[lay.TARGET_X, i] = x0
+                units[lay.TARGET_Y, i] = y0
+                units[lay.IMMOVABLE, i] = 1
                 best_x = x0
                 best_y = y0
             way_x = best_x
@@ -168,13 +141,13 @@ def plan_path(
             break
         way_x = best_x
         way_y = best_y
-    units[HAS_PATH, i] = 1
-    units[PATH_FRAME, i] = counters[FRAME]
-    units[NEW_TARGET, i] = 0
-    units[HIT_UNIT, i] = -1
-    units[FACE_X, i] = way_x
-    units[FACE_Y, i] = way_y
-    if units[WAY_X, i] != way_x or units[WAY_Y, i] != way_y:
-        units[WAY_X, i] = way_x
-        units[WAY_Y, i] = way_y
-        units[FLAGS, i] |= TURNING
+    units[lay.HAS_PATH, i] = 1
+    units[lay.PATH_FRAME, i] = counters[lay.FRAME]
+    units[lay.NEW_TARGET, i] = 0
+    units[lay.HIT_UNIT, i] = -1
+    units[lay.FACE_X, i] = way_x
+    units[lay.FACE_Y, i] = way_y
+    if units[lay.WAY_X, i] != way_x or units[lay.WAY_Y, i] != way_y:
+        units[lay.WAY_X, i] = way_x
+        units[lay.WAY_Y, i] = way_y
+        units[lay.FLAGS, i] |= lay.TURNING

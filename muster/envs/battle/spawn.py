@@ -4,61 +4,10 @@ from __future__ import annotations
 
 from numba import njit, prange
 
+from muster.envs.battle import layout as lay
 from muster.envs.battle.dynamics import RESET_PERIOD, shown_health
 from muster.envs.battle.geometry import boxes_meet
-from muster.envs.battle.layout import (
-    ALIVE,
-    ATTACK_TIME,
-    AUTO,
-    CELL,
-    FACE_X,
-    FACE_Y,
-    FIRED_FRAME,
-    HEADING,
-    HEALTH_OURS,
-    HEALTH_START,
-    HEALTH_THEIRS,
-    HIT_UNIT,
-    HP,
-    IDLE,
-    KEY,
-    LIVE,
-    LOOK_TIMER,
-    MAIN_TIMER,
-    MARCH_FRAME,
-    N_LIVE,
-    N_OURS,
-    N_THEIRS,
-    NO_ORDER,
-    OLD_X,
-    OLD_Y,
-    ORDER,
-    ORDER_COUNTER,
-    ORDER_UNIT,
-    PENDING,
-    PREVIOUS,
-    PUSH_DIR,
-    PX,
-    PY,
-    QUEUED,
-    SEEN,
-    SIDE,
-    T_FLYER,
-    T_HP,
-    TARGET_UNIT,
-    TARGET_X,
-    TARGET_Y,
-    TYPE,
-    VELOCITY_DIR,
-    WAY_X,
-    WAY_Y,
-    Int16s,
-    Int32s,
-    Int64s,
-    X,
-    Y,
-    kernel,
-)  # fmt: skip
+from muster.envs.battle.layout import Int16s, Int32s, Int64s, kernel
 from muster.envs.battle.movement import cell_of
 from muster.envs.battle.settings import P_FOG, P_LOOK, P_OPPONENT_FIRST
 from muster.rng import Seeds, below, normal
@@ -70,7 +19,7 @@ LOW, HIGH = 64, 4032
 @kernel
 def _free_at(units: Int32s, types: Int64s, i: int, x: int, y: int) -> bool:
     for j in range(i):
-        if boxes_meet(types, units[TYPE, i], x, y, units[TYPE, j], units[PX, j], units[PY, j]):
+        if boxes_meet(types, units[lay.TYPE, i], x, y, units[lay.TYPE, j], units[lay.PX, j], units[lay.PY, j]):
             return False
     return True
 
@@ -80,7 +29,7 @@ def _place(units: Int32s, types: Int64s, i: int, x: int, y: int) -> None:
     """Put unit i at (x, y), or on the nearest free place of an 8-pixel grid round it if it walks."""
     best_x = x
     best_y = y
-    if types[units[TYPE, i], T_FLYER] == 0 and not _free_at(units, types, i, x, y):
+    if types[units[lay.TYPE, i], lay.T_FLYER] == 0 and not _free_at(units, types, i, x, y):
         best = 1 << 30
         ring = 1
         # A free place in ring r may be beaten by one in the next few: their corners are further than their sides.
@@ -94,8 +43,8 @@ def _place(units: Int32s, types: Int64s, i: int, x: int, y: int) -> None:
                         best_x = x + 8 * dx
                         best_y = y + 8 * dy
             ring += 1
-    units[PX, i] = best_x
-    units[PY, i] = best_y
+    units[lay.PX, i] = best_x
+    units[lay.PY, i] = best_y
 
 
 @kernel
@@ -109,50 +58,58 @@ def start_battle(
     counters[:] = 0
     field[:] = 0
     for i in range(n):
-        units[TYPE, i] = roster[i, 0]
-        units[SIDE, i] = 0 if i < n_ours else 1
+        units[lay.TYPE, i] = roster[i, 0]
+        units[lay.SIDE, i] = 0 if i < n_ours else 1
         x = 8 * int(roster[i, 1] + roster[i, 3] * normal(rng, 0))
         y = 8 * int(roster[i, 2] + roster[i, 4] * normal(rng, 0))
         _place(units, types, i, min(max(x, LOW), HIGH), min(max(y, LOW), HIGH))
-        units[HEADING, i] = below(rng, 0, 256)
-        units[PUSH_DIR, i] = below(rng, 0, 256)
-        units[MAIN_TIMER, i] = below(rng, 0, 16)
-        units[LOOK_TIMER, i] = below(rng, 0, params[P_LOOK])
+        units[lay.HEADING, i] = below(rng, 0, 256)
+        units[lay.PUSH_DIR, i] = below(rng, 0, 256)
+        units[lay.MAIN_TIMER, i] = below(rng, 0, 16)
+        units[lay.LOOK_TIMER, i] = below(rng, 0, params[P_LOOK])
         # Stands for the address of the unit in memory, which decides the order of the authors' hash maps.
-        units[KEY, i] = 16 * below(rng, 0, 1 << 26)
-        units[ALIVE, i] = 1
-        units[HP, i] = types[units[TYPE, i], T_HP]
-        units[ORDER, i] = IDLE
-        units[VELOCITY_DIR, i] = units[HEADING, i]
-        for row in (QUEUED, PENDING):
-            units[row, i] = NO_ORDER
-        for row in (TARGET_UNIT, ORDER_UNIT, AUTO, HIT_UNIT, PREVIOUS, ATTACK_TIME, FIRED_FRAME):
+        units[lay.KEY, i] = 16 * below(rng, 0, 1 << 26)
+        units[lay.ALIVE, i] = 1
+        units[lay.HP, i] = types[units[lay.TYPE, i], lay.T_HP]
+        units[lay.ORDER, i] = lay.IDLE
+        units[lay.VELOCITY_DIR, i] = units[lay.HEADING, i]
+        for row in (lay.QUEUED, lay.PENDING):
+            units[row, i] = lay.NO_ORDER
+        for row in (
+            lay.TARGET_UNIT,
+            lay.ORDER_UNIT,
+            lay.AUTO,
+            lay.HIT_UNIT,
+            lay.PREVIOUS,
+            lay.ATTACK_TIME,
+            lay.FIRED_FRAME,
+        ):
             units[row, i] = -1
-        for row in (TARGET_X, WAY_X, FACE_X):
-            units[row, i] = units[PX, i]
-        for row in (TARGET_Y, WAY_Y, FACE_Y):
-            units[row, i] = units[PY, i]
-        for row in (X, OLD_X):
-            units[row, i] = 256 * units[PX, i]
-        for row in (Y, OLD_Y):
-            units[row, i] = 256 * units[PY, i]
-        units[SEEN, i] = 0 if params[P_FOG] else 1
-        if types[units[TYPE, i], T_FLYER]:
-            units[CELL, i] = cell_of(units, i)
-            field[units[CELL, i]] += 1
+        for row in (lay.TARGET_X, lay.WAY_X, lay.FACE_X):
+            units[row, i] = units[lay.PX, i]
+        for row in (lay.TARGET_Y, lay.WAY_Y, lay.FACE_Y):
+            units[row, i] = units[lay.PY, i]
+        for row in (lay.X, lay.OLD_X):
+            units[row, i] = 256 * units[lay.PX, i]
+        for row in (lay.Y, lay.OLD_Y):
+            units[row, i] = 256 * units[lay.PY, i]
+        units[lay.SEEN, i] = 0 if params[P_FOG] else 1
+        if types[units[lay.TYPE, i], lay.T_FLYER]:
+            units[lay.CELL, i] = cell_of(units, i)
+            field[units[lay.CELL, i]] += 1
         # Newest first; ours were created first, so they come last unless the setting says otherwise.
         place = n - 1 - i
         if params[P_OPPONENT_FIRST] == 0:
             place = n_ours - 1 - i if i < n_ours else n - 1 - (i - n_ours)
-        units[LIVE, place] = i
-    counters[ORDER_COUNTER] = 1 + below(rng, 0, RESET_PERIOD)
-    counters[N_LIVE] = n
-    counters[N_OURS] = n_ours
-    counters[N_THEIRS] = n - n_ours
-    counters[MARCH_FRAME] = -1
-    counters[HEALTH_OURS] = shown_health(units, 0, n_ours)
-    counters[HEALTH_THEIRS] = shown_health(units, n_ours, n)
-    counters[HEALTH_START] = counters[HEALTH_OURS]
+        units[lay.LIVE, place] = i
+    counters[lay.ORDER_COUNTER] = 1 + below(rng, 0, RESET_PERIOD)
+    counters[lay.N_LIVE] = n
+    counters[lay.N_OURS] = n_ours
+    counters[lay.N_THEIRS] = n - n_ours
+    counters[lay.MARCH_FRAME] = -1
+    counters[lay.HEALTH_OURS] = shown_health(units, 0, n_ours)
+    counters[lay.HEALTH_THEIRS] = shown_health(units, n_ours, n)
+    counters[lay.HEALTH_START] = counters[lay.HEALTH_OURS]
 
 
 @njit(cache=True, parallel=True, error_model="numpy")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from muster.data import Ints
+from muster.envs.battle import layout as lay
 from muster.envs.battle.catalogue import Scenario, type_table, unit_types
 from muster.envs.battle.dynamics import play_decisions
-from muster.envs.battle.layout import BULLET_FIELDS, CELLS, COUNTERS, ENDED, UNIT_FIELDS
 from muster.envs.battle.settings import BattleSettings
 from muster.envs.battle.spawn import start_battles
 from muster.rng import Seeds
@@ -28,13 +28,13 @@ class World:
         self.params = settings.pack()
         self.roster = scenario.roster()
         limit = settings.bullet_limit or _UNLIMITED * self.n_units
-        self.units = np.zeros((n_envs, UNIT_FIELDS, self.n_units), dtype=np.int32)
-        self.counters = np.zeros((n_envs, COUNTERS), dtype=np.int64)
-        self.bullets = np.zeros((n_envs, limit, BULLET_FIELDS), dtype=np.int32)
-        self.field = np.zeros((n_envs, CELLS * CELLS), dtype=np.int16)
+        self.units = np.zeros((n_envs, lay.UNIT_FIELDS, self.n_units), dtype=np.int32)
+        self.counters = np.zeros((n_envs, lay.COUNTERS), dtype=np.int64)
+        self.bullets = np.zeros((n_envs, limit, lay.BULLET_FIELDS), dtype=np.int32)
+        self.field = np.zeros((n_envs, lay.CELLS * lay.CELLS), dtype=np.int16)
         self.rng = np.zeros(n_envs, dtype=np.uint64)
         # Nothing goes on in a slot until an episode is started there.
-        self.counters[:, ENDED] = 1
+        self.counters[:, lay.ENDED] = 1
 
     def start(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the battle of `seeds[k]` in slot `slots[k]`."""
