@@ -54,8 +54,8 @@ class UnitType:
     """Top speed, acceleration and halting distance of a flyer."""
     shot: str
     bullet_frames: int
-    missile: tuple[int, int]
-    """Top speed and acceleration."""
+    missile: tuple[int, int, int]
+    """Top speed, acceleration, and how far ahead of the shooter it starts."""
     regeneration: int
     looks_when_ready: bool
     first: tuple[int, int, int, int]
@@ -143,7 +143,7 @@ def _unit(name: str, entry: Any, source: str) -> UnitType:
     if len(walk) > lay.MAX_WALK or any(v <= 0 for v in walk):
         raise InputError(f"{where}: walk must be 1 to {lay.MAX_WALK} positive speeds, got {entry.get('walk')!r}")
     fly = entry.get("fly")
-    missile = entry.get("missile", {"top_speed": 1, "acceleration": 1})
+    missile = entry.get("missile", {"top_speed": 1, "acceleration": 1, "ahead": 0})
     return UnitType(
         name=name,
         **{key: entry[key] for key in _NUMBERS},
@@ -153,7 +153,7 @@ def _unit(name: str, entry: Any, source: str) -> UnitType:
         shot=entry["shot"],
         walk=walk,
         fly=(fly["top_speed"], fly["acceleration"], fly["halt_distance"]) if fly else None,
-        missile=(missile["top_speed"], missile["acceleration"]),
+        missile=(missile["top_speed"], missile["acceleration"], missile["ahead"]),
         bullet_frames=entry.get("bullet_frames", 0),
         regeneration=entry.get("regeneration", 0),
         looks_when_ready=entry.get("looks_when_ready", False),

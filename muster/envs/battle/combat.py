@@ -8,6 +8,7 @@ from muster.envs.battle.layout import Int16s, Int32s, Int64s, kernel
 from muster.envs.battle.orders import in_range_moving, resume_pending
 from muster.envs.battle.settings import (
     P_AUTO_TARGET,
+    P_HOMING,
     P_LATE_DEATH,
     P_MISS,
     P_MISSILES,
@@ -97,8 +98,9 @@ def _shoot(
     counters[lay.N_BULLETS] = n + 1
     flies = shot == lay.SHOT_MISSILE and params[P_MISSILES] != 0
     bullets[n, lay.B_STATE] = lay.FLYING if flies else lay.INSTANT
-    bullets[n, lay.B_X] = units[lay.X, i]
-    bullets[n, lay.B_Y] = units[lay.Y, i]
+    ahead = types[kind, lay.T_MISSILE_AHEAD]
+    bullets[n, lay.B_X] = units[lay.PX, i] * 256 + UNIT_X[units[lay.HEADING, i]] * ahead
+    bullets[n, lay.B_Y] = units[lay.PY, i] * 256 + UNIT_Y[units[lay.HEADING, i]] * ahead
     bullets[n, lay.B_SPEED] = 0
     bullets[n, lay.B_UNIT] = target
     bullets[n, lay.B_TX] = units[lay.PX, target]
@@ -140,12 +142,12 @@ def animate(
 
 
 @kernel
-def _fly(units: Int32s, types: Int64s, bullets: Int32s, n: int) -> bool:
-    """Move a missile towards its target, or to where that was last; True when it arrives."""
+def _fly(units: Int32s, types: Int64s, params: Int64s, bullets: Int32s, n: int) -> bool:
+    """Move a missile to where its target was when it was fired (or is, if it homes); True when it arrives."""
     target = bullets[n, lay.B_UNIT]
     if target >= 0 and units[lay.ALIVE, target] == 0:
         bullets[n, lay.B_UNIT] = -1
-    elif target >= 0 and bullets[n, lay.B_MISS] == 0:
+    elif target >= 0 and params[P_HOMING] and bullets[n, lay.B_MISS] == 0:
         bullets[n, lay.B_TX] = units[lay.PX, target]
         bullets[n, lay.B_TY] = units[lay.PY, target]
     kind = units[lay.TYPE, bullets[n, lay.B_SOURCE]]
@@ -175,7 +177,7 @@ def move_bullets(
             bullets[n, lay.B_TIMER] -= 1
             if bullets[n, lay.B_TIMER] <= 0:
                 continue
-        elif state == lay.INSTANT or _fly(units, types, bullets, n):
+        elif state == lay.INSTANT or _fly(units, types, params, bullets, n):
             bullets[n, lay.B_STATE] = lay.SHOWING
             target = bullets[n, lay.B_UNIT]
             if bullets[n, lay.B_MISS] == 0 and target >= 0:

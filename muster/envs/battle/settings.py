@@ -32,6 +32,8 @@ class BattleSettings:
     """A shot misses once in 256."""
     missiles: bool = True
     """Wraiths' missiles fly; otherwise they hit at once."""
+    homing: bool = False
+    """Missiles follow their target; otherwise they fly to where it was, and hit it all the same."""
     jitter: bool = True
     """Cooldowns vary by -1 to +2 frames."""
     windup: bool = True
@@ -92,8 +94,9 @@ class BattleSettings:
 
 
 (
-    P_LATENCY, P_BOT_STEP, P_DECISION, P_REISSUE, P_FIRST_ORDER, P_NEUTRAL_TIMER, P_BULLET_LIMIT, P_MISS, P_MISSILES,
-    P_JITTER, P_WINDUP, P_UNBREAKABLE, P_HALT_BONUS, P_LOOK, P_CHASE, P_CANDIDATES, P_AUTO_TARGET, P_FOG, P_REPULSION,
-    P_COLLISION, P_HALF_STEPS, P_START_DELAY, P_TIMER_RESET, P_OPPONENT_FIRST, P_LATE_DEATH, P_GIVE_UP,
+    P_LATENCY, P_BOT_STEP, P_DECISION, P_REISSUE, P_FIRST_ORDER, P_NEUTRAL_TIMER, P_BULLET_LIMIT, P_MISS,
+    P_MISSILES, P_HOMING, P_JITTER, P_WINDUP, P_UNBREAKABLE, P_HALT_BONUS, P_LOOK, P_CHASE, P_CANDIDATES,
+    P_AUTO_TARGET, P_FOG, P_REPULSION, P_COLLISION, P_HALF_STEPS, P_START_DELAY, P_TIMER_RESET, P_OPPONENT_FIRST,
+    P_LATE_DEATH, P_GIVE_UP,
 ) = range(len(fields(BattleSettings)))  # fmt: skip
 """Places of the settings in the array that `pack` gives."""
