@@ -23,7 +23,7 @@ class BattleSettings:
     reissue: int = 60
     """Frames between two attack-move orders of the opponent."""
     first_order: int = 6
-    """Frames by which the opponent's first order follows ours."""
+    """Frames by which the opponent's first order follows ours; negative: comes before it."""
     neutral_timer: bool = False
     """Draw the opponent's acquisition timer afresh at its first order, instead of what idling left."""
     bullet_limit: int = 100
@@ -74,7 +74,7 @@ class BattleSettings:
             ("latency", 0, 5),
             ("decision_frames", 1, 60),
             ("reissue", 1, 10_000),
-            ("first_order", 0, 10_000),
+            ("first_order", -60, 10_000),
             ("bullet_limit", 0, 10_000),
             ("look_period", 1, 100),
             ("chase_period", 0, 1_000),

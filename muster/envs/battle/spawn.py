@@ -5,11 +5,11 @@ from __future__ import annotations
 from numba import njit, prange
 
 from muster.envs.battle import layout as lay
-from muster.envs.battle.dynamics import RESET_PERIOD, shown_health
+from muster.envs.battle.dynamics import RESET_PERIOD, advance_frame, shown_health
 from muster.envs.battle.geometry import boxes_meet
 from muster.envs.battle.layout import Int16s, Int32s, Int64s, kernel
 from muster.envs.battle.movement import cell_of
-from muster.envs.battle.settings import P_FOG, P_LOOK, P_OPPONENT_FIRST
+from muster.envs.battle.settings import P_FIRST_ORDER, P_FOG, P_LOOK, P_OPPONENT_FIRST
 from muster.rng import Seeds, below, normal
 
 LOW, HIGH = 64, 4032
@@ -49,8 +49,8 @@ def _place(units: Int32s, types: Int64s, i: int, x: int, y: int) -> None:
 
 @kernel
 def start_battle(
-    units: Int32s, types: Int64s, params: Int64s, counters: Int64s, field: Int16s, n_ours: int, rng: Seeds,
-    roster: Int64s,
+    units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
+    rng: Seeds, roster: Int64s,
 ) -> None:  # fmt: skip
     """Fill the arrays of one battle; `roster` [U, 5] has each unit's type, centre x, y and spread x, y."""
     n = units.shape[1]
@@ -106,19 +106,24 @@ def start_battle(
     counters[lay.N_LIVE] = n
     counters[lay.N_OURS] = n_ours
     counters[lay.N_THEIRS] = n - n_ours
-    counters[lay.MARCH_FRAME] = -1
+    counters[lay.MARCH_FRAME] = -(1 << 30)
     counters[lay.HEALTH_OURS] = shown_health(units, 0, n_ours)
     counters[lay.HEALTH_THEIRS] = shown_health(units, n_ours, n)
     counters[lay.HEALTH_START] = counters[lay.HEALTH_OURS]
+    # An opponent that is ordered before us sets off before our first decision.
+    counters[lay.FRAME] = min(params[P_FIRST_ORDER], 0)
+    while counters[lay.FRAME] < 0:
+        advance_frame(units, types, params, counters, bullets, field, n_ours, rng, 0)
 
 
 @njit(cache=True, parallel=True, error_model="numpy")
 def start_battles(
-    units: Int32s, types: Int64s, params: Int64s, counters: Int64s, field: Int16s, n_ours: int, rng: Seeds,
-    roster: Int64s, slots: Int64s, seeds: Seeds,
+    units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
+    rng: Seeds, roster: Int64s, slots: Int64s, seeds: Seeds,
 ) -> None:  # fmt: skip
     """Begin a battle in each of `slots`."""
     for k in prange(len(slots)):
         b = slots[k]
         rng[b] = seeds[k]
-        start_battle(units[b], types, params, counters[b], field[b], n_ours, rng[b : b + 1], roster)
+        bullets[b] = 0
+        start_battle(units[b], types, params, counters[b], bullets[b], field[b], n_ours, rng[b : b + 1], roster)

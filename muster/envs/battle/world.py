@@ -38,10 +38,9 @@ class World:
 
     def start(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the battle of `seeds[k]` in slot `slots[k]`."""
-        self.bullets[slots] = 0
         start_battles(
-            self.units, self.types, self.params, self.counters, self.field, self.n_ours, self.rng, self.roster,
-            np.asarray(slots, dtype=np.int64), np.asarray(seeds, dtype=np.uint64),
+            self.units, self.types, self.params, self.counters, self.bullets, self.field, self.n_ours, self.rng,
+            self.roster, np.asarray(slots, dtype=np.int64), np.asarray(seeds, dtype=np.uint64),
         )  # fmt: skip
 
     def play(self, orders: Ints) -> None:
