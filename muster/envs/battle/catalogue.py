@@ -27,7 +27,7 @@ _NUMBERS = (
     "fire_angle",
 )  # fmt: skip
 _KEYS = {*_NUMBERS, "size", "box", "damage_type", "walk", "fly", "shot", "bullet_frames", "missile", "regeneration"}
-_KEYS |= {"looks_when_ready", "first", "repeat"}
+_KEYS |= {"looks_when_ready", "first", "repeat", "slide"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,8 @@ class UnitType:
     fire_angle: int
     walk: tuple[int, ...]
     """Speed of each frame of the walking cycle; empty for a flyer."""
+    slide: int
+    """Speed along the edge of a unit in the way; by default the mean of `walk`."""
     fly: tuple[int, int, int] | None
     """Top speed, acceleration and halting distance of a flyer."""
     shot: str
@@ -142,6 +144,7 @@ def _unit(name: str, entry: Any, source: str) -> UnitType:
     walk = tuple(round(256 * float(v)) for v in entry.get("walk", ()))
     if len(walk) > lay.MAX_WALK or any(v <= 0 for v in walk):
         raise InputError(f"{where}: walk must be 1 to {lay.MAX_WALK} positive speeds, got {entry.get('walk')!r}")
+    slide = round(256 * float(entry["slide"])) if "slide" in entry else sum(walk) // max(len(walk), 1)
     fly = entry.get("fly")
     missile = entry.get("missile", {"top_speed": 1, "acceleration": 1, "ahead": 0})
     return UnitType(
@@ -152,6 +155,7 @@ def _unit(name: str, entry: Any, source: str) -> UnitType:
         damage_type=entry["damage_type"],
         shot=entry["shot"],
         walk=walk,
+        slide=slide,
         fly=(fly["top_speed"], fly["acceleration"], fly["halt_distance"]) if fly else None,
         missile=(missile["top_speed"], missile["acceleration"], missile["ahead"]),
         bullet_frames=entry.get("bullet_frames", 0),
@@ -173,7 +177,7 @@ def type_table(units: list[UnitType]) -> Int64s:
     """The kernels' table [K, TYPE_FIELDS + 2 K] of these unit types; the last columns are damage on each."""
     table = np.zeros((len(units), lay.TYPE_FIELDS + 2 * len(units)), dtype=np.int64)
     for row, unit in zip(table, units, strict=True):
-        top, acceleration, halt = unit.fly or (sum(unit.walk) // len(unit.walk), 1, 0)
+        top, acceleration, halt = unit.fly or (unit.slide, 1, 0)
         walk = unit.walk or (0,)
         fixed = (
             unit.hit_points * 256, *unit.box, unit.cooldown, unit.range, unit.acquisition_tiles * 32,

@@ -22,7 +22,7 @@ class BattleSettings:
     """Frames between two decisions."""
     reissue: int = 60
     """Frames between two attack-move orders of the opponent."""
-    first_order: int = 6
+    first_order: int = 3
     """Frames by which the opponent's first order follows ours; negative: comes before it."""
     neutral_timer: bool = False
     """Draw the opponent's acquisition timer afresh at its first order, instead of what idling left."""
