@@ -69,10 +69,13 @@ def draw_battle(world: World, slot: int = 0, box: Box | None = None, title: str 
         return (x - left) * scale, (y - top) * scale
 
     _draw_grid(pen, left, top, scale)
-    _draw_targets(pen, world, units, at)
+    overkilled = _draw_targets(pen, world, units, at)
     for i in range(world.n_units):
         if units[lay.ALIVE, i] and units[lay.HP, i] > 0:
             _draw_unit(pen, world, units, i, at, scale)
+    for j in overkilled:
+        x, y = at(units[lay.PX, j], units[lay.PY, j])
+        pen.ellipse([x - 15, y - 15, x + 15, y + 15], outline=_OVERKILL, width=2)
     bullets = world.bullets[slot, : world.counters[slot, lay.N_BULLETS]]
     for bullet in bullets[bullets[:, lay.B_STATE] == lay.FLYING]:
         x, y = at(bullet[lay.B_X] / 256, bullet[lay.B_Y] / 256)
@@ -96,8 +99,8 @@ def _draw_grid(pen: ImageDraw.ImageDraw, left: float, top: float, scale: float) 
         pen.line([(0, (line * step - top) * scale), (_SIZE[0], (line * step - top) * scale)], fill=_GRID_LINE)
 
 
-def _draw_targets(pen: ImageDraw.ImageDraw, world: World, units: Int32s, at: Any) -> None:
-    """Lines from attackers to targets; rings round targets that are about to be over-killed."""
+def _draw_targets(pen: ImageDraw.ImageDraw, world: World, units: Int32s, at: Any) -> list[int]:
+    """Lines from attackers to targets; gives back the targets that are about to be over-killed."""
     n = world.n_units
     n_kinds = world.types.shape[0]
     attackers = [
@@ -122,11 +125,12 @@ def _draw_targets(pen: ImageDraw.ImageDraw, world: World, units: Int32s, at: Any
         width = 1 + min(crowd[target] // 4, 2)
         start, end = at(units[lay.PX, i], units[lay.PY, i]), at(units[lay.PX, target], units[lay.PY, target])
         pen.line([start, end], fill=_SHOT if fired else color, width=width)
-    for j in range(n):
-        health = (int(units[lay.HP, j]) + 255) >> 8
-        if crowd[j] and units[lay.ALIVE, j] and incoming[j] >= health + max(health // 2, 10):
-            x, y = at(units[lay.PX, j], units[lay.PY, j])
-            pen.ellipse([x - 13, y - 13, x + 13, y + 13], outline=_OVERKILL)
+    return [j for j in range(n) if crowd[j] and incoming[j] >= _over((int(units[lay.HP, j]) + 255) >> 8)]
+
+
+def _over(health: int) -> int:
+    """Incoming damage from which a unit counts as over-killed: half as much again, and two hits or so at the end."""
+    return health + max(health // 2, 10)
 
 
 def _draw_unit(pen: ImageDraw.ImageDraw, world: World, units: Int32s, i: int, at: Any, scale: float) -> None:
@@ -135,7 +139,7 @@ def _draw_unit(pen: ImageDraw.ImageDraw, world: World, units: Int32s, i: int, at
     name = world.scenario.unit_names[units[lay.TYPE, i]]
     color = _OURS if i < world.n_ours else _THEIRS
     x, y = at(units[lay.PX, i], units[lay.PY, i])
-    half = max((kind[lay.T_LEFT] + kind[lay.T_RIGHT] + kind[lay.T_UP] + kind[lay.T_DOWN]) / 4 * scale * 0.8, 3.0)
+    half = max((kind[lay.T_LEFT] + kind[lay.T_RIGHT] + kind[lay.T_UP] + kind[lay.T_DOWN]) / 4 * scale * 0.6, 3.0)
     angle = units[lay.HEADING, i] * 2 * np.pi / 256
     ahead = np.array([np.sin(angle), -np.cos(angle)])
     aside = np.array([-ahead[1], ahead[0]])
@@ -143,15 +147,15 @@ def _draw_unit(pen: ImageDraw.ImageDraw, world: World, units: Int32s, i: int, at
     if name == "wraith":
         corners = [centre + half * ahead * 1.3, centre - half * ahead + half * aside * 1.2, centre - half * ahead * 0.5,
                    centre - half * ahead - half * aside * 1.2]  # fmt: skip
-        pen.polygon([tuple(c) for c in corners], fill=color)
+        pen.polygon([tuple(c) for c in corners], fill=color, outline=_GROUND)
     elif name == "zergling":
         corners = [centre + half * ahead * 1.3, centre - half * ahead * 0.8 + half * aside * 0.8,
                    centre - half * ahead * 0.8 - half * aside * 0.8]  # fmt: skip
-        pen.polygon([tuple(c) for c in corners], fill=color)
+        pen.polygon([tuple(c) for c in corners], fill=color, outline=_GROUND)
     elif name == "hydralisk":
-        pen.regular_polygon((x, y, half), 6, fill=color)
+        pen.regular_polygon((x, y, half), 6, fill=color, outline=_GROUND)
     else:
-        pen.ellipse([x - half, y - half, x + half, y + half], fill=color)
+        pen.ellipse([x - half, y - half, x + half, y + half], fill=color, outline=_GROUND)
     nose = centre + half * ahead * 1.25
     pen.line([(x, y), tuple(nose)], fill=_GROUND, width=1)
     fraction = float(units[lay.HP, i] / kind[lay.T_HP])
