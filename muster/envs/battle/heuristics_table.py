@@ -17,8 +17,8 @@ from muster.errors import InputError
 from muster.rng import episode_seeds
 
 HEURISTICS = ("c", "wc", "wcnok", "wcnoknc", "wcnoks", "rand-nc")
-RECORD = Path("paper/heuristics/record.json")
-"""Where the committed record lies, from the root of the repository."""
+RECORD = Path(__file__).resolve().parents[3] / "paper" / "heuristics" / "record.json"
+"""Where the committed record lies in a checkout of the repository."""
 FAMILIES = {"m": "marine", "w": "wraith", "zh": "zergling-hydralisk"}
 
 
