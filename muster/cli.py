@@ -21,6 +21,7 @@ COMMANDS = {
     "play": "muster.commands.play:Play",
     "check": "muster.commands.check:Check",
     "bench": "muster.commands.bench:Bench",
+    "tables": "muster.commands.tables:Tables",
 }
 
 

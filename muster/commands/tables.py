@@ -1,0 +1,95 @@
+"""`muster tables`: the paper's figures beside ours, from committed records."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from muster.errors import InputError
+
+if TYPE_CHECKING:
+    from muster.envs.battle.heuristics_table import Cell, Record
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Print one of the paper's tables with our figures beside it, or run it again."""
+
+    which: Annotated[Literal["rescue", "battle", "heuristics"], tyro.conf.Positional]
+    """Which table."""
+    json: bool = False
+    """Print one JSON object instead of a table."""
+    rerun: bool = False
+    """Run it again and overwrite the record, instead of reading it."""
+    battles: int = 1000
+    """Battles a cell when run again."""
+    seed: int = 0
+    """Seed of the battles when run again."""
+    options: str = ""
+    """Simulator settings for the run, such as "latency=3,fog=false"."""
+    record: Path | None = None
+    """Where the record is read from or written to; by default the committed one."""
+
+    def run(self) -> None:
+        """Print the table."""
+        if self.which != "heuristics":
+            raise InputError(f"the table {self.which!r} has no records yet; there is 'heuristics'")
+        _heuristics(self)
+
+
+def _heuristics(command: Tables) -> None:
+    from muster.envs.battle import heuristics_table as table
+
+    path = command.record or table.RECORD
+    if command.rerun:
+        if command.battles < 1:
+            raise InputError(f"battles must be at least 1, got {command.battles}")
+        options = f",{command.options}" if command.options else ""
+        record = table.run_table(command.battles, command.seed, report=_progress, options=options)
+        line = f"muster tables heuristics --rerun --battles {command.battles} --seed {command.seed}"
+        line += f" --options {command.options}" if command.options else ""
+        record = table.Record(record.seed, record.battles, record.settings, record.cells, line)
+        record.save(path)
+    else:
+        record = table.Record.load(path)
+    if command.json:
+        print(json.dumps(table.as_json(record)))
+    else:
+        _print(record)
+
+
+def _progress(cell: Cell) -> None:
+    print(f"{cell.scenario} {cell.heuristic}: {cell.rate:.3f}", file=sys.stderr, flush=True)
+
+
+def _print(record: Record) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from muster.envs.battle.heuristics_table import HEURISTICS, errors, paper_cells
+
+    paper = paper_cells()
+    grid: Any = Table(title=f"Win rate, ours [95 % interval] / the paper's ({record.battles} battles a cell)")
+    grid.add_column("scenario")
+    for heuristic in HEURISTICS:
+        grid.add_column(heuristic, justify="right")
+    for scenario in dict.fromkeys(cell.scenario for cell in record.cells):
+        row = [scenario]
+        for cell in record.cells:
+            if cell.scenario == scenario:
+                low, high = cell.interval
+                row.append(f"{cell.rate:.2f} [{low:.2f} {high:.2f}] / {paper[scenario][cell.heuristic]:.2f}")
+        grid.add_row(*row)
+    console = Console(width=max(150, Console().width))
+    console.print(grid)
+    found = errors(record)
+    print(f"mean absolute error {found.overall:.4f} over {len(record.cells)} cells", end="")
+    print(f" (sampling alone: {found.expected_from_noise:.3f})")
+    print("  by unit       " + ", ".join(f"{name} {value:.3f}" for name, value in found.by_unit.items()))
+    print("  by heuristic  " + ", ".join(f"{name} {value:.3f}" for name, value in found.by_heuristic.items()))
+    print(f"seed {record.seed}; made with: {record.command}")

@@ -1,0 +1,192 @@
+"""Battles as an environment: agents are our units, tasks are the enemy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from muster.data import Floats, Ints, Observation
+from muster.envs.base import BatchEnv, State, Step
+from muster.envs.battle import layout as lay
+from muster.envs.battle.catalogue import scenario, unit_types
+from muster.envs.battle.compilation import announce_compilation
+from muster.envs.battle.heuristics import RULES, Heuristic
+from muster.envs.battle.observe import BASE_FEATURES, observe_all, resolve_all
+from muster.envs.battle.planes import GRID, draw_planes
+from muster.envs.battle.settings import BattleSettings
+from muster.envs.battle.world import World
+from muster.errors import InputError
+from muster.policy import Policy
+from muster.rng import Seeds
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+BOT_STEPS = 5000
+"""Steps of the bot after which a battle is broken off."""
+_STATE = ("units", "counters", "bullets", "field", "rng")
+
+
+@dataclass(frozen=True, slots=True)
+class BattleOptions:
+    """What the environment shows and rewards; the engine's own settings are `BattleSettings`."""
+
+    final_reward: bool = False
+    """Add (our health - theirs) / our initial health at the end, as the authors' code does."""
+    planes: bool = False
+    """Draw the units' features on a 100 x 100 grid of walk tiles, for convolutional models (slow)."""
+    raw_distance: bool = False
+    """Show distances in walk tiles instead of in 25 of them."""
+
+
+class BattleEnv(BatchEnv):
+    """B battles of one scenario; a decision lasts six frames.
+
+    Agent and task features: enemy flag, x/64 - 15, y/64 - 15 (pixels), velocity/5 (pixels a frame), health and
+    cooldown fractions, range/10 (walk tiles; 0 for a unit that cannot shoot up) and, with several unit types, a
+    one-hot type. Pair features: distance and "was my target at the last decision". Contributions are the integer
+    damage of one hit; capacities what is needed to kill.
+    """
+
+    metric: Literal["steps", "win_rate"] = "win_rate"
+
+    def __init__(
+        self,
+        scenario_name: str,
+        n_envs: int,
+        settings: BattleSettings | None = None,
+        options: BattleOptions | None = None,
+        name: str | None = None,
+    ) -> None:
+        if n_envs < 1:
+            raise InputError(f"n_envs must be at least 1, got {n_envs}")
+        self.settings = settings or BattleSettings()
+        self.options = options or BattleOptions()
+        self.world = World(scenario(scenario_name), self.settings, n_envs)
+        self.name = name or f"battle:{scenario_name}"
+        self.n_envs = n_envs
+        self.n_agents = self.world.n_ours
+        self.n_tasks = self.world.n_units - self.world.n_ours
+        self.max_steps = BOT_STEPS * self.settings.bot_step // self.settings.decision_frames
+        names = self.world.scenario.unit_names
+        self._one_hot = len(names) > 1
+        self._n_features = BASE_FEATURES + (len(names) if self._one_hot else 0)
+        reach = [min(unit_types()[unit].range, unit_types()[unit].air_range) for unit in names]
+        self._ranges = np.array(reach, dtype=np.float64) / 80
+
+    def start(self, slots: Ints, seeds: Seeds) -> None:
+        """Begin the battle of `seeds[k]` in slot `slots[k]`."""
+        announce_compilation()
+        self.world.start(np.asarray(slots), np.asarray(seeds))
+
+    def observe(self) -> Observation:
+        """What is seen now."""
+        world = self.world
+        B, N, M, F = self.n_envs, self.n_agents, self.n_tasks, self._n_features
+        agents = np.empty((B, N, F), dtype=np.float32)
+        tasks = np.empty((B, M, F), dtype=np.float32)
+        pairs = np.empty((B, N, M, 2), dtype=np.float32)
+        contributions = np.empty((B, N, M))
+        capacities = np.empty((B, M))
+        scale = 1.0 if self.options.raw_distance else 25.0
+        observe_all(
+            world.units, world.types, self._ranges, N, self._one_hot, scale,
+            agents, tasks, pairs, contributions, capacities,
+        )  # fmt: skip
+        alive = (world.units[:, lay.ALIVE] != 0) & (world.units[:, lay.HP] > 0)
+        planes = agent_cells = task_cells = None
+        if self.options.planes:
+            planes = np.zeros((B, 2 * F, GRID, GRID), dtype=np.float32)
+            cells = np.zeros((B, N + M, 2), dtype=np.int64)
+            draw_planes(world.units, N, agents, tasks, planes, cells)
+            agent_cells, task_cells = cells[:, :N], cells[:, N:]
+        return Observation(
+            agent_features=agents,
+            task_features=tasks,
+            pair_features=pairs,
+            task_pair_features=np.zeros((B, M, M, 0), dtype=np.float32),
+            agent_alive=alive[:, :N].copy(),
+            task_alive=alive[:, N:].copy(),
+            contributions=contributions,
+            capacities=capacities,
+            planes=planes,
+            agent_cells=agent_cells,
+            task_cells=task_cells,
+        )
+
+    def resolve(self, assignment: Ints) -> Ints:
+        """The orders [B, N] that an assignment leads to: enemy index, -2 (stop) or -3 (attack-move)."""
+        wanted = np.asarray(assignment)
+        if wanted.shape != (self.n_envs, self.n_agents) or not np.issubdtype(wanted.dtype, np.integer):
+            raise InputError(
+                f"assignment must be whole numbers of shape {(self.n_envs, self.n_agents)}, "
+                f"got {wanted.dtype} of shape {wanted.shape}"
+            )
+        if wanted.size and (wanted.min() < lay.MARCH or wanted.max() >= self.n_tasks):
+            raise InputError(
+                f"assignment must lie in 0..{self.n_tasks - 1}, or be -1 (unassigned), -2 (stop) or -3 (attack-move), "
+                f"got {wanted.min()} to {wanted.max()}"
+            )
+        orders = np.full(wanted.shape, lay.HOLD, dtype=np.int64)
+        world = self.world
+        resolve_all(world.units, world.types, world.counters, self.n_agents, wanted.astype(np.int64), orders)
+        return orders
+
+    def step(self, assignment: Ints) -> Step:
+        """Carry out one decision: six frames, less if the battle ends before.
+
+        `assignment` [B, N]: an enemy's index, or -1. An agent with -1, or assigned to a dead enemy, stops if some
+        task still had room for it (so the policy chose idleness); otherwise it keeps its previous target if that
+        lives and else attacks the closest enemy; with a single enemy left it attacks that. Two more values bypass
+        these rules: -2 stops the unit and -3 makes it attack-move to the middle of the enemy's army.
+        """
+        counters = self.world.counters
+        going = counters[:, lay.ENDED] == 0
+        before = counters[:, lay.HEALTH_OURS] - counters[:, lay.HEALTH_THEIRS]
+        self.world.play(self.resolve(assignment))
+        terminated = going & (counters[:, lay.ENDED] != 0)
+        truncated = going & ~terminated & (counters[:, lay.STEPS] >= self.max_steps)
+        counters[truncated, lay.ENDED] = 1
+        after = counters[:, lay.HEALTH_OURS] - counters[:, lay.HEALTH_THEIRS]
+        scale = np.maximum(counters[:, lay.HEALTH_START], 1)
+        reward = np.where(going, after - before, 0) / scale
+        if self.options.final_reward:
+            reward = reward + np.where(terminated | truncated, after, 0) / scale
+        return Step(reward, terminated, truncated)
+
+    def outcome(self) -> Floats:
+        """[B] 1 where more of our units are left than of theirs."""
+        return (self.world.counters[:, lay.N_OURS] > self.world.counters[:, lay.N_THEIRS]).astype(np.float64)
+
+    def get_state(self) -> State:
+        """Copies of the battles' arrays."""
+        return {name: getattr(self.world, name).copy() for name in _STATE}
+
+    def set_state(self, state: State) -> None:
+        """Go on from `get_state`, bit for bit."""
+        if set(state) != set(_STATE):
+            raise InputError(f"a battle's state has {', '.join(_STATE)}; got {', '.join(sorted(state)) or 'nothing'}")
+        for name in _STATE:
+            target = getattr(self.world, name)
+            if state[name].shape != target.shape or state[name].dtype != target.dtype:
+                raise InputError(
+                    f"state {name!r} must be {target.dtype} of shape {target.shape}, "
+                    f"got {state[name].dtype} of shape {state[name].shape}"
+                )
+        for name in _STATE:
+            getattr(self.world, name)[...] = state[name]
+
+    def draw(self, slot: int = 0) -> Image:
+        """A picture of the battle in `slot` as it is now."""
+        from muster.envs.battle.render import draw_battle
+
+        return draw_battle(self.world, slot)
+
+    @classmethod
+    def baselines(cls) -> Mapping[str, Callable[[BattleEnv], Policy]]:
+        """The paper's heuristics, their corrected variants and the opponent's own behaviour."""
+        return {name: partial(Heuristic, name) for name in RULES}

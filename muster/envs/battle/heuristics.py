@@ -1,0 +1,282 @@
+"""The paper's heuristics, as its authors ran them, and each without the bug that shapes their table.
+
+Distances are the engine's length between walk tiles of 8 pixels, so ties are common; the first in order wins. Hit
+points are whole numbers as the game shows them. Our units are gone through in the order of a hash map keyed by
+memory address, which is arbitrary but fixed for a given set of units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from muster.data import Ints, Observation
+from muster.envs.battle import layout as lay
+from muster.envs.battle.geometry import length
+from muster.envs.battle.layout import Int32s, Int64s, kernel
+from muster.rng import Seeds, below
+
+if TYPE_CHECKING:
+    from muster.envs.battle.env import BattleEnv
+
+CLOSEST, WEAKEST, NO_OVERKILL, NO_OVERKILL_NO_CHANGE, NO_OVERKILL_SMART, RANDOM, FOLLOW_SUIT = range(7)
+
+# Buckets of the common C++ standard library's hash map as it grows; a map holds at most as many keys as buckets.
+_BUCKETS = np.array([1, 13, 29, 59, 127, 257, 541, 1109, 2357], dtype=np.int64)
+_MAX_BUCKETS = 2357
+
+
+@kernel
+def hash_order(keys: Int64s, n: int, order: Int64s) -> None:
+    """Put `order[:n]` (indices into `keys`, as inserted) into the iteration order of a C++ hash map, in place.
+
+    The map is one linked list; each bucket's nodes are neighbours. A key goes to the front of its bucket's run, or
+    to the very front if the bucket is empty; growing re-inserts all in list order.
+    """
+    listed = np.empty(n, np.int64)
+    fresh = np.empty(n, np.int64)
+    size = 0
+    stage = 0
+    for k in range(n):
+        if size + 1 > _BUCKETS[stage]:
+            stage += 1
+            count = 0
+            for m in range(size):
+                count = _insert(keys, fresh, count, listed[m], _BUCKETS[stage])
+            listed[:size] = fresh[:size]
+        size = _insert(keys, listed, size, order[k], _BUCKETS[stage])
+    order[:n] = listed
+
+
+@kernel
+def _insert(keys: Int64s, listed: Int64s, size: int, item: int, buckets: int) -> int:
+    bucket = keys[item] % buckets
+    place = 0
+    for k in range(size):
+        if keys[listed[k]] % buckets == bucket:
+            place = k
+            break
+    for k in range(size, place, -1):
+        listed[k] = listed[k - 1]
+    listed[place] = item
+    return size + 1
+
+
+@kernel
+def tile_distance(units: Int32s, i: int, x: int, y: int) -> int:
+    """Length in pixels from the walk tile of unit i to the walk tile (x, y)."""
+    return length(8 * (units[lay.PX, i] // 8 - x), 8 * (units[lay.PY, i] // 8 - y))
+
+
+@kernel
+def stands(units: Int32s, i: int) -> bool:
+    """Whether the unit is alive to an onlooker: one without hit points is not, even while it still takes room."""
+    return units[lay.ALIVE, i] != 0 and units[lay.HP, i] > 0
+
+
+@kernel
+def closest_enemy(units: Int32s, n_ours: int, i: int) -> int:
+    """Index (0..M-1) of the enemy nearest to our unit i, counted in walk tiles; -1 if none lives."""
+    best = -1
+    nearest = 1 << 30
+    x = units[lay.PX, i] // 8
+    y = units[lay.PY, i] // 8
+    for j in range(n_ours, units.shape[1]):
+        if stands(units, j):
+            way = tile_distance(units, j, x, y)
+            if way < nearest:
+                nearest = way
+                best = j - n_ours
+    return best
+
+
+@kernel
+def _weakest(units: Int32s, types: Int64s, n_ours: int, taboo: Int64s, order: Int64s, n: int, layer: int) -> int:
+    """The live enemy of least hit points that is not taboo; ties go to the one nearest to the middle of `order[:n]`.
+
+    `layer` limits the search to flyers (1) or ground units (0); -1 searches all.
+    """
+    total_x = 0
+    total_y = 0
+    for k in range(n):
+        total_x += units[lay.PX, order[k]] // 8
+        total_y += units[lay.PY, order[k]] // 8
+    x = total_x // max(n, 1)
+    y = total_y // max(n, 1)
+    best = -1
+    least = 1 << 30
+    nearest = 1 << 30
+    for j in range(n_ours, units.shape[1]):
+        if taboo[j - n_ours] or not stands(units, j):
+            continue
+        if layer >= 0 and types[units[lay.TYPE, j], lay.T_FLYER] != layer:
+            continue
+        health = (units[lay.HP, j] + 255) >> 8
+        if health > least:
+            continue
+        way = tile_distance(units, j, x, y)
+        if health < least or way < nearest:
+            least = health
+            nearest = way
+            best = j - n_ours
+    return best
+
+
+@kernel
+def _share_out(units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, orders: Int64s) -> None:
+    """Wcnok and its kin: fill the weakest enemies one after the other, up to their hit points."""
+    n_theirs = units.shape[1] - n_ours
+    n_kinds = types.shape[0]
+    damage = np.zeros(n_theirs, np.int64)
+    taboo = np.zeros(n_theirs, np.int64)
+    keys = units[lay.KEY].astype(np.int64)
+    waiting = np.empty(n_ours, np.int64)
+    n = 0
+    for i in range(n_ours):
+        if stands(units, i):
+            waiting[n] = i
+            n += 1
+    hash_order(keys, n, waiting)
+    n_enemies = 0
+    for j in range(n_theirs):
+        n_enemies += stands(units, n_ours + j)
+    n_taboo = 0
+    if rule != NO_OVERKILL:
+        left = 0
+        for k in range(n):
+            i = waiting[k]
+            j = units[lay.PREVIOUS, i]
+            keeps = j >= 0 and stands(units, n_ours + j)
+            health = (units[lay.HP, n_ours + j] + 255) >> 8 if keeps else 0
+            if keeps and rule == NO_OVERKILL_SMART:
+                keeps = damage[j] < health
+            if not keeps:
+                waiting[left] = i
+                left += 1
+                continue
+            orders[i] = j
+            damage[j] += types[units[lay.TYPE, i], lay.TYPE_FIELDS + n_kinds + units[lay.TYPE, n_ours + j]]
+            if damage[j] >= health and taboo[j] == 0:
+                taboo[j] = 1
+                n_taboo += 1
+        if left < n:
+            n = left
+            hash_order(keys, n, waiting)
+    limited = True
+    layer = -1
+    while n > 0:
+        if n_taboo >= n_enemies:
+            taboo[:] = 0
+            n_taboo = 0
+            limited = False
+        j = _weakest(units, types, n_ours, taboo, waiting, n, layer)
+        if j < 0:
+            # The bug: a search among the wrong layer finds nothing, and whoever is left stays without a target.
+            break
+        taboo[j] = 1
+        n_taboo += 1
+        health = (units[lay.HP, n_ours + j] + 255) >> 8
+        left = 0
+        for k in range(n):
+            i = waiting[k]
+            if limited and damage[j] >= health:
+                waiting[left] = i
+                left += 1
+            else:
+                orders[i] = j
+                damage[j] += types[units[lay.TYPE, i], lay.TYPE_FIELDS + n_kinds + units[lay.TYPE, n_ours + j]]
+        n = left
+        hash_order(keys, n, waiting)
+        if n > 0 and not fixed:
+            layer = types[units[lay.TYPE, waiting[0]], lay.T_AIR]
+
+
+@kernel
+def decide(units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, rng: Seeds, orders: Int64s) -> None:
+    """Orders of one heuristic in one battle: an enemy's index for each of our live units, HOLD without a target."""
+    orders[:] = lay.HOLD
+    if rule == FOLLOW_SUIT:
+        orders[:] = lay.MARCH
+    elif rule == CLOSEST:
+        for i in range(n_ours):
+            if stands(units, i):
+                orders[i] = closest_enemy(units, n_ours, i)
+    elif rule == WEAKEST:
+        ours = np.empty(n_ours, np.int64)
+        n = 0
+        for i in range(n_ours):
+            if stands(units, i):
+                ours[n] = i
+                n += 1
+        orders[:] = _weakest(units, types, n_ours, np.zeros(units.shape[1] - n_ours, np.int64), ours, n, -1)
+    elif rule == RANDOM:
+        alive = np.flatnonzero(units[lay.HP, n_ours:] > 0)
+        for i in range(n_ours):
+            if stands(units, i):
+                j = units[lay.PREVIOUS, i]
+                kept = j >= 0 and stands(units, n_ours + j)
+                orders[i] = j if kept else alive[below(rng, 0, len(alive))]
+    else:
+        _share_out(units, types, n_ours, rule, fixed, orders)
+
+
+@njit(cache=True, parallel=True, error_model="numpy")
+def decide_all(
+    units: Int32s, types: Int64s, counters: Int64s, n_ours: int, rule: int, fixed: bool, rng: Seeds, orders: Int64s
+) -> None:
+    """Orders of one heuristic in every battle that goes on."""
+    for b in prange(units.shape[0]):
+        if counters[b, lay.ENDED] == 0:
+            decide(units[b], types, n_ours, rule, fixed, rng[b : b + 1], orders[b])
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One heuristic."""
+
+    code: int
+    fixed: bool
+    summary: str
+
+
+RULES = {
+    "c": Rule(CLOSEST, False, "each unit attacks the closest enemy"),
+    "wc": Rule(WEAKEST, False, "all attack the weakest enemy, the closest of equals"),
+    "wcnok": Rule(NO_OVERKILL, False, "weakest first, no more attackers than needed to kill"),
+    "wcnoknc": Rule(NO_OVERKILL_NO_CHANGE, False, "as wcnok, but a target is kept until it dies"),
+    "wcnoks": Rule(NO_OVERKILL_SMART, False, "as wcnoknc, but a target is kept only while that does not over-kill"),
+    "rand-nc": Rule(RANDOM, False, "a random target, kept until it dies"),
+    "wcnok-fixed": Rule(NO_OVERKILL, True, "wcnok without the authors' search bug"),
+    "wcnoknc-fixed": Rule(NO_OVERKILL_NO_CHANGE, True, "wcnoknc without the authors' search bug"),
+    "wcnoks-fixed": Rule(NO_OVERKILL_SMART, True, "wcnoks without the authors' search bug"),
+    "attack-move": Rule(FOLLOW_SUIT, False, "the opponent's own behaviour: attack-move to the enemy's middle"),
+}
+"""The built-in policies by name."""
+
+
+class Heuristic:
+    """A rule as a policy for one environment object; it looks inside it rather than at the observation."""
+
+    def __init__(self, name: str, env: BattleEnv) -> None:
+        self.name = name
+        self._rule = RULES[name]
+        self._env = env
+        self._rng = np.zeros(env.n_envs, dtype=np.uint64)
+
+    def begin(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
+        """Only `rand-nc` draws random numbers: from a stream of its own that follows the seeds."""
+        self._rng[slots] = np.asarray(seeds, dtype=np.uint64) ^ np.uint64(0xA5A5A5A5A5A5A5A5)
+
+    def act(self, observation: Observation | None = None) -> Ints:
+        """Orders [B, N]; -2 tells a unit to stop, -3 to attack-move (see `BattleEnv.step`)."""
+        env = self._env
+        orders = np.full((env.n_envs, env.n_agents), lay.HOLD, dtype=np.int64)
+        world = env.world
+        decide_all(
+            world.units, world.types, world.counters, env.n_agents, self._rule.code, self._rule.fixed, self._rng, orders
+        )
+        return orders

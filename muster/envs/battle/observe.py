@@ -1,0 +1,152 @@
+"""What a policy sees of a battle, and what becomes of its assignment."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from muster.data import Floats, Floats32
+from muster.envs.battle import layout as lay
+from muster.envs.battle.geometry import length
+from muster.envs.battle.heuristics import closest_enemy, stands
+from muster.envs.battle.layout import Int32s, Int64s, kernel
+
+BASE_FEATURES = 8
+"""Features of a unit before its one-hot type."""
+CONTRIBUTION = "integer damage of one hit"
+
+
+@kernel
+def describe_unit(
+    units: Int32s, types: Int64s, ranges: Floats, i: int, enemy: float, one_hot: bool, row: Floats32
+) -> None:
+    """Features of one unit: enemy flag, place, velocity, health, cooldown, range and perhaps its type, one-hot."""
+    kind = units[lay.TYPE, i]
+    row[:] = 0.0
+    if not stands(units, i):
+        return
+    row[0] = enemy
+    row[1] = units[lay.PX, i] / 64 - 15
+    row[2] = units[lay.PY, i] / 64 - 15
+    row[3] = (units[lay.X, i] - units[lay.OLD_X, i]) / 256 / 5
+    row[4] = (units[lay.Y, i] - units[lay.OLD_Y, i]) / 256 / 5
+    row[5] = ((units[lay.HP, i] + 255) >> 8) * 256 / types[kind, lay.T_HP]
+    row[6] = units[lay.COOLDOWN, i] / types[kind, lay.T_COOLDOWN]
+    row[7] = ranges[kind]
+    if one_hot:
+        row[BASE_FEATURES + kind] = 1.0
+
+
+@kernel
+def contribution(units: Int32s, types: Int64s, i: int, j: int) -> int:
+    """Integer part of the damage that one hit of i does to j (both indices into all units)."""
+    return types[units[lay.TYPE, i], lay.TYPE_FIELDS + types.shape[0] + units[lay.TYPE, j]]
+
+
+@kernel
+def capacity(units: Int32s, types: Int64s, n_ours: int, j: int) -> int:
+    """How much damage enemy j is worth.
+
+    If the last decision's attackers suffice to kill it, their damage, summed only until it does; otherwise the least
+    number of hits of our weakest attacker that does, times that attacker's damage.
+    """
+    health = (units[lay.HP, n_ours + j] + 255) >> 8
+    committed = 0
+    least = 0
+    for i in range(n_ours):
+        if not stands(units, i):
+            continue
+        damage = contribution(units, types, i, n_ours + j)
+        if least == 0 or damage < least:
+            least = damage
+        if units[lay.PREVIOUS, i] == j and committed < health:
+            committed += damage
+    if committed >= health:
+        return committed
+    return (health + least - 1) // max(least, 1) * least
+
+
+@njit(cache=True, parallel=True, error_model="numpy")
+def observe_all(
+    units: Int32s, types: Int64s, ranges: Floats, n_ours: int, one_hot: bool, distance_scale: float,
+    agents: Floats32, tasks: Floats32, pairs: Floats32, contributions: Floats, capacities: Floats,
+) -> None:  # fmt: skip
+    """Fill the blocks of an observation of every battle."""
+    for b in prange(units.shape[0]):
+        now = units[b]
+        n_theirs = now.shape[1] - n_ours
+        for i in range(n_ours):
+            describe_unit(now, types, ranges, i, 0.0, one_hot, agents[b, i])
+        for j in range(n_theirs):
+            describe_unit(now, types, ranges, n_ours + j, 1.0, one_hot, tasks[b, j])
+            capacities[b, j] = capacity(now, types, n_ours, j) if stands(now, n_ours + j) else 0
+        for i in range(n_ours):
+            x = now[lay.PX, i] // 8
+            y = now[lay.PY, i] // 8
+            for j in range(n_theirs):
+                k = n_ours + j
+                way = length(8 * (now[lay.PX, k] // 8 - x), 8 * (now[lay.PY, k] // 8 - y))
+                pairs[b, i, j, 0] = way / 8 / distance_scale
+                pairs[b, i, j, 1] = 1.0 if now[lay.PREVIOUS, i] == j else 0.0
+                contributions[b, i, j] = contribution(now, types, i, k)
+
+
+@kernel
+def resolve(units: Int32s, types: Int64s, n_ours: int, assignment: Int64s, orders: Int64s) -> None:
+    """Turn one battle's assignment into orders.
+
+    A task index is that enemy; HOLD and MARCH pass through. An agent that is unassigned, or whose enemy is dead, stops
+    if it could still have fitted somewhere (the policy chose so); otherwise it keeps its previous target, or takes
+    the closest enemy. With a single enemy left it attacks that one.
+    """
+    n_theirs = units.shape[1] - n_ours
+    room = np.zeros(n_theirs, np.int64)
+    left = 0
+    last = -1
+    for j in range(n_theirs):
+        if stands(units, n_ours + j):
+            room[j] = capacity(units, types, n_ours, j)
+            left += 1
+            last = j
+    open_agents = 0
+    for i in range(n_ours):
+        orders[i] = lay.HOLD
+        task = assignment[i]
+        if not stands(units, i) or task == lay.HOLD or task == lay.MARCH:
+            orders[i] = task if task == lay.MARCH else lay.HOLD
+        elif task >= 0 and stands(units, n_ours + task):
+            orders[i] = task
+            room[task] -= contribution(units, types, i, n_ours + task)
+        else:
+            orders[i] = -1
+            open_agents += 1
+    if open_agents == 0:
+        return
+    for i in range(n_ours):
+        if orders[i] != -1:
+            continue
+        if left == 1:
+            orders[i] = last
+            continue
+        fits = False
+        for j in range(n_theirs):
+            if room[j] > 0 and room[j] >= contribution(units, types, i, n_ours + j):
+                fits = True
+                break
+        previous = units[lay.PREVIOUS, i]
+        if fits:
+            orders[i] = lay.HOLD
+        elif previous >= 0 and stands(units, n_ours + previous):
+            orders[i] = previous
+        else:
+            orders[i] = closest_enemy(units, n_ours, i)
+
+
+@njit(cache=True, parallel=True, error_model="numpy")
+def resolve_all(
+    units: Int32s, types: Int64s, counters: Int64s, n_ours: int, assignment: Int64s, orders: Int64s
+) -> None:
+    """Orders of every battle that goes on."""
+    for b in prange(units.shape[0]):
+        if counters[b, lay.ENDED] == 0:
+            resolve(units[b], types, n_ours, assignment[b], orders[b])

@@ -1,0 +1,50 @@
+"""The arrays of a batch of battles, and the calls that start and advance them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muster.data import Ints
+from muster.envs.battle import layout as lay
+from muster.envs.battle.catalogue import Scenario, type_table, unit_types
+from muster.envs.battle.dynamics import play_decisions
+from muster.envs.battle.settings import BattleSettings
+from muster.envs.battle.spawn import start_battles
+from muster.rng import Seeds
+
+_UNLIMITED = 4
+"""Bullet slots a unit when there is no limit: more than it can have in the air."""
+
+
+class World:
+    """B battles of one scenario as plain arrays (see `muster.envs.battle.layout`)."""
+
+    def __init__(self, scenario: Scenario, settings: BattleSettings, n_envs: int) -> None:
+        self.scenario = scenario
+        self.settings = settings
+        self.n_ours = scenario.n_ours
+        self.n_units = scenario.n_ours + scenario.n_theirs
+        self.types = type_table([unit_types()[name] for name in scenario.unit_names])
+        self.params = settings.pack()
+        self.roster = scenario.roster()
+        limit = settings.bullet_limit or _UNLIMITED * self.n_units
+        self.units = np.zeros((n_envs, lay.UNIT_FIELDS, self.n_units), dtype=np.int32)
+        self.counters = np.zeros((n_envs, lay.COUNTERS), dtype=np.int64)
+        self.bullets = np.zeros((n_envs, limit, lay.BULLET_FIELDS), dtype=np.int32)
+        self.field = np.zeros((n_envs, lay.CELLS * lay.CELLS), dtype=np.int16)
+        self.rng = np.zeros(n_envs, dtype=np.uint64)
+        # Nothing goes on in a slot until an episode is started there.
+        self.counters[:, lay.ENDED] = 1
+
+    def start(self, slots: Ints, seeds: Seeds) -> None:
+        """Begin the battle of `seeds[k]` in slot `slots[k]`."""
+        start_battles(
+            self.units, self.types, self.params, self.counters, self.bullets, self.field, self.n_ours, self.rng,
+            self.roster, np.asarray(slots, dtype=np.int64), np.asarray(seeds, dtype=np.uint64),
+        )  # fmt: skip
+
+    def play(self, orders: Ints) -> None:
+        """One decision in every battle that goes on: `orders` [B, N] has enemy indices, HOLD or MARCH."""
+        play_decisions(
+            self.units, self.types, self.params, self.counters, self.bullets, self.field, self.n_ours, self.rng, orders
+        )

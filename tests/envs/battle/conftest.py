@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from muster.envs.battle import from_options
+from muster.envs.battle import layout as lay
+from muster.envs.battle.dynamics import advance_frame, command
+from muster.envs.battle.env import BattleEnv
+from muster.rng import episode_seeds
+
+
+def begin(text: str, n_envs: int = 1, seed: int = 0, first: int = 0) -> BattleEnv:
+    """An environment with a battle going on in every slot."""
+    env = from_options(text, n_envs)
+    slots = np.arange(n_envs)
+    env.start(slots, episode_seeds(seed, first + slots))
+    return env
+
+
+def fight(env: BattleEnv, heuristic: str, decisions: int = 10_000, seed: int = 0) -> BattleEnv:
+    """Play a heuristic until all battles end, or for so many decisions."""
+    policy = BattleEnv.baselines()[heuristic](env)
+    slots = np.arange(env.n_envs)
+    policy.begin(slots, episode_seeds(seed, slots))
+    for _ in range(decisions):
+        if (env.world.counters[:, lay.ENDED] != 0).all():
+            break
+        env.step(policy.act(env.observe()))
+    return env
+
+
+def frames(env: BattleEnv, heuristic: str, check: Callable[[BattleEnv], None], decisions: int) -> None:
+    """Play slot 0 frame by frame, calling `check` after each frame."""
+    world = env.world
+    policy = BattleEnv.baselines()[heuristic](env)
+    policy.begin(np.array([0]), episode_seeds(0, np.array([0])))
+    counters = world.counters[0]
+    for _ in range(decisions):
+        orders = policy.act(env.observe())
+        started = int(counters[lay.FRAME])
+        command(world.units[0], world.params, counters, world.n_ours, orders[0])
+        for _ in range(env.settings.decision_frames):
+            advance_frame(
+                world.units[0],
+                world.types,
+                world.params,
+                counters,
+                world.bullets[0],
+                world.field[0],
+                world.n_ours,
+                world.rng[:1],
+                started,
+            )
+            check(env)
+            if counters[lay.N_OURS] == 0 or counters[lay.N_THEIRS] == 0:
+                return
+
+
+@pytest.fixture
+def battle() -> Callable[..., BattleEnv]:
+    return begin
