@@ -27,19 +27,41 @@ class Tables:
     rerun: bool = False
     """Run it again and overwrite the record, instead of reading it."""
     battles: int = 1000
-    """Battles a cell when run again."""
+    """Battles a cell when run again (heuristics)."""
+    episodes: int = 1000
+    """Episodes a cell when run again (rescue)."""
     seed: int = 0
-    """Seed of the battles when run again."""
+    """Seed of the episodes or battles when run again."""
     options: str = ""
-    """Simulator settings for the run, such as "latency=3,fog=false"."""
+    """Simulator settings for the run (heuristics), such as "latency=3,fog=false"."""
     record: Path | None = None
     """Where the record is read from or written to; by default the committed one."""
 
     def run(self) -> None:
         """Print the table."""
-        if self.which != "heuristics":
-            raise InputError(f"the table {self.which!r} has no records yet; there is 'heuristics'")
-        _heuristics(self)
+        if self.which == "rescue":
+            _rescue(self)
+        elif self.which == "heuristics":
+            _heuristics(self)
+        else:
+            raise InputError(f"the table {self.which!r} has no records yet; there is 'rescue' and 'heuristics'")
+
+
+def _rescue(command: Tables) -> None:
+    from muster.commands import tables_rescue
+    from muster.evaluation import rescue_table as table
+
+    path = command.record or table.FOLDER / "record.json"
+    if command.rerun:
+        line = f"muster tables rescue --rerun --episodes {command.episodes} --seed {command.seed}"
+        record = table.run_table(command.episodes, command.seed, line, tables_rescue.report)
+        record.save(path)
+    else:
+        record = table.Record.load(path)
+    if command.json:
+        print(json.dumps(table.as_json(record)))
+    else:
+        tables_rescue.print_table(record)
 
 
 def _heuristics(command: Tables) -> None:

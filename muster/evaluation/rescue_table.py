@@ -160,7 +160,8 @@ def gap_closed(record: Record, cell: Cell) -> float | None:
 
 def improvements(record: Record, method: str, learner: str, noise: bool) -> dict[str, float | None]:
     """Mean improvement over the greedy baseline in domain, out of domain and in total, as the paper aggregates."""
-    inside, outside = [], []
+    inside: list[float] = []
+    outside: list[float] = []
     for train, test in PAPER:
         cell = pick(record, train, test, method, learner, noise)
         if cell is None or cell.mean is None:
@@ -199,7 +200,9 @@ def as_json(record: Record) -> dict[str, Any]:
         "episodes": record.episodes,
         "seed": record.seed,
         "command": record.command,
-        "baselines": {name: {t: baseline(record, name, t) for t in TESTS} for name in ("closest", "lp-distance", "topline")},
+        "baselines": {
+            name: {t: baseline(record, name, t) for t in TESTS} for name in ("closest", "lp-distance", "topline")
+        },
         "paper_baseline": PAPER_BASELINE,
         "paper_topline": PAPER_TOPLINE,
         "rows": rows,

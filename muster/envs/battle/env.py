@@ -53,6 +53,7 @@ class BattleEnv(BatchEnv):
     """
 
     metric: Literal["steps", "win_rate"] = "win_rate"
+    idling = True
 
     def __init__(
         self,

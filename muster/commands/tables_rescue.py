@@ -1,0 +1,77 @@
+"""How `muster tables rescue` prints the paper's Table 1 beside ours."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from muster.evaluation import rescue_table as table
+from muster.evaluation.rescue_table import METHODS, PAPER, PAPER_BASELINE, PAPER_TOPLINE, TESTS, Cell, Record
+
+
+def report(cell: Cell) -> None:
+    """One line for a cell that was evaluated."""
+    noise = " with noise" if cell.noise else ""
+    mean = "all failed" if cell.mean is None else f"{cell.mean:.3f}"
+    print(f"{cell.policy} on {cell.test}{noise}: {mean}", file=sys.stderr, flush=True)
+
+
+def print_table(record: Record) -> None:
+    """A block for each cell of the paper's table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(width=max(150, Console().width))
+    grid: Any = Table(title=f"Search and rescue, mean steps over {record.episodes} episodes (seed {record.seed})")
+    for name in ("train", "test", "method", "paper", "learner", "T [95 %]", "T-1", "with noise: T", "T-1"):
+        grid.add_column(name, justify="right" if name not in ("train", "test", "method", "learner") else "left")
+    for name in ("failed", "gap closed", "seeds", "CPU min"):
+        grid.add_column(name, justify="right")
+    for test in TESTS:
+        for name, printed in (
+            ("closest", PAPER_BASELINE[test]),
+            ("lp-distance", None),
+            ("topline", PAPER_TOPLINE[test]),
+        ):
+            fixed = next(c for c in record.cells if c.method == name and c.test == test)
+            grid.add_row("–", test, name, _number(printed), "–", *_figures(record, fixed, None), "–", "–")
+    for (train, test), row in PAPER.items():
+        grid.add_section()
+        for method, (printed, failures) in zip(METHODS, row, strict=True):
+            shown = f"{printed:.2f}" + (f" ({failures:.1%})" if failures else "")
+            for learner in ("a2c", "es"):
+                cell = table.pick(record, train, test, method, learner, False)
+                if cell is None:
+                    if learner == "a2c":
+                        grid.add_row(train, test, method, shown, "–", *["not run"] + ["–"] * 7)
+                    continue
+                noisy = next((c for c in record.cells if c.noise and (c.policy, c.test) == (cell.policy, test)), None)
+                same = [c for c in record.cells if not c.noise and (c.method, c.learner) == (method, learner)]
+                seeds = len([c for c in same if (c.train, c.test) == (train, test)])
+                figures = _figures(record, cell, noisy)
+                minutes = "–" if cell.cpu_minutes is None else f"{cell.cpu_minutes:.1f}"
+                grid.add_row(train, test, method, shown, learner, *figures, str(seeds), minutes)
+    console.print(grid)
+    for method in METHODS:
+        for learner in ("a2c", "es"):
+            found = table.improvements(record, method, learner, False)
+            if any(value is not None for value in found.values()):
+                parts = ", ".join(f"{name} {value:.0%}" for name, value in found.items() if value is not None)
+                print(f"improvement over greedy, {method} by {learner}: {parts}")
+    print("The paper's figures are best read as T-1 with the noise left on; compare like with like (docs/rescue.md).")
+    print("The median seed is shown where there are several. gap closed: 0 is greedy, 100 % is the optimum.")
+    print(f"made with: {record.command}")
+
+
+def _number(value: float | None) -> str:
+    return "n.a." if value is None else f"{value:.2f}"
+
+
+def _figures(record: Record, cell: Cell, noisy: Cell | None) -> list[str]:
+    if cell.mean is None or cell.ci95 is None:
+        return ["all failed", "–", "–", "–", str(cell.failed), "–"]
+    share = table.gap_closed(record, cell)
+    steps = f"{cell.mean:.2f} [{cell.ci95[0]:.2f} {cell.ci95[1]:.2f}]"
+    loud = ["–", "–"] if noisy is None or noisy.mean is None else [f"{noisy.mean:.2f}", f"{noisy.mean - 1:.2f}"]
+    failed = f"{cell.failed}" + (f" / {noisy.failed}" if noisy is not None else "")
+    return [steps, f"{cell.mean - 1:.2f}", *loud, failed, "–" if share is None else f"{share:.0%}"]
