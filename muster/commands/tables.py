@@ -107,7 +107,7 @@ def _print(record: Record) -> None:
                 low, high = cell.interval
                 row.append(f"{cell.rate:.2f} [{low:.2f} {high:.2f}] / {paper[scenario][cell.heuristic]:.2f}")
         grid.add_row(*row)
-    console = Console(width=max(150, Console().width))
+    console = Console(width=max(190, Console().width))
     console.print(grid)
     found = errors(record)
     print(f"mean absolute error {found.overall:.4f} over {len(record.cells)} cells", end="")
