@@ -1,0 +1,83 @@
+"""Stable-Baselines3's A2C on 256 environments of a stub of the rescue world; run in the peers' own environment.
+
+The stub has the world's observation and score-action sizes and episode lengths, and costs next to nothing, so what is
+measured is the learner.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from stable_baselines3 import A2C
+from stable_baselines3.common.vec_env.base_vec_env import VecEnv
+
+ENVS, RETURN_STEPS, EPISODE, UPDATES = 256, 5, 12, 100
+
+
+class Stub(VecEnv):
+    """Random observations, constant reward, fixed episode length."""
+
+    def __init__(self, agents: int, tasks: int) -> None:
+        self.width = 2 * agents + 3 * tasks
+        actions = agents * tasks + tasks * tasks
+        super().__init__(
+            ENVS,
+            gymnasium.spaces.Box(-1, 1, (self.width,), np.float32),
+            gymnasium.spaces.Box(-10, 10, (actions,), np.float32),
+        )
+        self.rng = np.random.default_rng(0)
+        self.clock = np.zeros(ENVS, np.int64)
+
+    def reset(self) -> Any:
+        return self.rng.random((ENVS, self.width), np.float32)
+
+    def step_async(self, actions: Any) -> None:
+        del actions
+
+    def step_wait(self) -> Any:
+        self.clock += 1
+        done = self.clock >= EPISODE
+        self.clock[done] = 0
+        seen = self.rng.random((ENVS, self.width), np.float32)
+        infos: list[dict[str, Any]] = [{"terminal_observation": seen[k]} if done[k] else {} for k in range(ENVS)]
+        return seen, np.full(ENVS, -0.01, np.float32), done, infos
+
+    def close(self) -> None:
+        pass
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        return [None] * ENVS
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        pass
+
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+        return [None] * ENVS
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        return [False] * ENVS
+
+
+def rate(agents: int, tasks: int) -> float:
+    """Environment steps per CPU second."""
+    torch.set_num_threads(1)
+    learner = A2C(
+        "MlpPolicy",
+        Stub(agents, tasks),
+        n_steps=RETURN_STEPS,
+        policy_kwargs={"net_arch": [32, 32, 32]},
+        device="cpu",
+    )
+    learner.learn(10 * ENVS * RETURN_STEPS)
+    began = time.process_time()
+    learner.learn(UPDATES * ENVS * RETURN_STEPS)
+    return UPDATES * ENVS * RETURN_STEPS / (time.process_time() - began)
+
+
+if __name__ == "__main__":
+    print(json.dumps({"2x4": rate(2, 4), "5x10": rate(5, 10)}))
