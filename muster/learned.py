@@ -129,6 +129,7 @@ class LearnedPolicy:
 
     def act(self, observation: Observation) -> Ints:
         """Assignment [B, N], -1 for none."""
+        self.spec.check(observation, "what is observed")
         h, g = self.scores(observation)
         if self.noisy:
             h, g = self._explore(h, g)

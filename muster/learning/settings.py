@@ -85,8 +85,8 @@ class TrainSettings:
     steps: int | None = None
     """Environment steps to train for."""
     seed: int = 0
-    pair_features: bool = False
-    """Let the model see relative positions too, where the world offers them as a choice."""
+    pair_features: bool = True
+    """Let the model see relative positions too, where the world offers them as a choice; the paper's does not."""
     effort: Effort = "fast"
     rounding: Rounding = "strict"
     forced: bool | None = None

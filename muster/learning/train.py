@@ -248,8 +248,7 @@ def prepare_env(settings: TrainSettings, n_envs: int) -> BatchEnv:
     """The world of the settings, showing what the model reads."""
     env = make(settings.env, n_envs, settings.seed)
     conv = settings.model == "pem" or (settings.learner == "a2c" and settings.a2c.critic == "conv")
-    if settings.pair_features or conv:
-        env.show(pair_features=settings.pair_features, planes=conv)
+    env.show(pair_features=settings.pair_features, planes=conv)
     return env
 
 
