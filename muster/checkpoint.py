@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.errors import InputError, MissingExtraError, ModelFileError
-from muster.learned import InferenceSettings, LearnedPolicy, NoiseSettings
+from muster.learned import LearnedPolicy
+from muster.options import InferenceSettings, NoiseSettings
 from muster.scoring.direct import Parameters, parameter_shapes
 from muster.scoring.spec import ModelSpec
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Bools, Floats32, Ints, Observation, Problem
-from muster.errors import InputError
-from muster.inference import Effort, Method, Rounding, Solver
+from muster.options import InferenceSettings, NoiseSettings
 from muster.rng import Seeds
 from muster.scoring.direct import Parameters, direct_scores
 from muster.scoring.spec import ModelSpec
@@ -19,37 +17,6 @@ from muster.scoring.spec import ModelSpec
 if TYPE_CHECKING:
     from muster.learning.noise import CorrelatedNoise
     from muster.scoring.networks import ScoringModel
-
-
-@dataclass(frozen=True, slots=True)
-class InferenceSettings:
-    """How scores become an assignment; see `muster.inference.Solver`."""
-
-    method: Method = "quad"
-    effort: Effort = "fast"
-    rounding: Rounding = "strict"
-    forced: bool = False
-    """Assign every agent that fits somewhere, however bad its scores."""
-
-    def solver(self, threads: int | None = None) -> Solver:
-        """The procedure itself, without certificates: this is a learner's inner loop."""
-        return Solver(self.method, self.effort, self.rounding, self.forced, threads=threads, certify=False)
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseSettings:
-    """Exploration noise on the scores."""
-
-    sigma: float = 1.0
-    """Standard deviation that the update assumes."""
-    correlated_steps: int = 5
-    """p: how many innovations a score remembers."""
-
-    def __post_init__(self) -> None:
-        if not self.sigma > 0:
-            raise InputError(f"sigma must be positive, got {self.sigma}")
-        if self.correlated_steps < 1:
-            raise InputError(f"correlated_steps must be at least 1, got {self.correlated_steps}")
 
 
 def make_problem(observation: Observation, h: NDArray[Any], g: NDArray[Any] | None) -> Problem:

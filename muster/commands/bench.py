@@ -7,16 +7,20 @@ from typing import Literal
 from tyro.conf import Positional
 
 # What is measured -> the module whose `run(json)` measures it.
-BENCHMARKS = {"inference": "muster.benchmarks.inference", "envs": "muster.benchmarks.envs"}
+BENCHMARKS = {
+    "inference": "muster.benchmarks.inference",
+    "envs": "muster.benchmarks.envs",
+    "training": "muster.benchmarks.training",
+}
 
 
 @dataclass(frozen=True)
 class Bench:
     """Measure speed on this machine, beside the nearest peers where they are installed."""
 
-    which: Positional[Literal["inference", "envs"]]
+    which: Positional[Literal["inference", "envs", "training"]]
     """inference: assignments a second, beside GLOP, HiGHS, scipy and lap (extra `bench`), some minutes;
-    envs: steps a second of the environments alone."""
+    envs: steps a second of the environments alone; training: of the learner, and where its time goes."""
     json: bool = False
     """Print one JSON object."""
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numba
 import numpy as np
@@ -19,10 +19,8 @@ from muster.data import Bools, Floats, Ints, Problem, Solution
 from muster.errors import InputError, UnknownNameError
 from muster.inference import batch, quadratic, rounding
 from muster.inference.instance import LARGEST, SMALLEST
+from muster.options import Effort, Method, Rounding
 
-Method = Literal["amax", "lp", "quad"]
-Effort = Literal["paper", "fast", "best"]
-Rounding = Literal["strict", "original"]
 Arrays = tuple[Floats, Floats, Floats, Floats, Bools, Bools]
 
 STATUSES = ("optimal", "rounded", "local_optimum", "converged", "stalled", "iteration_limit", "time_limit")

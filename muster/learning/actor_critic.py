@@ -16,11 +16,12 @@ from muster.checkpoint import network_from, parameters_of
 from muster.data import Bools, Floats, Floats32, Observation
 from muster.envs.base import BatchEnv
 from muster.errors import MusterError
-from muster.learned import InferenceSettings, LearnedPolicy, alive_pairs, make_problem
+from muster.learned import LearnedPolicy, alive_pairs, make_problem
 from muster.learning.episodes import TrainingEpisodes
 from muster.learning.noise import CorrelatedNoise
 from muster.learning.returns import importance_ratio, log_likelihood, n_step_returns
 from muster.learning.settings import A2CSettings
+from muster.options import InferenceSettings
 from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel
 from muster.scoring.spec import ModelSpec
 

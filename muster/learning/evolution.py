@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from muster.data import Floats
 from muster.envs.base import BatchEnv
 from muster.errors import MusterError
-from muster.learned import InferenceSettings, LearnedPolicy, NoiseSettings, make_problem
+from muster.learned import LearnedPolicy, make_problem
 from muster.learning.episodes import TrainingEpisodes
 from muster.learning.settings import ESSettings
+from muster.options import InferenceSettings, NoiseSettings
 from muster.scoring.direct import Parameters, direct_scores, init_parameters, parameter_shapes
 from muster.scoring.spec import ModelSpec
 

@@ -11,9 +11,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from tyro.conf import Positional
 
 from muster.errors import InputError, UnknownNameError
-from muster.inference.solver import Effort, Method, Rounding
-from muster.learned import NoiseSettings
-from muster.scoring.spec import ModelKind
+from muster.options import Effort, Method, ModelKind, NoiseSettings, Rounding
 
 LearnerKind = Literal["a2c", "es"]
 Schedule = Literal["constant", "cosine"]

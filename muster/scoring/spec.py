@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from muster.data import Observation
 from muster.errors import InputError, UnknownNameError
-
-ModelKind = Literal["dm", "pem"]
+from muster.options import ModelKind
 
 
 @dataclass(frozen=True, slots=True)

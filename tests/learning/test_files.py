@@ -12,7 +12,8 @@ from safetensors.numpy import save_file
 import muster
 from muster.checkpoint import load_policy, save_policy
 from muster.errors import InputError, ModelFileError
-from muster.learned import InferenceSettings, LearnedPolicy, NoiseSettings
+from muster.learned import LearnedPolicy
+from muster.options import InferenceSettings, NoiseSettings
 from muster.scoring.direct import init_parameters
 from muster.scoring.spec import ModelSpec
 

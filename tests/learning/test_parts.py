@@ -6,10 +6,11 @@ import torch
 
 from muster.checkpoint import network_from
 from muster.envs.registry import make
-from muster.learned import InferenceSettings, LearnedPolicy, NoiseSettings
+from muster.learned import LearnedPolicy
 from muster.learning.evolution import centred_ranks
 from muster.learning.noise import CorrelatedNoise, draw_normals
 from muster.learning.returns import importance_ratio, log_likelihood, n_step_returns
+from muster.options import InferenceSettings, NoiseSettings
 from muster.rng import episode_seeds
 from muster.scoring.direct import direct_scores, init_parameters, parameter_shapes
 from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel
