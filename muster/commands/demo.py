@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from muster.errors import InputError
 
@@ -15,10 +16,12 @@ RULES = ("closest", "lp-distance", "topline")
 
 @dataclass(frozen=True)
 class Demo:
-    """Show what muster does, in under a minute: three ways to assign, and a world to assign in."""
+    """Show what muster does, in a few minutes: assign, learn on a small world, play larger ones."""
 
     out: Path = Path("out")
     """Folder for the replay."""
+    minutes: float = 1.0
+    """CPU minutes of learning."""
     episodes: int = 300
     """Episodes of each size for each policy."""
     seed: int = 0
@@ -35,7 +38,7 @@ class Demo:
         console = Console()
         load_kernels()
         assign_three_ways(console)
-        policies = [*RULES, *learn(console, self.out)]
+        policies = [*RULES, *learn(console, self.out, self.minutes, self.seed)]
         evaluate_policies(console, policies, self.episodes, self.seed)
         show_replay(console, policies[-1], self.out, self.seed)
         say_what_next(console)
@@ -69,13 +72,42 @@ def assign_three_ways(console: Console) -> None:
     console.print(table)
 
 
-def learn(console: Console, out: Path) -> list[str]:
-    """Train on the smallest size; names of the policies that this adds to the comparison.
+def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
+    """Train QUAD with the direct model on the smallest size; the policy then plays the larger ones as it is."""
+    import shutil
 
-    None until muster learns: then QUAD-DM on rescue:2x4 for about a minute, used zero-shot on the larger sizes.
-    """
-    del console, out
-    return []
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from muster.commands.train import describe
+    from muster.learning.settings import A2CSettings, TrainSettings
+    from muster.learning.train import run_training
+    from muster.options import NoiseSettings
+
+    learner: Literal["a2c", "es"] = "a2c" if find_spec("torch") else "es"
+    console.print(
+        f"\n[bold]2. Learning[/]\nQUAD with the direct model on rescue:{SIZES[0]}, by {learner}, for {minutes:g} CPU "
+        "minutes. The scores are learned, the assignment is solved; only the number of steps is rewarded."
+    )
+    folder = out / "demo-run"
+    # Each demonstration begins anew; this folder is its own.
+    shutil.rmtree(folder, ignore_errors=True)
+    settings = TrainSettings(
+        env=f"rescue:{SIZES[0]}",
+        learner=learner,
+        minutes=minutes,
+        seed=seed,
+        evaluate_every=10**9,
+        a2c=A2CSettings(noise=NoiseSettings(sigma=0.3)),
+    )
+    with Progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console) as progress:
+        bar = progress.add_task("compiling", total=1.0)
+        outcome = run_training(
+            settings,
+            folder,
+            report=lambda row, done: progress.update(bar, completed=done, description=describe(row)),
+        )
+    console.print(f"{outcome.steps:,} environment steps; the policy is in [bold]{folder}[/]")
+    return [str(folder)]
 
 
 def evaluate_policies(console: Console, policies: list[str], episodes: int, seed: int) -> None:
@@ -87,8 +119,9 @@ def evaluate_policies(console: Console, policies: list[str], episodes: int, seed
     from muster.evaluation.evaluate import evaluate
 
     console.print(
-        "\n[bold]2. Search and rescue[/]\nAmbulances pick up victims on a grid; T is the number of steps until the "
-        f"last one (mean, 95 % interval, {episodes} episodes). topline is the optimum."
+        "\n[bold]3. Search and rescue[/]\nAmbulances pick up victims on a grid; T is the number of steps until the "
+        f"last one (mean, 95 % interval, {episodes} episodes). topline is the optimum; the learned policy saw "
+        f"rescue:{SIZES[0]} only."
     )
     table = Table("T", *(f"rescue:{size}" for size in SIZES))
     for policy in policies:
@@ -121,7 +154,7 @@ def show_replay(console: Console, policy: str, out: Path, seed: int) -> None:
     replay = record(resolve(policy, env), env, seed, pictures=True)
     writer(path)(replay, path)
     console.print(
-        f"\n[bold]3. A replay[/]\n{policy} on {env.name}, done in {len(replay.assignments)} steps: [bold]{path}[/]"
+        f"\n[bold]4. A replay[/]\n{policy} on {env.name}, done in {len(replay.assignments)} steps: [bold]{path}[/]"
     )
 
 
@@ -130,7 +163,8 @@ def say_what_next(console: Console) -> None:
     console.print("\n[bold]Next[/]")
     for command, what in (
         ("echo '{\"scores\": [[3, 2], [2.5, 0.5]]}' | muster solve -", "assign from your own scores"),
-        ("muster compare topline closest rescue:5x10", "paired on the same episodes"),
+        ("muster compare topline closest out/demo-run rescue:5x10", "paired on the same episodes"),
+        ("muster train rescue:5x10 --minutes 5", "learn on another size"),
         ("muster play topline rescue:8x15 --out replay.html", "a replay to step through"),
         ("muster check examples.delivery:Delivery", "a world of your own: docs/extend.md"),
     ):

@@ -10,8 +10,9 @@ models at once, each for its own share of the batch (as evolution needs them).
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from muster.data import Floats32, Observation
+from muster.data import Bools, Floats32, Observation
 from muster.scoring.spec import ModelSpec
 
 Parameters = dict[str, Floats32]
@@ -56,32 +57,105 @@ def direct_scores(
     parameters: Parameters, observation: Observation, task_scores: bool
 ) -> tuple[Floats32, Floats32 | None]:
     """H [B, N, M] and, if asked, g [B, M, M]."""
-    h = pair_scores(parameters, "h", observation.agent_features, observation.task_features, observation.pair_features)
+    agents, tasks = observation.agent_features, observation.task_features
+    alive = observation.task_alive
+    h = pair_scores(parameters, "h", agents, tasks, observation.pair_features, observation.agent_alive, alive)
     if not task_scores:
         return h, None
-    tasks = observation.task_features
-    return h, pair_scores(parameters, "g", tasks, tasks, observation.task_pair_features)
+    return h, pair_scores(parameters, "g", tasks, tasks, observation.task_pair_features, alive, alive)
 
 
-def pair_scores(parameters: Parameters, net: str, left: Floats32, right: Floats32, pair: Floats32) -> Floats32:
-    """One network over all pairs: left [B, N, D], right [B, M, E], pair [B, N, M, F] -> [B, N, M]."""
+def pair_scores(
+    parameters: Parameters,
+    net: str,
+    left: Floats32,
+    right: Floats32,
+    pair: Floats32,
+    left_alive: Bools,
+    right_alive: Bools,
+) -> Floats32:
+    """One network over all pairs: left [B, N, D], right [B, M, E], pair [B, N, M, F] -> [B, N, M]; 0 for the dead."""
 
     def part(name: str) -> Floats32:
         array = parameters[f"{net}.{name}"]
         wanted = 1 if name.startswith("bias") else 2
-        return array if array.ndim > wanted else array[None]
+        return np.ascontiguousarray(array if array.ndim > wanted else array[None])
 
-    batch, n, m = left.shape[0], left.shape[1], right.shape[1]
-    models = part("left").shape[0]
-    each, k = batch // models, part("left").shape[2]
-    a = (left.reshape(models, each * n, -1) @ part("left")).reshape(models, each, n, 1, k)
-    b = (right.reshape(models, each * m, -1) @ part("right") + part("bias1")[:, None]).reshape(models, each, 1, m, k)
-    x = a + b
-    if pair.shape[-1]:
-        x += (pair.reshape(models, each * n * m, -1) @ part("pair")).reshape(x.shape)
-    x = x.reshape(models, each * n * m, k)
-    np.maximum(x, 0.0, out=x)
-    x = x @ part("weight2")
-    x += part("bias2")[:, None]
-    np.maximum(x, 0.0, out=x)
-    return (x @ part("weight3") + part("bias3")[:, None]).reshape(batch, n, m)
+    scores = np.zeros((left.shape[0], left.shape[1], right.shape[1]), np.float32)
+    score_pairs(
+        np.ascontiguousarray(left),
+        np.ascontiguousarray(right),
+        np.ascontiguousarray(pair),
+        left_alive,
+        right_alive,
+        part("left"),
+        part("right"),
+        part("pair"),
+        part("bias1"),
+        part("weight2"),
+        part("bias2"),
+        np.ascontiguousarray(part("weight3")[:, :, 0]),
+        part("bias3"),
+        scores,
+    )
+    return scores
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def score_pairs(
+    left: Floats32,
+    right: Floats32,
+    pair: Floats32,
+    left_alive: Bools,
+    right_alive: Bools,
+    left_weight: Floats32,
+    right_weight: Floats32,
+    pair_weight: Floats32,
+    bias1: Floats32,
+    weight2: Floats32,
+    bias2: Floats32,
+    weight3: Floats32,
+    bias3: Floats32,
+    scores: Floats32,
+) -> None:
+    """The three layers for every living pair, one after the other: nothing is kept that does not fit in the cache."""
+    batch, n, m = scores.shape
+    models, width = bias1.shape
+    each = batch // models
+    a, b = np.empty((n, width), np.float32), np.empty((m, width), np.float32)
+    x, y = np.empty(width, np.float32), np.empty(width, np.float32)
+    for slot in range(batch):
+        p = slot // each
+        for i in range(n):
+            for k in range(width):
+                a[i, k] = 0.0
+            for d in range(left.shape[2]):
+                for k in range(width):
+                    a[i, k] += left[slot, i, d] * left_weight[p, d, k]
+        for j in range(m):
+            for k in range(width):
+                b[j, k] = bias1[p, k]
+            for d in range(right.shape[2]):
+                for k in range(width):
+                    b[j, k] += right[slot, j, d] * right_weight[p, d, k]
+        for i in range(n):
+            if not left_alive[slot, i]:
+                continue
+            for j in range(m):
+                if not right_alive[slot, j]:
+                    continue
+                for k in range(width):
+                    x[k] = a[i, k] + b[j, k]
+                    y[k] = bias2[p, k]
+                for d in range(pair.shape[3]):
+                    for k in range(width):
+                        x[k] += pair[slot, i, j, d] * pair_weight[p, d, k]
+                for hidden in range(width):
+                    # About half of the first layer is silent: its rows are skipped.
+                    if x[hidden] > 0.0:
+                        for k in range(width):
+                            y[k] += x[hidden] * weight2[p, hidden, k]
+                total = bias3[p, 0]
+                for k in range(width):
+                    total += max(y[k], np.float32(0.0)) * weight3[p, k]
+                scores[slot, i, j] = total

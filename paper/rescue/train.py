@@ -72,6 +72,7 @@ def main() -> None:
         keep.mkdir(parents=True, exist_ok=True)
         for file in ("config.toml", "metrics.csv", "summary.json"):
             shutil.copy(folder / file, keep / file)
+        (HERE / "policies").mkdir(exist_ok=True)
         shutil.copy(folder / "best.safetensors", HERE / "policies" / f"{name}.safetensors")
 
 
