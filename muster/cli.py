@@ -22,6 +22,7 @@ COMMANDS = {
     "check": "muster.commands.check:Check",
     "bench": "muster.commands.bench:Bench",
     "tables": "muster.commands.tables:Tables",
+    "plot": "muster.commands.plot:Plot",
 }
 
 

@@ -1,0 +1,123 @@
+"""`muster plot`: learning curves, and what a model has learned about distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tyro.conf import Positional
+
+from muster.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from muster.learned import LearnedPolicy
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Draw learning curves of runs, or the learned score round one agent (extra `plot`)."""
+
+    what: Positional[Literal["curves", "scores"]]
+    """curves: mean outcome over environment steps, from the runs' logs; scores: h of a rescue policy as a density."""
+    names: Positional[tuple[str, ...]]
+    """Folders of runs (or metrics.csv files) for curves; one policy for scores."""
+    out: Path = Path("plot.png")
+    """Picture to write: .png, .svg or .pdf."""
+    agent: tuple[int, int] = (5, 4)
+    """Row and column of the agent (scores)."""
+    grid: int = 16
+    """Side of the grid (scores)."""
+
+    def run(self) -> None:
+        """Draw and write."""
+        if not self.names:
+            raise InputError(f"muster plot {self.what} needs at least one name")
+        try:
+            import matplotlib
+
+            matplotlib.use("Agg")
+            from matplotlib import pyplot
+        except ImportError:
+            raise MissingExtraError("muster plot", "plot") from None
+        figure, axes = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
+        if self.what == "curves":
+            draw_curves(axes, self.names)
+        else:
+            if len(self.names) != 1:
+                raise InputError(f"muster plot scores takes one policy, got {len(self.names)}")
+            draw_scores(figure, axes, self.names[0], self.agent, self.grid)
+        try:
+            figure.savefig(self.out, dpi=110)
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot write {self.out}: {error}") from None
+        finally:
+            pyplot.close(figure)
+        print(self.out)
+
+
+def read_curve(name: str) -> tuple[list[float], list[float]]:
+    """Environment steps and mean outcome of a run's log."""
+    import csv
+
+    path = Path(name)
+    path = path / "metrics.csv" if path.is_dir() else path
+    if not path.exists():
+        raise InputError(f"no log {path}; name the folder of a run or its metrics.csv")
+    with path.open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row.get("outcome")]
+    if not rows:
+        raise InputError(f"{path} has no rows yet")
+    return [float(row["steps"]) for row in rows], [float(row["outcome"]) for row in rows]
+
+
+def draw_curves(axes: Any, names: tuple[str, ...]) -> None:
+    """One line a run."""
+    for name in names:
+        steps, outcome = read_curve(name)
+        axes.plot([s / 1e6 for s in steps], outcome, label=Path(name).name, linewidth=1.3)
+    axes.set_xlabel("environment steps, millions")
+    axes.set_ylabel("mean outcome on training episodes, with noise")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7)
+
+
+def draw_scores(figure: Any, axes: Any, name: str, agent: tuple[int, int], grid: int) -> None:
+    """Score h for a task on every cell, as a density, under contours of the true distance in moves."""
+    import numpy as np
+
+    from muster.checkpoint import load
+
+    policy = load(name)
+    if not str(policy.header.get("env", "")).startswith("rescue:") or policy.spec.kind != "dm":
+        raise InputError(f"{name} is not a direct model for search and rescue")
+    if not (0 <= agent[0] < grid and 0 <= agent[1] < grid):
+        raise InputError(f"the agent's cell must lie on the {grid}x{grid} grid, got {agent}")
+    density = scores_on_grid(policy, agent, grid)
+    picture = axes.imshow(density, cmap="viridis", origin="upper")
+    figure.colorbar(picture, ax=axes, label="learned score h")
+    rows, columns = np.mgrid[:grid, :grid]
+    distance = np.maximum(abs(rows - agent[0]), abs(columns - agent[1]))
+    axes.contour(distance, levels=np.arange(0.5, grid), colors="white", linewidths=0.5, alpha=0.7)
+    axes.plot(agent[1], agent[0], "o", color="red", markersize=6)
+    axes.set_title(f"{Path(name).stem}: h of a task on each cell, true distance as contours", fontsize=8)
+
+
+def scores_on_grid(policy: LearnedPolicy, agent: tuple[int, int], grid: int) -> Any:
+    """[grid, grid] h of the agent for a task on each cell."""
+    import numpy as np
+
+    from muster.envs.rescue.env import RescueEnv
+    from muster.envs.rescue.settings import RescueSettings
+    from muster.policies import adapt
+
+    env = RescueEnv(RescueSettings(agents=1, tasks=1, grid=grid), grid * grid)
+    env.start(np.arange(grid * grid), np.zeros(grid * grid, np.uint64))
+    state = env.get_state()
+    state["agent_cells"][:, 0] = agent
+    state["task_cells"][:, 0] = np.stack(np.divmod(np.arange(grid * grid), grid), axis=1)
+    state["waiting"][:] = True
+    env.set_state(state)
+    adapt(policy, env)
+    h, _ = policy.scores(env.observe())
+    return h.reshape(grid, grid)
