@@ -35,6 +35,9 @@ class Demo:
 
         if self.episodes < 1:
             raise InputError(f"the demonstration needs at least 1 episode, got {self.episodes}")
+        if not self.minutes > 0:
+            raise InputError(f"minutes must be positive, got {self.minutes}")
+        make_folder(self.out)
         console = Console()
         load_kernels()
         assign_three_ways(console)
@@ -147,15 +150,19 @@ def show_replay(console: Console, policy: str, out: Path, seed: int) -> None:
 
     env = make("rescue:5x10")
     path = out / "rescue-5x10.gif"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {out}: {error.strerror or error}") from None
     replay = record(resolve(policy, env), env, seed, pictures=True)
     writer(path)(replay, path)
     console.print(
         f"\n[bold]4. A replay[/]\n{policy} on {env.name}, done in {len(replay.assignments)} steps: [bold]{path}[/]"
     )
+
+
+def make_folder(out: Path) -> None:
+    """Make the folder for what the demonstration writes."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {out}: {error.strerror or error}") from None
 
 
 def say_what_next(console: Console) -> None:

@@ -1,0 +1,124 @@
+"""muster train, plot and tables rescue, as a user calls them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from muster.checkpoint import load_policy
+from muster.cli import main
+from muster.evaluation import rescue_table
+from muster.evaluation.rescue_table import Cell, Record
+
+SHORT = ["--steps", "600", "--log-every", "200", "--learner", "es", "--es.pairs", "2", "--es.episodes", "4"]
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = tmp_path / "run"
+    main(["train", "rescue:2x3,grid=6", *SHORT, "--out", str(folder)])
+    return folder
+
+
+def refused(capsys, arguments) -> str:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    said = capsys.readouterr().err
+    assert left.value.code == 2
+    assert "Traceback" not in said
+    return said
+
+
+def test_a_trained_policy_can_be_evaluated_by_its_folder(run, capsys):
+    main(["evaluate", str(run), "rescue:3x5,grid=7", "--episodes", "5", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["metric"] == "steps"
+    assert found["noise"] is False
+    main(["evaluate", str(run), "rescue:3x5,grid=7", "--episodes", "5", "--noise", "--json"])
+    assert json.loads(capsys.readouterr().out)["noise"] is True
+
+
+def test_flags_win_over_the_settings_file(tmp_path):
+    (tmp_path / "c.toml").write_text(
+        'env = "rescue:2x3,grid=6"\nlearner = "es"\nseed = 3\n[es]\npairs = 2\nepisodes = 4\n'
+    )
+    main(["train", "--config", str(tmp_path / "c.toml"), "--steps", "200", "--seed", "5", "--out", str(tmp_path / "r")])
+    assert load_policy(tmp_path / "r").header["seed"] == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "rescue:2x"], "rescue takes agents x tasks"),
+        (["train", "rescu:2x4"], "did you mean 'rescue'"),
+        (["train", "rescue:2x4", "--minutes", "1", "--steps", "5"], "not both"),
+        (["train", "rescue:2x4", "--config", "nowhere.toml"], "cannot read nowhere.toml"),
+        (["train", "rescue:2x4", "--resume", "--out", "nowhere"], "holds no run to resume"),
+        (["train", "rescue:2x4", "--learner", "es", "--model", "pem"], "direct model only"),
+        (["plot", "curves", "nowhere"], "no log nowhere"),
+        (["plot", "scores", "nowhere.safetensors"], "no policy file"),
+        (["evaluate", "runs/nothing", "rescue:2x4"], "no policy file"),
+        (["evaluate", "rescue-2x4-quad-dn", "rescue:2x4"], "no policy for rescue:2x4"),
+    ],
+)
+def test_mistakes_get_one_sentence(capsys, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in refused(capsys, arguments)
+
+
+def test_plots_are_written(run, tmp_path, capsys):
+    for what in ("curves", "scores"):
+        main(
+            [
+                "plot",
+                what,
+                str(run),
+                "--out",
+                str(tmp_path / f"{what}.png"),
+                *(["--grid", "6"] if what == "scores" else []),
+            ]
+        )
+        assert (tmp_path / f"{what}.png").stat().st_size > 5000
+    assert "cannot write" in refused(capsys, ["plot", "curves", str(run), "--out", str(tmp_path / "x.nonsense")])
+
+
+def make_cell(test, mean, seed=0, noise=False, method="quad-dm", train="2x4") -> Cell:
+    return Cell("p", train, method, "a2c", seed, test, noise, mean, (mean - 0.1, mean + 0.1), 0, 1.0, 100)
+
+
+def test_table_one_takes_the_median_seed_and_the_share_of_the_gap():
+    fixed = [
+        Cell(name, "", name, "", 0, test, False, mean, (mean, mean), 0, None, None)
+        for name, mean in (("closest", 15.0), ("lp-distance", 12.0), ("topline", 11.0))
+        for test in rescue_table.TESTS
+    ]
+    record = Record(
+        1000, 0, "x", fixed + [make_cell("2x4", mean, seed) for seed, mean in enumerate((12.0, 13.0, 11.5))]
+    )
+    cell = rescue_table.pick(record, "2x4", "2x4", "quad-dm", "a2c", False)
+    assert cell is not None
+    assert cell.mean == 12.0
+    assert rescue_table.gap_closed(record, cell) == pytest.approx(0.75)
+    assert rescue_table.improvements(record, "quad-dm", "a2c", False)["in domain"] is None
+
+
+def test_improvements_average_as_the_paper_does():
+    fixed = [
+        Cell(name, "", name, "", 0, test, False, mean, (mean, mean), 0, None, None)
+        for name, mean in (("closest", 10.0), ("lp-distance", 9.0), ("topline", 5.0))
+        for test in rescue_table.TESTS
+    ]
+    means = dict(zip(rescue_table.PAPER, (8.0, 7.0, 6.0, 9.0, 5.0, 4.0), strict=True))
+    cells = [make_cell(test, mean, train=train) for (train, test), mean in means.items()]
+    found = rescue_table.improvements(Record(1, 0, "x", fixed + cells), "quad-dm", "a2c", False)
+    assert found["in domain"] == pytest.approx(np.mean([0.2, 0.5]))
+    assert found["out of domain"] == pytest.approx(np.mean([0.3, 0.4, 0.1, 0.6]))
+    assert found["total"] == pytest.approx(np.mean([0.2, 0.3, 0.4, 0.1, 0.5, 0.6]))
+
+
+def test_a_record_survives_its_file(tmp_path):
+    record = Record(10, 0, "x", [make_cell("2x4", 12.0)])
+    record.save(tmp_path / "r.json")
+    again = Record.load(tmp_path / "r.json")
+    assert again.cells[0].mean == 12.0
+    assert again.episodes == 10
