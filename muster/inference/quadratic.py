@@ -23,6 +23,8 @@ STARTS = (1, 1, 8)
 KICKS = (0, 3, 1_000_000)
 # Random starts of BEST without a time limit; with one, it goes on until then.
 ROUNDS = 12
+# FAST ejects agents from full tasks in instances with no more pairs than this.
+EJECTING_PAIRS = 300
 # BEST tries every assignment of instances that have no more than this many.
 EXHAUSTIBLE = 100_000.0
 
@@ -156,6 +158,8 @@ def solve(work: Work, it: Instance, effort: int, steps: int, rule: int, rounds: 
     if effort == FAST and stop[0] == 0:
         local_search.climb(work.plan, it, work.search, True, scale, stop)
         kick(work.plan, it, work.search, KICKS[FAST], scale, stop)
+        while n * m <= EJECTING_PAIRS and stop[0] == 0 and local_search.eject(work.plan, it, scale, stop):
+            local_search.climb(work.plan, it, work.search, True, scale, stop)
     small = effort == BEST and n > 0 and (m + 1.0) ** n <= EXHAUSTIBLE
     if small and local_search.exhaust(work.plan, work.candidate, it, work.order, scale, stop):
         return OPTIMUM
