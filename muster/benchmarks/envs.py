@@ -189,5 +189,5 @@ def table(found: dict[str, Any]) -> list[str]:
 def _peer_line(row: Row) -> str:
     if "skipped" in row:
         return f"| {row['world']} | skipped: {row['skipped']} | | |"
-    beside = row["beside"] if row["beside"].startswith("battle") else ""
-    return f"| {row['world']} | {row['steps_per_second']:,.0f} | {beside} | {row['muster_times_faster']:,.1f} x |"
+    beside = f" {row['beside']}" if row["beside"].startswith("battle") else ""
+    return f"| {row['world']} | {row['steps_per_second']:,.0f} |{beside} | {row['muster_times_faster']:,.1f} x |"
