@@ -45,7 +45,9 @@ peers: .venv-peers/.installed
 
 .venv-peers/.installed:
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check 'jumanji==1.1.2' 'pettingzoo[sisl]==1.27.0' 'stable-baselines3>=2.4' 'torch==2.13.0'
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check 'jumanji==1.1.2' 'pettingzoo[sisl]==1.27.0' \
+		'stable-baselines3>=2.4' 'torch==2.13.0' \
+		'jaxmarl==0.2.0' 'jax==0.10.2'
 	touch $@
 
 clean:

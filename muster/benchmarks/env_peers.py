@@ -1,21 +1,23 @@
 """Steps a second of the nearest worlds elsewhere; run as a script by an interpreter that has them installed.
 
-Prints a JSON list of {"world", "steps_per_second"} or {"world", "skipped"}. It knows nothing of muster.
+Prints a JSON list of {"world", "beside", "steps_per_second"} or {"world", "skipped"}, where "beside" names the world of
+muster's it is compared with. It knows nothing else of muster.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 BATCH, AGENTS, TASKS, GRID = 256, 5, 10, 16
 SECONDS = 3.0
+RESCUE = "rescue:5x10"
 
 Found = dict[str, Any]
 
@@ -66,7 +68,7 @@ def _jumanji(env: Any, name: str) -> Found:
     while time.process_time() - began < SECONDS:
         state, _ = jax.block_until_ready(run(state))
         steps += BATCH * rounds
-    return {"world": f"jumanji {version('jumanji')} {name}", "steps_per_second": steps / (time.process_time() - began)}
+    return _row(f"jumanji {version('jumanji')} {name}", RESCUE, steps, began)
 
 
 def pettingzoo_pursuit() -> Found:
@@ -84,19 +86,72 @@ def pettingzoo_pursuit() -> Found:
         env.step({agent: int(rng.integers(5)) for agent in env.agents})
         steps += 1
     name = f"pettingzoo {version('pettingzoo')} pursuit, {GRID}x{GRID}, {AGENTS} pursuers, {TASKS} evaders"
-    return {"world": name, "steps_per_second": steps / (time.process_time() - began)}
+    return _row(name, RESCUE, steps, began)
+
+
+def smax(allies: int, enemies: int, batch: int, beside: str, scripted: bool) -> Found:
+    """Battles of jaxmarl: we act at random, the enemies too or by their script; compiled, and begun again on ending.
+
+    Only the reward is kept, so the compiler may leave out an observation that nobody needs. With both sides at random
+    no opponent has to decide: this is the world alone, at its fastest.
+    """
+    import jax
+    from jaxmarl.environments.smax import SMAX, HeuristicEnemySMAX, Scenario
+
+    marines = jax.numpy.zeros((allies + enemies,), dtype=jax.numpy.uint8)
+    scenario = Scenario(marines, allies, enemies, False, False)
+    env = (HeuristicEnemySMAX if scripted else SMAX)(scenario=scenario)
+    rounds = 50
+
+    @jax.jit
+    def run(state: Any, key: Any) -> Any:
+        def step(state: Any, key: Any) -> Any:
+            keys = jax.random.split(key, 3)
+            ours = jax.random.randint(keys[0], (allies, batch), 0, env.num_ally_actions)
+            theirs = jax.random.randint(keys[1], (enemies, batch), 0, env.num_enemy_actions)
+            actions = dict(zip(env.agents, [*ours] if scripted else [*ours, *theirs], strict=True))
+            _, state, rewards, _, _ = jax.vmap(env.step)(jax.random.split(keys[2], batch), state, actions)
+            return state, rewards["ally_0"]
+
+        return jax.lax.scan(step, state, jax.random.split(key, rounds))
+
+    key = jax.random.PRNGKey(0)
+    _, state = jax.jit(jax.vmap(env.reset))(jax.random.split(key, batch))
+    state, _ = jax.block_until_ready(run(state, key))
+    began, steps = time.process_time(), 0
+    while time.process_time() - began < SECONDS:
+        state, _ = jax.block_until_ready(run(state, key))
+        steps += batch * rounds
+    enemy = "scripted enemy" if scripted else "random enemy"
+    name = f"SMAX {allies}m_vs_{enemies}m, {enemy}, {batch} in a batch"
+    return _row(f"jaxmarl {version('jaxmarl')} {name}", beside, steps, began)
+
+
+def _row(world: str, beside: str, steps: int, began: float) -> Found:
+    return {"world": world, "beside": beside, "steps_per_second": steps / (time.process_time() - began)}
 
 
 def main() -> None:
     """Measure what is installed."""
-    peers: list[Callable[[], Found]] = [jumanji_foraging, jumanji_rescue, pettingzoo_pursuit]
+    peers: dict[str, Callable[[], Found]] = {
+        "jumanji foraging": jumanji_foraging,
+        "jumanji rescue": jumanji_rescue,
+        "pettingzoo pursuit": pettingzoo_pursuit,
+        "jaxmarl SMAX 10m_vs_11m": partial(smax, 10, 11, BATCH, "battle:m10v11", False),
+        "jaxmarl SMAX 10m_vs_11m scripted": partial(smax, 10, 11, BATCH, "battle:m10v11", True),
+        "jaxmarl SMAX 80m_vs_82m": partial(smax, 80, 82, 64, "battle:w80v82", False),
+    }
+    # Some of them greet on standard output, which is for the result alone.
+    ours = os.dup(1)
+    os.dup2(2, 1)
     found: list[Found] = []
-    for peer in peers:
+    for name, peer in peers.items():
         try:
             found.append(peer())
         except ImportError as missing:
-            found.append({"world": peer.__name__.replace("_", " "), "skipped": str(missing)})
-    json.dump(found, sys.stdout)
+            found.append({"world": name, "skipped": str(missing)})
+    with os.fdopen(ours, "w", encoding="utf-8") as out:
+        json.dump(found, out)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Steps a second of the worlds alone: 256 in a batch, random assignments, one core.
+"""Steps a second of the worlds on one core: grid worlds with random assignments, battles with a heuristic's.
 
 Seconds are those of the processor, so that whatever else the machine does takes nothing from anyone.
 """
@@ -25,8 +25,14 @@ from muster.rng import episode_seeds
 
 BATCH = 256
 SECONDS = 2.0
-WORLDS = ("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32", "battle:w15v17", "battle:w80v82")
-REFERENCE = "rescue:5x10"
+WORLDS = ("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32")
+BATTLES = (
+    ("battle:m10v10", "c", 256),
+    ("battle:m10v11", "c", 256),
+    ("battle:w15v17", "wcnoks", 256),
+    ("battle:w80v82", "wcnoks", 64),
+)
+"""World, heuristic and battles in a batch; as many as the peer beside it has."""
 PEERS_PYTHON = Path(".venv-peers/bin/python")
 PEERS_HELP = "to measure peers, make an environment with them: make peers (or set MUSTER_PEERS to its python)"
 
@@ -37,11 +43,12 @@ def run(json: bool) -> None:
     """Measure muster's worlds and then the peers, in one go, and print a table."""
     with one_core():
         rows = [row for world in WORLDS if (row := measure(world))]
+        rows += [measure_battles(*battle) for battle in BATTLES]
         peers, note = measure_peers()
-    reference = next(row["steps_per_second"] for row in rows if row["world"] == REFERENCE)
+    ours = {row["world"]: row["steps_per_second"] for row in rows}
     for peer in peers:
         if "steps_per_second" in peer:
-            peer["muster_times_faster"] = reference / peer["steps_per_second"]
+            peer["muster_times_faster"] = ours[peer["beside"]] / peer["steps_per_second"]
     found = {"machine": machine(), "batch": BATCH, "worlds": rows, "peers": peers, "note": note}
     print(json_format.dumps(found) if json else "\n".join(table(found)))
 
@@ -77,6 +84,36 @@ def rate(env: BatchEnv, observing: bool) -> float:
             env.start(ended, seeds[first : first + ended.size])
         rounds += 1
     return rounds * env.n_envs / (time.process_time() - began)
+
+
+def measure_battles(world: str, policy_name: str, batch: int) -> Row:
+    """Decisions a second, the heuristic's own included, once every battle has ended and begun anew at least once.
+
+    By then the batch is a fair mixture: a crowd at close quarters costs more than the march before.
+    """
+    env = make(world, batch)
+    policy = env.baselines()[policy_name](env)
+    slots = np.arange(batch)
+    seeds = episode_seeds(0, slots)
+    env.start(slots, seeds)
+    policy.begin(slots, seeds)
+    began, rounds, episode = 0.0, 0, batch
+    fresh = np.ones(batch, dtype=bool)
+    while began == 0.0 or time.process_time() - began < SECONDS:
+        # The heuristics look inside the environment and need no observation.
+        result = env.step(policy.act(None))  # type: ignore[arg-type]
+        rounds += 1
+        ended = np.flatnonzero(result.terminated | result.truncated)
+        if ended.size:
+            seeds = episode_seeds(0, episode + np.arange(ended.size))
+            episode += ended.size
+            env.start(ended, seeds)
+            policy.begin(ended, seeds)
+            fresh[ended] = False
+        if began == 0.0 and not fresh.any():
+            began, rounds = time.process_time(), 0
+    rate = rounds * batch / (time.process_time() - began)
+    return {"world": world, "policy": policy_name, "batch": batch, "steps_per_second": rate}
 
 
 def measure_peers() -> tuple[list[Row], str]:
@@ -119,19 +156,38 @@ def machine() -> str:
 
 
 def table(found: dict[str, Any]) -> list[str]:
-    """The figures as a Markdown table."""
+    """The figures as Markdown tables."""
+    head = ["| world | steps/s | {} | muster is faster by |", "|---|---:|---:|---:|"]
+    battles = [row for row in found["worlds"] if "policy" in row]
+    grids = [row for row in found["worlds"] if "policy" not in row]
     lines = [
-        f"{found['machine']}. One core, {found['batch']} in a batch, random\nassignments; steps per second of CPU.",
+        f"{found['machine']}. One core; steps per second of CPU.",
         "",
-        "| world | steps/s | steps/s with observation | muster rescue:5x10 is faster by |",
-        "|---|---:|---:|---:|",
+        f"Grid worlds, {found['batch']} in a batch, random assignments; peers beside rescue:5x10:",
+        "",
+        head[0].format("steps/s with observation"),
+        head[1],
     ]
-    for row in found["worlds"]:
+    for row in grids:
         rates = f"{row['steps_per_second']:,.0f} | {row['with_observation_per_second']:,.0f}"
         lines.append(f"| {row['world']} | {rates} | |")
-    for row in found["peers"]:
-        if "skipped" in row:
-            lines.append(f"| {row['world']} | skipped: {row['skipped']} | | |")
-        else:
-            lines.append(f"| {row['world']} | {row['steps_per_second']:,.0f} | | {row['muster_times_faster']:,.0f} x |")
+    lines += [_peer_line(row) for row in found["peers"] if not row.get("beside", "").startswith("battle")]
+    lines += [
+        "",
+        "Battles, the heuristic's decisions included:",
+        "",
+        head[0].format("heuristic / beside"),
+        head[1],
+    ]
+    for row in battles:
+        name = f"{row['world']}, {row['batch']} in a batch"
+        lines.append(f"| {name} | {row['steps_per_second']:,.0f} | {row['policy']} | |")
+    lines += [_peer_line(row) for row in found["peers"] if row.get("beside", "").startswith("battle")]
     return [*lines, "", found["note"]] if found["note"] else lines
+
+
+def _peer_line(row: Row) -> str:
+    if "skipped" in row:
+        return f"| {row['world']} | skipped: {row['skipped']} | | |"
+    beside = f" {row['beside']}" if row["beside"].startswith("battle") else ""
+    return f"| {row['world']} | {row['steps_per_second']:,.0f} |{beside} | {row['muster_times_faster']:,.1f} x |"

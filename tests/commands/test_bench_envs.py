@@ -11,7 +11,8 @@ from muster.cli import main
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(envs, "SECONDS", 0.01)
-    monkeypatch.setattr(envs, "WORLDS", ("rescue:2x4", envs.REFERENCE))
+    monkeypatch.setattr(envs, "WORLDS", ("rescue:2x4", "rescue:5x10"))
+    monkeypatch.setattr(envs, "BATTLES", (("battle:m2v2", "c", 2),))
 
 
 @pytest.mark.usefixtures("quick")
@@ -26,8 +27,16 @@ def test_absent_peers_are_skipped_with_a_note(monkeypatch, capsys):
 
 @pytest.mark.usefixtures("quick")
 def test_peers_are_set_beside_ours(monkeypatch, capsys):
-    monkeypatch.setattr(envs, "measure_peers", lambda: ([{"world": "slow", "steps_per_second": 1.0}], ""))
+    peers = [
+        {"world": "slow", "beside": "rescue:5x10", "steps_per_second": 1.0},
+        {"world": "war", "beside": "battle:m2v2", "steps_per_second": 1.0},
+        {"world": "absent", "skipped": "not installed"},
+    ]
+    monkeypatch.setattr(envs, "measure_peers", lambda: (peers, ""))
     main(["bench", "envs"])
     table = capsys.readouterr().out
     assert "| rescue:5x10 |" in table
     assert "| slow | 1 | |" in table
+    assert "| battle:m2v2, 2 in a batch |" in table
+    assert "| war | 1 | battle:m2v2 |" in table
+    assert "| absent | skipped: not installed | | |" in table

@@ -82,15 +82,31 @@ def _deliver(units: Int32s, params: Int64s, counters: Int64s, n_ours: int, start
 @kernel
 def _see(units: Int32s, types: Int64s, counters: Int64s, n_ours: int) -> None:
     """Mark the units that an enemy has come to see; what has been seen stays so."""
+    # While the armies are apart, most units lie beyond anything that the other side can see: tell them by x alone.
+    ours_left = theirs_left = 1 << 30
+    ours_right = theirs_right = -(1 << 30)
+    for k in range(counters[lay.N_LIVE]):
+        i = units[lay.LIVE, k]
+        x = units[lay.PX, i]
+        reach = types[units[lay.TYPE, i], lay.T_SIGHT]
+        if i < n_ours:
+            ours_left = min(ours_left, x - reach)
+            ours_right = max(ours_right, x + reach)
+        else:
+            theirs_left = min(theirs_left, x - reach)
+            theirs_right = max(theirs_right, x + reach)
     for k in range(counters[lay.N_LIVE]):
         i = units[lay.LIVE, k]
         if units[lay.SEEN, i]:
+            continue
+        x = units[lay.PX, i]
+        if x < (theirs_left if i < n_ours else ours_left) or x > (theirs_right if i < n_ours else ours_right):
             continue
         first = n_ours if i < n_ours else 0
         last = units.shape[1] if i < n_ours else n_ours
         for j in range(first, last):
             if units[lay.ALIVE, j]:
-                dx = units[lay.PX, j] - units[lay.PX, i]
+                dx = units[lay.PX, j] - x
                 reach = types[units[lay.TYPE, j], lay.T_SIGHT]
                 if abs(dx) <= reach and length(dx, units[lay.PY, j] - units[lay.PY, i]) <= reach:
                     units[lay.SEEN, i] = 1

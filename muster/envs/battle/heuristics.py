@@ -23,11 +23,12 @@ from muster.rng import Seeds, below
 if TYPE_CHECKING:
     from muster.envs.battle.env import BattleEnv
 
+Bytes = NDArray[np.uint8]
+
 CLOSEST, WEAKEST, NO_OVERKILL, NO_OVERKILL_NO_CHANGE, NO_OVERKILL_SMART, RANDOM, FOLLOW_SUIT = range(7)
 
 # Buckets of the common C++ standard library's hash map as it grows; a map holds at most as many keys as buckets.
 _BUCKETS = np.array([1, 13, 29, 59, 127, 257, 541, 1109, 2357], dtype=np.int64)
-_MAX_BUCKETS = 2357
 
 
 @kernel
@@ -39,31 +40,34 @@ def hash_order(keys: Int64s, n: int, order: Int64s) -> None:
     """
     listed = np.empty(n, np.int64)
     fresh = np.empty(n, np.int64)
-    size = 0
+    bucket_of = np.empty(len(keys), np.int64)
     stage = 0
-    for k in range(n):
+    used = np.zeros(_BUCKETS[stage], np.uint8)
+    for size in range(n):
         if size + 1 > _BUCKETS[stage]:
             stage += 1
-            count = 0
+            used = np.zeros(_BUCKETS[stage], np.uint8)
             for m in range(size):
-                count = _insert(keys, fresh, count, listed[m], _BUCKETS[stage])
+                bucket_of[listed[m]] = keys[listed[m]] % _BUCKETS[stage]
+                _insert(bucket_of, used, fresh, m, listed[m])
             listed[:size] = fresh[:size]
-        size = _insert(keys, listed, size, order[k], _BUCKETS[stage])
+        bucket_of[order[size]] = keys[order[size]] % _BUCKETS[stage]
+        _insert(bucket_of, used, listed, size, order[size])
     order[:n] = listed
 
 
 @kernel
-def _insert(keys: Int64s, listed: Int64s, size: int, item: int, buckets: int) -> int:
-    bucket = keys[item] % buckets
+def _insert(bucket_of: Int64s, used: Bytes, listed: Int64s, size: int, item: int) -> None:
+    """Put `item` where a map of `size` keys puts it; `used` tells the buckets that hold any."""
+    bucket = bucket_of[item]
     place = 0
-    for k in range(size):
-        if keys[listed[k]] % buckets == bucket:
-            place = k
-            break
+    if used[bucket]:
+        while bucket_of[listed[place]] != bucket:
+            place += 1
+    used[bucket] = 1
     for k in range(size, place, -1):
         listed[k] = listed[k - 1]
     listed[place] = item
-    return size + 1
 
 
 @kernel
@@ -264,6 +268,7 @@ class Heuristic:
     def __init__(self, name: str, env: BattleEnv) -> None:
         self.name = name
         self._rule = RULES[name]
+        self.about = self._rule.summary
         self._env = env
         self._rng = np.zeros(env.n_envs, dtype=np.uint64)
 

@@ -100,14 +100,6 @@ def resolve(units: Int32s, types: Int64s, n_ours: int, assignment: Int64s, order
     the closest enemy. With a single enemy left it attacks that one.
     """
     n_theirs = units.shape[1] - n_ours
-    room = np.zeros(n_theirs, np.int64)
-    left = 0
-    last = -1
-    for j in range(n_theirs):
-        if stands(units, n_ours + j):
-            room[j] = capacity(units, types, n_ours, j)
-            left += 1
-            last = j
     open_agents = 0
     for i in range(n_ours):
         orders[i] = lay.HOLD
@@ -116,12 +108,22 @@ def resolve(units: Int32s, types: Int64s, n_ours: int, assignment: Int64s, order
             orders[i] = task if task == lay.MARCH else lay.HOLD
         elif task >= 0 and stands(units, n_ours + task):
             orders[i] = task
-            room[task] -= contribution(units, types, i, n_ours + task)
         else:
             orders[i] = -1
             open_agents += 1
     if open_agents == 0:
         return
+    room = np.zeros(n_theirs, np.int64)
+    left = 0
+    last = -1
+    for j in range(n_theirs):
+        if stands(units, n_ours + j):
+            room[j] = capacity(units, types, n_ours, j)
+            left += 1
+            last = j
+    for i in range(n_ours):
+        if orders[i] >= 0:
+            room[orders[i]] -= contribution(units, types, i, n_ours + orders[i])
     for i in range(n_ours):
         if orders[i] != -1:
             continue

@@ -8,11 +8,10 @@ from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import direction, gap, length, wrap
 from muster.envs.battle.layout import Int32s, Int64s, kernel
 from muster.envs.battle.movement import at_target, halt_distance, set_move_target, stop_unit
-from muster.envs.battle.settings import P_CANDIDATES, P_HALT_BONUS, P_JITTER
+from muster.envs.battle.settings import P_CANDIDATES, P_FOLLOW_UNSEEN, P_HALT_BONUS, P_JITTER
 from muster.rng import Seeds, below
 
 _ACQUIRE_PERIOD = 15
-_FOLLOW_UNSEEN = 448  # px within which a chaser keeps track of a target that nobody sees
 _NEAR_TURN = 32  # a target moving within this of our own direction gives no braking bonus
 
 
@@ -282,7 +281,7 @@ def _look_attack(
             units[lay.FACE_Y, i] = units[lay.TARGET_Y, i]
             _done(units, i)
         elif units[lay.CHASE_TIMER, i] == 0:
-            if units[lay.SEEN, target] or gap(units, types, i, target) <= _FOLLOW_UNSEEN:
+            if units[lay.SEEN, target] or gap(units, types, i, target) <= params[P_FOLLOW_UNSEEN]:
                 set_move_target(units, params, i, x, y, target)
             elif at_target(units, i):
                 _done(units, i)

@@ -50,6 +50,8 @@ class BattleSettings:
     """Enemies considered when a unit looks for a target by itself."""
     auto_target: bool = True
     """Units under fire, and their neighbours, turn on the shooter when they have nothing better."""
+    follow_unseen: int = 448
+    """Pixels within which a chaser keeps track of a target that nobody sees."""
     fog: bool = True
     """A target can be judged in range only once an ally has seen it."""
     repulsion: bool = True
@@ -78,6 +80,7 @@ class BattleSettings:
             ("bullet_limit", 0, 10_000),
             ("look_period", 1, 100),
             ("chase_period", 0, 1_000),
+            ("follow_unseen", 0, 100_000),
             ("candidates", 1, 64),
         ):
             value = getattr(self, field)
@@ -96,7 +99,7 @@ class BattleSettings:
 (
     P_LATENCY, P_BOT_STEP, P_DECISION, P_REISSUE, P_FIRST_ORDER, P_NEUTRAL_TIMER, P_BULLET_LIMIT, P_MISS,
     P_MISSILES, P_HOMING, P_JITTER, P_WINDUP, P_UNBREAKABLE, P_HALT_BONUS, P_LOOK, P_CHASE, P_CANDIDATES,
-    P_AUTO_TARGET, P_FOG, P_REPULSION, P_COLLISION, P_HALF_STEPS, P_START_DELAY, P_TIMER_RESET, P_OPPONENT_FIRST,
-    P_LATE_DEATH, P_GIVE_UP,
+    P_AUTO_TARGET, P_FOLLOW_UNSEEN, P_FOG, P_REPULSION, P_COLLISION, P_HALF_STEPS, P_START_DELAY, P_TIMER_RESET,
+    P_OPPONENT_FIRST, P_LATE_DEATH, P_GIVE_UP,
 ) = range(len(fields(BattleSettings)))  # fmt: skip
 """Places of the settings in the array that `pack` gives."""
