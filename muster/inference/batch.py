@@ -190,9 +190,9 @@ def judge(
 
 
 @entry
-def solve_every(
-    first: int,
-    stride: int,
+def solve_range(
+    begin: int,
+    end: int,
     scores: Floats,
     task_scores: Floats,
     contributions: Floats,
@@ -204,7 +204,7 @@ def solve_every(
     space: Floats,
     stop: Ints,
 ) -> None:
-    """Solve instances first, first + stride, … one after the other, without the interpreter's lock.
+    """Solve instances begin..end-1 one after the other, without the interpreter's lock.
 
     `space` [WORKSPACES, N, M] is scratch.
     """
@@ -213,7 +213,7 @@ def solve_every(
     work = lay_work(space[WORKSPACES - 1], settings.steps if settings.method == QUAD else -1)
     prices, numbers = np.zeros(m_max), np.zeros(3)
     nothing = np.zeros((0, 0))
-    for b in range(first, scores.shape[0], stride):
+    for b in range(begin, end):
         if not load(
             it,
             scores[b],

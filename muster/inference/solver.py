@@ -36,6 +36,11 @@ REASONS = ("", "negative scores", "no capacity left", "better left out", "not al
 """Why an agent has no task, by the kernels' codes; "" for one that has."""
 
 
+_METHODS, _EFFORTS, _ROUNDINGS = get_args(Method), get_args(Effort), get_args(Rounding)
+_STATUS_NAMES = np.array(STATUSES, dtype=object)
+_REASON_NAMES = np.array(REASONS, dtype=object)
+
+
 @dataclass(frozen=True, slots=True)
 class Solver:
     """A coordination inference procedure with its settings: call it on a Problem, get a Solution."""
@@ -58,9 +63,9 @@ class Solver:
 
     def __post_init__(self) -> None:
         for name, value, options in (
-            ("method", self.method, get_args(Method)),
-            ("effort", self.effort, get_args(Effort)),
-            ("rounding", self.rounding, get_args(Rounding)),
+            ("method", self.method, _METHODS),
+            ("effort", self.effort, _EFFORTS),
+            ("rounding", self.rounding, _ROUNDINGS),
         ):
             if value not in options:
                 raise UnknownNameError(name, str(value), options)
@@ -94,12 +99,12 @@ class Solver:
             assignment=out.assignment,
             objective=out.objective,
             relaxed_objective=out.relaxed,
-            status=np.array(STATUSES, dtype=object)[out.status],
+            status=_STATUS_NAMES[out.status],
             duality_gap=out.duality_gap,
             frank_wolfe_gap=out.frank_wolfe_gap,
             loads=out.loads,
             prices=out.prices,
-            reasons=np.array(REASONS, dtype=object)[out.reason],
+            reasons=_REASON_NAMES[out.reason],
             seconds=time.perf_counter() - started,
         )
 
@@ -111,16 +116,16 @@ class Solver:
         threads = 1 if small else min(self.threads or _thread_count(), size)
         with _deadline(self.time_limit) as stop:
 
-            def solve_every(first: int) -> None:
+            def solve_part(k: int) -> None:
                 space = np.empty((batch.WORKSPACES, n, m))
-                batch.solve_every(first, threads, *arrays, settings, out, space, stop)
+                batch.solve_range(k * size // threads, (k + 1) * size // threads, *arrays, settings, out, space, stop)
 
-            # The kernel runs without the interpreter's lock, so plain threads use all the cores; each takes every
-            # threads-th instance.
-            helpers = [threading.Thread(target=solve_every, args=(k,)) for k in range(1, threads)]
+            # The kernel runs without the interpreter's lock, so plain threads use all the cores. Each takes a run of
+            # neighbours: taking turns would have them write to the same cache lines.
+            helpers = [threading.Thread(target=solve_part, args=(k,)) for k in range(1, threads)]
             for helper in helpers:
                 helper.start()
-            solve_every(0)
+            solve_part(0)
             for helper in helpers:
                 helper.join()
 
@@ -130,12 +135,12 @@ class Solver:
         return quadratic.ROUNDS if self.time_limit is None else 1_000_000_000
 
     def _settings(self) -> batch.Settings:
-        effort = get_args(Effort).index(self.effort)
+        effort = _EFFORTS.index(self.effort)
         return batch.Settings(
-            method=get_args(Method).index(self.method),
+            method=_METHODS.index(self.method),
             effort=effort,
             steps=quadratic.STEPS[effort] if self.steps is None else self.steps,
-            rule=(rounding.STRICT, rounding.ORIGINAL)[get_args(Rounding).index(self.rounding)],
+            rule=(rounding.STRICT, rounding.ORIGINAL)[_ROUNDINGS.index(self.rounding)],
             forced=self.forced,
             rounds=self._rounds(),
             certify=self.certify,
@@ -176,7 +181,7 @@ def assign(
         given = _array("contributions", contributions, None)
         if given.shape not in ((n, m), (n,)):
             raise InputError(f"contributions must have shape {(n, m)} or {(n,)} to fit the scores, got {given.shape}")
-        mu = np.ascontiguousarray(np.broadcast_to(given if given.ndim == 2 else given[:, None], (n, m)))[None]
+        mu = (given if given.ndim == 2 else np.repeat(given[:, None], m, axis=1))[None]
     solution = Solver(method, effort, rounding, forced, time_limit)(
         Problem(
             scores=h[None],

@@ -95,14 +95,14 @@ def test_read_only_arrays_compile_nothing_new():
         return np.ones((3, 2)), np.zeros((2, 2)), np.ones((3, 2)), np.ones(2)
 
     muster.assign(*arrays())
-    before = len(batch.solve_every.signatures)
+    before = len(batch.solve_range.signatures)
     frozen = arrays()
     for array in frozen:
         array.flags.writeable = False
     alive = np.broadcast_to(np.True_, (1, 3))
     muster.assign(*frozen)
     solve(Problem(*(array[None] for array in frozen), agent_alive=alive))
-    assert len(batch.solve_every.signatures) == before
+    assert len(batch.solve_range.signatures) == before
 
 
 def test_input_is_not_changed():
