@@ -73,9 +73,14 @@ def read_curve(name: str) -> tuple[list[float], list[float]]:
 
 def draw_curves(axes: Any, names: tuple[str, ...]) -> None:
     """One line a run."""
+    lowest, highest = float("inf"), 0.0
     for name in names:
         steps, outcome = read_curve(name)
         axes.plot([s / 1e6 for s in steps], outcome, label=Path(name).name, linewidth=1.3)
+        lowest, highest = min(lowest, *outcome), max(highest, *outcome)
+    if highest > 1.0 and highest > 1.5 * lowest:
+        # The first rows of a run are far off and would flatten all that follows.
+        axes.set_ylim(0.97 * lowest, 1.35 * lowest)
     axes.set_xlabel("environment steps, millions")
     axes.set_ylabel("mean outcome on training episodes, with noise")
     axes.grid(alpha=0.3)
