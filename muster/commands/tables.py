@@ -13,7 +13,7 @@ import tyro
 from muster.errors import InputError
 
 if TYPE_CHECKING:
-    from muster.envs.battle.heuristics_table import Cell, Record
+    from muster.evaluation.heuristics_table import Cell, Record
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _rescue(command: Tables) -> None:
 
 
 def _heuristics(command: Tables) -> None:
-    from muster.envs.battle import heuristics_table as table
+    from muster.evaluation import heuristics_table as table
 
     path = command.record or table.RECORD
     if command.rerun:
@@ -93,7 +93,7 @@ def _print(record: Record) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from muster.envs.battle.heuristics_table import HEURISTICS, errors, paper_cells
+    from muster.evaluation.heuristics_table import HEURISTICS, errors, paper_cells
 
     paper = paper_cells()
     grid: Any = Table(title=f"Win rate, ours [95 % interval] / the paper's ({record.battles} battles a cell)")

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from muster.errors import InputError
+from muster.evaluation.statistics import wilson_interval
 from muster.rng import episode_seeds
 
 HEURISTICS = ("c", "wc", "wcnok", "wcnoknc", "wcnoks", "rand-nc")
-RECORD = Path(__file__).resolve().parents[3] / "paper" / "heuristics" / "record.json"
+RECORD = Path(__file__).resolve().parents[2] / "paper" / "heuristics" / "record.json"
 """Where the committed record lies in a checkout of the repository."""
 FAMILIES = {"m": "marine", "w": "wraith", "zh": "zergling-hydralisk"}
 
@@ -39,7 +40,7 @@ class Cell:
     @property
     def interval(self) -> tuple[float, float]:
         """Wilson's 95 % interval of the rate."""
-        return wilson(self.wins, self.battles)
+        return wilson_interval(self.wins, self.battles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +76,9 @@ class Record:
             ) from None
 
 
-def wilson(wins: int, battles: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's interval of a rate."""
-    rate = wins / battles
-    centre = rate + z * z / (2 * battles)
-    half = z * math.sqrt(rate * (1 - rate) / battles + z * z / (4 * battles * battles))
-    scale = 1 + z * z / battles
-    return max((centre - half) / scale, 0.0), min((centre + half) / scale, 1.0)
-
-
 def paper_cells() -> dict[str, dict[str, float]]:
     """The paper's win rates: scenario -> heuristic -> rate."""
-    text = files("muster.envs.battle").joinpath("paper_heuristics.toml").read_text(encoding="utf-8")
+    text = files("muster.evaluation").joinpath("paper_heuristics.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from muster.cli import main
-from muster.envs.battle import heuristics_table as table
+from muster.evaluation import heuristics_table as table
 
 
 def test_the_paper_has_102_cells() -> None:
@@ -16,13 +16,6 @@ def test_the_paper_has_102_cells() -> None:
     assert sum(len(row) for row in cells.values()) == 102
     assert cells["w80v82"]["wcnoks"] == 0.32
     assert cells["zh11v11"]["c"] == 0.87
-
-
-def test_wilson_interval_by_hand() -> None:
-    low, high = table.wilson(8, 10)
-    assert low == pytest.approx(0.4902, abs=1e-4)
-    assert high == pytest.approx(0.9433, abs=1e-4)
-    assert table.wilson(0, 10)[0] == 0
 
 
 def test_records_survive_saving(tmp_path: Path) -> None:
