@@ -13,15 +13,17 @@ from torch import nn
 from torch.nn.functional import smooth_l1_loss
 
 from muster.checkpoint import network_from, parameters_of
-from muster.data import Bools, Floats, Floats32, Observation
+from muster.data import Bools, Floats, Observation
 from muster.envs.base import BatchEnv
 from muster.errors import MusterError
 from muster.learned import LearnedPolicy, alive_pairs, make_problem
 from muster.learning.episodes import TrainingEpisodes
+from muster.learning.gradient import policy_gradient
 from muster.learning.noise import CorrelatedNoise
 from muster.learning.returns import importance_ratio, log_likelihood, n_step_returns
 from muster.learning.settings import A2CSettings
 from muster.options import InferenceSettings
+from muster.scoring.direct import Scores, direct_scores
 from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel
 from muster.scoring.spec import ModelSpec
 
@@ -35,9 +37,9 @@ class Rollout:
     """T decisions of B environments."""
 
     observations: list[Observation]
-    played: list[tuple[Floats32, Floats32 | None]]
+    played: list[Scores]
     """H and G as the inference saw them."""
-    scores: list[tuple[Floats32, Floats32 | None]]
+    scores: list[Scores]
     """h and g as the model gave them: the old policy."""
     rewards: Floats
     """[T, B]"""
@@ -66,6 +68,7 @@ class ActorCritic:
         self.rng = np.random.default_rng([seed, 1])
         torch.manual_seed(seed)
         self.model = ScoringModel(spec, np.random.default_rng([seed, 2]))
+        self.model.low_precision = settings.low_precision
         planes = env.observe().planes
         self.critic: nn.Module = EntityCritic(spec)
         if settings.critic == "conv":
@@ -115,8 +118,7 @@ class ActorCritic:
         episode_rewards: list[Floats] = []
         for t in range(settings.return_steps):
             seen = env.observe()
-            h_tensor, g_tensor = self.model(seen)
-            h, g = h_tensor.numpy(), None if g_tensor is None else g_tensor.numpy()
+            h, g = self.scores(seen)
             noisy_h = h + self.noise_h.add(self.rng.standard_normal(h.shape, np.float32))
             noisy_g = None if g is None else g + self.noise_g.add(self.rng.standard_normal(g.shape, np.float32))
             _finite("score", noisy_h, noisy_g)
@@ -168,37 +170,59 @@ class ActorCritic:
         value_loss = smooth_l1_loss(value, target)
         advantage = (target - value).detach()
 
-        new = self.model(seen)
-        masks = alive_pairs(seen)
-        policy_loss = torch.zeros(())
-        for which in range(2 if self.spec.task_scores else 1):
-            old = torch.from_numpy(_stack(rollout.scores, which))
-            action = torch.from_numpy(_stack(rollout.played, which))
-            likelihood = log_likelihood(action, new[which], settings.noise.sigma)
-            ratio = importance_ratio(likelihood, log_likelihood(action, old, settings.noise.sigma)).detach()
-            per_state = (ratio * likelihood * torch.from_numpy(masks[which])).flatten(1).sum(1)
-            policy_loss = policy_loss - (advantage * per_state).mean()
-
-        for optimiser, loss, name in (
-            (self.critic_optimiser, value_loss, "value loss"),
-            (self.model_optimiser, settings.policy_weight * policy_loss, "policy loss"),
-        ):
-            if not torch.isfinite(loss):
-                raise TrainingError(f"{name} became {float(loss)}; lower the learning rate or sigma")
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            for group in optimiser.param_groups:
-                if any(p.grad is not None and not torch.isfinite(p.grad).all() for p in group["params"]):
-                    raise TrainingError(f"the gradient of the {name} is not finite; lower the learning rate")
-            optimiser.step()
+        self.critic_optimiser.zero_grad(set_to_none=True)
+        value_loss.backward()  # type: ignore[no-untyped-call]
+        self._descend(self.critic_optimiser, "value loss", float(value_loss.detach()))
+        policy_loss = self._policy_gradient(rollout, seen, advantage)
+        self._descend(self.model_optimiser, "policy loss", policy_loss)
         return {
             "episodes": float(len(rollout.outcomes)),
             "outcome": float(rollout.outcomes.mean()) if len(rollout.outcomes) else float("nan"),
             "reward": float(rollout.episode_rewards.mean()) if len(rollout.episode_rewards) else float("nan"),
             "value_loss": float(value_loss.detach()),
-            "policy_loss": float(policy_loss.detach()),
+            "policy_loss": policy_loss,
             "advantage": float(advantage.abs().mean()),
         }
+
+    def scores(self, seen: Observation) -> Scores:
+        """H and g as the model gives them now."""
+        if self.spec.kind == "dm":
+            return direct_scores(self.model.views(), seen, self.spec.task_scores)
+        h, g = self.model(seen)
+        return h.numpy(), None if g is None else g.numpy()
+
+    def _policy_gradient(self, rollout: Rollout, seen: Observation, advantage: torch.Tensor) -> float:
+        """Loss of the policy; leaves its gradient, times lambda, in the model's parameters."""
+        old, played = _stack(rollout.scores), _stack(rollout.played)
+        weight, sigma = self.settings.policy_weight, self.settings.noise.sigma
+        if self.spec.kind == "dm":
+            gain = (weight * advantage).numpy()
+            loss, gradients = policy_gradient(self.model.views(), seen, old, played, gain, sigma)
+            for name, parameter in self.model.pairs.items():
+                parameter.grad = torch.from_numpy(gradients[name.replace("_", ".", 1)])
+            return loss / weight
+        new = self.model(seen)
+        total = torch.zeros(())
+        for mean, mask, was, action in zip(new, alive_pairs(seen), old, played, strict=True):
+            if was is None or action is None:
+                continue
+            likelihood = log_likelihood(torch.from_numpy(action), mean, sigma)
+            before = log_likelihood(torch.from_numpy(action), torch.from_numpy(was), sigma)
+            ratio = importance_ratio(likelihood, before).detach()
+            per_state = (ratio * likelihood * torch.from_numpy(mask)).flatten(1).sum(1)
+            total = total - (advantage * per_state).mean()
+        self.model_optimiser.zero_grad(set_to_none=True)
+        (weight * total).backward()  # type: ignore[no-untyped-call]
+        return float(total.detach())
+
+    def _descend(self, optimiser: torch.optim.Optimizer, name: str, loss: float) -> None:
+        """One step of the optimiser, unless something is not finite."""
+        if not np.isfinite(loss):
+            raise TrainingError(f"{name} became {loss}; lower the learning rate or sigma")
+        for group in optimiser.param_groups:
+            if any(p.grad is not None and not torch.isfinite(p.grad).all() for p in group["params"]):
+                raise TrainingError(f"the gradient of the {name} is not finite; lower the learning rate")
+        optimiser.step()
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything needed to go on bit for bit: arrays, and plain values."""
@@ -254,8 +278,10 @@ def join(observations: list[Observation]) -> Observation:
     return Observation(**parts)
 
 
-def _stack(pairs: list[tuple[Floats32, Floats32 | None]], which: int) -> Floats32:
-    return np.concatenate([pair[which] for pair in pairs])
+def _stack(scores: list[Scores]) -> Scores:
+    """H and G of T·B states from T of B."""
+    h, g = zip(*scores, strict=True)
+    return np.concatenate(h), None if g[0] is None else np.concatenate(g)
 
 
 def _finite(name: str, *arrays: NDArray[Any] | None) -> None:

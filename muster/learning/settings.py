@@ -37,6 +37,8 @@ class A2CSettings:
     """Learning rates over the run: constant (the paper's), or a cosine down to 0."""
     critic: Literal["entity", "conv"] = "entity"
     """entity: pooled networks per object, cheap on a CPU; conv: the paper's residual CNN over the grid."""
+    low_precision: bool = False
+    """Run the positional model's CNN in bfloat16 while training: half the time on processors that have it."""
     noise: NoiseSettings = field(default_factory=NoiseSettings)
 
     def __post_init__(self) -> None:

@@ -2,20 +2,25 @@
 
     h(i, j) = w3·relu(W2 relu(Wa x_i + Wt s_j + Wp f_ij + b1) + b2) + b3
 
-and g(j, l) likewise from the two tasks. The first layer is kept in its agent, task and pair parts, so the first two are
-computed once per object instead of once per pair. Parameters are a dict of arrays; with a leading axis P they are P
-models at once, each for its own share of the batch (as evolution needs them).
+and g(j, l) likewise from the two tasks. Parameters are a dict of arrays; with a leading axis P they are P models,
+each for its own share of the batch (as evolution needs them). Only living pairs are scored, a tile of them at a time
+(see tiles.py): nothing is kept that does not fit in the cache.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from muster.data import Bools, Floats32, Observation
+from muster.data import Bools, Floats32, Ints, Observation
 from muster.scoring.spec import ModelSpec
+from muster.scoring.tiles import LANES, STEP, STRIDE, dense, padded, place, rectify, weigh
 
 Parameters = dict[str, Floats32]
+Scores = tuple[Floats32, Floats32 | None]
+"""h [B, N, M], and g [B, M, M] if the model has one."""
 
 
 def parameter_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
@@ -53,109 +58,122 @@ def init_parameters(spec: ModelSpec, rng: np.random.Generator) -> Parameters:
     return parameters
 
 
-def direct_scores(
-    parameters: Parameters, observation: Observation, task_scores: bool
-) -> tuple[Floats32, Floats32 | None]:
+def direct_scores(parameters: Parameters, observation: Observation, task_scores: bool) -> Scores:
     """H [B, N, M] and, if asked, g [B, M, M]."""
     agents, tasks = observation.agent_features, observation.task_features
     alive = observation.task_alive
-    h = pair_scores(parameters, "h", agents, tasks, observation.pair_features, observation.agent_alive, alive)
+    h = pair_scores(pack(parameters, "h"), agents, tasks, observation.pair_features, observation.agent_alive, alive)
     if not task_scores:
         return h, None
-    return h, pair_scores(parameters, "g", tasks, tasks, observation.task_pair_features, alive, alive)
+    return h, pair_scores(pack(parameters, "g"), tasks, tasks, observation.task_pair_features, alive, alive)
+
+
+class Packed(NamedTuple):
+    """Parameters of P models of one network as the kernels read them: widths padded with zeros."""
+
+    weight1: Floats32
+    """[P, D, K]: the rows of the left object's features, the right one's, the pair's."""
+    bias1: Floats32
+    weight2: Floats32
+    bias2: Floats32
+    weight3: Floats32
+    """[P, K]"""
+    bias3: Floats32
+    """[P]"""
+
+
+def pack(parameters: Parameters, net: str) -> Packed:
+    """The network `net` of one model, or of P with a leading axis."""
+
+    def part(name: str, width: int) -> Floats32:
+        array = parameters[f"{net}.{name}"]
+        return array if array.ndim > width else array[None]
+
+    first = np.concatenate([part(name, 2) for name in ("left", "right", "pair")], axis=1)
+    models, inputs, hidden = first.shape
+    d, k = padded(inputs), padded(hidden)
+    packed = Packed(
+        np.zeros((models, d, k), np.float32),
+        np.zeros((models, k), np.float32),
+        np.zeros((models, k, k), np.float32),
+        np.zeros((models, k), np.float32),
+        np.zeros((models, k), np.float32),
+        np.ascontiguousarray(part("bias3", 1)[:, 0]),
+    )
+    packed.weight1[:, :inputs, :hidden] = first
+    packed.bias1[:, :hidden] = part("bias1", 1)
+    packed.weight2[:, :hidden, :hidden] = part("weight2", 2)
+    packed.bias2[:, :hidden] = part("bias2", 1)
+    packed.weight3[:, :hidden] = part("weight3", 2)[:, :, 0]
+    return packed
 
 
 def pair_scores(
-    parameters: Parameters,
-    net: str,
-    left: Floats32,
-    right: Floats32,
-    pair: Floats32,
-    left_alive: Bools,
-    right_alive: Bools,
+    packed: Packed, left: Floats32, right: Floats32, pair: Floats32, left_alive: Bools, right_alive: Bools
 ) -> Floats32:
     """One network over all pairs: left [B, N, D], right [B, M, E], pair [B, N, M, F] -> [B, N, M]; 0 for the dead."""
-
-    def part(name: str) -> Floats32:
-        array = parameters[f"{net}.{name}"]
-        wanted = 1 if name.startswith("bias") else 2
-        return np.ascontiguousarray(array if array.ndim > wanted else array[None])
-
     scores = np.zeros((left.shape[0], left.shape[1], right.shape[1]), np.float32)
-    score_pairs(
-        np.ascontiguousarray(left),
-        np.ascontiguousarray(right),
-        np.ascontiguousarray(pair),
-        left_alive,
-        right_alive,
-        part("left"),
-        part("right"),
-        part("pair"),
-        part("bias1"),
-        part("weight2"),
-        part("bias2"),
-        np.ascontiguousarray(part("weight3")[:, :, 0]),
-        part("bias3"),
-        scores,
-    )
+    left, right, pair = np.ascontiguousarray(left), np.ascontiguousarray(right), np.ascontiguousarray(pair)
+    score_pairs(packed, left, right, pair, left_alive, right_alive, scores)
     return scores
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def score_pairs(
+    packed: Packed,
     left: Floats32,
     right: Floats32,
     pair: Floats32,
     left_alive: Bools,
     right_alive: Bools,
-    left_weight: Floats32,
-    right_weight: Floats32,
-    pair_weight: Floats32,
-    bias1: Floats32,
-    weight2: Floats32,
-    bias2: Floats32,
-    weight3: Floats32,
-    bias3: Floats32,
     scores: Floats32,
 ) -> None:
-    """The three layers for every living pair, one after the other: nothing is kept that does not fit in the cache."""
+    """Score every living pair; a model's pairs share its tiles."""
     batch, n, m = scores.shape
-    models, width = bias1.shape
+    models = packed.bias1.shape[0]
     each = batch // models
-    a, b = np.empty((n, width), np.float32), np.empty((m, width), np.float32)
-    x, y = np.empty(width, np.float32), np.empty(width, np.float32)
-    for slot in range(batch):
-        p = slot // each
-        for i in range(n):
-            for k in range(width):
-                a[i, k] = 0.0
-            for d in range(left.shape[2]):
-                for k in range(width):
-                    a[i, k] += left[slot, i, d] * left_weight[p, d, k]
-        for j in range(m):
-            for k in range(width):
-                b[j, k] = bias1[p, k]
-            for d in range(right.shape[2]):
-                for k in range(width):
-                    b[j, k] += right[slot, j, d] * right_weight[p, d, k]
-        for i in range(n):
-            if not left_alive[slot, i]:
-                continue
-            for j in range(m):
-                if not right_alive[slot, j]:
+    inputs = np.zeros((packed.weight1.shape[1], STRIDE), np.float32)
+    x = np.zeros((packed.weight1.shape[2], STRIDE), np.float32)
+    y = np.zeros_like(x)
+    where = np.zeros(LANES, np.int64)
+    found = np.zeros(LANES, np.float32)
+    flat = scores.reshape(-1)
+    for p in range(models):
+        filled = 0
+        for slot in range(p * each, (p + 1) * each):
+            for i in range(n):
+                if not left_alive[slot, i]:
                     continue
-                for k in range(width):
-                    x[k] = a[i, k] + b[j, k]
-                    y[k] = bias2[p, k]
-                for d in range(pair.shape[3]):
-                    for k in range(width):
-                        x[k] += pair[slot, i, j, d] * pair_weight[p, d, k]
-                for hidden in range(width):
-                    # About half of the first layer is silent: its rows are skipped.
-                    if x[hidden] > 0.0:
-                        for k in range(width):
-                            y[k] += x[hidden] * weight2[p, hidden, k]
-                total = bias3[p, 0]
-                for k in range(width):
-                    total += max(y[k], np.float32(0.0)) * weight3[p, k]
-                scores[slot, i, j] = total
+                for j in range(m):
+                    if not right_alive[slot, j]:
+                        continue
+                    place(left[slot, i], right[slot, j], pair[slot, i, j], inputs, filled)
+                    where[filled] = (slot * n + i) * m + j
+                    filled += 1
+                    if filled == LANES:
+                        score_tile(packed, p, inputs, x, y, found, filled)
+                        _spread(found, where, flat, filled)
+                        filled = 0
+        if filled:
+            score_tile(packed, p, inputs, x, y, found, filled)
+            _spread(found, where, flat, filled)
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def score_tile(
+    packed: Packed, p: int, inputs: Floats32, x: Floats32, y: Floats32, scores: Floats32, filled: int
+) -> int:
+    """The three layers of model p on a tile, keeping the hidden ones in x and y; returns the lanes used."""
+    lanes = (filled + STEP - 1) // STEP * STEP
+    dense(packed.weight1[p], packed.bias1[p], inputs, x, lanes)
+    rectify(x, lanes)
+    dense(packed.weight2[p], packed.bias2[p], x, y, lanes)
+    rectify(y, lanes)
+    weigh(packed.weight3[p], packed.bias3[p], y, scores, lanes)
+    return lanes
+
+
+@njit(cache=True, nogil=True)
+def _spread(found: Floats32, where: Ints, flat: Floats32, filled: int) -> None:
+    for t in range(filled):
+        flat[where[t]] = found[t]

@@ -13,6 +13,7 @@ from muster.scoring.direct import Parameters, init_parameters
 from muster.scoring.spec import ModelSpec
 
 CriticKind = Literal["entity", "conv"]
+FAR_BELOW = -1e6
 
 
 class ScoringModel(nn.Module):
@@ -28,6 +29,8 @@ class ScoringModel(nn.Module):
             }
         )
         self.grid = Residual(spec.planes, spec.channels, spec.blocks, spec.embedding) if spec.kind == "pem" else None
+        self.low_precision = False
+        """Run the CNN in bfloat16: half the time on processors that have it. For training only."""
 
     def forward(self, observation: Observation) -> tuple[torch.Tensor, torch.Tensor | None]:
         """H [B, N, M] and g [B, M, M] (None unless the model has one)."""
@@ -37,7 +40,8 @@ class ScoringModel(nn.Module):
             assert observation.planes is not None
             assert observation.agent_cells is not None
             assert observation.task_cells is not None
-            cells = self.grid(torch.from_numpy(observation.planes))
+            with torch.autocast("cpu", torch.bfloat16, enabled=self.low_precision):
+                cells = self.grid(torch.from_numpy(observation.planes)).float()
             half = self.spec.extra
             agents = torch.cat([agents, at_cells(cells[:, :half], observation.agent_cells)], dim=-1)
             tasks = torch.cat([tasks, at_cells(cells[:, half:], observation.task_cells)], dim=-1)
@@ -56,9 +60,9 @@ class ScoringModel(nn.Module):
         y = torch.addmm(p[f"{net}_bias3"], x, p[f"{net}_weight3"])
         return y.view(left.shape[0], left.shape[1], right.shape[1])
 
-    def parameters_as_arrays(self) -> Parameters:
-        """The pair networks' parameters under the names of `direct.py` (copies)."""
-        return {name.replace("_", ".", 1): value.detach().numpy().copy() for name, value in self.pairs.items()}
+    def views(self) -> Parameters:
+        """The pair networks' parameters under the names of `direct.py`; they share memory with the model."""
+        return {name.replace("_", ".", 1): value.detach().numpy() for name, value in self.pairs.items()}
 
 
 def at_cells(planes: torch.Tensor, cells: np.ndarray) -> torch.Tensor:
@@ -97,7 +101,7 @@ class Residual(nn.Module):
 class EntityCritic(nn.Module):
     """Value of a state: a small network per object, mean and maximum over the living, a head. Cheap on a CPU."""
 
-    def __init__(self, spec: ModelSpec, width: int = 64) -> None:
+    def __init__(self, spec: ModelSpec, width: int = 32) -> None:
         super().__init__()
         self.agent = nn.Sequential(nn.Linear(spec.agent_width, width), nn.ReLU(), nn.Linear(width, width))
         self.task = nn.Sequential(nn.Linear(spec.task_width, width), nn.ReLU(), nn.Linear(width, width))
@@ -110,14 +114,12 @@ class EntityCritic(nn.Module):
             (self.agent, observation.agent_features, observation.agent_alive),
             (self.task, observation.task_features, observation.task_alive),
         ):
-            here = torch.from_numpy(alive).unsqueeze(-1)
+            here = torch.from_numpy(alive).unsqueeze(-1).float()
             x = net(torch.from_numpy(features))
-            count = here.sum(1).clamp(min=1)
-            pooled += [
-                (x * here).sum(1) / count,
-                x.masked_fill(~here, -1e9).amax(1).clamp(min=-1e8).nan_to_num(0.0) * (here.any(1)),
-                here.float().mean(1),
-            ]
+            count = here.sum(1)
+            # Far below any living object's value, yet finite; where nobody lives the maximum counts as 0.
+            highest = (x + FAR_BELOW * (1.0 - here)).amax(1) * (count > 0)
+            pooled += [(x * here).sum(1) / count.clamp(min=1.0), highest, here.mean(1)]
         return self.head(torch.cat(pooled, dim=-1)).squeeze(-1)
 
 

@@ -1,13 +1,16 @@
 """Noise, returns, ratios, ranks and models, each against a hand calculation or a second implementation."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 from muster.checkpoint import network_from
 from muster.envs.registry import make
-from muster.learned import LearnedPolicy
+from muster.learned import LearnedPolicy, alive_pairs
 from muster.learning.evolution import centred_ranks
+from muster.learning.gradient import policy_gradient
 from muster.learning.noise import CorrelatedNoise, draw_normals
 from muster.learning.returns import importance_ratio, log_likelihood, n_step_returns
 from muster.options import InferenceSettings, NoiseSettings
@@ -158,3 +161,62 @@ def test_critics_give_one_value_a_world_and_ignore_the_order_of_objects():
     env.permute(np.array([2, 0, 1]), np.array([4, 2, 0, 1, 3]))
     assert critic(env.observe()).detach().numpy() == pytest.approx(values.detach().numpy(), abs=1e-6)
     assert ConvCritic(4).eval()(seen).shape == (4,)
+
+
+@pytest.mark.parametrize("features", ["raw", "pair"])
+@pytest.mark.parametrize(("quad", "hidden"), [(False, 32), (True, 32), (True, 7)])
+def test_the_gradient_by_hand_equals_torchs(features, quad, hidden):
+    env = make(f"rescue:5x9,features={features}", 40)
+    seeds = episode_seeds(3, np.arange(40))
+    env.start(np.arange(40), seeds)
+    for _ in range(6):  # some tasks are done by then: dead pairs take part
+        env.step(np.argmax(np.where(env.observe().task_alive, 1.0, 0.0), 1)[:, None].repeat(5, 1))
+    observation = env.observe()
+    assert not observation.task_alive.all()
+    spec = ModelSpec.of(observation, "dm", quad, hidden=hidden)
+    parameters = init_parameters(spec, np.random.default_rng(3))
+    rng, sigma = np.random.default_rng(4), 0.4
+
+    def disturbed(scores, spread):
+        return tuple(
+            None if s is None else s + np.float32(spread) * rng.standard_normal(s.shape, np.float32) for s in scores
+        )
+
+    scores = direct_scores(parameters, observation, quad)
+    old, played = disturbed(scores, 0.1), disturbed(scores, 0.5)
+    advantage = rng.standard_normal(40).astype(np.float32)
+    loss, gradients = policy_gradient(parameters, observation, old, played, advantage, sigma)
+
+    network = network_from(spec, parameters)
+    expected = torch.zeros(())
+    for mean, mask, was, action in zip(network(observation), alive_pairs(observation), old, played, strict=True):
+        if was is None:
+            continue
+        new = log_likelihood(torch.from_numpy(action), mean, sigma)
+        before = log_likelihood(torch.from_numpy(action), torch.from_numpy(was), sigma)
+        terms = importance_ratio(new, before).detach() * new * torch.from_numpy(mask)
+        expected = expected - (torch.from_numpy(advantage) * terms.flatten(1).sum(1)).mean()
+    expected.backward()
+    assert loss == pytest.approx(float(expected.detach()), rel=1e-4)
+    assert list(gradients) == list(parameter_shapes(spec))
+    for name, parameter in network.pairs.items():
+        torchs = parameter.grad.numpy() if parameter.grad is not None else np.zeros(parameter.shape)
+        assert gradients[name.replace("_", ".", 1)] == pytest.approx(torchs, rel=1e-3, abs=1e-5), name
+
+
+def test_a_pair_scores_the_same_in_any_batch():
+    env = make("rescue:5x10", 300)
+    observation = env.observe()
+    spec = ModelSpec.of(observation, "dm", True)
+    parameters = init_parameters(spec, np.random.default_rng(0))
+    together = direct_scores(parameters, observation, True)
+    for slot in (0, 17, 299):
+        alone = direct_scores(parameters, one_state(observation, slot), True)
+        assert (together[0][slot] == alone[0][0]).all()
+        assert (together[1][slot] == alone[1][0]).all()
+
+
+def one_state(observation, slot):
+    """The observation of one slot alone."""
+    parts = {field.name: getattr(observation, field.name) for field in dataclasses.fields(observation)}
+    return type(observation)(**{name: None if a is None else a[slot : slot + 1] for name, a in parts.items()})

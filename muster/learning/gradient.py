@@ -1,0 +1,168 @@
+"""The policy gradient of the direct model, by hand: one pass over tiles of living pairs, without torch.
+
+For each pair the score s is made again, and with it the slope of the loss
+
+    L = -weight · sum over pairs of advantage · ratio · log N(played; s, sigma)
+
+where ratio is that of the likelihoods under s and under the score that played, clamped, and no slope runs through it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from muster.data import Bools, Floats32, Observation
+from muster.learning.returns import LARGEST_RATIO, SMALLEST_RATIO
+from muster.scoring.direct import Packed, Parameters, Scores, pack, score_tile
+from muster.scoring.tiles import LANES, STRIDE, add_products, add_rows, dense, gate, place
+
+
+def policy_gradient(
+    parameters: Parameters, observation: Observation, old: Scores, played: Scores, advantage: Floats32, sigma: float
+) -> tuple[float, Parameters]:
+    """Loss, averaged over the batch's states, and its slope for every parameter."""
+    agents, tasks = observation.agent_features, observation.task_features
+    alive = observation.task_alive
+    loss, gradients = 0.0, {}
+    for which, net in enumerate("h" if old[1] is None else "hg"):
+        left, left_alive = (agents, observation.agent_alive) if net == "h" else (tasks, alive)
+        pair = observation.pair_features if net == "h" else observation.task_pair_features
+        scores, actions = old[which], played[which]
+        assert scores is not None
+        assert actions is not None
+        part, slopes = pair_gradient(
+            pack(parameters, net), left, tasks, pair, left_alive, alive, scores, actions, advantage, sigma
+        )
+        loss += part
+        hidden = len(parameters[f"{net}.bias1"])
+        row = 0
+        for name in ("left", "right", "pair"):
+            shape = parameters[f"{net}.{name}"].shape
+            gradients[f"{net}.{name}"] = slopes.weight1[0, row : row + shape[0], :hidden]
+            row += shape[0]
+        gradients |= {
+            f"{net}.bias1": slopes.bias1[0, :hidden],
+            f"{net}.weight2": slopes.weight2[0, :hidden, :hidden],
+            f"{net}.bias2": slopes.bias2[0, :hidden],
+            f"{net}.weight3": slopes.weight3[0, :hidden, None],
+            f"{net}.bias3": slopes.bias3,
+        }
+    return loss, {name: np.ascontiguousarray(array, np.float32) for name, array in gradients.items()}
+
+
+def pair_gradient(
+    packed: Packed,
+    left: Floats32,
+    right: Floats32,
+    pair: Floats32,
+    left_alive: Bools,
+    right_alive: Bools,
+    old: Floats32,
+    played: Floats32,
+    advantage: Floats32,
+    sigma: float,
+) -> tuple[float, Packed]:
+    """Loss and slopes of one network; the slopes are sums in double precision."""
+    slopes = Packed(*(np.zeros(array.shape) for array in packed))  # type: ignore[arg-type]
+    left, right, pair = np.ascontiguousarray(left), np.ascontiguousarray(right), np.ascontiguousarray(pair)
+    loss = descend_pairs(
+        packed, left, right, pair, left_alive, right_alive, old, played, advantage, np.float32(sigma), slopes
+    )
+    return loss, slopes
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def descend_pairs(
+    packed: Packed,
+    left: Floats32,
+    right: Floats32,
+    pair: Floats32,
+    left_alive: Bools,
+    right_alive: Bools,
+    old: Floats32,
+    played: Floats32,
+    advantage: Floats32,
+    sigma: np.float32,
+    slopes: Packed,
+) -> float:
+    """Add up the slopes over every living pair; returns the loss."""
+    batch, n, m = old.shape
+    d, k = packed.weight1.shape[1:]
+    inputs = np.zeros((d, STRIDE), np.float32)
+    x, y, back = np.zeros((k, STRIDE), np.float32), np.zeros((k, STRIDE), np.float32), np.zeros((k, STRIDE), np.float32)
+    # What each lane's pair was scored and played, and its share of the loss.
+    was, action, worth = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
+    scores = np.zeros(LANES, np.float32)
+    transposed = np.ascontiguousarray(packed.weight2[0].T)
+    loss, filled = 0.0, 0
+    for slot in range(batch):
+        for i in range(n):
+            if not left_alive[slot, i]:
+                continue
+            for j in range(m):
+                if not right_alive[slot, j]:
+                    continue
+                place(left[slot, i], right[slot, j], pair[slot, i, j], inputs, filled)
+                was[filled], action[filled] = old[slot, i, j], played[slot, i, j]
+                worth[filled] = advantage[slot] / batch
+                filled += 1
+                if filled == LANES:
+                    loss += descend_tile(
+                        packed, transposed, inputs, x, y, back, scores, was, action, worth, sigma, filled, slopes
+                    )
+                    filled = 0
+    if filled:
+        loss += descend_tile(packed, transposed, inputs, x, y, back, scores, was, action, worth, sigma, filled, slopes)
+    return loss
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def descend_tile(
+    packed: Packed,
+    transposed: Floats32,
+    inputs: Floats32,
+    x: Floats32,
+    y: Floats32,
+    back: Floats32,
+    scores: Floats32,
+    was: Floats32,
+    action: Floats32,
+    worth: Floats32,
+    sigma: np.float32,
+    filled: int,
+    slopes: Packed,
+) -> float:
+    """Forward and back through one tile."""
+    lanes = score_tile(packed, 0, inputs, x, y, scores, filled)
+    precision = np.float32(1.0) / (sigma * sigma)
+    loss = 0.0
+    # From here on `scores` holds the slope of the loss in each lane's score.
+    for t in range(lanes):
+        if t >= filled:
+            scores[t] = 0.0
+            continue
+        error, before = action[t] - scores[t], action[t] - was[t]
+        likelihood = np.float32(-0.5) * precision * error * error
+        ratio = np.exp(likelihood + np.float32(0.5) * precision * before * before)
+        ratio = min(max(ratio, np.float32(SMALLEST_RATIO)), np.float32(LARGEST_RATIO))
+        loss -= worth[t] * ratio * likelihood
+        scores[t] = -worth[t] * ratio * precision * error
+    total = np.float32(0.0)
+    for t in range(lanes):
+        total += scores[t]
+    slopes.bias3[0] += total
+    # Third layer; y then becomes the slope of the second layer's sums.
+    for k in range(y.shape[0]):
+        w, total = packed.weight3[0, k], np.float32(0.0)
+        for t in range(lanes):
+            total += y[k, t] * scores[t]
+            y[k, t] = w * scores[t] if y[k, t] > np.float32(0.0) else np.float32(0.0)
+        slopes.weight3[0, k] += total
+    add_rows(y, slopes.bias2[0], lanes)
+    add_products(x, y, slopes.weight2[0], lanes)
+    dense(transposed, np.zeros(x.shape[0], np.float32), y, back, lanes)
+    gate(x, back, lanes)
+    add_rows(back, slopes.bias1[0], lanes)
+    add_products(inputs, back, slopes.weight1[0], lanes)
+    return loss

@@ -1,0 +1,141 @@
+"""Layers of the pair networks on tiles: each row holds one feature of many pairs, so pairs lie on the vector lanes.
+
+A tile is [rows, STRIDE] with its pairs in the first LANES columns, small enough for the first-level cache. Widths are
+multiples of BLOCK (`padded`), lanes in use multiples of STEP, so that every loop is whole vectors: a pair's score does
+not depend on its lane.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from muster.data import Floats, Floats32
+
+LANES, STEP, BLOCK = 256, 64, 4
+# Rows a power of two apart would crowd into few sets of the cache.
+STRIDE = LANES + 16
+ZERO = np.float32(0.0)
+
+
+def padded(width: int) -> int:
+    """The next multiple of BLOCK."""
+    return -(-width // BLOCK) * BLOCK
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def place(left: Floats32, right: Floats32, pair: Floats32, tile: Floats32, lane: int) -> None:
+    """Write one pair's features into a lane: those of the left object, of the right one, of the pair."""
+    row = 0
+    for k in range(left.shape[0]):
+        tile[row + k, lane] = left[k]
+    row += left.shape[0]
+    for k in range(right.shape[0]):
+        tile[row + k, lane] = right[k]
+    row += right.shape[0]
+    for k in range(pair.shape[0]):
+        tile[row + k, lane] = pair[k]
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def dense(weight: Floats32, bias: Floats32, x: Floats32, y: Floats32, lanes: int) -> None:
+    """Y = weightᵀ x + bias, four by four."""
+    for k in range(0, weight.shape[1], 4):
+        b0, b1, b2, b3 = bias[k], bias[k + 1], bias[k + 2], bias[k + 3]
+        for t in range(lanes):
+            y[k, t] = b0
+            y[k + 1, t] = b1
+            y[k + 2, t] = b2
+            y[k + 3, t] = b3
+        for i in range(0, weight.shape[0], 4):
+            w00, w01, w02, w03 = weight[i, k], weight[i + 1, k], weight[i + 2, k], weight[i + 3, k]
+            w10, w11, w12, w13 = weight[i, k + 1], weight[i + 1, k + 1], weight[i + 2, k + 1], weight[i + 3, k + 1]
+            w20, w21, w22, w23 = weight[i, k + 2], weight[i + 1, k + 2], weight[i + 2, k + 2], weight[i + 3, k + 2]
+            w30, w31, w32, w33 = weight[i, k + 3], weight[i + 1, k + 3], weight[i + 2, k + 3], weight[i + 3, k + 3]
+            for t in range(lanes):
+                x0, x1, x2, x3 = x[i, t], x[i + 1, t], x[i + 2, t], x[i + 3, t]
+                y[k, t] += w00 * x0 + w01 * x1 + w02 * x2 + w03 * x3
+                y[k + 1, t] += w10 * x0 + w11 * x1 + w12 * x2 + w13 * x3
+                y[k + 2, t] += w20 * x0 + w21 * x1 + w22 * x2 + w23 * x3
+                y[k + 3, t] += w30 * x0 + w31 * x1 + w32 * x2 + w33 * x3
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def rectify(x: Floats32, lanes: int) -> None:
+    """X = max(x, 0)."""
+    for k in range(x.shape[0]):
+        for t in range(lanes):
+            x[k, t] = max(x[k, t], ZERO)
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def weigh(weight: Floats32, bias: np.float32, x: Floats32, scores: Floats32, lanes: int) -> None:
+    """Scores = weight·x + bias: the last layer."""
+    for t in range(lanes):
+        scores[t] = bias
+    for k in range(x.shape[0]):
+        w = weight[k]
+        for t in range(lanes):
+            scores[t] += w * x[k, t]
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def gate(x: Floats32, slope: Floats32, lanes: int) -> None:
+    """Slope = 0 where the layer's output x was cut off at 0."""
+    for k in range(x.shape[0]):
+        for t in range(lanes):
+            slope[k, t] = slope[k, t] if x[k, t] > ZERO else ZERO
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def add_rows(x: Floats32, total: Floats, lanes: int) -> None:
+    """Total += sums of the rows."""
+    for k in range(x.shape[0]):
+        s = ZERO
+        for t in range(lanes):
+            s += x[k, t]
+        total[k] += s
+
+
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def add_products(x: Floats32, slope: Floats32, total: Floats, lanes: int) -> None:
+    """Total += x slopeᵀ: the slope of a layer's weights, four by four."""
+    for i in range(0, x.shape[0], 4):
+        for k in range(0, slope.shape[0], 4):
+            s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = ZERO
+            s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = ZERO
+            for t in range(lanes):
+                x0, x1, x2, x3 = x[i, t], x[i + 1, t], x[i + 2, t], x[i + 3, t]
+                d0, d1, d2, d3 = slope[k, t], slope[k + 1, t], slope[k + 2, t], slope[k + 3, t]
+                s00 += x0 * d0
+                s01 += x0 * d1
+                s02 += x0 * d2
+                s03 += x0 * d3
+                s10 += x1 * d0
+                s11 += x1 * d1
+                s12 += x1 * d2
+                s13 += x1 * d3
+                s20 += x2 * d0
+                s21 += x2 * d1
+                s22 += x2 * d2
+                s23 += x2 * d3
+                s30 += x3 * d0
+                s31 += x3 * d1
+                s32 += x3 * d2
+                s33 += x3 * d3
+            total[i, k] += s00
+            total[i, k + 1] += s01
+            total[i, k + 2] += s02
+            total[i, k + 3] += s03
+            total[i + 1, k] += s10
+            total[i + 1, k + 1] += s11
+            total[i + 1, k + 2] += s12
+            total[i + 1, k + 3] += s13
+            total[i + 2, k] += s20
+            total[i + 2, k + 1] += s21
+            total[i + 2, k + 2] += s22
+            total[i + 2, k + 3] += s23
+            total[i + 3, k] += s30
+            total[i + 3, k + 1] += s31
+            total[i + 3, k + 2] += s32
+            total[i + 3, k + 3] += s33
