@@ -149,7 +149,15 @@ def solve_instance(work: Work, it: Instance, settings: Settings, prices: Floats,
             status = TIME_LIMIT
     else:
         found = quadratic.solve(
-            work, it, settings.effort, settings.steps, settings.rule, settings.rounds, np.zeros(0), stop
+            work,
+            it,
+            settings.effort,
+            settings.steps,
+            settings.rule,
+            settings.rounds,
+            settings.certify,
+            np.zeros(0),
+            stop,
         )
         numbers[0], numbers[2] = work.relaxed[0], work.relaxed[1]
         if settings.certify:

@@ -13,7 +13,7 @@ from muster.inference.instance import Instance
 from muster.inference.jit import kernel, maker
 from muster.inference.local_search import Search, kick, make_search, total_value
 from muster.inference.oracle import Oracle, make_oracle, maximise, read_vertex, set_profits
-from muster.inference.rounding import STRICT, Plan, copy_plan, make_plan, round_point
+from muster.inference.rounding import STRICT, Plan, clear, copy_plan, make_plan, round_point
 
 PAPER, FAST, BEST = 0, 1, 2
 
@@ -25,8 +25,8 @@ KICKS = (0, 3, 1_000_000)
 ROUNDS = 12
 # FAST ejects agents from full tasks in instances with no more pairs than this.
 EJECTING_PAIRS = 300
-# BEST tries every assignment of instances that have no more than this many.
-EXHAUSTIBLE = 100_000.0
+# Every assignment is tried in instances that have no more than this many, at each effort.
+EXHAUSTIBLE = (0.0, 32.0, 100_000.0)
 
 LOCAL_OPTIMUM, OPTIMUM = 10, 11
 
@@ -110,15 +110,32 @@ def random_bonus(bonus: Floats, it: Instance, scale: float, turn: int) -> None:
 
 
 @kernel
-def solve(work: Work, it: Instance, effort: int, steps: int, rule: int, rounds: int, trace: Floats, stop: Ints) -> int:
+def solve(
+    work: Work,
+    it: Instance,
+    effort: int,
+    steps: int,
+    rule: int,
+    rounds: int,
+    relaxation: bool,
+    trace: Floats,
+    stop: Ints,
+) -> int:
     """Walk up from each start, round, search locally; the best assignment is left in `work.plan`.
 
     PAPER: one walk from the linear solution, then rounding. FAST: a short walk, and the secant solution as it is; local
-    search, a round of kicks. BEST: more starts, kicks until none helps, then `rounds` random starts, or until stopped;
-    on the smallest instances it ends by trying everything.
+    search, a round of kicks. BEST: more starts, kicks until none helps, then `rounds` random starts, or until stopped.
+    FAST and BEST end by trying everything on the smallest instances; FAST does nothing else there unless the
+    `relaxation` is wanted too.
     """
     n, m = it.size[0], it.size[1]
     scale = scale_of(it)
+    small = n > 0 and (m + 1.0) ** n <= EXHAUSTIBLE[effort]
+    if small and effort == FAST and not relaxation:
+        clear(work.plan, it)
+        work.relaxed[0], work.relaxed[1] = np.nan, np.nan
+        if local_search.exhaust(work.plan, work.candidate, it, work.order, scale, stop):
+            return OPTIMUM
     status = LOCAL_OPTIMUM
     found = False
     if effort == FAST and secant_bonus(work.bonus, it, 1.0):
@@ -160,7 +177,6 @@ def solve(work: Work, it: Instance, effort: int, steps: int, rule: int, rounds: 
         kick(work.plan, it, work.search, KICKS[FAST], scale, stop)
         while n * m <= EJECTING_PAIRS and stop[0] == 0 and local_search.eject(work.plan, it, scale, stop):
             local_search.climb(work.plan, it, work.search, True, scale, stop)
-    small = effort == BEST and n > 0 and (m + 1.0) ** n <= EXHAUSTIBLE
     if small and local_search.exhaust(work.plan, work.candidate, it, work.order, scale, stop):
         return OPTIMUM
     return frank_wolfe.STOPPED if stop[0] != 0 else status

@@ -64,7 +64,7 @@ def trace_of_paper(scores, task_scores, contributions, capacities, steps):
     load(it, scores, task_scores, contributions, capacities, alive_agents, alive_tasks, False)
     work = quadratic.make_work(n, m, steps)
     trace = np.full(steps + 1, np.nan)
-    quadratic.solve(work, it, quadratic.PAPER, steps, 0, 0, trace, np.zeros(1, np.int64))
+    quadratic.solve(work, it, quadratic.PAPER, steps, 0, 0, True, trace, np.zeros(1, np.int64))
     return trace, work.walk.result, work.walk.point, work.walk.loads
 
 
