@@ -73,8 +73,12 @@ class Printed:
 def paper_rows() -> Mapping[str, Printed]:
     """The paper's 17 scenarios, in its order."""
     text = files("muster.evaluation").joinpath("paper_battle.toml").read_text(encoding="utf-8")
-    rows = tomllib.loads(text).items()
-    return {test: Printed(**{k: v if isinstance(v, str) else tuple(v) for k, v in row.items()}) for test, row in rows}
+    return {test: _printed(row) for test, row in tomllib.loads(text).items()}
+
+
+def _printed(row: dict[str, Any]) -> Printed:
+    figures: dict[str, Any] = {name: tuple(row[name]) for name in ("best", *INFERENCES)}
+    return Printed(train=row["train"], heuristic=row["heuristic"], **figures)
 
 
 def scenarios_of(train: str) -> list[str]:

@@ -17,8 +17,8 @@ INFERENCES = ("amax", "lp", "quad")
 LEARNERS = ("a2c", "es")
 
 _FORM = re.compile(
-    r"(?P<world>[a-z]+)-(?P<train>[a-z0-9]+)-(?P<inference>amax|lp|quad)-(?P<model>dm|pem)"
-    r"(?:-(?P<variant>[a-z0-9]+(?:-[a-z0-9]+)*?))?-(?P<learner>a2c|es)-s(?P<seed>\d{1,9})"
+    r"([a-z]+)-([a-z0-9]+)-(amax|lp|quad)-(dm|pem)"
+    r"(?:-([a-z0-9]+(?:-[a-z0-9]+)*?))?-(a2c|es)-s(\d{1,9})"
 )
 _EXAMPLES = {"rescue": "rescue-2x4-quad-dm-a2c-s0", "battle": "battle-w15v17-quad-dm-es-s0"}
 
@@ -41,13 +41,13 @@ class RunName:
     def parse(cls, text: str, world: str) -> RunName:
         """Read the name of a run in `world`; refuse any other."""
         found = _FORM.fullmatch(text)
-        if not found or found["world"] != world:
+        if not found or found[1] != world:
             raise InputError(
                 f"{text!r} is not named like {_EXAMPLES[world]}: {world}, what was trained on, {'|'.join(INFERENCES)}, "
                 f"dm|pem, words for a variant or none, {'|'.join(LEARNERS)}, and s with the seed"
             )
-        parts = found.groupdict(default="")
-        return cls(**parts | {"seed": int(parts["seed"])})
+        world, train, inference, model, variant, learner, seed = found.groups(default="")
+        return cls(world, train, inference, model, variant, learner, int(seed))
 
     @property
     def method(self) -> str:
