@@ -13,6 +13,7 @@ from muster.evaluation.battle_table import (
     Record,
     Row,
     best_heuristics,
+    changed_settings,
     mark_of,
     paper_rows,
     rows_of,
@@ -111,26 +112,32 @@ def _summary(record: Record, heuristics: heuristics_table.Record | None) -> tupl
     """Head and rows of the short table: the paper's figure and each learner's median seed, method by method."""
     every = {test: rows_of(record, test) for test in paper_rows()}
     methods = list(dict.fromkeys(row.method for rows in every.values() for row in rows))
-    methods.sort(key=lambda method: method.count("-"))  # variants last
+    methods.sort(key=_is_plain, reverse=True)
     learners = {
         m: sorted({r.learner for rows in every.values() for r in rows if r.method == m} - {""}) for m in methods
     }
     head = ["test", "best heuristic: paper", "ours [95 %]"]
     for method in methods:
-        head += [f"{method}: paper", *learners[method]]
+        head += [f"{method} paper"] * _is_plain(method) + [f"{method} {learner}" for learner in learners[method]]
     lines = []
     for test, rows in every.items():
         train = paper_rows()[test].train
         found = {(row.method, row.learner): row for row in rows if row.train == train}
         line = _heads(test, heuristics)
         for method in methods:
-            paper = next((row.paper for row in found.values() if row.method == method), None)
-            line.append("–" if paper is None else f"{paper[0]:.2f}")
+            if _is_plain(method):
+                paper = next((row.paper for row in found.values() if row.method == method), None)
+                line.append("–" if paper is None else f"{paper[0]:.2f}")
             for learner in learners[method]:
                 row = found.get((method, learner))
                 line.append("–" if row is None or row.median is None else _rate(row.median))
         lines.append(line)
     return head, lines
+
+
+def _is_plain(method: str) -> bool:
+    """Whether a method has no variant: "quad-dm", not "quad-dm-raw"."""
+    return method.count("-") == 1
 
 
 def footer(record: Record, heuristics: heuristics_table.Record | None) -> list[str]:
@@ -144,10 +151,10 @@ def footer(record: Record, heuristics: heuristics_table.Record | None) -> list[s
         lines.append("Evolution trains without noise on the scores; with noise it plays with the default settings.")
     if heuristics is None:
         lines.append("Our heuristics: no record here; run muster tables heuristics --rerun in a checkout.")
-    elif heuristics.settings != record.settings:
+    elif changed := changed_settings(record, heuristics):
         lines.append(
-            "Our heuristics were played with OTHER settings of the simulator than the policies: do not compare them "
-            "before muster tables heuristics --rerun or muster tables battle --rerun."
+            f"Our heuristics were played with OTHER settings of the simulator than the policies ({', '.join(changed)}): "
+            "do not compare them before muster tables heuristics --rerun or muster tables battle --rerun."
         )
     missing = any(row.median is None for test in paper_rows() for row in rows_of(record, test))
     if missing:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from muster.errors import InputError
 from muster.evaluation import heuristics_table
 from muster.evaluation.record_file import read_record, write_record
-from muster.evaluation.run_names import INFERENCES, LEARNERS
+from muster.evaluation.run_names import INFERENCES
 from muster.evaluation.statistics import Interval, median_of, wilson_interval
 
 FOLDER = Path(__file__).resolve().parents[2] / "paper" / "battle"
@@ -272,6 +272,11 @@ def load_heuristics() -> heuristics_table.Record | None:
     return heuristics_table.Record.load(heuristics_table.RECORD) if heuristics_table.RECORD.exists() else None
 
 
+def changed_settings(record: Record, heuristics: heuristics_table.Record) -> list[str]:
+    """Settings of the simulator that differ between the two records; a record older than a setting does not name it."""
+    return [n for n, value in heuristics.settings.items() if n in record.settings and record.settings[n] != value]
+
+
 def as_json(record: Record, heuristics: heuristics_table.Record | None) -> dict[str, Any]:
     """Paper and ours, scenario by scenario."""
     best = best_heuristics(heuristics)
@@ -290,7 +295,6 @@ def as_json(record: Record, heuristics: heuristics_table.Record | None) -> dict[
     return {
         "table": "battle",
         "settings": record.settings,
-        "learners": list(LEARNERS),
-        "same_simulator_as_heuristics": heuristics and heuristics.settings == record.settings,
+        "settings_changed_since_heuristics": heuristics and changed_settings(record, heuristics),
         "scenarios": scenarios,
     }

@@ -154,8 +154,9 @@ class Curve:
         why = "it loses there" if verdict == "loses" else "the difference there may be nothing"
         where = "does not win even at the smallest size," if stop == sizes[0] else "stops winning at size"
         later = [str(point.size) for point in self.points if point.size > stop and point.verdict == "wins"]
-        again = f"; it wins again at {', '.join(later)}" if later else ""
-        return f"{self.policy} {where} {stop} ({why}){again}"
+        again = "" if stop == sizes[0] else " again"
+        rest = f"; it wins{again} at {', '.join(later)}" if later else ""
+        return f"{self.policy} {where} {stop} ({why}){rest}"
 
     def as_dict(self) -> dict[str, Any]:
         """What `muster scale --json` prints."""

@@ -100,6 +100,12 @@ def test_rows_give_median_spread_and_what_was_not_run() -> None:
     assert rows[0].spread is None
 
 
+def test_records_of_different_simulators_are_told_apart() -> None:
+    heuristics = heuristics_table.Record(1, 10, {"latency": 2, "fog": True}, [])
+    assert battle_table.changed_settings(Record({"latency": 2, "fog": True, "newer": 1}), heuristics) == []
+    assert battle_table.changed_settings(Record({"latency": 3, "fog": True}), heuristics) == ["latency"]
+
+
 def test_a_rerun_is_deterministic_and_plays_each_cell_once(policies: Path) -> None:
     record = rerun(policies)
     keys = [cell.key for cell in record.cells]

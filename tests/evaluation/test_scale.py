@@ -97,7 +97,9 @@ def test_the_conclusion_names_the_first_size_that_is_not_won() -> None:
     assert stopped.stops_at == 9
     assert stopped.conclusion().startswith("p stops winning at size 9")
     assert "wins again at 12" in stopped.conclusion()
-    assert "smallest size, 5" in Curve("p", (point(5, *even),)).conclusion()
+    late = Curve("p", (point(5, *even), point(9, *won))).conclusion()
+    assert "does not win even at the smallest size, 5" in late
+    assert late.endswith("it wins at 9")
 
 
 def test_the_same_call_gives_the_same_curve_and_the_best_baseline(tmp_path: Path) -> None:
