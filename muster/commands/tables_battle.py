@@ -153,7 +153,7 @@ def footer(record: Record, heuristics: heuristics_table.Record | None) -> list[s
         lines.append("Our heuristics: no record here; run muster tables heuristics --rerun in a checkout.")
     elif changed := changed_settings(record, heuristics):
         lines.append(
-            f"Our heuristics were played with OTHER settings of the simulator than the policies ({', '.join(changed)}): "
+            f"Our heuristics were played under OTHER simulator settings than the policies ({', '.join(changed)}); "
             "do not compare them before muster tables heuristics --rerun or muster tables battle --rerun."
         )
     missing = any(row.median is None for test in paper_rows() for row in rows_of(record, test))
