@@ -141,6 +141,28 @@ def test_only_keeps_the_other_rows_and_the_median_follows(policies: Path) -> Non
     assert len({c.policy for c in after.cells if c.role == "median" and c.method == "lp-dm"}) == 1
 
 
+def test_a_new_policy_file_takes_its_old_cells_away_at_once() -> None:
+    old = Record({}, (make_cell(0, 5), make_cell(0, 6, "w30v34"), make_cell(1, 7)))
+    new = make_cell(0, 9, hash="other")
+    assert old.with_cell(new).cells == (new, make_cell(1, 7))
+
+
+def test_a_policy_that_is_no_longer_the_median_leaves_its_extra_cells(policies: Path) -> None:
+    before = rerun(policies)
+    group = ("m10v10", "lp-dm", "es")
+    chosen = battle_table.median_policy(before.cells, group)
+    # As if the median seed had won everything and the other two nothing.
+    edited = [
+        replace(cell, wins=3 if cell.policy == chosen else 0) if cell.group == group and cell.role == "seed" else cell
+        for cell in before.cells
+    ]
+    Record(before.settings, tuple(edited)).save(policies.parent / "record.json")
+    after = rerun(policies)
+    extra = {cell.policy for cell in after.cells if cell.group == group and cell.role == "median"}
+    assert extra == {battle_table.median_policy(after.cells, group)}
+    assert chosen not in extra
+
+
 def test_an_interrupted_rerun_loses_nothing(policies: Path) -> None:
     path = policies.parent / "record.json"
 
