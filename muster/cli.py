@@ -18,6 +18,7 @@ COMMANDS = {
     "train": "muster.commands.train:Train",
     "evaluate": "muster.commands.evaluate:Evaluate",
     "compare": "muster.commands.compare:Compare",
+    "scale": "muster.commands.scale:Scale",
     "play": "muster.commands.play:Play",
     "check": "muster.commands.check:Check",
     "bench": "muster.commands.bench:Bench",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tyro.conf import Positional
 
-from muster.errors import InputError, MissingExtraError
+from muster.commands.picture import picture
+from muster.errors import InputError
 
 if TYPE_CHECKING:
     from muster.learned import LearnedPolicy
@@ -33,26 +34,13 @@ class Plot:
         """Draw and write."""
         if not self.names:
             raise InputError(f"muster plot {self.what} needs at least one name")
-        try:
-            import matplotlib
-
-            matplotlib.use("Agg")
-            from matplotlib import pyplot
-        except ImportError:
-            raise MissingExtraError("muster plot", "plot") from None
-        figure, axes = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
-        if self.what == "curves":
-            draw_curves(axes, self.names)
-        else:
-            if len(self.names) != 1:
-                raise InputError(f"muster plot scores takes one policy, got {len(self.names)}")
-            draw_scores(figure, axes, self.names[0], self.agent, self.grid)
-        try:
-            figure.savefig(self.out, dpi=110)
-        except (OSError, ValueError) as error:
-            raise InputError(f"cannot write {self.out}: {error}") from None
-        finally:
-            pyplot.close(figure)
+        if self.what == "scores" and len(self.names) != 1:
+            raise InputError(f"muster plot scores takes one policy, got {len(self.names)}")
+        with picture(self.out, "muster plot") as (figure, axes):
+            if self.what == "curves":
+                draw_curves(axes, self.names)
+            else:
+                draw_scores(figure, axes, self.names[0], self.agent, self.grid)
         print(self.out)
 
 

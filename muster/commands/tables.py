@@ -27,7 +27,9 @@ class Tables:
     rerun: bool = False
     """Run it again and overwrite the record, instead of reading it."""
     battles: int = 1000
-    """Battles a cell when run again (heuristics)."""
+    """Battles a cell when run again (heuristics; battle: for the median seed)."""
+    seed_battles: int = 400
+    """Battles a cell when run again, for every seed and with noise (battle)."""
     episodes: int = 1000
     """Episodes a cell when run again (rescue)."""
     seed: int = 0
@@ -36,15 +38,63 @@ class Tables:
     """Simulator settings for the run (heuristics), such as "latency=3,fog=false"."""
     record: Path | None = None
     """Where the record is read from or written to; by default the committed one."""
+    policies: Path | None = None
+    """Folder of the policies to run again (battle); by default the committed ones."""
+    only: str = "*"
+    """Run again only the policies whose names match, such as 'battle-w15v17-quad-*' (battle)."""
+    fresh: bool = False
+    """Run again what the record already holds, too (battle)."""
+    markdown: bool = False
+    """Print markdown, for a document (battle)."""
 
     def run(self) -> None:
         """Print the table."""
+        if self.which != "battle":
+            for name in ("policies", "only", "fresh", "markdown"):
+                if getattr(self, name) != getattr(Tables, name):
+                    raise InputError(f"--{name} is for the table 'battle', not for {self.which!r}")
         if self.which == "rescue":
             _rescue(self)
         elif self.which == "heuristics":
             _heuristics(self)
         else:
-            raise InputError(f"the table {self.which!r} has no records yet; there is 'rescue' and 'heuristics'")
+            _battle(self)
+
+
+def _battle(command: Tables) -> None:
+    from muster.commands import tables_battle
+    from muster.evaluation import battle_rerun
+    from muster.evaluation import battle_table as table
+
+    if command.json and command.markdown:
+        raise InputError("choose --json or --markdown, not both")
+    if command.options:
+        raise InputError("--options is for the table 'heuristics'; policies play the simulator as it is")
+    if not command.rerun and (command.only != "*" or command.fresh):
+        raise InputError("--only and --fresh say what to run again; give --rerun with them")
+    path = command.record or table.FOLDER / "record.json"
+    if command.rerun:
+        counts = battle_rerun.Counts(command.battles, command.seed_battles, command.seed)
+        line = f"muster tables battle --rerun --battles {counts.battles} --seed-battles {counts.seed_battles}"
+        line += f" --seed {counts.seed}"
+        record = battle_rerun.run_table(
+            path,
+            command.policies or table.FOLDER / "policies",
+            counts,
+            line,
+            only=command.only,
+            fresh=command.fresh,
+            report=tables_battle.report,
+        )
+    else:
+        record = table.Record.load(path)
+    heuristics = table.load_heuristics()
+    if command.json:
+        print(json.dumps(table.as_json(record, heuristics)))
+    elif command.markdown:
+        print(tables_battle.markdown(record, heuristics))
+    else:
+        tables_battle.print_table(record, heuristics)
 
 
 def _rescue(command: Tables) -> None:

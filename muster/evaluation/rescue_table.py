@@ -6,8 +6,6 @@ both T and T - 1, with and without noise, are given; the honest yardstick is the
 
 from __future__ import annotations
 
-import json
-import re
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -15,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from muster.checkpoint import load_policy
-from muster.envs.registry import make
-from muster.errors import InputError
 from muster.evaluation.evaluate import evaluate
-from muster.policies import adapt
+from muster.evaluation.record_file import read_record, write_record
+from muster.evaluation.run_names import policy_files
+from muster.evaluation.statistics import median_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "paper" / "rescue"
 """Where records and policies lie in a checkout of the repository."""
@@ -37,8 +35,6 @@ PAPER: dict[tuple[str, str], tuple[tuple[float, float], ...]] = {
 }
 PAPER_BASELINE = {"2x4": 14.34, "5x10": 13.61, "8x15": 11.8}
 PAPER_TOPLINE = {"2x4": 10.28, "5x10": 7.19, "8x15": None}
-
-_NAME = re.compile(r"rescue-(\d+x\d+)-(amax|lp|quad)-(dm|pem)-(a2c|es)-s(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +68,15 @@ class Record:
 
     def save(self, path: Path) -> None:
         """Write JSON, one cell a line."""
-        lines = ",\n  ".join(json.dumps(asdict(cell)) for cell in self.cells)
         head = {"episodes": self.episodes, "seed": self.seed, "command": self.command}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f'{json.dumps(head)[:-1]}, "cells": [\n  {lines}\n]}}\n')
+        write_record(path, head, self.cells)
 
     @classmethod
     def load(cls, path: Path) -> Record:
         """Read what `save` wrote."""
-        if not path.exists():
-            raise InputError(f"no record {path}; make one with --rerun, in a checkout of the repository")
-        document = json.loads(path.read_text())
-        cells = [Cell(**cell) for cell in document.pop("cells")]
-        return cls(cells=cells, **document)
+        advice = "make one with --rerun, in a checkout of the repository"
+        head, cells = read_record(path, Cell, ("episodes", "seed", "command"), advice)
+        return cls(cells=cells, **head)
 
 
 def run_table(
@@ -98,35 +90,29 @@ def run_table(
         if report:
             report(cell)
 
-    for name in ("closest", "lp-distance", "topline"):
+    for rule in ("closest", "lp-distance", "topline"):
         for test in TESTS:
-            found = evaluate(name, f"rescue:{test}", episodes, seed)
-            add(Cell(name, "", name, "", 0, test, False, found.mean, found.ci95, found.failed, None, None))
-    for path in sorted((folder / "policies").glob("*.safetensors")):
-        match = _NAME.fullmatch(path.stem)
-        if not match:
-            raise InputError(f"{path.name} is not named like rescue-2x4-quad-dm-a2c-s0.safetensors")
-        train, inference, model, learner, run_seed = match.groups()
-        policy = load_policy(path)
+            found = evaluate(rule, f"rescue:{test}", episodes, seed)
+            add(Cell(rule, "", rule, "", 0, test, False, found.mean, found.ci95, found.failed, None, None))
+    for path, name in policy_files(folder / "policies", "rescue").items():
+        header = load_policy(path).header
         for test in TESTS:
             for noise in (False, True):
-                env = make(f"rescue:{test}", min(episodes, 256))
-                adapt(policy, env)
-                found = evaluate(policy.with_noise() if noise else policy, env, episodes, seed, noise)
+                found = evaluate(str(path), f"rescue:{test}", episodes, seed, noise)
                 add(
                     Cell(
                         path.stem,
-                        train,
-                        f"{inference}-{model}",
-                        learner,
-                        int(run_seed),
+                        name.train,
+                        name.method,
+                        name.learner,
+                        name.seed,
                         test,
                         noise,
                         found.mean,
                         found.ci95,
                         found.failed,
-                        policy.header.get("cpu_minutes"),
-                        policy.header.get("steps"),
+                        header.get("cpu_minutes"),
+                        header.get("steps"),
                     )
                 )
     return Record(episodes, seed, command, cells)
@@ -134,8 +120,7 @@ def run_table(
 
 def median_cell(cells: Iterable[Cell]) -> Cell | None:
     """The cell of the median seed (the lower one of an even number), failures last."""
-    ranked = sorted(cells, key=lambda cell: (cell.mean is None, cell.mean or 0.0))
-    return ranked[(len(ranked) - 1) // 2] if ranked else None
+    return median_of(cells, key=lambda cell: (cell.mean is None, cell.mean or 0.0))
 
 
 def pick(record: Record, train: str, test: str, method: str, learner: str, noise: bool) -> Cell | None:

@@ -1,0 +1,214 @@
+"""The zero-shot curve: one policy on worlds of growing size, beside the best baseline on the same episodes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from muster.envs.registry import make
+from muster.errors import InputError, UnknownNameError
+from muster.evaluation.evaluate import BATCH, Difference, Evaluation, differences, evaluate
+from muster.policies import resolve
+
+Verdict = Literal["wins", "even", "loses"]
+
+SIZES_OF_A_RANGE = 8
+MOST_SIZES = 100
+LARGEST_BATCH = 4_000_000
+"""Agent-task pairs in a batch of worlds: bounds the memory that large worlds take."""
+
+_NUMBER = r"(\d{1,6})"
+_RANGE = re.compile(rf"{_NUMBER}\.\.{_NUMBER}(?::{_NUMBER})?")
+_LIST = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of world that comes in sizes."""
+
+    form: str
+    """Environment string of a size."""
+    ratio: float
+    """Tasks for each agent, rounded up."""
+    baselines: tuple[str, ...]
+    sizes: str
+    """Range by default."""
+
+
+KINDS = {
+    "rescue": Kind("rescue:{agents}x{tasks}", 2.0, ("lp-distance", "closest"), "2..80"),
+    "battle:m": Kind("battle:m{agents}v{tasks}", 1.0, ("c", "wcnoks", "wcnoknc"), "5..100"),
+    # 1.13 and rounding up give the paper's w15v17, w30v34 and w60v68.
+    "battle:w": Kind("battle:w{agents}v{tasks}", 1.13, ("c", "wcnok", "wcnoks", "wcnoknc"), "5..100"),
+    "battle:zh": Kind("battle:zh{agents}v{tasks}", 1.0, ("c", "wcnoks", "wcnoknc"), "5..100"),
+}
+
+
+def parse_sizes(text: str) -> list[int]:
+    """Sizes in increasing order: "5..100" (about eight, spaced geometrically), "5..100:5" (steps) or "5,10,20"."""
+    text = text.replace(" ", "")
+    if found := _RANGE.fullmatch(text):
+        low, high, step = (None if part is None else int(part) for part in found.groups())
+        assert low is not None
+        assert high is not None
+        if low > high:
+            raise InputError(f"a range of sizes goes upwards, got {text!r}")
+        if step == 0:
+            raise InputError(f"the step of a range of sizes must be at least 1, got {text!r}")
+        # From 0 there is no geometric spacing, and 0 is refused below.
+        even = np.geomspace(max(low, 1), high, SIZES_OF_A_RANGE).round() if step is None and high else ()
+        sizes = {low, *map(int, even)} if step is None else set(range(low, high + 1, step))
+    elif _LIST.fullmatch(text):
+        sizes = set(map(int, text.split(",")))
+    else:
+        raise InputError(f"sizes are such as 5..100, 5..100:5 (in steps of 5) or 5,10,20; got {text!r}")
+    if min(sizes) < 1:
+        raise InputError(f"a size is at least 1, got {text!r}")
+    if len(sizes) > MOST_SIZES:
+        raise InputError(f"at most {MOST_SIZES} sizes, got {len(sizes)} in {text!r}; widen the step")
+    return sorted(sizes)
+
+
+def split_env(env: str) -> tuple[Kind, str]:
+    """The kind of world that "battle:w" or "rescue,grid=32" names, and the options, with their comma."""
+    if found := re.match(r"(battle:[a-z]+)\d|(rescue):\d", env):
+        raise InputError(f"scale chooses the sizes itself: write {found[1] or found[2]} rather than {env}, and --sizes")
+    name, _, options = env.replace("rescue:", "rescue,", 1).partition(",")
+    if name not in KINDS:
+        raise UnknownNameError("kind of world that comes in sizes", name, KINDS)
+    return KINDS[name], f",{options}" if options else ""
+
+
+def world_of(kind: Kind, options: str, size: int, ratio: float | None = None) -> str:
+    """The environment string of `size` agents (of each type) and `ratio` times as many tasks, rounded up."""
+    # 1.1 * 10 is a little more than 11 in binary: that is not to be rounded up.
+    tasks = math.ceil(round((kind.ratio if ratio is None else ratio) * size, 9))
+    return kind.form.format(agents=size, tasks=tasks) + options
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One size."""
+
+    size: int
+    env: str
+    policy: Evaluation
+    baselines: tuple[Evaluation, ...]
+    best: Evaluation
+    """The best of the baselines."""
+    difference: Difference
+    """The policy minus the best baseline, episode by episode."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the whole interval of the paired difference lies on the winning side, the losing one, or neither."""
+        sign = 1 if self.policy.metric == "win_rate" else -1
+        # Failed episodes have no steps to compare: whoever fails more cannot win by the rest.
+        fails = 0 if sign == 1 else self.policy.failed - self.best.failed
+        if self.difference.ci95 is None:
+            return "loses" if fails > 0 else "wins" if fails < 0 else "even"
+        low, high = sorted(sign * bound for bound in self.difference.ci95)
+        if low > 0:
+            return "wins" if fails <= 0 else "even"
+        return "loses" if high < 0 else "even"
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "size": self.size,
+            "env": self.env,
+            "policy": self.policy.as_dict(),
+            "best_baseline": self.best.policy,
+            "baselines": [one.as_dict() for one in self.baselines],
+            "difference": self.difference.as_dict(),
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """All sizes, in increasing order."""
+
+    policy: str
+    points: tuple[Point, ...]
+
+    @property
+    def stops_at(self) -> int | None:
+        """The first size at which the policy does not win; None if there is none."""
+        return next((point.size for point in self.points if point.verdict != "wins"), None)
+
+    def conclusion(self) -> str:
+        """Where it stops winning, in a sentence."""
+        sizes = [point.size for point in self.points]
+        stop = self.stops_at
+        if stop is None:
+            return (
+                f"{self.policy} never stops winning: it beats the best baseline at all sizes, {sizes[0]} to {sizes[-1]}"
+            )
+        verdict = next(point.verdict for point in self.points if point.size == stop)
+        why = "it loses there" if verdict == "loses" else "the difference there may be nothing"
+        where = "does not win even at the smallest size," if stop == sizes[0] else "stops winning at size"
+        later = [str(point.size) for point in self.points if point.size > stop and point.verdict == "wins"]
+        again = "" if stop == sizes[0] else " again"
+        rest = f"; it wins{again} at {', '.join(later)}" if later else ""
+        return f"{self.policy} {where} {stop} ({why}){rest}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `muster scale --json` prints."""
+        return {
+            "policy": self.policy,
+            "points": [point.as_dict() for point in self.points],
+            "stops_winning_at": self.stops_at,
+            "conclusion": self.conclusion(),
+        }
+
+
+def plan(
+    policy: str, env: str, sizes: str | None = None, baselines: Sequence[str] = (), ratio: float | None = None
+) -> tuple[dict[int, str], tuple[str, ...]]:
+    """The world of each size and the baselines, everything tried out before anything is played."""
+    kind, options = split_env(env)
+    if ratio is not None and not (0 < ratio < 1000):
+        raise InputError(f"ratio must be positive and below 1000, got {ratio}")
+    names = tuple(baselines) or kind.baselines
+    worlds = {size: world_of(kind, options, size, ratio) for size in parse_sizes(sizes or kind.sizes)}
+    for world in worlds.values():
+        try:
+            one = make(world)
+            for name in (policy, *names):
+                resolve(name, one)
+        except InputError as error:
+            raise InputError(f"cannot play {world}: {error}") from None
+    return worlds, names
+
+
+def run_curve(
+    policy: str,
+    worlds: dict[int, str],
+    baselines: Sequence[str],
+    episodes: int = 200,
+    seed: int = 0,
+    report: Callable[[Point], None] = lambda point: None,
+) -> Curve:
+    """Play the policy and the baselines on the same episodes at every size."""
+    points = []
+    for size, world in worlds.items():
+        first = make(world)
+        batch = min(BATCH, max(1, LARGEST_BATCH // (first.n_agents * first.n_tasks)))
+        played, *others = (evaluate(name, world, episodes, seed, batch=batch) for name in (policy, *baselines))
+        best = min(others, key=_badness)
+        points.append(Point(size, world, played, tuple(others), best, differences([best, played])[0]))
+        report(points[-1])
+    return Curve(policy, tuple(points))
+
+
+def _badness(one: Evaluation) -> tuple[int, float]:
+    """Least for the best baseline: most wins, or fewest failures and then fewest steps."""
+    if one.metric == "win_rate":
+        return 0, -(one.mean or 0.0)
+    return one.failed, math.inf if one.mean is None else one.mean

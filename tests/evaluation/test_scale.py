@@ -1,0 +1,160 @@
+"""The zero-shot curve."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from muster.cli import main
+from muster.envs.registry import make
+from muster.errors import InputError
+from muster.evaluation.evaluate import Evaluation, differences
+from muster.evaluation.rollout import Episodes
+from muster.evaluation.scale import KINDS, Curve, Point, parse_sizes, plan, run_curve, split_env, world_of
+from tests.policy_files import write_random_policy
+
+
+def played(policy: str, outcome: list[float], metric: str = "win_rate", failed: int = 0) -> Evaluation:
+    """An evaluation with these outcomes; the first `failed` episodes hit the limit."""
+    n = len(outcome)
+    truncated = np.arange(n) < failed
+    steps = np.ones(n, np.int64)
+    episodes = Episodes(np.arange(n, dtype=np.uint64), np.array(outcome), steps, np.zeros(n), truncated, 1.0, 1.0)
+    mean = float(np.array(outcome)[~truncated].mean()) if failed < n else None
+    return Evaluation(policy, "x", n, 0, False, metric, mean, None, failed, 1.0, 1.0, episodes)
+
+
+def point(size: int, own: list[float], other: list[float], metric: str = "win_rate", failed: int = 0) -> Point:
+    one, best = played("p", own, metric, failed), played("b", other, metric)
+    return Point(size, "x", one, (best,), best, differences([best, one])[0])
+
+
+def test_sizes_of_each_form() -> None:
+    assert parse_sizes("5..100") == [5, 8, 12, 18, 28, 42, 65, 100]
+    assert parse_sizes("5..20:5") == [5, 10, 15, 20]
+    assert parse_sizes("20, 5,5") == [5, 20]
+    assert parse_sizes("3..3") == [3]
+    assert parse_sizes("1..3") == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("5..", "sizes are such as"),
+        ("a,b", "sizes are such as"),
+        ("", "sizes are such as"),
+        ("-3..5", "sizes are such as"),
+        ("1.5..3", "sizes are such as"),
+        ("9..5", "goes upwards"),
+        ("5..9:0", "at least 1"),
+        ("0..4", "at least 1"),
+        ("0..0", "at least 1"),
+        ("0,4", "at least 1"),
+        ("1..500:1", "at most 100 sizes"),
+    ],
+)
+def test_bad_sizes_get_one_sentence(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_sizes(text)
+
+
+def test_worlds_keep_the_ratio_of_training() -> None:
+    names = {size: world_of(KINDS["battle:w"], "", size) for size in (5, 15, 30, 60, 100)}
+    assert list(names.values()) == [f"battle:w{name}" for name in ("5v6", "15v17", "30v34", "60v68", "100v113")]
+    assert world_of(*split_env("battle:zh,latency=3"), 11) == "battle:zh11v11,latency=3"
+    assert world_of(*split_env("rescue,grid=32"), 9) == "rescue:9x18,grid=32"
+    assert world_of(*split_env("rescue:grid=32"), 9, ratio=1.1) == "rescue:9x10,grid=32"
+    assert world_of(*split_env("battle:m"), 10, ratio=1.1) == "battle:m10v11"
+
+
+def test_every_default_baseline_exists() -> None:
+    for kind in KINDS.values():
+        assert set(kind.baselines) <= set(make(world_of(kind, "", 3)).baselines())
+
+
+def test_a_policy_wins_where_the_whole_interval_does() -> None:
+    assert point(5, [1.0] * 50, [0.0] * 25 + [1.0] * 25).verdict == "wins"
+    assert point(5, [1.0] * 50, [1.0] * 50).verdict == "even"
+    assert point(5, [0.0] * 25 + [1.0] * 25, [1.0] * 50).verdict == "loses"
+    assert point(5, [10.0] * 50, [12.0] * 50, "steps").verdict == "wins"
+    assert point(5, [14.0] * 50, [12.0] * 50, "steps").verdict == "loses"
+
+
+def test_whoever_fails_more_does_not_win_by_the_rest() -> None:
+    assert point(5, [10.0] * 50, [12.0] * 50, "steps", failed=3).verdict == "even"
+    assert point(5, [10.0] * 50, [12.0] * 50, "steps", failed=50).verdict == "loses"
+
+
+def test_the_conclusion_names_the_first_size_that_is_not_won() -> None:
+    won = [1.0] * 50, [0.0] * 50
+    even = [1.0] * 50, [1.0] * 50
+    assert "never stops winning" in Curve("p", (point(5, *won), point(9, *won))).conclusion()
+    stopped = Curve("p", (point(5, *won), point(9, *even), point(12, *won)))
+    assert stopped.stops_at == 9
+    assert stopped.conclusion().startswith("p stops winning at size 9")
+    assert "wins again at 12" in stopped.conclusion()
+    late = Curve("p", (point(5, *even), point(9, *won))).conclusion()
+    assert "does not win even at the smallest size, 5" in late
+    assert late.endswith("it wins at 9")
+
+
+def test_the_same_call_gives_the_same_curve_and_the_best_baseline(tmp_path: Path) -> None:
+    policy = str(write_random_policy(tmp_path / "p.safetensors", "battle:m5v5"))
+    worlds, names = plan(policy, "battle:m", "3,5")
+    one, again = (run_curve(policy, worlds, names, 6) for _ in range(2))
+    assert names == ("c", "wcnoks", "wcnoknc")
+    for first, second in zip(one.points, again.points, strict=True):
+        assert first.difference == second.difference
+        assert first.best.mean == max(other.mean for other in first.baselines)
+        np.testing.assert_array_equal(first.policy.records.seeds, first.best.records.seeds)
+
+
+def test_the_command_prints_draws_and_gives_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "curve.png"
+    call = ["scale", "lp-distance", "--env", "rescue,grid=8", "--sizes", "2,4", "--episodes", "60"]
+    main([*call, "--baseline", "closest", "--out", str(picture)])
+    assert "lp-distance never stops winning" in capsys.readouterr().out
+    assert picture.stat().st_size > 5000
+    main([*call, "--baseline", "closest", "closest-manhattan", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["stops_winning_at"] is None
+    assert [one["env"] for one in found["points"]] == ["rescue:2x4,grid=8", "rescue:4x8,grid=8"]
+    assert len(found["points"][0]["baselines"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["closest", "--env", "rescue:2x4"], "write rescue rather than rescue:2x4"),
+        (["c", "--env", "battle:w15v17"], "write battle:w rather than"),
+        (["c", "--env", "battle:x"], "did you mean 'battle:w'"),
+        (["closest", "--env", "rescue", "--sizes", "5.."], "sizes are such as"),
+        (["closest", "--env", "rescue", "--sizes", "100"], "enlarge grid"),
+        (["closest", "--env", "rescue", "--sizes", "2", "--baseline", "clost"], "did you mean 'closest'"),
+        (["closest", "--env", "rescue", "--sizes", "2", "--ratio", "nan"], "ratio must be positive"),
+        (["closest", "--env", "rescue", "--sizes", "2", "--episodes", "0"], "at least 1"),
+        (["closest", "--env", "rescue", "--sizes", "2", "--out", "x.nonsense"], "cannot write x.nonsense"),
+        (["closest", "--env", "rescue", "--sizes", "2", "--out", "nowhere/x.png"], "no folder nowhere"),
+        (["nothing.safetensors", "--env", "rescue", "--sizes", "2"], "no policy file"),
+        (["rescue-2x4-quad-dm", "--env", "battle:w", "--sizes", "3"], "cannot play battle:w3v4"),
+    ],
+)
+def test_mistakes_get_one_sentence(arguments, message, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as left:
+        main(["scale", *arguments])
+    assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert "Traceback" not in said
+
+
+def test_a_picture_without_matplotlib_names_the_extra(capsys, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(SystemExit):
+        main(["scale", "closest", "--env", "rescue", "--sizes", "2", "--out", "x.png"])
+    assert "muster-rl[plot]" in capsys.readouterr().err
