@@ -1,8 +1,8 @@
 """The paper's heuristics, as its authors ran them, and each without the bug that shapes their table.
 
 Distances are the engine's length between walk tiles of 8 pixels, so ties are common; the first in order wins. Hit
-points are whole numbers as the game shows them. Our units are gone through in the order of a hash map keyed by
-memory address, which is arbitrary but fixed for a given set of units.
+points are whole numbers as the game shows them. Our units are gone through in the order of C++ hash maps keyed by
+unit numbers, which are consecutive; those with a target, in the order of the map in which the last decision stored it.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _BUCKETS = np.array([1, 13, 29, 59, 127, 257, 541, 1109, 2357], dtype=np.int64)
 
 
 @kernel
-def hash_order(keys: Int64s, n: int, order: Int64s) -> None:
+def hash_order(keys: Int64s, n: int, order: Int64s, stage: int = 0) -> int:
     """Put `order[:n]` (indices into `keys`, as inserted) into the iteration order of a C++ hash map, in place.
 
     The map is one linked list; each bucket's nodes are neighbours. A key goes to the front of its bucket's run, or
-    to the very front if the bucket is empty; growing re-inserts all in list order.
+    to the very front if the bucket is empty; growing re-inserts all in list order. A map that was emptied keeps its
+    buckets: `stage` is how often it had grown before, and what is returned how often it has now.
     """
     listed = np.empty(n, np.int64)
     fresh = np.empty(n, np.int64)
     bucket_of = np.empty(len(keys), np.int64)
-    stage = 0
     used = np.zeros(_BUCKETS[stage], np.uint8)
     for size in range(n):
         if size + 1 > _BUCKETS[stage]:
@@ -54,6 +54,7 @@ def hash_order(keys: Int64s, n: int, order: Int64s) -> None:
         bucket_of[order[size]] = keys[order[size]] % _BUCKETS[stage]
         _insert(bucket_of, used, listed, size, order[size])
     order[:n] = listed
+    return stage
 
 
 @kernel
@@ -131,45 +132,60 @@ def _weakest(units: Int32s, types: Int64s, n_ours: int, taboo: Int64s, order: In
 
 
 @kernel
-def _share_out(units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, orders: Int64s) -> None:
-    """Wcnok and its kin: fill the weakest enemies one after the other, up to their hit points."""
+def _share_out(
+    units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, memory: Int64s, orders: Int64s
+) -> None:
+    """Wcnok and its kin: fill the weakest enemies one after the other, up to their hit points.
+
+    `memory` [N + 2] has the units that got a target at the last decision, in the order of the map that stored them,
+    then their number and how often that map has grown; it is modified in place.
+    """
     n_theirs = units.shape[1] - n_ours
     n_kinds = types.shape[0]
     damage = np.zeros(n_theirs, np.int64)
     taboo = np.zeros(n_theirs, np.int64)
-    keys = units[lay.KEY].astype(np.int64)
+    keys = units[lay.KEY, 0] + np.arange(n_ours)
     waiting = np.empty(n_ours, np.int64)
     n = 0
     for i in range(n_ours):
         if stands(units, i):
             waiting[n] = i
             n += 1
+    # One map by address (units lie one behind the other in memory), then one by number.
+    hash_order(keys, n, waiting)
     hash_order(keys, n, waiting)
     n_enemies = 0
     for j in range(n_theirs):
         n_enemies += stands(units, n_ours + j)
+    served = np.empty(n_ours, np.int64)
+    n_served = 0
     n_taboo = 0
     if rule != NO_OVERKILL:
-        left = 0
-        for k in range(n):
-            i = waiting[k]
+        if memory[n_ours] == 0:
+            # A heuristic that takes over in mid-battle has no map yet.
+            memory[:n] = waiting[:n]
+            memory[n_ours] = n
+        for k in range(memory[n_ours]):
+            i = memory[k]
             j = units[lay.PREVIOUS, i]
-            keeps = j >= 0 and stands(units, n_ours + j)
-            health = (units[lay.HP, n_ours + j] + 255) >> 8 if keeps else 0
-            if keeps and rule == NO_OVERKILL_SMART:
-                keeps = damage[j] < health
-            if not keeps:
-                waiting[left] = i
-                left += 1
+            if j < 0 or not stands(units, i) or not stands(units, n_ours + j):
+                continue
+            health = (units[lay.HP, n_ours + j] + 255) >> 8
+            if rule == NO_OVERKILL_SMART and damage[j] >= health:
                 continue
             orders[i] = j
+            served[n_served] = i
+            n_served += 1
             damage[j] += types[units[lay.TYPE, i], lay.TYPE_FIELDS + n_kinds + units[lay.TYPE, n_ours + j]]
             if damage[j] >= health and taboo[j] == 0:
                 taboo[j] = 1
                 n_taboo += 1
-        if left < n:
-            n = left
-            hash_order(keys, n, waiting)
+        left = 0
+        for k in range(n):
+            if orders[waiting[k]] < 0:
+                waiting[left] = waiting[k]
+                left += 1
+        n = left
     limited = True
     layer = -1
     while n > 0:
@@ -177,6 +193,7 @@ def _share_out(units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool
             taboo[:] = 0
             n_taboo = 0
             limited = False
+            layer = -1
         j = _weakest(units, types, n_ours, taboo, waiting, n, layer)
         if j < 0:
             # The bug: a search among the wrong layer finds nothing, and whoever is left stays without a target.
@@ -192,15 +209,22 @@ def _share_out(units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool
                 left += 1
             else:
                 orders[i] = j
+                served[n_served] = i
+                n_served += 1
                 damage[j] += types[units[lay.TYPE, i], lay.TYPE_FIELDS + n_kinds + units[lay.TYPE, n_ours + j]]
         n = left
         hash_order(keys, n, waiting)
         if n > 0 and not fixed:
             layer = types[units[lay.TYPE, waiting[0]], lay.T_AIR]
+    memory[n_ours + 1] = hash_order(keys, n_served, served, memory[n_ours + 1])
+    memory[:n_served] = served[:n_served]
+    memory[n_ours] = n_served
 
 
 @kernel
-def decide(units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, rng: Seeds, orders: Int64s) -> None:
+def decide(
+    units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, rng: Seeds, memory: Int64s, orders: Int64s
+) -> None:
     """Orders of one heuristic in one battle: an enemy's index for each of our live units, HOLD without a target."""
     orders[:] = lay.HOLD
     if rule == FOLLOW_SUIT:
@@ -225,17 +249,18 @@ def decide(units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, rn
                 kept = j >= 0 and stands(units, n_ours + j)
                 orders[i] = j if kept else alive[below(rng, 0, len(alive))]
     else:
-        _share_out(units, types, n_ours, rule, fixed, orders)
+        _share_out(units, types, n_ours, rule, fixed, memory, orders)
 
 
 @njit(cache=True, parallel=True, error_model="numpy")
 def decide_all(
-    units: Int32s, types: Int64s, counters: Int64s, n_ours: int, rule: int, fixed: bool, rng: Seeds, orders: Int64s
-) -> None:
+    units: Int32s, types: Int64s, counters: Int64s, n_ours: int, rule: int, fixed: bool, rng: Seeds, memory: Int64s,
+    orders: Int64s,
+) -> None:  # fmt: skip
     """Orders of one heuristic in every battle that goes on."""
     for b in prange(units.shape[0]):
         if counters[b, lay.ENDED] == 0:
-            decide(units[b], types, n_ours, rule, fixed, rng[b : b + 1], orders[b])
+            decide(units[b], types, n_ours, rule, fixed, rng[b : b + 1], memory[b], orders[b])
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +296,11 @@ class Heuristic:
         self.about = self._rule.summary
         self._env = env
         self._rng = np.zeros(env.n_envs, dtype=np.uint64)
+        self._memory = np.zeros((env.n_envs, env.n_agents + 2), dtype=np.int64)
 
     def begin(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
         """Only `rand-nc` draws random numbers: from a stream of its own that follows the seeds."""
+        self._memory[slots] = 0
         self._rng[slots] = np.asarray(seeds, dtype=np.uint64) ^ np.uint64(0xA5A5A5A5A5A5A5A5)
 
     def act(self, observation: Observation | None = None) -> Ints:
@@ -282,6 +309,7 @@ class Heuristic:
         orders = np.full((env.n_envs, env.n_agents), lay.HOLD, dtype=np.int64)
         world = env.world
         decide_all(
-            world.units, world.types, world.counters, env.n_agents, self._rule.code, self._rule.fixed, self._rng, orders
-        )
+            world.units, world.types, world.counters, env.n_agents, self._rule.code, self._rule.fixed, self._rng,
+            self._memory, orders,
+        )  # fmt: skip
         return orders

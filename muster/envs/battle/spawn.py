@@ -67,7 +67,7 @@ def start_battle(
         units[lay.PUSH_DIR, i] = below(rng, 0, 256)
         units[lay.MAIN_TIMER, i] = below(rng, 0, 16)
         units[lay.LOOK_TIMER, i] = below(rng, 0, params[P_LOOK])
-        # Stands for the address of the unit in memory, which decides the order of the authors' hash maps.
+        # The first unit's is the number from which ours count, which decides the order of the authors' hash maps.
         units[lay.KEY, i] = 16 * below(rng, 0, 1 << 26)
         units[lay.ALIVE, i] = 1
         units[lay.HP, i] = types[units[lay.TYPE, i], lay.T_HP]

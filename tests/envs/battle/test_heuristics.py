@@ -65,6 +65,23 @@ def test_no_change_keeps_and_smart_drops_what_overkills() -> None:
     assert sorted(orders(env, "wcnoks")) == [0, 1, 1]
 
 
+def test_who_got_a_target_last_is_the_first_to_keep_it() -> None:
+    """The map that stores the targets lists its last key first."""
+    env = arranged("w3v2", [10, 11, 12, 40, 50], [60, 120])
+    units = env.world.units[0]
+    policy = BattleEnv.baselines()["wcnoks"](env)
+    policy.begin(np.array([0]), np.array([3], dtype=np.uint64))
+    units[lay.PREVIOUS, :3] = policy.act(None)[0]
+    assert units[lay.PREVIOUS, :3].tolist() == [0, 0, 0]
+    units[lay.HP, 3] = 256 * 20
+    assert policy.act(None)[0].tolist() == [1, 1, 0]
+
+
+def test_the_search_starts_afresh_once_all_enemies_are_provided_for() -> None:
+    """So the bug does not keep marines from the last enemy."""
+    assert orders(arranged("m3v1", [10, 11, 12, 40], [6]), "wcnok") == [0, 0, 0]
+
+
 def test_random_targets_are_kept_while_they_live() -> None:
     env = arranged("m4v3", [1, 2, 3, 4, 50, 60, 70])
     units = env.world.units[0]
