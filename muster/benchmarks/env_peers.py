@@ -1,13 +1,16 @@
 """Steps a second of the nearest worlds elsewhere; run as a script by an interpreter that has them installed.
 
+    python env_peers.py [WORD]
+
 Prints a JSON list of {"world", "beside", "steps_per_second"} or {"world", "skipped"}, where "beside" names the world of
-muster's it is compared with. It knows nothing else of muster.
+muster's it is compared with; with a word, only of those whose name has it. It knows nothing else of muster.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -145,7 +148,10 @@ def main() -> None:
     ours = os.dup(1)
     os.dup2(2, 1)
     found: list[Found] = []
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     for name, peer in peers.items():
+        if wanted not in name:
+            continue
         try:
             found.append(peer())
         except ImportError as missing:

@@ -116,13 +116,13 @@ def measure_battles(world: str, policy_name: str, batch: int) -> Row:
     return {"world": world, "policy": policy_name, "batch": batch, "steps_per_second": rate}
 
 
-def measure_peers() -> tuple[list[Row], str]:
-    """What the peers' own interpreter measures, and a note where there is none."""
+def measure_peers(word: str = "") -> tuple[list[Row], str]:
+    """What the peers' own interpreter measures, of those whose name has the word; and a note where there is none."""
     python = os.environ.get("MUSTER_PEERS", str(PEERS_PYTHON))
     if not Path(python).exists():
         return [], f"peers skipped: no {python}; {PEERS_HELP}"
     script = str(Path(__file__).with_name("env_peers.py"))
-    done = subprocess.run([python, script], capture_output=True, text=True, check=False)
+    done = subprocess.run([python, script, word], capture_output=True, text=True, check=False)
     if done.returncode:
         return [], f"peers skipped: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}"
     return json_format.loads(done.stdout), ""

@@ -10,11 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from muster.benchmarks.envs import PEERS_HELP, PEERS_PYTHON, machine, measure_peers, one_core
 from muster.errors import MissingExtraError
 
 SIZES = ("2x4", "5x10")
-PEER_PYTHON = Path(".venv-peers") / "bin" / "python"
+BATTLES = ("battle:w15v17", "battle:m10v10")
+BATTLE_LEARNERS = (("lp", "a2c"), ("quad", "a2c"), ("quad", "es"))
+PARTS = ("world", "features", "forward", "inference", "backward", "other")
 SECONDS = 6.0
+
+Row = dict[str, Any]
 
 
 class Stopwatch:
@@ -36,40 +41,45 @@ class Stopwatch:
         return timed
 
 
-def measure(env: str, inference: str) -> dict[str, Any]:
-    """Steps per CPU second of the A2C learner on one core, and the share of each part."""
+def measure(env: str, inference: str, learner_kind: str = "a2c") -> Row:
+    """Steps per CPU second of a learner on one core, and the share of each part."""
     from muster.learning.settings import TrainSettings
     from muster.learning.train import make_learner
 
-    learner: Any = make_learner(TrainSettings(env=env, inference=inference, steps=1))  # type: ignore[arg-type]
+    learner: Any = make_learner(
+        TrainSettings(env=env, inference=inference, learner=learner_kind, steps=1)  # type: ignore[arg-type]
+    )
     for _ in range(3):
         learner.update()
     watch = Stopwatch()
-    learner.env.observe = watch.wrap("env", learner.env.observe)
-    learner.env.step = watch.wrap("env", learner.env.step)
+    learner.env.observe = watch.wrap("features", learner.env.observe)
+    learner.env.step = watch.wrap("world", learner.env.step)
     learner.solver = watch.wrap("inference", learner.solver)
-    learner.model.forward = watch.wrap("forward", learner.model.forward)
-    learner.play = watch.wrap("play", learner.play)
-    learner.learn = watch.wrap("learn", learner.learn)
+    learner.scores = watch.wrap("forward", learner.scores)
+    if learner_kind == "a2c":
+        learner.learn = watch.wrap("backward", learner.learn)
     steps, began = learner.steps, time.process_time()
     while time.process_time() - began < SECONDS:
         learner.update()
     total = time.process_time() - began
-    spent = watch.spent
-    named = {name: spent[name] / total for name in ("env", "inference", "forward")}
-    # An update makes one of the two forward passes over its states; the rest of it is the critic, the backward passes
-    # and the optimisers.
-    named["backward"] = (spent["learn"] - 0.5 * spent["forward"]) / total
-    named["other"] = max(0.0, 1.0 - sum(named.values()))
-    return {"env": env, "inference": inference, "steps_per_second": (learner.steps - steps) / total, "shares": named}
+    # The backward part is all of an update: forward and back through model and critic, and the optimisers.
+    shares = {part: watch.spent.get(part, 0.0) / total for part in PARTS[:-1]}
+    shares["other"] = max(0.0, 1.0 - sum(shares.values()))
+    return {
+        "env": env,
+        "inference": inference,
+        "learner": learner_kind,
+        "steps_per_second": (learner.steps - steps) / total,
+        "shares": shares,
+    }
 
 
 def measure_peer() -> dict[str, Any] | None:
     """Stable-Baselines3's A2C on a stub of the same world, in its own environment; None where it is absent."""
-    if not PEER_PYTHON.exists():
+    if not PEERS_PYTHON.exists():
         return None
     script = Path(__file__).with_name("training_peer.py")
-    done = subprocess.run([str(PEER_PYTHON), str(script)], capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run([str(PEERS_PYTHON), str(script)], capture_output=True, text=True, check=False, timeout=600)
     if done.returncode != 0:
         print(done.stderr[-2000:], file=sys.stderr)
         return None
@@ -80,27 +90,42 @@ def measure_peer() -> dict[str, Any] | None:
 def run(json: bool) -> None:
     """Measure and print."""
     try:
-        import torch  # noqa: F401
+        import torch
     except ImportError:
         raise MissingExtraError("the training benchmark", "train") from None
-    rows = [measure(f"rescue:{size}", inference) for size in SIZES for inference in ("amax", "lp", "quad")]
-    peer = measure_peer()
-    if json:
-        print(json_module.dumps({"rows": rows, "peer": peer}))
-        return
-    from rich.console import Console
-    from rich.table import Table
+    with one_core():
+        torch.set_num_threads(1)
+        rows = [measure(f"rescue:{size}", inference) for size in SIZES for inference in ("amax", "lp", "quad")]
+        rows += [measure(env, inference, learner) for env in BATTLES for inference, learner in BATTLE_LEARNERS]
+        peer = measure_peer()
+        worlds, note = measure_peers("SMAX 10m_vs_11m")
+    found = {"machine": machine(), "rows": rows, "peer": peer, "worlds": worlds, "note": note}
+    print(json_module.dumps(found) if json else "\n".join(report(found)))
 
-    parts = ("env", "inference", "forward", "backward", "other")
-    table = Table("world", "inference", "env steps per CPU second", *parts, "share of SB3's rate")
-    for row in rows:
+
+def report(found: dict[str, Any]) -> list[str]:
+    """The figures as Markdown."""
+    peer = found["peer"]
+    lines = [f"Environment steps (decisions) per CPU second of a whole learner on one core. {found['machine']}.", ""]
+    lines += [f"| world | inference | learner | steps/s | {' | '.join(PARTS)} | of SB3's rate |"]
+    lines += ["|---|---|---|---:|" + "---:|" * (len(PARTS) + 1)]
+    for row in found["rows"]:
         size = row["env"].removeprefix("rescue:")
-        ratio = "–" if peer is None else f"{row['steps_per_second'] / peer[size]:.2f}"
-        shares = [f"{row['shares'][part]:.0%}" for part in parts]
-        table.add_row(row["env"], row["inference"], f"{row['steps_per_second']:,.0f}", *shares, ratio)
-    console = Console(width=max(120, Console().width))
-    console.print(table)
-    if peer is None:
-        console.print("Stable-Baselines3 is not here (make peers installs it in .venv-peers): no comparison.")
+        ratio = f"{row['steps_per_second'] / peer[size]:.2f}" if peer and size in peer else ""
+        shares = " | ".join(f"{row['shares'][part]:.0%}" for part in PARTS)
+        head = f"| {row['env']} | {row['inference']} | {row['learner']} | {row['steps_per_second']:,.0f}"
+        lines.append(f"{head} | {shares} | {ratio} |")
+    lines.append("")
+    if peer:
+        rates = ", ".join(f"{size} {rate:,.0f}" for size, rate in peer.items())
+        lines.append(
+            f"Stable-Baselines3's A2C on a stub of the same sizes, 256 environments, 3 x 32 MLP: {rates} steps/s."
+        )
     else:
-        console.print(f"SB3 A2C on a stub, env steps per CPU second: {peer}")
+        lines.append(f"Stable-Baselines3 is not here: no comparison; {PEERS_HELP}")
+    for row in found["worlds"]:
+        if "steps_per_second" in row:
+            lines.append(f"{row['world']}, the world alone without learning: {row['steps_per_second']:,.0f} steps/s.")
+    if found["note"]:
+        lines.append(found["note"])
+    return lines

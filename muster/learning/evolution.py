@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Floats
+from muster.data import Floats, Observation
 from muster.envs.base import BatchEnv
 from muster.errors import MusterError
 from muster.learned import LearnedPolicy, make_problem
 from muster.learning.episodes import TrainingEpisodes
 from muster.learning.settings import ESSettings
 from muster.options import InferenceSettings, NoiseSettings
-from muster.scoring.direct import Parameters, direct_scores, init_parameters, parameter_shapes
+from muster.scoring.direct import Parameters, Scores, direct_scores, init_parameters, parameter_shapes
 from muster.scoring.spec import ModelSpec
 
 # Adam's usual memory.
@@ -73,6 +73,10 @@ class Evolution:
         """The policy at the centre of the candidates. Its noise, for those who want some, is the default."""
         return LearnedPolicy("es", self.spec, self.unflatten(self.theta), self.inference, NoiseSettings(), self.header)
 
+    def scores(self, parameters: Parameters, seen: Observation) -> Scores:
+        """H and g of every candidate in its own share of the worlds."""
+        return direct_scores(parameters, seen, self.spec.task_scores)
+
     def play(self, candidates: Floats) -> tuple[Floats, Floats, Floats]:
         """Every candidate on the same new episodes: fitness [P], mean outcome, mean reward."""
         env, settings = self.env, self.settings
@@ -83,7 +87,7 @@ class Evolution:
         running = np.ones(env.n_envs, np.bool_)
         while running.any():
             seen = env.observe()
-            h, g = direct_scores(parameters, seen, self.spec.task_scores)
+            h, g = self.scores(parameters, seen)
             if not np.isfinite(h).all() or (g is not None and not np.isfinite(g).all()):
                 raise MusterError("a score is not finite; lower the learning rate or sigma")
             step = env.step(self.solver(make_problem(seen, h, g)).assignment)

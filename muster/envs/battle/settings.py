@@ -16,7 +16,7 @@ class BattleSettings:
 
     latency: int = 2
     """Frames from a command to its effect, 0 to 5."""
-    bot_step: int = 3
+    bot_step: int = 1
     """Frames between two steps of the bot; a unit without target is stopped at each. 1, 2, 3 or 6."""
     decision_frames: int = 6
     """Frames between two decisions."""
