@@ -1,0 +1,61 @@
+"""Ship the best policy of each kind: from paper/rescue and paper/battle to muster/shipped.
+
+    python paper/ship.py
+
+Best is the fewest steps, or the most battles won, without noise, on held-out validation episodes of the world that was
+trained on. No test episode has a say, nor has a larger size.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from muster.checkpoint import load_policy
+from muster.envs.registry import make
+from muster.evaluation.rollout import run_episodes
+from muster.evaluation.run_names import RunName
+from muster.learning.episodes import VALIDATION
+from muster.policies import SHIPPED, adapt
+from muster.rng import episode_seeds
+
+HERE = Path(__file__).resolve().parent
+EPISODES = {"rescue": 5000, "battle": 1000}
+
+
+def main() -> None:
+    """Copy, and write the index with a line on each."""
+    best: dict[str, tuple[float, Path, str]] = {}
+    for path in sorted(HERE.glob("*/policies/*.safetensors")):
+        run = RunName.parse(path.stem, path.parts[-3])
+        if run.variant:
+            continue
+        policy = load_policy(path)
+        header = policy.header
+        env = make(str(header["env"]), 256)
+        adapt(policy, env)
+        seeds = episode_seeds(VALIDATION, np.arange(EPISODES[run.world]))
+        outcome = float(run_episodes(env, policy, seeds).outcome.mean())
+        wins = env.metric == "win_rate"
+        name = f"{run.world}-{run.train}-{run.inference}-{run.model}"
+        line = (
+            f"trained on {header['env']} by {header['learner']}, seed {header['seed']}, "
+            f"{header['cpu_minutes']:.1f} CPU minutes; "
+            + (f"wins {outcome:.3f} of validation battles" if wins else f"{outcome:.2f} steps on validation episodes")
+        )
+        print(path.stem, f"{outcome:.3f}", flush=True)
+        worth = outcome if wins else -outcome
+        if name not in best or worth > best[name][0]:
+            best[name] = (worth, path, line)
+    SHIPPED.mkdir(exist_ok=True)
+    for name, (_, path, _) in best.items():
+        shutil.copy(path, SHIPPED / f"{name}.safetensors")
+    index = {name: line for name, (_, _, line) in sorted(best.items())}
+    (SHIPPED / "index.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Train the policies of the paper's tables: each run is one `muster train`, resumed if it was cut short.
+
+    python paper/train.py rescue|battle [--only PATTERN] [--list]
+
+Runs are made in runs/paper. What a finished run leaves for the record: its best policy, settings and log, under
+paper/rescue or paper/battle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+RUNS = Path("runs") / "paper"
+
+# A2C's settings did best on training reward in paper/search.py; the rate falls to 0 so that runs end on a policy that
+# has settled. The positional model's CNN allows fewer and smaller updates.
+RESCUE_A2C = ["--a2c.noise.sigma", "0.3", "--a2c.schedule", "cosine", "--log-every", "200000"]
+PEM = ["--a2c.envs", "32", "--a2c.low-precision", "--log-every", "20000", "--evaluate-every", "200000"]
+PEM += ["--a2c.policy-rate", "0.0003", "--a2c.noise.sigma", "0.3"]
+
+# CPU minutes by size, procedure, model and learner; seeds by model and learner.
+RESCUE_MINUTES = {
+    ("2x4", "quad", "dm", "a2c"): 4.0,
+    ("2x4", "lp", "dm", "a2c"): 2.0,
+    ("2x4", "amax", "dm", "a2c"): 1.0,
+    ("5x10", "quad", "dm", "a2c"): 5.0,
+    ("5x10", "lp", "dm", "a2c"): 2.5,
+    ("5x10", "amax", "dm", "a2c"): 1.5,
+    ("2x4", "quad", "dm", "es"): 2.0,
+    ("2x4", "lp", "dm", "es"): 1.0,
+    ("2x4", "amax", "dm", "es"): 1.0,
+    ("5x10", "quad", "dm", "es"): 5.0,
+    ("5x10", "lp", "dm", "es"): 1.5,
+    ("5x10", "amax", "dm", "es"): 1.5,
+    ("2x4", "quad", "pem", "a2c"): 5.0,
+    ("2x4", "lp", "pem", "a2c"): 5.0,
+    ("2x4", "amax", "pem", "a2c"): 5.0,
+    ("5x10", "quad", "pem", "a2c"): 5.0,
+    ("5x10", "lp", "pem", "a2c"): 5.0,
+    ("5x10", "amax", "pem", "a2c"): 5.0,
+}
+RESCUE_SEEDS = {("dm", "a2c"): 3, ("dm", "es"): 1, ("pem", "a2c"): 1}
+
+# The same time for every procedure.
+BATTLES = ("w15v17", "m10v10", "zh10v10")
+BATTLE_MINUTES = {"es": 3.0, "a2c": 3.0}
+BATTLE_SEEDS = {"quad": 3, "lp": 3, "amax": 1}
+BATTLE_A2C = ["--a2c.noise.sigma", "0.5"]
+
+
+def rescue_runs() -> dict[str, list[str]]:
+    """Name and arguments of every run of Table 1."""
+    found = {}
+    for (size, inference, model, learner), minutes in RESCUE_MINUTES.items():
+        for seed in range(RESCUE_SEEDS[model, learner]):
+            extra = (PEM if model == "pem" else RESCUE_A2C) if learner == "a2c" else []
+            found[f"rescue-{size}-{inference}-{model}-{learner}-s{seed}"] = [
+                f"rescue:{size}",
+                *("--inference", inference, "--model", model, "--learner", learner),
+                *("--minutes", str(minutes), "--seed", str(seed)),
+                *extra,
+            ]
+    return found
+
+
+def battle_runs() -> dict[str, list[str]]:
+    """Name and arguments of every run of Tables 2 and 3."""
+    found = {}
+    for scenario in BATTLES:
+        for learner, minutes in BATTLE_MINUTES.items():
+            for inference, seeds in BATTLE_SEEDS.items():
+                for seed in range(seeds):
+                    found[f"battle-{scenario}-{inference}-dm-{learner}-s{seed}"] = [
+                        f"battle:{scenario}",
+                        *("--inference", inference, "--model", "dm", "--learner", learner),
+                        *("--minutes", str(minutes), "--seed", str(seed), "--evaluate-every", "1000000000"),
+                        *(BATTLE_A2C if learner == "a2c" else []),
+                    ]
+    return found
+
+
+def main() -> None:
+    """Run what is asked for and not yet done."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", choices=("rescue", "battle"))
+    parser.add_argument("--only", default="*", help="names to run, such as 'rescue-2x4-quad-*'")
+    parser.add_argument("--list", action="store_true", help="print the commands and stop")
+    asked = parser.parse_args()
+    for name, arguments in (rescue_runs() if asked.table == "rescue" else battle_runs()).items():
+        if not fnmatch.fnmatch(name, asked.only):
+            continue
+        if asked.list:
+            print("muster train", *arguments)
+            continue
+        folder = RUNS / name
+        if not (folder / "summary.json").exists():
+            resume = ["--resume"] if (folder / "config.toml").exists() else []
+            subprocess.run(
+                [sys.executable, "-m", "muster", "train", *arguments, "--out", str(folder), *resume], check=True
+            )
+        keep = HERE / asked.table / "runs" / name
+        keep.mkdir(parents=True, exist_ok=True)
+        for file in ("config.toml", "metrics.csv", "summary.json"):
+            shutil.copy(folder / file, keep / file)
+        (HERE / asked.table / "policies").mkdir(parents=True, exist_ok=True)
+        shutil.copy(folder / "best.safetensors", HERE / asked.table / "policies" / f"{name}.safetensors")
+
+
+if __name__ == "__main__":
+    main()
