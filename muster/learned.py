@@ -66,6 +66,13 @@ class LearnedPolicy:
         inference = dataclasses.replace(self.inference, **changes)
         return LearnedPolicy(self.name, self.spec, self.parameters, inference, self.noise, self.header)
 
+    def without_task_scores(self) -> LearnedPolicy:
+        """A QUAD policy's h alone, played by LP: what its g is worth."""
+        spec = dataclasses.replace(self.spec, task_scores=False)
+        parameters = {name: array for name, array in self.parameters.items() if not name.startswith("g.")}
+        inference = dataclasses.replace(self.inference, method="lp")
+        return LearnedPolicy(self.name, spec, parameters, inference, self.noise, self.header)
+
     def begin(self, slots: Ints, seeds: Seeds) -> None:
         """New episodes start in these slots: their noise follows from their seeds."""
         if not self.noisy:

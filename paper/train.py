@@ -22,7 +22,7 @@ RUNS = Path("runs") / "paper"
 # has settled. The positional model's CNN allows fewer and smaller updates.
 RESCUE_A2C = ["--a2c.noise.sigma", "0.3", "--a2c.schedule", "cosine", "--log-every", "200000"]
 PEM = ["--a2c.envs", "32", "--a2c.low-precision", "--log-every", "20000", "--evaluate-every", "200000"]
-PEM += ["--a2c.policy-rate", "0.0003", "--a2c.noise.sigma", "0.3"]
+PEM += ["--a2c.schedule", "cosine", "--a2c.noise.sigma", "0.3"]
 
 # CPU minutes by size, procedure, model and learner; seeds by model and learner.
 RESCUE_MINUTES = {
@@ -45,6 +45,9 @@ RESCUE_MINUTES = {
     ("5x10", "lp", "pem", "a2c"): 5.0,
     ("5x10", "amax", "pem", "a2c"): 5.0,
 }
+# The paper's features, coordinates without relative positions, with sigma 1.
+RAW = ["--no-pair-features", "--a2c.noise.sigma", "1", "--log-every", "200000"]
+RAW_MINUTES = {"quad": 4.0, "lp": 2.0, "amax": 1.0}
 RESCUE_SEEDS = {("dm", "a2c"): 3, ("dm", "es"): 1, ("pem", "a2c"): 1}
 
 # The same time for every procedure.
@@ -52,6 +55,8 @@ BATTLES = ("w15v17", "m10v10", "zh10v10")
 BATTLE_MINUTES = {"es": 3.0, "a2c": 3.0}
 BATTLE_SEEDS = {"quad": 3, "lp": 3, "amax": 1}
 BATTLE_A2C = ["--a2c.noise.sigma", "0.5"]
+# Small and many generations did best on validation battles of the scenario trained on (paper/search_es.py).
+BATTLE_ES = ["--es.episodes", "4", "--es.rate", "0.05"]
 
 
 def rescue_runs() -> dict[str, list[str]]:
@@ -66,6 +71,12 @@ def rescue_runs() -> dict[str, list[str]]:
                 *("--minutes", str(minutes), "--seed", str(seed)),
                 *extra,
             ]
+    for inference, minutes in RAW_MINUTES.items():
+        found[f"rescue-2x4-{inference}-dm-raw-a2c-s0"] = [
+            "rescue:2x4",
+            *("--inference", inference, "--minutes", str(minutes), "--seed", "0"),
+            *RAW,
+        ]
     return found
 
 
@@ -80,7 +91,7 @@ def battle_runs() -> dict[str, list[str]]:
                         f"battle:{scenario}",
                         *("--inference", inference, "--model", "dm", "--learner", learner),
                         *("--minutes", str(minutes), "--seed", str(seed), "--evaluate-every", "1000000000"),
-                        *(BATTLE_A2C if learner == "a2c" else []),
+                        *(BATTLE_A2C if learner == "a2c" else BATTLE_ES),
                     ]
     return found
 

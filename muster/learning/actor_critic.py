@@ -162,7 +162,6 @@ class ActorCritic:
         with torch.no_grad():
             after = self.critic(rollout.after).numpy().astype(np.float64)
         returns = n_step_returns(rollout.rewards, rollout.ended, after, settings.discount)
-        self.model.train()
         self.critic.train()
         seen = join(rollout.observations)
         target = torch.from_numpy(returns.reshape(-1).astype(np.float32))
@@ -175,6 +174,8 @@ class ActorCritic:
         self._descend(self.critic_optimiser, "value loss", float(value_loss.detach()))
         policy_loss = self._policy_gradient(rollout, seen, advantage)
         self._descend(self.model_optimiser, "policy loss", policy_loss)
+        if self.spec.kind == "pem":
+            self._refresh_statistics(rollout.observations[-1])
         return {
             "episodes": float(len(rollout.outcomes)),
             "outcome": float(rollout.outcomes.mean()) if len(rollout.outcomes) else float("nan"),
@@ -214,6 +215,17 @@ class ActorCritic:
         self.model_optimiser.zero_grad(set_to_none=True)
         (weight * total).backward()  # type: ignore[no-untyped-call]
         return float(total.detach())
+
+    @torch.no_grad()
+    def _refresh_statistics(self, seen: Observation) -> None:
+        """Let BatchNorm see new states, between two rounds: within one it must not move.
+
+        Were the update to normalise by its own batch, its scores would not be those that played, and the gradient would
+        pull towards the difference: runs then collapse after a while.
+        """
+        self.model.train()
+        self.model(seen)
+        self.model.eval()
 
     def _descend(self, optimiser: torch.optim.Optimizer, name: str, loss: float) -> None:
         """One step of the optimiser, unless something is not finite."""
