@@ -9,7 +9,8 @@ from muster.policies import SHIPPED, shipped
 def test_every_shipped_policy_is_listed_and_loads():
     assert {path.stem for path in SHIPPED.glob("*.safetensors")} == set(shipped())
     for name in shipped():
-        assert muster.load(name).header["env"] == f"rescue:{name.split('-')[1]}"
+        world, trained = name.split("-")[:2]
+        assert muster.load(name).header["env"].split(",")[0] == f"{world}:{trained}"
 
 
 @pytest.mark.parametrize("name", ["rescue-2x4-quad-dm", "rescue-5x10-quad-dm"])
@@ -17,3 +18,16 @@ def test_shipped_quad_policies_beat_the_linear_programme_on_distances_at_a_size_
     learned, linear = (muster.evaluate(policy, "rescue:8x15", episodes=300) for policy in (name, "lp-distance"))
     assert learned.failed == 0
     assert learned.mean < linear.mean
+
+
+@pytest.mark.parametrize(
+    ("name", "env", "heuristic"),
+    [
+        ("battle-w15v17-quad-dm", "battle:w30v34", "wcnok"),
+        ("battle-m10v10-lp-dm", "battle:m15v15", "c"),
+        ("battle-zh10v10-lp-dm", "battle:zh11v11", "c"),
+    ],
+)
+def test_shipped_battle_policies_win_battles_larger_than_those_they_saw(name, env, heuristic):
+    learned, rule = (muster.evaluate(policy, env, episodes=60, seed=5) for policy in (name, heuristic))
+    assert learned.mean > rule.mean

@@ -220,3 +220,16 @@ def one_state(observation, slot):
     """The observation of one slot alone."""
     parts = {field.name: getattr(observation, field.name) for field in dataclasses.fields(observation)}
     return type(observation)(**{name: None if a is None else a[slot : slot + 1] for name, a in parts.items()})
+
+
+def test_a_quad_policy_without_its_g_is_lp_on_the_same_h():
+    observation = make("rescue:3x5", 6).observe()
+    spec = ModelSpec.of(observation, "dm", True)
+    parameters = init_parameters(spec, np.random.default_rng(1))
+    policy = LearnedPolicy("p", spec, parameters, InferenceSettings("quad"), NoiseSettings())
+    plain = policy.without_task_scores()
+    assert plain.inference.method == "lp"
+    h, g = plain.scores(observation)
+    assert g is None
+    assert (h == policy.scores(observation)[0]).all()
+    assert plain.act(observation).shape == (6, 3)
