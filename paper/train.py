@@ -28,10 +28,10 @@ PEM += ["--a2c.schedule", "cosine", "--a2c.noise.sigma", "0.3"]
 RESCUE_MINUTES = {
     ("2x4", "quad", "dm", "a2c"): 4.0,
     ("2x4", "lp", "dm", "a2c"): 2.0,
-    ("2x4", "amax", "dm", "a2c"): 1.0,
-    ("5x10", "quad", "dm", "a2c"): 5.0,
-    ("5x10", "lp", "dm", "a2c"): 2.5,
-    ("5x10", "amax", "dm", "a2c"): 1.5,
+    ("2x4", "amax", "dm", "a2c"): 0.5,
+    ("5x10", "quad", "dm", "a2c"): 4.0,
+    ("5x10", "lp", "dm", "a2c"): 1.0,
+    ("5x10", "amax", "dm", "a2c"): 0.5,
     ("2x4", "quad", "dm", "es"): 2.0,
     ("2x4", "lp", "dm", "es"): 1.0,
     ("2x4", "amax", "dm", "es"): 1.0,
@@ -40,19 +40,19 @@ RESCUE_MINUTES = {
     ("5x10", "amax", "dm", "es"): 1.5,
     ("2x4", "quad", "pem", "a2c"): 5.0,
     ("2x4", "lp", "pem", "a2c"): 5.0,
-    ("2x4", "amax", "pem", "a2c"): 5.0,
-    ("5x10", "quad", "pem", "a2c"): 5.0,
-    ("5x10", "lp", "pem", "a2c"): 5.0,
-    ("5x10", "amax", "pem", "a2c"): 5.0,
+    ("2x4", "amax", "pem", "a2c"): 3.0,
+    ("5x10", "quad", "pem", "a2c"): 3.0,
+    ("5x10", "lp", "pem", "a2c"): 3.0,
+    ("5x10", "amax", "pem", "a2c"): 3.0,
 }
 # The paper's features, coordinates without relative positions, with sigma 1.
 RAW = ["--no-pair-features", "--a2c.noise.sigma", "1", "--log-every", "200000"]
-RAW_MINUTES = {"quad": 4.0, "lp": 2.0, "amax": 1.0}
+RAW_MINUTES = {"quad": 3.0, "lp": 1.0}
 RESCUE_SEEDS = {("dm", "a2c"): 3, ("dm", "es"): 1, ("pem", "a2c"): 1}
 
 # The same time for every procedure.
 BATTLES = ("w15v17", "m10v10", "zh10v10")
-BATTLE_MINUTES = {"es": 3.0, "a2c": 3.0}
+BATTLE_MINUTES = {"es": 3.0, "a2c": 2.5}
 BATTLE_SEEDS = {"quad": 3, "lp": 3, "amax": 1}
 BATTLE_A2C = ["--a2c.noise.sigma", "0.5"]
 # Small and many generations did best on validation battles of the scenario trained on (paper/search_es.py).

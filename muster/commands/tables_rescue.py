@@ -39,18 +39,8 @@ def print_table(record: Record) -> None:
         grid.add_section()
         for method, (printed, failures) in zip(METHODS, row, strict=True):
             shown = f"{printed:.2f}" + (f" ({failures:.1%})" if failures else "")
-            for learner in ("a2c", "es"):
-                cell = table.pick(record, train, test, method, learner, False)
-                if cell is None:
-                    if learner == "a2c":
-                        grid.add_row(train, test, method, shown, "–", *["not run"] + ["–"] * 7)
-                    continue
-                noisy = next((c for c in record.cells if c.noise and (c.policy, c.test) == (cell.policy, test)), None)
-                same = [c for c in record.cells if not c.noise and (c.method, c.learner) == (method, learner)]
-                seeds = len([c for c in same if (c.train, c.test) == (train, test)])
-                figures = _figures(record, cell, noisy)
-                minutes = "–" if cell.cpu_minutes is None else f"{cell.cpu_minutes:.1f}"
-                grid.add_row(train, test, method, shown, learner, *figures, str(seeds), minutes)
+            for name in (method, *table.variants(record, method)):
+                _add_rows(grid, record, (train, test), name, shown if name == method else "")
     console.print(grid)
     for method in METHODS:
         for learner in ("a2c", "es"):
@@ -59,8 +49,25 @@ def print_table(record: Record) -> None:
                 parts = ", ".join(f"{name} {value:.0%}" for name, value in found.items() if value is not None)
                 print(f"improvement over greedy, {method} by {learner}: {parts}")
     print("The paper's figures are best read as T-1 with the noise left on; compare like with like (docs/rescue.md).")
+    print("raw: coordinates alone, as in the paper; the other direct models see relative positions as well.")
     print("The median seed is shown where there are several. gap closed: 0 is greedy, 100 % is the optimum.")
     print(f"made with: {record.command}")
+
+
+def _add_rows(grid: Any, record: Record, sizes: tuple[str, str], method: str, printed: str) -> None:
+    """A row for each learner that was run; one that says so where a method of the paper's was not."""
+    train, test = sizes
+    for learner in ("a2c", "es"):
+        cell = table.pick(record, train, test, method, learner, False)
+        if cell is None:
+            if learner == "a2c" and method in METHODS:
+                grid.add_row(train, test, method, printed, "–", *["not run"] + ["–"] * 7)
+            continue
+        noisy = next((c for c in record.cells if c.noise and (c.policy, c.test) == (cell.policy, test)), None)
+        same = [c for c in record.cells if not c.noise and (c.method, c.learner) == (method, learner)]
+        seeds = len([c for c in same if (c.train, c.test) == (train, test)])
+        minutes = "–" if cell.cpu_minutes is None else f"{cell.cpu_minutes:.1f}"
+        grid.add_row(train, test, method, printed, learner, *_figures(record, cell, noisy), str(seeds), minutes)
 
 
 def _number(value: float | None) -> str:

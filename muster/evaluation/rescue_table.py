@@ -132,6 +132,11 @@ def pick(record: Record, train: str, test: str, method: str, learner: str, noise
     )
 
 
+def variants(record: Record, method: str) -> list[str]:
+    """Methods of the record that are a variant of one of the table's, such as "quad-dm-raw"."""
+    return sorted({cell.method for cell in record.cells if cell.method.startswith(f"{method}-")})
+
+
 def baseline(record: Record, name: str, test: str) -> float:
     """Mean steps of a baseline."""
     return next(cell.mean for cell in record.cells if cell.method == name and cell.test == test) or float("nan")
@@ -166,7 +171,9 @@ def as_json(record: Record) -> dict[str, Any]:
     """Paper and ours, cell by cell."""
     rows = []
     for (train, test), printed in PAPER.items():
-        for method, (steps, failures) in zip(METHODS, printed, strict=True):
+        named = dict(zip(METHODS, printed, strict=True))
+        for method in (name for base in METHODS for name in (base, *variants(record, base))):
+            steps, failures = named.get(method, (None, None))
             row: dict[str, Any] = {
                 "train": train,
                 "test": test,

@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from muster.data import Bools, Floats32, Observation
+from muster.data import Floats32, Observation
 from muster.learning.returns import LARGEST_RATIO, SMALLEST_RATIO
-from muster.scoring.direct import Packed, Parameters, Scores, pack, score_tile
+from muster.scoring.direct import Packed, Pairs, Parameters, Scores, pack, pairs_of, score_tile
 from muster.scoring.tiles import LANES, STRIDE, add_products, add_rows, dense, gate, place
 
 
@@ -22,18 +22,14 @@ def policy_gradient(
     parameters: Parameters, observation: Observation, old: Scores, played: Scores, advantage: Floats32, sigma: float
 ) -> tuple[float, Parameters]:
     """Loss, averaged over the batch's states, and its slope for every parameter."""
-    agents, tasks = observation.agent_features, observation.task_features
-    alive = observation.task_alive
     loss, gradients = 0.0, {}
-    for which, net in enumerate("h" if old[1] is None else "hg"):
-        left, left_alive = (agents, observation.agent_alive) if net == "h" else (tasks, alive)
-        pair = observation.pair_features if net == "h" else observation.task_pair_features
-        scores, actions = old[which], played[which]
-        assert scores is not None
-        assert actions is not None
-        part, slopes = pair_gradient(
-            pack(parameters, net), left, tasks, pair, left_alive, alive, scores, actions, advantage, sigma
-        )
+    for net, scores, actions in zip("hg", old, played, strict=True):
+        if scores is None or actions is None:
+            continue
+        packed = pack(parameters, net)
+        slopes = Packed(*(np.zeros(array.shape) for array in packed))  # type: ignore[arg-type]
+        pairs = pairs_of(observation, net)
+        part = descend_pairs(packed, pairs, scores, actions, advantage, np.float32(sigma), slopes)
         loss += part
         hidden = len(parameters[f"{net}.bias1"])
         row = 0
@@ -51,42 +47,17 @@ def policy_gradient(
     return loss, {name: np.ascontiguousarray(array, np.float32) for name, array in gradients.items()}
 
 
-def pair_gradient(
-    packed: Packed,
-    left: Floats32,
-    right: Floats32,
-    pair: Floats32,
-    left_alive: Bools,
-    right_alive: Bools,
-    old: Floats32,
-    played: Floats32,
-    advantage: Floats32,
-    sigma: float,
-) -> tuple[float, Packed]:
-    """Loss and slopes of one network; the slopes are sums in double precision."""
-    slopes = Packed(*(np.zeros(array.shape) for array in packed))  # type: ignore[arg-type]
-    left, right, pair = np.ascontiguousarray(left), np.ascontiguousarray(right), np.ascontiguousarray(pair)
-    loss = descend_pairs(
-        packed, left, right, pair, left_alive, right_alive, old, played, advantage, np.float32(sigma), slopes
-    )
-    return loss, slopes
-
-
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def descend_pairs(
     packed: Packed,
-    left: Floats32,
-    right: Floats32,
-    pair: Floats32,
-    left_alive: Bools,
-    right_alive: Bools,
+    pairs: Pairs,
     old: Floats32,
     played: Floats32,
     advantage: Floats32,
     sigma: np.float32,
     slopes: Packed,
 ) -> float:
-    """Add up the slopes over every living pair; returns the loss."""
+    """Add up the slopes over every living pair, in double precision; returns the loss."""
     batch, n, m = old.shape
     d, k = packed.weight1.shape[1:]
     inputs = np.zeros((d, STRIDE), np.float32)
@@ -98,12 +69,12 @@ def descend_pairs(
     loss, filled = 0.0, 0
     for slot in range(batch):
         for i in range(n):
-            if not left_alive[slot, i]:
+            if not pairs.left_alive[slot, i]:
                 continue
             for j in range(m):
-                if not right_alive[slot, j]:
+                if not pairs.right_alive[slot, j]:
                     continue
-                place(left[slot, i], right[slot, j], pair[slot, i, j], inputs, filled)
+                place(pairs.left[slot, i], pairs.right[slot, j], pairs.pair[slot, i, j], inputs, filled)
                 was[filled], action[filled] = old[slot, i, j], played[slot, i, j]
                 worth[filled] = advantage[slot] / batch
                 filled += 1

@@ -60,12 +60,31 @@ def init_parameters(spec: ModelSpec, rng: np.random.Generator) -> Parameters:
 
 def direct_scores(parameters: Parameters, observation: Observation, task_scores: bool) -> Scores:
     """H [B, N, M] and, if asked, g [B, M, M]."""
-    agents, tasks = observation.agent_features, observation.task_features
-    alive = observation.task_alive
-    h = pair_scores(pack(parameters, "h"), agents, tasks, observation.pair_features, observation.agent_alive, alive)
-    if not task_scores:
-        return h, None
-    return h, pair_scores(pack(parameters, "g"), tasks, tasks, observation.task_pair_features, alive, alive)
+    h = pair_scores(pack(parameters, "h"), pairs_of(observation, "h"))
+    return h, pair_scores(pack(parameters, "g"), pairs_of(observation, "g")) if task_scores else None
+
+
+class Pairs(NamedTuple):
+    """What one network reads: features of the objects on its two sides and of their pairs, and who lives."""
+
+    left: Floats32
+    """[B, N, D]"""
+    right: Floats32
+    """[B, M, E]"""
+    pair: Floats32
+    """[B, N, M, F]"""
+    left_alive: Bools
+    right_alive: Bools
+
+
+def pairs_of(observation: Observation, net: str) -> Pairs:
+    """Agents and tasks for h, tasks twice for g."""
+    seen = observation
+    left, alive, pair = seen.agent_features, seen.agent_alive, seen.pair_features
+    if net == "g":
+        left, alive, pair = seen.task_features, seen.task_alive, seen.task_pair_features
+    left, right, pair = (np.ascontiguousarray(array) for array in (left, seen.task_features, pair))
+    return Pairs(left, right, pair, alive, seen.task_alive)
 
 
 class Packed(NamedTuple):
@@ -108,26 +127,15 @@ def pack(parameters: Parameters, net: str) -> Packed:
     return packed
 
 
-def pair_scores(
-    packed: Packed, left: Floats32, right: Floats32, pair: Floats32, left_alive: Bools, right_alive: Bools
-) -> Floats32:
-    """One network over all pairs: left [B, N, D], right [B, M, E], pair [B, N, M, F] -> [B, N, M]; 0 for the dead."""
-    scores = np.zeros((left.shape[0], left.shape[1], right.shape[1]), np.float32)
-    left, right, pair = np.ascontiguousarray(left), np.ascontiguousarray(right), np.ascontiguousarray(pair)
-    score_pairs(packed, left, right, pair, left_alive, right_alive, scores)
+def pair_scores(packed: Packed, pairs: Pairs) -> Floats32:
+    """One network over all pairs: [B, N, M]; 0 for the dead."""
+    scores = np.zeros((*pairs.left_alive.shape, pairs.right_alive.shape[1]), np.float32)
+    score_pairs(packed, pairs, scores)
     return scores
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
-def score_pairs(
-    packed: Packed,
-    left: Floats32,
-    right: Floats32,
-    pair: Floats32,
-    left_alive: Bools,
-    right_alive: Bools,
-    scores: Floats32,
-) -> None:
+def score_pairs(packed: Packed, pairs: Pairs, scores: Floats32) -> None:
     """Score every living pair; a model's pairs share its tiles."""
     batch, n, m = scores.shape
     models = packed.bias1.shape[0]
@@ -142,12 +150,12 @@ def score_pairs(
         filled = 0
         for slot in range(p * each, (p + 1) * each):
             for i in range(n):
-                if not left_alive[slot, i]:
+                if not pairs.left_alive[slot, i]:
                     continue
                 for j in range(m):
-                    if not right_alive[slot, j]:
+                    if not pairs.right_alive[slot, j]:
                         continue
-                    place(left[slot, i], right[slot, j], pair[slot, i, j], inputs, filled)
+                    place(pairs.left[slot, i], pairs.right[slot, j], pairs.pair[slot, i, j], inputs, filled)
                     where[filled] = (slot * n + i) * m + j
                     filled += 1
                     if filled == LANES:
