@@ -23,7 +23,7 @@ from muster.policies import SHIPPED, adapt
 from muster.rng import episode_seeds
 
 HERE = Path(__file__).resolve().parent
-EPISODES = {"rescue": 5000, "battle": 1000}
+EPISODES = {"rescue": 2000, "battle": 400}
 
 
 def main() -> None:
