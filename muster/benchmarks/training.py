@@ -126,6 +126,8 @@ def report(found: dict[str, Any]) -> list[str]:
     for row in found["worlds"]:
         if "steps_per_second" in row:
             lines.append(f"{row['world']}, the world alone without learning: {row['steps_per_second']:,.0f} steps/s.")
+        else:
+            lines.append(f"{row['world']} skipped: {row['skipped']}.")
     if found["note"]:
         lines.append(found["note"])
     return lines

@@ -207,7 +207,7 @@ def test_every_baseline_is_a_policy_that_can_play() -> None:
 def test_environment_describes_itself() -> None:
     env = from_options("w15v17", 2)
     assert (env.name, env.metric, env.n_agents, env.n_tasks) == ("battle:w15v17", "win_rate", 15, 17)
-    assert env.max_steps == 2500
+    assert env.max_steps == 833
 
 
 def test_observation_is_not_touched_by_later_steps() -> None:
