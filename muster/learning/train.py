@@ -103,7 +103,7 @@ class Loop:
 
     @property
     def cpu_seconds(self) -> float:
-        """CPU time of the run so far, earlier sessions included."""
+        """CPU time of the run so far, what came before a resumption included."""
         return self.cpu_before + time.process_time() - self.began
 
     @property
