@@ -134,6 +134,8 @@ class Loop:
         policy = self._best_policy()
         outcome = Outcome(policy, learner.steps, self.cpu_seconds / 60, finished)
         if self.run and finished:
+            if not self.best:  # so short that no episode ended: there is nothing to tell policies apart by
+                self.run.save_policy(policy, "best")
             self.run.save_policy(learner.policy(), "last")
             self.run.finish(self._summary(outcome))
         return outcome
@@ -192,7 +194,7 @@ class Loop:
             "steps": outcome.steps,
             "updates": self.updates,
             "cpu_minutes": outcome.cpu_minutes,
-            "best_training_reward": self.best_reward,
+            "best_training_reward": self.best_reward if self.best else None,
         }
 
     def _save(self) -> None:

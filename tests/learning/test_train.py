@@ -47,6 +47,16 @@ def test_an_untrained_policy_does_not():
     assert mean_reward(policy) < 0.9
 
 
+def test_a_run_too_short_for_one_episode_still_leaves_its_policy(tmp_path):
+    out = tmp_path / "run"
+    muster.train("rescue:2x4", steps=1, a2c=A2CSettings(envs=2, return_steps=1), out=out)
+    assert json.loads((out / "summary.json").read_text())["best_training_reward"] is None
+    assert (
+        muster.load(out / "best.safetensors").parameters.keys()
+        == muster.load(out / "last.safetensors").parameters.keys()
+    )
+
+
 def small(learner: str, steps: int) -> TrainSettings:
     return TrainSettings(
         env="rescue:2x3,grid=5",
