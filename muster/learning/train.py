@@ -103,7 +103,7 @@ class Loop:
 
     @property
     def cpu_seconds(self) -> float:
-        """CPU time of the run so far, what came before a resumption included."""
+        """CPU time of the run so far: what came before a resumption included, the first update after it not."""
         return self.cpu_before + time.process_time() - self.began
 
     @property
@@ -116,11 +116,14 @@ class Loop:
     def go(self, report: Report | None) -> Outcome:
         """Train until the end, or until interrupted: then the state is saved after the update that was under way."""
         settings, learner = self.settings, self.learner
+        first = True
         with self._interruptible():
             while self.progress < 1 and not self.stopped:
                 before = learner.steps
                 self.window.append(learner.update(self.progress))
                 self.updates += 1
+                if first:  # kernels were compiled or loaded on the way: that is not training
+                    self.began, first = time.process_time(), False
                 if crossed(before, learner.steps, settings.log_every):
                     row = self._log(crossed(before, learner.steps, settings.evaluate_every))
                     if report:
