@@ -17,18 +17,18 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from muster.benchmarks.envs import machine
+from muster.benchmarks.envs import machine, one_core
 from muster.benchmarks.inference_report import print_tables
 from muster.benchmarks.instances import KINDS, REGIMES, as_problem, make_instances
 from muster.data import Problem
 from muster.inference import Solver, solve
+from muster.threads import thread_count
 
 Row = dict[str, Any]
 
@@ -53,11 +53,9 @@ LARGE = (1000, 1000)
 
 def run(json: bool) -> None:
     """Measure everything in one go and print it."""
-    import numba
-
     began = time.perf_counter()
     found: dict[str, Any] = {"command": "muster bench inference", "machine": describe_machine(), "notes": []}
-    with one_thread():
+    with one_core():
         solve(as_problem(make_instances((2, 4), "unit", 1, kind="random")))
         found["lp"] = measure_lp(found["notes"])
         found["quad"] = [
@@ -68,7 +66,7 @@ def run(json: bool) -> None:
         ]
         found["python_quad"] = measure_python_quad(found["notes"])
         found["enumerated"] = [measure_gap(regime, kind) for regime in REGIMES for kind in KINDS]
-    found["threads"] = [measure_threads(method) for method in ("lp", "quad")] if numba.get_num_threads() > 1 else []
+    found["threads"] = [measure_threads(method) for method in ("lp", "quad")] if thread_count() > 1 else []
     found["large"] = measure_in_child("large_quad")
     found["start"] = measure_start()
     found["load_at_end"] = os.getloadavg()[0]
@@ -94,19 +92,6 @@ def describe_machine() -> Row:
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "load": os.getloadavg()[0],
     }
-
-
-@contextmanager
-def one_thread() -> Any:
-    """Our solvers on one thread."""
-    import numba
-
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
 
 
 def cpu_seconds(work: Callable[[], object], repeats: int) -> float:
@@ -259,20 +244,15 @@ def measure_threads(method: str) -> Row:
 
     Beside it what two threads gain a plain loop, since other work on the machine may take the second core away.
     """
-    import numba
-
     problem = as_problem(make_instances((15, 17), "hits", 1024, seed=3, kind="random"))
-    solver = Solver(method)  # type: ignore[arg-type]
     wall, cpu = {1: np.inf, 2: np.inf}, {1: np.inf, 2: np.inf}
-    before = numba.get_num_threads()
     for _ in range(40):
         for threads in wall:
-            numba.set_num_threads(threads)
+            solver = Solver(method, threads=threads)  # type: ignore[arg-type]
             began, spent = time.perf_counter(), time.process_time()
             solver(problem)
             wall[threads] = min(wall[threads], time.perf_counter() - began)
             cpu[threads] = min(cpu[threads], time.process_time() - spent)
-    numba.set_num_threads(before)
     return {
         "control": plain_loop_gain(),
         "method": method,

@@ -47,6 +47,8 @@ class BatchEnv(ABC):
     """Step limit, after which an episode is truncated."""
     idling: bool = False
     """Whether leaving an agent without a task can be a good choice; if not, learned policies assign all they can."""
+    threads: int | None = None
+    """Threads for large batches; None for one a core (or NUMBA_NUM_THREADS). Worlds are free to use fewer."""
 
     @abstractmethod
     def start(self, slots: Ints, seeds: Seeds) -> None:

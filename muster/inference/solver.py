@@ -9,10 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, get_args
 
-import numba
 import numpy as np
-from numba.core import config
-from numba.np.ufunc import parallel
 from numpy.typing import ArrayLike, NDArray
 
 from muster.data import Bools, Floats, Ints, Problem, Solution
@@ -20,6 +17,7 @@ from muster.errors import InputError, UnknownNameError
 from muster.inference import batch, quadratic, rounding
 from muster.inference.instance import LARGEST, SMALLEST
 from muster.options import Effort, Method, Rounding
+from muster.threads import share_out, thread_count
 
 Arrays = tuple[Floats, Floats, Floats, Floats, Bools, Bools]
 
@@ -57,7 +55,7 @@ class Solver:
     steps: int | None = None
     """Frank-Wolfe steps at most; None for the effort's own (600, 48, 60)."""
     threads: int | None = None
-    """Threads for large batches; None for numba's number (NUMBA_NUM_THREADS, numba.set_num_threads)."""
+    """Threads for large batches; None for one a core (or NUMBA_NUM_THREADS)."""
     certify: bool = True
     """Fill in duality gap, prices and reasons; a learner's inner loop can do without."""
 
@@ -113,21 +111,14 @@ class Solver:
         settings = self._settings()
         # Below this much work, waking the threads costs more than they save.
         small = size * n * m * (1 if self.method == "amax" else 20) < 20_000
-        threads = 1 if small else min(self.threads or _thread_count(), size)
+        threads = 1 if small else self.threads or thread_count()
         with _deadline(self.time_limit) as stop:
 
-            def solve_part(k: int) -> None:
+            def solve_part(begin: int, end: int) -> None:
                 space = np.empty((batch.WORKSPACES, n, m))
-                batch.solve_range(k * size // threads, (k + 1) * size // threads, *arrays, settings, out, space, stop)
+                batch.solve_range(begin, end, *arrays, settings, out, space, stop)
 
-            # The kernel runs without the interpreter's lock, so plain threads use all the cores. Each takes a run of
-            # neighbours: taking turns would have them write to the same cache lines.
-            helpers = [threading.Thread(target=solve_part, args=(k,)) for k in range(1, threads)]
-            for helper in helpers:
-                helper.start()
-            solve_part(0)
-            for helper in helpers:
-                helper.join()
+            share_out(size, threads, solve_part)
 
     def _rounds(self) -> int:
         if self.effort != "best":
@@ -202,13 +193,6 @@ def assign(
         reasons=solution.reasons[0],
         seconds=solution.seconds,
     )
-
-
-def _thread_count() -> int:
-    """Numba's number of threads, without starting its thread pool, which would change torch's own."""
-    if parallel._is_initialized:
-        return int(numba.get_num_threads())
-    return int(config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
 
 @contextmanager

@@ -262,6 +262,7 @@ def make_learner(settings: TrainSettings) -> ActorCritic | Evolution:
     """World, model and learner of the settings."""
     es = settings.es
     env = prepare_env(settings, 2 * es.pairs * es.episodes if settings.learner == "es" else settings.a2c.envs)
+    env.threads = 1  # one core a run: several runs share a machine better than one run its threads
     spec = ModelSpec.of(env.observe(), settings.model, task_scores=settings.inference == "quad")
     forced = settings.forced if settings.forced is not None else not env.idling
     inference = InferenceSettings(settings.inference, settings.effort, settings.rounding, forced)

@@ -166,15 +166,13 @@ def test_the_compiled_step_equals_the_python_one():
 
 
 def test_threads_change_nothing():
-    import numba
-
     states = []
     for threads in ("one", "all"):
         env = started(200, agents=3, tasks=5, random_moves=True, threads=threads)
         rng = np.random.default_rng(0)
         for step in range(20):
             if threads == "all":
-                numba.set_num_threads(1 + step % min(2, numba.config.NUMBA_NUM_THREADS))
+                env.threads = 1 + step % 3
             env.step(rng.integers(-1, 5, (200, 3)))
         states.append(env.get_state())
     assert all(np.array_equal(array, states[1][name]) for name, array in states[0].items())

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from numba import njit, prange
-
 from muster.envs.battle import layout as lay
 from muster.envs.battle.collision import move_walker
 from muster.envs.battle.combat import animate, move_bullets, remove_unit
 from muster.envs.battle.geometry import length
-from muster.envs.battle.layout import Int16s, Int32s, Int64s, kernel
+from muster.envs.battle.layout import Int16s, Int32s, Int64s, batch_kernel, kernel
 from muster.envs.battle.movement import move_flyer
 from muster.envs.battle.opponents import mean_tile, order_opponents
 from muster.envs.battle.orders import give_order, look
@@ -219,11 +217,11 @@ def play_decision(
     counters[lay.HEALTH_THEIRS] = shown_health(units, n_ours, units.shape[1])
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@batch_kernel
 def play_decisions(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
     rng: Seeds, orders: Int64s,
 ) -> None:  # fmt: skip
     """One decision in every battle of the batch, battles in parallel."""
-    for b in prange(units.shape[0]):
+    for b in range(units.shape[0]):
         play_decision(units[b], types, params, counters[b], bullets[b], field[b], n_ours, rng[b : b + 1], orders[b])

@@ -94,10 +94,15 @@ class BattleEnv(BatchEnv):
         contributions = np.empty((B, N, M))
         capacities = np.empty((B, M))
         scale = 1.0 if self.options.raw_distance else 25.0
-        observe_all(
-            world.units, world.types, self._ranges, N, self._one_hot, scale,
-            agents, tasks, pairs, contributions, capacities,
-        )  # fmt: skip
+
+        def observe_part(begin: int, end: int) -> None:
+            part = slice(begin, end)
+            observe_all(
+                world.units[part], world.types, self._ranges, N, self._one_hot, scale,
+                agents[part], tasks[part], pairs[part], contributions[part], capacities[part],
+            )  # fmt: skip
+
+        world.share_out(self.threads, observe_part)
         alive = (world.units[:, lay.ALIVE] != 0) & (world.units[:, lay.HP] > 0)
         planes = agent_cells = task_cells = None
         if self.options.planes:
@@ -148,7 +153,7 @@ class BattleEnv(BatchEnv):
         counters = self.world.counters
         going = counters[:, lay.ENDED] == 0
         before = counters[:, lay.HEALTH_OURS] - counters[:, lay.HEALTH_THEIRS]
-        self.world.play(self.resolve(assignment))
+        self.world.play(self.resolve(assignment), self.threads)
         terminated = going & (counters[:, lay.ENDED] != 0)
         truncated = going & ~terminated & (counters[:, lay.STEPS] >= self.max_steps)
         counters[truncated, lay.ENDED] = 1

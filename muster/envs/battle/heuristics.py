@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
 from muster.data import Ints, Observation
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import length
-from muster.envs.battle.layout import Int32s, Int64s, kernel
+from muster.envs.battle.layout import Int32s, Int64s, batch_kernel, kernel
 from muster.rng import Seeds, below
 
 if TYPE_CHECKING:
@@ -252,13 +251,13 @@ def decide(
         _share_out(units, types, n_ours, rule, fixed, memory, orders)
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@batch_kernel
 def decide_all(
     units: Int32s, types: Int64s, counters: Int64s, n_ours: int, rule: int, fixed: bool, rng: Seeds, memory: Int64s,
     orders: Int64s,
 ) -> None:  # fmt: skip
     """Orders of one heuristic in every battle that goes on."""
-    for b in prange(units.shape[0]):
+    for b in range(units.shape[0]):
         if counters[b, lay.ENDED] == 0:
             decide(units[b], types, n_ours, rule, fixed, rng[b : b + 1], memory[b], orders[b])
 
@@ -308,8 +307,13 @@ class Heuristic:
         env = self._env
         orders = np.full((env.n_envs, env.n_agents), lay.HOLD, dtype=np.int64)
         world = env.world
-        decide_all(
-            world.units, world.types, world.counters, env.n_agents, self._rule.code, self._rule.fixed, self._rng,
-            self._memory, orders,
-        )  # fmt: skip
+
+        def decide_part(begin: int, end: int) -> None:
+            part = slice(begin, end)
+            decide_all(
+                world.units[part], world.types, world.counters[part], env.n_agents, self._rule.code, self._rule.fixed,
+                self._rng[part], self._memory[part], orders[part],
+            )  # fmt: skip
+
+        world.share_out(env.threads, decide_part)
         return orders

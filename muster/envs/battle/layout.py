@@ -22,6 +22,8 @@ Int16s = NDArray[np.int16]
 
 kernel = njit(cache=True, error_model="numpy")
 """Decorator of every kernel: compiled once, cached on disk, integer division unchecked."""
+batch_kernel = njit(cache=True, error_model="numpy", nogil=True)
+"""The same for loops over battles, which threads run side by side on shares of the batch."""
 
 UNIT_FIELDS = 75
 (

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
 
 from muster.data import Floats, Floats32
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import length
 from muster.envs.battle.heuristics import closest_enemy, stands
-from muster.envs.battle.layout import Int32s, Int64s, kernel
+from muster.envs.battle.layout import Int32s, Int64s, batch_kernel, kernel
 
 BASE_FEATURES = 8
 """Features of a unit before its one-hot type."""
@@ -66,13 +65,13 @@ def capacity(units: Int32s, types: Int64s, n_ours: int, j: int) -> int:
     return (health + least - 1) // max(least, 1) * least
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@batch_kernel
 def observe_all(
     units: Int32s, types: Int64s, ranges: Floats, n_ours: int, one_hot: bool, distance_scale: float,
     agents: Floats32, tasks: Floats32, pairs: Floats32, contributions: Floats, capacities: Floats,
 ) -> None:  # fmt: skip
     """Fill the blocks of an observation of every battle."""
-    for b in prange(units.shape[0]):
+    for b in range(units.shape[0]):
         now = units[b]
         n_theirs = now.shape[1] - n_ours
         for i in range(n_ours):
@@ -144,11 +143,11 @@ def resolve(units: Int32s, types: Int64s, n_ours: int, assignment: Int64s, order
             orders[i] = closest_enemy(units, n_ours, i)
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@batch_kernel
 def resolve_all(
     units: Int32s, types: Int64s, counters: Int64s, n_ours: int, assignment: Int64s, orders: Int64s
 ) -> None:
     """Orders of every battle that goes on."""
-    for b in prange(units.shape[0]):
+    for b in range(units.shape[0]):
         if counters[b, lay.ENDED] == 0:
             resolve(units[b], types, n_ours, assignment[b], orders[b])

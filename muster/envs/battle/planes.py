@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from numba import njit, prange
-
 from muster.data import Floats32
 from muster.envs.battle import layout as lay
 from muster.envs.battle.heuristics import stands
-from muster.envs.battle.layout import Int32s, Int64s
+from muster.envs.battle.layout import Int32s, Int64s, batch_kernel
 
 GRID = 100
 """Side of the square window, in walk tiles."""
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@batch_kernel
 def draw_planes(units: Int32s, n_ours: int, agents: Floats32, tasks: Floats32, planes: Floats32, cells: Int64s) -> None:
     """Add each unit's features at its walk tile of a window round the middle of all units.
 
     The first F of the 2F planes are ours, the others the enemy's. A unit outside the window is drawn at its rim.
     """
-    for b in prange(units.shape[0]):
+    for b in range(units.shape[0]):
         n = 0
         x = 0
         y = 0

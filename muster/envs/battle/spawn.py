@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit, prange
-
 from muster.envs.battle import layout as lay
 from muster.envs.battle.dynamics import RESET_PERIOD, advance_frame, shown_health
 from muster.envs.battle.geometry import boxes_meet
-from muster.envs.battle.layout import Int16s, Int32s, Int64s, kernel
+from muster.envs.battle.layout import Int16s, Int32s, Int64s, batch_kernel, kernel
 from muster.envs.battle.movement import cell_of
 from muster.envs.battle.settings import P_FIRST_ORDER, P_FOG, P_LOOK, P_OPPONENT_FIRST
 from muster.rng import Seeds, below, normal
@@ -116,13 +114,13 @@ def start_battle(
         advance_frame(units, types, params, counters, bullets, field, n_ours, rng, 0)
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@batch_kernel
 def start_battles(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
     rng: Seeds, roster: Int64s, slots: Int64s, seeds: Seeds,
 ) -> None:  # fmt: skip
     """Begin a battle in each of `slots`."""
-    for k in prange(len(slots)):
+    for k in range(len(slots)):
         b = slots[k]
         rng[b] = seeds[k]
         bullets[b] = 0

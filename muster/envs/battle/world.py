@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from muster.data import Ints
@@ -11,7 +13,10 @@ from muster.envs.battle.dynamics import play_decisions
 from muster.envs.battle.settings import BattleSettings
 from muster.envs.battle.spawn import start_battles
 from muster.rng import Seeds
+from muster.threads import share_out, thread_count
 
+_WORTH_A_THREAD = 500
+"""Units in a thread's share of the battles from which it is worth its start."""
 _UNLIMITED = 4
 """Bullet slots a unit when there is no limit: more than it can have in the air."""
 
@@ -43,8 +48,19 @@ class World:
             self.roster, np.asarray(slots, dtype=np.int64), np.asarray(seeds, dtype=np.uint64),
         )  # fmt: skip
 
-    def play(self, orders: Ints) -> None:
+    def play(self, orders: Ints, threads: int | None = None) -> None:
         """One decision in every battle that goes on: `orders` [B, N] has enemy indices, HOLD or MARCH."""
-        play_decisions(
-            self.units, self.types, self.params, self.counters, self.bullets, self.field, self.n_ours, self.rng, orders
-        )
+
+        def play_part(begin: int, end: int) -> None:
+            part = slice(begin, end)
+            play_decisions(
+                self.units[part], self.types, self.params, self.counters[part], self.bullets[part], self.field[part],
+                self.n_ours, self.rng[part], orders[part],
+            )  # fmt: skip
+
+        self.share_out(threads, play_part)
+
+    def share_out(self, threads: int | None, work: Callable[[int, int], None]) -> None:
+        """Call `work(begin, end)` on shares of the battles, in so many threads (None: one a core) if they are many."""
+        count = len(self.units)
+        share_out(count, min(threads or thread_count(), count * self.n_units // _WORTH_A_THREAD), work)

@@ -15,6 +15,7 @@ from muster.envs.rescue.settings import RescueSettings
 from muster.errors import InputError
 from muster.policy import Policy
 from muster.rng import Seeds
+from muster.threads import share_out, thread_count
 
 # Ambulances in the batch from which starting threads costs less than it saves.
 PARALLEL_FROM = 50_000
@@ -44,8 +45,8 @@ class RescueEnv(BatchEnv):
         self.n_tasks = self.settings.tasks
         self.max_steps = self.settings.step_limit
         many = n_envs * self.n_agents >= PARALLEL_FROM
-        parallel = self.settings.threads == "all" or (self.settings.threads == "auto" and many)
-        self._step_all = kernels.step_all_parallel if parallel else kernels.step_all
+        if self.settings.threads == "one" or (self.settings.threads == "auto" and not many):
+            self.threads = 1
         self._rng = np.zeros(n_envs, np.uint64)
         self.agent_cells: Ints = np.zeros((n_envs, self.n_agents, 2), np.int64)
         """[B, N, 2] row and column of each ambulance."""
@@ -124,22 +125,18 @@ class RescueEnv(BatchEnv):
                 f"tasks are -1 to {self.n_tasks - 1}, got {assignment[slot, agent]} for agent {agent} of slot {slot}"
             )
         result = Step(np.empty(self.n_envs), np.empty(self.n_envs, np.bool_), np.empty(self.n_envs, np.bool_))
-        self._step_all(
-            assignment,
-            self.settings.random_moves,
-            self.settings.solved_assignable,
-            self.max_steps,
-            self.settings.height,
-            self.settings.width,
-            self._rng,
-            self.agent_cells,
-            self.task_cells,
-            self.waiting,
-            self.steps,
-            self._running,
-            self.assigned,
-            *result,
-        )
+        settings = self.settings
+
+        def step_part(begin: int, end: int) -> None:
+            part = slice(begin, end)
+            kernels.step_all(
+                assignment[part], settings.random_moves, settings.solved_assignable, self.max_steps,
+                settings.height, settings.width, self._rng[part], self.agent_cells[part], self.task_cells[part],
+                self.waiting[part], self.steps[part], self._running[part], self.assigned[part],
+                result.reward[part], result.terminated[part], result.truncated[part],
+            )  # fmt: skip
+
+        share_out(self.n_envs, self.threads or thread_count(), step_part)
         return result
 
     def outcome(self) -> Floats:

@@ -7,7 +7,7 @@ the loop over slots may run on any number of threads.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from muster.data import Bools, Floats, Floats32, Ints
 from muster.rng import Seeds, below
@@ -161,7 +161,8 @@ def step_slot(
         running[slot] = False
 
 
-def _step_all(
+@njit(cache=True, nogil=True)
+def step_all(
     assignment: Ints,
     random_moves: bool,
     solved_assignable: bool,
@@ -180,7 +181,7 @@ def _step_all(
     truncated: Bools,
 ) -> None:
     """`step_slot` for every slot."""
-    for slot in prange(assignment.shape[0]):
+    for slot in range(assignment.shape[0]):
         step_slot(
             slot,
             assignment,
@@ -200,10 +201,6 @@ def _step_all(
             terminated,
             truncated,
         )
-
-
-step_all = njit(cache=True)(_step_all)
-step_all_parallel = njit(cache=True, parallel=True)(_step_all)
 
 
 @njit(cache=True)

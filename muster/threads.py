@@ -1,0 +1,46 @@
+"""Several cores for one batch: plain threads round kernels that let go of the interpreter's lock.
+
+Numba's own parallel loops are not used. Their threads wait for work in a busy loop, which takes the cores away from
+other runs on the same machine, and their library changes the number of threads that torch uses.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+from numba.core import config
+
+
+def thread_count() -> int:
+    """Cores this process may use, or NUMBA_NUM_THREADS if that is less."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, int(config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
+
+
+def share_out(size: int, threads: int, work: Callable[[int, int], None]) -> None:
+    """Call `work(begin, end)` on equal runs of range(size), a thread each; the caller's thread does the first.
+
+    Each thread takes neighbours: taking turns would have them write to the same cache lines.
+    """
+    threads = max(1, min(threads, size))
+    bounds = [k * size // threads for k in range(threads + 1)]
+    failures: list[BaseException] = []
+
+    def help_out(begin: int, end: int) -> None:
+        try:
+            work(begin, end)
+        except BaseException as failure:
+            failures.append(failure)
+
+    helpers = [threading.Thread(target=help_out, args=bounds[k : k + 2]) for k in range(1, threads)]
+    for helper in helpers:
+        helper.start()
+    try:
+        work(bounds[0], bounds[1])
+    finally:
+        for helper in helpers:
+            helper.join()
+    if failures:
+        raise failures[0]

@@ -1,0 +1,32 @@
+"""Sharing a batch out among threads."""
+
+import threading
+
+import pytest
+
+from muster.threads import share_out
+
+
+@pytest.mark.parametrize(("size", "threads"), [(0, 2), (1, 4), (7, 3), (8, 2), (5, 0)])
+def test_every_item_is_done_once_by_no_more_threads_than_allowed(size, threads):
+    done, names = [], set()
+    lock = threading.Lock()
+
+    def work(begin, end):
+        with lock:
+            done.extend(range(begin, end))
+            names.add(threading.get_ident())
+
+    share_out(size, threads, work)
+    assert sorted(done) == list(range(size))
+    assert len(names) <= max(1, threads)
+
+
+@pytest.mark.parametrize("culprit", [0, 9])
+def test_an_error_in_any_share_reaches_the_caller(culprit):
+    def work(begin, end):
+        if begin <= culprit < end:
+            raise ValueError(f"item {culprit}")
+
+    with pytest.raises(ValueError, match=f"item {culprit}"):
+        share_out(10, 2, work)
