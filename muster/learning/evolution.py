@@ -118,7 +118,7 @@ class Evolution:
         self.spread = SECOND_MOMENT * self.spread + (1 - SECOND_MOMENT) * gradient**2
         mean = self.mean / (1 - FIRST_MOMENT**self.updates)
         spread = self.spread / (1 - SECOND_MOMENT**self.updates)
-        self.theta = self.theta + rate * mean / (np.sqrt(spread) + EPSILON)
+        self.theta = (1 - rate * settings.weight_decay) * self.theta + rate * mean / (np.sqrt(spread) + EPSILON)
         return {
             "episodes": float(self.env.n_envs),
             "outcome": float(outcome.mean()),

@@ -59,6 +59,8 @@ class ESSettings:
     """Standard deviation of the candidates round the parameters."""
     rate: float = 0.03
     """Learning rate of Adam."""
+    weight_decay: float = 0.0
+    """Share of the parameters that an update takes away, times the learning rate (decoupled, as in AdamW)."""
     schedule: Schedule = "cosine"
     win_weight: float = 1.0
     """What a win adds to an episode's fitness, in worlds that can be won."""
@@ -67,6 +69,8 @@ class ESSettings:
 
     def __post_init__(self) -> None:
         _positive(self, "pairs", "episodes", "sigma", "rate")
+        if not 0 <= self.weight_decay * self.rate < 1:
+            raise InputError(f"weight_decay times rate must be from 0 to below 1, got {self.weight_decay * self.rate}")
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class TrainSettings:
     forced: bool | None = None
     """Assign every agent that fits somewhere; None: unless idling can be a good choice in this world."""
     log_every: int = 100_000
-    """Environment steps between two rows of the log; the best policy is the one with the best row."""
+    """Environment steps between two rows of the log; with a2c the best policy is the one with the best row."""
     checkpoint_every: int = 500_000
     """Environment steps between two checkpoints."""
     evaluate_every: int = 2_000_000

@@ -153,8 +153,10 @@ class Loop:
             weights = ended[known] if name in ("outcome", "reward") else None
             if name != "episodes" and known.any():
                 row[name] = float(np.average(values[known], weights=weights))
-        if row.get("reward", -math.inf) > self.best_reward:
-            self.best_reward = row["reward"]
+        reward = row.get("reward", -math.inf)
+        # Evolution's rows differ by which few battles all candidates shared more than by the policy: the last counts.
+        if reward > self.best_reward or (self.settings.learner == "es" and np.isfinite(reward)):
+            self.best_reward = reward
             self.best = self.learner.policy().parameters
             if self.run:
                 self.run.save_policy(self._best_policy(), "best")

@@ -57,6 +57,21 @@ def test_a_run_too_short_for_one_episode_still_leaves_its_policy(tmp_path):
     )
 
 
+def test_weight_decay_alone_shrinks_the_parameters():
+    es = ESSettings(pairs=2, episodes=2, rate=0.1, weight_decay=0.5, schedule="constant")
+    learner = make_learner(TrainSettings(env="tests.learning.toy:Same", learner="es", inference="lp", steps=1, es=es))
+    before = learner.theta
+    learner.update()
+    np.testing.assert_allclose(learner.theta, 0.95 * before)
+
+
+def test_evolution_keeps_the_last_policy(tmp_path):
+    out = tmp_path / "run"
+    muster.train(TOY, steps=3000, log_every=300, learner="es", inference="lp", es=ESSettings(pairs=4), out=out)
+    best, last = (muster.load(out / f"{name}.safetensors").parameters for name in ("best", "last"))
+    assert all(np.array_equal(best[name], last[name]) for name in best)
+
+
 def small(learner: str, steps: int) -> TrainSettings:
     return TrainSettings(
         env="rescue:2x3,grid=5",
