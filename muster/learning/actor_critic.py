@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.functional import smooth_l1_loss
 
 from muster.checkpoint import network_from, parameters_of
-from muster.data import Bools, Floats, Observation
+from muster.data import Bools, Floats, Floats32, Observation
 from muster.envs.base import BatchEnv
 from muster.errors import MusterError
 from muster.learned import LearnedPolicy, alive_pairs, make_problem
@@ -22,6 +22,7 @@ from muster.learning.gradient import policy_gradient
 from muster.learning.noise import CorrelatedNoise
 from muster.learning.returns import importance_ratio, log_likelihood, n_step_returns
 from muster.learning.settings import A2CSettings
+from muster.learning.values import state_values, value_gradient
 from muster.options import InferenceSettings
 from muster.scoring.direct import Scores, direct_scores
 from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel
@@ -75,6 +76,9 @@ class ActorCritic:
             if planes is None:
                 raise MusterError("the conv critic needs a world with feature planes; use the entity critic")
             self.critic = ConvCritic(planes.shape[1])
+        # The kernels' view of the parameters: the same memory, which optimisers and loading change in place.
+        self._model_views = self.model.views()
+        self._critic_views = self.critic.views() if isinstance(self.critic, EntityCritic) else None
         optimiser = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.SGD
         self.model_optimiser = optimiser(self.model.parameters(), lr=settings.policy_rate)
         self.critic_optimiser = optimiser(self.critic.parameters(), lr=settings.value_rate)
@@ -110,7 +114,6 @@ class ActorCritic:
         """N decisions in every environment, with noise on the scores."""
         env, settings = self.env, self.settings
         self.model.eval()
-        self.critic.eval()
         observations, played, scores = [], [], []
         rewards = np.zeros((settings.return_steps, env.n_envs))
         ended = np.zeros((settings.return_steps, env.n_envs), np.bool_)
@@ -134,7 +137,7 @@ class ActorCritic:
             if step.truncated.any():
                 # A truncated episode would have gone on: its last state's value belongs to the return.
                 cut = np.flatnonzero(step.truncated)
-                rewards[t, cut] += settings.discount * self.critic(env.observe()).numpy()[cut]
+                rewards[t, cut] += settings.discount * self.values(env.observe())[cut]
             if slots.size:
                 outcomes.append(env.outcome()[slots])
                 episode_rewards.append(self.running_reward[slots])
@@ -159,19 +162,12 @@ class ActorCritic:
     def learn(self, rollout: Rollout) -> dict[str, float]:
         """One optimisation step on what was played."""
         settings = self.settings
-        with torch.no_grad():
-            after = self.critic(rollout.after).numpy().astype(np.float64)
-        returns = n_step_returns(rollout.rewards, rollout.ended, after, settings.discount)
-        self.critic.train()
+        after = self.values(rollout.after).astype(np.float64)
+        target = n_step_returns(rollout.rewards, rollout.ended, after, settings.discount).reshape(-1).astype(np.float32)
         seen = join(rollout.observations)
-        target = torch.from_numpy(returns.reshape(-1).astype(np.float32))
-        value = self.critic(seen)
-        value_loss = smooth_l1_loss(value, target)
-        advantage = (target - value).detach()
-
-        self.critic_optimiser.zero_grad(set_to_none=True)
-        value_loss.backward()  # type: ignore[no-untyped-call]
-        self._descend(self.critic_optimiser, "value loss", float(value_loss.detach()))
+        value, value_loss = self._value_gradient(seen, target)
+        advantage = target - value
+        self._descend(self.critic_optimiser, "value loss", value_loss)
         policy_loss = self._policy_gradient(rollout, seen, advantage)
         self._descend(self.model_optimiser, "policy loss", policy_loss)
         if self.spec.kind == "pem":
@@ -180,25 +176,48 @@ class ActorCritic:
             "episodes": float(len(rollout.outcomes)),
             "outcome": float(rollout.outcomes.mean()) if len(rollout.outcomes) else float("nan"),
             "reward": float(rollout.episode_rewards.mean()) if len(rollout.episode_rewards) else float("nan"),
-            "value_loss": float(value_loss.detach()),
+            "value_loss": value_loss,
             "policy_loss": policy_loss,
-            "advantage": float(advantage.abs().mean()),
+            "advantage": float(np.abs(advantage).mean()),
         }
 
     def scores(self, seen: Observation) -> Scores:
         """H and g as the model gives them now."""
         if self.spec.kind == "dm":
-            return direct_scores(self.model.views(), seen, self.spec.task_scores)
+            return direct_scores(self._model_views, seen, self.spec.task_scores)
         h, g = self.model(seen)
         return h.numpy(), None if g is None else g.numpy()
 
-    def _policy_gradient(self, rollout: Rollout, seen: Observation, advantage: torch.Tensor) -> float:
+    @torch.no_grad()
+    def values(self, seen: Observation) -> Floats32:
+        """The critic's values [B]."""
+        if self._critic_views is not None:
+            return state_values(self._critic_views, seen)
+        self.critic.eval()
+        found: Floats32 = self.critic(seen).numpy()
+        return found
+
+    def _value_gradient(self, seen: Observation, target: Floats32) -> tuple[Floats32, float]:
+        """Values and their loss; leaves its gradient in the critic's parameters."""
+        if self._critic_views is not None:
+            values, loss, gradients = value_gradient(self._critic_views, seen, target)
+            for name, parameter in self.critic.named_parameters():
+                parameter.grad = torch.from_numpy(gradients[name])
+            return values, loss
+        self.critic.train()
+        value = self.critic(seen)
+        value_loss = smooth_l1_loss(value, torch.from_numpy(target))
+        self.critic_optimiser.zero_grad(set_to_none=True)
+        value_loss.backward()  # type: ignore[no-untyped-call]
+        return value.detach().numpy(), float(value_loss.detach())
+
+    def _policy_gradient(self, rollout: Rollout, seen: Observation, advantage: Floats32) -> float:
         """Loss of the policy; leaves its gradient, times lambda, in the model's parameters."""
         old, played = _stack(rollout.scores), _stack(rollout.played)
         weight, sigma = self.settings.policy_weight, self.settings.noise.sigma
         if self.spec.kind == "dm":
-            gain = (weight * advantage).numpy()
-            loss, gradients = policy_gradient(self.model.views(), seen, old, played, gain, sigma)
+            gain = np.float32(weight) * advantage
+            loss, gradients = policy_gradient(self._model_views, seen, old, played, gain, sigma)
             for name, parameter in self.model.pairs.items():
                 parameter.grad = torch.from_numpy(gradients[name.replace("_", ".", 1)])
             return loss / weight
@@ -211,7 +230,7 @@ class ActorCritic:
             before = log_likelihood(torch.from_numpy(action), torch.from_numpy(was), sigma)
             ratio = importance_ratio(likelihood, before).detach()
             per_state = (ratio * likelihood * torch.from_numpy(mask)).flatten(1).sum(1)
-            total = total - (advantage * per_state).mean()
+            total = total - (torch.from_numpy(advantage) * per_state).mean()
         self.model_optimiser.zero_grad(set_to_none=True)
         (weight * total).backward()  # type: ignore[no-untyped-call]
         return float(total.detach())
@@ -232,7 +251,8 @@ class ActorCritic:
         if not np.isfinite(loss):
             raise TrainingError(f"{name} became {loss}; lower the learning rate or sigma")
         for group in optimiser.param_groups:
-            if any(p.grad is not None and not torch.isfinite(p.grad).all() for p in group["params"]):
+            # A sum is finite only if all its terms are.
+            if not all(p.grad is None or np.isfinite(p.grad.numpy().sum()) for p in group["params"]):
                 raise TrainingError(f"the gradient of the {name} is not finite; lower the learning rate")
         optimiser.step()
 

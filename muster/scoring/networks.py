@@ -122,6 +122,10 @@ class EntityCritic(nn.Module):
             pooled += [(x * here).sum(1) / count.clamp(min=1.0), highest, here.mean(1)]
         return self.head(torch.cat(pooled, dim=-1)).squeeze(-1)
 
+    def views(self) -> Parameters:
+        """Its parameters for `muster.learning.values`, which does the same without torch; they share memory."""
+        return {name: value.detach().numpy() for name, value in self.named_parameters()}
+
 
 class ConvCritic(nn.Module):
     """The paper's critic: the residual CNN over the whole grid, spatial pooling and a linear layer."""

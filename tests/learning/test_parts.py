@@ -13,6 +13,7 @@ from muster.learning.evolution import centred_ranks
 from muster.learning.gradient import policy_gradient
 from muster.learning.noise import CorrelatedNoise, draw_normals
 from muster.learning.returns import importance_ratio, log_likelihood, n_step_returns
+from muster.learning.values import state_values, value_gradient
 from muster.options import InferenceSettings, NoiseSettings
 from muster.rng import episode_seeds
 from muster.scoring.direct import direct_scores, init_parameters, parameter_shapes
@@ -161,6 +162,29 @@ def test_critics_give_one_value_a_world_and_ignore_the_order_of_objects():
     env.permute(np.array([2, 0, 1]), np.array([4, 2, 0, 1, 3]))
     assert critic(env.observe()).detach().numpy() == pytest.approx(values.detach().numpy(), abs=1e-6)
     assert ConvCritic(4).eval()(seen).shape == (4,)
+
+
+@pytest.mark.parametrize(("name", "worlds"), [("rescue:3x5", 300), ("battle:w5v6", 70), ("battle:zh4v4", 1)])
+def test_values_and_their_gradient_by_hand_equal_torchs(name, worlds):
+    env = make(name, worlds)
+    env.start(np.arange(worlds), episode_seeds(3, np.arange(worlds)))
+    rng = np.random.default_rng(0)
+    for _ in range(30):  # some objects are gone by then, in some worlds all of a side
+        env.step(rng.integers(0, env.n_tasks, (worlds, env.n_agents)))
+    seen = env.observe()
+    torch.manual_seed(0)
+    critic = EntityCritic(ModelSpec.of(seen, "dm", False))
+    target = 2 * rng.standard_normal(worlds).astype(np.float32)  # both branches of the loss
+    expected = critic(seen)
+    expected_loss = torch.nn.functional.smooth_l1_loss(expected, torch.from_numpy(target))
+    expected_loss.backward()
+    values, loss, gradients = value_gradient(critic.views(), seen, target)
+    assert np.array_equal(values, state_values(critic.views(), seen))
+    assert values == pytest.approx(expected.detach().numpy(), abs=1e-5)
+    assert loss == pytest.approx(float(expected_loss.detach()), rel=1e-5)
+    assert gradients.keys() == dict(critic.named_parameters()).keys()
+    for key, parameter in critic.named_parameters():
+        assert gradients[key] == pytest.approx(parameter.grad.numpy(), rel=1e-3, abs=1e-6), key
 
 
 @pytest.mark.parametrize("features", ["raw", "pair"])
