@@ -60,12 +60,13 @@ BATTLE_MINUTES = {
     ("zh10v10", "es"): 3.0,
     ("w15v17", "a2c"): 3.0,
     ("m10v10", "a2c"): 3.0,
-    ("zh10v10", "a2c"): 3.0,
+    ("zh10v10", "a2c"): 2.0,
 }
 BATTLE_SEEDS = {"quad": 3, "lp": 3, "amax": 1}
-# Better than eight draws from the paper's ranges by training reward (paper/search.py battle:w15v17). Many small updates:
-# after 250,000 decisions on w15v17 the reward was 0.17 with 64 environments and 0.00 with 256.
-BATTLE_A2C = ["--a2c.envs", "64", "--a2c.policy-rate", "0.0007", "--a2c.noise.sigma", "0.5", "--a2c.schedule", "cosine"]
+# Better than eight draws from the paper's ranges (paper/search.py battle:w15v17), then by hand on training reward and
+# validation battles of w15v17: many small updates (after 250,000 decisions the reward was 0.17 with 64 environments and
+# 0.00 with 256) and a sigma of 0.3, since policies that learn with 0.5 are less good without noise (0.81 against 0.90).
+BATTLE_A2C = ["--a2c.envs", "64", "--a2c.policy-rate", "0.0007", "--a2c.noise.sigma", "0.3", "--a2c.schedule", "cosine"]
 # Small and many generations did best on validation battles of the scenario trained on (paper/search_es.py).
 BATTLE_ES = ["--es.episodes", "4", "--es.rate", "0.05"]
 # Ten marines a side say little about what far units should do, and what they say nothing about drifts: without decay two
