@@ -69,7 +69,7 @@ BATTLE_SEEDS = {"quad": 3, "lp": 3, "amax": 1}
 BATTLE_A2C = ["--a2c.envs", "64", "--a2c.policy-rate", "0.0007", "--a2c.noise.sigma", "0.3", "--a2c.schedule", "cosine"]
 # Small and many generations did best on validation battles of the scenario trained on (paper/search_es.py).
 BATTLE_ES = ["--es.episodes", "4", "--es.rate", "0.05"]
-# Ten marines a side say little about what far units should do, and what they say nothing about drifts: without decay two
+# Ten marines a side say little about what far units should do, and such weights drift: without decay two
 # seeds won 0.75 and 0.90 of m25v25, a size in no table, with it three won 0.85, 0.86 and 0.91.
 MARINES_ES = ["--es.weight-decay", "0.1"]
 
