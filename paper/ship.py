@@ -1,6 +1,6 @@
 """Ship the best policy of each kind: from paper/rescue and paper/battle to muster/shipped.
 
-    python paper/ship.py
+    python paper/ship.py [rescue|battle]
 
 Best is the fewest steps, or the most battles won, without noise, on held-out validation episodes of the world that was
 trained on. No test episode has a say, nor has a larger size.
@@ -8,6 +8,7 @@ trained on. No test episode has a say, nor has a larger size.
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 from pathlib import Path
@@ -19,7 +20,7 @@ from muster.envs.registry import make
 from muster.evaluation.rollout import run_episodes
 from muster.evaluation.run_names import RunName
 from muster.learning.episodes import VALIDATION
-from muster.policies import SHIPPED, adapt
+from muster.policies import SHIPPED, adapt, shipped
 from muster.rng import episode_seeds
 
 HERE = Path(__file__).resolve().parent
@@ -27,9 +28,12 @@ EPISODES = {"rescue": 2000, "battle": 400}
 
 
 def main() -> None:
-    """Copy, and write the index with a line on each."""
+    """Copy, and write the index with a line on each; the other world's policies stay as they are."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("world", nargs="?", choices=("rescue", "battle"), default="*", help="both by default")
+    asked = parser.parse_args()
     best: dict[str, tuple[float, Path, str]] = {}
-    for path in sorted(HERE.glob("*/policies/*.safetensors")):
+    for path in sorted(HERE.glob(f"{asked.world}/policies/*.safetensors")):
         run = RunName.parse(path.stem, path.parts[-3])
         if run.variant:
             continue
@@ -53,8 +57,8 @@ def main() -> None:
     SHIPPED.mkdir(exist_ok=True)
     for name, (_, path, _) in best.items():
         shutil.copy(path, SHIPPED / f"{name}.safetensors")
-    index = {name: line for name, (_, _, line) in sorted(best.items())}
-    (SHIPPED / "index.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
+    index = shipped() | {name: line for name, (_, _, line) in best.items()}
+    (SHIPPED / "index.json").write_text(json.dumps(dict(sorted(index.items())), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

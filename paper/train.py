@@ -59,7 +59,7 @@ BATTLE_MINUTES = {
     ("m10v10", "es"): 4.0,
     ("zh10v10", "es"): 3.0,
     ("w15v17", "a2c"): 3.0,
-    ("m10v10", "a2c"): 2.0,
+    ("m10v10", "a2c"): 1.0,
     ("zh10v10", "a2c"): 2.0,
 }
 BATTLE_SEEDS = {"quad": 3, "lp": 3, "amax": 1}
