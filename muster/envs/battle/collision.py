@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import UNIT_X, UNIT_Y, direction
-from muster.envs.battle.layout import Int32s, Int64s, kernel
+from muster.envs.battle.layout import Int32s, Int64s, glue, kernel, outlined_kernel
 from muster.envs.battle.movement import at_target, plan_step, stop_unit, take_step, turn_velocity, update_heading
 from muster.envs.battle.obstruction import (
     REPATH,
@@ -167,7 +167,7 @@ def _wait(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, rng: S
     return 2
 
 
-@kernel
+@outlined_kernel
 def _slide(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: int) -> int:
     """State SLIDE: along the edge of a standing unit, pixel by pixel, until the way is free of it."""
     units[lay.BLOCKED, i] = min(units[lay.BLOCKED, i] + 1, 255)
@@ -301,7 +301,7 @@ def _rest(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, rng: S
     return 1
 
 
-@kernel
+@glue
 def move_walker(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, rng: Seeds, i: int) -> None:
     """One frame of a ground unit."""
     # A chain of states within one frame is short; the bound only guards against a cycle.

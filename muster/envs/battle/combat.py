@@ -183,6 +183,7 @@ def move_bullets(
             if bullets[n, lay.B_MISS] == 0 and target >= 0:
                 _hurt(units, types, params, counters, field, n_ours, target, bullets[n, lay.B_SOURCE])
         if kept != n:
-            bullets[kept, :] = bullets[n, :]
+            for part in range(lay.BULLET_FIELDS):
+                bullets[kept, part] = bullets[n, part]
         kept += 1
     counters[lay.N_BULLETS] = kept

@@ -6,7 +6,7 @@ from muster.envs.battle import layout as lay
 from muster.envs.battle.collision import move_walker
 from muster.envs.battle.combat import animate, move_bullets, remove_unit
 from muster.envs.battle.geometry import length
-from muster.envs.battle.layout import Int16s, Int32s, Int64s, batch_kernel, kernel
+from muster.envs.battle.layout import Int16s, Int32s, Int64s, batch_kernel, glue, kernel
 from muster.envs.battle.movement import move_flyer
 from muster.envs.battle.opponents import mean_tile, order_opponents
 from muster.envs.battle.orders import give_order, look
@@ -149,7 +149,7 @@ def _bury(units: Int32s, counters: Int64s) -> None:
     counters[lay.DEATHS] = 0
 
 
-@kernel
+@glue
 def advance_frame(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
     rng: Seeds, started: int,
@@ -197,31 +197,34 @@ def shown_health(units: Int32s, first: int, last: int) -> int:
     return total
 
 
-@kernel
-def play_decision(
-    units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
-    rng: Seeds, orders: Int64s,
-) -> None:  # fmt: skip
-    """Carry out one decision in one battle; nothing happens in a battle that has ended."""
-    if counters[lay.ENDED]:
-        return
-    started = counters[lay.FRAME]
-    command(units, params, counters, n_ours, orders)
-    for _ in range(params[P_DECISION]):
-        advance_frame(units, types, params, counters, bullets, field, n_ours, rng, started)
-        if counters[lay.N_OURS] == 0 or counters[lay.N_THEIRS] == 0:
-            counters[lay.ENDED] = 1
-            break
-    counters[lay.STEPS] += 1
-    counters[lay.HEALTH_OURS] = shown_health(units, 0, n_ours)
-    counters[lay.HEALTH_THEIRS] = shown_health(units, n_ours, units.shape[1])
-
-
 @batch_kernel
 def play_decisions(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
     rng: Seeds, orders: Int64s,
 ) -> None:  # fmt: skip
-    """One decision in every battle of the batch, battles in parallel."""
+    """Carry out one decision in every battle of the batch; nothing happens in a battle that has ended."""
     for b in range(units.shape[0]):
-        play_decision(units[b], types, params, counters[b], bullets[b], field[b], n_ours, rng[b : b + 1], orders[b])
+        clock = counters[b]
+        if clock[lay.ENDED]:
+            continue
+        started = clock[lay.FRAME]
+        command(units[b], params, clock, n_ours, orders[b])
+        for _ in range(params[P_DECISION]):
+            advance_frame(units[b], types, params, clock, bullets[b], field[b], n_ours, rng[b : b + 1], started)
+            if clock[lay.N_OURS] == 0 or clock[lay.N_THEIRS] == 0:
+                clock[lay.ENDED] = 1
+                break
+        clock[lay.STEPS] += 1
+        clock[lay.HEALTH_OURS] = shown_health(units[b], 0, n_ours)
+        clock[lay.HEALTH_THEIRS] = shown_health(units[b], n_ours, units.shape[2])
+
+
+@batch_kernel
+def play_ahead(
+    units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
+    rng: Seeds, slots: Int64s,
+) -> None:  # fmt: skip
+    """Play the battles in `slots` up to our first decision, in frame 0: an opponent may be ordered before us."""
+    for b in slots:
+        while counters[b, lay.FRAME] < 0:
+            advance_frame(units[b], types, params, counters[b], bullets[b], field[b], n_ours, rng[b : b + 1], 0)

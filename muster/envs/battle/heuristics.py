@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from muster.data import Ints, Observation
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import length
-from muster.envs.battle.layout import Int32s, Int64s, batch_kernel, kernel
+from muster.envs.battle.layout import Int32s, Int64s, kernel, memory_batch_kernel, memory_kernel
 from muster.rng import Seeds, below
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ CLOSEST, WEAKEST, NO_OVERKILL, NO_OVERKILL_NO_CHANGE, NO_OVERKILL_SMART, RANDOM,
 _BUCKETS = np.array([1, 13, 29, 59, 127, 257, 541, 1109, 2357], dtype=np.int64)
 
 
-@kernel
+@memory_kernel
 def hash_order(keys: Int64s, n: int, order: Int64s, stage: int = 0) -> int:
     """Put `order[:n]` (indices into `keys`, as inserted) into the iteration order of a C++ hash map, in place.
 
@@ -56,7 +56,7 @@ def hash_order(keys: Int64s, n: int, order: Int64s, stage: int = 0) -> int:
     return stage
 
 
-@kernel
+@memory_kernel
 def _insert(bucket_of: Int64s, used: Bytes, listed: Int64s, size: int, item: int) -> None:
     """Put `item` where a map of `size` keys puts it; `used` tells the buckets that hold any."""
     bucket = bucket_of[item]
@@ -98,7 +98,7 @@ def closest_enemy(units: Int32s, n_ours: int, i: int) -> int:
     return best
 
 
-@kernel
+@memory_kernel
 def _weakest(units: Int32s, types: Int64s, n_ours: int, taboo: Int64s, order: Int64s, n: int, layer: int) -> int:
     """The live enemy of least hit points that is not taboo; ties go to the one nearest to the middle of `order[:n]`.
 
@@ -130,7 +130,7 @@ def _weakest(units: Int32s, types: Int64s, n_ours: int, taboo: Int64s, order: In
     return best
 
 
-@kernel
+@memory_kernel
 def _share_out(
     units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, memory: Int64s, orders: Int64s
 ) -> None:
@@ -220,7 +220,7 @@ def _share_out(
     memory[n_ours] = n_served
 
 
-@kernel
+@memory_kernel
 def decide(
     units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, rng: Seeds, memory: Int64s, orders: Int64s
 ) -> None:
@@ -251,7 +251,7 @@ def decide(
         _share_out(units, types, n_ours, rule, fixed, memory, orders)
 
 
-@batch_kernel
+@memory_batch_kernel
 def decide_all(
     units: Int32s, types: Int64s, counters: Int64s, n_ours: int, rule: int, fixed: bool, rng: Seeds, memory: Int64s,
     orders: Int64s,

@@ -8,7 +8,7 @@ from muster.data import Floats, Floats32
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import length
 from muster.envs.battle.heuristics import closest_enemy, stands
-from muster.envs.battle.layout import Int32s, Int64s, batch_kernel, kernel
+from muster.envs.battle.layout import Int32s, Int64s, batch_kernel, kernel, memory_batch_kernel, memory_kernel
 
 BASE_FEATURES = 8
 """Features of a unit before its one-hot type."""
@@ -90,7 +90,7 @@ def observe_all(
                 contributions[b, i, j] = contribution(now, types, i, k)
 
 
-@kernel
+@memory_kernel
 def resolve(units: Int32s, types: Int64s, n_ours: int, assignment: Int64s, orders: Int64s) -> None:
     """Turn one battle's assignment into orders.
 
@@ -143,7 +143,7 @@ def resolve(units: Int32s, types: Int64s, n_ours: int, assignment: Int64s, order
             orders[i] = closest_enemy(units, n_ours, i)
 
 
-@batch_kernel
+@memory_batch_kernel
 def resolve_all(
     units: Int32s, types: Int64s, counters: Int64s, n_ours: int, assignment: Int64s, orders: Int64s
 ) -> None:

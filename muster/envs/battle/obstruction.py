@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import boxes_meet, direction, gap, wrap
-from muster.envs.battle.layout import Int32s, Int64s, kernel
+from muster.envs.battle.layout import Int32s, Int64s, kernel, outlined_kernel
 from muster.envs.battle.movement import at_target
 from muster.envs.battle.paths import blocked_at
 
@@ -85,7 +85,7 @@ def _going_away(units: Int32s, types: Int64s, i: int, c: int) -> bool:
     return heading == 0 or heading >= 128
 
 
-@kernel
+@outlined_kernel
 def diagnose(units: Int32s, types: Int64s, counters: Int64s, i: int, c: int) -> int:
     """Choose what unit i does about having run into c; may set the slide direction."""
     target_unit = units[lay.TARGET_UNIT, i]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import direction, gap, length, wrap
-from muster.envs.battle.layout import Int32s, Int64s, kernel
+from muster.envs.battle.layout import Int32s, Int64s, kernel, outlined_kernel
 from muster.envs.battle.movement import at_target, halt_distance, set_move_target, stop_unit
 from muster.envs.battle.settings import P_CANDIDATES, P_FOLLOW_UNSEEN, P_HALT_BONUS, P_JITTER
 from muster.rng import Seeds, below
@@ -35,47 +33,49 @@ def in_range_moving(units: Int32s, types: Int64s, params: Int64s, i: int, j: int
 
 
 @kernel
+def _may_acquire(units: Int32s, types: Int64s, reach: int, i: int, j: int) -> bool:
+    """Whether enemy j is seen and within `reach` of unit i."""
+    return (
+        units[lay.ALIVE, j] != 0
+        and abs(units[lay.PX, j] - units[lay.PX, i]) <= reach + 64
+        and abs(units[lay.PY, j] - units[lay.PY, i]) <= reach + 64
+        and units[lay.SEEN, j] != 0
+        and gap(units, types, i, j) <= reach
+    )
+
+
+@kernel
+def _left_edge(units: Int32s, types: Int64s, j: int) -> int:
+    return units[lay.PX, j] - types[units[lay.TYPE, j], lay.T_LEFT]
+
+
+@outlined_kernel
 def acquire(units: Int32s, types: Int64s, params: Int64s, n_ours: int, i: int) -> int:
     """The enemy that unit i picks by itself: the nearest of the first few, from the left, in acquisition range."""
     reach = types[units[lay.TYPE, i], lay.T_ACQUIRE]
     first = n_ours if units[lay.SIDE, i] == 0 else 0
     last = units.shape[1] if units[lay.SIDE, i] == 0 else n_ours
-    px = units[lay.PX, i]
-    py = units[lay.PY, i]
     limit = params[P_CANDIDATES]
-    kept = np.empty(64, np.int64)
-    n_kept = 0
-    for j in range(first, last):
-        if (
-            units[lay.ALIVE, j] == 0
-            or abs(units[lay.PX, j] - px) > reach + 64
-            or abs(units[lay.PY, j] - py) > reach + 64
-        ):
-            continue
-        if units[lay.SEEN, j] == 0 or gap(units, types, i, j) > reach:
-            continue
-        left = units[lay.PX, j] - types[units[lay.TYPE, j], lay.T_LEFT]
-        place = n_kept
-        while place > 0:
-            other = kept[place - 1]
-            if units[lay.PX, other] - types[units[lay.TYPE, other], lay.T_LEFT] <= left:
-                break
-            place -= 1
-        if place >= limit:
-            continue
-        if n_kept < limit:
-            n_kept += 1
-        for k in range(n_kept - 1, place, -1):
-            kept[k] = kept[k - 1]
-        kept[place] = j
     best = -1
+    best_left = 0
     nearest = 1 << 30
-    for k in range(n_kept):
-        j = kept[k]
-        way = length(units[lay.PX, j] - px, units[lay.PY, j] - py)
-        if way < nearest:
-            nearest = way
+    for j in range(first, last):
+        if not _may_acquire(units, types, reach, i, j):
+            continue
+        way = length(units[lay.PX, j] - units[lay.PX, i], units[lay.PY, j] - units[lay.PY, i])
+        left = _left_edge(units, types, j)
+        if way > nearest or (way == nearest and best_left <= left):
+            continue
+        before = 0
+        if last - first > limit:
+            for k in range(first, last):
+                if _may_acquire(units, types, reach, i, k):
+                    other = _left_edge(units, types, k)
+                    before += other < left or (other == left and k < j)
+        if before < limit:
             best = j
+            best_left = left
+            nearest = way
     return best
 
 

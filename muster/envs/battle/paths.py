@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import boxes_meet, length
-from muster.envs.battle.layout import Int32s, Int64s, kernel
+from muster.envs.battle.layout import Int32s, Int64s, kernel, outlined_kernel
 from muster.envs.battle.movement import at_target
 from muster.envs.battle.settings import P_GIVE_UP
 
@@ -89,7 +89,7 @@ def blocked_at(units: Int32s, types: Int64s, counters: Int64s, i: int, x: int, y
     return False
 
 
-@kernel
+@outlined_kernel
 def plan_path(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: int, considered: int, movers: bool
 ) -> None:

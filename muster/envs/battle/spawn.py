@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muster.envs.battle import layout as lay
-from muster.envs.battle.dynamics import RESET_PERIOD, advance_frame, shown_health
+from muster.envs.battle.dynamics import RESET_PERIOD, shown_health
 from muster.envs.battle.geometry import boxes_meet
 from muster.envs.battle.layout import Int16s, Int32s, Int64s, batch_kernel, kernel
 from muster.envs.battle.movement import cell_of
@@ -110,8 +110,6 @@ def start_battle(
     counters[lay.HEALTH_START] = counters[lay.HEALTH_OURS]
     # An opponent that is ordered before us sets off before our first decision.
     counters[lay.FRAME] = min(params[P_FIRST_ORDER], 0)
-    while counters[lay.FRAME] < 0:
-        advance_frame(units, types, params, counters, bullets, field, n_ours, rng, 0)
 
 
 @batch_kernel

@@ -9,7 +9,7 @@ import numpy as np
 from muster.data import Ints
 from muster.envs.battle import layout as lay
 from muster.envs.battle.catalogue import Scenario, type_table, unit_types
-from muster.envs.battle.dynamics import play_decisions
+from muster.envs.battle.dynamics import play_ahead, play_decisions
 from muster.envs.battle.settings import BattleSettings
 from muster.envs.battle.spawn import start_battles
 from muster.rng import Seeds
@@ -43,10 +43,16 @@ class World:
 
     def start(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the battle of `seeds[k]` in slot `slots[k]`."""
+        slots = np.asarray(slots, dtype=np.int64)
         start_battles(
             self.units, self.types, self.params, self.counters, self.bullets, self.field, self.n_ours, self.rng,
-            self.roster, np.asarray(slots, dtype=np.int64), np.asarray(seeds, dtype=np.uint64),
+            self.roster, slots, np.asarray(seeds, dtype=np.uint64),
         )  # fmt: skip
+        if self.settings.first_order < 0:
+            play_ahead(
+                self.units, self.types, self.params, self.counters, self.bullets, self.field, self.n_ours, self.rng,
+                slots,
+            )  # fmt: skip
 
     def play(self, orders: Ints, threads: int | None = None) -> None:
         """One decision in every battle that goes on: `orders` [B, N] has enemy indices, HOLD or MARCH."""
