@@ -74,7 +74,7 @@ def descend_pairs(
             for j in range(m):
                 if not pairs.right_alive[slot, j]:
                     continue
-                place(pairs.left[slot, i], pairs.right[slot, j], pairs.pair[slot, i, j], inputs, filled)
+                place(pairs.left, pairs.right, pairs.pair, slot, i, j, inputs, filled)
                 was[filled], action[filled] = old[slot, i, j], played[slot, i, j]
                 worth[filled] = advantage[slot] / batch
                 filled += 1

@@ -155,7 +155,7 @@ def score_pairs(packed: Packed, pairs: Pairs, scores: Floats32) -> None:
                 for j in range(m):
                     if not pairs.right_alive[slot, j]:
                         continue
-                    place(pairs.left[slot, i], pairs.right[slot, j], pairs.pair[slot, i, j], inputs, filled)
+                    place(pairs.left, pairs.right, pairs.pair, slot, i, j, inputs, filled)
                     where[filled] = (slot * n + i) * m + j
                     filled += 1
                     if filled == LANES:

@@ -23,18 +23,20 @@ def padded(width: int) -> int:
     return -(-width // BLOCK) * BLOCK
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
-def place(left: Floats32, right: Floats32, pair: Floats32, tile: Floats32, lane: int) -> None:
-    """Write one pair's features into a lane: those of the left object, of the right one, of the pair."""
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy", forceinline=True)
+def place(
+    left: Floats32, right: Floats32, pair: Floats32, slot: int, i: int, j: int, tile: Floats32, lane: int
+) -> None:
+    """Write the features of objects i and j of a state into a lane: the left object's, the right one's, the pair's."""
     row = 0
-    for k in range(left.shape[0]):
-        tile[row + k, lane] = left[k]
-    row += left.shape[0]
-    for k in range(right.shape[0]):
-        tile[row + k, lane] = right[k]
-    row += right.shape[0]
-    for k in range(pair.shape[0]):
-        tile[row + k, lane] = pair[k]
+    for k in range(left.shape[2]):
+        tile[row + k, lane] = left[slot, i, k]
+    row += left.shape[2]
+    for k in range(right.shape[2]):
+        tile[row + k, lane] = right[slot, j, k]
+    row += right.shape[2]
+    for k in range(pair.shape[3]):
+        tile[row + k, lane] = pair[slot, i, j, k]
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
