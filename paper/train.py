@@ -55,7 +55,7 @@ RESCUE_SEEDS = {("dm", "a2c"): 3, ("dm", "es"): 1, ("pem", "a2c"): 1}
 
 # The same time for every procedure.
 BATTLE_MINUTES = {
-    ("w15v17", "es"): 6.0,
+    ("w15v17", "es"): 12.0,
     ("m10v10", "es"): 4.0,
     ("zh10v10", "es"): 3.0,
     ("w15v17", "a2c"): 3.0,

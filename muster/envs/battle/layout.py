@@ -38,7 +38,7 @@ memory_kernel = _compile()
 memory_batch_kernel = _compile(nogil=True)
 """The same for loops over battles."""
 
-UNIT_FIELDS = 75
+UNIT_FIELDS = 76
 (
     TYPE, SIDE, ALIVE, HP, KEY, LIVE,
     X, Y, PX, PY, TARGET_X, TARGET_Y, TARGET_UNIT, WAY_X, WAY_Y, FACE_X, FACE_Y,
@@ -50,8 +50,9 @@ UNIT_FIELDS = 75
     QUEUED, QUEUED_X, QUEUED_Y, PENDING, PENDING_UNIT, PENDING_X, PENDING_Y,
     ANIMATION, ATTACK_TIME, FIRST_SHOT, WALK_STEP, UNBREAKABLE, SEEN,
     COMMAND, COMMAND_UNIT, COMMAND_FRAME, STOPPING, WAS_STOPPING, PREVIOUS, FIRED_FRAME, OLD_X, OLD_Y,
+    LEFTMOST,
 ) = range(UNIT_FIELDS)  # fmt: skip
-"""Rows of `units`. LIVE is the list of live units in update order, `N_LIVE` of them."""
+"""Rows of `units`. LIVE is the list of live units in update order, `N_LIVE` of them; LEFTMOST is scratch space."""
 
 # Movement flags.
 TURNING, MOVING, BRAKING, ATTACKING = 1, 2, 4, 8

@@ -33,18 +33,6 @@ def in_range_moving(units: Int32s, types: Int64s, params: Int64s, i: int, j: int
 
 
 @kernel
-def _may_acquire(units: Int32s, types: Int64s, reach: int, i: int, j: int) -> bool:
-    """Whether enemy j is seen and within `reach` of unit i."""
-    return (
-        units[lay.ALIVE, j] != 0
-        and abs(units[lay.PX, j] - units[lay.PX, i]) <= reach + 64
-        and abs(units[lay.PY, j] - units[lay.PY, i]) <= reach + 64
-        and units[lay.SEEN, j] != 0
-        and gap(units, types, i, j) <= reach
-    )
-
-
-@kernel
 def _left_edge(units: Int32s, types: Int64s, j: int) -> int:
     return units[lay.PX, j] - types[units[lay.TYPE, j], lay.T_LEFT]
 
@@ -55,27 +43,38 @@ def acquire(units: Int32s, types: Int64s, params: Int64s, n_ours: int, i: int) -
     reach = types[units[lay.TYPE, i], lay.T_ACQUIRE]
     first = n_ours if units[lay.SIDE, i] == 0 else 0
     last = units.shape[1] if units[lay.SIDE, i] == 0 else n_ours
+    px = units[lay.PX, i]
+    py = units[lay.PY, i]
     limit = params[P_CANDIDATES]
-    best = -1
-    best_left = 0
-    nearest = 1 << 30
+    n_kept = 0
     for j in range(first, last):
-        if not _may_acquire(units, types, reach, i, j):
+        if (
+            units[lay.ALIVE, j] == 0
+            or abs(units[lay.PX, j] - px) > reach + 64
+            or abs(units[lay.PY, j] - py) > reach + 64
+            or units[lay.SEEN, j] == 0
+            or gap(units, types, i, j) > reach
+        ):
             continue
-        way = length(units[lay.PX, j] - units[lay.PX, i], units[lay.PY, j] - units[lay.PY, i])
         left = _left_edge(units, types, j)
-        if way > nearest or (way == nearest and best_left <= left):
+        place = n_kept
+        while place > 0 and _left_edge(units, types, units[lay.LEFTMOST, place - 1]) > left:
+            place -= 1
+        if place >= limit:
             continue
-        before = 0
-        if last - first > limit:
-            for k in range(first, last):
-                if _may_acquire(units, types, reach, i, k):
-                    other = _left_edge(units, types, k)
-                    before += other < left or (other == left and k < j)
-        if before < limit:
-            best = j
-            best_left = left
+        if n_kept < limit:
+            n_kept += 1
+        for k in range(n_kept - 1, place, -1):
+            units[lay.LEFTMOST, k] = units[lay.LEFTMOST, k - 1]
+        units[lay.LEFTMOST, place] = j
+    best = -1
+    nearest = 1 << 30
+    for k in range(n_kept):
+        j = units[lay.LEFTMOST, k]
+        way = length(units[lay.PX, j] - px, units[lay.PY, j] - py)
+        if way < nearest:
             nearest = way
+            best = j
     return best
 
 
