@@ -62,9 +62,14 @@ class BatchEnv(ABC):
     def step(self, assignment: Ints) -> Step:
         """Carry out one decision: `assignment` [B, N] has a task index for each agent, or -1."""
 
-    def show(self, *, pair_features: bool, planes: bool) -> None:
-        """Make `observe` include what a model reads: features of pairs, planes for a CNN. Refuse what there is not."""
+    def show(self, *, pair_features: bool, planes: bool, centred: bool = False) -> None:
+        """Make `observe` show what a model reads: features of pairs, planes for a CNN, positions from the middle.
+
+        Refuses what there is not.
+        """
         del pair_features
+        if centred:
+            raise InputError(f"{self.name} cannot measure positions from the middle of all units; leave out --centred")
         if planes:
             raise InputError(f"{self.name} has no feature planes; use a direct model (dm)")
 

@@ -91,6 +91,8 @@ class TrainSettings:
     seed: int = 0
     pair_features: bool = True
     """Let the model see relative positions too, where the world offers them as a choice; the paper's does not."""
+    centred: bool = False
+    """Measure positions from the middle of all living units (battles); the paper's are those on the map."""
     effort: Effort = "fast"
     rounding: Rounding = "strict"
     forced: bool | None = None

@@ -31,13 +31,17 @@ class ModelSpec:
     """Values a cell gets from the CNN, half for agents and half for tasks (pem)."""
     channels: int = 32
     blocks: int = 3
+    centred: bool = False
+    """Whether it reads positions from the middle of all units, where the world offers that, instead of on the map."""
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(ModelKind):
             raise UnknownNameError("model", self.kind, get_args(ModelKind))
+        if not isinstance(self.task_scores, bool) or not isinstance(self.centred, bool):
+            raise InputError("task_scores and centred of a model must be true or false")
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.name in ("kind", "task_scores"):
+            if field.name in ("kind", "task_scores", "centred"):
                 continue
             if not isinstance(value, int) or not 0 <= value <= 4096:
                 raise InputError(f"{field.name} of a model must be a whole number from 0 to 4096, got {value!r}")
@@ -45,7 +49,9 @@ class ModelSpec:
             raise InputError("a model needs hidden units, and a pem an even embedding of 2 or more")
 
     @classmethod
-    def of(cls, observation: Observation, kind: ModelKind, task_scores: bool, **sizes: int) -> ModelSpec:
+    def of(
+        cls, observation: Observation, kind: ModelKind, task_scores: bool, centred: bool = False, **sizes: int
+    ) -> ModelSpec:
         """A model for what is observed."""
         planes = 0
         if kind == "pem":
@@ -60,6 +66,7 @@ class ModelSpec:
             pair_width=observation.pair_features.shape[-1],
             task_pair_width=observation.task_pair_features.shape[-1],
             planes=planes,
+            centred=centred,
             **sizes,
         )
 

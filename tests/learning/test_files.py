@@ -14,6 +14,7 @@ from muster.checkpoint import load_policy, save_policy
 from muster.errors import InputError, ModelFileError
 from muster.learned import LearnedPolicy
 from muster.options import InferenceSettings, NoiseSettings
+from muster.policies import load_learned
 from muster.scoring.direct import init_parameters
 from muster.scoring.spec import ModelSpec
 
@@ -53,6 +54,25 @@ def test_a_policy_runs_on_larger_worlds_and_is_the_same_in_any_batch(path):
     for found in results[4:]:
         assert (found == results[3]).all()
     assert not (results[3] == results[0]).all()
+
+
+def test_a_policy_that_reads_centred_positions_gets_them(tmp_path):
+    env = muster.make("battle:m3v3", 2)
+    env.show(pair_features=True, planes=False, centred=True)
+    spec = ModelSpec.of(env.observe(), "dm", False, centred=True)
+    parameters = init_parameters(spec, np.random.default_rng(1))
+    inference = InferenceSettings(method="lp")
+    centred = LearnedPolicy("p", spec, parameters, inference, NoiseSettings(), {"env": "battle:m3v3"})
+    save_policy(centred, tmp_path / "p.safetensors")
+    # Another world, which nobody told what to show.
+    world = muster.make("battle:m5v5", 4)
+    again = load_learned(str(tmp_path / "p.safetensors"), world, noise=False)
+    assert again.spec.centred
+    seen = world.observe()
+    places = np.concatenate([seen.agent_features, seen.task_features], axis=1)[:, :, 1:3]
+    np.testing.assert_allclose(places.mean(1), 0, atol=1e-6)
+    with pytest.raises(InputError, match="cannot measure positions from the middle"):
+        muster.make("rescue:2x4").show(pair_features=True, planes=False, centred=True)
 
 
 def rewrite(path, change):
