@@ -70,6 +70,8 @@ class BattleSettings:
     """A killed unit leaves at its own next update, so that others may still shoot at it; otherwise at once."""
     give_up: bool = False
     """A walker for whom no way round standing units exists stops where it is."""
+    standing: int = 0
+    """Frames, up to look_period, since all units appeared, at our first decision; 0: their timers are random."""
 
     def __post_init__(self) -> None:
         for field, low, high in (
@@ -82,6 +84,7 @@ class BattleSettings:
             ("chase_period", 0, 1_000),
             ("follow_unseen", 0, 100_000),
             ("candidates", 1, 64),
+            ("standing", 0, self.look_period),
         ):
             value = getattr(self, field)
             if not low <= value <= high:
@@ -100,6 +103,6 @@ class BattleSettings:
     P_LATENCY, P_BOT_STEP, P_DECISION, P_REISSUE, P_FIRST_ORDER, P_NEUTRAL_TIMER, P_BULLET_LIMIT, P_MISS,
     P_MISSILES, P_HOMING, P_JITTER, P_WINDUP, P_UNBREAKABLE, P_HALT_BONUS, P_LOOK, P_CHASE, P_CANDIDATES,
     P_AUTO_TARGET, P_FOLLOW_UNSEEN, P_FOG, P_REPULSION, P_COLLISION, P_HALF_STEPS, P_START_DELAY, P_TIMER_RESET,
-    P_OPPONENT_FIRST, P_LATE_DEATH, P_GIVE_UP,
+    P_OPPONENT_FIRST, P_LATE_DEATH, P_GIVE_UP, P_STANDING,
 ) = range(len(fields(BattleSettings)))  # fmt: skip
 """Places of the settings in the array that `pack` gives."""

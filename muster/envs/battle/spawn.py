@@ -7,7 +7,7 @@ from muster.envs.battle.dynamics import RESET_PERIOD, shown_health
 from muster.envs.battle.geometry import boxes_meet
 from muster.envs.battle.layout import Int16s, Int32s, Int64s, batch_kernel, kernel
 from muster.envs.battle.movement import cell_of
-from muster.envs.battle.settings import P_FIRST_ORDER, P_FOG, P_LOOK, P_OPPONENT_FIRST
+from muster.envs.battle.settings import P_FIRST_ORDER, P_FOG, P_LOOK, P_OPPONENT_FIRST, P_STANDING
 from muster.rng import Seeds, below, normal
 
 LOW, HIGH = 64, 4032
@@ -65,6 +65,10 @@ def start_battle(
         units[lay.PUSH_DIR, i] = below(rng, 0, 256)
         units[lay.MAIN_TIMER, i] = below(rng, 0, 16)
         units[lay.LOOK_TIMER, i] = below(rng, 0, params[P_LOOK])
+        if params[P_STANDING]:
+            # Its order was looked at in the frame in which it appeared; the timers have run since.
+            units[lay.MAIN_TIMER, i] = max(units[lay.MAIN_TIMER, i] - params[P_STANDING] + 1, 0)
+            units[lay.LOOK_TIMER, i] = params[P_LOOK] - params[P_STANDING]
         # The first unit's is the number from which ours count, which decides the order of the authors' hash maps.
         units[lay.KEY, i] = 16 * below(rng, 0, 1 << 26)
         units[lay.ALIVE, i] = 1
