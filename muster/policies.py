@@ -50,7 +50,7 @@ def adapt(policy: LearnedPolicy, env: BatchEnv) -> None:
     trained_on = str(policy.header.get("env", ""))
     if trained_on.partition(":")[0] != env.name.partition(":")[0]:
         raise InputError(f"{policy.name} was trained on {trained_on}; it cannot play {env.name}")
-    env.show(pair_features=policy.spec.pair_width > 0, planes=policy.spec.kind == "pem", centred=policy.spec.centred)
+    env.show(pair_features=policy.spec.pair_width > 0, planes=policy.spec.kind == "pem")
     policy.spec.check(env.observe(), env.name)
 
 

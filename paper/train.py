@@ -67,8 +67,9 @@ BATTLE_SEEDS = {"quad": 3, "lp": 3, "amax": 1}
 # validation battles of w15v17: many small updates (after 250,000 decisions the reward was 0.17 with 64 environments and
 # 0.00 with 256) and a sigma of 0.3, since policies that learn with 0.5 are less good without noise (0.81 against 0.90).
 BATTLE_A2C = ["--a2c.envs", "64", "--a2c.policy-rate", "0.0007", "--a2c.noise.sigma", "0.3", "--a2c.schedule", "cosine"]
-# Small and many generations did best on validation battles of the scenario trained on (paper/search_es.py). Positions from
-# the middle of the battle: on m10v10 the training reward was 0.35 after 3 minutes and 0.30 after 8 with those on the map.
+# Small and many generations did best on validation battles of the scenario trained on (paper/search_es.py). Positions
+# from the middle of the battle: on m10v10 the training reward was 0.35 after 3 minutes, and 0.30 after 8 with positions
+# on the map.
 BATTLE_ES = ["--es.episodes", "4", "--es.rate", "0.05", "--centred"]
 
 

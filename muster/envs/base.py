@@ -47,6 +47,8 @@ class BatchEnv(ABC):
     """Step limit, after which an episode is truncated."""
     idling: bool = False
     """Whether leaving an agent without a task can be a good choice; if not, learned policies assign all they can."""
+    positions: tuple[int, ...] = ()
+    """Columns of the features of agents and tasks that are coordinates, which a model may read from their middle."""
     threads: int | None = None
     """Threads for large batches; None for one a core (or NUMBA_NUM_THREADS). Worlds are free to use fewer."""
 
@@ -62,14 +64,9 @@ class BatchEnv(ABC):
     def step(self, assignment: Ints) -> Step:
         """Carry out one decision: `assignment` [B, N] has a task index for each agent, or -1."""
 
-    def show(self, *, pair_features: bool, planes: bool, centred: bool = False) -> None:
-        """Make `observe` show what a model reads: features of pairs, planes for a CNN, positions from the middle.
-
-        Refuses what there is not.
-        """
+    def show(self, *, pair_features: bool, planes: bool) -> None:
+        """Make `observe` include what a model reads: features of pairs, planes for a CNN. Refuse what there is not."""
         del pair_features
-        if centred:
-            raise InputError(f"{self.name} cannot measure positions from the middle of all units; leave out --centred")
         if planes:
             raise InputError(f"{self.name} has no feature planes; use a direct model (dm)")
 

@@ -120,7 +120,7 @@ class ActorCritic:
         outcomes: list[Floats] = []
         episode_rewards: list[Floats] = []
         for t in range(settings.return_steps):
-            seen = env.observe()
+            seen = self.spec.view(env.observe())
             h, g = self.scores(seen)
             noisy_h = h + self.noise_h.add(self.rng.standard_normal(h.shape, np.float32))
             noisy_g = None if g is None else g + self.noise_g.add(self.rng.standard_normal(g.shape, np.float32))
@@ -137,7 +137,7 @@ class ActorCritic:
             if step.truncated.any():
                 # A truncated episode would have gone on: its last state's value belongs to the return.
                 cut = np.flatnonzero(step.truncated)
-                rewards[t, cut] += settings.discount * self.values(env.observe())[cut]
+                rewards[t, cut] += settings.discount * self.values(self.spec.view(env.observe()))[cut]
             if slots.size:
                 outcomes.append(env.outcome()[slots])
                 episode_rewards.append(self.running_reward[slots])
@@ -154,7 +154,7 @@ class ActorCritic:
             scores,
             rewards,
             ended,
-            env.observe(),
+            self.spec.view(env.observe()),
             np.concatenate([nothing, *outcomes]),
             np.concatenate([nothing, *episode_rewards]),
         )

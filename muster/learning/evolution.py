@@ -86,7 +86,7 @@ class Evolution:
         reward = np.zeros(env.n_envs)
         running = np.ones(env.n_envs, np.bool_)
         while running.any():
-            seen = env.observe()
+            seen = self.spec.view(env.observe())
             h, g = self.scores(parameters, seen)
             if not np.isfinite(h).all() or (g is not None and not np.isfinite(g).all()):
                 raise MusterError("a score is not finite; lower the learning rate or sigma")

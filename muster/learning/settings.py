@@ -92,7 +92,7 @@ class TrainSettings:
     pair_features: bool = True
     """Let the model see relative positions too, where the world offers them as a choice; the paper's does not."""
     centred: bool = False
-    """Measure positions from the middle of all living units (battles); the paper's are those on the map."""
+    """Let the model read positions from the middle of all that live (battles); the paper's reads those on the map."""
     effort: Effort = "fast"
     rounding: Rounding = "strict"
     forced: bool | None = None

@@ -256,7 +256,7 @@ def prepare_env(settings: TrainSettings, n_envs: int) -> BatchEnv:
     """The world of the settings, showing what the model reads."""
     env = make(settings.env, n_envs, settings.seed)
     conv = settings.model == "pem" or (settings.learner == "a2c" and settings.a2c.critic == "conv")
-    env.show(pair_features=settings.pair_features, planes=conv, centred=settings.centred)
+    env.show(pair_features=settings.pair_features, planes=conv)
     return env
 
 
@@ -265,9 +265,10 @@ def make_learner(settings: TrainSettings) -> ActorCritic | Evolution:
     es = settings.es
     env = prepare_env(settings, 2 * es.pairs * es.episodes if settings.learner == "es" else settings.a2c.envs)
     env.threads = 1  # one core a run: several runs share a machine better than one run its threads
-    spec = ModelSpec.of(
-        env.observe(), settings.model, task_scores=settings.inference == "quad", centred=settings.centred
-    )
+    if settings.centred and not env.positions:
+        raise InputError(f"{env.name} names no positions to measure from the middle; leave out --centred")
+    centred = env.positions if settings.centred else ()
+    spec = ModelSpec.of(env.observe(), settings.model, task_scores=settings.inference == "quad", centred=centred)
     forced = settings.forced if settings.forced is not None else not env.idling
     inference = InferenceSettings(settings.inference, settings.effort, settings.rounding, forced)
     header = {"env": settings.env}

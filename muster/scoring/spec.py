@@ -6,6 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, get_args
 
+import numpy as np
+
 from muster.data import Observation
 from muster.errors import InputError, UnknownNameError
 from muster.options import ModelKind
@@ -31,14 +33,15 @@ class ModelSpec:
     """Values a cell gets from the CNN, half for agents and half for tasks (pem)."""
     channels: int = 32
     blocks: int = 3
-    centred: bool = False
-    """Whether it reads positions from the middle of all units, where the world offers that, instead of on the map."""
+    centred: tuple[int, ...] = ()
+    """Features of agents and tasks that the model reads as differences from their mean over all that live."""
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(ModelKind):
             raise UnknownNameError("model", self.kind, get_args(ModelKind))
-        if not isinstance(self.task_scores, bool) or not isinstance(self.centred, bool):
-            raise InputError("task_scores and centred of a model must be true or false")
+        object.__setattr__(self, "centred", tuple(self.centred))
+        if not all(isinstance(k, int) and 0 <= k < min(self.agent_width, self.task_width) for k in self.centred):
+            raise InputError(f"centred of a model must name features of both agents and tasks, got {self.centred}")
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.name in ("kind", "task_scores", "centred"):
@@ -50,7 +53,7 @@ class ModelSpec:
 
     @classmethod
     def of(
-        cls, observation: Observation, kind: ModelKind, task_scores: bool, centred: bool = False, **sizes: int
+        cls, observation: Observation, kind: ModelKind, task_scores: bool, centred: tuple[int, ...] = (), **sizes: int
     ) -> ModelSpec:
         """A model for what is observed."""
         planes = 0
@@ -80,6 +83,21 @@ class ModelSpec:
         ):
             if wanted != got:
                 raise InputError(f"the model reads {wanted} {name} features but {env} has {got}")
+
+    def view(self, observation: Observation) -> Observation:
+        """What is observed, as the model reads it."""
+        if not self.centred:
+            return observation
+        seen, columns = observation, list(self.centred)
+        alive = np.concatenate([seen.agent_alive, seen.task_alive], axis=1)[:, :, None]
+        both = [features[:, :, columns].astype(np.float64) for features in (seen.agent_features, seen.task_features)]
+        places = np.concatenate(both, axis=1)
+        middle = (places * alive).sum(1, keepdims=True) / np.maximum(alive.sum(1, keepdims=True), 1)
+        places = np.where(alive, places - middle, places)
+        agents, tasks = seen.agent_features.copy(), seen.task_features.copy()
+        agents[:, :, columns] = places[:, : agents.shape[1]]
+        tasks[:, :, columns] = places[:, agents.shape[1] :]
+        return dataclasses.replace(seen, agent_features=agents, task_features=tasks)
 
     @property
     def extra(self) -> int:

@@ -1,5 +1,6 @@
 """Policy files: what is written is read back; anything else is a typed error, at once."""
 
+import dataclasses
 import json
 import pickle
 import struct
@@ -11,10 +12,10 @@ from safetensors.numpy import save_file
 
 import muster
 from muster.checkpoint import load_policy, save_policy
+from muster.envs.battle import layout as lay
 from muster.errors import InputError, ModelFileError
 from muster.learned import LearnedPolicy
 from muster.options import InferenceSettings, NoiseSettings
-from muster.policies import load_learned
 from muster.scoring.direct import init_parameters
 from muster.scoring.spec import ModelSpec
 
@@ -56,23 +57,40 @@ def test_a_policy_runs_on_larger_worlds_and_is_the_same_in_any_batch(path):
     assert not (results[3] == results[0]).all()
 
 
-def test_a_policy_that_reads_centred_positions_gets_them(tmp_path):
-    env = muster.make("battle:m3v3", 2)
-    env.show(pair_features=True, planes=False, centred=True)
-    spec = ModelSpec.of(env.observe(), "dm", False, centred=True)
+def test_a_centred_model_does_not_see_where_the_battle_is(tmp_path):
+    env = muster.make("battle:zh3v4", 4)
+    spec = ModelSpec.of(env.observe(), "dm", True, centred=env.positions)
     parameters = init_parameters(spec, np.random.default_rng(1))
-    inference = InferenceSettings(method="lp")
-    centred = LearnedPolicy("p", spec, parameters, inference, NoiseSettings(), {"env": "battle:m3v3"})
-    save_policy(centred, tmp_path / "p.safetensors")
-    # Another world, which nobody told what to show.
-    world = muster.make("battle:m5v5", 4)
-    again = load_learned(str(tmp_path / "p.safetensors"), world, noise=False)
-    assert again.spec.centred
-    seen = world.observe()
-    places = np.concatenate([seen.agent_features, seen.task_features], axis=1)[:, :, 1:3]
-    np.testing.assert_allclose(places.mean(1), 0, atol=1e-6)
-    with pytest.raises(InputError, match="cannot measure positions from the middle"):
-        muster.make("rescue:2x4").show(pair_features=True, planes=False, centred=True)
+    header = {"env": "battle:zh3v4"}
+    save_policy(
+        LearnedPolicy("p", spec, parameters, InferenceSettings(), NoiseSettings(), header), tmp_path / "p.safetensors"
+    )
+    policy = load_policy(tmp_path / "p.safetensors")
+    assert policy.spec == spec
+    units = env.world.units
+    units[:, [lay.ALIVE, lay.HP], 1] = 0
+    seen = env.observe()
+    read = spec.view(seen)
+    alive = np.concatenate([seen.agent_alive, seen.task_alive], axis=1)
+    places = np.concatenate([read.agent_features, read.task_features], axis=1)[:, :, 1:3]
+    assert not alive.all()
+    np.testing.assert_allclose((places * alive[:, :, None]).sum(1), 0, atol=1e-5)
+    # Nothing else is changed, and the observation itself is not.
+    others = [0, 3, 4, 5, 6, 7, 8, 9]
+    assert (read.agent_features[:, :, others] == seen.agent_features[:, :, others]).all()
+    assert (seen.agent_features == env.observe().agent_features).all()
+    h, g = policy.scores(seen)
+    units[:, [lay.PX, lay.PY]] += 123
+    moved = policy.scores(env.observe())
+    np.testing.assert_allclose(moved[0], h, atol=1e-5)
+    np.testing.assert_allclose(moved[1], g, atol=1e-5)
+    plain = LearnedPolicy("p", dataclasses.replace(spec, centred=()), parameters, InferenceSettings(), NoiseSettings())
+    assert abs(plain.scores(env.observe())[0] - plain.scores(seen)[0]).max() > 0.01
+
+
+def test_a_world_without_positions_cannot_be_centred():
+    with pytest.raises(InputError, match="names no positions"):
+        muster.train("rescue:2x4", steps=1, centred=True)
 
 
 def rewrite(path, change):

@@ -54,6 +54,7 @@ class BattleEnv(BatchEnv):
 
     metric: Literal["steps", "win_rate"] = "win_rate"
     idling = True
+    positions = (1, 2)
 
     def __init__(
         self,
@@ -75,15 +76,9 @@ class BattleEnv(BatchEnv):
         self.max_steps = BOT_STEPS * self.settings.bot_step // self.settings.decision_frames
         names = self.world.scenario.unit_names
         self._one_hot = len(names) > 1
-        self._centred = False
         self._n_features = BASE_FEATURES + (len(names) if self._one_hot else 0)
         reach = [min(unit_types()[unit].range, unit_types()[unit].air_range) for unit in names]
         self._ranges = np.array(reach, dtype=np.float64) / 80
-
-    def show(self, *, pair_features: bool, planes: bool, centred: bool = False) -> None:
-        """Show positions on the map, as the paper does, or from the middle of all living units."""
-        super().show(pair_features=pair_features, planes=planes)
-        self._centred = centred
 
     def start(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the battle of `seeds[k]` in slot `slots[k]`."""
@@ -104,7 +99,7 @@ class BattleEnv(BatchEnv):
         def observe_part(begin: int, end: int) -> None:
             part = slice(begin, end)
             observe_all(
-                world.units[part], world.types, self._ranges, N, self._one_hot, scale, self._centred,
+                world.units[part], world.types, self._ranges, N, self._one_hot, scale,
                 agents[part], tasks[part], pairs[part], contributions[part], capacities[part],
             )  # fmt: skip
 

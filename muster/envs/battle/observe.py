@@ -12,23 +12,21 @@ from muster.envs.battle.layout import Int32s, Int64s, batch_kernel, kernel, memo
 
 BASE_FEATURES = 8
 """Features of a unit before its one-hot type."""
-MAP_MIDDLE = 960.0
-"""Pixels from which positions on the map are measured, in x and y."""
 CONTRIBUTION = "integer damage of one hit"
 
 
 @kernel
 def describe_unit(
-    units: Int32s, types: Int64s, ranges: Floats, i: int, enemy: float, one_hot: bool, x: float, y: float, row: Floats32
+    units: Int32s, types: Int64s, ranges: Floats, i: int, enemy: float, one_hot: bool, row: Floats32
 ) -> None:
-    """Features of one unit: enemy flag, place from (x, y), velocity, health, cooldown, range and perhaps its type."""
+    """Features of one unit: enemy flag, place, velocity, health, cooldown, range and perhaps its type, one-hot."""
     kind = units[lay.TYPE, i]
     row[:] = 0.0
     if not stands(units, i):
         return
     row[0] = enemy
-    row[1] = (units[lay.PX, i] - x) / 64
-    row[2] = (units[lay.PY, i] - y) / 64
+    row[1] = units[lay.PX, i] / 64 - 15
+    row[2] = units[lay.PY, i] / 64 - 15
     row[3] = (units[lay.X, i] - units[lay.OLD_X, i]) / 256 / 5
     row[4] = (units[lay.Y, i] - units[lay.OLD_Y, i]) / 256 / 5
     row[5] = ((units[lay.HP, i] + 255) >> 8) * 256 / types[kind, lay.T_HP]
@@ -36,18 +34,6 @@ def describe_unit(
     row[7] = ranges[kind]
     if one_hot:
         row[BASE_FEATURES + kind] = 1.0
-
-
-@kernel
-def middle(units: Int32s, row: int) -> float:
-    """Mean of one coordinate (PX or PY) of all units that stand, in pixels."""
-    total = 0
-    n = 0
-    for i in range(units.shape[1]):
-        if stands(units, i):
-            total += units[row, i]
-            n += 1
-    return total / max(n, 1)
 
 
 @kernel
@@ -81,19 +67,17 @@ def capacity(units: Int32s, types: Int64s, n_ours: int, j: int) -> int:
 
 @batch_kernel
 def observe_all(
-    units: Int32s, types: Int64s, ranges: Floats, n_ours: int, one_hot: bool, distance_scale: float, centred: bool,
+    units: Int32s, types: Int64s, ranges: Floats, n_ours: int, one_hot: bool, distance_scale: float,
     agents: Floats32, tasks: Floats32, pairs: Floats32, contributions: Floats, capacities: Floats,
 ) -> None:  # fmt: skip
     """Fill the blocks of an observation of every battle."""
     for b in range(units.shape[0]):
         now = units[b]
         n_theirs = now.shape[1] - n_ours
-        x0 = middle(now, lay.PX) if centred else MAP_MIDDLE
-        y0 = middle(now, lay.PY) if centred else MAP_MIDDLE
         for i in range(n_ours):
-            describe_unit(now, types, ranges, i, 0.0, one_hot, x0, y0, agents[b, i])
+            describe_unit(now, types, ranges, i, 0.0, one_hot, agents[b, i])
         for j in range(n_theirs):
-            describe_unit(now, types, ranges, n_ours + j, 1.0, one_hot, x0, y0, tasks[b, j])
+            describe_unit(now, types, ranges, n_ours + j, 1.0, one_hot, tasks[b, j])
             capacities[b, j] = capacity(now, types, n_ours, j) if stands(now, n_ours + j) else 0
         for i in range(n_ours):
             x = now[lay.PX, i] // 8

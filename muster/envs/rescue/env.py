@@ -61,9 +61,8 @@ class RescueEnv(BatchEnv):
         self._pairs = self.settings.features == "pair"
         self._planes = self.settings.planes
 
-    def show(self, *, pair_features: bool, planes: bool, centred: bool = False) -> None:
+    def show(self, *, pair_features: bool, planes: bool) -> None:
         """Include relative positions of pairs, and the paper's planes, in what is observed; or leave them out."""
-        super().show(pair_features=pair_features, planes=False, centred=centred)
         self._pairs, self._planes = pair_features, planes
 
     def start(self, slots: Ints, seeds: Seeds) -> None:

@@ -47,25 +47,6 @@ def test_features_of_a_unit_by_hand() -> None:
     assert hydralisk[8:].tolist() == [1, 0]
 
 
-def test_centred_positions_do_not_depend_on_the_place_of_the_battle() -> None:
-    env = begin("zh3v4")
-    on_map = env.observe().agent_features
-    env.show(pair_features=True, planes=False, centred=True)
-    env.world.units[0, lay.HP, 1] = 0
-    env.world.units[0, lay.ALIVE, 1] = 0
-    seen = env.observe()
-    alive = np.concatenate([seen.agent_alive[0], seen.task_alive[0]])
-    places = np.concatenate([seen.agent_features[0], seen.task_features[0]])[alive, 1:3]
-    np.testing.assert_allclose(places.mean(0), 0, atol=1e-6)
-    env.world.units[0, [lay.PX, lay.PY]] += 123
-    moved = env.observe()
-    np.testing.assert_allclose(moved.agent_features, seen.agent_features, atol=1e-6)
-    np.testing.assert_allclose(moved.task_features, seen.task_features, atol=1e-6)
-    # Everything else is as before.
-    kept = [0, 3, 4, 5, 6, 7, 8, 9]
-    np.testing.assert_array_equal(seen.agent_features[0, 0, kept], on_map[0, 0, kept])
-
-
 def test_pair_features_are_distance_and_previous_target() -> None:
     env = begin("m2v2,raw_distance=true")
     units = env.world.units[0]
