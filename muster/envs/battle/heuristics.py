@@ -56,7 +56,7 @@ def hash_order(keys: Int64s, n: int, order: Int64s, stage: int = 0) -> int:
     return stage
 
 
-@memory_kernel
+@kernel
 def _insert(bucket_of: Int64s, used: Bytes, listed: Int64s, size: int, item: int) -> None:
     """Put `item` where a map of `size` keys puts it; `used` tells the buckets that hold any."""
     bucket = bucket_of[item]
@@ -98,7 +98,7 @@ def closest_enemy(units: Int32s, n_ours: int, i: int) -> int:
     return best
 
 
-@memory_kernel
+@kernel
 def _weakest(units: Int32s, types: Int64s, n_ours: int, taboo: Int64s, order: Int64s, n: int, layer: int) -> int:
     """The live enemy of least hit points that is not taboo; ties go to the one nearest to the middle of `order[:n]`.
 

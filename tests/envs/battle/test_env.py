@@ -11,6 +11,7 @@ from muster.envs.battle.env import BattleEnv
 from muster.envs.battle.observe import capacity
 from muster.errors import InputError
 from muster.policy import Policy
+from muster.rng import episode_seeds
 
 from .conftest import begin, fight
 
@@ -45,6 +46,28 @@ def test_features_of_a_unit_by_hand() -> None:
     assert hydralisk[0] == 1
     assert hydralisk[7] == pytest.approx(2.0)
     assert hydralisk[8:].tolist() == [1, 0]
+
+
+def test_an_opponent_ordered_first_has_set_off_by_our_first_decision() -> None:
+    # Slot 0 has been at it for a while; only the other one begins anew.
+    env = fight(begin("w3v3,first_order=-5", 2), "c", 10)
+    kept = env.world.units[0].copy()
+    env.start(np.array([1]), episode_seeds(1, np.array([0])))
+    assert (env.world.units[0] == kept).all()
+    assert env.world.counters[1, lay.FRAME] == 0
+    orders = env.world.units[1, lay.ORDER]
+    assert (orders[3:] == lay.ATTACK_MOVE).all()
+    assert (orders[:3] != lay.ATTACK_MOVE).all()
+
+
+def test_units_that_have_stood_look_at_their_orders_in_step() -> None:
+    units = begin("w20v20,standing=3", 10).world.units
+    # The order was looked at two frames ago, every ninth frame, and the target search set for 0 to 15 frames then.
+    assert (units[:, lay.LOOK_TIMER] == 6).all()
+    assert units[:, lay.MAIN_TIMER].min() == 0
+    assert units[:, lay.MAIN_TIMER].max() == 13
+    with pytest.raises(InputError, match="standing must be between 0 and 9"):
+        begin("w2v2,standing=10")
 
 
 def test_pair_features_are_distance_and_previous_target() -> None:
