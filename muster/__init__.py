@@ -18,7 +18,7 @@ _PUBLIC = {
     "Solution": "muster.data",
     "make": "muster.envs.registry",
     "evaluate": "muster.evaluation.evaluate",
-    "load": "muster.checkpoint",
+    "load": "muster.policy.names",
     "train": "muster.learning.train",
 }
 

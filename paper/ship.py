@@ -1,4 +1,4 @@
-"""Ship the best policy of each kind: from paper/rescue and paper/battle to muster/shipped.
+"""Ship the best policy of each kind: from paper/rescue and paper/battle to muster/policy/shipped.
 
     python paper/ship.py [rescue|battle]
 
@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from muster.checkpoint import load_policy
 from muster.envs.registry import make
 from muster.evaluation.rollout import run_episodes
-from muster.evaluation.run_names import RunName
 from muster.learning.episodes import VALIDATION
-from muster.policies import SHIPPED, adapt, shipped
+from muster.policy.files import load_policy
+from muster.policy.names import SHIPPED, adapt, shipped
+from muster.reproduction.run_names import RunName
 from muster.rng import episode_seeds
 
 HERE = Path(__file__).resolve().parent

@@ -28,7 +28,7 @@ from muster.benchmarks.inference_report import print_tables
 from muster.benchmarks.instances import KINDS, REGIMES, as_problem, make_instances
 from muster.data import Problem
 from muster.inference import Solver, solve
-from muster.threads import thread_count
+from muster.parallel import thread_count
 
 Row = dict[str, Any]
 

@@ -84,7 +84,7 @@ def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
     from muster.commands.train import describe
     from muster.learning.settings import A2CSettings, TrainSettings
     from muster.learning.train import run_training
-    from muster.options import NoiseSettings
+    from muster.policy.settings import NoiseSettings
 
     learner: Literal["a2c", "es"] = "a2c" if find_spec("torch") else "es"
     console.print(
@@ -146,7 +146,7 @@ def show_replay(console: Console, policy: str, out: Path, seed: int) -> None:
     """One episode as a moving picture."""
     from muster.envs.registry import make
     from muster.evaluation.replay import record, writer
-    from muster.policies import resolve
+    from muster.policy.names import resolve
 
     env = make("rescue:5x10")
     path = out / "rescue-5x10.gif"

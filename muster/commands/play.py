@@ -25,7 +25,7 @@ class Play:
         """Play, write, and say how it ended."""
         from muster.envs.registry import make
         from muster.evaluation.replay import record, writer
-        from muster.policies import resolve
+        from muster.policy.names import resolve
 
         write = writer(self.out)
         env = make(self.env)

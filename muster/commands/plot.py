@@ -12,7 +12,7 @@ from muster.commands.picture import picture
 from muster.errors import InputError
 
 if TYPE_CHECKING:
-    from muster.learned import LearnedPolicy
+    from muster.policy.learned import LearnedPolicy
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def draw_scores(figure: Any, axes: Any, name: str, agent: tuple[int, int], grid:
     """Score h for a task on every cell, as a density, under contours of the true distance in moves."""
     import numpy as np
 
-    from muster.checkpoint import load
+    from muster.policy.names import load
 
     policy = load(name)
     if not str(policy.header.get("env", "")).startswith("rescue:") or policy.spec.kind != "dm":
@@ -102,7 +102,7 @@ def scores_on_grid(policy: LearnedPolicy, agent: tuple[int, int], grid: int) -> 
 
     from muster.envs.rescue.env import RescueEnv
     from muster.envs.rescue.settings import RescueSettings
-    from muster.policies import adapt
+    from muster.policy.names import adapt
 
     env = RescueEnv(RescueSettings(agents=1, tasks=1, grid=grid), grid * grid)
     env.start(np.arange(grid * grid), np.zeros(grid * grid, np.uint64))

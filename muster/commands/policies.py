@@ -24,7 +24,7 @@ class Policies:
     def run(self) -> None:
         """List them."""
         from muster.envs.registry import EXAMPLES, make
-        from muster.policies import shipped
+        from muster.policy.names import shipped
 
         found: dict[str, dict[str, str]] = {}
         for env in [self.env] if self.env else EXAMPLES:

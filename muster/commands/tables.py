@@ -13,7 +13,7 @@ import tyro
 from muster.errors import InputError
 
 if TYPE_CHECKING:
-    from muster.evaluation.heuristics_table import Cell, Record
+    from muster.reproduction.heuristics import Cell, Record
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Tables:
 
 def _battle(command: Tables) -> None:
     from muster.commands import tables_battle
-    from muster.evaluation import battle_rerun
-    from muster.evaluation import battle_table as table
+    from muster.reproduction import battle as table
+    from muster.reproduction import battle_rerun
 
     if command.json and command.markdown:
         raise InputError("choose --json or --markdown, not both")
@@ -72,7 +72,7 @@ def _battle(command: Tables) -> None:
         raise InputError("--options is for the table 'heuristics'; policies play the simulator as it is")
     if not command.rerun and (command.only != "*" or command.fresh):
         raise InputError("--only and --fresh say what to run again; give --rerun with them")
-    path = command.record or table.FOLDER / "record.json"
+    path = command.record or table.RECORD
     if command.rerun:
         counts = battle_rerun.Counts(command.battles, command.seed_battles, command.seed)
         line = f"muster tables battle --rerun --battles {counts.battles} --seed-battles {counts.seed_battles}"
@@ -99,9 +99,9 @@ def _battle(command: Tables) -> None:
 
 def _rescue(command: Tables) -> None:
     from muster.commands import tables_rescue
-    from muster.evaluation import rescue_table as table
+    from muster.reproduction import rescue as table
 
-    path = command.record or table.FOLDER / "record.json"
+    path = command.record or table.RECORD
     if command.rerun:
         line = f"muster tables rescue --rerun --episodes {command.episodes} --seed {command.seed}"
         record = table.run_table(command.episodes, command.seed, line, tables_rescue.report)
@@ -115,7 +115,7 @@ def _rescue(command: Tables) -> None:
 
 
 def _heuristics(command: Tables) -> None:
-    from muster.evaluation import heuristics_table as table
+    from muster.reproduction import heuristics as table
 
     path = command.record or table.RECORD
     if command.rerun:
@@ -143,7 +143,7 @@ def _print(record: Record) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from muster.evaluation.heuristics_table import HEURISTICS, errors, paper_cells
+    from muster.reproduction.heuristics import HEURISTICS, errors, paper_cells
 
     paper = paper_cells()
     grid: Any = Table(title=f"Win rate, ours [95 % interval] / the paper's ({record.battles} battles a cell)")

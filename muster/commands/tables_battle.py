@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from muster.evaluation import heuristics_table
-from muster.evaluation.battle_table import (
+from muster.reproduction import heuristics as heuristics_table
+from muster.reproduction.battle import (
     HOW_TO_MAKE,
     NOTES,
     Cell,

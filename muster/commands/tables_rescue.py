@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from muster.evaluation import rescue_table as table
-from muster.evaluation.rescue_table import METHODS, PAPER, PAPER_BASELINE, PAPER_TOPLINE, TESTS, Cell, Record
+from muster.reproduction import rescue as table
+from muster.reproduction.rescue import METHODS, PAPER, PAPER_BASELINE, PAPER_TOPLINE, TESTS, Cell, Record
 
 
 def report(cell: Cell) -> None:

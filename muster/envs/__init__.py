@@ -1,5 +1,5 @@
 """Worlds: search and rescue, battles, and the base for a user's own."""
 
-from muster.envs.registration import register as _register
+from muster.envs.adapters.registration import register as _register
 
 _register()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Bools, Floats, Ints, Observation
 from muster.errors import InputError, MusterError
-from muster.policy import Policy
 from muster.rng import Seeds
 
 State = dict[str, NDArray[np.generic]]
@@ -26,6 +25,24 @@ class Step(NamedTuple):
     """[B] the episode reached its end."""
     truncated: Bools
     """[B] the episode hit the step limit."""
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Turns what is seen of B worlds into one assignment for each."""
+
+    name: str
+
+    def begin(self, slots: Ints, seeds: Seeds) -> None:
+        """New episodes start in these batch slots; any randomness of the policy follows from `seeds`.
+
+        A policy with neither memory nor randomness ignores it.
+        """
+        ...
+
+    def act(self, observation: Observation) -> Ints:
+        """Assignment [B, N]: a task index for each agent, -1 for none."""
+        ...
 
 
 class BatchEnv(ABC):

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muster.data import Floats, Ints, Observation
-from muster.envs.base import BatchEnv, State, Step
+from muster.envs.base import BatchEnv, Policy, State, Step
 from muster.errors import InputError, MusterError
-from muster.policy import Policy
 from muster.rng import Seeds
 
 

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from muster.envs.base import BatchEnv
+from muster.envs.base import BatchEnv, Policy
 from muster.envs.registry import make
 from muster.errors import InputError
 from muster.evaluation.rollout import Episodes, run_episodes
 from muster.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
-from muster.policies import resolve
-from muster.policy import Policy
+from muster.policy.names import resolve
 from muster.rng import Seeds, episode_seeds
 
 BATCH = 256

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Ints
-from muster.envs.base import BatchEnv
+from muster.envs.base import BatchEnv, Policy
 from muster.errors import InputError, UnknownNameError
-from muster.policy import Policy
 from muster.rng import episode_seeds
 
 Picture = NDArray[np.uint8]
@@ -104,7 +103,7 @@ def write_gif(replay: Replay, path: Path) -> None:
 
 def write_html(replay: Replay, path: Path) -> None:
     """One page that needs nothing else: a picture a step, with play, pause and a slider."""
-    page = files("muster.viewer").joinpath("replay.html").read_text(encoding="utf-8")
+    page = files("muster.evaluation.viewer").joinpath("replay.html").read_text(encoding="utf-8")
     pictures = [_png(step[-1]) for step in replay.pictures]
     data = {**replay.as_dict(), "pictures": pictures, "milliseconds": MILLISECONDS_A_STEP}
     # "</" would end the script element early.

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muster.data import Bools, Floats, Ints
-from muster.envs.base import BatchEnv
-from muster.policy import Policy
+from muster.envs.base import BatchEnv, Policy
 from muster.rng import Seeds
 
 

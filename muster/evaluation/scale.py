@@ -13,7 +13,7 @@ import numpy as np
 from muster.envs.registry import make
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import BATCH, Difference, Evaluation, differences, evaluate
-from muster.policies import resolve
+from muster.policy.names import resolve
 
 Verdict = Literal["wins", "even", "loses"]
 

@@ -1,6 +1,26 @@
 """Coordination inference: scores in, assignment out. Knows no torch and no environment."""
 
-from muster.inference.solver import REASONS, STATUSES, Solver, assign, solve
-from muster.options import Effort, Method, Rounding
+from __future__ import annotations
 
-__all__ = ["REASONS", "STATUSES", "Effort", "Method", "Rounding", "Solver", "assign", "solve"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from muster.inference.settings import Effort, InferenceSettings, Method, Rounding
+    from muster.inference.solver import REASONS, STATUSES, Solver, assign, solve
+
+# Name -> module that defines it. Loaded on first use: the settings are light, the solver is not.
+_PUBLIC = {
+    **dict.fromkeys(("Effort", "InferenceSettings", "Method", "Rounding"), "muster.inference.settings"),
+    **dict.fromkeys(("REASONS", "STATUSES", "Solver", "assign", "solve"), "muster.inference.solver"),
+}
+
+__all__ = ["REASONS", "STATUSES", "Effort", "InferenceSettings", "Method", "Rounding", "Solver", "assign", "solve"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'muster.inference' has no attribute {name!r}")
+    value = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value

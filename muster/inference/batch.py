@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muster.compile import entry, glue, kernel
 from muster.data import Bools, Floats, Ints
 from muster.inference import frank_wolfe, quadratic, transport
 from muster.inference.instance import Instance, fits, lay_instance, load
-from muster.inference.jit import entry, glue, kernel
 from muster.inference.oracle import Oracle, maximise, read_vertex, set_profits
 from muster.inference.quadratic import Work, lay_work
 from muster.inference.rounding import Plan, clear, place, round_point, value_of

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muster.compile import kernel, leaf, maker
 from muster.data import Floats, Ints
 from muster.inference import transport
 from muster.inference.instance import Instance
-from muster.inference.jit import kernel, leaf, maker
 from muster.inference.oracle import Oracle, Point, make_point, maximise, read_vertex, set_profits
 
 CONVERGED, STALLED, ITERATION_LIMIT, STOPPED = 0, 1, 2, 3

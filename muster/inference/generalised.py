@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muster.compile import kernel, leaf, maker
 from muster.data import Floats, Ints
-from muster.inference.jit import kernel, leaf, maker
 from muster.inference.transport import OPTIMAL, STOPPED, TRUSTED_PIVOTS, attach, detach, pivot_limit
 from muster.inference.workspace import Tree
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muster.compile import kernel, leaf, maker
 from muster.data import Bools, Floats, Ints
-from muster.inference.jit import kernel, leaf, maker
 
 # Contributions mu_ij count as a_i d_j when they agree to this relative accuracy.
 SPLIT_TOLERANCE = 1e-13

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muster.compile import kernel, leaf, maker
 from muster.data import Floats, Ints
 from muster.inference.instance import CAPACITY_TOLERANCE, Instance, fits
-from muster.inference.jit import kernel, leaf, maker
 from muster.inference.rounding import Plan, best_to_join, clear, copy_plan, make_plan, place, rank
 
 # Gains below this share of the largest score are rounding errors.

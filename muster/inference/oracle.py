@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muster.compile import glue, kernel, leaf, maker
 from muster.data import Floats, Ints
 from muster.inference import generalised, transport
 from muster.inference.generalised import CYCLE, Top, make_top
 from muster.inference.instance import TRANSPORT, Instance
-from muster.inference.jit import glue, kernel, leaf, maker
 from muster.inference.workspace import Tree, make_tree
 
 # Instances with more pairs than this look at short lists of tasks first ...

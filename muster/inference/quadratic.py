@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muster.compile import kernel, maker
 from muster.data import Floats, Ints
 from muster.inference import frank_wolfe, local_search
 from muster.inference.frank_wolfe import Walk, make_walk, scale_of, write_sparse
 from muster.inference.instance import Instance
-from muster.inference.jit import kernel, maker
 from muster.inference.local_search import Search, kick, make_search, total_value
 from muster.inference.oracle import Oracle, make_oracle, maximise, read_vertex, set_profits
 from muster.inference.rounding import STRICT, Plan, clear, copy_plan, make_plan, round_point

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muster.compile import kernel, leaf, maker
 from muster.data import Floats, Ints
 from muster.inference.instance import Instance, fits
-from muster.inference.jit import kernel, leaf, maker
 from muster.inference.oracle import Point
 
 STRICT, ORIGINAL = 0, 1

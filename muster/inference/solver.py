@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muster.data import Bools, Floats, Ints, Problem, Solution
-from muster.errors import InputError, UnknownNameError
+from muster.errors import InputError
 from muster.inference import batch, quadratic, rounding
 from muster.inference.instance import LARGEST, SMALLEST
-from muster.options import Effort, Method, Rounding
-from muster.threads import share_out, thread_count
+from muster.inference.settings import Effort, InferenceSettings, Method, Rounding
+from muster.parallel import share_out, thread_count
 
 Arrays = tuple[Floats, Floats, Floats, Floats, Bools, Bools]
 
@@ -40,16 +40,9 @@ _REASON_NAMES = np.array(REASONS, dtype=object)
 
 
 @dataclass(frozen=True, slots=True)
-class Solver:
+class Solver(InferenceSettings):
     """A coordination inference procedure with its settings: call it on a Problem, get a Solution."""
 
-    method: Method = "quad"
-    effort: Effort = "fast"
-    """QUAD only: "paper" is the paper's procedure, "fast" is quicker and better, "best" takes its time."""
-    rounding: Rounding = "strict"
-    """"strict" never exceeds a capacity; "original" lets the last agent exceed it, as the authors' code does."""
-    forced: bool = False
-    """Assign every agent that fits somewhere, however bad its scores."""
     time_limit: float | None = None
     """Seconds for the whole batch; the best feasible assignments found by then come back."""
     steps: int | None = None
@@ -60,19 +53,18 @@ class Solver:
     """Fill in duality gap, prices and reasons; a learner's inner loop can do without."""
 
     def __post_init__(self) -> None:
-        for name, value, options in (
-            ("method", self.method, _METHODS),
-            ("effort", self.effort, _EFFORTS),
-            ("rounding", self.rounding, _ROUNDINGS),
-        ):
-            if value not in options:
-                raise UnknownNameError(name, str(value), options)
+        InferenceSettings.__post_init__(self)
         if self.time_limit is not None and not self.time_limit > 0:
             raise InputError(f"time_limit must be a positive number of seconds, got {self.time_limit}")
         if self.threads is not None and self.threads < 1:
             raise InputError(f"threads must be at least 1, got {self.threads}")
         if self.steps is not None and self.steps < 0:
             raise InputError(f"steps must not be negative, got {self.steps}")
+
+    @classmethod
+    def of(cls, settings: InferenceSettings, threads: int | None = None) -> Solver:
+        """The procedure of a policy, without certificates: this is its inner loop."""
+        return cls(settings.method, settings.effort, settings.rounding, settings.forced, threads=threads, certify=False)
 
     def __call__(self, problem: Problem) -> Solution:
         """Solve a batch; every instance is solved on its own, so its answer does not depend on the others."""

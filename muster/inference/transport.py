@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from muster.compile import kernel, leaf
 from muster.data import Floats, Ints
-from muster.inference.jit import kernel, leaf
 from muster.inference.workspace import Tree
 
 OPTIMAL, STOPPED = 0, 1

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muster.compile import maker
 from muster.data import Floats, Ints
-from muster.inference.jit import maker
 
 
 class Tree(NamedTuple):

@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.functional import smooth_l1_loss
 
-from muster.checkpoint import network_from, parameters_of
 from muster.data import Bools, Floats, Floats32, Observation
 from muster.envs.base import BatchEnv
 from muster.errors import MusterError
-from muster.learned import LearnedPolicy, alive_pairs, make_problem
+from muster.inference.settings import InferenceSettings
+from muster.inference.solver import Solver
 from muster.learning.episodes import TrainingEpisodes
-from muster.learning.gradient import policy_gradient
-from muster.learning.noise import CorrelatedNoise
 from muster.learning.returns import importance_ratio, log_likelihood, n_step_returns
 from muster.learning.settings import A2CSettings
-from muster.learning.values import state_values, value_gradient
-from muster.options import InferenceSettings
+from muster.policy.learned import LearnedPolicy, alive_pairs, make_problem
+from muster.policy.noise import CorrelatedNoise
 from muster.scoring.direct import Scores, direct_scores
-from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel
+from muster.scoring.gradient import policy_gradient
+from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel, network_from, parameters_of
 from muster.scoring.spec import ModelSpec
+from muster.scoring.values import state_values, value_gradient
 
 
 class TrainingError(MusterError):
@@ -83,7 +83,7 @@ class ActorCritic:
         self.model_optimiser = optimiser(self.model.parameters(), lr=settings.policy_rate)
         self.critic_optimiser = optimiser(self.critic.parameters(), lr=settings.value_rate)
         # One core a run: several runs share a machine better than one run its threads.
-        self.solver = inference.solver(threads=1)
+        self.solver = Solver.of(inference, threads=1)
         n, m, noise = env.n_agents, env.n_tasks, settings.noise
         self.noise_h = CorrelatedNoise(env.n_envs, (n, m), noise.sigma, noise.correlated_steps)
         self.noise_g = CorrelatedNoise(

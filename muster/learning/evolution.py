@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from muster.data import Floats, Observation
 from muster.envs.base import BatchEnv
 from muster.errors import MusterError
-from muster.learned import LearnedPolicy, make_problem
+from muster.inference.settings import InferenceSettings
+from muster.inference.solver import Solver
 from muster.learning.episodes import TrainingEpisodes
 from muster.learning.settings import ESSettings
-from muster.options import InferenceSettings, NoiseSettings
+from muster.policy.learned import LearnedPolicy, make_problem
+from muster.policy.settings import NoiseSettings
 from muster.scoring.direct import Parameters, Scores, direct_scores, init_parameters, parameter_shapes
 from muster.scoring.spec import ModelSpec
 
@@ -56,7 +58,7 @@ class Evolution:
         self.mean, self.spread = np.zeros_like(self.theta), np.zeros_like(self.theta)
         self.updates = 0
         # One core a run: several runs share a machine better than one run its threads.
-        self.solver = inference.solver(threads=1)
+        self.solver = Solver.of(inference, threads=1)
         self.episodes = TrainingEpisodes(env, seed)
         self.steps = 0
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from muster.checkpoint import save_policy, write_atomically
 from muster.errors import InputError, ModelFileError
-from muster.learned import LearnedPolicy
 from muster.learning.settings import TrainSettings, from_toml, to_toml
+from muster.policy.files import save_policy
+from muster.policy.learned import LearnedPolicy
+from muster.storage import write_atomically
 
 COLUMNS = (
     "steps",

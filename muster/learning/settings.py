@@ -11,7 +11,9 @@ from typing import Any, Literal, get_args, get_type_hints
 from tyro.conf import Positional
 
 from muster.errors import InputError, UnknownNameError
-from muster.options import Effort, Method, ModelKind, NoiseSettings, Rounding
+from muster.inference.settings import Effort, Method, Rounding
+from muster.policy.settings import NoiseSettings
+from muster.scoring.kinds import ModelKind
 
 LearnerKind = Literal["a2c", "es"]
 Schedule = Literal["constant", "cosine"]

@@ -20,12 +20,12 @@ from muster.envs.base import BatchEnv
 from muster.envs.registry import make
 from muster.errors import InputError, MissingExtraError
 from muster.evaluation.rollout import run_episodes
-from muster.learned import LearnedPolicy
+from muster.inference.settings import InferenceSettings
 from muster.learning.episodes import VALIDATION
 from muster.learning.evolution import Evolution
 from muster.learning.run import Run
 from muster.learning.settings import TrainSettings
-from muster.options import InferenceSettings
+from muster.policy.learned import LearnedPolicy
 from muster.rng import episode_seeds
 from muster.scoring.spec import ModelSpec
 

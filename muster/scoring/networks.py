@@ -123,7 +123,7 @@ class EntityCritic(nn.Module):
         return self.head(torch.cat(pooled, dim=-1)).squeeze(-1)
 
     def views(self) -> Parameters:
-        """Its parameters for `muster.learning.values`, which does the same without torch; they share memory."""
+        """Its parameters for `muster.scoring.values`, which does the same without torch; they share memory."""
         return {name: value.detach().numpy() for name, value in self.named_parameters()}
 
 
@@ -139,3 +139,27 @@ class ConvCritic(nn.Module):
         """[B]"""
         assert observation.planes is not None
         return self.head(self.grid(torch.from_numpy(observation.planes)).mean((2, 3))).squeeze(-1)
+
+
+def network_from(spec: ModelSpec, parameters: Parameters) -> ScoringModel:
+    """The torch network of a policy, in evaluation mode."""
+    model = ScoringModel(spec, np.random.default_rng(0))
+    state = {_torch_name(name): torch.from_numpy(np.array(array)) for name, array in parameters.items()}
+    model.load_state_dict(state)
+    return model.eval()
+
+
+def parameters_of(model: ScoringModel) -> Parameters:
+    """All arrays of a torch network, under the names that policy files use (copies)."""
+    return {
+        _file_name(name): np.ascontiguousarray(tensor.detach().numpy()).copy()
+        for name, tensor in model.state_dict().items()
+    }
+
+
+def _torch_name(name: str) -> str:
+    return name if name.startswith("grid.") else "pairs." + name.replace(".", "_")
+
+
+def _file_name(name: str) -> str:
+    return name.removeprefix("pairs.").replace("_", ".", 1) if name.startswith("pairs.") else name

@@ -10,7 +10,7 @@ import numpy as np
 
 from muster.data import Observation
 from muster.errors import InputError, UnknownNameError
-from muster.options import ModelKind
+from muster.scoring.kinds import ModelKind
 
 
 @dataclass(frozen=True, slots=True)

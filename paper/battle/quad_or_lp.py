@@ -15,10 +15,10 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from muster.checkpoint import load_policy
 from muster.evaluation.evaluate import evaluate
-from muster.evaluation.run_names import policy_files
-from muster.learned import LearnedPolicy
+from muster.policy.files import load_policy
+from muster.policy.learned import LearnedPolicy
+from muster.reproduction.run_names import policy_files
 
 HERE = Path(__file__).resolve().parent
 RECORD = HERE / "quad_or_lp.json"

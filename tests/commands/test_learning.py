@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from muster.checkpoint import load_policy
 from muster.cli import main
-from muster.evaluation import rescue_table
-from muster.evaluation.rescue_table import Cell, Record
+from muster.policy.files import load_policy
+from muster.reproduction import rescue as rescue_table
+from muster.reproduction.rescue import Cell, Record
 
 SHORT = ["--steps", "600", "--log-every", "200", "--learner", "es", "--es.pairs", "2", "--es.episodes", "4"]
 

@@ -6,7 +6,7 @@ import pytest
 import muster
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import differences
-from muster.policies import resolve
+from muster.policy.names import resolve
 
 
 def test_the_figures_are_those_of_the_episodes():

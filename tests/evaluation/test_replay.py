@@ -10,7 +10,7 @@ from PIL import Image
 import muster
 from muster.errors import InputError
 from muster.evaluation.replay import record, writer
-from muster.policies import resolve
+from muster.policy.names import resolve
 
 
 def replay(**options):

@@ -7,7 +7,7 @@ import pytest
 
 import muster
 from muster.evaluation.rollout import Episodes, run_episodes
-from muster.policies import resolve
+from muster.policy.names import resolve
 from muster.rng import episode_seeds
 
 

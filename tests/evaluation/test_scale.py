@@ -15,7 +15,7 @@ from muster.errors import InputError
 from muster.evaluation.evaluate import Evaluation, differences
 from muster.evaluation.rollout import Episodes
 from muster.evaluation.scale import KINDS, Curve, Point, parse_sizes, plan, run_curve, split_env, world_of
-from tests.policy_files import write_random_policy
+from tests.policy.policy_files import write_random_policy
 
 
 def played(policy: str, outcome: list[float], metric: str = "win_rate", failed: int = 0) -> Evaluation:

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 import torch
 
-from muster.checkpoint import network_from
 from muster.envs.registry import make
-from muster.learned import LearnedPolicy, alive_pairs
+from muster.inference.settings import InferenceSettings
 from muster.learning.evolution import centred_ranks
-from muster.learning.gradient import policy_gradient
-from muster.learning.noise import CorrelatedNoise, draw_normals
 from muster.learning.returns import importance_ratio, log_likelihood, n_step_returns
-from muster.learning.values import state_values, value_gradient
-from muster.options import InferenceSettings, NoiseSettings
+from muster.policy.learned import LearnedPolicy, alive_pairs
+from muster.policy.noise import CorrelatedNoise, draw_normals
+from muster.policy.settings import NoiseSettings
 from muster.rng import episode_seeds
 from muster.scoring.direct import direct_scores, init_parameters, parameter_shapes
-from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel
+from muster.scoring.gradient import policy_gradient
+from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel, network_from
 from muster.scoring.spec import ModelSpec
+from muster.scoring.values import state_values, value_gradient
 
 
 @pytest.mark.parametrize("p", [1, 3, 5])
@@ -133,7 +133,7 @@ def test_the_positional_model_scores_any_size_with_every_procedure(inference):
         h, g = model(larger)
     assert h.shape == (3, 5, 10)
     assert (g is None) == (inference != "quad")
-    from muster.checkpoint import parameters_of
+    from muster.scoring.networks import parameters_of
 
     policy = LearnedPolicy("p", spec, parameters_of(model), InferenceSettings(inference), NoiseSettings())
     assert policy.act(larger).shape == (3, 5)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from muster.data import Floats, Ints, Observation
-from muster.envs.base import BatchEnv, State, Step
+from muster.envs.base import BatchEnv, Policy, State, Step
 from muster.envs.battle import layout as lay
 from muster.envs.battle.catalogue import scenario, unit_types
 from muster.envs.battle.compilation import announce_compilation
@@ -20,7 +20,6 @@ from muster.envs.battle.planes import GRID, draw_planes
 from muster.envs.battle.settings import BattleSettings
 from muster.envs.battle.world import World
 from muster.errors import InputError
-from muster.policy import Policy
 from muster.rng import Seeds
 
 if TYPE_CHECKING:

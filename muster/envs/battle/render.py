@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
+from muster.envs.base import Policy
 from muster.envs.battle import from_options
 from muster.envs.battle import layout as lay
 from muster.envs.battle.dynamics import advance_frame, command
@@ -23,7 +24,6 @@ from muster.envs.battle.env import BattleEnv
 from muster.envs.battle.layout import Int32s
 from muster.envs.battle.world import World
 from muster.errors import InputError, UnknownNameError
-from muster.policy import Policy
 from muster.rng import episode_seeds
 
 FORMAT = "muster-battle-replay"

@@ -12,8 +12,8 @@ from muster.envs.battle.catalogue import Scenario, type_table, unit_types
 from muster.envs.battle.dynamics import play_ahead, play_decisions
 from muster.envs.battle.settings import BattleSettings
 from muster.envs.battle.spawn import start_battles
+from muster.parallel import share_out, thread_count
 from muster.rng import Seeds
-from muster.threads import share_out, thread_count
 
 _WORTH_A_THREAD = 500
 """Units in a thread's share of the battles from which it is worth its start."""

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Floats, Ints, Observation
-from muster.envs.base import BatchEnv, State, Step
+from muster.envs.base import BatchEnv, Policy, State, Step
 from muster.envs.rescue import kernels
 from muster.envs.rescue.settings import RescueSettings
 from muster.errors import InputError
-from muster.policy import Policy
+from muster.parallel import share_out, thread_count
 from muster.rng import Seeds
-from muster.threads import share_out, thread_count
 
 # Ambulances in the batch from which starting threads costs less than it saves.
 PARALLEL_FROM = 50_000

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from muster.envs.base import Policy
 from muster.envs.battle import from_options
 from muster.envs.battle import layout as lay
 from muster.envs.battle.env import BattleEnv
 from muster.envs.battle.observe import capacity
 from muster.errors import InputError
-from muster.policy import Policy
 from muster.rng import episode_seeds
 
 from .conftest import begin, fight

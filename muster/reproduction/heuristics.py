@@ -18,7 +18,7 @@ from muster.evaluation.statistics import wilson_interval
 from muster.rng import episode_seeds
 
 HEURISTICS = ("c", "wc", "wcnok", "wcnoknc", "wcnoks", "rand-nc")
-RECORD = Path(__file__).resolve().parents[2] / "paper" / "heuristics" / "record.json"
+RECORD = Path(__file__).with_name("records") / "heuristics.json"
 """Where the committed record lies in a checkout of the repository."""
 FAMILIES = {"m": "marine", "w": "wraith", "zh": "zergling-hydralisk"}
 
@@ -78,7 +78,7 @@ class Record:
 
 def paper_cells() -> dict[str, dict[str, float]]:
     """The paper's win rates: scenario -> heuristic -> rate."""
-    text = files("muster.evaluation").joinpath("paper_heuristics.toml").read_text(encoding="utf-8")
+    text = files("muster.reproduction").joinpath("paper_heuristics.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 

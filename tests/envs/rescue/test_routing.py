@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from muster.envs.routing import MAX_STOPS, fastest_routes, path_lengths, useful_vehicles
+from muster.envs.rescue.routing import MAX_STOPS, fastest_routes, path_lengths, useful_vehicles
 from muster.errors import InputError
 
 

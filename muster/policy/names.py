@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from muster.envs.base import BatchEnv
+from muster.envs.base import BatchEnv, Policy
 from muster.errors import InputError, UnknownNameError
-from muster.policy import Policy
-
-if TYPE_CHECKING:
-    from muster.learned import LearnedPolicy
+from muster.policy.files import load_policy
+from muster.policy.learned import LearnedPolicy
 
 SHIPPED = Path(__file__).parent / "shipped"
 
@@ -32,8 +29,6 @@ def resolve(name: str, env: BatchEnv, noise: bool = False) -> Policy:
 
 def load_learned(name: str, env: BatchEnv, noise: bool) -> Policy | None:
     """The learned policy of that name or path, made for `env`; None if there is none."""
-    from muster.checkpoint import load_policy
-
     if name in shipped():
         policy = load_policy(SHIPPED / f"{name}.safetensors")
     elif Path(name).exists() or os.sep in name or name.endswith(".safetensors"):
@@ -58,3 +53,8 @@ def shipped() -> dict[str, str]:
     """The learned policies that come with muster, with a line on each."""
     index = SHIPPED / "index.json"
     return dict(json.loads(index.read_text())) if index.exists() else {}
+
+
+def load(policy: str) -> LearnedPolicy:
+    """A shipped policy by name, or the policy in a file or in the folder of a run."""
+    return load_policy(SHIPPED / f"{policy}.safetensors" if policy in shipped() else policy)

@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from muster.checkpoint import load_policy
 from muster.evaluation.evaluate import evaluate
-from muster.evaluation.record_file import read_record, write_record
-from muster.evaluation.run_names import policy_files
 from muster.evaluation.statistics import median_of
+from muster.policy.files import load_policy
+from muster.reproduction.record_file import read_record, write_record
+from muster.reproduction.run_names import policy_files
 
+RECORD = Path(__file__).with_name("records") / "rescue.json"
 FOLDER = Path(__file__).resolve().parents[2] / "paper" / "rescue"
 """Where records and policies lie in a checkout of the repository."""
 

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from muster.checkpoint import write_atomically
 from muster.errors import InputError
+from muster.storage import write_atomically
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

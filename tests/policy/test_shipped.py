@@ -3,7 +3,7 @@
 import pytest
 
 import muster
-from muster.policies import SHIPPED, shipped
+from muster.policy.names import SHIPPED, shipped
 
 
 def test_every_shipped_policy_is_listed_and_loads():

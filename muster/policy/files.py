@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.errors import InputError, MissingExtraError, ModelFileError
-from muster.learned import LearnedPolicy
-from muster.options import InferenceSettings, NoiseSettings
+from muster.errors import InputError, ModelFileError
+from muster.inference.settings import InferenceSettings
+from muster.policy.learned import LearnedPolicy
+from muster.policy.settings import NoiseSettings
 from muster.scoring.direct import Parameters, parameter_shapes
 from muster.scoring.spec import ModelSpec
-
-if TYPE_CHECKING:
-    from muster.scoring.networks import ScoringModel
+from muster.storage import write_atomically
 
 FORMAT = "muster-policy"
 VERSION = 1
@@ -64,7 +62,6 @@ def load_policy(path: str | Path) -> LearnedPolicy:
     try:
         spec = ModelSpec(**header["spec"])
         inference = InferenceSettings(**header["inference"])
-        inference.solver()
         noise = NoiseSettings(**header["noise"])
     except (KeyError, TypeError, InputError) as error:
         raise ModelFileError(f"{path} has a damaged header ({error})") from None
@@ -72,28 +69,6 @@ def load_policy(path: str | Path) -> LearnedPolicy:
     if header.get("hash") != fingerprint(tensors):
         raise ModelFileError(f"{path} was changed after it was written: its numbers do not match its hash")
     return LearnedPolicy(path.stem, spec, tensors, inference, noise, header)
-
-
-def network_from(spec: ModelSpec, parameters: Parameters) -> ScoringModel:
-    """The torch network of a policy, in evaluation mode."""
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtraError(f"a {spec.kind} policy", "train") from None
-    from muster.scoring.networks import ScoringModel
-
-    model = ScoringModel(spec, np.random.default_rng(0))
-    state = {_torch_name(name): torch.from_numpy(np.array(array)) for name, array in parameters.items()}
-    model.load_state_dict(state)
-    return model.eval()
-
-
-def parameters_of(model: ScoringModel) -> Parameters:
-    """All arrays of a torch network, under the names that policy files use (copies)."""
-    return {
-        _file_name(name): np.ascontiguousarray(tensor.detach().numpy()).copy()
-        for name, tensor in model.state_dict().items()
-    }
 
 
 def fingerprint(tensors: dict[str, NDArray[Any]]) -> str:
@@ -104,25 +79,6 @@ def fingerprint(tensors: dict[str, NDArray[Any]]) -> str:
         digest.update(f"{name}{array.shape}{array.dtype}".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace the file at once or not at all, whatever happens meanwhile."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".part")
-    with draft.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
-
-
-def _torch_name(name: str) -> str:
-    return name if name.startswith("grid.") else "pairs." + name.replace(".", "_")
-
-
-def _file_name(name: str) -> str:
-    return name.removeprefix("pairs.").replace("_", ".", 1) if name.startswith("pairs.") else name
 
 
 def _plain(settings: Any) -> dict[str, Any]:
@@ -157,10 +113,3 @@ def _check(path: Path, spec: ModelSpec, tensors: Parameters) -> None:
             raise ModelFileError(f"{path}: {name} must be float32 {shapes[name]}, got {array.dtype} {array.shape}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ModelFileError(f"{path}: {name} holds NaN or infinity")
-
-
-def load(policy: str) -> LearnedPolicy:
-    """A shipped policy by name, or the policy in a file or in the folder of a run."""
-    from muster.policies import SHIPPED, shipped
-
-    return load_policy(SHIPPED / f"{policy}.safetensors" if policy in shipped() else policy)

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from muster.errors import InputError
-from muster.evaluation import heuristics_table
-from muster.evaluation.record_file import read_record, write_record
-from muster.evaluation.run_names import INFERENCES
 from muster.evaluation.statistics import Interval, median_of, wilson_interval
+from muster.reproduction import heuristics as heuristics_table
+from muster.reproduction.record_file import read_record, write_record
+from muster.reproduction.run_names import INFERENCES
 
+RECORD = Path(__file__).with_name("records") / "battle.json"
 FOLDER = Path(__file__).resolve().parents[2] / "paper" / "battle"
 """Where records, policies and runs lie in a checkout of the repository."""
 HOW_TO_MAKE = "put trained policies into paper/battle/policies, then run: muster tables battle --rerun"
@@ -72,7 +73,7 @@ class Printed:
 @cache
 def paper_rows() -> Mapping[str, Printed]:
     """The paper's 17 scenarios, in its order."""
-    text = files("muster.evaluation").joinpath("paper_battle.toml").read_text(encoding="utf-8")
+    text = files("muster.reproduction").joinpath("paper_battle.toml").read_text(encoding="utf-8")
     return {test: _printed(row) for test, row in tomllib.loads(text).items()}
 
 

@@ -11,11 +11,12 @@ import pytest
 from safetensors.numpy import save_file
 
 import muster
-from muster.checkpoint import load_policy, save_policy
 from muster.envs.battle import layout as lay
 from muster.errors import InputError, ModelFileError
-from muster.learned import LearnedPolicy
-from muster.options import InferenceSettings, NoiseSettings
+from muster.inference.settings import InferenceSettings
+from muster.policy.files import load_policy, save_policy
+from muster.policy.learned import LearnedPolicy
+from muster.policy.settings import NoiseSettings
 from muster.scoring.direct import init_parameters
 from muster.scoring.spec import ModelSpec
 

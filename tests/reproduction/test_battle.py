@@ -10,11 +10,13 @@ import pytest
 
 from muster.cli import main
 from muster.errors import InputError
-from muster.evaluation import battle_rerun, battle_table, heuristics_table
-from muster.evaluation.battle_rerun import Counts, run_table
-from muster.evaluation.battle_table import Cell, Record
-from muster.evaluation.run_names import RunName, policy_files
-from tests.policy_files import write_random_policy
+from muster.reproduction import battle as battle_table
+from muster.reproduction import battle_rerun
+from muster.reproduction import heuristics as heuristics_table
+from muster.reproduction.battle import Cell, Record
+from muster.reproduction.battle_rerun import Counts, run_table
+from muster.reproduction.run_names import RunName, policy_files
+from tests.policy.policy_files import write_random_policy
 
 FEW = Counts(battles=5, seed_battles=3)
 TESTS = ["m5v5", "m10v10"]

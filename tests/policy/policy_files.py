@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from muster.checkpoint import save_policy
 from muster.envs.registry import make
-from muster.learned import LearnedPolicy
-from muster.options import InferenceSettings, Method, NoiseSettings
+from muster.inference.settings import InferenceSettings, Method
+from muster.policy.files import save_policy
+from muster.policy.learned import LearnedPolicy
+from muster.policy.settings import NoiseSettings
 from muster.scoring.direct import init_parameters
 from muster.scoring.spec import ModelSpec
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from muster.cli import main
-from muster.evaluation import heuristics_table as table
+from muster.reproduction import heuristics as table
 
 
 def test_the_paper_has_102_cells() -> None:

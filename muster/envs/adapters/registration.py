@@ -17,6 +17,6 @@ def register() -> None:
         if env_id not in gymnasium.registry:
             gymnasium.register(
                 id=env_id,
-                entry_point=f"muster.envs.gymnasium:{maker}",
-                vector_entry_point=f"muster.envs.gymnasium:{maker}_vector",
+                entry_point=f"muster.envs.adapters.gymnasium:{maker}",
+                vector_entry_point=f"muster.envs.adapters.gymnasium:{maker}_vector",
             )

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from muster.threads import share_out
+from muster.parallel import share_out
 
 
 @pytest.mark.parametrize(("size", "threads"), [(0, 2), (1, 4), (7, 3), (8, 2), (5, 0)])

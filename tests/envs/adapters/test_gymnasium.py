@@ -36,7 +36,7 @@ def test_render_modes():
         env.reset(seed=0)
         assert isinstance(env.render(), kind)
     with pytest.raises(InputError, match="render_mode is one of rgb_array, ansi or None, got 'human'"):
-        muster.envs.gymnasium.search_rescue(render_mode="human")
+        muster.envs.adapters.gymnasium.search_rescue(render_mode="human")
 
 
 def test_a_vector_of_seed_s_plays_what_single_environments_of_s_and_up_play():

@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Bools, Floats32, Ints, Observation, Problem
-from muster.options import InferenceSettings, NoiseSettings
+from muster.errors import MissingExtraError
+from muster.inference.settings import InferenceSettings
+from muster.inference.solver import Solver
+from muster.policy.noise import CorrelatedNoise, draw_normals
+from muster.policy.settings import NoiseSettings
 from muster.rng import Seeds
 from muster.scoring.direct import Parameters, direct_scores
 from muster.scoring.spec import ModelSpec
 
 if TYPE_CHECKING:
-    from muster.learning.noise import CorrelatedNoise
     from muster.scoring.networks import ScoringModel
 
 
@@ -50,7 +53,7 @@ class LearnedPolicy:
         self.noise = noise
         self.header = header or {}
         self.noisy = False
-        self._solver = inference.solver()
+        self._solver = Solver.of(inference)
         self._model: ScoringModel | None = None
         self._states: Seeds = np.zeros(0, np.uint64)
         self._queues: tuple[CorrelatedNoise, CorrelatedNoise] | None = None
@@ -92,10 +95,12 @@ class LearnedPolicy:
         observation = self.spec.view(observation)
         if self.spec.kind == "dm":
             return direct_scores(self.parameters, observation, self.spec.task_scores)
-        import torch
-
+        try:
+            import torch
+        except ImportError:
+            raise MissingExtraError(f"a {self.spec.kind} policy", "train") from None
         if self._model is None:
-            from muster.checkpoint import network_from
+            from muster.scoring.networks import network_from
 
             self._model = network_from(self.spec, self.parameters)
         with torch.no_grad():
@@ -111,8 +116,6 @@ class LearnedPolicy:
         return self._solver(make_problem(observation, h, g)).assignment
 
     def _explore(self, h: Floats32, g: Floats32 | None) -> tuple[Floats32, Floats32 | None]:
-        from muster.learning.noise import CorrelatedNoise, draw_normals
-
         batch, n, m = h.shape
         if len(self._states) < batch:
             self._states = np.concatenate([self._states, np.zeros(batch - len(self._states), np.uint64)])

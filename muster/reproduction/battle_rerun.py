@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from muster.checkpoint import load_policy
 from muster.errors import InputError
-from muster.evaluation.battle_table import Cell, Group, Record, Role, group_order, median_policy, scenarios_of
 from muster.evaluation.evaluate import evaluate
-from muster.evaluation.run_names import RunName, policy_files
+from muster.policy.files import load_policy
+from muster.reproduction.battle import Cell, Group, Record, Role, group_order, median_policy, scenarios_of
+from muster.reproduction.run_names import RunName, policy_files
 
 
 @dataclass(frozen=True, slots=True)

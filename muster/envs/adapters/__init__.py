@@ -1,0 +1,1 @@
+"""muster's worlds in the shapes that other libraries expect."""

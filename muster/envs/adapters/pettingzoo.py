@@ -1,0 +1,125 @@
+"""muster's worlds in pettingzoo's shape: every agent chooses its own task, all at once."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import seeding
+from numpy.typing import NDArray
+
+from muster.envs.adapters.gymnasium import (
+    FRAMES_A_SECOND,
+    RENDER_MODES,
+    checked_render_mode,
+    episode_seed,
+    show,
+    space_of,
+)
+from muster.envs.base import BatchEnv
+from muster.envs.registry import make
+from muster.errors import MissingExtraError
+
+try:
+    from pettingzoo import ParallelEnv
+except ImportError:
+    raise MissingExtraError("the pettingzoo adapter", "pettingzoo") from None
+
+Seen = dict[str, NDArray[Any]]
+
+
+class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships no types
+    """Agents "agent_0", "agent_1", …; each sees itself, all agents and all tasks, and gets the team's reward.
+
+    An action is a task index, or -1 for none; `action_mask` says which, -1 first.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "name": "muster",
+        "render_modes": RENDER_MODES,
+        "render_fps": FRAMES_A_SECOND,
+        "is_parallelizable": True,
+    }
+
+    def __init__(self, world: BatchEnv, render_mode: str | None = None) -> None:
+        self.world = world
+        self.render_mode = checked_render_mode(render_mode)
+        self.possible_agents = [f"agent_{i}" for i in range(world.n_agents)]
+        self.agents: list[str] = []
+        self._numbers = {agent: i for i, agent in enumerate(self.possible_agents)}
+        self._rng = seeding.np_random(None)[0]
+        example = self._see(self.possible_agents)
+        self._observation_spaces = {
+            agent: spaces.Dict({name: space_of(name, array) for name, array in seen.items()})
+            for agent, seen in example.items()
+        }
+        self._action_spaces = {agent: spaces.Discrete(world.n_tasks + 1, start=-1) for agent in self.possible_agents}
+
+    def observation_space(self, agent: str) -> spaces.Dict:
+        """What `agent` sees."""
+        return self._observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Discrete:
+        """-1 or a task index."""
+        return self._action_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Seen], dict[str, dict[str, Any]]]:
+        """Begin an episode; those after a seeded one follow from the same seed."""
+        if seed is not None:
+            self._rng = seeding.np_random(seed)[0]
+        self.world.start(np.arange(1), np.array([episode_seed(self._rng)]))
+        self.agents = self.possible_agents[:]
+        return self._see(self.agents), {agent: {} for agent in self.agents}
+
+    def step(
+        self, actions: dict[str, int]
+    ) -> tuple[dict[str, Seen], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Carry out what each agent chose; one that is no longer alive leaves."""
+        assignment = np.full((1, self.world.n_agents), -1, np.int64)
+        for agent, task in actions.items():
+            assignment[0, self._numbers[agent]] = task
+        acting = self.agents
+        result = self.world.step(assignment)
+        alive = self.world.observe().agent_alive[0]
+        over = bool(result.terminated[0])
+        terminated = {agent: over or not alive[self._numbers[agent]] for agent in acting}
+        truncated = dict.fromkeys(acting, bool(result.truncated[0]))
+        seen, reward = self._see(acting), dict.fromkeys(acting, float(result.reward[0]))
+        self.agents = [agent for agent in acting if not (terminated[agent] or truncated[agent])]
+        return seen, reward, terminated, truncated, {agent: {} for agent in acting}
+
+    def render(self) -> Any:
+        """A picture [height, width, 3] or text, as `render_mode` says."""
+        return show(self.world, 0, self.render_mode)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def _see(self, agents: list[str]) -> dict[str, Seen]:
+        seen = self.world.observe()
+        mask = np.concatenate([np.ones(1, np.int8), seen.task_alive[0].astype(np.int8)])
+        common = {
+            "agents": seen.agent_features[0],
+            "tasks": seen.task_features[0],
+            "task_pairs": seen.task_pair_features[0],
+            "capacities": seen.capacities[0],
+        }
+        views = {}
+        for agent in agents:
+            i = self._numbers[agent]
+            own = {
+                "self": seen.agent_features[0, i],
+                "pairs": seen.pair_features[0, i],
+                "contributions": seen.contributions[0, i],
+                "action_mask": mask,
+            }
+            views[agent] = {name: array.copy() for name, array in (common | own).items() if array.size}
+        return views
+
+
+def parallel_env(env: str, render_mode: str | None = None) -> ParallelAssignment:
+    """The world that an environment string names, such as "rescue:3x6", as a pettingzoo ParallelEnv."""
+    return ParallelAssignment(make(env), render_mode)

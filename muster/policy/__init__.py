@@ -1,0 +1,1 @@
+"""Policies: scores and inference in one; what they are called and how they are kept."""
