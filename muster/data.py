@@ -44,6 +44,20 @@ class Observation:
     """[B, N, 2] row and column of each agent in `planes`."""
     task_cells: Ints | None = None
     """[B, M, 2]"""
+    allowed: Bools | None = None
+    """[B, N, M] False where the agent must not take the task; None means all may. What is forbidden is not scored."""
+    prior: Floats | None = None
+    """[B, N, M] what one would use as scores without learning (-distance, profit); a model corrects it."""
+    task_prior: Floats | None = None
+    """[B, M, M] likewise for task scores."""
+    global_features: Floats32 | None = None
+    """[B, Fg] what every pair sees: the time of day, demand, density."""
+    previous: Ints | None = None
+    """[B, N] the task that each agent had after the last decision, -1 for none."""
+    agent_ids: Ints | None = None
+    """[B, N] who is in each slot, where slots are used again; None means that they never are."""
+    task_ids: Ints | None = None
+    """[B, M] likewise."""
 
     @property
     def batch(self) -> int:

@@ -14,6 +14,8 @@ from muster.errors import InputError, MusterError
 from muster.rng import Seeds
 
 State = dict[str, NDArray[np.generic]]
+Metric = Literal["steps", "win_rate", "return"]
+"""steps: until done, fewer are better; win_rate: share of episodes won; return: sum of rewards, more is better."""
 
 
 class Step(NamedTuple):
@@ -55,7 +57,7 @@ class BatchEnv(ABC):
 
     name: str
     """The environment string that makes it, such as "rescue:2x4"."""
-    metric: Literal["steps", "win_rate"]
+    metric: Metric
     """What `outcome` measures."""
     n_envs: int
     n_agents: int
@@ -89,7 +91,11 @@ class BatchEnv(ABC):
 
     @abstractmethod
     def outcome(self) -> Floats:
-        """[B] steps taken (metric "steps") or 1 for a win (metric "win_rate"), for the episode in each slot."""
+        """[B] for the episode in each slot: steps taken, 1 for a win, or the sum of rewards, as `metric` says."""
+
+    def figures(self) -> dict[str, Floats]:
+        """Further named figures [B] of the episode in each slot, such as requests served, to be averaged and shown."""
+        return {}
 
     @abstractmethod
     def get_state(self) -> State:

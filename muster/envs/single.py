@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muster.data import Floats, Ints, Observation
-from muster.envs.base import BatchEnv, Policy, State, Step
+from muster.envs.base import BatchEnv, Metric, Policy, State, Step
 from muster.errors import InputError, MusterError
 from muster.rng import Seeds
 
@@ -48,7 +48,7 @@ class Env(ABC):
     n_tasks: int
     max_steps: int = 1000
     """Step limit, after which muster ends the episode as truncated."""
-    metric: Literal["steps", "win_rate"] = "steps"
+    metric: Metric = "steps"
 
     @abstractmethod
     def reset(self, rng: np.random.Generator) -> None:

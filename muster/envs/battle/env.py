@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from muster.data import Floats, Ints, Observation
-from muster.envs.base import BatchEnv, Policy, State, Step
+from muster.envs.base import BatchEnv, Metric, Policy, State, Step
 from muster.envs.battle import layout as lay
 from muster.envs.battle.catalogue import scenario, unit_types
 from muster.envs.battle.compilation import announce_compilation
@@ -51,7 +51,7 @@ class BattleEnv(BatchEnv):
     damage of one hit; capacities what is needed to kill.
     """
 
-    metric: Literal["steps", "win_rate"] = "win_rate"
+    metric: Metric = "win_rate"
     idling = True
     positions = (1, 2)
 

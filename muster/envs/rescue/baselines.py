@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Ints, Observation, Problem
 from muster.envs.rescue import kernels
-from muster.envs.rescue.env import RescueEnv
 from muster.envs.rescue.routing import check_size, fastest_routes
+
+if TYPE_CHECKING:
+    from muster.envs.rescue.env import RescueEnv
 
 # Mixed into an episode's seed, so that a policy's ties do not repeat the random numbers that placed the victims.
 _TIE_STREAM = np.uint64(0xD1B54A32D192ED03)

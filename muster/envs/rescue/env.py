@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Floats, Ints, Observation
-from muster.envs.base import BatchEnv, Policy, State, Step
+from muster.envs.base import BatchEnv, Metric, Policy, State, Step
 from muster.envs.rescue import kernels
 from muster.envs.rescue.settings import RescueSettings
 from muster.errors import InputError
@@ -32,7 +32,7 @@ class RescueEnv(BatchEnv):
     A victim is picked up by whichever ambulance reaches its cell. The episode ends when all are picked up.
     """
 
-    metric: Literal["steps", "win_rate"] = "steps"
+    metric: Metric = "steps"
 
     def __init__(self, settings: RescueSettings | None = None, n_envs: int = 1) -> None:
         if n_envs < 1:
