@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from muster.envs.battle.render import Replay, record
+from muster.envs.battle.replay import Replay, record
 from muster.errors import InputError, UnknownNameError
 
 from .conftest import begin, fight
