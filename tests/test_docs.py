@@ -10,10 +10,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)\)")
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_python_in_documents_runs(document, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
@@ -21,7 +21,7 @@ def test_python_in_documents_runs(document, monkeypatch, tmp_path):
         exec(compile(code, document.name, "exec"), names)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(document):
     for target in LINK.findall(document.read_text(encoding="utf-8")):
         assert (document.parent / target).exists(), target

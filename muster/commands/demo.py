@@ -173,7 +173,7 @@ def say_what_next(console: Console) -> None:
         ("muster compare topline closest out/demo-run rescue:5x10", "paired on the same episodes"),
         ("muster train rescue:5x10 --minutes 5", "learn on another size"),
         ("muster play topline rescue:8x15 --out replay.html", "a replay to step through"),
-        ("muster check examples.delivery:Delivery", "a world of your own: docs/extend.md"),
+        ("muster check examples.delivery:Delivery", "a world of your own: docs/how-to/own-world.md"),
     ):
         console.print(f"  {command}", style="bold", highlight=False, markup=False)
         console.print(f"      {what}", highlight=False)

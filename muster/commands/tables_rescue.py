@@ -48,7 +48,7 @@ def print_table(record: Record) -> None:
             if any(value is not None for value in found.values()):
                 parts = ", ".join(f"{name} {value:.0%}" for name, value in found.items() if value is not None)
                 print(f"improvement over greedy, {method} by {learner}: {parts}")
-    print("The paper's figures are best read as T-1 with the noise left on; compare like with like (docs/rescue.md).")
+    print("The paper's figures are best read as T-1 with the noise on (docs/worlds/rescue.md); compare like with like.")
     print("raw: coordinates alone, as in the paper; the other direct models see relative positions as well.")
     print("The median seed is shown where there are several. gap closed: 0 is greedy, 100 % is the optimum.")
     print(f"made with: {record.command}")

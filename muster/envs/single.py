@@ -42,7 +42,7 @@ Rule = Callable[[View], Ints]
 
 
 class Env(ABC):
-    """One episode at a time. See docs/extend.md and examples/delivery.py."""
+    """One episode at a time. See docs/how-to/own-world.md and examples/delivery.py."""
 
     n_agents: int
     n_tasks: int

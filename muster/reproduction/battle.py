@@ -1,7 +1,7 @@
 """The paper's Tables 2 and 3 beside ours: battles, trained on one scenario of each kind of units and tested on all.
 
-The paper's game and our simulator differ (docs/battle.md), so the paper's figures are shown for the pattern; the honest
-yardstick of a policy is the best of the six heuristics in the same simulator.
+The paper's game and our simulator differ (docs/worlds/battle.md), so the paper's figures are shown for the pattern; the
+honest yardstick of a policy is the best of the six heuristics in the same simulator.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ NOTES = (
         "†",
         ("w60v67", "w60v68", "w80v82"),
         "too easy in our simulator for play that avoids over-kill, heuristics included: not the paper's game on equal "
-        "terms (docs/battle.md, known errors)",
+        "terms (docs/worlds/battle.md, known errors)",
     ),
     Note(
         "‡",
         ("zh10v10", "zh10v11", "zh10v12", "zh11v11", "zh12v12"),
-        "wcnoks is weaker in our simulator than in the paper's game (docs/battle.md, known errors)",
+        "wcnoks is weaker in our simulator than in the paper's game (docs/worlds/battle.md, known errors)",
     ),
 )
 
@@ -168,7 +168,7 @@ class Record:
     def load(cls, path: Path) -> Record:
         """Read what `save` wrote."""
         advice = (
-            "train policies into paper/battle/policies (docs/battle-learning.md), then: muster tables battle --rerun"
+            "train policies into paper/battle/policies (docs/results/battle.md), then: muster tables battle --rerun"
         )
         head, cells = read_record(path, Cell, ("settings",), advice)
         return cls(head["settings"], tuple(cells))

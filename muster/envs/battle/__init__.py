@@ -1,4 +1,4 @@
-"""Battles of StarCraft: Brood War units, re-created (docs/battle.md)."""
+"""Battles of StarCraft: Brood War units, re-created (docs/worlds/battle.md)."""
 
 from __future__ import annotations
 
