@@ -151,7 +151,7 @@ def same(walk: Walk, vertex: Point, k: int, n: int) -> bool:
 
 @kernel
 def add_vertex(walk: Walk, k: int, n: int, amount: float) -> None:
-    """Point += amount * vertex k"""
+    """point += amount * vertex k"""
     for i in range(n):
         for e in range(walk.first[k, i], walk.first[k, i + 1]):
             walk.point[i, walk.task[k, e]] += amount * walk.value[k, e]
@@ -168,7 +168,7 @@ def vertex_value(walk: Walk, k: int, m: int) -> float:
 
 @kernel
 def set_slope(walk: Walk, it: Instance) -> None:
-    """Slope = (g + g') loads"""
+    """slope = (g + g') loads"""
     m = it.size[1]
     walk.slope[:m] = 0.0
     for k in range(m):
@@ -180,7 +180,7 @@ def set_slope(walk: Walk, it: Instance) -> None:
 
 @kernel
 def curvature(walk: Walk, it: Instance) -> float:
-    """Change' g change"""
+    """change' g change"""
     m = it.size[1]
     total = 0.0
     for j in range(m):

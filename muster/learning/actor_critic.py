@@ -39,7 +39,7 @@ class Rollout:
 
     observations: list[Observation]
     played: list[Scores]
-    """H and G as the inference saw them."""
+    """h and g with their noise, as the inference saw them."""
     scores: list[Scores]
     """h and g as the model gave them: the old policy."""
     rewards: Floats
@@ -111,7 +111,7 @@ class ActorCritic:
 
     @torch.no_grad()
     def play(self) -> Rollout:
-        """N decisions in every environment, with noise on the scores."""
+        """n decisions in every environment, with noise on the scores."""
         env, settings = self.env, self.settings
         self.model.eval()
         observations, played, scores = [], [], []
@@ -182,7 +182,7 @@ class ActorCritic:
         }
 
     def scores(self, seen: Observation) -> Scores:
-        """H and g as the model gives them now."""
+        """h and g as the model gives them now."""
         if self.spec.kind == "dm":
             return direct_scores(self._model_views, seen, self.spec.task_scores)
         h, g = self.model(seen)
@@ -311,7 +311,7 @@ def join(observations: list[Observation]) -> Observation:
 
 
 def _stack(scores: list[Scores]) -> Scores:
-    """H and G of T·B states from T of B."""
+    """h and g of T·B states from T of B."""
     h, g = zip(*scores, strict=True)
     return np.concatenate(h), None if g[0] is None else np.concatenate(g)
 

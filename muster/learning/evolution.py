@@ -76,7 +76,7 @@ class Evolution:
         return LearnedPolicy("es", self.spec, self.unflatten(self.theta), self.inference, NoiseSettings(), self.header)
 
     def scores(self, parameters: Parameters, seen: Observation) -> Scores:
-        """H and g of every candidate in its own share of the worlds."""
+        """h and g of every candidate in its own share of the worlds."""
         return direct_scores(parameters, seen, self.spec.task_scores)
 
     def play(self, candidates: Floats) -> tuple[Floats, Floats, Floats]:

@@ -91,7 +91,7 @@ class LearnedPolicy:
                 queue.reset(slots)
 
     def scores(self, observation: Observation) -> tuple[Floats32, Floats32 | None]:
-        """H [B, N, M] and g [B, M, M], without noise."""
+        """h [B, N, M] and g [B, M, M], without noise."""
         observation = self.spec.view(observation)
         if self.spec.kind == "dm":
             return direct_scores(self.parameters, observation, self.spec.task_scores)

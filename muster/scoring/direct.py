@@ -59,7 +59,7 @@ def init_parameters(spec: ModelSpec, rng: np.random.Generator) -> Parameters:
 
 
 def direct_scores(parameters: Parameters, observation: Observation, task_scores: bool) -> Scores:
-    """H [B, N, M] and, if asked, g [B, M, M]."""
+    """h [B, N, M] and, if asked, g [B, M, M]."""
     h = pair_scores(pack(parameters, "h"), pairs_of(observation, "h"))
     return h, pair_scores(pack(parameters, "g"), pairs_of(observation, "g")) if task_scores else None
 

@@ -33,7 +33,7 @@ class ScoringModel(nn.Module):
         """Run the CNN in bfloat16: half the time on processors that have it. For training only."""
 
     def forward(self, observation: Observation) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """H [B, N, M] and g [B, M, M] (None unless the model has one)."""
+        """h [B, N, M] and g [B, M, M] (None unless the model has one)."""
         agents = torch.from_numpy(observation.agent_features)
         tasks = torch.from_numpy(observation.task_features)
         if self.grid is not None:

@@ -41,7 +41,7 @@ def place(
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def dense(weight: Floats32, bias: Floats32, x: Floats32, y: Floats32, lanes: int) -> None:
-    """Y = weightᵀ x + bias, four by four."""
+    """y = weightᵀ x + bias, four by four."""
     for k in range(0, weight.shape[1], 4):
         b0, b1, b2, b3 = bias[k], bias[k + 1], bias[k + 2], bias[k + 3]
         for t in range(lanes):
@@ -64,7 +64,7 @@ def dense(weight: Floats32, bias: Floats32, x: Floats32, y: Floats32, lanes: int
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def rectify(x: Floats32, lanes: int) -> None:
-    """X = max(x, 0)."""
+    """x = max(x, 0)."""
     for k in range(x.shape[0]):
         for t in range(lanes):
             x[k, t] = max(x[k, t], ZERO)
@@ -72,7 +72,7 @@ def rectify(x: Floats32, lanes: int) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def weigh(weight: Floats32, bias: np.float32, x: Floats32, scores: Floats32, lanes: int) -> None:
-    """Scores = weight·x + bias: the last layer."""
+    """scores = weight·x + bias: the last layer."""
     for t in range(lanes):
         scores[t] = bias
     for k in range(x.shape[0]):
@@ -83,7 +83,7 @@ def weigh(weight: Floats32, bias: np.float32, x: Floats32, scores: Floats32, lan
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def gate(x: Floats32, slope: Floats32, lanes: int) -> None:
-    """Slope = 0 where the layer's output x was cut off at 0."""
+    """slope = 0 where the layer's output x was cut off at 0."""
     for k in range(x.shape[0]):
         for t in range(lanes):
             slope[k, t] = slope[k, t] if x[k, t] > ZERO else ZERO
@@ -91,7 +91,7 @@ def gate(x: Floats32, slope: Floats32, lanes: int) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def add_rows(x: Floats32, total: Floats, lanes: int) -> None:
-    """Total += sums of the rows."""
+    """total += sums of the rows."""
     for k in range(x.shape[0]):
         s = ZERO
         for t in range(lanes):
@@ -101,7 +101,7 @@ def add_rows(x: Floats32, total: Floats, lanes: int) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def add_products(x: Floats32, slope: Floats32, total: Floats, lanes: int) -> None:
-    """Total += x slopeᵀ: the slope of a layer's weights, four by four."""
+    """total += x slopeᵀ: the slope of a layer's weights, four by four."""
     for i in range(0, x.shape[0], 4):
         for k in range(0, slope.shape[0], 4):
             s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = ZERO
