@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,36 +12,65 @@ from typing import Annotated, Any
 import tyro
 
 from muster.errors import InputError
-from muster.learning.settings import TrainSettings, from_toml
+from muster.learning.settings import TrainSettings
+from muster.settings import as_table, build, read_toml
+
+
+@dataclass(frozen=True)
+class Flags(TrainSettings):
+    """What to learn, how, for how long, and where to."""
+
+    env: tyro.conf.Positional[str]
+    """The world to learn on, such as rescue:2x4."""
 
 
 @dataclass(frozen=True)
 class Train:
     """Learn to assign agents to tasks on a small world; the policy then plays larger ones as it is."""
 
-    settings: Annotated[TrainSettings, tyro.conf.arg(name="")]
+    settings: Annotated[Flags, tyro.conf.arg(name="")]
     out: Path | None = None
     """Folder of the run; runs/ENV-INFERENCE-MODEL-LEARNER-sSEED if not given."""
     resume: bool = False
-    """Go on with the run in that folder."""
+    """Go on with the run in that folder, as it was begun; only minutes or steps may be given anew."""
     config: str | None = None
     """TOML file with settings; flags given beside it win."""
 
     @classmethod
     def from_arguments(cls, arguments: Sequence[str]) -> Train:
-        """Parse the flags, on top of the file that --config names."""
+        """Parse the flags, on top of the file that --config names, on top of the run that --resume goes on with."""
         given = list(arguments)
+        file = _config_of(given)
+        table = read_toml(file) if file else {}
+        command = cls._parse(given, table, file)
+        if not command.resume:
+            return command
+        from muster.learning.run import stored_settings
+
+        # Once more on top of what the run was begun with: what then differs from it was asked for.
+        stored = as_table(stored_settings(command.folder))
+        lasting = {name: value for name, value in stored.items() if name not in ("minutes", "steps")}
+        return cls._parse(given, _overlaid(lasting, table), file)
+
+    @classmethod
+    def _parse(cls, given: list[str], table: dict[str, Any], file: str | None) -> Train:
         default: Any = tyro.MISSING_NONPROP
-        if "--config" in given:
-            place = given.index("--config")
-            if place + 1 == len(given):
-                raise InputError("--config needs the name of a TOML file")
-            file = given[place + 1]
-            positional = given[0] if given and not given[0].startswith("-") else None
-            default = cls(settings=from_toml(file, env=positional), config=file)
-            if positional is None:
-                given = [default.settings.env, *given]
-        return tyro.cli(cls, prog="muster train", args=given, default=default)
+        if table:
+            # An empty name stands for none: the command line may still give one.
+            settings = build(Flags, {"env": "", **table}, file or "the run's settings")
+            default = cls(settings=settings, config=file)
+        command = tyro.cli(cls, prog="muster train", args=given, default=default)
+        if not command.settings.env:
+            raise InputError(f"{file} lacks env, the world to learn on, and the command line names none")
+        return command
+
+    @property
+    def folder(self) -> Path:
+        """Where the run is kept."""
+        settings = self.settings
+        name = settings.env.replace(":", "-").replace(",", "-").replace("=", "")
+        made = f"{name}-{settings.inference}-{settings.model}-{settings.learner}-s{settings.seed}"
+        return self.out or Path("runs") / made
 
     def run(self) -> None:
         """Train with a progress display; Ctrl-C saves and says how to go on."""
@@ -49,11 +79,8 @@ class Train:
 
         from muster.learning.train import run_training
 
-        settings = self.settings
-        name = settings.env.replace(":", "-").replace(",", "-").replace("=", "")
-        out = self.out or Path("runs") / (
-            f"{name}-{settings.inference}-{settings.model}-{settings.learner}-s{settings.seed}"
-        )
+        settings = TrainSettings(**{entry.name: getattr(self.settings, entry.name) for entry in _FIELDS})
+        out = self.folder
         console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
@@ -76,8 +103,33 @@ class Train:
         console.print(f"try it: muster evaluate {out} {settings.env}")
 
 
+_FIELDS = dataclasses.fields(TrainSettings)
+
+
+def _config_of(given: Sequence[str]) -> str | None:
+    """What --config names, written with a space or with an equals sign."""
+    for place, word in enumerate(given):
+        if word.startswith("--config="):
+            return word.removeprefix("--config=")
+        if word == "--config":
+            if place + 1 == len(given):
+                raise InputError("--config needs the name of a TOML file")
+            return given[place + 1]
+    return None
+
+
+def _overlaid(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """One nested table on top of another."""
+    merged = dict(below)
+    for name, value in above.items():
+        both = isinstance(value, dict) and isinstance(merged.get(name), dict)
+        merged[name] = _overlaid(merged[name], value) if both else value
+    return merged
+
+
 def describe(row: dict[str, Any]) -> str:
     """A row of the log in one line."""
     parts = [f"{row['steps']:>11,} steps"]
     parts += [f"{name} {row[name]:.3f}" for name in ("reward", "outcome", "validation") if name in row]
-    return "  ".join([*parts, f"{row['steps_per_second']:,.0f} steps/s"])
+    parts += [f"{row['steps_per_second']:,.0f} steps/s"] if "steps_per_second" in row else []
+    return "  ".join(parts)

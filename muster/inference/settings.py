@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from muster.errors import UnknownNameError
+from muster.settings import check_fields
 
 Method = Literal["amax", "lp", "quad"]
 Effort = Literal["paper", "fast", "best"]
@@ -25,6 +25,4 @@ class InferenceSettings:
     """Assign every agent that fits somewhere, however bad its scores."""
 
     def __post_init__(self) -> None:
-        for name, kind in (("method", Method), ("effort", Effort), ("rounding", Rounding)):
-            if getattr(self, name) not in get_args(kind):
-                raise UnknownNameError(name, str(getattr(self, name)), get_args(kind))
+        check_fields(self)

@@ -10,9 +10,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from muster.errors import InputError, ModelFileError
-from muster.learning.settings import TrainSettings, from_toml, to_toml
+from muster.learning.settings import TrainSettings
 from muster.policy.files import save_policy
 from muster.policy.learned import LearnedPolicy
+from muster.settings import from_toml, to_toml
 from muster.storage import write_atomically
 
 COLUMNS = (
@@ -56,9 +57,7 @@ class Run:
     @classmethod
     def reopen(cls, folder: Path) -> tuple[Run, TrainSettings]:
         """The run in a folder and its settings."""
-        if not (folder / "config.toml").exists():
-            raise InputError(f"{folder} holds no run to resume")
-        return cls(folder), from_toml(folder / "config.toml")
+        return cls(folder), stored_settings(folder)
 
     def log(self, row: dict[str, Any]) -> None:
         """Add a row to the CSV and JSONL logs and to TensorBoard."""
@@ -115,6 +114,13 @@ class Run:
             writer.writeheader()
             writer.writerows(_tidy(row) for row in self.rows)
         (self.folder / "metrics.jsonl").write_text("".join(json.dumps(_tidy(row)) + "\n" for row in self.rows))
+
+
+def stored_settings(folder: Path) -> TrainSettings:
+    """What the run in a folder was begun with."""
+    if not (folder / "config.toml").exists():
+        raise InputError(f"{folder} holds no run to resume")
+    return from_toml(TrainSettings, folder / "config.toml")
 
 
 def _tidy(row: dict[str, Any]) -> dict[str, Any]:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from muster.errors import InputError
+from muster.settings import AtLeast, Positive, check_fields
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseSettings:
     """Exploration noise on the scores."""
 
-    sigma: float = 1.0
+    sigma: Annotated[float, Positive()] = 1.0
     """Standard deviation that the update assumes."""
-    correlated_steps: int = 5
+    correlated_steps: Annotated[int, AtLeast(1)] = 5
     """p: how many innovations a score remembers."""
 
     def __post_init__(self) -> None:
-        if not self.sigma > 0:
-            raise InputError(f"sigma must be positive, got {self.sigma}")
-        if self.correlated_steps < 1:
-            raise InputError(f"correlated_steps must be at least 1, got {self.correlated_steps}")
+        check_fields(self)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Annotated, Any
 
 import numpy as np
 
 from muster.data import Observation
-from muster.errors import InputError, UnknownNameError
+from muster.errors import InputError
 from muster.scoring.kinds import ModelKind
+from muster.settings import Between, check_fields
+
+Width = Annotated[int, Between(0, 4096)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,33 +24,25 @@ class ModelSpec:
     """dm: scores from the features of the two objects; pem: with an embedding of their cells from a CNN as well."""
     task_scores: bool
     """Whether there is a g (QUAD) beside h."""
-    agent_width: int
+    agent_width: Width
     """Features of an agent, of a task, of an agent-task pair and of a task-task pair."""
-    task_width: int
-    pair_width: int
-    task_pair_width: int
-    hidden: int = 32
-    planes: int = 0
+    task_width: Width
+    pair_width: Width
+    task_pair_width: Width
+    hidden: Width = 32
+    planes: Width = 0
     """Input planes of the CNN (pem)."""
-    embedding: int = 16
+    embedding: Width = 16
     """Values a cell gets from the CNN, half for agents and half for tasks (pem)."""
-    channels: int = 32
-    blocks: int = 3
+    channels: Width = 32
+    blocks: Width = 3
     centred: tuple[int, ...] = ()
     """Features of agents and tasks that the model reads as differences from their mean over all that live."""
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(ModelKind):
-            raise UnknownNameError("model", self.kind, get_args(ModelKind))
-        object.__setattr__(self, "centred", tuple(self.centred))
-        if not all(isinstance(k, int) and 0 <= k < min(self.agent_width, self.task_width) for k in self.centred):
+        check_fields(self)
+        if not all(0 <= k < min(self.agent_width, self.task_width) for k in self.centred):
             raise InputError(f"centred of a model must name features of both agents and tasks, got {self.centred}")
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.name in ("kind", "task_scores", "centred"):
-                continue
-            if not isinstance(value, int) or not 0 <= value <= 4096:
-                raise InputError(f"{field.name} of a model must be a whole number from 0 to 4096, got {value!r}")
         if self.hidden < 1 or (self.kind == "pem" and (self.embedding < 2 or self.embedding % 2)):
             raise InputError("a model needs hidden units, and a pem an even embedding of 2 or more")
 

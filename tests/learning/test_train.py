@@ -13,9 +13,10 @@ import pytest
 import muster
 from muster import InputError, MusterError
 from muster.evaluation.rollout import run_episodes
-from muster.learning.settings import A2CSettings, ESSettings, TrainSettings, from_toml, to_toml
+from muster.learning.settings import A2CSettings, ESSettings, TrainSettings
 from muster.learning.train import make_learner, run_training
 from muster.rng import episode_seeds
+from muster.settings import from_toml, to_toml
 from tests.learning.toy import Broken
 
 TOY = "tests.learning.toy:Pairing"
@@ -206,16 +207,16 @@ def test_a_gradient_that_explodes_is_named():
 def test_settings_survive_a_round_trip_through_toml(tmp_path):
     settings = small("a2c", 5)
     (tmp_path / "c.toml").write_text(to_toml(settings))
-    assert from_toml(tmp_path / "c.toml") == settings
+    assert from_toml(TrainSettings, tmp_path / "c.toml") == settings
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ('env = "rescue:2x4"\nlerner = "es"', "no setting in .* 'lerner'; did you mean 'learner'"),
-        ('env = "rescue:2x4"\n[a2c]\nenvs = "many"', "envs in .* must be int, got 'many'"),
-        ('env = "rescue:2x4"\n[a2c.noise]\nsigma = -1.0', "sigma must be positive"),
-        ('env = "rescue:2x4"\nseed = true', "seed in .* must be int"),
+        ('env = "rescue:2x4"\n[a2c]\nenvs = "many"', "a2c.envs in .* must be a whole number, got 'many'"),
+        ('env = "rescue:2x4"\n[a2c.noise]\nsigma = -1.0', "a2c.noise.sigma in .* must be positive"),
+        ('env = "rescue:2x4"\nseed = true', "seed in .* must be a whole number"),
         ("seed = 3", "lacks env"),
         ("env = ", "is not TOML"),
     ],
@@ -223,7 +224,7 @@ def test_settings_survive_a_round_trip_through_toml(tmp_path):
 def test_a_bad_settings_file_is_named(text, message, tmp_path):
     (tmp_path / "c.toml").write_text(text)
     with pytest.raises(InputError, match=message):
-        from_toml(tmp_path / "c.toml")
+        from_toml(TrainSettings, tmp_path / "c.toml")
 
 
 @pytest.mark.parametrize(

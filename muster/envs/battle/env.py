@@ -21,6 +21,7 @@ from muster.envs.battle.settings import BattleSettings
 from muster.envs.battle.world import World
 from muster.errors import InputError
 from muster.rng import Seeds
+from muster.settings import check_fields
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -40,6 +41,9 @@ class BattleOptions:
     """Draw the units' features on a 100 x 100 grid of walk tiles, for convolutional models (slow)."""
     raw_distance: bool = False
     """Show distances in walk tiles instead of in 25 of them."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class BattleEnv(BatchEnv):

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Annotated
 
 import numpy as np
 
 from muster.envs.battle.layout import Int64s
 from muster.errors import InputError
+from muster.settings import AtLeast, Between, check_fields
 
 
 @dataclass(frozen=True, slots=True)
 class BattleSettings:
     """How faithfully, and in which of its uncertain details, the engine is imitated."""
 
-    latency: int = 2
+    latency: Annotated[int, Between(0, 5)] = 2
     """Frames from a command to its effect, 0 to 5."""
-    bot_step: int = 1
+    bot_step: Annotated[int, AtLeast(1)] = 1
     """Frames between two steps of the bot; a unit without target is stopped at each. 1, 2, 3 or 6."""
-    decision_frames: int = 6
+    decision_frames: Annotated[int, Between(1, 60)] = 6
     """Frames between two decisions."""
-    reissue: int = 60
+    reissue: Annotated[int, Between(1, 10_000)] = 60
     """Frames between two attack-move orders of the opponent."""
-    first_order: int = 3
+    first_order: Annotated[int, Between(-60, 10_000)] = 3
     """Frames by which the opponent's first order follows ours; negative: comes before it."""
     neutral_timer: bool = False
     """Draw the opponent's acquisition timer afresh at its first order, instead of what idling left."""
-    bullet_limit: int = 100
+    bullet_limit: Annotated[int, Between(0, 10_000)] = 100
     """Shots that may exist at once; a shot beyond it is lost. 0 lifts the limit."""
     miss: bool = True
     """A shot misses once in 256."""
@@ -42,15 +44,15 @@ class BattleSettings:
     """Orders wait for the unbreakable part of an attack."""
     halt_bonus: bool = True
     """A moving flyer counts its braking distance as range when it decides to stop."""
-    look_period: int = 9
+    look_period: Annotated[int, Between(1, 100)] = 9
     """An order is looked at every so many frames."""
-    chase_period: int = 15
+    chase_period: Annotated[int, Between(0, 1_000)] = 15
     """Frames for which a chaser keeps flying to where its target was."""
-    candidates: int = 16
+    candidates: Annotated[int, Between(1, 64)] = 16
     """Enemies considered when a unit looks for a target by itself."""
     auto_target: bool = True
     """Units under fire, and their neighbours, turn on the shooter when they have nothing better."""
-    follow_unseen: int = 448
+    follow_unseen: Annotated[int, Between(0, 100_000)] = 448
     """Pixels within which a chaser keeps track of a target that nobody sees."""
     fog: bool = True
     """A target can be judged in range only once an ally has seen it."""
@@ -74,22 +76,10 @@ class BattleSettings:
     """Frames, up to look_period, since all units appeared, at our first decision; 0: their timers are random."""
 
     def __post_init__(self) -> None:
-        for field, low, high in (
-            ("latency", 0, 5),
-            ("decision_frames", 1, 60),
-            ("reissue", 1, 10_000),
-            ("first_order", -60, 10_000),
-            ("bullet_limit", 0, 10_000),
-            ("look_period", 1, 100),
-            ("chase_period", 0, 1_000),
-            ("follow_unseen", 0, 100_000),
-            ("candidates", 1, 64),
-            ("standing", 0, self.look_period),
-        ):
-            value = getattr(self, field)
-            if not low <= value <= high:
-                raise InputError(f"{field} must be between {low} and {high}, got {value}")
-        if self.bot_step < 1 or self.decision_frames % self.bot_step:
+        check_fields(self)
+        if not 0 <= self.standing <= self.look_period:
+            raise InputError(f"standing must be between 0 and {self.look_period}, got {self.standing}")
+        if self.decision_frames % self.bot_step:
             raise InputError(f"bot_step must divide decision_frames ({self.decision_frames}), got {self.bot_step}")
         if self.latency >= self.decision_frames:
             raise InputError(f"latency must be below decision_frames ({self.decision_frames}), got {self.latency}")

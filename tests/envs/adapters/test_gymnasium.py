@@ -73,7 +73,7 @@ def test_gymnasium_batches_single_environments_too():
 
 
 def test_a_wrong_setting_is_refused():
-    with pytest.raises(InputError, match="at least 1 of agents, got 0"):
+    with pytest.raises(InputError, match="agents must be at least 1, got 0"):
         gymnasium.make(ID, agents=0)
 
 

@@ -79,7 +79,7 @@ def test_bad_unit_data_is_refused_with_the_place(old: str, new: str, message: st
     ("text", "message"),
     [
         ("w15v17,latncy=3", "did you mean 'latency'"),
-        ("w15v17,latency", "key=value"),
+        ("w15v17,latency", "name=value"),
         ("w15v17,latency=two", "latency must be a whole number"),
         ("w15v17,fog=maybe", "fog must be true or false"),
         ("w15v17,latency=7", "latency must be between 0 and 5"),

@@ -1,0 +1,377 @@
+"""Settings: text, TOML or keywords -> checked values, typed by annotations, in one place.
+
+A settings class is a frozen dataclass whose `__post_init__` calls `check_fields`. Its annotations say all there is to
+check: int, float, bool, str, Literal, tuple, None, another settings class, and bounds:
+
+    envs: Annotated[int, AtLeast(1)] = 256
+
+The same readers serve a user's own class: its options are typed by the constructor's signature.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import numbers
+import tomllib
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from muster.errors import InputError, UnknownNameError
+
+Settings = TypeVar("Settings")
+NO_DEFAULT: Any = dataclasses.MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A number from `low` to `high`, both included."""
+
+    low: float
+    high: float
+
+    def holds(self, value: float) -> bool:
+        """Whether the number is one of them."""
+        return self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return f"between {self.low} and {self.high}"
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A number of at least `low`."""
+
+    low: float
+
+    def holds(self, value: float) -> bool:
+        """Whether the number is one of them."""
+        return value >= self.low
+
+    def __str__(self) -> str:
+        return f"at least {self.low}"
+
+
+@dataclass(frozen=True, slots=True)
+class Positive:
+    """A number above 0."""
+
+    def holds(self, value: float) -> bool:
+        """Whether the number is one of them."""
+        return value > 0
+
+    def __str__(self) -> str:
+        return "positive"
+
+
+Bound = Between | AtLeast | Positive
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One thing that can be set."""
+
+    hint: Any
+    default: Any = NO_DEFAULT
+    """NO_DEFAULT: must be given."""
+
+
+def check_fields(settings: Any) -> None:
+    """Check every field of a dataclass against its annotation; for `__post_init__`.
+
+    What means the same is stored in the annotated form: a list as a tuple, a mapping as the nested settings class, a
+    whole number as a float.
+    """
+    for name, option in options_of(type(settings)).items():
+        value = getattr(settings, name)
+        fitting = accept(option.hint, value, name)
+        if fitting is not value:
+            object.__setattr__(settings, name, fitting)
+
+
+def options_of(kind: Callable[..., Any]) -> dict[str, Option]:
+    """What can be set of a dataclass, or given as keyword arguments to a class or function."""
+    return _options_of(kind)
+
+
+@lru_cache(maxsize=256)
+def _options_of(kind: Any) -> dict[str, Option]:
+    if dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind, include_extras=True)
+        return {field.name: Option(hints[field.name], _default(field)) for field in dataclasses.fields(kind)}
+    function = inspect.getattr_static(kind, "__init__") if inspect.isclass(kind) else kind
+    if function is object.__init__:
+        return {}
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except (NameError, TypeError):  # names that only a type checker imports: defaults must tell
+        hints = {}
+    options = {}
+    for name, parameter in inspect.signature(kind).parameters.items():
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            default = NO_DEFAULT if parameter.default is parameter.empty else parameter.default
+            plain = default is not NO_DEFAULT and isinstance(default, (bool, int, float, str))
+            options[name] = Option(hints.get(name, type(default) if plain else Any), default)
+    return options
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def read_options(
+    kind: Callable[..., Any] | Mapping[str, Option], texts: Sequence[str], what: str, skip: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Keyword arguments for `kind` from texts "name=value", typed by its annotations.
+
+    `what` names one of them in messages, such as "rescue setting"; those in `skip` are not on offer.
+    """
+    known = kind if isinstance(kind, Mapping) else options_of(kind)
+    options = {name: option for name, option in known.items() if name not in skip}
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if name not in options:
+            raise UnknownNameError(what, name, options)
+        if not equals:
+            raise InputError(f"a {what} reads name=value, got {text.strip()!r}")
+        if name in values:
+            raise InputError(f"the {what} {name} is given twice")
+        values[name] = from_text(options[name].hint, value, name)
+    return values
+
+
+def read_table(kind: Callable[..., Any], table: Mapping[str, Any], where: str, prefix: str = "") -> dict[str, Any]:
+    """Keyword arguments for `kind` from plain values (of a TOML file, of keywords); nested tables become settings.
+
+    `where` says in messages where they come from; `prefix` is the dotted name of a nested table, "a2c.".
+    """
+    options, place = options_of(kind), f" in {where}" if where else ""
+    values: dict[str, Any] = {}
+    for name, value in table.items():
+        if name not in options:
+            raise UnknownNameError(f"setting{place}", f"{prefix}{name}", [prefix + known for known in options])
+        values[name] = accept(options[name].hint, value, f"{prefix}{name}", where)
+    missing = [name for name, option in options.items() if option.default is NO_DEFAULT and name not in values]
+    if missing:
+        raise InputError(f"{where or prefix.rstrip('.')} lacks {', '.join(prefix + name for name in missing)}")
+    return values
+
+
+def build(kind: type[Settings], table: Mapping[str, Any], where: str) -> Settings:
+    """An instance of a settings class from plain values, naming what does not fit."""
+    return kind(**read_table(kind, table, where))
+
+
+def from_toml(kind: type[Settings], path: str | Path, **overrides: Any) -> Settings:
+    """Settings from a TOML file; overrides that are not None win."""
+    table = read_toml(path)
+    table |= {name: value for name, value in overrides.items() if value is not None}
+    return build(kind, table, str(path))
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The table that a TOML file holds."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not TOML: {error}") from None
+
+
+def to_toml(settings: Any) -> str:
+    """The settings as TOML; None is left out."""
+    import tomlkit
+
+    return tomlkit.dumps(as_table(settings))
+
+
+def as_table(settings: Any) -> dict[str, Any]:
+    """The settings as nested plain values, without those that are None: what `build` reads."""
+    table: dict[str, Any] = {}
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if value is not None:
+            nested = dataclasses.is_dataclass(value) and not isinstance(value, type)
+            table[field.name] = as_table(value) if nested else value
+    return table
+
+
+def differences(one: Any, other: Any) -> list[tuple[str, Any, Any]]:
+    """What two settings of one class disagree about: dotted name, the one's value, the other's."""
+    found: list[tuple[str, Any, Any]] = []
+    for field in dataclasses.fields(one):
+        a, b = getattr(one, field.name), getattr(other, field.name)
+        if dataclasses.is_dataclass(a) and type(a) is type(b):
+            found += [(f"{field.name}.{name}", *values) for name, *values in differences(a, b)]
+        elif a != b:
+            found.append((field.name, a, b))
+    return found
+
+
+def accept(hint: Any, value: Any, name: str, where: str = "") -> Any:
+    """The value in the form that the annotation asks for; InputError where it is not one."""
+    plain, bounds = _split(hint)
+    found = _convert(plain, value, name, where)
+    place = f" in {where}" if where else ""
+    if found is NO_DEFAULT:
+        choices = _choices(plain)
+        if choices and isinstance(value, str):
+            raise UnknownNameError(f"{name}{place}", value, choices)
+        raise InputError(f"{name}{place} must be {wanted(plain)}, got {value!r}")
+    for bound in bounds:
+        if found is not None and not bound.holds(found):
+            raise InputError(f"{name}{place} must be {bound}, got {value}")
+    return found
+
+
+def from_text(hint: Any, text: str, name: str) -> Any:
+    """The value that a text means under the annotation; InputError where it means none."""
+    plain, _ = _split(hint)
+    found = _parse(plain, text)
+    if found is NO_DEFAULT:
+        choices = _choices(plain)
+        if choices:
+            raise UnknownNameError(name, text, choices)
+        raise InputError(f"{name} must be {wanted(plain)}, got {text!r}")
+    return accept(hint, found, name)
+
+
+def wanted(hint: Any) -> str:
+    """What a value should have been, in words."""
+    hint, _ = _split(hint)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(wanted(one) for one in arguments)
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, arguments))
+    if origin in (tuple, list):
+        inner = {int: "whole numbers", float: "numbers"}.get(_split(arguments[0])[0], "values")
+        count = f"{len(arguments)} " if origin is tuple and Ellipsis not in arguments else ""
+        return f"{count}{inner} such as {'x'.join('234'[: max(2, len(arguments))]) if inner != 'values' else 'a+b'}"
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "none"}
+    if dataclasses.is_dataclass(hint):
+        return f"a table of settings ({', '.join(options_of(typing.cast(Any, hint)))})"
+    return words.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+def _split(hint: Any) -> tuple[Any, list[Bound]]:
+    """The annotation without its bounds, and the bounds."""
+    if get_origin(hint) is not Annotated:
+        return hint, []
+    plain, *extra = get_args(hint)
+    return plain, [entry for entry in extra if isinstance(entry, Bound)]
+
+
+def _choices(hint: Any) -> list[str]:
+    if get_origin(hint) is Literal:
+        return [str(choice) for choice in get_args(hint)]
+    if get_origin(hint) in (Union, types.UnionType):
+        parts = [_choices(one) for one in get_args(hint) if one is not type(None)]
+        return [choice for part in parts for choice in part] if all(parts) else []
+    return []
+
+
+def _convert(hint: Any, value: Any, name: str, where: str) -> Any:
+    """The value as the annotation wants it, or NO_DEFAULT."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any or isinstance(hint, (str, TypeVar)):
+        return value
+    if origin is Annotated:
+        return accept(hint, value, name, where)
+    if origin in (Union, types.UnionType):
+        found = [_convert(one, value, name, where) for one in arguments]
+        # The alternative that keeps the value as it is, rather than the first that could make something of it.
+        found.sort(key=lambda one: one is not value)
+        return next((one for one in found if one is not NO_DEFAULT), NO_DEFAULT)
+    if origin is Literal:
+        flag = isinstance(value, bool)
+        return next((one for one in arguments if one == value and isinstance(one, bool) == flag), NO_DEFAULT)
+    if origin in (tuple, list):
+        return _convert_sequence(origin, arguments, value, name, where)
+    if dataclasses.is_dataclass(hint):
+        nested: Any = hint
+        return (
+            nested(**read_table(nested, value, where, f"{name}.")) if isinstance(value, Mapping) else _same(hint, value)
+        )
+    if hint is bool:
+        return bool(value) if isinstance(value, bool) or type(value).__name__ == "bool" else NO_DEFAULT
+    if hint is int:
+        return int(value) if _is_number(value, numbers.Integral) else NO_DEFAULT
+    if hint is float:
+        return float(value) if _is_number(value, numbers.Real) else NO_DEFAULT
+    if hint is Path:
+        return Path(value) if isinstance(value, (str, Path)) else NO_DEFAULT
+    if hint is None or hint is type(None):
+        return None if value is None else NO_DEFAULT
+    return _same(hint, value)
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    """Of Python or numpy; True and False are none."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _same(hint: Any, value: Any) -> Any:
+    # An annotation that cannot be checked is the class's own business.
+    checkable = get_origin(hint) or hint
+    return value if not isinstance(checkable, type) or isinstance(value, checkable) else NO_DEFAULT
+
+
+def _convert_sequence(origin: Any, arguments: tuple[Any, ...], value: Any, name: str, where: str) -> Any:
+    if not isinstance(value, (tuple, list)):
+        return NO_DEFAULT
+    kinds = arguments
+    if origin is list or Ellipsis in arguments:
+        kinds = (arguments[0],) * len(value)
+    found = [_convert(kind, one, name, where) for kind, one in zip(kinds, value, strict=False)]
+    if len(kinds) != len(value) or any(one is NO_DEFAULT for one in found):
+        return NO_DEFAULT
+    unchanged = type(value) is origin and all(new is old for new, old in zip(found, value, strict=True))
+    return value if unchanged else origin(found)
+
+
+def _parse(hint: Any, text: str) -> Any:
+    """What a text means under an annotation, or NO_DEFAULT."""
+    hint, _ = _split(hint)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        # Text can be read as anything, so it comes last.
+        parts = sorted(arguments, key=lambda one: one is str)
+        return next((found for one in parts if (found := _parse(one, text)) is not NO_DEFAULT), NO_DEFAULT)
+    if origin is Literal:
+        return next((choice for choice in arguments if str(choice).lower() == text.lower()), NO_DEFAULT)
+    if origin in (tuple, list):
+        fixed = origin is tuple and Ellipsis not in arguments
+        parts_of_text = text.replace("+", "x").split("x") if arguments[0] in (int, float) else text.split("+")
+        if fixed and len(parts_of_text) != len(arguments):
+            return NO_DEFAULT
+        kinds = arguments if fixed else (arguments[0],) * len(parts_of_text)
+        found = [_parse(kind, part.strip()) for kind, part in zip(kinds, parts_of_text, strict=True)]
+        return NO_DEFAULT if any(one is NO_DEFAULT for one in found) else origin(found)
+    if hint is bool:
+        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(
+            text.lower(), NO_DEFAULT
+        )
+    if hint in (int, float):
+        try:
+            number = hint(text)
+        except ValueError:
+            return NO_DEFAULT
+        return NO_DEFAULT if math.isnan(number) else number
+    if hint is None or hint is type(None):
+        return None if text.lower() == "none" else NO_DEFAULT
+    if hint in (str, Path):
+        return hint(text)
+    if hint is Any:
+        return _parse(int | float | bool | None | str, text)
+    return NO_DEFAULT
