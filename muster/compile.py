@@ -1,4 +1,20 @@
-"""How the kernels are compiled."""
+"""How the kernels are compiled: every numba decorator of the package, one meaning each.
+
+| decorator     | called from     | may allocate | into its callers   | floating point |
+|---------------|-----------------|--------------|--------------------|----------------|
+| `entry`       | Python, kernels | yes          | if LLVM thinks so  | exact          |
+| `lean_entry`  | Python, kernels | no           | if LLVM thinks so  | exact          |
+| `maker`       | kernels         | yes          | if LLVM thinks so  | exact          |
+| `kernel`      | kernels         | no           | if LLVM thinks so  | exact          |
+| `leaf`        | kernels         | no           | always, by LLVM    | exact          |
+| `glue`        | kernels         | as its caller| always, by numba   | as its caller  |
+| `fast_entry`  | Python          | yes          | if LLVM thinks so  | reordered      |
+| `fast_kernel` | kernels         | no           | if LLVM thinks so  | reordered      |
+| `fast_leaf`   | kernels         | no           | always, by LLVM    | reordered      |
+
+All let go of the interpreter's lock and divide by zero as numpy does. "Exact" is IEEE arithmetic in the order written;
+"reordered" lets the compiler change the order of sums (fastmath), so that the last bits depend on the processor.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +32,49 @@ def _compiled(**options: Any) -> Callable[[Function], Function]:
     return compile_with(cache=True, nogil=True, error_model="numpy", **options)
 
 
-# Called from Python; may allocate.
-entry: Callable[[Function], Function] = _compiled()
+# Without wrappers for Python a function compiles in half the time.
+_FOR_KERNELS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Numba counts the references to every array that a function is given, in atomic steps: nearly half of a battle's time,
+# for arrays that outlive every kernel. What is compiled with `_nrt=False` does not count, and cannot make arrays.
+_UNCOUNTED = {"_nrt": False}
 
-# What allocates the workspaces. Called by kernels only, so it needs no wrappers for Python: half the compile time.
-maker: Callable[[Function], Function] = _compiled(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+entry: Callable[[Function], Function] = _compiled(no_cfunc_wrapper=True)
+"""Called from Python, and by kernels; may allocate."""
 
-# The kernels. They allocate nothing and return no arrays, so they need not count references to the arrays of their
-# workspaces (_nrt), which would cost more than their work.
-kernel: Callable[[Function], Function] = _compiled(no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+lean_entry: Callable[[Function], Function] = _compiled(no_cfunc_wrapper=True, **_UNCOUNTED)
+"""Called from Python, mostly a loop over a batch; allocates nothing and returns no array, and is quicker for it."""
 
-# Small functions in inner loops must really be merged into them: workspaces are passed by value.
-leaf: Callable[[Function], Function] = _compiled(
-    no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True
-)
+maker: Callable[[Function], Function] = _compiled(**_FOR_KERNELS)
+"""Called by kernels only; may allocate. Makes workspaces, or needs scratch arrays of its own."""
 
-# Glue that only calls other kernels is merged into its caller: each separate kernel optimises all it calls once more.
+kernel: Callable[[Function], Function] = _compiled(**_FOR_KERNELS, **_UNCOUNTED)
+"""Called by kernels only; allocates nothing and returns no new array."""
+
+leaf: Callable[[Function], Function] = _compiled(**_FOR_KERNELS, **_UNCOUNTED, forceinline=True)
+"""A kernel that is compiled into its callers: for small functions in inner loops, since an array argument is seven
+words a call and workspaces are passed by value."""
+
 glue: Callable[[Function], Function] = _compiled(inline="always")
+"""Mostly calls other kernels, and is merged into its caller before anything is compiled: each separate function would
+optimise all that it calls once more. It is compiled as its caller is, and may allocate where that may."""
+
+fast_entry: Callable[[Function], Function] = _compiled(no_cfunc_wrapper=True, fastmath=True)
+"""As `entry`, with sums in any order."""
+
+# References are counted here: it costs nothing beside a layer's arithmetic.
+fast_kernel: Callable[[Function], Function] = _compiled(**_FOR_KERNELS, fastmath=True)
+"""As `kernel`, with sums in any order."""
+
+fast_leaf: Callable[[Function], Function] = _compiled(**_FOR_KERNELS, fastmath=True, forceinline=True)
+"""As `leaf`, with sums in any order."""
+
+
+def callable_from_python(function: Function) -> Function:
+    """A kernel or leaf as Python can call it: for tests and experiments, compiled anew in each process."""
+    compile_with: Any = numba.njit
+
+    @compile_with
+    def call(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    return call

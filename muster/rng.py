@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from muster.compile import glue, leaf
 
 Seeds = NDArray[np.uint64]
 
@@ -34,7 +35,7 @@ def _mix(z: Seeds) -> Seeds:
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, inline="always")
+@glue
 def next_u64(states: Seeds, slot: int) -> np.uint64:
     """The next 64 random bits of `slot`; advances `states[slot]`."""
     states[slot] += _GOLDEN
@@ -44,19 +45,19 @@ def next_u64(states: Seeds, slot: int) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True)
+@leaf
 def uniform(states: Seeds, slot: int) -> float:
     """Uniform in [0, 1)."""
     return (next_u64(states, slot) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(cache=True)
+@leaf
 def below(states: Seeds, slot: int, n: int) -> np.int64:
     """Uniform integer in 0..n-1 (n up to 2^32, by multiply and shift)."""
     return np.int64(((next_u64(states, slot) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
-@njit(cache=True)
+@leaf
 def normal(states: Seeds, slot: int) -> float:
     """Standard normal, by Box and Muller (one of the pair, so that the state is all there is to save)."""
     radius = math.sqrt(-2.0 * math.log(1.0 - uniform(states, slot)))

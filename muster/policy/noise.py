@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
+from muster.compile import entry
 from muster.data import Floats32, Ints
 from muster.errors import InputError
 from muster.rng import Seeds, normal
@@ -50,7 +50,7 @@ class CorrelatedNoise:
         return noise
 
 
-@njit(cache=True)
+@entry
 def draw_normals(states: Seeds, size: int) -> Floats32:
     """[B, size] standard normals, each row from its own slot's generator: independent of the batch."""
     draws = np.empty((len(states), size), np.float32)

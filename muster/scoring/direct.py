@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from muster.compile import fast_entry, fast_kernel, kernel
 from muster.data import Bools, Floats32, Ints, Observation
 from muster.scoring.spec import ModelSpec
 from muster.scoring.tiles import LANES, STEP, STRIDE, dense, padded, place, rectify, weigh
@@ -134,7 +134,7 @@ def pair_scores(packed: Packed, pairs: Pairs) -> Floats32:
     return scores
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@fast_entry
 def score_pairs(packed: Packed, pairs: Pairs, scores: Floats32) -> None:
     """Score every living pair; a model's pairs share its tiles."""
     batch, n, m = scores.shape
@@ -167,7 +167,7 @@ def score_pairs(packed: Packed, pairs: Pairs, scores: Floats32) -> None:
             _spread(found, where, flat, filled)
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@fast_kernel
 def score_tile(
     packed: Packed, p: int, inputs: Floats32, x: Floats32, y: Floats32, scores: Floats32, filled: int
 ) -> int:
@@ -181,7 +181,7 @@ def score_tile(
     return lanes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _spread(found: Floats32, where: Ints, flat: Floats32, filled: int) -> None:
     for t in range(filled):
         flat[where[t]] = found[t]

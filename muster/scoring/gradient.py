@@ -10,8 +10,8 @@ where ratio is that of the likelihoods under s and under the score that played, 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from muster.compile import fast_entry, fast_kernel
 from muster.data import Floats32, Observation
 from muster.learning.returns import LARGEST_RATIO, SMALLEST_RATIO
 from muster.scoring.direct import Packed, Pairs, Parameters, Scores, pack, pairs_of, score_tile
@@ -47,7 +47,7 @@ def policy_gradient(
     return loss, {name: np.ascontiguousarray(array, np.float32) for name, array in gradients.items()}
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@fast_entry
 def descend_pairs(
     packed: Packed,
     pairs: Pairs,
@@ -88,7 +88,7 @@ def descend_pairs(
     return loss
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@fast_kernel
 def descend_tile(
     packed: Packed,
     transposed: Floats32,

@@ -8,8 +8,8 @@ not depend on its lane.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from muster.compile import fast_kernel, fast_leaf
 from muster.data import Floats, Floats32
 
 LANES, STEP, BLOCK = 256, 64, 4
@@ -23,7 +23,7 @@ def padded(width: int) -> int:
     return -(-width // BLOCK) * BLOCK
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy", forceinline=True)
+@fast_leaf
 def place(
     left: Floats32, right: Floats32, pair: Floats32, slot: int, i: int, j: int, tile: Floats32, lane: int
 ) -> None:
@@ -39,7 +39,7 @@ def place(
         tile[row + k, lane] = pair[slot, i, j, k]
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@fast_kernel
 def dense(weight: Floats32, bias: Floats32, x: Floats32, y: Floats32, lanes: int) -> None:
     """y = weightᵀ x + bias, four by four."""
     for k in range(0, weight.shape[1], 4):
@@ -62,7 +62,7 @@ def dense(weight: Floats32, bias: Floats32, x: Floats32, y: Floats32, lanes: int
                 y[k + 3, t] += w30 * x0 + w31 * x1 + w32 * x2 + w33 * x3
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@fast_kernel
 def rectify(x: Floats32, lanes: int) -> None:
     """x = max(x, 0)."""
     for k in range(x.shape[0]):
@@ -70,7 +70,7 @@ def rectify(x: Floats32, lanes: int) -> None:
             x[k, t] = max(x[k, t], ZERO)
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@fast_kernel
 def weigh(weight: Floats32, bias: np.float32, x: Floats32, scores: Floats32, lanes: int) -> None:
     """scores = weight·x + bias: the last layer."""
     for t in range(lanes):
@@ -81,7 +81,7 @@ def weigh(weight: Floats32, bias: np.float32, x: Floats32, scores: Floats32, lan
             scores[t] += w * x[k, t]
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@fast_kernel
 def gate(x: Floats32, slope: Floats32, lanes: int) -> None:
     """slope = 0 where the layer's output x was cut off at 0."""
     for k in range(x.shape[0]):
@@ -89,7 +89,7 @@ def gate(x: Floats32, slope: Floats32, lanes: int) -> None:
             slope[k, t] = slope[k, t] if x[k, t] > ZERO else ZERO
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@fast_kernel
 def add_rows(x: Floats32, total: Floats, lanes: int) -> None:
     """total += sums of the rows."""
     for k in range(x.shape[0]):
@@ -99,7 +99,7 @@ def add_rows(x: Floats32, total: Floats, lanes: int) -> None:
         total[k] += s
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@fast_kernel
 def add_products(x: Floats32, slope: Floats32, total: Floats, lanes: int) -> None:
     """total += x slopeᵀ: the slope of a layer's weights, four by four."""
     for i in range(0, x.shape[0], 4):

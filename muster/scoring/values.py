@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from muster.compile import fast_entry, fast_kernel, maker
 from muster.data import Bools, Floats, Floats32, Observation
 from muster.scoring.direct import Parameters
 from muster.scoring.tiles import LANES, STEP, STRIDE, ZERO, add_products, add_rows, dense, gate, padded, rectify, weigh
@@ -110,10 +110,7 @@ def _net(parameters: Parameters, name: str) -> Net:
     return Net(first, parameters[f"{name}.0.bias"], np.ascontiguousarray(weight2), parameters[f"{name}.2.bias"])
 
 
-kernel = njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
-
-
-@kernel
+@maker
 def make_space(agent: Net, task: Net, head: Net) -> Space:
     """Room for one tile."""
     rows, width = head.weight1.shape
@@ -132,7 +129,7 @@ def make_space(agent: Net, task: Net, head: Net) -> Space:
     )
 
 
-@kernel
+@fast_kernel
 def read_object(side: Side, i: int, begin: int, filled: int, space: Space) -> bool:
     """Bring object i of each of the tile's states into its lane; False if it is dead in all of them."""
     found = False
@@ -147,7 +144,7 @@ def read_object(side: Side, i: int, begin: int, filled: int, space: Space) -> bo
     return found
 
 
-@kernel
+@fast_kernel
 def pool(net: Net, side: Side, which: int, begin: int, filled: int, lanes: int, space: Space) -> None:
     """Mean, maximum and share of one side's living objects, into the head's inputs."""
     width = net.bias2.shape[0]
@@ -181,7 +178,7 @@ def pool(net: Net, side: Side, which: int, begin: int, filled: int, lanes: int, 
             mean[k, t] *= share[t]
 
 
-@kernel
+@fast_kernel
 def descend_pool(
     net: Net, transposed: Floats32, side: Side, which: int, begin: int, filled: int, lanes: int, space: Space,
     slopes: Slopes,
@@ -210,7 +207,7 @@ def descend_pool(
         add_products(objects, back, slopes.weight1, lanes)
 
 
-@kernel
+@fast_kernel
 def value_tile(
     agent: Net, task: Net, head: Net, agents: Side, tasks: Side, begin: int, filled: int, space: Space
 ) -> int:
@@ -224,7 +221,7 @@ def value_tile(
     return lanes
 
 
-@kernel
+@fast_entry
 def value_states(agent: Net, task: Net, head: Net, agents: Side, tasks: Side, values: Floats32) -> None:
     """Values of all states."""
     space = make_space(agent, task, head)
@@ -234,7 +231,7 @@ def value_states(agent: Net, task: Net, head: Net, agents: Side, tasks: Side, va
         values[begin : begin + filled] = space.values[:filled]
 
 
-@kernel
+@fast_entry
 def descend_states(
     agent: Net, task: Net, head: Net, agents: Side, tasks: Side, target: Floats32, values: Floats32,
     agent_slopes: Slopes, task_slopes: Slopes, head_slopes: Slopes,

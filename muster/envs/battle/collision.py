@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from muster.compile import glue, kernel, leaf
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import UNIT_X, UNIT_Y, direction
-from muster.envs.battle.layout import Int32s, Int64s, glue, kernel, outlined_kernel
+from muster.envs.battle.layout import Int32s, Int64s
 from muster.envs.battle.movement import at_target, plan_step, stop_unit, take_step, turn_velocity, update_heading
 from muster.envs.battle.obstruction import (
     REPATH,
@@ -24,7 +25,7 @@ _REPLAN = 7  # frames between two plans that a collision may cause
 _OLD_PATH = 150
 
 
-@kernel
+@leaf
 def _hit(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: int) -> int:
     """The unit that the planned step would run into, the nearest if there are several; -1 if none."""
     if params[P_COLLISION] == 0:
@@ -58,7 +59,7 @@ def _hit(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: int)
     return found
 
 
-@kernel
+@leaf
 def _calm_down(units: Int32s, i: int) -> None:
     if units[lay.BLOCKED, i] > 2:
         units[lay.BLOCKED, i] = 2
@@ -66,7 +67,7 @@ def _calm_down(units: Int32s, i: int) -> None:
         units[lay.BLOCKED, i] -= 1
 
 
-@kernel
+@leaf
 def _give_up(units: Int32s, types: Int64s, params: Int64s, i: int, immovable: int) -> None:
     """Stop here for good; `immovable` lets the order know."""
     units[lay.SPEED, i] = 0
@@ -77,7 +78,7 @@ def _give_up(units: Int32s, types: Int64s, params: Int64s, i: int, immovable: in
     units[lay.STATE, i] = lay.REST
 
 
-@kernel
+@leaf
 def _interrupted(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: int, new_path: bool) -> int:
     """Deal with arrival or a new target: 0 nothing happened, 1 go on in the new state, 2 done for this frame."""
     if at_target(units, i) or units[lay.FLAGS, i] & lay.BRAKING:
@@ -100,7 +101,7 @@ def _interrupted(units: Int32s, types: Int64s, params: Int64s, counters: Int64s,
     return 0
 
 
-@kernel
+@leaf
 def _stand_if_stuck(units: Int32s, i: int) -> None:
     """A walker that has been blocked for a while stops its walking animation."""
     if units[lay.FLAGS, i] & lay.MOVING and units[lay.BLOCKED, i] > 2 and not units[lay.UNBREAKABLE, i]:
@@ -108,7 +109,7 @@ def _stand_if_stuck(units: Int32s, i: int) -> None:
         units[lay.ANIMATION, i] = lay.STANDING
 
 
-@kernel
+@leaf
 def _fix(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: int) -> int:
     """State FIX: one frame in which a collision is dealt with. Returns as `_interrupted`."""
     change = _interrupted(units, types, params, counters, i, False)
@@ -142,7 +143,7 @@ def _fix(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: int)
     return 2
 
 
-@kernel
+@leaf
 def _wait(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, rng: Seeds, i: int) -> int:
     """State WAIT: try the blocked step again; after long enough look for another way."""
     units[lay.BLOCKED, i] = min(units[lay.BLOCKED, i] + 1, 255)
@@ -167,7 +168,7 @@ def _wait(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, rng: S
     return 2
 
 
-@outlined_kernel
+@kernel
 def _slide(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: int) -> int:
     """State SLIDE: along the edge of a standing unit, pixel by pixel, until the way is free of it."""
     units[lay.BLOCKED, i] = min(units[lay.BLOCKED, i] + 1, 255)
@@ -222,7 +223,7 @@ def _slide(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: in
     return 2
 
 
-@kernel
+@leaf
 def _follow(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: int) -> int:
     """State FOLLOW: walk towards the waypoint, or meet an obstacle."""
     change = _interrupted(units, types, params, counters, i, True)
@@ -254,7 +255,7 @@ def _follow(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: i
     return 2
 
 
-@kernel
+@leaf
 def _face(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: int) -> int:
     """State FACE: turn towards the waypoint before walking on."""
     change = _interrupted(units, types, params, counters, i, True)
@@ -270,7 +271,7 @@ def _face(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: int
     return 2
 
 
-@kernel
+@leaf
 def _rest(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, rng: Seeds, i: int) -> int:
     """State REST: face what is to be faced; set off when there is somewhere to go."""
     arrived = at_target(units, i)

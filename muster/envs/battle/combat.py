@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from muster.compile import leaf
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import UNIT_X, UNIT_Y, direction, length
-from muster.envs.battle.layout import Int16s, Int32s, Int64s, kernel
+from muster.envs.battle.layout import Int16s, Int32s, Int64s
 from muster.envs.battle.orders import in_range_moving, resume_pending
 from muster.envs.battle.settings import (
     P_AUTO_TARGET,
@@ -20,7 +21,7 @@ from muster.rng import Seeds, below
 _ALARM = 96  # px: allies within this square round a unit that is hit turn on the shooter too
 
 
-@kernel
+@leaf
 def remove_unit(units: Int32s, types: Int64s, counters: Int64s, field: Int16s, i: int) -> None:
     """Take a dead unit off the field; it leaves the live list at the end of the frame."""
     units[lay.ALIVE, i] = 0
@@ -30,7 +31,7 @@ def remove_unit(units: Int32s, types: Int64s, counters: Int64s, field: Int16s, i
         field[units[lay.CELL, i]] -= 1
 
 
-@kernel
+@leaf
 def _alarm(units: Int32s, types: Int64s, params: Int64s, i: int, shooter: int) -> None:
     """Make `shooter` the unit's automatic target if it has none alive, or none in range while this one is."""
     # A unit attacking on our command never looks at its automatic target, and any new order clears it.
@@ -49,7 +50,7 @@ def _alarm(units: Int32s, types: Int64s, params: Int64s, i: int, shooter: int) -
         units[lay.AUTO, i] = shooter
 
 
-@kernel
+@leaf
 def _hurt(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, field: Int16s, n_ours: int, i: int, shooter: int
 ) -> None:
@@ -77,7 +78,7 @@ def _hurt(
             remove_unit(units, types, counters, field, i)
 
 
-@kernel
+@leaf
 def _shoot(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
     rng: Seeds, i: int,
@@ -110,7 +111,7 @@ def _shoot(
     bullets[n, lay.B_MISS] = 1 if params[P_MISS] and below(rng, 0, 256) == 0 else 0
 
 
-@kernel
+@leaf
 def animate(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
     rng: Seeds, i: int,
@@ -141,7 +142,7 @@ def animate(
         units[lay.ATTACK_TIME, i] = -1
 
 
-@kernel
+@leaf
 def _fly(units: Int32s, types: Int64s, params: Int64s, bullets: Int32s, n: int) -> bool:
     """Move a missile to where its target was when it was fired (or is, if it homes); True when it arrives."""
     target = bullets[n, lay.B_UNIT]
@@ -165,7 +166,7 @@ def _fly(units: Int32s, types: Int64s, params: Int64s, bullets: Int32s, n: int) 
     return False
 
 
-@kernel
+@leaf
 def move_bullets(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int
 ) -> None:

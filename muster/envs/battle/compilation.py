@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 _told = False
 
@@ -12,9 +13,10 @@ def is_compiled() -> bool:
     """Whether numba's disk cache holds the battle kernels of the present sources."""
     from muster.envs.battle.dynamics import play_decisions
 
-    stats = getattr(play_decisions, "stats", None)
+    dispatcher: Any = play_decisions
+    stats = getattr(dispatcher, "stats", None)
     # A plain function (compilation switched off), or compiled in this process already.
-    if stats is None or play_decisions.signatures:
+    if stats is None or dispatcher.signatures:
         return True
     indices = Path(stats.cache_path or ".").glob("dynamics.play_decisions-*.nbi")
     source = Path(__file__).with_name("dynamics.py")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from muster.compile import glue, leaf, lean_entry
 from muster.envs.battle import layout as lay
 from muster.envs.battle.collision import move_walker
 from muster.envs.battle.combat import animate, move_bullets, remove_unit
 from muster.envs.battle.geometry import length
-from muster.envs.battle.layout import Int16s, Int32s, Int64s, batch_kernel, glue, kernel
+from muster.envs.battle.layout import Int16s, Int32s, Int64s
 from muster.envs.battle.movement import move_flyer
 from muster.envs.battle.opponents import mean_tile, order_opponents
 from muster.envs.battle.orders import give_order, look
@@ -27,7 +28,7 @@ RESET_PERIOD = 150
 """Frames after which the order timers of all units are staggered again."""
 
 
-@kernel
+@leaf
 def command(units: Int32s, params: Int64s, counters: Int64s, n_ours: int, orders: Int64s) -> None:
     """Send each of our units its order: an enemy's index, HOLD (stop) or MARCH (attack-move to the enemy's middle).
 
@@ -53,7 +54,7 @@ def command(units: Int32s, params: Int64s, counters: Int64s, n_ours: int, orders
         units[lay.PREVIOUS, i] = order
 
 
-@kernel
+@leaf
 def _deliver(units: Int32s, params: Int64s, counters: Int64s, n_ours: int, started: int) -> None:
     """Apply our commands that are due; the decision they may come from was taken in frame `started`."""
     frame = counters[lay.FRAME]
@@ -77,7 +78,7 @@ def _deliver(units: Int32s, params: Int64s, counters: Int64s, n_ours: int, start
         units[lay.COMMAND, i] = lay.NO_COMMAND
 
 
-@kernel
+@leaf
 def _see(units: Int32s, types: Int64s, counters: Int64s, n_ours: int) -> None:
     """Mark the units that an enemy has come to see; what has been seen stays so."""
     # While the armies are apart, most units lie beyond anything that the other side can see: tell them by x alone.
@@ -111,7 +112,7 @@ def _see(units: Int32s, types: Int64s, counters: Int64s, n_ours: int) -> None:
                     break
 
 
-@kernel
+@leaf
 def _update(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
     rng: Seeds, i: int,
@@ -136,7 +137,7 @@ def _update(
     animate(units, types, params, counters, bullets, field, n_ours, rng, i)
 
 
-@kernel
+@leaf
 def _bury(units: Int32s, counters: Int64s) -> None:
     """Drop the dead from the live list."""
     kept = 0
@@ -187,7 +188,22 @@ def advance_frame(
     counters[lay.FRAME] += 1
 
 
-@kernel
+@lean_entry
+def command_battle(units: Int32s, params: Int64s, counters: Int64s, n_ours: int, orders: Int64s) -> None:
+    """`command` for one battle that is played frame by frame."""
+    command(units, params, counters, n_ours, orders)
+
+
+@lean_entry
+def play_frame(
+    units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
+    rng: Seeds, started: int,
+) -> None:  # fmt: skip
+    """`advance_frame` for one battle that is played frame by frame."""
+    advance_frame(units, types, params, counters, bullets, field, n_ours, rng, started)
+
+
+@leaf
 def shown_health(units: Int32s, first: int, last: int) -> int:
     """Hit points of the live units first..last-1 as the game shows them (rounded up)."""
     total = 0
@@ -197,7 +213,7 @@ def shown_health(units: Int32s, first: int, last: int) -> int:
     return total
 
 
-@batch_kernel
+@lean_entry
 def play_decisions(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
     rng: Seeds, orders: Int64s,
@@ -219,7 +235,7 @@ def play_decisions(
         clock[lay.HEALTH_THEIRS] = shown_health(units[b], n_ours, units.shape[2])
 
 
-@batch_kernel
+@lean_entry
 def play_ahead(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
     rng: Seeds, slots: Int64s,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from muster.compile import leaf
 from muster.envs.battle import layout as lay
-from muster.envs.battle.layout import Int32s, Int64s, kernel
+from muster.envs.battle.layout import Int32s, Int64s
 
 _angles = np.arange(256) * (2 * np.pi / 256)
 UNIT_X = np.rint(256 * np.sin(_angles)).astype(np.int64)
@@ -14,7 +15,7 @@ UNIT_Y = np.rint(-256 * np.cos(_angles)).astype(np.int64)
 _TANGENTS = np.floor(256 * np.tan((np.arange(64) + 0.5) * np.pi / 128)).astype(np.int64)
 
 
-@kernel
+@leaf
 def length(x: int, y: int) -> int:
     """The engine's cheap length: exact along the axes, within about 8 % elsewhere."""
     a = abs(x)
@@ -26,13 +27,13 @@ def length(x: int, y: int) -> int:
     return a
 
 
-@kernel
+@leaf
 def wrap(difference: int) -> int:
     """A difference of directions in -128..127."""
     return ((difference + 128) & 255) - 128
 
 
-@kernel
+@leaf
 def direction(x: int, y: int) -> int:
     """Direction 0..255 of the vector (x, y); up where it is zero."""
     if x == 0:
@@ -50,7 +51,7 @@ def direction(x: int, y: int) -> int:
     return (64 + steep) & 255 if x > 0 else (192 + steep) & 255
 
 
-@kernel
+@leaf
 def gap(units: Int32s, types: Int64s, i: int, j: int) -> int:
     """Distance between the boxes of two units, as every range in the engine measures it."""
     a = units[lay.TYPE, i]
@@ -68,7 +69,7 @@ def gap(units: Int32s, types: Int64s, i: int, j: int) -> int:
     return length(max(gap_x, 0), max(gap_y, 0))
 
 
-@kernel
+@leaf
 def boxes_meet(types: Int64s, a: int, ax: int, ay: int, b: int, bx: int, by: int) -> bool:
     """Whether a unit of type a at (ax, ay) and one of type b at (bx, by) would overlap."""
     return (

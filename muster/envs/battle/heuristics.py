@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.compile import entry, leaf, maker
 from muster.data import Ints, Observation
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import length
-from muster.envs.battle.layout import Int32s, Int64s, kernel, memory_batch_kernel, memory_kernel
+from muster.envs.battle.layout import Int32s, Int64s
 from muster.rng import Seeds, below
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ CLOSEST, WEAKEST, NO_OVERKILL, NO_OVERKILL_NO_CHANGE, NO_OVERKILL_SMART, RANDOM,
 _BUCKETS = np.array([1, 13, 29, 59, 127, 257, 541, 1109, 2357], dtype=np.int64)
 
 
-@memory_kernel
+@maker
 def hash_order(keys: Int64s, n: int, order: Int64s, stage: int = 0) -> int:
     """Put `order[:n]` (indices into `keys`, as inserted) into the iteration order of a C++ hash map, in place.
 
@@ -56,7 +57,7 @@ def hash_order(keys: Int64s, n: int, order: Int64s, stage: int = 0) -> int:
     return stage
 
 
-@kernel
+@leaf
 def _insert(bucket_of: Int64s, used: Bytes, listed: Int64s, size: int, item: int) -> None:
     """Put `item` where a map of `size` keys puts it; `used` tells the buckets that hold any."""
     bucket = bucket_of[item]
@@ -70,19 +71,19 @@ def _insert(bucket_of: Int64s, used: Bytes, listed: Int64s, size: int, item: int
     listed[place] = item
 
 
-@kernel
+@leaf
 def tile_distance(units: Int32s, i: int, x: int, y: int) -> int:
     """Length in pixels from the walk tile of unit i to the walk tile (x, y)."""
     return length(8 * (units[lay.PX, i] // 8 - x), 8 * (units[lay.PY, i] // 8 - y))
 
 
-@kernel
+@leaf
 def stands(units: Int32s, i: int) -> bool:
     """Whether the unit is alive to an onlooker: one without hit points is not, even while it still takes room."""
     return units[lay.ALIVE, i] != 0 and units[lay.HP, i] > 0
 
 
-@kernel
+@leaf
 def closest_enemy(units: Int32s, n_ours: int, i: int) -> int:
     """Index (0..M-1) of the enemy nearest to our unit i, counted in walk tiles; -1 if none lives."""
     best = -1
@@ -98,7 +99,7 @@ def closest_enemy(units: Int32s, n_ours: int, i: int) -> int:
     return best
 
 
-@kernel
+@leaf
 def _weakest(units: Int32s, types: Int64s, n_ours: int, taboo: Int64s, order: Int64s, n: int, layer: int) -> int:
     """The live enemy of least hit points that is not taboo; ties go to the one nearest to the middle of `order[:n]`.
 
@@ -130,7 +131,7 @@ def _weakest(units: Int32s, types: Int64s, n_ours: int, taboo: Int64s, order: In
     return best
 
 
-@memory_kernel
+@maker
 def _share_out(
     units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, memory: Int64s, orders: Int64s
 ) -> None:
@@ -220,7 +221,7 @@ def _share_out(
     memory[n_ours] = n_served
 
 
-@memory_kernel
+@maker
 def decide(
     units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, rng: Seeds, memory: Int64s, orders: Int64s
 ) -> None:
@@ -251,7 +252,7 @@ def decide(
         _share_out(units, types, n_ours, rule, fixed, memory, orders)
 
 
-@memory_batch_kernel
+@entry
 def decide_all(
     units: Int32s, types: Int64s, counters: Int64s, n_ours: int, rule: int, fixed: bool, rng: Seeds, memory: Int64s,
     orders: Int64s,

@@ -12,31 +12,12 @@ Positions are in 1/256 pixel ("exact") or whole pixels; directions in 1/256 of a
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 Int16s = NDArray[np.int16]
-
-_compile = partial(njit, cache=True, error_model="numpy", no_cfunc_wrapper=True)
-# Numba counts the references to every array that a function is given, in atomic steps: nearly half of a battle's time,
-# for arrays that outlive every kernel. Functions compiled with `_nrt=False` do not count, and cannot make arrays.
-kernel = _compile(_nrt=False, forceinline=True)
-"""Decorator of most kernels: compiled into its callers, since an array argument is seven words a call."""
-glue = _compile(_nrt=False, inline="always")
-"""The same for what mostly calls other kernels: merged into its callers before compilation, which is quicker."""
-outlined_kernel = _compile(_nrt=False)
-"""The same for large kernels that run seldom or have several callers: called, to be compiled once."""
-batch_kernel = _compile(_nrt=False, nogil=True)
-"""The same for loops over battles, which threads run side by side on shares of the batch."""
-memory_kernel = _compile()
-"""Decorator of kernels that make arrays."""
-memory_batch_kernel = _compile(nogil=True)
-"""The same for loops over battles."""
 
 UNIT_FIELDS = 76
 (

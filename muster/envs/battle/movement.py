@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from muster.compile import leaf
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import UNIT_X, UNIT_Y, direction, length, wrap
-from muster.envs.battle.layout import Int16s, Int32s, Int64s, kernel
+from muster.envs.battle.layout import Int16s, Int32s, Int64s
 from muster.envs.battle.settings import P_CHASE, P_REPULSION
 
 _STILL = 192  # 1/256 px a frame: a flyer at its target and slower than this stands
 
 
-@kernel
+@leaf
 def at_target(units: Int32s, i: int) -> bool:
     """Whether the unit stands on its move target."""
     return units[lay.PX, i] == units[lay.TARGET_X, i] and units[lay.PY, i] == units[lay.TARGET_Y, i]
 
 
-@kernel
+@leaf
 def halt_distance(units: Int32s, types: Int64s, i: int) -> int:
     """Way the unit still makes when it brakes now, in 1/256 px; 0 for walkers."""
     kind = units[lay.TYPE, i]
@@ -28,7 +29,7 @@ def halt_distance(units: Int32s, types: Int64s, i: int) -> int:
     return speed * speed // types[kind, lay.T_ACCEL] // 2
 
 
-@kernel
+@leaf
 def set_move_target(units: Int32s, params: Int64s, i: int, x: int, y: int, unit: int) -> None:
     """Send the unit to a point, or to where `unit` (>= 0) stands; nothing happens if it is already under way there."""
     if units[lay.TARGET_X, i] == x and units[lay.TARGET_Y, i] == y and (unit < 0 or units[lay.TARGET_UNIT, i] == unit):
@@ -46,7 +47,7 @@ def set_move_target(units: Int32s, params: Int64s, i: int, x: int, y: int, unit:
     units[lay.CHASE_TIMER, i] = params[P_CHASE]
 
 
-@kernel
+@leaf
 def stop_unit(units: Int32s, types: Int64s, params: Int64s, i: int) -> None:
     """Stay here; a flyer under way heads for the point at which it can halt."""
     units[lay.CHASE_TIMER, i] = params[P_CHASE]
@@ -68,7 +69,7 @@ def stop_unit(units: Int32s, types: Int64s, params: Int64s, i: int) -> None:
     units[lay.WAY_Y, i] = y
 
 
-@kernel
+@leaf
 def turn_velocity(units: Int32s, types: Int64s, i: int, desired: int) -> int:
     """Velocity direction after one frame's turn towards `desired`; flyers swing it at half their turn rate."""
     kind = units[lay.TYPE, i]
@@ -79,7 +80,7 @@ def turn_velocity(units: Int32s, types: Int64s, i: int, desired: int) -> int:
     return (units[lay.VELOCITY_DIR, i] + turn) & 255
 
 
-@kernel
+@leaf
 def _towards_waypoint(units: Int32s, i: int) -> int:
     x = units[lay.PX, i]
     y = units[lay.PY, i]
@@ -90,7 +91,7 @@ def _towards_waypoint(units: Int32s, i: int) -> int:
     return units[lay.HEADING, i]
 
 
-@kernel
+@leaf
 def _flying_speed(units: Int32s, types: Int64s, i: int) -> int:
     """Speed of a flyer in this frame: accelerate unless it must brake for its waypoint."""
     kind = units[lay.TYPE, i]
@@ -109,7 +110,7 @@ def _flying_speed(units: Int32s, types: Int64s, i: int) -> int:
     return min(max(speed, 0), types[kind, lay.T_TOP])
 
 
-@kernel
+@leaf
 def plan_step(units: Int32s, types: Int64s, i: int) -> None:
     """Work out this frame's step into the PLAN rows (and CURRENT and DESIRED); position and flags stay."""
     flyer = types[units[lay.TYPE, i], lay.T_FLYER] != 0
@@ -164,7 +165,7 @@ def plan_step(units: Int32s, types: Int64s, i: int) -> None:
     units[lay.PLAN_EVENT, i] = event
 
 
-@kernel
+@leaf
 def update_heading(units: Int32s, types: Int64s, i: int) -> None:
     """Take over the velocity direction, and turn the body unless the unit moves straight on."""
     units[lay.VELOCITY_DIR, i] = units[lay.CURRENT_DIR, i]
@@ -178,7 +179,7 @@ def update_heading(units: Int32s, types: Int64s, i: int) -> None:
         units[lay.FLAGS, i] &= ~lay.TURNING
 
 
-@kernel
+@leaf
 def start_walking(units: Int32s, types: Int64s, i: int) -> None:
     """Begin the walking animation, unless it runs already."""
     if units[lay.ANIMATION, i] != lay.WALKING:
@@ -187,7 +188,7 @@ def start_walking(units: Int32s, types: Int64s, i: int) -> None:
         units[lay.SPEED, i] = types[units[lay.TYPE, i], lay.T_WALK]
 
 
-@kernel
+@leaf
 def take_step(units: Int32s, types: Int64s, i: int) -> None:
     """Carry out what `plan_step` worked out."""
     units[lay.FLAGS, i] = units[lay.PLAN_FLAGS, i]
@@ -206,7 +207,7 @@ def take_step(units: Int32s, types: Int64s, i: int) -> None:
         start_walking(units, types, i)
 
 
-@kernel
+@leaf
 def cell_of(units: Int32s, i: int) -> int:
     """The cell of the flyers' field in which the unit is (units beyond the map's edge count at the edge)."""
     column = min(max(units[lay.PX, i] // lay.CELL_SIZE, 0), lay.CELLS - 1)
@@ -214,7 +215,7 @@ def cell_of(units: Int32s, i: int) -> int:
     return row * lay.CELLS + column
 
 
-@kernel
+@leaf
 def _push(units: Int32s, i: int, crowd: int) -> None:
     """Displace the planned step along the unit's private direction, which follows its target every 8th frame."""
     if units[lay.PUSH_COUNT, i] > 0:
@@ -234,7 +235,7 @@ def _push(units: Int32s, i: int, crowd: int) -> None:
     units[lay.PLAN_Y, i] += push_y
 
 
-@kernel
+@leaf
 def move_flyer(units: Int32s, types: Int64s, params: Int64s, field: Int16s, i: int) -> None:
     """One frame of a flyer: step, be pushed by others in its cell, and give up a target it is pushed from."""
     plan_step(units, types, i)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from muster.compile import entry, leaf, lean_entry, maker
 from muster.data import Floats, Floats32
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import length
 from muster.envs.battle.heuristics import closest_enemy, stands
-from muster.envs.battle.layout import Int32s, Int64s, batch_kernel, kernel, memory_batch_kernel, memory_kernel
+from muster.envs.battle.layout import Int32s, Int64s
 
 BASE_FEATURES = 8
 """Features of a unit before its one-hot type."""
 CONTRIBUTION = "integer damage of one hit"
 
 
-@kernel
+@leaf
 def describe_unit(
     units: Int32s, types: Int64s, ranges: Floats, i: int, enemy: float, one_hot: bool, row: Floats32
 ) -> None:
@@ -36,13 +37,13 @@ def describe_unit(
         row[BASE_FEATURES + kind] = 1.0
 
 
-@kernel
+@leaf
 def contribution(units: Int32s, types: Int64s, i: int, j: int) -> int:
     """Integer part of the damage that one hit of i does to j (both indices into all units)."""
     return types[units[lay.TYPE, i], lay.TYPE_FIELDS + types.shape[0] + units[lay.TYPE, j]]
 
 
-@kernel
+@leaf
 def capacity(units: Int32s, types: Int64s, n_ours: int, j: int) -> int:
     """How much damage enemy j is worth.
 
@@ -65,7 +66,7 @@ def capacity(units: Int32s, types: Int64s, n_ours: int, j: int) -> int:
     return (health + least - 1) // max(least, 1) * least
 
 
-@batch_kernel
+@lean_entry
 def observe_all(
     units: Int32s, types: Int64s, ranges: Floats, n_ours: int, one_hot: bool, distance_scale: float,
     agents: Floats32, tasks: Floats32, pairs: Floats32, contributions: Floats, capacities: Floats,
@@ -90,7 +91,7 @@ def observe_all(
                 contributions[b, i, j] = contribution(now, types, i, k)
 
 
-@memory_kernel
+@maker
 def resolve(units: Int32s, types: Int64s, n_ours: int, assignment: Int64s, orders: Int64s) -> None:
     """Turn one battle's assignment into orders.
 
@@ -143,7 +144,7 @@ def resolve(units: Int32s, types: Int64s, n_ours: int, assignment: Int64s, order
             orders[i] = closest_enemy(units, n_ours, i)
 
 
-@memory_batch_kernel
+@entry
 def resolve_all(
     units: Int32s, types: Int64s, counters: Int64s, n_ours: int, assignment: Int64s, orders: Int64s
 ) -> None:

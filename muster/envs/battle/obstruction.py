@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from muster.compile import kernel, leaf
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import boxes_meet, direction, gap, wrap
-from muster.envs.battle.layout import Int32s, Int64s, kernel, outlined_kernel
+from muster.envs.battle.layout import Int32s, Int64s
 from muster.envs.battle.movement import at_target
 from muster.envs.battle.paths import blocked_at
 
 _STUBBORN = 30  # blocked frames after which a walker counts as standing
 
 
-@kernel
+@leaf
 def _side_of(units: Int32s, types: Int64s, i: int, j: int) -> int:
     """On which side of unit i unit j is: 0 above, 1 right, 2 below, 3 left."""
     a = units[lay.TYPE, i]
@@ -25,7 +26,7 @@ def _side_of(units: Int32s, types: Int64s, i: int, j: int) -> int:
     return 0 if dy < 0 else 2
 
 
-@kernel
+@leaf
 def _slide_direction(units: Int32s, types: Int64s, counters: Int64s, i: int, j: int) -> int:
     """The cardinal direction in which to slide along standing unit j to a free corner of it; -1 if there is none."""
     wanted = direction(units[lay.WAY_X, i] - units[lay.PX, i], units[lay.WAY_Y, i] - units[lay.PY, i])
@@ -71,7 +72,7 @@ def _slide_direction(units: Int32s, types: Int64s, counters: Int64s, i: int, j: 
 STAY, STAY_IMMOVABLE, REPATH, REPATH_MOVERS, TURN_AND_START, WAIT_FREE, SLIDE_FREE = range(7)
 
 
-@kernel
+@leaf
 def _going_away(units: Int32s, types: Int64s, i: int, c: int) -> bool:
     """Whether unit c, in the way of i, moves out of it."""
     heading = units[lay.VELOCITY_DIR, c]
@@ -85,7 +86,7 @@ def _going_away(units: Int32s, types: Int64s, i: int, c: int) -> bool:
     return heading == 0 or heading >= 128
 
 
-@outlined_kernel
+@kernel
 def diagnose(units: Int32s, types: Int64s, counters: Int64s, i: int, c: int) -> int:
     """Choose what unit i does about having run into c; may set the slide direction."""
     target_unit = units[lay.TARGET_UNIT, i]

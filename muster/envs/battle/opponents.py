@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from muster.compile import leaf
 from muster.envs.battle import layout as lay
-from muster.envs.battle.layout import Int32s, Int64s, kernel
+from muster.envs.battle.layout import Int32s, Int64s
 from muster.envs.battle.orders import give_order
 from muster.envs.battle.settings import P_FIRST_ORDER, P_LATENCY, P_NEUTRAL_TIMER, P_REISSUE, P_START_DELAY
 from muster.rng import Seeds, below
 
 
-@kernel
+@leaf
 def mean_tile(units: Int32s, row: int, first: int, last: int) -> int:
     """Integer mean, in walk tiles, of one coordinate (PX or PY) of the live units first..last-1."""
     total = 0
@@ -21,7 +22,7 @@ def mean_tile(units: Int32s, row: int, first: int, last: int) -> int:
     return total // max(n, 1)
 
 
-@kernel
+@leaf
 def order_opponents(units: Int32s, params: Int64s, counters: Int64s, n_ours: int, rng: Seeds) -> None:
     """Every so often send all opponents to the middle of our army, attacking what they meet."""
     frame = counters[lay.FRAME]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from muster.compile import kernel, leaf
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import direction, gap, length, wrap
-from muster.envs.battle.layout import Int32s, Int64s, kernel, outlined_kernel
+from muster.envs.battle.layout import Int32s, Int64s
 from muster.envs.battle.movement import at_target, halt_distance, set_move_target, stop_unit
 from muster.envs.battle.settings import P_CANDIDATES, P_FOLLOW_UNSEEN, P_HALT_BONUS, P_JITTER
 from muster.rng import Seeds, below
@@ -13,7 +14,7 @@ _ACQUIRE_PERIOD = 15
 _NEAR_TURN = 32  # a target moving within this of our own direction gives no braking bonus
 
 
-@kernel
+@leaf
 def in_range_moving(units: Int32s, types: Int64s, params: Int64s, i: int, j: int) -> bool:
     """Whether j is seen and in range, or would be once i has braked."""
     if units[lay.SEEN, j] == 0:
@@ -32,12 +33,12 @@ def in_range_moving(units: Int32s, types: Int64s, params: Int64s, i: int, j: int
     return way <= reach + (halt_distance(units, types, i) >> 8)
 
 
-@kernel
+@leaf
 def _left_edge(units: Int32s, types: Int64s, j: int) -> int:
     return units[lay.PX, j] - types[units[lay.TYPE, j], lay.T_LEFT]
 
 
-@outlined_kernel
+@kernel
 def acquire(units: Int32s, types: Int64s, params: Int64s, n_ours: int, i: int) -> int:
     """The enemy that unit i picks by itself: the nearest of the first few, from the left, in acquisition range."""
     reach = types[units[lay.TYPE, i], lay.T_ACQUIRE]
@@ -78,7 +79,7 @@ def acquire(units: Int32s, types: Int64s, params: Int64s, n_ours: int, i: int) -
     return best
 
 
-@kernel
+@leaf
 def _activate(units: Int32s, i: int, order: int, unit: int, x: int, y: int) -> None:
     """Begin an order now: timers cleared, attack broken off."""
     units[lay.ORDER, i] = order
@@ -93,7 +94,7 @@ def _activate(units: Int32s, i: int, order: int, unit: int, x: int, y: int) -> N
     to_idle(units, i)
 
 
-@kernel
+@leaf
 def to_idle(units: Int32s, i: int) -> None:
     """Break off an attack animation; the next attack is a "first" one."""
     units[lay.UNBREAKABLE, i] = 0
@@ -103,7 +104,7 @@ def to_idle(units: Int32s, i: int) -> None:
     units[lay.FLAGS, i] &= ~lay.ATTACKING
 
 
-@kernel
+@leaf
 def _request(units: Int32s, i: int, order: int, unit: int, x: int, y: int) -> bool:
     """Begin an order now, or as soon as the unbreakable part of an attack is over; True if now."""
     if units[lay.UNBREAKABLE, i]:
@@ -117,14 +118,14 @@ def _request(units: Int32s, i: int, order: int, unit: int, x: int, y: int) -> bo
     return True
 
 
-@kernel
+@leaf
 def give_order(units: Int32s, i: int, order: int, unit: int, x: int, y: int) -> None:
     """An order from outside: it replaces everything the unit had in mind."""
     units[lay.QUEUED, i] = lay.NO_ORDER
     _request(units, i, order, unit, x, y)
 
 
-@kernel
+@leaf
 def resume_pending(units: Int32s, i: int) -> None:
     """The unbreakable part is over: take up the order that waited for it."""
     order = units[lay.PENDING, i]
@@ -136,7 +137,7 @@ def resume_pending(units: Int32s, i: int) -> None:
         _activate(units, i, order, units[lay.PENDING_UNIT, i], units[lay.PENDING_X, i], units[lay.PENDING_Y, i])
 
 
-@kernel
+@leaf
 def _done(units: Int32s, i: int) -> None:
     """The order is carried out: back to the attack-move it interrupted, else idle."""
     if units[lay.PENDING, i] != lay.NO_ORDER:
@@ -148,14 +149,14 @@ def _done(units: Int32s, i: int) -> None:
         _request(units, i, lay.IDLE_FIRST, -1, units[lay.PX, i], units[lay.PY, i])
 
 
-@kernel
+@leaf
 def _attack_freely(units: Int32s, i: int, j: int) -> None:
     """Attack j on the unit's own account, so that it may change its mind."""
     if _request(units, i, lay.ATTACK, j, units[lay.PX, j], units[lay.PY, j]):
         units[lay.FREE, i] = 1
 
 
-@kernel
+@leaf
 def _interrupt_march(units: Int32s, types: Int64s, params: Int64s, i: int, j: int) -> None:
     """Leave the attack-move for target j, and remember it."""
     stop_unit(units, types, params, i)
@@ -165,12 +166,12 @@ def _interrupt_march(units: Int32s, types: Int64s, params: Int64s, i: int, j: in
     _attack_freely(units, i, j)
 
 
-@kernel
+@leaf
 def _lives(units: Int32s, j: int) -> bool:
     return j >= 0 and units[lay.ALIVE, j] != 0
 
 
-@kernel
+@leaf
 def _look_idle(units: Int32s, types: Int64s, params: Int64s, n_ours: int, rng: Seeds, i: int) -> None:
     if units[lay.ORDER, i] == lay.IDLE_FIRST:
         units[lay.MAIN_TIMER, i] = below(rng, 0, 16)
@@ -184,7 +185,7 @@ def _look_idle(units: Int32s, types: Int64s, params: Int64s, n_ours: int, rng: S
             _attack_freely(units, i, j)
 
 
-@kernel
+@leaf
 def _look_attack_move(units: Int32s, types: Int64s, params: Int64s, n_ours: int, i: int) -> None:
     if units[lay.ORDER_STATE, i] == 0:
         set_move_target(units, params, i, units[lay.ORDER_X, i], units[lay.ORDER_Y, i], -1)
@@ -203,7 +204,7 @@ def _look_attack_move(units: Int32s, types: Int64s, params: Int64s, n_ours: int,
             _interrupt_march(units, types, params, i, j)
 
 
-@kernel
+@leaf
 def _reconsider(units: Int32s, types: Int64s, params: Int64s, n_ours: int, i: int) -> None:
     """A unit that attacks on its own account changes to a target in range if its own is not."""
     target = units[lay.ORDER_UNIT, i]
@@ -225,7 +226,7 @@ def _reconsider(units: Int32s, types: Int64s, params: Int64s, n_ours: int, i: in
     units[lay.ORDER_UNIT, i] = target
 
 
-@kernel
+@leaf
 def _try_to_fire(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, rng: Seeds, i: int) -> None:
     """Start an attack if cooldown, range and heading allow; otherwise see to it that the next look comes in time."""
     if units[lay.COOLDOWN, i] > 0:
@@ -249,7 +250,7 @@ def _try_to_fire(units: Int32s, types: Int64s, params: Int64s, counters: Int64s,
     units[lay.FIRED_FRAME, i] = counters[lay.FRAME]
 
 
-@kernel
+@leaf
 def _look_attack(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, n_ours: int, rng: Seeds, i: int
 ) -> None:
@@ -288,7 +289,7 @@ def _look_attack(
     _try_to_fire(units, types, params, counters, rng, i)
 
 
-@kernel
+@leaf
 def look(units: Int32s, types: Int64s, params: Int64s, counters: Int64s, n_ours: int, rng: Seeds, i: int) -> None:
     """Look at the unit's order."""
     order = units[lay.ORDER, i]

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from muster.compile import kernel, leaf
 from muster.envs.battle import layout as lay
 from muster.envs.battle.geometry import boxes_meet, length
-from muster.envs.battle.layout import Int32s, Int64s, kernel, outlined_kernel
+from muster.envs.battle.layout import Int32s, Int64s
 from muster.envs.battle.movement import at_target
 from muster.envs.battle.settings import P_GIVE_UP
 
 _DETOURS = 4  # corners considered in a row before going straight after all
 
 
-@kernel
+@leaf
 def _in_the_way(units: Int32s, i: int, j: int, considered: int, movers: bool) -> bool:
     """Whether the plan treats unit j as an obstacle: those that stand, the one just hit, or all with `movers`."""
     return j != i and j != units[lay.TARGET_UNIT, i] and (movers or j == considered or at_target(units, j))
 
 
-@kernel
+@leaf
 def _crosses(x0: int, y0: int, x1: int, y1: int, left: int, top: int, right: int, bottom: int) -> float:
     """How far along the segment (0 to 1) it enters the open rectangle; 2 if it never does."""
     enter = 0.0
@@ -40,7 +41,7 @@ def _crosses(x0: int, y0: int, x1: int, y1: int, left: int, top: int, right: int
     return enter if enter < leave else 2.0
 
 
-@kernel
+@leaf
 def _first_obstacle(
     units: Int32s, types: Int64s, counters: Int64s, i: int, x: int, y: int, considered: int, movers: bool
 ) -> int:
@@ -74,7 +75,7 @@ def _first_obstacle(
     return found
 
 
-@kernel
+@leaf
 def blocked_at(units: Int32s, types: Int64s, counters: Int64s, i: int, x: int, y: int, standing_only: bool) -> bool:
     """Whether unit i could not stand at (x, y) for another unit."""
     kind = units[lay.TYPE, i]
@@ -89,7 +90,7 @@ def blocked_at(units: Int32s, types: Int64s, counters: Int64s, i: int, x: int, y
     return False
 
 
-@outlined_kernel
+@kernel
 def plan_path(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: int, considered: int, movers: bool
 ) -> None:

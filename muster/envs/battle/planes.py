@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from muster.compile import lean_entry
 from muster.data import Floats32
 from muster.envs.battle import layout as lay
 from muster.envs.battle.heuristics import stands
-from muster.envs.battle.layout import Int32s, Int64s, batch_kernel
+from muster.envs.battle.layout import Int32s, Int64s
 
 GRID = 100
 """Side of the square window, in walk tiles."""
 
 
-@batch_kernel
+@lean_entry
 def draw_planes(units: Int32s, n_ours: int, agents: Floats32, tasks: Floats32, planes: Floats32, cells: Int64s) -> None:
     """Add each unit's features at its walk tile of a window round the middle of all units.
 

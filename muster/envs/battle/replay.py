@@ -14,7 +14,7 @@ from PIL import Image
 from muster.envs.base import Policy
 from muster.envs.battle import from_options
 from muster.envs.battle import layout as lay
-from muster.envs.battle.dynamics import advance_frame, command
+from muster.envs.battle.dynamics import command_battle, play_frame
 from muster.envs.battle.env import BattleEnv
 from muster.envs.battle.layout import Int32s
 from muster.envs.battle.render import TICKS_PER_SECOND, draw_battle, view_box
@@ -129,9 +129,9 @@ def _frames(env: BattleEnv, assignment: Any) -> Any:
     if counters[lay.ENDED]:
         return
     started = int(counters[lay.FRAME])
-    command(world.units[0], world.params, counters, world.n_ours, orders[0])
+    command_battle(world.units[0], world.params, counters, world.n_ours, orders[0])
     for _ in range(env.settings.decision_frames):
-        advance_frame(
+        play_frame(
             world.units[0], world.types, world.params, counters, world.bullets[0], world.field[0], world.n_ours,
             world.rng[:1], started,
         )  # fmt: skip

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from muster.compile import leaf, lean_entry
 from muster.envs.battle import layout as lay
 from muster.envs.battle.dynamics import RESET_PERIOD, shown_health
 from muster.envs.battle.geometry import boxes_meet
-from muster.envs.battle.layout import Int16s, Int32s, Int64s, batch_kernel, kernel
+from muster.envs.battle.layout import Int16s, Int32s, Int64s
 from muster.envs.battle.movement import cell_of
 from muster.envs.battle.settings import P_FIRST_ORDER, P_FOG, P_LOOK, P_OPPONENT_FIRST, P_STANDING
 from muster.rng import Seeds, below, normal
@@ -14,7 +15,7 @@ LOW, HIGH = 64, 4032
 """Bounds of the map in pixels, within which units are placed."""
 
 
-@kernel
+@leaf
 def _free_at(units: Int32s, types: Int64s, i: int, x: int, y: int) -> bool:
     for j in range(i):
         if boxes_meet(types, units[lay.TYPE, i], x, y, units[lay.TYPE, j], units[lay.PX, j], units[lay.PY, j]):
@@ -22,7 +23,7 @@ def _free_at(units: Int32s, types: Int64s, i: int, x: int, y: int) -> bool:
     return True
 
 
-@kernel
+@leaf
 def _place(units: Int32s, types: Int64s, i: int, x: int, y: int) -> None:
     """Put unit i at (x, y), or on the nearest free place of an 8-pixel grid round it if it walks."""
     best_x = x
@@ -45,7 +46,7 @@ def _place(units: Int32s, types: Int64s, i: int, x: int, y: int) -> None:
     units[lay.PY, i] = best_y
 
 
-@kernel
+@leaf
 def start_battle(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
     rng: Seeds, roster: Int64s,
@@ -116,7 +117,7 @@ def start_battle(
     counters[lay.FRAME] = min(params[P_FIRST_ORDER], 0)
 
 
-@batch_kernel
+@lean_entry
 def start_battles(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
     rng: Seeds, roster: Int64s, slots: Int64s, seeds: Seeds,

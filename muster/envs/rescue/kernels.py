@@ -7,8 +7,8 @@ the loop over slots may run on any number of threads.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from muster.compile import entry, kernel, leaf, lean_entry
 from muster.data import Bools, Floats, Floats32, Ints
 from muster.rng import Seeds, below
 
@@ -18,7 +18,7 @@ UNITS_PER_CELL = 1 / 8
 DISTINCT, DISTINCT_WITHIN_TYPE, INDEPENDENT = 0, 1, 2
 
 
-@njit(cache=True)
+@kernel
 def place(rng: Seeds, slot: int, cells: Ints, deck: Ints, taken: int, distinct: bool, width: int) -> None:
     """Draw a cell for each row of `cells`; if distinct, avoid the first `taken` cards of `deck` (a permutation)."""
     for k in range(cells.shape[0]):
@@ -32,7 +32,7 @@ def place(rng: Seeds, slot: int, cells: Ints, deck: Ints, taken: int, distinct: 
         cells[k, 1] = cell % width
 
 
-@njit(cache=True, forceinline=True)
+@leaf
 def pick_up(agents: Ints, victims: Ints, waiting: Bools) -> int:
     """Pick up every victim whose cell holds an ambulance; how many still wait."""
     left = 0
@@ -48,7 +48,7 @@ def pick_up(agents: Ints, victims: Ints, waiting: Bools) -> int:
     return left
 
 
-@njit(cache=True)
+@entry
 def start_slots(
     slots: Ints,
     seeds: Seeds,
@@ -81,7 +81,7 @@ def start_slots(
         assigned[slot] = -1
 
 
-@njit(cache=True)
+@entry
 def first_bad_task(assignment: Ints, n_tasks: int) -> int:
     """Flat index of the first entry outside -1..M-1, or -1."""
     flat = assignment.reshape(-1)
@@ -91,13 +91,13 @@ def first_bad_task(assignment: Ints, n_tasks: int) -> int:
     return -1
 
 
-@njit(cache=True)
+@leaf
 def sign(x: int) -> int:
     """-1, 0 or 1."""
     return (x > 0) - (x < 0)
 
 
-@njit(cache=True)
+@kernel
 def move_randomly(rng: Seeds, slot: int, cell: Ints, target: Ints, height: int, width: int) -> None:
     """Take one of the king moves that bring `cell` nearer to `target` (Chebyshev), each as likely."""
     distance = max(abs(target[0] - cell[0]), abs(target[1] - cell[1]))
@@ -113,7 +113,7 @@ def move_randomly(rng: Seeds, slot: int, cell: Ints, target: Ints, height: int, 
 
 
 # Passing a dozen arrays costs more than the step itself, hence into the loop's body.
-@njit(cache=True, forceinline=True)
+@leaf
 def step_slot(
     slot: int,
     assignment: Ints,
@@ -161,7 +161,7 @@ def step_slot(
         running[slot] = False
 
 
-@njit(cache=True, nogil=True)
+@lean_entry
 def step_all(
     assignment: Ints,
     random_moves: bool,
@@ -203,7 +203,7 @@ def step_all(
         )
 
 
-@njit(cache=True)
+@entry
 def see_objects(agents: Ints, victims: Ints, waiting: Bools, height: int, width: int) -> tuple[Floats32, Floats32]:
     """Agent features [B, N, 2] = x, y; task features [B, M, 3] = x, y, solved; centred, in units of 8 cells."""
     n_envs, n_agents, n_tasks = agents.shape[0], agents.shape[1], victims.shape[1]
@@ -221,7 +221,7 @@ def see_objects(agents: Ints, victims: Ints, waiting: Bools, height: int, width:
     return agent_features, task_features
 
 
-@njit(cache=True)
+@entry
 def see_pairs(sources: Ints, targets: Ints) -> Floats32:
     """[B, S, T, 5] = dx, dy, |dx|, |dy| and Chebyshev distance from each source to each target, in units of 8 cells."""
     features = np.empty((sources.shape[0], sources.shape[1], targets.shape[1], 5), np.float32)
@@ -238,7 +238,7 @@ def see_pairs(sources: Ints, targets: Ints) -> Floats32:
     return features
 
 
-@njit(cache=True)
+@entry
 def draw_planes(agents: Ints, victims: Ints, waiting: Bools, height: int, width: int) -> Floats32:
     """[B, 4, H, W]: victim here, ambulance here, and the x and y of whatever is here; picked-up victims are gone."""
     planes = np.zeros((agents.shape[0], 4, height, width), np.float32)
@@ -258,7 +258,7 @@ def draw_planes(agents: Ints, victims: Ints, waiting: Bools, height: int, width:
     return planes
 
 
-@njit(cache=True)
+@entry
 def send_to_closest(agents: Ints, victims: Ints, open_tasks: Bools, manhattan: bool, rng: Seeds) -> Ints:
     """[B, N] the nearest open victim of each ambulance; ties at random, from the slot's own generator."""
     assignment = np.full((agents.shape[0], agents.shape[1]), -1, np.int64)
@@ -281,7 +281,7 @@ def send_to_closest(agents: Ints, victims: Ints, open_tasks: Bools, manhattan: b
     return assignment
 
 
-@njit(cache=True)
+@entry
 def follow_routes(routes: Ints, waiting: Bools) -> Ints:
     """[B, N] the first victim on each route [B, N, M] who still waits; -1 ends a route."""
     assignment = np.full((routes.shape[0], routes.shape[1]), -1, np.int64)

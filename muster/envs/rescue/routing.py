@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from muster.compile import entry, kernel, maker
 from muster.data import Bools, Ints
 from muster.errors import InputError
 
@@ -66,7 +66,7 @@ def useful_vehicles(from_vehicles: Ints) -> Ints:
     return np.unique(nearest)
 
 
-@njit(cache=True)
+@entry
 def path_lengths(between: Ints) -> Table:
     """[2^M, M] length of the shortest path that starts at stop j of the subset and visits all of it."""
     n_stops = between.shape[0]
@@ -84,7 +84,7 @@ def path_lengths(between: Ints) -> Table:
     return lengths
 
 
-@njit(cache=True)
+@maker
 def tour_lengths(from_vehicle: Ints, lengths: Table) -> Table:
     """[2^M] length of one vehicle's shortest route through each subset of the stops."""
     n_stops = from_vehicle.shape[0]
@@ -98,7 +98,7 @@ def tour_lengths(from_vehicle: Ints, lengths: Table) -> Table:
     return tours
 
 
-@njit(cache=True)
+@maker
 def maximal_subsets(tours: Table, makespan: int, n_stops: int) -> Ints:
     """The subsets that fit in `makespan` and to which no stop can be added."""
     count = 0
@@ -117,7 +117,7 @@ def maximal_subsets(tours: Table, makespan: int, n_stops: int) -> Ints:
     return found[:count]
 
 
-@njit(cache=True)
+@maker
 def can_cover(tours: Table, makespan: int, n_stops: int, covered: Bools) -> bool:
     """Can the vehicles cover every stop within `makespan`? `covered[i, A]`: vehicles 0..i can cover subset A.
 
@@ -141,7 +141,7 @@ def can_cover(tours: Table, makespan: int, n_stops: int, covered: Bools) -> bool
     return bool(covered[n_vehicles - 1, full])
 
 
-@njit(cache=True)
+@kernel
 def write_route(subset: int, from_vehicle: Ints, between: Ints, lengths: Table, route: Ints) -> None:
     """The order in which one vehicle visits `subset` fastest, written to `route`."""
     n_stops = from_vehicle.shape[0]
@@ -161,7 +161,7 @@ def write_route(subset: int, from_vehicle: Ints, between: Ints, lengths: Table, 
         subset &= ~(1 << stop)
 
 
-@njit(cache=True)
+@entry
 def _solve(from_vehicles: Ints, between: Ints) -> tuple[int, Ints]:
     n_vehicles, n_stops = from_vehicles.shape
     full = (1 << n_stops) - 1

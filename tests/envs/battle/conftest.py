@@ -7,7 +7,7 @@ import pytest
 
 from muster.envs.battle import from_options
 from muster.envs.battle import layout as lay
-from muster.envs.battle.dynamics import advance_frame, command
+from muster.envs.battle.dynamics import command_battle, play_frame
 from muster.envs.battle.env import BattleEnv
 from muster.rng import episode_seeds
 
@@ -41,9 +41,9 @@ def frames(env: BattleEnv, heuristic: str, check: Callable[[BattleEnv], None], d
     for _ in range(decisions):
         orders = policy.act(env.observe())
         started = int(counters[lay.FRAME])
-        command(world.units[0], world.params, counters, world.n_ours, orders[0])
+        command_battle(world.units[0], world.params, counters, world.n_ours, orders[0])
         for _ in range(env.settings.decision_frames):
-            advance_frame(
+            play_frame(
                 world.units[0],
                 world.types,
                 world.params,

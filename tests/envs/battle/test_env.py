@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from muster.compile import callable_from_python
 from muster.envs.base import Policy
-from muster.envs.battle import from_options
+from muster.envs.battle import from_options, observe
 from muster.envs.battle import layout as lay
 from muster.envs.battle.env import BattleEnv
-from muster.envs.battle.observe import capacity
 from muster.errors import InputError
 from muster.rng import episode_seeds
 
 from .conftest import begin, fight
+
+capacity = callable_from_python(observe.capacity)
 
 
 def test_shapes_and_masks() -> None:

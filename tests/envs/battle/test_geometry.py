@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.compile import callable_from_python
+from muster.envs.battle import geometry
 from muster.envs.battle.catalogue import type_table, unit_types
-from muster.envs.battle.geometry import UNIT_X, UNIT_Y, boxes_meet, direction, length, wrap
+from muster.envs.battle.geometry import UNIT_X, UNIT_Y
+
+boxes_meet = callable_from_python(geometry.boxes_meet)
+direction = callable_from_python(geometry.direction)
+length = callable_from_python(geometry.length)
+wrap = callable_from_python(geometry.wrap)
 
 
 @pytest.mark.parametrize(

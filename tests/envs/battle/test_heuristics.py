@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from muster.compile import callable_from_python
+from muster.envs.battle import heuristics
 from muster.envs.battle import layout as lay
 from muster.envs.battle.env import BattleEnv
-from muster.envs.battle.heuristics import hash_order
 
 from .conftest import begin
+
+hash_order = callable_from_python(heuristics.hash_order)
 
 
 def arranged(scenario: str, places: list[int], health: list[int] | None = None) -> BattleEnv:

@@ -10,14 +10,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from muster.envs.battle import from_options
+from muster.compile import callable_from_python
+from muster.envs.battle import from_options, geometry
 from muster.envs.battle import layout as lay
 from muster.envs.battle.env import BattleEnv
-from muster.envs.battle.geometry import boxes_meet, gap
 from muster.envs.battle.replay import state_hash
 from muster.rng import episode_seeds
 
 from .conftest import begin, fight, frames
+
+boxes_meet = callable_from_python(geometry.boxes_meet)
+gap = callable_from_python(geometry.gap)
 
 SCENARIOS = ["m6v6", "w7v7", "zh4v4"]
 
