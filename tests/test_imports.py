@@ -114,6 +114,7 @@ learning.actor_critic
 learning.train
 learning
 
+reproduction.places
 reproduction.record_file
 reproduction.run_names
 reproduction.heuristics
@@ -147,6 +148,7 @@ commands.policies
 commands.scale
 commands.solve
 commands.tables_battle
+commands.tables_heuristics
 commands.tables_rescue
 commands.tables
 commands.train

@@ -6,14 +6,25 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from muster.errors import InputError
 
-if TYPE_CHECKING:
-    from muster.reproduction.heuristics import Cell, Record
+# Flag -> the tables that it is for. All but `record` and `markdown` say how to run one again.
+FLAGS = {
+    "battles": ("heuristics", "battle"),
+    "seed_battles": ("battle",),
+    "episodes": ("rescue",),
+    "seed": ("heuristics", "battle", "rescue"),
+    "options": ("heuristics",),
+    "policies": ("battle", "rescue"),
+    "only": ("battle", "rescue"),
+    "tests": ("battle", "rescue"),
+    "fresh": ("battle",),
+    "markdown": ("battle",),
+}
 
 
 @dataclass(frozen=True)
@@ -25,7 +36,7 @@ class Tables:
     json: bool = False
     """Print one JSON object instead of a table."""
     rerun: bool = False
-    """Run it again and overwrite the record, instead of reading it."""
+    """Run it again, say of each cell whether it is as recorded, and write the record."""
     battles: int = 1000
     """Battles a cell when run again (heuristics; battle: for the median seed)."""
     seed_battles: int = 400
@@ -37,11 +48,14 @@ class Tables:
     options: str = ""
     """Simulator settings for the run (heuristics), such as "latency=3,fog=false"."""
     record: Path | None = None
-    """Where the record is read from or written to; by default the committed one."""
+    """Where the record is read from or written to; by default the committed one, which a rerun overwrites in a
+    checkout of the repository only: elsewhere it needs this flag."""
     policies: Path | None = None
-    """Folder of the policies to run again (battle); by default the committed ones."""
+    """Folder of the policies to run again (battle, rescue); by default those of the checkout."""
     only: str = "*"
-    """Run again only the policies whose names match, such as 'battle-w15v17-quad-*' (battle)."""
+    """Run again only the policies whose names match, such as 'battle-w15v17-quad-*' (battle, rescue)."""
+    tests: tuple[str, ...] = ()
+    """Run again only these sizes or scenarios, such as 2x4 or w15v17 (battle, rescue)."""
     fresh: bool = False
     """Run again what the record already holds, too (battle)."""
     markdown: bool = False
@@ -49,45 +63,47 @@ class Tables:
 
     def run(self) -> None:
         """Print the table."""
-        if self.which != "battle":
-            for name in ("policies", "only", "fresh", "markdown"):
-                if getattr(self, name) != getattr(Tables, name):
-                    raise InputError(f"--{name} is for the table 'battle', not for {self.which!r}")
-        if self.which == "rescue":
-            _rescue(self)
-        elif self.which == "heuristics":
-            _heuristics(self)
-        else:
-            _battle(self)
+        for name, tables in FLAGS.items():
+            if getattr(self, name) == getattr(Tables, name):
+                continue
+            flag = f"--{name.replace('_', '-')}"
+            if self.which not in tables:
+                raise InputError(f"{flag} is for the table {' or '.join(map(repr, tables))}, not for {self.which!r}")
+            if not self.rerun and name != "markdown":
+                raise InputError(f"{flag} says how to run the table again; give --rerun with it")
+        if self.json and self.markdown:
+            raise InputError("choose --json or --markdown, not both")
+        {"rescue": _rescue, "battle": _battle, "heuristics": _heuristics}[self.which](self)
 
 
 def _battle(command: Tables) -> None:
     from muster.commands import tables_battle
     from muster.reproduction import battle as table
     from muster.reproduction import battle_rerun
+    from muster.reproduction.places import committed_record, policies_to_play, record_to_write
 
-    if command.json and command.markdown:
-        raise InputError("choose --json or --markdown, not both")
-    if command.options:
-        raise InputError("--options is for the table 'heuristics'; policies play the simulator as it is")
-    if not command.rerun and (command.only != "*" or command.fresh):
-        raise InputError("--only and --fresh say what to run again; give --rerun with them")
-    path = command.record or table.RECORD
+    recorded = committed_record("battle")
     if command.rerun:
         counts = battle_rerun.Counts(command.battles, command.seed_battles, command.seed)
         line = f"muster tables battle --rerun --battles {counts.battles} --seed-battles {counts.seed_battles}"
         line += f" --seed {counts.seed}"
+        known = {(c.key, c.hash, c.battles, c.battle_seed): c.wins for c in table.Record.load(recorded).cells}
         record = battle_rerun.run_table(
-            path,
-            command.policies or table.FOLDER / "policies",
+            record_to_write("battle", command.record),
+            policies_to_play("battle", command.policies),
             counts,
             line,
             only=command.only,
             fresh=command.fresh,
-            report=tables_battle.report,
+            report=lambda cell: _say(
+                tables_battle.line_of(cell),
+                cell.wins,
+                known.get((cell.key, cell.hash, cell.battles, cell.battle_seed)),
+            ),
+            scenarios=command.tests,
         )
     else:
-        record = table.Record.load(path)
+        record = table.Record.load(command.record or recorded)
     heuristics = table.load_heuristics()
     if command.json:
         print(json.dumps(table.as_json(record, heuristics)))
@@ -100,68 +116,72 @@ def _battle(command: Tables) -> None:
 def _rescue(command: Tables) -> None:
     from muster.commands import tables_rescue
     from muster.reproduction import rescue as table
+    from muster.reproduction.places import committed_record, policies_to_play, record_to_write
 
-    path = command.record or table.RECORD
+    recorded = committed_record("rescue")
     if command.rerun:
-        line = f"muster tables rescue --rerun --episodes {command.episodes} --seed {command.seed}"
-        record = table.run_table(command.episodes, command.seed, line, tables_rescue.report)
+        path = record_to_write("rescue", command.record)
+        whole = command.only == "*" and not command.tests
+        reference = table.Record.load(recorded)
+        same = (reference.episodes, reference.seed) == (command.episodes, command.seed)
+        known = {cell.key: _figures(cell) for cell in reference.cells} if same else {}
+        record = table.run_table(
+            command.episodes,
+            command.seed,
+            f"muster tables rescue --rerun --episodes {command.episodes} --seed {command.seed}",
+            policies_to_play("rescue", command.policies),
+            only=command.only,
+            tests=command.tests,
+            before=None if whole or not path.exists() else table.Record.load(path),
+            report=lambda cell: _say(tables_rescue.line_of(cell), _figures(cell), known.get(cell.key)),
+        )
         record.save(path)
     else:
-        record = table.Record.load(path)
+        record = table.Record.load(command.record or recorded)
     if command.json:
         print(json.dumps(table.as_json(record)))
     else:
         tables_rescue.print_table(record)
 
 
-def _heuristics(command: Tables) -> None:
-    from muster.reproduction import heuristics as table
+def _figures(cell: Any) -> tuple[float | None, tuple[float, ...], int]:
+    """What a cell of the rescue table says, to the last digit."""
+    return cell.mean, tuple(cell.ci95 or ()), cell.failed
 
-    path = command.record or table.RECORD
+
+def _heuristics(command: Tables) -> None:
+    from muster.commands import tables_heuristics
+    from muster.reproduction import heuristics as table
+    from muster.reproduction.places import committed_record, record_to_write
+
+    recorded = committed_record("heuristics")
     if command.rerun:
-        if command.battles < 1:
-            raise InputError(f"battles must be at least 1, got {command.battles}")
+        path = record_to_write("heuristics", command.record)
         options = f",{command.options}" if command.options else ""
-        record = table.run_table(command.battles, command.seed, report=_progress, options=options)
         line = f"muster tables heuristics --rerun --battles {command.battles} --seed {command.seed}"
         line += f" --options {command.options}" if command.options else ""
-        record = table.Record(record.seed, record.battles, record.settings, record.cells, line)
+        reference = table.Record.load(recorded)
+        same = (reference.battles, reference.seed, options) == (command.battles, command.seed, "")
+        known = {(c.scenario, c.heuristic): c.wins for c in reference.cells} if same else {}
+        record = table.run_table(
+            command.battles,
+            command.seed,
+            line,
+            options=options,
+            report=lambda cell: _say(
+                tables_heuristics.line_of(cell), cell.wins, known.get((cell.scenario, cell.heuristic))
+            ),
+        )
         record.save(path)
     else:
-        record = table.Record.load(path)
+        record = table.Record.load(command.record or recorded)
     if command.json:
         print(json.dumps(table.as_json(record)))
     else:
-        _print(record)
+        tables_heuristics.print_table(record)
 
 
-def _progress(cell: Cell) -> None:
-    print(f"{cell.scenario} {cell.heuristic}: {cell.rate:.3f}", file=sys.stderr, flush=True)
-
-
-def _print(record: Record) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from muster.reproduction.heuristics import HEURISTICS, errors, paper_cells
-
-    paper = paper_cells()
-    grid: Any = Table(title=f"Win rate, ours [95 % interval] / the paper's ({record.battles} battles a cell)")
-    grid.add_column("scenario")
-    for heuristic in HEURISTICS:
-        grid.add_column(heuristic, justify="right")
-    for scenario in dict.fromkeys(cell.scenario for cell in record.cells):
-        row = [scenario]
-        for cell in record.cells:
-            if cell.scenario == scenario:
-                low, high = cell.interval
-                row.append(f"{cell.rate:.2f} [{low:.2f} {high:.2f}] / {paper[scenario][cell.heuristic]:.2f}")
-        grid.add_row(*row)
-    console = Console(width=max(190, Console().width))
-    console.print(grid)
-    found = errors(record)
-    print(f"mean absolute error {found.overall:.4f} over {len(record.cells)} cells", end="")
-    print(f" (sampling alone: {found.expected_from_noise:.3f})")
-    print("  by unit       " + ", ".join(f"{name} {value:.3f}" for name, value in found.by_unit.items()))
-    print("  by heuristic  " + ", ".join(f"{name} {value:.3f}" for name, value in found.by_heuristic.items()))
-    print(f"seed {record.seed}; made with: {record.command}")
+def _say(line: str, found: object, recorded: object) -> None:
+    """A cell that was played, and whether the committed record says the same to the last digit."""
+    remark = "" if recorded is None else ", as recorded" if found == recorded else f", NOT as recorded: {recorded}"
+    print(line + remark, file=sys.stderr, flush=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from muster.reproduction import heuristics as heuristics_table
@@ -25,11 +24,10 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def report(cell: Cell) -> None:
-    """One line for a cell that was played."""
+def line_of(cell: Cell) -> str:
+    """A cell in a line."""
     noise = " with noise" if cell.noise else ""
-    text = f"{cell.policy} on {cell.test}{noise}: {cell.rate:.3f} of {cell.battles} battles"
-    print(text, file=sys.stderr, flush=True)
+    return f"{cell.policy} on {cell.test}{noise}: {cell.wins} of {cell.battles} battles won"
 
 
 def print_table(record: Record, heuristics: heuristics_table.Record | None) -> None:
@@ -150,7 +148,7 @@ def footer(record: Record, heuristics: heuristics_table.Record | None) -> list[s
     if any(cell.learner == "es" and cell.noise for cell in record.cells):
         lines.append("Evolution trains without noise on the scores; with noise it plays with the default settings.")
     if heuristics is None:
-        lines.append("Our heuristics: no record here; run muster tables heuristics --rerun in a checkout.")
+        lines.append("Our heuristics: no record here; run muster tables heuristics --rerun.")
     elif changed := changed_settings(record, heuristics):
         lines.append(
             f"Our heuristics were played under OTHER simulator settings than the policies ({', '.join(changed)}); "

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from muster.reproduction import rescue as table
-from muster.reproduction.rescue import METHODS, PAPER, PAPER_BASELINE, PAPER_TOPLINE, TESTS, Cell, Record
+from muster.reproduction.rescue import BASELINES, METHODS, PAPER, PAPER_BASELINE, PAPER_TOPLINE, TESTS, Cell, Record
 
 
-def report(cell: Cell) -> None:
-    """One line for a cell that was evaluated."""
+def line_of(cell: Cell) -> str:
+    """A cell in a line."""
     noise = " with noise" if cell.noise else ""
     mean = "all failed" if cell.mean is None else f"{cell.mean:.3f}"
-    print(f"{cell.policy} on {cell.test}{noise}: {mean}", file=sys.stderr, flush=True)
+    return f"{cell.policy} on {cell.test}{noise}: {mean}"
 
 
 def print_table(record: Record) -> None:
@@ -28,17 +27,15 @@ def print_table(record: Record) -> None:
     for name in ("failed", "gap closed", "seeds", "CPU min"):
         grid.add_column(name, justify="right")
     for test in TESTS:
-        for name, printed in (
-            ("closest", PAPER_BASELINE[test]),
-            ("lp-distance", None),
-            ("topline", PAPER_TOPLINE[test]),
-        ):
-            fixed = next(c for c in record.cells if c.method == name and c.test == test)
-            grid.add_row("–", test, name, _number(printed), "–", *_figures(record, fixed, None), "–", "–")
+        printed = {"closest": PAPER_BASELINE[test], "topline": PAPER_TOPLINE[test]}
+        for name in BASELINES:
+            fixed = table.baseline(record, name, test)
+            figures = ["not run"] + ["–"] * 5 if fixed is None else _figures(record, fixed, None)
+            grid.add_row("–", test, name, _number(printed.get(name)), "–", *figures, "–", "–")
     for (train, test), row in PAPER.items():
         grid.add_section()
-        for method, (printed, failures) in zip(METHODS, row, strict=True):
-            shown = f"{printed:.2f}" + (f" ({failures:.1%})" if failures else "")
+        for method, (steps, failures) in zip(METHODS, row, strict=True):
+            shown = f"{steps:.2f}" + (f" ({failures:.1%})" if failures else "")
             for name in (method, *table.variants(record, method)):
                 _add_rows(grid, record, (train, test), name, shown if name == method else "")
     console.print(grid)

@@ -18,12 +18,10 @@ from typing import Any, Literal
 from muster.errors import InputError
 from muster.evaluation.statistics import Interval, median_of, wilson_interval
 from muster.reproduction import heuristics as heuristics_table
+from muster.reproduction.places import committed_record
 from muster.reproduction.record_file import read_record, write_record
 from muster.reproduction.run_names import INFERENCES
 
-RECORD = Path(__file__).with_name("records") / "battle.json"
-FOLDER = Path(__file__).resolve().parents[2] / "paper" / "battle"
-"""Where records, policies and runs lie in a checkout of the repository."""
 HOW_TO_MAKE = "put trained policies into paper/battle/policies, then run: muster tables battle --rerun"
 
 Role = Literal["seed", "median"]
@@ -269,8 +267,9 @@ def best_heuristics(record: heuristics_table.Record | None) -> dict[str, heurist
 
 
 def load_heuristics() -> heuristics_table.Record | None:
-    """Our record of the heuristics; None outside a checkout of the repository."""
-    return heuristics_table.Record.load(heuristics_table.RECORD) if heuristics_table.RECORD.exists() else None
+    """Our record of the heuristics, if there is one."""
+    path = committed_record("heuristics")
+    return heuristics_table.Record.load(path) if path.exists() else None
 
 
 def changed_settings(record: Record, heuristics: heuristics_table.Record) -> list[str]:

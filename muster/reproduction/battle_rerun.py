@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from muster.errors import InputError
+from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import evaluate
 from muster.policy.files import load_policy
 from muster.reproduction.battle import Cell, Group, Record, Role, group_order, median_policy, scenarios_of
@@ -105,12 +105,13 @@ def run_table(
     only: str = "*",
     fresh: bool = False,
     report: Callable[[Cell], None] = lambda cell: None,
-    scenarios: Sequence[str] | None = None,
+    scenarios: Sequence[str] = (),
 ) -> Record:
     """Play the policies in a folder whose names match `only` and keep the record in `path`.
 
     Other policies' cells stay as they are. A cell is played anew if its policy file, its number of battles or the seed
-    has changed, or if `fresh`. `scenarios` restricts the tests; the scenario trained on must be among them.
+    has changed, or if `fresh`. `scenarios`, if any are named, restricts the tests; the scenario trained on must be
+    among them, since it decides which seed is the median.
     """
     names = {file.stem: name for file, name in policy_files(policies, "battle").items()}
     wanted = [file.stem for file in policy_files(policies, "battle", only)]
@@ -129,6 +130,7 @@ def run_table(
     for policy in wanted:
         candidate = read(policy)
         groups.add(candidate.group)
+        _check_tests(scenarios, candidate.name.train)
         for test in scenarios or scenarios_of(candidate.name.train):
             game.play(candidate, test, "seed", False)
     for group in sorted(groups, key=group_order):
@@ -141,6 +143,15 @@ def run_table(
                 game.play(candidate, test, "median", noise)
     game.record.save(path)
     return game.record
+
+
+def _check_tests(tests: Sequence[str], train: str) -> None:
+    known = scenarios_of(train)
+    for test in tests:
+        if test not in known:
+            raise UnknownNameError(f"scenario with the units of {train}", test, known)
+    if tests and train not in tests:
+        raise InputError(f"{train}, which was trained on, must be among the tests: it decides which seed is the median")
 
 
 def _open(path: Path, only: str) -> Record:

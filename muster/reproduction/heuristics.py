@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
@@ -14,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from muster.errors import InputError
+from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import wilson_interval
-from muster.rng import episode_seeds
+from muster.reproduction.record_file import read_record, write_record
 
 HEURISTICS = ("c", "wc", "wcnok", "wcnoknc", "wcnoks", "rand-nc")
-RECORD = Path(__file__).with_name("records") / "heuristics.json"
-"""Where the committed record lies in a checkout of the repository."""
+HEAD = ("seed", "battles", "settings", "command", "notes")
 FAMILIES = {"m": "marine", "w": "wraith", "zh": "zergling-hydralisk"}
 
 
@@ -56,24 +55,14 @@ class Record:
 
     def save(self, path: Path) -> None:
         """Write JSON, one cell a line."""
-        document = asdict(self)
-        cells = document.pop("cells")
-        head = json.dumps(document, indent=1)[:-2]
-        lines = ",\n".join("  " + json.dumps(cell) for cell in cells)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f'{head},\n "cells": [\n{lines}\n ]\n}}\n', encoding="utf-8")
+        head = {name: getattr(self, name) for name in HEAD}
+        write_record(path, head, self.cells)
 
     @classmethod
     def load(cls, path: Path) -> Record:
         """Read what `save` wrote."""
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-            return cls(**document | {"cells": [Cell(**cell) for cell in document["cells"]]})
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise InputError(
-                f"no usable record of the heuristics at {str(path)!r} ({error}); make one with: "
-                "muster tables heuristics --rerun"
-            ) from None
+        head, cells = read_record(path, Cell, HEAD, "make one with: muster tables heuristics --rerun")
+        return cls(cells=cells, **head)
 
 
 def paper_cells() -> dict[str, dict[str, float]]:
@@ -83,32 +72,15 @@ def paper_cells() -> dict[str, dict[str, float]]:
 
 
 def play_cell(scenario: str, heuristic: str, battles: int, seed: int, batch: int = 250) -> Cell:
-    """Fight `battles` battles, in batches, and count those won."""
-    from muster.envs.battle import from_options
-    from muster.envs.battle import layout as lay
-    from muster.envs.battle.env import BattleEnv
-
-    wins = 0
-    for first in range(0, battles, batch):
-        n = min(batch, battles - first)
-        env = from_options(scenario, n)
-        policy = BattleEnv.baselines()[heuristic](env)
-        slots = np.arange(n)
-        seeds = episode_seeds(seed, first + slots)
-        env.start(slots, seeds)
-        policy.begin(slots, seeds)
-        counters = env.world.counters
-        while (counters[:, lay.ENDED] == 0).any():
-            # The heuristics look inside the environment, so no observation is made; their orders need no resolving.
-            env.world.play(policy.act(None))  # type: ignore[arg-type]
-            counters[counters[:, lay.STEPS] >= env.max_steps, lay.ENDED] = 1
-        wins += int(env.outcome().sum())
-    return Cell(scenario, heuristic, wins, battles)
+    """Fight `battles` battles and count those won."""
+    found = evaluate(heuristic, f"battle:{scenario}", battles, seed, batch=batch)
+    return Cell(scenario, heuristic, int(found.records.outcome.sum()), battles)
 
 
 def run_table(
     battles: int,
     seed: int,
+    command: str = "",
     scenarios: Iterable[str] | None = None,
     report: Callable[[Cell], None] = lambda cell: None,
     options: str = "",
@@ -116,6 +88,8 @@ def run_table(
     """Fight the whole table; `options` is appended to every scenario, such as ",latency=3"."""
     from muster.envs.battle import from_options
 
+    if battles < 1:
+        raise InputError(f"battles must be at least 1, got {battles}")
     cells = []
     for scenario in scenarios or paper_cells():
         for heuristic in HEURISTICS:
@@ -123,7 +97,7 @@ def run_table(
             cells.append(Cell(scenario, heuristic, cell.wins, cell.battles))
             report(cells[-1])
     settings = asdict(from_options(f"m1v1{options}", 1).settings)
-    return Record(seed, battles, settings, cells)
+    return Record(seed, battles, settings, cells, command)
 
 
 @dataclass(frozen=True, slots=True)

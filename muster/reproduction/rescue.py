@@ -6,22 +6,21 @@ why), so both T and T - 1, with and without noise, are given; the honest yardsti
 
 from __future__ import annotations
 
+import fnmatch
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import median_of
 from muster.policy.files import load_policy
 from muster.reproduction.record_file import read_record, write_record
 from muster.reproduction.run_names import policy_files
 
-RECORD = Path(__file__).with_name("records") / "rescue.json"
-FOLDER = Path(__file__).resolve().parents[2] / "paper" / "rescue"
-"""Where records and policies lie in a checkout of the repository."""
-
+BASELINES = ("closest", "lp-distance", "topline")
 TESTS = ("2x4", "5x10", "8x15")
 METHODS = ("amax-pem", "lp-pem", "quad-pem", "amax-dm", "lp-dm", "quad-dm")
 
@@ -57,6 +56,11 @@ class Cell:
     cpu_minutes: float | None
     steps: int | None
 
+    @property
+    def key(self) -> tuple[str, str, bool]:
+        """A record holds one cell of each key."""
+        return self.policy, self.test, self.noise
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -75,48 +79,63 @@ class Record:
     @classmethod
     def load(cls, path: Path) -> Record:
         """Read what `save` wrote."""
-        advice = "make one with --rerun, in a checkout of the repository"
-        head, cells = read_record(path, Cell, ("episodes", "seed", "command"), advice)
+        head, cells = read_record(path, Cell, ("episodes", "seed", "command"), "make one with: --rerun")
         return cls(cells=cells, **head)
 
 
 def run_table(
-    episodes: int, seed: int, command: str, report: Callable[[Cell], None] | None = None, folder: Path = FOLDER
+    episodes: int,
+    seed: int,
+    command: str,
+    policies: Path,
+    *,
+    only: str = "*",
+    tests: Sequence[str] = (),
+    before: Record | None = None,
+    report: Callable[[Cell], None] = lambda cell: None,
 ) -> Record:
-    """Evaluate the baselines and every policy in the folder on the fixed episodes."""
-    cells: list[Cell] = []
+    """Play the baselines and the policies in a folder whose names match `only`, on `tests` (all if none are named).
 
-    def add(cell: Cell) -> None:
-        cells.append(cell)
-        if report:
+    What is played replaces its cells in the record `before`, whose other cells stay as they are.
+    """
+    if episodes < 1:
+        raise InputError(f"episodes must be at least 1, got {episodes}")
+    for test in tests:
+        if test not in TESTS:
+            raise UnknownNameError("test size in this table", test, TESTS)
+    if before is not None and (before.episodes, before.seed) != (episodes, seed):
+        raise InputError(
+            f"the record has {before.episodes} episodes of seed {before.seed} in every cell; run part of it again with "
+            f"--episodes {before.episodes} --seed {before.seed}, or into another file with --record"
+        )
+    files = policy_files(policies, "rescue")
+    kept = [name for name in (*BASELINES, *(path.stem for path in files)) if fnmatch.fnmatchcase(name, only)]
+    if not kept:
+        names = ", ".join((*BASELINES, *(path.stem for path in files)))
+        raise InputError(f"nothing to play: no baseline or policy in {policies} is named {only!r}; there is {names}")
+    cells = {cell.key: cell for cell in before.cells} if before else {}
+
+    def play(policy: str, player: str, noise: bool, **facts: Any) -> None:
+        for test in tests or TESTS:
+            found = evaluate(player, f"rescue:{test}", episodes, seed, noise)
+            cell = Cell(
+                policy=policy, test=test, noise=noise, mean=found.mean, ci95=found.ci95, failed=found.failed, **facts
+            )
+            cells[cell.key] = cell
             report(cell)
 
-    for rule in ("closest", "lp-distance", "topline"):
-        for test in TESTS:
-            found = evaluate(rule, f"rescue:{test}", episodes, seed)
-            add(Cell(rule, "", rule, "", 0, test, False, found.mean, found.ci95, found.failed, None, None))
-    for path, name in policy_files(folder / "policies", "rescue").items():
+    for rule in BASELINES:
+        if rule in kept:
+            play(rule, rule, False, train="", method=rule, learner="", seed=0, cpu_minutes=None, steps=None)
+    for path, name in files.items():
+        if path.stem not in kept:
+            continue
         header = load_policy(path).header
-        for test in TESTS:
-            for noise in (False, True):
-                found = evaluate(str(path), f"rescue:{test}", episodes, seed, noise)
-                add(
-                    Cell(
-                        path.stem,
-                        name.train,
-                        name.method,
-                        name.learner,
-                        name.seed,
-                        test,
-                        noise,
-                        found.mean,
-                        found.ci95,
-                        found.failed,
-                        header.get("cpu_minutes"),
-                        header.get("steps"),
-                    )
-                )
-    return Record(episodes, seed, command, cells)
+        facts = {"train": name.train, "method": name.method, "learner": name.learner, "seed": name.seed}
+        facts |= {fact: header.get(fact) for fact in ("cpu_minutes", "steps")}
+        for noise in (False, True):
+            play(path.stem, str(path), noise, **facts)
+    return Record(episodes, seed, before.command if before else command, list(cells.values()))
 
 
 def median_cell(cells: Iterable[Cell]) -> Cell | None:
@@ -138,15 +157,23 @@ def variants(record: Record, method: str) -> list[str]:
     return sorted({cell.method for cell in record.cells if cell.method.startswith(f"{method}-")})
 
 
-def baseline(record: Record, name: str, test: str) -> float:
-    """Mean steps of a baseline."""
-    return next(cell.mean for cell in record.cells if cell.method == name and cell.test == test) or float("nan")
+def baseline(record: Record, name: str, test: str) -> Cell | None:
+    """What a baseline did, if it was played."""
+    return next((cell for cell in record.cells if cell.method == name and cell.test == test), None)
+
+
+def mean_of(record: Record, name: str, test: str) -> float | None:
+    """Mean steps of a baseline, if it was played."""
+    cell = baseline(record, name, test)
+    return None if cell is None else cell.mean
 
 
 def gap_closed(record: Record, cell: Cell) -> float | None:
     """Share of the way from the greedy baseline to the optimum: 1 is optimal."""
-    greedy, best = baseline(record, "closest", cell.test), baseline(record, "topline", cell.test)
-    return None if cell.mean is None else (greedy - cell.mean) / (greedy - best)
+    greedy, best = mean_of(record, "closest", cell.test), mean_of(record, "topline", cell.test)
+    if cell.mean is None or greedy is None or best is None:
+        return None
+    return (greedy - cell.mean) / (greedy - best)
 
 
 def improvements(record: Record, method: str, learner: str, noise: bool) -> dict[str, float | None]:
@@ -155,9 +182,9 @@ def improvements(record: Record, method: str, learner: str, noise: bool) -> dict
     outside: list[float] = []
     for train, test in PAPER:
         cell = pick(record, train, test, method, learner, noise)
-        if cell is None or cell.mean is None:
+        greedy = mean_of(record, "closest", test)
+        if cell is None or cell.mean is None or greedy is None:
             continue
-        greedy = baseline(record, "closest", test)
         (inside if train == test else outside).append((greedy - cell.mean) / greedy)
     both = inside + outside
     complete = len(both) == len(PAPER)
@@ -193,9 +220,7 @@ def as_json(record: Record) -> dict[str, Any]:
         "episodes": record.episodes,
         "seed": record.seed,
         "command": record.command,
-        "baselines": {
-            name: {t: baseline(record, name, t) for t in TESTS} for name in ("closest", "lp-distance", "topline")
-        },
+        "baselines": {name: {test: mean_of(record, name, test) for test in TESTS} for name in BASELINES},
         "paper_baseline": PAPER_BASELINE,
         "paper_topline": PAPER_TOPLINE,
         "rows": rows,
