@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 
-.PHONY: setup demo test test-slow lint bench bench-record peers clean
+.PHONY: setup demo test test-slow lint docs bench bench-record peers clean
 
 setup: $(STAMP)
 
@@ -32,6 +32,10 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site, into site/; a broken link or reference is an error. Nothing is fetched.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 bench: $(BENCH_STAMP)
 	$(BIN)/muster bench inference
 
@@ -52,4 +56,4 @@ peers: .venv-peers/.installed
 
 clean:
 	find . -name __pycache__ -not -path './.venv*/*' -prune -exec rm -rf {} +
-	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site *.egg-info

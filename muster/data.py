@@ -105,7 +105,7 @@ class Solution:
     duality_gap: Floats
     """[B] dual minus primal value of the (last) linear programme; NaN for AMAX."""
     frank_wolfe_gap: Floats
-    """[B] <gradient, vertex - point> where Frank-Wolfe stopped; NaN unless QUAD."""
+    """[B] ⟨gradient, vertex - point⟩ where Frank-Wolfe stopped; NaN unless QUAD."""
     loads: Floats
     """[B, M] contributions that each task receives."""
     prices: Floats

@@ -1,30 +1,137 @@
-"""The Python of README.md and docs/ runs as printed, each document from top to bottom."""
+"""What README.md and docs/ show is true: Python runs as printed, commands parse, links lead somewhere."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import shlex
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
+import tyro
+
+from muster.cli import COMMANDS
 
 ROOT = Path(__file__).parent.parent
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)#:]+)\)")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+BLOCK = re.compile(r"^```(\w+)(?: title=\"([\w./-]+)\")?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)\s]*)?\)")
+INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+EVERYWHERE = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+@EVERYWHERE
 def test_python_in_documents_runs(document, monkeypatch, tmp_path):
+    """From top to bottom; a block with a title is a file of that name, to be imported by what follows."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    known = set(sys.modules)
     names: dict[str, object] = {}
-    for code in BLOCK.findall(document.read_text(encoding="utf-8")):
-        exec(compile(code, document.name, "exec"), names)
+    for language, file, code in BLOCK.findall(document.read_text(encoding="utf-8")):
+        if file:
+            (tmp_path / file).write_text(code, encoding="utf-8")
+        elif language == "python":
+            exec(compile(code, document.name, "exec"), names)
+    for name in set(sys.modules) - known:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", None)):
+            del sys.modules[name]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+@EVERYWHERE
 def test_links_lead_somewhere(document):
     for target in LINK.findall(document.read_text(encoding="utf-8")):
         assert (document.parent / target).exists(), target
+
+
+@EVERYWHERE
+def test_commands_in_documents_parse(document, monkeypatch, tmp_path):
+    """Every `muster …` of a block is a command with all it needs; every one in a sentence has no foreign flag."""
+    monkeypatch.chdir(tmp_path)
+    text = document.read_text(encoding="utf-8")
+    for _, file, code in BLOCK.findall(text):
+        if file:
+            (tmp_path / file).write_text(code, encoding="utf-8")
+    for line in shell_lines(text):
+        check_command(line, whole=True)
+    for line in INLINE.findall(BLOCK.sub("", text)):
+        if line.startswith(("muster ", "make ")):
+            check_command(" ".join(line.split()), whole=False)
+
+
+def shell_lines(text: str) -> Iterator[str]:
+    """Commands in blocks, fenced or indented, without their comments."""
+    fenced = [
+        line for language, _, code in BLOCK.findall(text) if language in ("bash", "sh") for line in code.split("\n")
+    ]
+    indented = [line[4:] for line in BLOCK.sub("", text).split("\n") if line.startswith("    ")]
+    for line in "\n".join([*fenced, *indented]).replace("\\\n", " ").split("\n"):
+        for part in re.split(r"\s(?:\||&&)\s", re.sub(r"(^|\s)#.*", "", line)):
+            if part.startswith(("muster ", "make ", "python paper/")):
+                yield part
+
+
+def check_command(line: str, whole: bool) -> None:
+    """Raise unless the command exists and reads what it is given; `whole` if nothing is left out of it."""
+    program, *words = shlex.split(line.partition(" >")[0])
+    if program == "make":
+        assert f"\n{words[0]}:" in (ROOT / "Makefile").read_text(encoding="utf-8"), line
+        return
+    if program == "python":
+        assert (ROOT / words[0]).exists(), line
+        return
+    if words[0].isupper() or words[0].startswith("-"):
+        return
+    assert words[0] in COMMANDS, line
+    flags = [word.partition("=")[0] for word in words if word.startswith("--")]
+    assert set(flags) <= flags_of(words[0]), line
+    left_out = any("…" in word or word.rpartition("/")[2].isupper() for word in words)
+    if whole and not left_out:
+        parse(words[0], words[1:])
+
+
+def parse(name: str, words: list[str]) -> None:
+    """Read the arguments as the command line does, and do nothing."""
+    command = command_class(name)
+    # A run to go on with is not there, so its settings cannot be read.
+    special = hasattr(command, "from_arguments") and "--resume" not in words
+    try:
+        command.from_arguments(words) if special else tyro.cli(command, args=words)
+    except SystemExit as refusal:
+        raise AssertionError(f"muster {name} {shlex.join(words)}") from refusal
+
+
+def command_class(name: str) -> Any:
+    module, _, attribute = COMMANDS[name].partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def flags_of(name: str) -> set[str]:
+    found = {row.split("`")[1] for row in hooks().rows(command_class(name), flags=True)}
+    return {"--help"} | found | {flag.replace("--", "--no-", 1) for flag in found}
+
+
+@cache
+def hooks() -> ModuleType:
+    """The program that makes the site's tables."""
+    spec = importlib.util.spec_from_file_location("docs_hooks", ROOT / "docs" / "hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["docs_hooks"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("line", ["muster evaluat a b", "muster evaluate a b --sed 1", "muster evaluate a", "make tee"])
+def test_a_command_that_does_not_exist_is_noticed(line):
+    with pytest.raises(AssertionError):
+        check_command(line, whole=True)
 
 
 def test_readme_is_short_and_names_the_two_commands():
@@ -32,3 +139,27 @@ def test_readme_is_short_and_names_the_two_commands():
     assert len(text.splitlines()) < 150
     assert "make demo" in text
     assert "make test" in text
+
+
+def test_the_smallest_world_of_the_tutorial_is_small():
+    files = {file: code for _, file, code in BLOCK.findall((ROOT / "docs/tutorial.md").read_text(encoding="utf-8"))}
+    assert len(files["lamps.py"].splitlines()) <= 30
+
+
+def test_the_tables_hold_every_setting():
+    text = hooks().settings_tables()
+    for kind in ("RescueSettings", "BattleSettings", "TrainSettings", "A2CSettings", "ESSettings", "NoiseSettings"):
+        assert f"## {kind}\n" in text
+    assert "| `sigma` | number, positive | `1.0` | Standard deviation that the update assumes. |" in text
+
+
+def test_every_setting_and_flag_says_what_it_means():
+    tables = hooks().settings_tables() + hooks().command_tables()
+    assert not [line for line in tables.split("\n") if line.endswith("|  |")]
+
+
+def test_links_are_turned_to_where_pages_are_on_the_site():
+    turn = hooks().turn_links
+    assert turn("[a](../../benchmarks/envs.md#b)", "docs/worlds/rescue.md") == "[a](../results/benchmark-envs.md#b)"
+    assert turn("[a](docs/how-to/own-world.md)", "CONTRIBUTING.md") == "[a](how-to/own-world.md)"
+    assert turn("[a](https://example.org)", "CONTRIBUTING.md") == "[a](https://example.org)"

@@ -17,6 +17,7 @@ class InferenceSettings:
     """The choices that a policy is trained with and keeps; `Solver` adds those of one call. Checked when made."""
 
     method: Method = "quad"
+    """"amax" gives each agent its best task, "lp" keeps to capacities, "quad" adds what pairs of tasks are worth."""
     effort: Effort = "fast"
     """QUAD only: "paper" is the paper's procedure, "fast" is quicker and better, "best" takes its time."""
     rounding: Rounding = "strict"

@@ -153,9 +153,9 @@ def assign(
     `contributions` [N, M] (or [N]; default 1) to a task stay within its entry of `capacities` [M] (default 1, +inf for
     no limit). AMAX looks at neither task scores nor capacities, LP at no task scores; their objectives leave them out.
 
-    >>> import muster
-    >>> muster.assign([[3.0, 2.0], [2.5, 0.5]], method="lp").assignment
-    array([1, 0])
+        >>> import muster
+        >>> muster.assign([[3.0, 2.0], [2.5, 0.5]], method="lp").assignment
+        array([1, 0])
     """
     h = _array("scores", scores, 2)
     n, m = h.shape

@@ -24,6 +24,7 @@ class A2CSettings:
     return_steps: Annotated[int, AtLeast(1)] = 5
     """n of the n-step return: decisions between two updates."""
     discount: Annotated[float, Between(0, 1)] = 0.999
+    """What a reward is worth one decision later."""
     policy_rate: Annotated[float, Positive()] = 1e-3
     """Learning rate of the scoring model."""
     value_rate: Annotated[float, Positive()] = 1e-3
@@ -31,6 +32,7 @@ class A2CSettings:
     policy_weight: Annotated[float, Positive()] = 1.0
     """lambda: weight of the policy loss."""
     optimiser: Literal["adam", "sgd"] = "adam"
+    """Of the scoring model and of the critic."""
     schedule: Schedule = "constant"
     """Learning rates over the run: constant (the paper's), or a cosine down to 0."""
     critic: Literal["entity", "conv"] = "entity"
@@ -58,6 +60,7 @@ class ESSettings:
     weight_decay: Annotated[float, AtLeast(0)] = 0.0
     """Share of the parameters that an update takes away, times the learning rate (decoupled, as in AdamW)."""
     schedule: Schedule = "cosine"
+    """Learning rate over the run: constant, or a cosine down to 0."""
     win_weight: float = 1.0
     """What a win adds to an episode's fitness, in worlds that can be won."""
     return_weight: float = 0.5
@@ -80,17 +83,21 @@ class TrainSettings:
     model: ModelKind = "dm"
     """dm: direct model; pem: positional embedding model (needs a grid)."""
     learner: LearnerKind = "a2c"
+    """a2c: actor-critic, as in the paper (extra `train`); es: evolution, without torch."""
     minutes: Annotated[float | None, Positive()] = None
     """Minutes of CPU time to train for (5 if neither this nor steps is given)."""
     steps: Annotated[int | None, AtLeast(1)] = None
     """Environment steps to train for."""
     seed: Annotated[int, AtLeast(0)] = 0
+    """Decides the first parameters, the noise and the episodes."""
     pair_features: bool = True
     """Let the model see relative positions too, where the world offers them as a choice; the paper's does not."""
     centred: bool = False
     """Let the model read positions from the middle of all that live (battles); the paper's reads those on the map."""
     effort: Effort = "fast"
+    """How hard QUAD tries."""
     rounding: Rounding = "strict"
+    """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
     forced: bool | None = None
     """Assign every agent that fits somewhere; None: unless idling can be a good choice in this world."""
     log_every: Annotated[int, AtLeast(1)] = 100_000
@@ -100,6 +107,7 @@ class TrainSettings:
     evaluate_every: Annotated[int, AtLeast(1)] = 2_000_000
     """Environment steps between two evaluations on held-out episodes."""
     evaluate_episodes: Annotated[int, AtLeast(1)] = 500
+    """How many of them."""
     a2c: A2CSettings = field(default_factory=A2CSettings)
     es: ESSettings = field(default_factory=ESSettings)
 
