@@ -71,9 +71,9 @@ envs.battle.heuristics
 envs.battle.observe
 envs.battle.planes
 envs.battle.render
+envs.battle.description
 envs.battle.env
 envs.battle
-envs.battle.replay
 envs.adapters.registration
 envs.adapters.gymnasium
 envs.adapters.pettingzoo

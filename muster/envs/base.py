@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -68,6 +68,8 @@ class BatchEnv(ABC):
     """Whether leaving an agent without a task can be a good choice; if not, learned policies assign all they can."""
     positions: tuple[int, ...] = ()
     """Columns of the features of agents and tasks that are coordinates, which a model may read from their middle."""
+    seconds_a_step: float = 0.4
+    """How long a moving picture shows one step."""
     threads: int | None = None
     """Threads for large batches; None for one a core (or NUMBA_NUM_THREADS). Worlds are free to use fewer."""
 
@@ -121,6 +123,14 @@ class BatchEnv(ABC):
     def draw(self, slot: int) -> Any:
         """A picture of the episode in `slot`: an array [height, width, 3] of uint8, or what numpy makes one of."""
         raise MusterError(f"{self.name} has no picture of itself")
+
+    def frame(self, states: Sequence[State], slot: int, caption: str = "") -> None:
+        """Make later pictures of `slot` show one and the same part of the world, wide enough for all of `states`.
+
+        With no states each picture finds its own part again. A world whose pictures always show all of it has
+        nothing to do; `caption` is for those that have room for one.
+        """
+        del states, slot, caption
 
     def animate(self, before: State, slot: int) -> list[Any]:
         """Pictures that lead from the state `before` the last step to now; by default just the picture of now."""

@@ -113,6 +113,7 @@ class BatchOfSingles(BatchEnv):
         self._seeds[slots] = seeds
         self._steps[slots] = 0
         self._running[slots] = True
+        self._history[slots] = -1
         self._agent_order[slots] = np.arange(self.n_agents)
         self._task_order[slots] = np.arange(self.n_tasks)
 

@@ -11,7 +11,7 @@ import numpy as np
 from muster.envs.base import BatchEnv, Policy
 from muster.envs.registry import make
 from muster.errors import InputError
-from muster.evaluation.rollout import Episodes, run_episodes
+from muster.evaluation.rollout import Episodes, begin_episodes, decide, run_episodes
 from muster.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
 from muster.policy.names import resolve
 from muster.rng import Seeds, episode_seeds
@@ -101,9 +101,8 @@ def evaluate(
 
 def _warm_up(env: BatchEnv, policy: Policy, seeds: Seeds) -> None:
     """One step for nothing, so that compiling is not counted as thinking."""
-    env.start(np.arange(1), seeds)
-    policy.begin(np.arange(1), seeds)
-    env.step(policy.act(env.observe()))
+    begin_episodes(env, policy, np.arange(1), seeds)
+    decide(env, policy)
 
 
 def summarise(policy: str, env: BatchEnv, seed: int, noise: bool, records: Episodes) -> Evaluation:

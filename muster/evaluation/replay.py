@@ -1,34 +1,47 @@
-"""One episode to look at: recorded, then written as a moving picture, a page or plain data."""
+"""One episode of any world to keep and to look at.
+
+The seed and the assignments determine an episode, so a replay is these and a hash of the final state; playing it again
+verifies it, and draws it: as a moving picture, as a page to step through, or not at all and kept as data.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Ints
-from muster.envs.base import BatchEnv, Policy
+from muster.envs.base import BatchEnv, Policy, Step
+from muster.envs.registry import make
 from muster.errors import InputError, UnknownNameError
+from muster.evaluation.rollout import begin_episodes, decide
+from muster.policy.names import resolve
 from muster.rng import episode_seeds
 
 Picture = NDArray[np.uint8]
 
-MILLISECONDS_A_STEP = 400
+FORMAT = "muster-replay-2"
 LAST_PICTURE_MILLISECONDS = 2000
+COLOURS = 64
+PALETTE_PICTURES = 12
+"""Pictures, spread over the episode, whose colours make up the palette of a moving picture."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """An episode: its seed and assignments determine it; the pictures show it."""
+    """An episode as it can be played again."""
 
     env: str
+    """The environment string, settings included."""
     policy: str
     seed: int
     """Names the set of episodes, of which this is the first."""
@@ -38,54 +51,132 @@ class Replay:
     outcome: float
     metric: str
     truncated: bool
-    pictures: list[list[Picture]]
-    """The start, then the pictures of each step; empty if none were asked for."""
+    hash: str
+    """Of the final state: see `state_hash`."""
+    pictures: list[list[Picture]] = field(default_factory=list, repr=False)
+    """The start, then the pictures of each step; empty unless drawn."""
+    seconds_a_step: float = 0.4
 
-    def as_dict(self) -> dict[str, object]:
-        """What a .json replay holds: enough to play the episode again."""
+    def as_dict(self) -> dict[str, Any]:
+        """What a .json replay holds."""
+        names = ("env", "policy", "seed", "metric", "outcome", "truncated", "hash")
         return {
-            "format": "muster-replay-1",
-            "env": self.env,
-            "policy": self.policy,
-            "seed": self.seed,
-            "metric": self.metric,
-            "outcome": self.outcome,
-            "truncated": self.truncated,
+            "format": FORMAT,
+            **{name: getattr(self, name) for name in names},
             "assignments": self.assignments.tolist(),
             "rewards": self.rewards,
         }
 
+    @classmethod
+    def load(cls, path: str | Path) -> Replay:
+        """Read a .json replay; raises InputError for what is none, or is damaged."""
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot read the replay {str(path)!r}: {error}") from None
+        kind = found.get("format") if isinstance(found, dict) else None
+        if kind != FORMAT:
+            older = isinstance(kind, str) and kind.startswith(("muster-replay", "muster-battle-replay"))
+            hint = f" but of the format {kind}; record it again with this version" if older else ""
+            raise InputError(f"{str(path)!r} is no replay of the format {FORMAT}{hint}")
+        try:
+            return cls._from_dict(found)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"the replay {str(path)!r} is damaged: {type(error).__name__} {error}") from None
 
-def record(policy: Policy, env: BatchEnv, seed: int = 0, pictures: bool = True) -> Replay:
+    @classmethod
+    def _from_dict(cls, found: dict[str, Any]) -> Replay:
+        for name, kind in (("env", str), ("policy", str), ("seed", int), ("metric", str), ("hash", str)):
+            if not isinstance(found[name], kind):
+                raise TypeError(f"{name} is {found[name]!r}")
+        assignments = np.array(found["assignments"])
+        if assignments.ndim != 2 or not np.issubdtype(assignments.dtype, np.integer):
+            raise ValueError("assignments are not a list of equally long lists of whole numbers")
+        rewards = [float(reward) for reward in found["rewards"]]
+        if len(rewards) != len(assignments):
+            raise ValueError(f"{len(rewards)} rewards for {len(assignments)} assignments")
+        return cls(
+            env=found["env"],
+            policy=found["policy"],
+            seed=found["seed"],
+            assignments=assignments.astype(np.int64),
+            rewards=rewards,
+            outcome=float(found["outcome"]),
+            metric=found["metric"],
+            truncated=bool(found["truncated"]),
+            hash=found["hash"],
+        )
+
+    def play(self, env: BatchEnv) -> Iterator[Step]:
+        """Play it again in slot 0 of `env`: yields after each step."""
+        n_agents = self.assignments.shape[1]
+        if n_agents != env.n_agents:
+            raise InputError(f"a replay of {n_agents} agents cannot play in {env.name}, which has {env.n_agents}")
+        env.start(np.arange(1), episode_seeds(self.seed, np.arange(1)))
+        everywhere: Ints = np.full((env.n_envs, env.n_agents), -1, np.int64)
+        for assignment in self.assignments:
+            everywhere[0] = assignment
+            yield env.step(everywhere)
+
+    def verify(self, env: BatchEnv | None = None) -> bool:
+        """Whether playing it again ends with its last assignment, in the same final state.
+
+        `env` is for a world that its string alone does not make.
+        """
+        env = env or make(self.env)
+        ends = [bool(step.terminated[0] or step.truncated[0]) for step in self.play(env)]
+        return ends == [False] * (len(ends) - 1) + [True] and state_hash(env) == self.hash
+
+    def drawn(self, env: BatchEnv | None = None) -> Replay:
+        """The same replay with pictures of every step."""
+        env = env or make(self.env)
+        env.start(np.arange(1), episode_seeds(self.seed, np.arange(1)))
+        # Once to know what the pictures have to show, and once to draw them.
+        states = [env.get_state(), *(env.get_state() for _ in self.play(env))]
+        env.frame(states, 0, self.policy)
+        env.start(np.arange(1), episode_seeds(self.seed, np.arange(1)))
+        pictures = [[env.draw(0)]]
+        for before, _ in zip(states, self.play(env), strict=False):
+            pictures.append(env.animate(before, 0))
+        env.frame([], 0)
+        return replace(self, pictures=pictures, seconds_a_step=env.seconds_a_step)
+
+
+def state_hash(env: BatchEnv, slot: int = 0) -> str:
+    """A hash of everything that makes up the episode in `slot`."""
+    digest = hashlib.sha256()
+    for name, array in sorted(env.get_state().items()):
+        digest.update(f"{name} {array.dtype} {array[slot].shape} ".encode())
+        digest.update(np.ascontiguousarray(array[slot]).tobytes())
+    return digest.hexdigest()
+
+
+def record(policy: str | Policy, env: str | BatchEnv, seed: int = 0, pictures: bool = True) -> Replay:
     """Play the first episode of the set that `seed` names, in slot 0."""
-    slots, seeds = np.arange(1), episode_seeds(seed, np.arange(1))
-    env.start(slots, seeds)
-    policy.begin(slots, seeds)
-    drawn = [[env.draw(0)]] if pictures else []
+    env = make(env) if isinstance(env, str) else env
+    player = resolve(policy, env) if isinstance(policy, str) else policy
+    begin_episodes(env, player, np.arange(1), episode_seeds(seed, np.arange(1)))
     assignments, rewards = [], []
     truncated = False
     for _ in range(env.max_steps):
-        assignment = policy.act(env.observe())
-        before = env.get_state() if pictures else {}
-        result = env.step(assignment)
-        assignments.append(assignment[0])
+        assignment, result, _ = decide(env, player)
+        assignments.append(np.array(assignment[0]))
         rewards.append(float(result.reward[0]))
-        if pictures:
-            drawn.append(env.animate(before, 0))
-        if result.terminated[0] or result.truncated[0]:
-            truncated = bool(result.truncated[0])
+        truncated = bool(result.truncated[0])
+        if result.terminated[0] or truncated:
             break
-    return Replay(
+    replay = Replay(
         env=env.name,
-        policy=policy.name,
+        policy=player.name,
         seed=seed,
         assignments=np.array(assignments),
         rewards=rewards,
         outcome=float(env.outcome()[0]),
         metric=env.metric,
         truncated=truncated,
-        pictures=drawn,
+        hash=state_hash(env),
     )
+    return replay.drawn(env) if pictures else replay
 
 
 def write_gif(replay: Replay, path: Path) -> None:
@@ -93,10 +184,15 @@ def write_gif(replay: Replay, path: Path) -> None:
     from PIL import Image
 
     frames = [Image.fromarray(np.asarray(picture)) for step in replay.pictures for picture in step]
-    durations = [MILLISECONDS_A_STEP // len(step) for step in replay.pictures for _ in step]
+    pace = 1000 * replay.seconds_a_step
+    durations = [max(int(pace / len(step)), 20) for step in replay.pictures for _ in step]
     durations[-1] = LAST_PICTURE_MILLISECONDS
-    # One palette for all, of the middle frame, so that colours do not flicker.
-    palette = frames[len(frames) // 2].quantize(64)
+    # One palette for all, so that colours do not flicker; of many pictures, since what glows may do so for a moment.
+    some = frames[:: -(-len(frames) // PALETTE_PICTURES)]
+    sheet = Image.new("RGB", (frames[0].width, frames[0].height * len(some)))
+    for k, frame in enumerate(some):
+        sheet.paste(frame, (0, k * frame.height))
+    palette = sheet.quantize(COLOURS)
     flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     flat[0].save(path, save_all=True, append_images=flat[1:], duration=durations, loop=0, optimize=False)
 
@@ -105,7 +201,7 @@ def write_html(replay: Replay, path: Path) -> None:
     """One page that needs nothing else: a picture a step, with play, pause and a slider."""
     page = files("muster.evaluation.viewer").joinpath("replay.html").read_text(encoding="utf-8")
     pictures = [_png(step[-1]) for step in replay.pictures]
-    data = {**replay.as_dict(), "pictures": pictures, "milliseconds": MILLISECONDS_A_STEP}
+    data = {**replay.as_dict(), "pictures": pictures, "milliseconds": int(1000 * replay.seconds_a_step)}
     # "</" would end the script element early.
     text = json.dumps(data).replace("</", "<\\/")
     path.write_text(page.replace("/*REPLAY*/null", text), encoding="utf-8")
@@ -132,5 +228,5 @@ def _png(picture: Picture) -> str:
     from PIL import Image
 
     data = io.BytesIO()
-    Image.fromarray(np.asarray(picture)).quantize(64).save(data, "PNG", optimize=True)
+    Image.fromarray(np.asarray(picture)).quantize(COLOURS).save(data, "PNG", optimize=True)
     return base64.b64encode(data.getvalue()).decode("ascii")

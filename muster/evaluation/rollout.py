@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from muster.data import Bools, Floats, Ints
-from muster.envs.base import BatchEnv, Policy
+from muster.envs.base import BatchEnv, Policy, Step
 from muster.rng import Seeds
 
 
@@ -38,6 +39,31 @@ class Episodes:
         return int(self.steps.sum())
 
 
+class Decision(NamedTuple):
+    """One turn of the loop that everything is played in."""
+
+    assignment: Ints
+    """[B, N]"""
+    result: Step
+    seconds: float
+    """Time in the policy."""
+
+
+def decide(env: BatchEnv, policy: Policy) -> Decision:
+    """Let the policy see what is there, and carry out what it decides: one step of every slot."""
+    observation = env.observe()
+    asked = time.perf_counter()
+    assignment = policy.act(observation)
+    seconds = time.perf_counter() - asked
+    return Decision(assignment, env.step(assignment), seconds)
+
+
+def begin_episodes(env: BatchEnv, policy: Policy, slots: Ints, seeds: Seeds) -> None:
+    """Begin the episode of `seeds[k]` in slot `slots[k]`, for the world and for who plays it."""
+    env.start(slots, seeds)
+    policy.begin(slots, seeds)
+
+
 def run_episodes(
     env: BatchEnv, policy: Policy, seeds: Seeds, progress: Callable[[int], None] | None = None
 ) -> Episodes:
@@ -56,19 +82,15 @@ def run_episodes(
         playing[idle] = -1
         if len(slots):
             playing[slots] = np.arange(waiting, waiting + len(slots))
-            env.start(slots, seeds[playing[slots]])
-            policy.begin(slots, seeds[playing[slots]])
+            begin_episodes(env, policy, slots, seeds[playing[slots]])
             waiting += len(slots)
 
     policy_seconds = 0.0
     began = time.perf_counter()
     begin(np.arange(env.n_envs))
     while (active := np.flatnonzero(playing >= 0)).size:
-        observation = env.observe()
-        asked = time.perf_counter()
-        assignment = policy.act(observation)
-        policy_seconds += time.perf_counter() - asked
-        result = env.step(assignment)
+        _, result, seconds = decide(env, policy)
+        policy_seconds += seconds
         reward[playing[active]] += result.reward[active]
         steps[playing[active]] += 1
         ended = active[(result.terminated | result.truncated)[active]]

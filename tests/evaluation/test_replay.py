@@ -1,5 +1,9 @@
+"""Episodes that are kept: they play again, they can be read back, they can be looked at."""
+
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 from pathlib import Path
 
@@ -8,33 +12,161 @@ import pytest
 from PIL import Image
 
 import muster
-from muster.errors import InputError
-from muster.evaluation.replay import record, writer
+from muster.errors import InputError, UnknownNameError
+from muster.evaluation.replay import Replay, record, state_hash, writer
 from muster.policy.names import resolve
+
+WORLDS = [
+    ("topline", "rescue:2x3,grid=6"),
+    ("closest", "rescue:2x3,grid=6,random_moves=true"),
+    ("wcnoks", "battle:w3v3"),
+    ("rand-nc", "battle:m3v3,latency=3"),
+    ("fullest", "examples.delivery:Delivery"),
+]
 
 
 def replay(**options):
-    env = muster.make("rescue:2x3,grid=6")
-    return record(resolve("topline", env), env, seed=4, **options)
+    return record("topline", "rescue:2x3,grid=6", seed=4, **options)
 
 
-def test_a_recorded_episode_plays_again():
-    kept = replay().as_dict()
-    env = muster.make(kept["env"], 1, kept["seed"])
-    rewards = [env.step(np.array([assignment])).reward[0] for assignment in kept["assignments"]]
-    assert rewards == kept["rewards"]
-    assert env.outcome()[0] == kept["outcome"]
+@pytest.mark.parametrize(("policy", "env"), WORLDS)
+def test_every_world_is_kept_and_plays_again_to_the_same_end(tmp_path: Path, policy: str, env: str):
+    kept = record(policy, env, seed=5, pictures=False)
+    path = tmp_path / "replay.json"
+    writer(path)(kept, path)
+    read = Replay.load(path)
+    assert read.as_dict() == kept.as_dict()
+    assert read.verify()
+
+
+@pytest.mark.parametrize(("policy", "env"), WORLDS)
+def test_a_changed_assignment_does_not_verify(policy: str, env: str):
+    kept = record(policy, env, seed=5, pictures=False)
+    changed = kept.assignments.copy()
+    changed[: len(changed) // 2 + 1] = -1
+    assert not dataclasses.replace(kept, assignments=changed).verify()
+    assert not dataclasses.replace(kept, seed=6).verify()
+    longer = np.concatenate([kept.assignments, kept.assignments[-1:]])
+    assert not dataclasses.replace(kept, assignments=longer).verify()
+
+
+@pytest.mark.parametrize("env", ["rescue:2x3,grid=6", "battle:w3v3", "examples.delivery:Delivery"])
+def test_what_a_slot_held_before_leaves_no_trace(env: str):
+    """The hash is of the episode, not of the arrays that happen to hold it."""
+    name = next(iter(muster.make(env).baselines()))
+    world = muster.make(env, 2)
+    first = record(name, world, seed=1, pictures=False)
+    record(name, world, seed=2, pictures=False)
+    assert record(name, world, seed=1, pictures=False).hash == first.hash
+    assert first.verify()
+    assert state_hash(world) == first.hash
+
+
+def test_a_replay_is_what_was_played():
+    kept = replay(pictures=False)
+    env = muster.make(kept.env, 1, kept.seed)
+    player = resolve("topline", env)
+    player.begin(np.arange(1), np.zeros(1, np.uint64))
+    for assignment, reward in zip(kept.assignments, kept.rewards, strict=True):
+        chosen = player.act(env.observe())
+        assert chosen[0].tolist() == assignment.tolist()
+        assert env.step(chosen).reward[0] == reward
+    assert env.outcome()[0] == kept.outcome == len(kept.assignments)
     assert not env.waiting.any()
 
 
-def test_a_gif_glides_from_step_to_step(tmp_path: Path):
-    found = replay()
-    path = tmp_path / "replay.gif"
-    writer(path)(found, path)
+def test_an_unfinished_episode_is_kept_as_truncated():
+    kept = record("closest", "rescue:1x6,max_steps=3", pictures=False)
+    assert kept.truncated
+    assert len(kept.assignments) == 3
+    assert kept.verify()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nonsense", "cannot read"),
+        ("[]", "no replay"),
+        ("{}", "no replay"),
+        ('{"format": "muster-replay-1"}', "format muster-replay-1; record it again"),
+        ('{"format": "muster-replay-2"}', "damaged: KeyError 'env'"),
+    ],
+)
+def test_what_is_no_replay_is_refused(tmp_path: Path, text: str, message: str):
+    path = tmp_path / "replay.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        Replay.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("seed", "5"),
+        ("hash", None),
+        ("assignments", [[0, 1], [0]]),
+        ("assignments", [[0.5, 1.0]]),
+        ("assignments", []),
+        ("rewards", [1.0]),
+        ("outcome", "many"),
+    ],
+)
+def test_a_damaged_replay_is_refused(tmp_path: Path, name: str, value: object):
+    document = replay(pictures=False).as_dict()
+    document[name] = value
+    path = tmp_path / "replay.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match="damaged"):
+        Replay.load(path)
+
+
+def test_a_replay_of_another_world_is_refused():
+    with pytest.raises(InputError, match=r"2 agents cannot play in rescue:3x6, which has 3"):
+        replay(pictures=False).verify(muster.make("rescue:3x6"))
+
+
+def test_a_task_that_there_is_not_is_refused():
+    kept = replay(pictures=False)
+    with pytest.raises(InputError, match="tasks are -1 to 2, got 9"):
+        dataclasses.replace(kept, assignments=np.full_like(kept.assignments, 9)).verify()
+
+
+def test_an_unknown_policy_gets_a_suggestion():
+    with pytest.raises(UnknownNameError, match="did you mean"):
+        record("wcnokss", "battle:m2v2")
+
+
+def frames_of(path: Path) -> tuple[int, int]:
+    """How many, and how many milliseconds they take together."""
     with Image.open(path) as picture:
         assert picture.format == "GIF"
-        # Pillow merges frames that are equal, so at most four a step.
-        assert len(found.assignments) < picture.n_frames <= 1 + 4 * len(found.assignments)
+        total = 0
+        for k in range(picture.n_frames):
+            picture.seek(k)
+            total += picture.info["duration"]
+        return picture.n_frames, total
+
+
+def test_a_gif_glides_from_step_to_step(tmp_path: Path):
+    """Four pictures a step, at 400 ms; Pillow merges equal neighbours and adds up their times."""
+    found = replay()
+    assert [len(step) for step in found.pictures] == [1] + [4] * len(found.assignments)
+    path = tmp_path / "replay.gif"
+    writer(path)(found, path)
+    drawn = [picture.tobytes() for step in found.pictures for picture in step]
+    count, milliseconds = frames_of(path)
+    assert count == 1 + sum(a != b for a, b in itertools.pairwise(drawn))
+    assert milliseconds == 400 * (1 + len(found.assignments)) - 100 + 2000
+
+
+def test_a_battle_moves_at_the_pace_of_the_game(tmp_path: Path):
+    found = record("c", "battle:m2v2", seed=2)
+    assert {len(step) for step in found.pictures[1:-1]} == {2}
+    path = tmp_path / "replay.gif"
+    writer(path)(found, path)
+    _, milliseconds = frames_of(path)
+    decisions = len(found.assignments)
+    assert milliseconds == pytest.approx(250 * decisions + 2000, rel=0.05)
 
 
 def test_a_page_holds_everything(tmp_path: Path):
@@ -46,12 +178,6 @@ def test_a_page_holds_everything(tmp_path: Path):
     assert "http" not in page
     data = json.loads(page.split("const replay = ")[1].split(";\n")[0])
     assert len(data["pictures"]) == 1 + len(found.assignments)
-
-
-def test_json_needs_no_pictures(tmp_path: Path):
-    path = tmp_path / "replay.json"
-    writer(path)(replay(pictures=False), path)
-    assert json.loads(path.read_text())["policy"] == "topline"
 
 
 @pytest.mark.parametrize(

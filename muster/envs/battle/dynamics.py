@@ -188,21 +188,6 @@ def advance_frame(
     counters[lay.FRAME] += 1
 
 
-@lean_entry
-def command_battle(units: Int32s, params: Int64s, counters: Int64s, n_ours: int, orders: Int64s) -> None:
-    """`command` for one battle that is played frame by frame."""
-    command(units, params, counters, n_ours, orders)
-
-
-@lean_entry
-def play_frame(
-    units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
-    rng: Seeds, started: int,
-) -> None:  # fmt: skip
-    """`advance_frame` for one battle that is played frame by frame."""
-    advance_frame(units, types, params, counters, bullets, field, n_ours, rng, started)
-
-
 @leaf
 def shown_health(units: Int32s, first: int, last: int) -> int:
     """Hit points of the live units first..last-1 as the game shows them (rounded up)."""
@@ -216,16 +201,19 @@ def shown_health(units: Int32s, first: int, last: int) -> int:
 @lean_entry
 def play_decisions(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
-    rng: Seeds, orders: Int64s,
+    rng: Seeds, orders: Int64s, frames: int,
 ) -> None:  # fmt: skip
-    """Carry out one decision in every battle of the batch; nothing happens in a battle that has ended."""
+    """Carry out one decision in every battle of the batch, or its first `frames` frames, to look at what lies between.
+
+    Nothing happens in a battle that has ended.
+    """
     for b in range(units.shape[0]):
         clock = counters[b]
         if clock[lay.ENDED]:
             continue
         started = clock[lay.FRAME]
         command(units[b], params, clock, n_ours, orders[b])
-        for _ in range(params[P_DECISION]):
+        for _ in range(frames):
             advance_frame(units[b], types, params, clock, bullets[b], field[b], n_ours, rng[b : b + 1], started)
             if clock[lay.N_OURS] == 0 or clock[lay.N_THEIRS] == 0:
                 clock[lay.ENDED] = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,9 +26,12 @@ from muster.settings import check_fields
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+    from muster.envs.battle.render import Box
+
 BOT_STEPS = 5000
 """Steps of the bot after which a battle is broken off."""
-_STATE = ("units", "counters", "bullets", "field", "rng")
+PICTURE_EVERY = 3
+"""Frames from one picture of a moving picture to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,9 @@ class BattleEnv(BatchEnv):
         self._n_features = BASE_FEATURES + (len(names) if self._one_hot else 0)
         reach = [min(unit_types()[unit].range, unit_types()[unit].air_range) for unit in names]
         self._ranges = np.array(reach, dtype=np.float64) / 80
+        self.seconds_a_step = self.settings.decision_frames / lay.FRAMES_A_SECOND
+        self._box: Box | None = None
+        self._caption = ""
 
     def start(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the battle of `seeds[k]` in slot `slots[k]`."""
@@ -174,27 +180,63 @@ class BattleEnv(BatchEnv):
 
     def get_state(self) -> State:
         """Copies of the battles' arrays."""
-        return {name: getattr(self.world, name).copy() for name in _STATE}
+        state = {name: getattr(self.world, name).copy() for name in World.STATE}
+        # Beyond the live bullets their array holds what was there before, which makes no difference to the battle.
+        stale = np.arange(state["bullets"].shape[1]) >= state["counters"][:, lay.N_BULLETS, None]
+        state["bullets"][stale] = 0
+        return state
 
     def set_state(self, state: State) -> None:
         """Go on from `get_state`, bit for bit."""
-        if set(state) != set(_STATE):
-            raise InputError(f"a battle's state has {', '.join(_STATE)}; got {', '.join(sorted(state)) or 'nothing'}")
-        for name in _STATE:
+        if set(state) != set(World.STATE):
+            names = ", ".join(World.STATE)
+            raise InputError(f"a battle's state has {names}; got {', '.join(sorted(state)) or 'nothing'}")
+        for name in World.STATE:
             target = getattr(self.world, name)
             if state[name].shape != target.shape or state[name].dtype != target.dtype:
                 raise InputError(
                     f"state {name!r} must be {target.dtype} of shape {target.shape}, "
                     f"got {state[name].dtype} of shape {state[name].shape}"
                 )
-        for name in _STATE:
+        for name in World.STATE:
             getattr(self.world, name)[...] = state[name]
 
     def draw(self, slot: int = 0) -> Image:
         """A picture of the battle in `slot` as it is now."""
+        return self._draw(self.world, slot)
+
+    def frame(self, states: Sequence[State], slot: int, caption: str = "") -> None:
+        """Fix the part of the map that pictures show: all that is alive in any of `states`."""
+        from muster.envs.battle.render import view_box
+
+        self._caption = caption
+        self._box = view_box(np.stack([state["units"][slot] for state in states])) if states else None
+
+    def animate(self, before: State, slot: int) -> list[Image]:
+        """The last decision, a picture for every third frame of the game."""
+        between = World(self.world.scenario, self.settings, 1)
+        # What was ordered is what each unit remembers of it.
+        orders = self.world.units[slot : slot + 1, lay.PREVIOUS, : self.n_agents].astype(np.int64)
+        pictures = []
+        for frames in range(PICTURE_EVERY, self.settings.decision_frames, PICTURE_EVERY):
+            for name in World.STATE:
+                getattr(between, name)[0] = before[name][slot]
+            between.play(orders, frames=frames)
+            if between.counters[0, lay.ENDED]:
+                break
+            pictures.append(self._draw(between, 0))
+        return [*pictures, self.draw(slot)]
+
+    def _draw(self, world: World, slot: int) -> Image:
         from muster.envs.battle.render import draw_battle
 
-        return draw_battle(self.world, slot)
+        return draw_battle(world, slot, self._box, self._caption)
+
+    def describe(self, slot: int) -> str:
+        """The battle in characters: a map, then every unit's hit points."""
+        from muster.envs.battle.description import describe_battle
+
+        return describe_battle(self.world, slot)
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[BattleEnv], Policy]]:

@@ -19,6 +19,9 @@ Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 Int16s = NDArray[np.int16]
 
+FRAMES_A_SECOND = 24
+"""The game's pace, about."""
+
 UNIT_FIELDS = 76
 (
     TYPE, SIDE, ALIVE, HP, KEY, LIVE,

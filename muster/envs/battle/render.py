@@ -23,7 +23,6 @@ _OURS_LINE, _THEIRS_LINE = (48, 92, 146), (140, 52, 50)
 _TEXT, _SHOT, _OVERKILL = (201, 209, 217), (255, 223, 128), (255, 166, 40)
 _SIZE = (840, 480)
 _MARGIN = 48
-TICKS_PER_SECOND = 24
 
 Box = tuple[float, float, float, float]
 
@@ -56,7 +55,7 @@ def draw_battle(world: World, slot: int = 0, box: Box | None = None, title: str 
         return (x - left) * scale, (y - top) * scale
 
     _draw_grid(pen, left, top, scale)
-    overkilled = _draw_targets(pen, world, units, at)
+    overkilled = _draw_targets(pen, world, slot, at)
     for i in range(world.n_units):
         if units[lay.ALIVE, i] and units[lay.HP, i] > 0:
             _draw_unit(pen, world, units, i, at, scale)
@@ -70,7 +69,7 @@ def draw_battle(world: World, slot: int = 0, box: Box | None = None, title: str 
         tail = tail / max(float(np.hypot(*tail)), 1.0) * 7
         pen.line([(x - tail[0], y - tail[1]), (x, y)], fill=_SHOT, width=2)
     counters = world.counters[slot]
-    seconds = counters[lay.FRAME] / TICKS_PER_SECOND
+    seconds = counters[lay.FRAME] / lay.FRAMES_A_SECOND
     pen.text((10, 8), f"{counters[lay.N_OURS]}", fill=_OURS)
     pen.text((34, 8), "v", fill=_TEXT)
     pen.text((48, 8), f"{counters[lay.N_THEIRS]}", fill=_THEIRS)
@@ -86,8 +85,9 @@ def _draw_grid(pen: ImageDraw.ImageDraw, left: float, top: float, scale: float) 
         pen.line([(0, (line * step - top) * scale), (_SIZE[0], (line * step - top) * scale)], fill=_GRID_LINE)
 
 
-def _draw_targets(pen: ImageDraw.ImageDraw, world: World, units: Int32s, at: Any) -> list[int]:
+def _draw_targets(pen: ImageDraw.ImageDraw, world: World, slot: int, at: Any) -> list[int]:
     """Lines from attackers to targets; gives back the targets that are about to be over-killed."""
+    units = world.units[slot]
     n = world.n_units
     n_kinds = world.types.shape[0]
     attackers = [
@@ -104,7 +104,7 @@ def _draw_targets(pen: ImageDraw.ImageDraw, world: World, units: Int32s, at: Any
         target = units[lay.ORDER_UNIT, i]
         crowd[target] += 1
         incoming[target] += world.types[units[lay.TYPE, i], lay.TYPE_FIELDS + n_kinds + units[lay.TYPE, target]]
-    frame = world.counters[0, lay.FRAME]
+    frame = world.counters[slot, lay.FRAME]
     for i in attackers:
         target = units[lay.ORDER_UNIT, i]
         color = _OURS_LINE if i < world.n_ours else _THEIRS_LINE

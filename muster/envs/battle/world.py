@@ -24,6 +24,9 @@ _UNLIMITED = 4
 class World:
     """B battles of one scenario as plain arrays (see `muster.envs.battle.layout`)."""
 
+    STATE = ("units", "counters", "bullets", "field", "rng")
+    """The arrays that make up the battles; everything else is the scenario's."""
+
     def __init__(self, scenario: Scenario, settings: BattleSettings, n_envs: int) -> None:
         self.scenario = scenario
         self.settings = settings
@@ -54,14 +57,18 @@ class World:
                 slots,
             )  # fmt: skip
 
-    def play(self, orders: Ints, threads: int | None = None) -> None:
-        """One decision in every battle that goes on: `orders` [B, N] has enemy indices, HOLD or MARCH."""
+    def play(self, orders: Ints, threads: int | None = None, frames: int | None = None) -> None:
+        """One decision in every battle that goes on: `orders` [B, N] has enemy indices, HOLD or MARCH.
+
+        `frames` stops in the middle of the decision, to look at; one cannot go on from there.
+        """
+        count = self.settings.decision_frames if frames is None else frames
 
         def play_part(begin: int, end: int) -> None:
             part = slice(begin, end)
             play_decisions(
                 self.units[part], self.types, self.params, self.counters[part], self.bullets[part], self.field[part],
-                self.n_ours, self.rng[part], orders[part],
+                self.n_ours, self.rng[part], orders[part], count,
             )  # fmt: skip
 
         self.share_out(threads, play_part)

@@ -7,7 +7,6 @@ import pytest
 
 from muster.envs.battle import from_options
 from muster.envs.battle import layout as lay
-from muster.envs.battle.dynamics import command_battle, play_frame
 from muster.envs.battle.env import BattleEnv
 from muster.rng import episode_seeds
 
@@ -34,28 +33,17 @@ def fight(env: BattleEnv, heuristic: str, decisions: int = 10_000, seed: int = 0
 
 def frames(env: BattleEnv, heuristic: str, check: Callable[[BattleEnv], None], decisions: int) -> None:
     """Play slot 0 frame by frame, calling `check` after each frame."""
-    world = env.world
     policy = BattleEnv.baselines()[heuristic](env)
     policy.begin(np.array([0]), episode_seeds(0, np.array([0])))
-    counters = world.counters[0]
+    counters = env.world.counters[0]
     for _ in range(decisions):
         orders = policy.act(env.observe())
-        started = int(counters[lay.FRAME])
-        command_battle(world.units[0], world.params, counters, world.n_ours, orders[0])
-        for _ in range(env.settings.decision_frames):
-            play_frame(
-                world.units[0],
-                world.types,
-                world.params,
-                counters,
-                world.bullets[0],
-                world.field[0],
-                world.n_ours,
-                world.rng[:1],
-                started,
-            )
+        before = env.get_state()
+        for count in range(1, env.settings.decision_frames + 1):
+            env.set_state(before)
+            env.world.play(orders, frames=count)
             check(env)
-            if counters[lay.N_OURS] == 0 or counters[lay.N_THEIRS] == 0:
+            if counters[lay.ENDED]:
                 return
 
 

@@ -14,7 +14,7 @@ from muster.compile import callable_from_python
 from muster.envs.battle import from_options, geometry
 from muster.envs.battle import layout as lay
 from muster.envs.battle.env import BattleEnv
-from muster.envs.battle.replay import state_hash
+from muster.evaluation.replay import state_hash
 from muster.rng import episode_seeds
 
 from .conftest import begin, fight, frames
@@ -139,7 +139,7 @@ def test_more_units_win() -> None:
 def test_the_compiled_kernel_equals_its_python_form(scenario: str) -> None:
     program = (
         "from tests.envs.battle.conftest import begin, fight\n"
-        "from muster.envs.battle.replay import state_hash\n"
+        "from muster.evaluation.replay import state_hash\n"
         f"print(state_hash(fight(begin({scenario!r}), 'wcnoks', 14)))"
     )
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
