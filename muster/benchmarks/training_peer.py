@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 ENVS, RETURN_STEPS, EPISODE, UPDATES = 256, 5, 12, 100
 
 
-class Stub(VecEnv):  # type: ignore[misc]
+class Stub(VecEnv):  # type: ignore[misc, unused-ignore]  # typed only where the peer is installed
     """Random observations, constant reward, fixed episode length."""
 
     def __init__(self, agents: int, tasks: int) -> None:
