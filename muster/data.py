@@ -53,11 +53,13 @@ class Observation:
     global_features: Floats32 | None = None
     """[B, Fg] what every pair sees: the time of day, demand, density."""
     previous: Ints | None = None
-    """[B, N] the task that each agent had after the last decision, -1 for none."""
+    """[B, N] the task that each agent had after the last decision, -1 for none, or if it has gone since."""
     agent_ids: Ints | None = None
     """[B, N] who is in each slot, where slots are used again; None means that they never are."""
     task_ids: Ints | None = None
     """[B, M] likewise."""
+    switch_cost: Floats | None = None
+    """[B, N, M] what is taken from a pair's score where the agent still has another task (`previous`)."""
 
     @property
     def batch(self) -> int:

@@ -6,6 +6,7 @@ Every message says what was expected, what came and, where there is one, what to
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Iterable
 
 
@@ -24,6 +25,10 @@ class UnknownNameError(InputError):
         super().__init__(f"no {kind} {name!r}{suggestion(name, options)}")
 
 
+class WorldError(MusterError):
+    """A user's own world failed in the middle of an episode; the message says which, where and how."""
+
+
 class ModelFileError(MusterError):
     """A policy file that is damaged, foreign or of another version."""
 
@@ -33,6 +38,14 @@ class MissingExtraError(MusterError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an extra; install it with: pip install 'muster-rl[{extra}]'")
+
+
+def in_words(error: Exception) -> str:
+    """A foreign error in one line, with the line of the file that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}{': ' if text else ''}{text}{where}"
 
 
 def suggestion(name: str, options: Iterable[str]) -> str:

@@ -43,7 +43,15 @@ inference
 
 envs.base
 envs.single
+envs.padding
+envs.identity
+envs.history
+envs.rules
+envs.singles
 envs.registry
+envs.probing
+envs.laws
+envs.advice
 envs.checker
 envs.rescue.settings
 envs.rescue.kernels

@@ -71,7 +71,8 @@ def _built_in(family: str) -> Any:
 
 
 def _own(module: str, name: str, n_envs: int) -> BatchEnv:
-    from muster.envs.single import Env, batched
+    from muster.envs.single import Env
+    from muster.envs.singles import batched
 
     try:
         found = getattr(import_module(module), name)

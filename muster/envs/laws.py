@@ -1,0 +1,362 @@
+"""The laws themselves: each takes a way to make the world and raises where it is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+
+import numpy as np
+
+from muster.data import Ints, Observation
+from muster.envs.base import Step
+from muster.envs.history import pack_generator
+from muster.envs.identity import follow, places
+from muster.envs.padding import observation_of
+from muster.envs.probing import (
+    Make,
+    permuted,
+    play,
+    possible_pairs,
+    random_assignment,
+    same,
+    scribble,
+    seeded_assignment,
+    started,
+)
+from muster.envs.singles import BatchOfSingles
+from muster.errors import InputError
+from muster.rng import episode_seeds
+
+FINITE = (
+    "agent_features",
+    "task_features",
+    "pair_features",
+    "task_pair_features",
+    "contributions",
+    "prior",
+    "task_prior",
+    "global_features",
+    "switch_cost",
+)
+PATIENCE = 200
+"""Steps of random play in which there must be something to decide."""
+
+
+class BrokenLawError(Exception):
+    """A law does not hold; the message says where."""
+
+
+class UncheckedError(Exception):
+    """A law that cannot be tried here; the message says why."""
+
+
+def shapes_and_types(make: Make) -> None:
+    """Every array has its shape and dtype; numbers are finite; the step's arrays are [B]."""
+    env = started(make, 3)
+    n_envs, n, m = env.n_envs, env.n_agents, env.n_tasks
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        seen = env.observe()
+        expect(seen, "agent_features", (n_envs, n, None), np.float32)
+        expect(seen, "task_features", (n_envs, m, None), np.float32)
+        expect(seen, "pair_features", (n_envs, n, m, None), np.float32)
+        expect(seen, "task_pair_features", (n_envs, m, m, None), np.float32)
+        expect(seen, "agent_alive", (n_envs, n), np.bool_)
+        expect(seen, "task_alive", (n_envs, m), np.bool_)
+        expect(seen, "contributions", (n_envs, n, m), np.float64)
+        expect(seen, "capacities", (n_envs, m), np.float64)
+        for name, shape, kind in (
+            ("planes", (n_envs, None, None, None), np.float32),
+            ("allowed", (n_envs, n, m), np.bool_),
+            ("prior", (n_envs, n, m), np.float64),
+            ("task_prior", (n_envs, m, m), np.float64),
+            ("global_features", (n_envs, None), np.float32),
+            ("previous", (n_envs, n), np.int64),
+            ("agent_ids", (n_envs, n), np.int64),
+            ("task_ids", (n_envs, m), np.int64),
+            ("switch_cost", (n_envs, n, m), np.float64),
+        ):
+            if getattr(seen, name) is not None:
+                expect(seen, name, shape, kind)
+        for name in FINITE:
+            array = getattr(seen, name)
+            require(array is None or bool(np.isfinite(array).all()), f"{name} holds a number that is not finite")
+        require(bool((seen.contributions >= 0).all()), "a contribution is negative")
+        require(bool((seen.capacities >= 0).all()), "a capacity is negative")
+        result = env.step(random_assignment(seen, rng))
+        for name, kind in (("reward", np.floating), ("terminated", np.bool_), ("truncated", np.bool_)):
+            array = getattr(result, name)
+            require(array.shape == (n_envs,), f"{name} has shape {array.shape}, not {(n_envs,)}")
+            require(np.issubdtype(array.dtype, kind), f"{name} has dtype {array.dtype}")
+    require(env.outcome().shape == (n_envs,), f"outcome has shape {env.outcome().shape}, not {(n_envs,)}")
+
+
+def masks(make: Make) -> None:
+    """Sooner or later some agent may take some task; no task for anyone is a legal choice; a foreign one is not."""
+    env = started(make, 3)
+    env.step(np.full((3, env.n_agents), -1))
+    # Below -1 a world may have orders of its own.
+    try:
+        env.step(np.full((3, env.n_agents), env.n_tasks))
+    except InputError:
+        pass
+    else:
+        raise BrokenLawError(f"step takes the task {env.n_tasks}, though tasks are 0 to {env.n_tasks - 1}")
+    env, rng = started(make, 3), np.random.default_rng(0)
+    steps = min(env.max_steps, PATIENCE)
+    for _ in range(steps):
+        seen = env.observe()
+        if possible_pairs(seen).any():
+            return
+        env.step(random_assignment(seen, rng))
+    why = "`allowed` forbids every pair" if seen.allowed is not None else "no agent or no task is alive"
+    raise BrokenLawError(f"in 3 episodes of {steps} steps there is nothing to decide: {why}")
+
+
+def forbidden_is_not_done(make: Make) -> None:
+    """An agent sent where `allowed` forbids stays without a task, or the step is refused."""
+    env, twin, rng = started(make, 3), started(make, 3), np.random.default_rng(0)
+    if env.observe().allowed is None:
+        return
+    for t in range(min(env.max_steps, 40)):
+        seen = env.observe()
+        assert seen.allowed is not None
+        there = seen.agent_alive[:, :, None] & seen.task_alive[:, None, :]
+        agents = (there & ~seen.allowed).any(axis=2)
+        assignment = random_assignment(seen, rng)
+        wrong = np.where(agents, (there & ~seen.allowed).argmax(axis=2), assignment)
+        try:
+            one = env.step(wrong)
+        except InputError:
+            return
+        two = twin.step(np.where(agents, -1, assignment))
+        fine = all(np.array_equal(left, right) for left, right in zip(one, two, strict=True))
+        require(fine and same(env.observe(), twin.observe()), f"a forbidden pair is carried out at step {t}")
+
+
+def ids_tell_apart(make: Make) -> None:
+    """No id twice at once; `previous` names the task that the agent was given last, wherever the two are now."""
+    env, rng = started(make, 3), np.random.default_rng(0)
+    before, given, running = env.observe(), None, np.ones(3, np.bool_)
+    if before.previous is None:
+        return
+    for t in range(min(env.max_steps, 60)):
+        seen = env.observe()
+        assert seen.previous is not None
+        for name in ("agent_ids", "task_ids"):
+            ids = getattr(seen, name)
+            twice = ids is not None and any(len(set(row[row >= 0])) < (row >= 0).sum() for row in ids)
+            require(not twice, f"{name} holds the same id twice at step {t}")
+        expected = np.full_like(seen.previous, -1) if given is None else _moved(given, before, seen)
+        differs = (seen.previous >= 0) & (seen.previous != expected) & running[:, None]
+        require(not differs.any(), f"previous is not the task that was given, or has become, at step {t}")
+        before, given = seen, random_assignment(seen, rng)
+        result = env.step(given)
+        running &= ~(result.terminated | result.truncated)
+
+
+def _moved(given: Ints, before: Observation, seen: Observation) -> Ints:
+    """The index, now, of the task that each agent, now, was given."""
+    if before.agent_ids is not None and seen.agent_ids is not None:
+        given = follow(given, before.agent_ids, seen.agent_ids)
+    if before.task_ids is not None and seen.task_ids is not None:
+        at = np.maximum(given, 0)
+        wanted = np.where(given >= 0, np.take_along_axis(before.task_ids, at, axis=1), -1)
+        given = places(wanted, seen.task_ids, at)
+    return given
+
+
+def seeds_decide(make: Make) -> None:
+    """The same seed gives the same episode, and another seed another one."""
+    seeds = episode_seeds(1, np.arange(8))
+    first, again = play(make(8), seeds), play(make(8), seeds)
+    require(first == again, "the same seed gave two different episodes")
+    other = play(make(8), episode_seeds(2, np.arange(8)), choices=seeds)
+    require(first != other, "different seeds gave the same episodes")
+
+
+def batch_does_not_matter(make: Make) -> None:
+    """An episode is the same alone, in any slot of any batch, and in a slot that was used before."""
+    seeds = episode_seeds(3, np.arange(7))
+    together = play(make(7), seeds)
+    for k in (0, 3, 6):
+        require(play(make(1), seeds[k : k + 1])[0] == together[k], f"episode {k} of 7 differs when played alone")
+    used = make(7)
+    play(used, episode_seeds(4, np.arange(7)))
+    require(play(used, seeds) == together, "an episode depends on what was played in its slot before")
+    require(play(make(7), seeds[::-1].copy())[::-1] == together, "an episode depends on its slot")
+
+
+def endings(make: Make) -> None:
+    """Terminated and truncated never together; truncated exactly at the limit; then the slot stands still, reward 0."""
+    env = started(make, 4)
+    rng = np.random.default_rng(0)
+    running = np.ones(4, np.bool_)
+    steps = np.zeros(4, np.int64)
+    outcome, earned = np.zeros(4), np.zeros(4)
+    for _ in range(env.max_steps):
+        before = env.observe()
+        result = env.step(random_assignment(before, rng))
+        steps += running
+        earned += result.reward
+        require(not (result.terminated & result.truncated)[running].any(), "an episode ended in both ways at once")
+        require(not result.reward[~running].any(), "an ended episode still gives reward")
+        early = result.truncated & running & (steps != env.max_steps)
+        require(not early.any(), f"truncated before the limit of {env.max_steps} steps")
+        ended = running & (result.terminated | result.truncated)
+        outcome[ended] = env.outcome()[ended]
+        after = env.observe()
+        for name in ("agent_features", "task_features", "agent_alive", "task_alive"):
+            still = np.array_equal(getattr(before, name)[~running], getattr(after, name)[~running])
+            require(still, f"{name} changes after the episode ended")
+        running &= ~ended
+        if not running.any():
+            break
+    require(not running.any(), f"an episode goes on after max_steps = {env.max_steps}")
+    env.step(random_assignment(env.observe(), rng))
+    require(np.array_equal(outcome, env.outcome()), "the outcome changes after the episode ended")
+    if env.metric == "steps":
+        require(np.array_equal(outcome, steps), f"metric 'steps' counts {outcome}, but {steps} steps were taken")
+    elif env.metric == "return":
+        close = np.allclose(outcome, earned, rtol=1e-9, atol=1e-9)
+        require(close, f"metric 'return' gives {outcome}, but the rewards add up to {earned}")
+    else:
+        require(bool(np.isin(outcome, (0, 1)).all()), f"metric 'win_rate' gives {outcome}, not 0 or 1")
+
+
+def rewards(make: Make) -> None:
+    """Rewards are finite, and what an episode earns does not depend on saving or on the company it is in."""
+    env = make(2)
+    seeds = episode_seeds(5, np.arange(2))
+    totals = []
+    for interrupted in (False, True):
+        env.start(np.arange(2), seeds)
+        total = np.zeros(2)
+        for t in range(30):
+            if interrupted and t % 7 == 3:
+                fresh = make(2)
+                fresh.set_state(env.get_state())
+                env = fresh
+            result = env.step(seeded_assignment(env.observe(), seeds, t))
+            require(bool(np.isfinite(result.reward).all()), "a reward is not finite")
+            total += result.reward
+        totals.append(total)
+    require(np.array_equal(totals[0], totals[1]), f"the same episodes earned {totals[0]} and {totals[1]}")
+
+
+def nothing_mutated(make: Make) -> None:
+    """Observing changes nothing; a step leaves its argument and earlier observations alone."""
+    env = started(make, 3)
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        if isinstance(env, BatchOfSingles):
+            _looking_changes_nothing(env)
+        first, second = env.observe(), env.observe()
+        require(same(first, second), "observing twice gives two different observations")
+        scribble(second)
+        second = env.observe()
+        require(same(first, second), "writing to an observation changes the world")
+        assignment = random_assignment(first, rng)
+        given = assignment.copy()
+        env.step(assignment)
+        require(np.array_equal(assignment, given), "step changes the assignment it is given")
+        require(same(first, second), "a step changes an observation made before it")
+        kept = env.get_state()
+        copies = {name: array.copy() for name, array in kept.items()}
+        env.step(random_assignment(env.observe(), rng))
+        for name, array in kept.items():
+            require(np.array_equal(array, copies[name]), f"a step changes {name!r} of a state saved before it")
+
+
+def _looking_changes_nothing(env: BatchOfSingles) -> None:
+    """A user's view() may be called at any time, or not at all."""
+    generators = [pack_generator(rng) for rng in env.generators]
+    once, again = ([single.view() for single in env.singles] for _ in range(2))
+    require(same(observation_of(once), observation_of(again)), "view() called twice gives two different views")
+    drawn = any((pack_generator(rng) != was).any() for rng, was in zip(env.generators, generators, strict=True))
+    require(not drawn, "view() draws random numbers, so that looking changes the episode; draw them in step()")
+
+
+def state_resumes(make: Make) -> None:
+    """Saved, restored elsewhere, and played on: bit for bit the same."""
+    env, seeds = make(3), episode_seeds(6, np.arange(3))
+    env.start(np.arange(3), seeds)
+    for t in range(4):
+        env.step(seeded_assignment(env.observe(), seeds, t))
+    state, twin = env.get_state(), make(3)
+    twin.set_state(state)
+    for t in range(4, 40):
+        seen = env.observe()
+        require(same(seen, twin.observe()), f"the observation differs {t - 4} steps after restoring")
+        assignment = seeded_assignment(seen, seeds, t)
+        for one, other in zip(env.step(assignment), twin.step(assignment), strict=True):
+            require(np.array_equal(one, other), f"a step differs {t - 4} steps after restoring")
+
+
+def copies_are_alike(make: Make) -> None:
+    """Every array of a state has a row a slot; a slot's rows copied to the others make them play on as it does."""
+    env, seeds = make(3), episode_seeds(8, np.arange(3))
+    env.start(np.arange(3), seeds)
+    for t in range(5):
+        env.step(seeded_assignment(env.observe(), seeds, t))
+    state = env.get_state()
+    for name, array in state.items():
+        require(len(array) == 3 if array.ndim else False, f"{name!r} of the state has no row for each slot")
+    env.set_state({name: array[[1, 1, 1]] for name, array in state.items()})
+    for t in range(5, 20):
+        seen = env.observe()
+        alike = all(
+            array is None or bool((array == array[:1]).all())
+            for array in (getattr(seen, field.name) for field in fields(seen))
+        )
+        require(alike, f"copies of one episode differ {t - 5} steps later")
+        env.step(np.tile(seeded_assignment(seen, seeds, t)[:1], (3, 1)))
+
+
+def numbering_does_not_matter(make: Make) -> None:
+    """Renumber agents and tasks: the observation and the assignment are renumbered, nothing else changes."""
+    rng = np.random.default_rng(7)
+    env, twin = started(make, 3), started(make, 3)
+    agents, tasks = rng.permutation(env.n_agents), rng.permutation(env.n_tasks)
+    if not twin.permute(agents, tasks):
+        raise UncheckedError("this environment does not offer permute()")
+    # Task index -1 stays -1: the last place of `renumbered` is what index -1 finds.
+    renumbered = np.append(np.argsort(tasks), -1)
+    for t in range(20):
+        seen, other = env.observe(), twin.observe()
+        require(same(permuted(seen, agents, tasks), other), f"the observation is not just renumbered at step {t}")
+        assignment = random_assignment(seen, rng)
+        one, two = env.step(assignment), twin.step(renumbered[assignment[:, agents]])
+        for name, left, right in zip(Step._fields, one, two, strict=True):
+            close = np.allclose(left, right, rtol=1e-9, atol=1e-12)
+            require(close, f"{name} depends on the numbering at step {t}: {left} and {right}")
+
+
+LAWS: dict[str, Callable[[Make], None]] = {
+    "shapes and types": shapes_and_types,
+    "masks": masks,
+    "what is forbidden is not done": forbidden_is_not_done,
+    "ids tell apart": ids_tell_apart,
+    "seeds decide": seeds_decide,
+    "the batch does not matter": batch_does_not_matter,
+    "endings": endings,
+    "rewards add up": rewards,
+    "nothing is mutated": nothing_mutated,
+    "a saved state resumes": state_resumes,
+    "copies are alike": copies_are_alike,
+    "the numbering does not matter": numbering_does_not_matter,
+}
+
+
+def require(condition: bool, otherwise: str) -> None:
+    """Raise BrokenLawError with the message, unless the condition holds."""
+    if not condition:
+        raise BrokenLawError(otherwise)
+
+
+def expect(seen: Observation, name: str, shape: tuple[int | None, ...], kind: type) -> None:
+    """`name` of the observation has that shape (None: any size) and dtype."""
+    array = getattr(seen, name)
+    fits = array.ndim == len(shape) and all(want in (None, size) for want, size in zip(shape, array.shape, strict=True))
+    require(fits, f"{name} has shape {array.shape}, not {tuple('any' if s is None else s for s in shape)}")
+    require(array.dtype == kind, f"{name} has dtype {array.dtype}, not {np.dtype(kind)}")

@@ -1,0 +1,197 @@
+"""Views of several worlds, of any sizes, in the arrays of one observation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from muster.data import Ints, Observation
+from muster.envs.single import View
+from muster.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """How one field of a view becomes an array."""
+
+    axes: str
+    """N agents, M tasks, F a width of its own that never changes."""
+    kind: type
+    padding: float
+    """What stands where there is nothing."""
+    default: float | None = None
+    """What it means to leave the field out; None: then it is left out always."""
+
+
+BLOCKS = {
+    "agent_features": Block("NF", np.float32, 0),
+    "task_features": Block("MF", np.float32, 0),
+    "pair_features": Block("NMF", np.float32, 0),
+    "task_pair_features": Block("MMF", np.float32, 0),
+    "agent_alive": Block("N", np.bool_, 0, default=1),
+    "task_alive": Block("M", np.bool_, 0, default=1),
+    "contributions": Block("NM", np.float64, 1, default=1),
+    "capacities": Block("M", np.float64, 1, default=1),
+    "allowed": Block("NM", np.bool_, 0),
+    "prior": Block("NM", np.float64, 0),
+    "task_prior": Block("MM", np.float64, 0),
+    "global_features": Block("F", np.float32, 0),
+    "agent_ids": Block("N", np.int64, -1),
+    "task_ids": Block("M", np.int64, -1),
+    "switch_cost": Block("NM", np.float64, 0),
+    "previous": Block("N", np.int64, -1),
+}
+# An observation has these always, if need be with width 0.
+ALWAYS = ("pair_features", "task_pair_features")
+
+
+class Padded:
+    """B rows of every block. Those that the first view has are those that there are."""
+
+    def __init__(self, name: str, n_envs: int, n_agents: int, n_tasks: int, switch_cost: ArrayLike = 0.0) -> None:
+        self.name = name
+        self.switch_cost = np.asarray(switch_cost, np.float64)
+        """A number or [N, M], for views that do not have their own."""
+        self.most = n_agents, n_tasks
+        self.sizes: Ints = np.zeros((n_envs, 2), np.int64)
+        """[B, 2] agents and tasks of each view."""
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self._absent: list[str] = []
+
+    def write(self, slot: int, view: View) -> None:
+        """Put a view into its row; raises InputError where its shapes do not fit."""
+        if not self.arrays:
+            self._begin(view)
+        agents, tasks = self._size(view)
+        self.sizes[slot] = agents, tasks
+        for name, array in self.arrays.items():
+            value = getattr(view, name)
+            if value is None:
+                self._leave_out(name, slot, agents, tasks)
+                continue
+            given = np.asarray(value)
+            wanted = _shape(BLOCKS[name].axes, agents, tasks, array.shape[-1])
+            if given.shape != wanted:
+                given = self._fit(name, given, wanted)
+            if wanted == array.shape[1:]:
+                array[slot] = given
+            else:
+                array[slot] = BLOCKS[name].padding
+                array[slot][_corner(wanted)] = given
+            if array.dtype == np.int64 and given.dtype.kind not in "iu" and given.size:
+                raise InputError(f"{name} of {self.name} must be whole numbers, got {given.dtype}")
+        for name in self._absent:
+            if getattr(view, name) is not None:
+                raise InputError(f"{name} of {self.name} must be in every view or in none; the first had none")
+
+    def check(self, slots: Ints) -> None:
+        """Raise InputError for numbers in these rows that nothing can be made of."""
+        for name, array in self.arrays.items():
+            if array.dtype.kind != "f":
+                if name.endswith("_ids"):
+                    self._check_ids(name, slots)
+                continue
+            rows = array[slots]
+            fine = np.isfinite(rows)
+            if name == "capacities":
+                fine |= rows == np.inf
+            if name in ("capacities", "contributions", "switch_cost"):
+                fine &= rows >= 0
+            if not fine.all():
+                slot, *where = np.argwhere(~fine)[0].tolist()
+                wanted = "must be finite" if not np.isfinite(rows[(slot, *where)]) else "must not be negative"
+                raise InputError(f"{name} of {self.name} {wanted}, got {rows[(slot, *where)]} at {where}")
+
+    def observation(self, previous: Ints) -> Observation:
+        """Everything, in fresh arrays; `previous` [B, N] where the views do not have it."""
+        arrays = {name: array.copy() for name, array in self.arrays.items()}
+        arrays.setdefault("previous", previous)
+        n_envs, (agents, tasks) = len(self.sizes), self.most
+        if "switch_cost" not in arrays and self.switch_cost.any():
+            arrays["switch_cost"] = np.tile(np.broadcast_to(self.switch_cost, (agents, tasks)), (n_envs, 1, 1))
+        for name in ALWAYS:
+            if name not in arrays:
+                shape = _shape(BLOCKS[name].axes, agents, tasks, 0)
+                arrays[name] = np.zeros((n_envs, *shape), np.float32)
+        return Observation(**arrays)
+
+    def _begin(self, view: View) -> None:
+        for name, block in BLOCKS.items():
+            value = getattr(view, name)
+            if value is None and block.default is None:
+                self._absent.append(name)
+                continue
+            width = np.shape(value)[-1] if block.axes.endswith("F") and np.ndim(value) else 0
+            shape = _shape(block.axes, *self.most, width)
+            self.arrays[name] = np.full((len(self.sizes), *shape), block.padding, block.kind)
+
+    def _size(self, view: View) -> tuple[int, int]:
+        size = (len(view.agent_features), len(view.task_features))  # type: ignore[arg-type]
+        for name, found, most in zip(("agents", "tasks"), size, self.most, strict=True):
+            if found > most:
+                raise InputError(f"{self.name} shows {found} {name}, but its n_{name} says that {most} are the most")
+        return size
+
+    def _leave_out(self, name: str, slot: int, agents: int, tasks: int) -> None:
+        block, array = BLOCKS[name], self.arrays[name]
+        if block.default is None:
+            raise InputError(f"{name} of {self.name} must be in every view or in none; the first had it")
+        array[slot] = block.padding
+        array[slot][_corner(_shape(block.axes, agents, tasks, 0))] = block.default
+
+    def _fit(self, name: str, given: NDArray[Any], wanted: tuple[int, ...]) -> NDArray[Any]:
+        if name == "switch_cost" and given.ndim == 0:
+            return np.broadcast_to(given, wanted)
+        if given.size == 0 and 0 in wanted:  # no agents or no tasks, written as []
+            return given.reshape(wanted)
+        agents, tasks = self.most
+        most = list(_shape(BLOCKS[name].axes, agents, tasks, wanted[-1]))
+        up_to = "" if most == list(wanted) else f" (of at most {most})"
+        raise InputError(f"{name} of {self.name} must have shape {list(wanted)}{up_to}, got {list(given.shape)}")
+
+    def _check_ids(self, name: str, slots: Ints) -> None:
+        ids = np.sort(self.arrays[name][slots], axis=1)
+        twice = (ids[:, 1:] == ids[:, :-1]) & (ids[:, 1:] >= 0)
+        if twice.any():
+            raise InputError(f"{name} of {self.name} must all be different, got {ids[:, 1:][twice][0]} twice")
+        if ids.min(initial=0) < -1:
+            raise InputError(f"{name} of {self.name} are whole numbers from 0, or -1 for nobody, got {ids.min()}")
+
+
+def observation_of(views: Sequence[View], name: str = "the view") -> Observation:
+    """Any views as one observation, padded to the largest; `previous` is -1 where a view does not say."""
+    agents = max(len(view.agent_features) for view in views)  # type: ignore[arg-type]
+    tasks = max(len(view.task_features) for view in views)  # type: ignore[arg-type]
+    padded = Padded(name, len(views), agents, tasks)
+    for slot, view in enumerate(views):
+        padded.write(slot, view)
+    padded.check(np.arange(len(views)))
+    return padded.observation(np.full((len(views), agents), -1, np.int64))
+
+
+def view_of(seen: Observation, slot: int, agents: int, tasks: int) -> View:
+    """One row of an observation without its padding."""
+    fields = {}
+    for name, block in BLOCKS.items():
+        array = getattr(seen, name)
+        if array is not None:
+            shape = _shape(block.axes, agents, tasks, array.shape[-1])
+            fields[name] = array[slot][_corner(shape)]
+    return View(**fields)
+
+
+def _corner(shape: tuple[int, ...]) -> tuple[slice, ...]:
+    return tuple(slice(size) for size in shape)
+
+
+def _shape(axes: str, agents: int, tasks: int, width: int) -> tuple[int, ...]:
+    if axes == "NF":
+        return agents, width
+    if axes == "MF":
+        return tasks, width
+    sizes = {"N": agents, "M": tasks, "F": width}
+    return tuple(sizes[axis] for axis in axes)

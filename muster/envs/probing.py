@@ -1,0 +1,129 @@
+"""Ways to try a world: random play that depends on the episode alone, and comparing what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.data import Bools, Ints, Observation
+from muster.envs.base import BatchEnv
+from muster.rng import Seeds, episode_seeds
+
+Make = Callable[[int], BatchEnv]
+"""Makes a batch of the environment under test, given its size."""
+
+# Which of an array's axes, after the batch, are agents (N) and tasks (M).
+AXES = {
+    "agent_features": "N",
+    "task_features": "M",
+    "pair_features": "NM",
+    "task_pair_features": "MM",
+    "agent_alive": "N",
+    "task_alive": "M",
+    "contributions": "NM",
+    "capacities": "M",
+    "planes": "",
+    "agent_cells": "N",
+    "task_cells": "M",
+    "allowed": "NM",
+    "prior": "NM",
+    "task_prior": "MM",
+    "global_features": "",
+    "previous": "N",
+    "agent_ids": "N",
+    "task_ids": "M",
+    "switch_cost": "NM",
+}
+
+
+def started(make: Make, n_envs: int) -> BatchEnv:
+    """A batch with the same episodes every time."""
+    env = make(n_envs)
+    slots = np.arange(n_envs)
+    env.start(slots, episode_seeds(0, slots))
+    return env
+
+
+def possible_pairs(seen: Observation) -> Bools:
+    """[B, N, M] a live agent, a live task, and not forbidden."""
+    pairs = seen.agent_alive[:, :, None] & seen.task_alive[:, None, :]
+    return pairs if seen.allowed is None else pairs & seen.allowed
+
+
+def random_assignment(seen: Observation, rng: np.random.Generator) -> Ints:
+    """[B, N] any task that it may take for each agent, or now and then none."""
+    pairs = possible_pairs(seen)
+    # Above 0, so that a task that takes no agent never ties with one that does.
+    wish = (1 - rng.random(pairs.shape)) * pairs
+    idle = ~pairs.any(axis=2)
+    idle |= rng.random(idle.shape) < 0.1
+    return np.where(idle, -1, wish.argmax(axis=-1))
+
+
+def seeded_assignment(seen: Observation, seeds: Seeds, t: int) -> Ints:
+    """A random assignment that depends on each episode's own seed, step and masks alone."""
+    rows = []
+    for slot, seed in enumerate(seeds):
+        rng = np.random.default_rng([int(seed), t])
+        one = Observation(**{f.name: _slot(getattr(seen, f.name), slot) for f in fields(seen)})
+        rows.append(random_assignment(one, rng)[0])
+    return np.array(rows)
+
+
+def play(env: BatchEnv, seeds: Seeds, choices: Seeds | None = None, steps: int = 25) -> list[bytes]:
+    """Everything that is seen and earned in the first steps of each episode, as bytes to compare.
+
+    The assignments follow from `choices`, or else from the episodes' own seeds.
+    """
+    choices = seeds if choices is None else choices
+    env.start(np.arange(len(seeds)), seeds)
+    logs = [b""] * len(seeds)
+    for t in range(steps):
+        seen = env.observe()
+        result = env.step(seeded_assignment(seen, choices, t))
+        arrays = [getattr(seen, field.name) for field in fields(seen)] + [*result, env.outcome()]
+        for slot in range(len(seeds)):
+            logs[slot] += b"".join(array[slot].tobytes() for array in arrays if array is not None)
+    return logs
+
+
+def scribble(seen: Observation) -> None:
+    """Overwrite every array that allows it."""
+    for field in fields(seen):
+        array = getattr(seen, field.name)
+        if array is not None and array.flags.writeable:
+            array[...] = ~array if array.dtype == np.bool_ else array + 1
+
+
+def same(one: Observation, other: Observation) -> bool:
+    """Are all arrays equal?"""
+    return all(_equal(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
+
+
+def permuted(seen: Observation, agents: Ints, tasks: Ints) -> Observation:
+    """The observation with its agents and tasks renumbered."""
+    order = {"N": agents, "M": tasks}
+    arrays: dict[str, Any] = {}
+    for field in fields(seen):
+        array = getattr(seen, field.name)
+        for axis, letter in enumerate(AXES[field.name], start=1):
+            array = None if array is None else np.take(array, order[letter], axis=axis)
+        arrays[field.name] = array
+    if arrays["previous"] is not None:
+        # Task index -1 stays -1: the last place is what index -1 finds.
+        arrays["previous"] = np.append(np.argsort(tasks), -1)[arrays["previous"]]
+    return Observation(**arrays)
+
+
+def _equal(one: object, other: object) -> bool:
+    return one is other or (
+        isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.array_equal(one, other)
+    )
+
+
+def _slot(array: NDArray[Any] | None, slot: int) -> Any:
+    return None if array is None else array[slot : slot + 1]

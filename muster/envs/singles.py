@@ -1,0 +1,289 @@
+"""B objects of a user's own class behind the batch contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, ClassVar, Self, get_args
+
+import numpy as np
+
+from muster.data import Floats, Ints, Observation
+from muster.envs.base import BatchEnv, Metric, Policy, State, Step
+from muster.envs.history import GENERATOR_WORDS, History, pack_generator, pack_states, unpack_generator, unpack_state
+from muster.envs.identity import follow, places
+from muster.envs.padding import Padded
+from muster.envs.rules import RulePolicy
+from muster.envs.single import Env, Rule
+from muster.errors import InputError, MusterError, UnknownNameError, WorldError, in_words
+from muster.rng import Seeds
+
+
+class BatchOfSingles(BatchEnv):
+    """B objects of a user's class, each with a generator of its own; see `muster.envs.single.Env`."""
+
+    single: ClassVar[type[Env]]
+
+    def __init__(self, n_envs: int = 1, **options: Any) -> None:
+        if n_envs < 1:
+            raise InputError(f"a batch needs at least 1 environment, got {n_envs}")
+        self.name = type(self).single.__name__
+        try:
+            self.singles = [type(self).single(**options) for _ in range(n_envs)]
+        except MusterError:
+            raise
+        except Exception as error:
+            raise InputError(f"{self.name} cannot be made: {in_words(error)}") from error
+        first = self.singles[0]
+        check_attributes(first, self.name)
+        self.metric, self.idling, self.positions = first.metric, bool(first.idling), tuple(first.positions)
+        self.n_envs = n_envs
+        self.n_agents, self.n_tasks, self.max_steps = first.n_agents, first.n_tasks, first.max_steps
+        self.seen = Padded(self.name, n_envs, self.n_agents, self.n_tasks, first.switch_cost)
+        """The views of now, but for those that are `_stale`."""
+        self._stale = np.ones(n_envs, np.bool_)
+        self._seeds: Seeds = np.zeros(n_envs, np.uint64)
+        self.generators = [np.random.default_rng(0) for _ in range(n_envs)]
+        self._steps: Ints = np.zeros(n_envs, np.int64)
+        self._running = np.zeros(n_envs, np.bool_)
+        self._returns = np.zeros(n_envs)
+        # The last assignment, and who the agents and tasks of its indices were.
+        self._last: Ints = np.full((n_envs, self.n_agents), -1, np.int64)
+        self._last_agents: Ints = np.full((n_envs, self.n_agents), -1, np.int64)
+        self._last_tasks: Ints = np.full((n_envs, self.n_tasks), -1, np.int64)
+        self._agent_order: Ints = np.tile(np.arange(self.n_agents), (n_envs, 1))
+        self._task_order: Ints = np.tile(np.arange(self.n_tasks), (n_envs, 1))
+        self._saves_itself = type(first).get_state is not Env.get_state
+        self._history: History | None = None
+        if not self._saves_itself:
+            self._history = History(n_envs, self.n_agents, self.n_tasks, self.max_steps)
+        self.start(np.arange(n_envs), np.zeros(n_envs, np.uint64))
+
+    def start(self, slots: Ints, seeds: Seeds) -> None:
+        """Reset the objects in these slots, each with a generator of its own."""
+        self._seeds[slots] = seeds
+        self._steps[slots] = 0
+        self._returns[slots] = 0
+        self._running[slots] = True
+        self._stale[slots] = True
+        self._last[slots] = self._last_agents[slots] = -1
+        self._last_tasks[slots] = -1
+        self._agent_order[slots] = np.arange(self.n_agents)
+        self._task_order[slots] = np.arange(self.n_tasks)
+        if self._history:
+            self._history.forget(slots)
+        for slot in np.asarray(slots).tolist():
+            self._reset(slot)
+
+    def observe(self) -> Observation:
+        """The views, padded; InputError or WorldError for one that nothing can be made of."""
+        self._look()
+        return self.seen.observation(self._previous())
+
+    def step(self, assignment: Ints) -> Step:
+        """Step every object whose episode is running; a task that is not there or not allowed means none."""
+        assignment = np.asarray(assignment, np.int64)
+        if assignment.shape != (self.n_envs, self.n_agents):
+            raise InputError(f"the assignment must have shape {(self.n_envs, self.n_agents)}, got {assignment.shape}")
+        if assignment.min() < -1 or assignment.max() >= self.n_tasks:
+            raise InputError(f"tasks are -1 to {self.n_tasks - 1}, got {assignment.min()} to {assignment.max()}")
+        self._look()
+        carried = self._possible(assignment)
+        slots = np.flatnonzero(self._running)
+        agents = self.seen.sizes[:, 0]
+        # The objects get a copy: whatever they do to it stays their own.
+        given, lengths = carried.copy(), agents.tolist()
+        reward, terminated = np.zeros(self.n_envs), np.zeros(self.n_envs, np.bool_)
+        for slot in slots.tolist():
+            try:
+                reward[slot], terminated[slot] = self.singles[slot].step(given[slot, : lengths[slot]])
+            except Exception as error:
+                raise self._failure("step()", slot, error) from error
+        if not np.isfinite(reward).all():
+            slot = int(np.flatnonzero(~np.isfinite(reward))[0])
+            raise self._failure("step()", slot, f"the reward is {reward[slot]}")
+        if self._history:
+            self._history.append(slots, self._steps[slots], carried[slots], agents[slots])
+        self._remember(slots, carried)
+        self._steps += self._running
+        self._returns += reward
+        self._stale |= self._running
+        truncated = self._running & ~terminated & (self._steps >= self.max_steps)
+        self._running &= ~(terminated | truncated)
+        return Step(reward, terminated, truncated)
+
+    def outcome(self) -> Floats:
+        """[B] steps taken, the sum of rewards, or 1 where `won()`."""
+        if self.metric == "steps":
+            return self._steps.astype(np.float64)
+        if self.metric == "return":
+            return self._returns.copy()
+        return np.array([float(self._ask("won()", slot, single.won)) for slot, single in enumerate(self.singles)])
+
+    def figures(self) -> dict[str, Floats]:
+        """What the objects say of their episodes, by name; NaN where one does not."""
+        found = [self._ask("figures()", slot, single.figures) for slot, single in enumerate(self.singles)]
+        names = {name: None for figures in found for name in figures}
+        return {name: np.array([float(figures.get(name, np.nan)) for figures in found]) for name in names}
+
+    def permute(self, agents: Ints, tasks: Ints) -> bool:
+        """Renumber every object; only before the first step of its episode."""
+        if self._steps.any() or not all(single.permute(agents, tasks) for single in self.singles):
+            return False
+        self._agent_order[:] = self._agent_order[:, agents]
+        self._task_order[:] = self._task_order[:, tasks]
+        self._stale[:] = True
+        return True
+
+    def get_state(self) -> State:
+        """What the objects save of themselves; or seeds, numbering and assignments, to play every episode again."""
+        state: State = {name: array.copy() for name, array in self._arrays().items()}
+        if self._history:
+            return state | self._history.arrays(self._steps, self.name)
+        saved = [self._ask("get_state()", slot, single.get_state) for slot, single in enumerate(self.singles)]
+        generators = np.array([pack_generator(rng) for rng in self.generators])
+        return state | pack_states(saved, self.name) | {"generators": generators.reshape(-1, GENERATOR_WORDS)}
+
+    def set_state(self, state: State) -> None:
+        """Hand the objects what they saved, or play every episode again up to where it was."""
+        for name, array in self._arrays().items():
+            array[...] = state[name]
+        self._stale[:] = True
+        for slot, single in enumerate(self.singles):
+            self._reset(slot)
+            if self._saves_itself:
+                saved = unpack_state(state["own"][slot], int(state["own_bytes"][slot]))
+                self._ask("set_state()", slot, partial(single.set_state, saved))
+                unpack_generator(self.generators[slot], state["generators"][slot])
+            else:
+                self._play_again(slot, state)
+        if self._history:
+            self._history.restore(state["history"], state["history_agents"])
+
+    def draw(self, slot: int) -> Any:
+        """What the object in `slot` draws."""
+        return self.singles[slot].draw()
+
+    def describe(self, slot: int) -> str:
+        """What the object in `slot` says of itself."""
+        return self.singles[slot].describe()
+
+    @classmethod
+    def baselines(cls) -> Mapping[str, Callable[[Self], Policy]]:
+        """The class's rules, each as a policy."""
+
+        def policy(name: str, rule: Rule) -> Callable[[Self], Policy]:
+            return lambda env: RulePolicy(name, rule, env, env.seen.sizes)
+
+        return {name: policy(name, rule) for name, rule in cls.single.rules().items()}
+
+    def _arrays(self) -> State:
+        return {
+            "seeds": self._seeds,
+            "steps": self._steps,
+            "running": self._running,
+            "returns": self._returns,
+            "last": self._last,
+            "last_agents": self._last_agents,
+            "last_tasks": self._last_tasks,
+            "agent_order": self._agent_order,
+            "task_order": self._task_order,
+        }
+
+    def _reset(self, slot: int) -> None:
+        rng = self.generators[slot] = np.random.default_rng(int(self._seeds[slot]))
+        self._ask("reset()", slot, partial(self.singles[slot].reset, rng))
+
+    def _play_again(self, slot: int, state: State) -> None:
+        single, steps = self.singles[slot], int(self._steps[slot])
+        agents, tasks = self._agent_order[slot], self._task_order[slot]
+        if (np.diff(agents) < 0).any() or (np.diff(tasks) < 0).any():
+            single.permute(agents, tasks)
+        played = state["history"][slot, :steps].astype(np.int64)
+        for assignment, length in zip(played, state["history_agents"][slot, :steps].tolist(), strict=True):
+            self._ask("step()", slot, partial(single.step, assignment[:length]))
+
+    def _look(self) -> None:
+        """Ask those objects for their views that have moved since."""
+        slots = np.flatnonzero(self._stale)
+        if not len(slots):
+            return
+        slot = 0
+        try:
+            # Numbers too large for a feature become infinite here, and are refused below.
+            with np.errstate(over="ignore", invalid="ignore"):
+                for slot in slots.tolist():
+                    self.seen.write(slot, self.singles[slot].view())
+            self.seen.check(slots)
+        except InputError:
+            raise
+        except Exception as error:
+            raise self._failure("view()", slot, error) from error
+        self._stale[slots] = False
+
+    def _possible(self, assignment: Ints) -> Ints:
+        """The assignment without what cannot be: agents and tasks that are not alive, pairs that are not allowed."""
+        seen, at = self.seen.arrays, np.maximum(assignment, 0)
+        fine = (assignment >= 0) & seen["agent_alive"] & np.take_along_axis(seen["task_alive"], at, axis=1)
+        if "allowed" in seen:
+            fine &= np.take_along_axis(seen["allowed"], at[:, :, None], axis=2)[:, :, 0]
+        return np.where(fine, assignment, -1)
+
+    def _remember(self, slots: Ints, carried: Ints) -> None:
+        self._last[slots] = carried[slots]
+        for name, last in (("agent_ids", self._last_agents), ("task_ids", self._last_tasks)):
+            if name in self.seen.arrays:
+                last[slots] = self.seen.arrays[name][slots]
+
+    def _previous(self) -> Ints:
+        """[B, N] the index, now, of the task that each agent, now, had after the last decision."""
+        seen, last = self.seen.arrays, self._last
+        if "agent_ids" in seen:
+            last = follow(last, self._last_agents, seen["agent_ids"])
+        if "task_ids" in seen:
+            at = np.maximum(last, 0)
+            wanted = np.where(last >= 0, np.take_along_axis(self._last_tasks, at, axis=1), -1)
+            last = places(wanted, seen["task_ids"], at)
+        there = np.take_along_axis(seen["task_alive"], np.maximum(last, 0), axis=1)
+        return np.where((last >= 0) & there, last, -1)
+
+    def _ask(self, what: str, slot: int, question: Callable[[], Any]) -> Any:
+        try:
+            return question()
+        except Exception as error:
+            raise self._failure(what, slot, error) from error
+
+    def _failure(self, what: str, slot: int, why: Exception | str) -> MusterError:
+        if isinstance(why, MusterError):
+            return why
+        return WorldError(
+            f"{what} of {self.name} failed at step {int(self._steps[slot])} of the episode with seed "
+            f"{int(self._seeds[slot])} (slot {slot} of {self.n_envs}): {why if isinstance(why, str) else in_words(why)}"
+        )
+
+
+def batched(single: type[Env]) -> type[BatchOfSingles]:
+    """The batch class of a user's class."""
+    return type(f"BatchOf{single.__name__}", (BatchOfSingles,), {"single": single, "__doc__": single.__doc__})
+
+
+def check_attributes(world: Env, name: str) -> None:
+    """Refuse a world whose sizes or metric nothing can be made of."""
+    for attribute, what in (
+        ("n_agents", "the most agents that there ever are"),
+        ("n_tasks", "the most tasks that there ever are at once"),
+        ("max_steps", "the step limit"),
+    ):
+        value = getattr(world, attribute, None)
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise InputError(f"{name} must have {attribute}, {what}, a whole number from 1; got {value!r}")
+    if world.metric not in get_args(Metric):
+        raise UnknownNameError(f"metric (of {name})", str(world.metric), get_args(Metric))
+    if (type(world).get_state is Env.get_state) != (type(world).set_state is Env.set_state):
+        raise InputError(f"{name} must define both get_state() and set_state(), or neither")
+    try:
+        cost = np.broadcast_to(np.asarray(world.switch_cost, np.float64), (world.n_agents, world.n_tasks))
+    except ValueError:
+        raise InputError(f"switch_cost of {name} must be a number or [n_agents, n_tasks]") from None
+    if not (np.isfinite(cost) & (cost >= 0)).all():
+        raise InputError(f"switch_cost of {name} must be finite and not negative")

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from muster.data import Ints
+from muster.envs import history
+from muster.envs.checker import check
+from muster.envs.padding import observation_of
+from muster.envs.single import Env, View
+from muster.envs.singles import batched
+from muster.errors import InputError, MusterError, WorldError
+from muster.rng import episode_seeds
+from tests.envs.own_worlds import Orders, SavedOrders
+
+
+def begun(single: type[Env], n_envs: int = 4, **options: Any) -> Any:
+    env = batched(single)(n_envs, **options)
+    env.start(np.arange(n_envs), episode_seeds(0, np.arange(n_envs)))
+    return env
+
+
+@pytest.mark.parametrize("single", [Orders, SavedOrders])
+def test_worlds_with_arrivals_obey_every_law(single):
+    findings = check(lambda n_envs: batched(single)(n_envs))
+    statuses = {found.law: (found.status, found.detail) for found in findings}
+    assert statuses.pop("the numbering does not matter")[0] == "unchecked"
+    assert {status for status, _ in statuses.values()} == {"holds", "measured"}, statuses
+
+
+def test_views_are_padded_and_steps_get_the_views_own_length():
+    env = begun(Orders, 8)
+    sizes = set()
+    for _ in range(10):
+        seen = env.observe()
+        views = [single.view() for single in env.singles]
+        for slot, view in enumerate(views):
+            n, m = len(view.agent_features), len(view.task_features)
+            sizes.add((n, m))
+            assert seen.agent_alive[slot].tolist() == [True] * n + [False] * (3 - n)
+            assert seen.task_alive[slot].tolist() == [True] * m + [False] * (5 - m)
+            assert np.array_equal(seen.prior[slot, :n, :m], view.prior)
+            assert not seen.allowed[slot, n:].any()
+            assert (seen.agent_ids[slot, n:] == -1).all()
+        env.step(np.zeros((8, 3), np.int64))
+        for single, view, allowed in zip(env.singles, views, seen.allowed, strict=True):
+            heard = single.heard[-1][0]
+            n, m = len(view.agent_features), len(view.task_features)
+            assert heard.tolist() == [0 if m and allowed[i, 0] else -1 for i in range(n)]
+    assert len(sizes) > 4
+
+
+def test_previous_follows_agents_and_tasks_to_where_they_are_now():
+    env, rng = begun(Orders, 6), np.random.default_rng(0)
+    followed = 0
+    for t in range(25):
+        seen = env.observe()
+        for slot, single in enumerate(env.singles):
+            expected = np.full(3, -1)
+            if t:
+                assignment, agents, tasks = single.heard[-1]
+                had = {a: tasks[j] for a, j in zip(agents, assignment, strict=True) if j >= 0}
+                now = {task: j for j, task in enumerate(single.ids)}
+                for i, agent in enumerate(single.on_duty):
+                    expected[i] = now.get(had.get(agent, -1), -1)
+            assert seen.previous[slot].tolist() == expected.tolist()
+            followed += int((expected >= 0).sum())
+        env.step(np.where(seen.allowed.any(2), (rng.random(seen.allowed.shape) * seen.allowed).argmax(2), -1))
+    assert followed > 20
+
+
+def test_return_is_the_sum_of_rewards_and_figures_come_along():
+    env = begun(Orders, 5)
+    policy = env.baselines()["nearest"](env)
+    total = sum(env.step(policy.act(env.observe())).reward for _ in range(30))
+    assert total.sum() > 0
+    assert env.outcome().tolist() == total.tolist() == env.figures()["served"].tolist()
+
+
+def test_a_world_that_saves_itself_keeps_no_history_and_gives_the_same_states():
+    one, two = begun(Orders), begun(SavedOrders)
+    for _ in range(12):
+        for env in (one, two):
+            env.step(np.zeros((4, 3), np.int64))
+    state = two.get_state()
+    assert "history" not in state
+    other = batched(SavedOrders)(4)
+    other.set_state(state)
+    for _ in range(10):
+        rewards = [env.step(np.zeros((4, 3), np.int64)).reward.tolist() for env in (one, two, other)]
+        assert rewards[0] == rewards[1] == rewards[2]
+    assert other.outcome().tolist() == one.outcome().tolist()
+
+
+def test_history_grows_as_needed_and_forgets_beyond_its_bound(monkeypatch):
+    small = begun(Orders, 2)
+    assert sum(array.nbytes for array in small.get_state().values()) < 1000
+    monkeypatch.setattr(history, "HISTORY_BYTES", 2 * 16 * 3 * 2)
+    env = begun(Orders, 2)
+    for t in range(17):
+        if t == 16:
+            env.get_state()
+        env.step(np.zeros((2, 3), np.int64))
+    with pytest.raises(MusterError, match=r"2 episodes of Orders need more than .* define get_state\(\)"):
+        env.get_state()
+    assert env.step(np.zeros((2, 3), np.int64)).reward.shape == (2,)
+
+
+def test_switch_cost_reaches_the_observation():
+    class Sticky(Orders):
+        switch_cost = 0.25
+
+    seen = begun(Sticky, 2).observe()
+    assert seen.switch_cost.shape == (2, 3, 5)
+    assert (seen.switch_cost == 0.25).all()
+    assert begun(Orders, 2).observe().switch_cost is None
+
+
+def changed(**fields: Any) -> type[Env]:
+    """Orders with some fields of its view replaced."""
+
+    class Changed(Orders):
+        def view(self) -> View:
+            right = super().view()
+            given = {name: getattr(right, name) for name in View.__slots__}
+            return View(**given | {name: value(right) for name, value in fields.items()})
+
+    return Changed
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"prior": lambda v: np.full(np.shape(v.prior), np.nan)}, "prior of Changed must be finite, got nan at [0, 0]"),
+        ({"prior": lambda v: np.zeros((2, 2))}, "prior of Changed must have shape"),
+        (
+            {"agent_features": lambda v: np.full(np.shape(v.agent_features), np.inf)},
+            "agent_features of Changed must be",
+        ),
+        ({"agent_features": lambda v: np.full(np.shape(v.agent_features), 1e300)}, "must be finite, got inf"),
+        ({"allowed": lambda v: True}, "allowed of Changed must have shape"),
+        ({"task_ids": lambda v: np.zeros(len(v.task_ids), int)}, "task_ids of Changed must all be different, got 0"),
+        ({"task_ids": lambda v: np.zeros(len(v.task_ids))}, "task_ids of Changed must be whole numbers, got float64"),
+        ({"capacities": lambda v: np.full(len(v.task_ids), -1.0)}, "capacities of Changed must not be negative"),
+        ({"task_features": lambda v: np.zeros((9, 1))}, "Changed shows 9 tasks, but its n_tasks says that 5 are"),
+        ({"task_features": lambda v: 3}, "view() of Changed failed at step 0 of the episode with seed"),
+    ],
+)
+def test_a_view_that_cannot_be_used_gets_one_clear_sentence(fields, complaint):
+    with pytest.raises(MusterError, match=re.escape(complaint)) as caught:
+        begun(changed(**fields), rate=3.0).observe()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_field_is_in_every_view_or_in_none():
+    class Moody(Orders):
+        def view(self) -> View:
+            right = super().view()
+            return right if self.t < 2 else View(right.agent_features, right.task_features)
+
+    env = begun(Moody)
+    for _ in range(2):
+        env.step(np.zeros((4, 3), np.int64))
+    with pytest.raises(InputError, match="allowed of Moody must be in every view or in none; the first had it"):
+        env.observe()
+
+
+def test_a_world_that_raises_says_which_where_and_why():
+    class Falls(Orders):
+        def step(self, assignment: Ints) -> tuple[float, bool]:
+            if self.t == 3 and self.served >= 1:
+                raise KeyError("shelf 7")
+            return super().step(assignment)
+
+    env, seeds = begun(Falls, 20), episode_seeds(0, np.arange(20))
+    for _ in range(3):
+        env.step(np.zeros((20, 3), np.int64))
+    with pytest.raises(WorldError) as caught:
+        env.step(np.zeros((20, 3), np.int64))
+    slot = next(k for k, single in enumerate(env.singles) if single.t == 3 and single.served)
+    message = str(caught.value)
+    assert message.startswith(f"step() of Falls failed at step 3 of the episode with seed {seeds[slot]} (slot {slot} ")
+    assert "KeyError: 'shelf 7'" in message
+    assert "own_worlds.py" not in message
+    assert "test_singles.py" in message
+
+
+@pytest.mark.parametrize(
+    ("returned", "complaint"),
+    [((float("nan"), False), "the reward is nan"), ((1.0, False, {}), "ValueError"), (None, "TypeError")],
+)
+def test_what_step_returns_is_checked(returned, complaint):
+    class Odd(Orders):
+        def step(self, assignment: Ints) -> Any:
+            return returned
+
+    with pytest.raises(WorldError, match=complaint):
+        begun(Odd).step(np.zeros((4, 3), np.int64))
+
+
+@pytest.mark.parametrize(
+    ("rule", "complaint"),
+    [
+        (lambda view: np.zeros(9, int), "must give a task from 0 to"),
+        (lambda view: np.full(len(view.agent_ids), 5), "must give a task from 0 to"),
+        (lambda view: np.asarray(view.allowed).argmin(1), "which `allowed` forbids"),
+        (lambda view: view.nothing, "the rule 'odd' of Ruled failed: AttributeError"),
+    ],
+)
+def test_a_rule_that_cannot_be_followed_is_explained(rule, complaint):
+    class Ruled(Orders):
+        @classmethod
+        def rules(cls) -> Any:
+            return {"odd": rule}
+
+    env = begun(Ruled, rate=3.0)
+    with pytest.raises(MusterError, match=complaint):
+        env.baselines()["odd"](env).act(env.observe())
+
+
+@pytest.mark.parametrize(
+    ("attributes", "complaint"),
+    [
+        ({"n_agents": 0}, "must have n_agents, the most agents that there ever are, a whole number from 1; got 0"),
+        ({"n_tasks": None}, "must have n_tasks"),
+        ({"max_steps": 2.5}, "must have max_steps, the step limit, a whole number from 1; got 2.5"),
+        ({"metric": "retrun"}, "no metric (of Bad) 'retrun'; did you mean 'return'?"),
+        ({"switch_cost": -1}, "switch_cost of Bad must be finite and not negative"),
+        ({"switch_cost": np.zeros((2, 2))}, "switch_cost of Bad must be a number or [n_agents, n_tasks]"),
+        ({"get_state": lambda self: {}}, "must define both get_state() and set_state(), or neither"),
+    ],
+)
+def test_a_class_that_cannot_be_batched_is_explained(attributes, complaint):
+    class Fine(Orders):
+        n_agents, n_tasks = 3, 5
+
+        def __init__(self) -> None:
+            pass
+
+    with pytest.raises(InputError, match=re.escape(complaint)):
+        batched(type("Bad", (Fine,), attributes))(1)
+
+
+def test_a_world_where_nothing_is_ever_allowed_is_legal_but_reported():
+    nothing = changed(allowed=lambda v: np.zeros(np.shape(v.allowed), bool))
+    env = begun(nothing)
+    assert not env.step(np.zeros((4, 3), np.int64)).reward.any()
+    found = {finding.law: finding for finding in check(lambda n_envs: batched(nothing)(n_envs))}
+    assert found["masks"].status == "broken"
+    assert "nothing to decide: `allowed` forbids every pair" in found["masks"].detail
+
+
+def test_a_view_that_draws_random_numbers_breaks_a_law():
+    class Looks(Orders):
+        def view(self) -> View:
+            self.rng.random()
+            return super().view()
+
+    found = {finding.law: finding for finding in check(lambda n_envs: batched(Looks)(n_envs))}
+    assert "view() draws random numbers" in found["nothing is mutated"].detail
+
+
+def test_a_state_that_forgets_something_breaks_a_law():
+    class Forgets(SavedOrders):
+        def set_state(self, state: Any) -> None:
+            super().set_state({name: value for name, value in state.items() if name != "orders"})
+
+    found = {finding.law: finding.status for finding in check(lambda n_envs: batched(Forgets)(n_envs))}
+    assert found["a saved state resumes"] == "broken"
+
+
+def test_views_of_any_sizes_make_one_observation():
+    views = [View(np.ones((n, 2)), np.ones((m, 1)), pair_features=np.ones((n, m, 3))) for n, m in ((1, 4), (3, 0))]
+    seen = observation_of(views)
+    assert seen.pair_features.shape == (2, 3, 4, 3)
+    assert seen.agent_alive.sum(1).tolist() == [1, 3]
+    assert seen.task_alive.sum(1).tolist() == [4, 0]
+    assert seen.pair_features.sum() == 12
