@@ -95,6 +95,18 @@ def test_a_world_that_saves_itself_keeps_no_history_and_gives_the_same_states():
     assert other.outcome().tolist() == one.outcome().tolist()
 
 
+def test_a_state_does_not_depend_on_what_was_played_before():
+    fresh, used = begun(Orders, 2), batched(Orders)(2)
+    for _ in range(4):
+        used.step(np.zeros((2, 3), np.int64))
+    used.start(np.arange(2), episode_seeds(0, np.arange(2)))
+    for env in (fresh, used):
+        env.step(np.zeros((2, 3), np.int64))
+        env.start(np.arange(1), episode_seeds(5, np.arange(1)))
+    one, two = fresh.get_state(), used.get_state()
+    assert all(np.array_equal(one[name], two[name]) for name in one | two)
+
+
 def test_history_grows_as_needed_and_forgets_beyond_its_bound(monkeypatch):
     small = begun(Orders, 2)
     assert sum(array.nbytes for array in small.get_state().values()) < 1000
