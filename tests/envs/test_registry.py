@@ -33,7 +33,7 @@ def test_make_begins_the_first_episodes_of_the_seed():
         ("rescue:2x4,grid=big", "grid must be a whole number or 2 whole numbers such as 2x3, got 'big'"),
         ("rescue:2x4,grid=0", "at least 1 row and 1 column, got 0x0"),
         ("rescue:2x4,placement=indepedent", "no placement 'indepedent'; did you mean 'independent'?"),
-        ("rescue:2x4,random_moves=yes", "random_moves is true or false, got 'yes'"),
+        ("rescue:2x4,random_moves=maybe", "random_moves must be true or false, got 'maybe'"),
         ("rescue:2x4,max_steps=0", "max_steps must be at least 1, got 0"),
         ("rescue:2x4,max_steps=-3", "max_steps must be at least 1, got -3"),
         ("batle:w15v17", "no environment or module 'batle'; did you mean 'battle'?"),
