@@ -164,14 +164,16 @@ def rows(kind: type, prefix: str = "", flags: bool = False) -> Iterator[str]:
 
 
 def settings_classes() -> list[type]:
-    """Every dataclass that is called Settings or Options of something, in the order of the package."""
+    """Every dataclass that is called Settings or Options of something, those of training first."""
     found = []
     for path in sorted(ROOT.glob("muster/**/*.py")):
         names = re.findall(r"^class (\w+(?:Settings|Options))\b", path.read_text(encoding="utf-8"), re.MULTILINE)
         if names:
             module = import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
             found += [getattr(module, name) for name in names]
-    return [kind for kind in found if dataclasses.is_dataclass(kind)]
+    order = ("TrainSettings", "A2CSettings", "ESSettings", "NoiseSettings", "InferenceSettings")
+    found = [kind for kind in found if dataclasses.is_dataclass(kind)]
+    return sorted(found, key=lambda kind: order.index(kind.__name__) if kind.__name__ in order else len(order))
 
 
 HEAD = ["", "| name | values | default | meaning |", "|---|---|---|---|"]

@@ -28,19 +28,22 @@ class RescueSettings:
     grid: int | tuple[int, int] = 16
     """Side of a square grid, or (rows, columns)."""
     placement: Placement = "distinct"
-    """Start cells: all distinct, distinct among ambulances and among victims, or independent."""
+    """Start cells: all distinct; distinct among ambulances and among victims, so that one may start on the cell of the
+    other, who is then picked up at once; or independent."""
     random_moves: bool = False
     """Take a random move that shortens the distance, rather than diagonal first and then straight."""
     solved_assignable: bool = False
     """Let ambulances be sent to victims that are already picked up, as the paper allows."""
     max_steps: Annotated[int | None, AtLeast(1)] = None
-    """Step limit; None for 100, or more where the grid is large or the ambulances are few (see `step_limit`)."""
+    """Step limit; by default max(100, 2 · side · ceil(victims / ambulances))."""
     features: Features = "raw"
-    """raw: coordinates and the solved flag; pair: relative positions of pairs beside them."""
+    """raw: coordinates and whether a victim was picked up; pair: also dx, dy, abs(dx), abs(dy) and king's moves
+    of every pair."""
     planes: bool = False
-    """Also draw the paper's four feature planes, for convolutional models."""
+    """Also draw the paper's four planes [4, H, W], for convolutional models: victim here, ambulance here, and x and y
+    of what is here."""
     threads: Threads = "auto"
-    """Step the batch on one core or on all; auto uses all when the batch is large."""
+    """Step the batch on one core or on all; auto uses all when the batch is large. Changes no result."""
 
     def __post_init__(self) -> None:
         check_fields(self)
