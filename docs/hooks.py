@@ -240,6 +240,36 @@ MADE: dict[str, Callable[[], str]] = {
 # -- The hooks themselves ----------------------------------------------------------------------------------------------
 
 
+def on_config(config: Any) -> Any:
+    """A page that mkdocs.yml does not name goes to the end of the section where others of its folder are."""
+    on_site = [path.relative_to(ROOT / "docs").as_posix() for path in sorted(ROOT.glob("docs/**/*.md"))]
+    add_to_sections(config.nav, [*on_site, *outside_pages().values()])
+    return config
+
+
+def add_to_sections(nav: list[Any], pages: list[str]) -> None:
+    """Add what is missing to the sections of `nav`, which is changed."""
+    sections = [next(iter(entry.values())) for entry in nav]
+    lists = [section for section in sections if isinstance(section, list)]
+    named = {next(iter(entry.values())) for section in lists for entry in section} | {
+        section for section in sections if isinstance(section, str)
+    }
+    for page in pages:
+        if page in named:
+            continue
+        folder = os.path.dirname(page)
+        home = [section for section in lists if any(os.path.dirname(next(iter(e.values()))) == folder for e in section)]
+        if home:
+            home[0].append({heading(page): page})
+
+
+def heading(page: str) -> str:
+    """What a page is called: its first heading."""
+    sources = {target: source for source, target in outside_pages().items()}
+    source = sources.get(page, f"docs/{page}")
+    return re.search(r"^# (.*)$", outside_text(source), re.MULTILINE)[1]  # type: ignore[index]
+
+
 def on_files(files: Any, config: Any) -> Any:
     """Add the pages from outside docs/."""
     from mkdocs.structure.files import File

@@ -158,6 +158,13 @@ def test_every_setting_and_flag_says_what_it_means():
     assert not [line for line in tables.split("\n") if line.endswith("|  |")]
 
 
+def test_a_new_page_joins_the_others_of_its_folder():
+    nav = [{"Home": "index.md"}, {"Worlds": [{"Rescue": "worlds/rescue.md"}]}, {"Changelog": "changelog.md"}]
+    hooks().add_to_sections(nav, ["index.md", "worlds/rescue.md", "worlds/battle.md", "changelog.md"])
+    assert nav[1] == {"Worlds": [{"Rescue": "worlds/rescue.md"}, {"Battles": "worlds/battle.md"}]}
+    assert len(nav) == 3
+
+
 def test_links_are_turned_to_where_pages_are_on_the_site():
     turn = hooks().turn_links
     assert turn("[a](../../benchmarks/envs.md#b)", "docs/worlds/rescue.md") == "[a](../results/benchmark-envs.md#b)"
