@@ -42,7 +42,8 @@ class MissingExtraError(MusterError):
 
 def in_words(error: Exception) -> str:
     """A foreign error in one line, with the line of the file that raised it."""
-    frames = traceback.extract_tb(error.__traceback__)
+    # A syntax error says itself where it is.
+    frames = [] if isinstance(error, SyntaxError) else traceback.extract_tb(error.__traceback__)
     where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}{': ' if text else ''}{text}{where}"

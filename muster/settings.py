@@ -246,6 +246,13 @@ def from_text(hint: Any, text: str, name: str) -> Any:
     return accept(hint, found, name)
 
 
+def to_text(value: Any) -> str:
+    """A value as `from_text` reads it."""
+    if isinstance(value, (tuple, list)):
+        return ("+" if any(isinstance(one, str) for one in value) else "x").join(map(to_text, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
 def wanted(hint: Any) -> str:
     """What a value should have been, in words."""
     hint, _ = _split(hint)

@@ -1,7 +1,8 @@
-"""Environment strings: "rescue:2x4", "battle:w15v17", or "package.module:Class" for a user's own."""
+"""Environment strings: "rescue:2x4", "battle:w15v17", or "package.module:Class,option=value" for a user's own."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import numpy as np
 
 from muster.envs.base import BatchEnv
-from muster.errors import InputError, MusterError, UnknownNameError
+from muster.envs.single import Env
+from muster.envs.singles import BatchOfSingles, batched
+from muster.errors import InputError, MusterError, UnknownNameError, in_words
 from muster.rng import episode_seeds
+from muster.settings import NO_DEFAULT, Option, accept, options_of, read_options, to_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,29 +39,47 @@ BUILT_IN = {
     ),
 }
 EXAMPLES = ("rescue:2x4", "battle:w15v17")
-OWN_USAGE = "package.module:Class"
-OWN_ABOUT = "your own: a subclass of muster.envs.single.Env or muster.envs.base.BatchEnv"
+OWN_USAGE = "package.module:Class[,option=value…]"
+OWN_ABOUT = "your own, with options for its constructor (muster new NAME writes one to begin with)"
 
 
-def make(env: str, num_envs: int = 1, seed: int = 0) -> BatchEnv:
-    """`num_envs` episodes of the world that `env` names, begun from the first episode seeds of `seed`."""
-    if num_envs < 1:
-        raise InputError(f"a batch needs at least 1 environment, got {num_envs}")
-    world = _make(env, num_envs)
+def make(env: str | type, num_envs: int = 1, seed: int = 0, **options: Any) -> BatchEnv:
+    """`num_envs` episodes of a world, begun from the first episode seeds of `seed`.
+
+    `env` is an environment string, or a class of your own (an Env or a BatchEnv); `options` are further settings, as
+    they could stand in the string: `make("rescue:2x4", grid=32)`, `make(Warehouse, n_agents=20)`.
+    """
+    if not isinstance(num_envs, (int, np.integer)) or num_envs < 1:
+        raise InputError(f"a batch needs at least 1 environment, got {num_envs!r}")
+    if isinstance(env, str):
+        world = _make(env, int(num_envs), options)
+    elif isinstance(env, type):
+        single = env.single if issubclass(env, BatchOfSingles) else env
+        world = _of_class(single, f"{single.__module__}:{single.__qualname__}", int(num_envs), options)
+    else:
+        raise InputError(f"make takes an environment string such as 'rescue:2x4', or a class; got {env!r}")
     slots = np.arange(num_envs)
     world.start(slots, episode_seeds(seed, slots))
     return world
 
 
-def _make(env: str, n_envs: int) -> BatchEnv:
-    family, colon, options = env.partition(":")
+def _make(env: str, n_envs: int, options: dict[str, Any]) -> BatchEnv:
+    family, colon, rest = env.partition(":")
     if family in BUILT_IN:
-        if not options:
+        if not rest:
             raise InputError(f"{env!r} does not say which {family}; write {BUILT_IN[family].usage}")
-        return _built_in(family).from_options(options, n_envs)
-    if not colon or not options.isidentifier() or not all(part.isidentifier() for part in family.split(".")):
+        return _built_in(family).from_options(",".join([rest, *written(options)]), n_envs)
+    name, *texts = [part.strip() for part in rest.split(",")]
+    if not colon or not name.isidentifier() or not all(part.isidentifier() for part in family.split(".")):
         raise UnknownNameError("environment", family, BUILT_IN)
-    return _own(family, options, n_envs)
+    own = _own(family, name)
+    known = _options_of(own, f"{family}:{name}")
+    if texts and not known:
+        raise InputError(f"no option {texts[0]!r}: the constructor of {family}:{name} takes no arguments")
+    read = read_options(known, texts, f"option of {family}:{name}")
+    for twice in read.keys() & options.keys():
+        raise InputError(f"{twice} is given in {env!r} and as a keyword")
+    return _of_class(own, f"{family}:{name}", n_envs, read | options)
 
 
 def _built_in(family: str) -> Any:
@@ -70,25 +92,68 @@ def _built_in(family: str) -> Any:
         raise MusterError(f"this installation of muster has no {family} environments ({module} is missing)") from None
 
 
-def _own(module: str, name: str, n_envs: int) -> BatchEnv:
-    from muster.envs.single import Env
-    from muster.envs.singles import batched
-
+def _own(module: str, name: str) -> Any:
+    """What a user's module has under that name."""
     try:
-        found = getattr(import_module(module), name)
+        return getattr(import_module(module), name)
     except ModuleNotFoundError as missing:
         if missing.name != module and not module.startswith(f"{missing.name}."):
-            raise
+            raise InputError(f"{module} needs the module {missing.name!r}, which is not installed") from None
         if "." not in module:
             raise UnknownNameError("environment or module", module, BUILT_IN) from None
         raise InputError(f"no module {module!r} can be imported from here") from None
     except AttributeError:
-        raise UnknownNameError(f"class in {module}", name, vars(import_module(module))) from None
-    if isinstance(found, type) and issubclass(found, BatchEnv):
-        world: BatchEnv = found(n_envs=n_envs)  # type: ignore[call-arg]
-    elif isinstance(found, type) and issubclass(found, Env):
-        world = batched(found)(n_envs)
-    else:
-        raise InputError(f"{module}:{name} is not a subclass of muster.envs.single.Env or muster.envs.base.BatchEnv")
-    world.name = f"{module}:{name}"
+        found = sys.modules.get(module)
+        if found is None:
+            raise
+        raise UnknownNameError(f"class in {module}", name, _classes(found)) from None
+    except MusterError:
+        raise
+    except Exception as error:
+        raise InputError(f"{module} cannot be imported: {in_words(error)}") from error
+
+
+def _classes(module: Any) -> list[str]:
+    """The worlds of a module; or all its names, where there are none."""
+    own = [name for name, found in vars(module).items() if _is_world(found) and found.__module__ == module.__name__]
+    return own or [name for name in vars(module) if not name.startswith("_")]
+
+
+def _is_world(found: object) -> bool:
+    return isinstance(found, type) and issubclass(found, (Env, BatchEnv))
+
+
+def _options_of(own: Any, name: str) -> dict[str, Option]:
+    if not _is_world(own):
+        raise InputError(f"{name} is not a subclass of muster.envs.single.Env or muster.envs.base.BatchEnv")
+    return {option: found for option, found in options_of(own).items() if option != "n_envs"}
+
+
+def _of_class(own: Any, name: str, n_envs: int, options: dict[str, Any]) -> BatchEnv:
+    """A batch of a user's class, its options checked by the constructor's signature."""
+    known = _options_of(own, name)
+    for option in options:
+        if option not in known:
+            raise UnknownNameError(f"option of {name}", option, known)
+    missing = [option for option, found in known.items() if found.default is NO_DEFAULT and option not in options]
+    if missing:
+        raise InputError(f"{name} needs {', '.join(missing)}; write {name},{missing[0]}=…")
+    options = {option: accept(known[option].hint, value, option, name) for option, value in options.items()}
+    if issubclass(own, Env):
+        own = batched(own)
+    try:
+        world: BatchEnv = own(n_envs=n_envs, **options)
+    except MusterError:
+        raise
+    except Exception as error:
+        raise InputError(f"{name} cannot be made: {in_words(error)}") from error
+    given = {option: options[option] for option in known if option in options}
+    # As text, since what a user's class takes need not know what "equal" is.
+    changed = {option: value for option, value in given.items() if to_text(value) != to_text(known[option].default)}
+    world.name = ",".join([name, *written(changed)])
     return world
+
+
+def written(options: dict[str, Any]) -> list[str]:
+    """Options as they stand in an environment string."""
+    return [f"{name}={to_text(value)}" for name, value in options.items()]

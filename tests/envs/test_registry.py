@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import gymnasium
 import numpy as np
 import pytest
 
 import muster
+from muster.envs.adapters.pettingzoo import parallel_env
 from muster.envs.rescue import RescueEnv
+from muster.envs.single import Env
+from muster.envs.singles import batched
 from muster.errors import InputError, MusterError
+from tests.envs.own_worlds import Orders
 
 
 def test_make_begins_the_first_episodes_of_the_seed():
@@ -39,6 +44,21 @@ def test_make_begins_the_first_episodes_of_the_seed():
         ("batle:w15v17", "no environment or module 'batle'; did you mean 'battle'?"),
         ("no.such:World", "no module 'no.such' can be imported from here"),
         ("examples.delivery:Deliver", "no class in examples.delivery 'Deliver'; did you mean 'Delivery'?"),
+        ("tests.envs.own_worlds:Orders,n_agent=4", "Orders 'n_agent'; did you mean 'n_agents'?"),
+        ("tests.envs.own_worlds:Orders,n_agents=many", "n_agents must be a whole number, got 'many'"),
+        ("tests.envs.own_worlds:Orders,n_agents=2.5", "n_agents must be a whole number, got '2.5'"),
+        ("tests.envs.own_worlds:Orders,kind=c", "no kind 'c'; there is a, b"),
+        ("tests.envs.own_worlds:Orders,rate", "option of tests.envs.own_worlds:Orders reads name=value, got 'rate'"),
+        ("tests.envs.own_worlds:Orders,rate=-1", "Orders cannot be made: ValueError: rate must not be negative"),
+        ("tests.envs.own_worlds:Ordres", "no class in tests.envs.own_worlds 'Ordres'; did you mean 'Orders'?"),
+        (
+            "tests.envs.test_registry:Needy",
+            "Needy needs n_agents, rate; write tests.envs.test",
+        ),
+        (
+            "examples.delivery:Delivery,n_agents=5",
+            "no option 'n_agents=5': the constructor of examples",
+        ),
         ("examples.delivery:nearest", "is not a subclass of muster.envs.single.Env"),
     ],
 )
@@ -47,6 +67,82 @@ def test_a_bad_environment_string_gets_one_clear_sentence(env, complaint):
         muster.make(env)
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+class Needy(Orders):
+    def __init__(self, n_agents: int, rate: float, n_tasks=4, strict=False) -> None:
+        super().__init__(n_agents, n_tasks, rate)
+        self.strict = strict
+
+
+def test_options_are_typed_by_the_signature_and_named_canonically():
+    world = muster.make("tests.envs.own_worlds:Orders, kind=b ,n_agents=7,n_tasks=5", 2)
+    assert (world.n_agents, world.n_tasks) == (7, 5)
+    assert (world.singles[0].rate, world.singles[0].kind) == (0.5, "b")
+    assert world.name == "tests.envs.own_worlds:Orders,n_agents=7,kind=b"
+    assert muster.make(world.name).name == world.name
+
+
+def test_defaults_tell_the_type_where_nothing_is_annotated():
+    world = muster.make("tests.envs.test_registry:Needy,n_agents=2,rate=1,n_tasks=6,strict=true")
+    single = world.singles[0]
+    assert (world.n_tasks, single.strict, type(single.rate)) == (6, True, float)
+    with pytest.raises(InputError, match="n_tasks must be a whole number, got 'few'"):
+        muster.make("tests.envs.test_registry:Needy,n_agents=2,rate=1,n_tasks=few")
+
+
+def test_a_class_and_keywords_do_as_well_as_a_string():
+    text = muster.make("tests.envs.own_worlds:Orders,n_agents=6", 3, seed=4)
+    mixed = muster.make("tests.envs.own_worlds:Orders", num_envs=3, seed=4, n_agents=6)
+    given = muster.make(Orders, 3, 4, n_agents=6)
+    assert text.name == mixed.name == given.name
+    assert np.array_equal(text.observe().agent_features, given.observe().agent_features)
+    assert muster.make("rescue:2x4", grid=32).name == muster.make("rescue:2x4,grid=32").name
+    assert muster.make(batched(Orders), 2, rate=0.25).name == "tests.envs.own_worlds:Orders,rate=0.25"
+
+
+@pytest.mark.parametrize(
+    ("env", "options", "complaint"),
+    [
+        (Orders, {"n_agent": 4}, "no option of .*Orders 'n_agent'; did you mean 'n_agents'"),
+        (Orders, {"n_agents": "4"}, "n_agents in .*Orders must be a whole number, got '4'"),
+        (Needy, {}, "needs n_agents, rate"),
+        (Env, {}, "cannot be made: TypeError: Can't instantiate abstract class"),
+        (int, {}, "is not a subclass of muster.envs.single.Env"),
+        (Orders(), {}, "make takes an environment string such as 'rescue:2x4', or a class"),
+        ("tests.envs.own_worlds:Orders,rate=1", {"rate": 2.0}, "rate is given in .* and as a keyword"),
+    ],
+)
+def test_bad_classes_and_keywords_get_one_clear_sentence(env, options, complaint):
+    with pytest.raises(InputError, match=complaint):
+        muster.make(env, **options)
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("import nothing_of_this_name", "broken_own needs the module 'nothing_of_this_name', which is not installed"),
+        ("class World(", "broken_own cannot be imported: SyntaxError"),
+        ("1 / 0", "broken_own cannot be imported: ZeroDivisionError: division by zero .*broken_own.py, line 1"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_explained(source, complaint, tmp_path, monkeypatch):
+    (tmp_path / "broken_own.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=complaint):
+        muster.make("broken_own:World")
+
+
+def test_gymnasium_and_pettingzoo_take_own_worlds_with_options():
+    name = "tests.envs.own_worlds:Orders"
+    env = gymnasium.make("muster/Assignment-v0", env=f"{name},n_agents=4", rate=1.0, disable_env_checker=True)
+    assert env.unwrapped.world.name == f"{name},n_agents=4,rate=1.0"
+    vector = gymnasium.make_vec("muster/Assignment-v0", 3, env=Orders, n_tasks=6)
+    assert vector.reset(seed=0)[0]["allowed"].shape == (3, 3, 6)
+    parallel = parallel_env(Orders, n_agents=5)
+    seen, _ = parallel.reset(seed=0)
+    forbidden = ~parallel.world.observe().allowed[0]
+    assert all((seen[f"agent_{i}"]["action_mask"][1:] == ~forbidden[i]).all() for i in range(5))
 
 
 def test_an_empty_batch_is_refused():

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from muster.data import Bools, Ints, Observation
 from muster.envs.base import BatchEnv
+from muster.envs.registry import make
 from muster.errors import InputError
 
 RENDER_MODES = ["rgb_array", "ansi"]
@@ -137,6 +138,18 @@ def battle_vector(
     return AssignmentVectorEnv(_battle(num_envs, scenario, settings), render_mode)
 
 
+def assignment(env: str | type, render_mode: str | None = None, **options: Any) -> AssignmentEnv:
+    """`muster/Assignment-v0`: any environment string or class, with its options as keyword arguments."""
+    return AssignmentEnv(make(env, **options), render_mode)
+
+
+def assignment_vector(
+    num_envs: int = 1, env: str | type = "rescue:2x4", render_mode: str | None = None, **options: Any
+) -> AssignmentVectorEnv:
+    """`muster/Assignment-v0` for `gymnasium.make_vec`."""
+    return AssignmentVectorEnv(make(env, num_envs, **options), render_mode)
+
+
 def observation_space(world: BatchEnv) -> Any:
     """What one episode of `world` shows: every block that has any width."""
     return spaces.Dict({name: space_of(name, array[0]) for name, array in as_dict(world.observe()).items()})
@@ -193,7 +206,5 @@ def _rescue(num_envs: int, settings: dict[str, Any]) -> BatchEnv:
 
 
 def _battle(num_envs: int, scenario: str, settings: dict[str, Any]) -> BatchEnv:
-    from muster.envs.registry import make
-
     written = [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in settings.items()]
     return make(",".join([f"battle:{scenario}", *written]), num_envs)

@@ -100,7 +100,8 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
 
     def _see(self, agents: list[str]) -> dict[str, Seen]:
         seen = self.world.observe()
-        mask = np.concatenate([np.ones(1, np.int8), seen.task_alive[0].astype(np.int8)])
+        free = np.broadcast_to(seen.task_alive[0], (self.world.n_agents, self.world.n_tasks))
+        possible = free if seen.allowed is None else free & seen.allowed[0]
         common = {
             "agents": seen.agent_features[0],
             "tasks": seen.task_features[0],
@@ -114,12 +115,12 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
                 "self": seen.agent_features[0, i],
                 "pairs": seen.pair_features[0, i],
                 "contributions": seen.contributions[0, i],
-                "action_mask": mask,
+                "action_mask": np.append(True, possible[i]).astype(np.int8),
             }
             views[agent] = {name: array.copy() for name, array in (common | own).items() if array.size}
         return views
 
 
-def parallel_env(env: str, render_mode: str | None = None) -> ParallelAssignment:
-    """The world that an environment string names, such as "rescue:3x6", as a pettingzoo ParallelEnv."""
-    return ParallelAssignment(make(env), render_mode)
+def parallel_env(env: str | type, render_mode: str | None = None, **options: Any) -> ParallelAssignment:
+    """A world as a pettingzoo ParallelEnv: an environment string such as "rescue:3x6", or a class, and its options."""
+    return ParallelAssignment(make(env, **options), render_mode)

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import gymnasium
 
-IDS = {"muster/SearchRescue-v0": "search_rescue", "muster/Battle-v0": "battle"}
+IDS = {
+    "muster/SearchRescue-v0": "search_rescue",
+    "muster/Battle-v0": "battle",
+    "muster/Assignment-v0": "assignment",
+}
 
 
 def register() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from muster.errors import InputError
-from muster.settings import AtLeast, check_fields, read_options
+from muster.settings import AtLeast, check_fields, read_options, to_text
 
 Placement = Literal["distinct", "distinct-within-type", "independent"]
 Features = Literal["raw", "pair"]
@@ -85,7 +85,7 @@ class RescueSettings:
     def name(self) -> str:
         """The environment string that makes this world."""
         changed = [
-            f"{field.name}={_write(getattr(self, field.name))}"
+            f"{field.name}={to_text(getattr(self, field.name))}"
             for field in dataclasses.fields(self)
             if field.name not in ("agents", "tasks") and getattr(self, field.name) != field.default
         ]
@@ -100,9 +100,3 @@ class RescueSettings:
             raise InputError(f"rescue takes agents x tasks, such as rescue:2x4 or rescue:20x40,grid=32; got {text!r}")
         values = read_options(cls, options, "rescue setting", skip=("agents", "tasks"))
         return cls(agents=int(found[1]), tasks=int(found[2]), **values)
-
-
-def _write(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "x".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
