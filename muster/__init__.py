@@ -18,6 +18,7 @@ _PUBLIC = {
     "Solution": "muster.data",
     "make": "muster.envs.registry",
     "evaluate": "muster.evaluation.evaluate",
+    "compare": "muster.evaluation.compare",
     "load": "muster.policy.names",
     "train": "muster.learning.train",
 }

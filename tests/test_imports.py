@@ -106,8 +106,12 @@ policy.names
 policy
 
 evaluation.statistics
+evaluation.metrics
+evaluation.changes
 evaluation.rollout
+evaluation.text
 evaluation.evaluate
+evaluation.compare
 evaluation.scale
 evaluation.viewer
 evaluation.replay
@@ -144,7 +148,6 @@ benchmarks
 commands.patience
 commands.picture
 commands.progress
-commands.report
 commands.bench
 commands.check
 commands.compare

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Literal
 
 from tyro.conf import Positional
 
@@ -14,8 +15,8 @@ class Compare:
 
     names: Positional[tuple[str, ...]]
     """Two or more policies, then the environment: POLICY POLICY… ENV."""
-    episodes: int = 1000
-    """How many episodes of the set to play."""
+    episodes: int | Literal["all"] = 1000
+    """How many episodes of the set to play; all: each episode of a world that has only so many."""
     seed: int = 0
     """Which set of episodes."""
     noise: bool = False
@@ -26,35 +27,29 @@ class Compare:
     def run(self) -> None:
         """Evaluate each and print."""
         from muster.commands.progress import progress_bar
-        from muster.commands.report import difference_line, with_interval
-        from muster.envs.registry import make
-        from muster.evaluation.evaluate import differences, evaluate
+        from muster.evaluation.compare import compare
+        from muster.evaluation.text import evaluation_table
 
         if len(self.names) < 3:
             raise InputError(f"compare takes two or more policies and then the environment, got {' '.join(self.names)}")
         *policies, env = self.names
-        fixed = make(env).baselines()
-        found = []
-        for policy in policies:
-            with progress_bar(policy, self.episodes, quiet=self.json) as advance:
-                noise = self.noise and policy not in fixed
-                found.append(evaluate(policy, env, self.episodes, self.seed, noise, progress=advance))
-        paired = differences(found)
+        found = compare(
+            policies,
+            env,
+            self.episodes,
+            self.seed,
+            self.noise,
+            watch=lambda policy: progress_bar(policy, self.episodes, quiet=self.json),
+        )
         if self.json:
-            print(json.dumps({"policies": [f.as_dict() for f in found], "differences": [d.as_dict() for d in paired]}))
+            print(json.dumps(found.as_dict()))
             return
         from rich.console import Console
         from rich.table import Table
 
-        metric = found[0].metric
-        table = Table(title=f"{found[0].env}: {self.episodes:,} episodes of seed {self.seed}", title_justify="left")
-        for column in ("policy", "win rate" if metric == "win_rate" else "steps T", "hit the limit", "ms a decision"):
-            table.add_column(column)
-        for one in found:
-            figure = "-"
-            if one.mean is not None and one.ci95 is not None:
-                figure = with_interval(one.mean, one.ci95, 3 if metric == "win_rate" else 2)
-            table.add_row(one.policy, figure, str(one.failed), f"{one.ms_per_decision:.4g}")
+        head, rows = evaluation_table(found.evaluations)
+        table = Table(*head, title=found.title, title_justify="left")
+        for row in rows:
+            table.add_row(*row)
         Console().print(table)
-        for pair in paired:
-            print(difference_line(pair, metric))
+        print("\n".join(found.remarks()))

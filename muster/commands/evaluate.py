@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Literal
 
 from tyro.conf import Positional
 
@@ -14,8 +15,8 @@ class Evaluate:
     """A baseline of the environment, a shipped policy, or a path to a run or model file."""
     env: Positional[str]
     """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
-    episodes: int = 1000
-    """How many episodes of the set to play."""
+    episodes: int | Literal["all"] = 1000
+    """How many episodes of the set to play; all: each episode of a world that has only so many."""
     seed: int = 0
     """Which set of episodes; the same for every policy."""
     noise: bool = False
@@ -32,7 +33,5 @@ class Evaluate:
             found = evaluate(self.policy, self.env, self.episodes, self.seed, self.noise, progress=advance)
         if self.json:
             print(json.dumps(found.as_dict()))
-            return
-        from muster.commands.report import evaluation_lines
-
-        print("\n".join(evaluation_lines(found)))
+        else:
+            print(found)

@@ -2,8 +2,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tyro.conf import Positional
+
+if TYPE_CHECKING:
+    from muster.envs.base import BatchEnv
+    from muster.evaluation.replay import Replay
 
 
 @dataclass(frozen=True)
@@ -32,11 +37,19 @@ class Play:
         policy = resolve(self.policy, env, self.noise)
         replay = record(policy, env, self.seed, pictures=self.out.suffix != ".json")
         write(replay, self.out)
-        steps = len(replay.assignments)
-        if replay.truncated:
-            ending = f"hit the step limit of {env.max_steps}"
-        elif replay.metric == "win_rate":
-            ending = f"{'won' if replay.outcome else 'lost'} after {steps} decisions"
-        else:
-            ending = f"done in {steps} steps"
-        print(f"{self.policy} on {env.name}: {ending}; written to {self.out}")
+        print(f"{self.policy} on {env.name}: {_ending(replay, env)}; written to {self.out}")
+
+
+def _ending(replay: Replay, env: BatchEnv) -> str:
+    """How the episode ended, and what else the world says of it."""
+    steps = len(replay.assignments)
+    if replay.metric == "return":
+        ending = f"return {replay.outcome:.2f} after {steps} decisions"
+    elif replay.truncated:
+        ending = f"hit the step limit of {env.max_steps}"
+    elif replay.metric == "win_rate":
+        ending = f"{'won' if replay.outcome else 'lost'} after {steps} decisions"
+    else:
+        ending = f"done in {steps} steps"
+    figures = (f"{name.replace('_', ' ')} {values[0]:.4g}" for name, values in env.figures().items())
+    return ", ".join([ending, *figures])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 
 @contextmanager
-def progress_bar(label: str, total: int, quiet: bool = False) -> Iterator[Callable[[int], None] | None]:
+def progress_bar(
+    label: str, total: int | Literal["all"], quiet: bool = False
+) -> Iterator[Callable[[int], None] | None]:
     """Yields the function that advances the bar; None, and no bar, when quiet. No bar in a file or pipe either."""
     if quiet:
         yield None
@@ -17,5 +20,5 @@ def progress_bar(label: str, total: int, quiet: bool = False) -> Iterator[Callab
 
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(label, total=total)
+        task = bar.add_task(label, total=None if total == "all" else total)
         yield lambda count: bar.advance(task, count)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scale:
-    """Play one policy on worlds of growing size beside the best baseline, and say where it stops winning."""
+    """Play one policy on worlds of growing size beside the best baseline: where it wins, is even and loses."""
 
     policy: Positional[str]
     """A shipped policy, a path to a run or model file, or a baseline of the environment."""
@@ -53,7 +53,7 @@ class Scale:
             if self.json:
                 print(json.dumps(curve.as_dict() | {"episodes": self.episodes, "seed": self.seed}))
             else:
-                print_curve(curve, self.episodes, self.seed)
+                print_curve(curve)
             if canvas is not None:
                 draw_curve(canvas[1], curve)
         if self.out is not None:
@@ -64,55 +64,63 @@ def _report(point: Point) -> None:
     print(f"{point.env}: {point.verdict}", file=sys.stderr, flush=True)
 
 
-def print_curve(curve: Curve, episodes: int, seed: int) -> None:
+def print_curve(curve: Curve) -> None:
     """A row a size, and the conclusion."""
     from rich.console import Console
     from rich.table import Table
 
-    wins = curve.points[0].policy.metric == "win_rate"
-    grid: Any = Table(
-        title=f"{curve.policy}: {'win rate' if wins else 'steps T'}, {episodes} episodes a size (seed {seed})",
-        title_justify="left",
-    )
-    for name in ("size", "world", "policy [95 %]", "best baseline [95 %]", "paired difference [95 %]", "verdict"):
+    head, rows = curve.table()
+    grid: Any = Table(title=curve.title, title_justify="left")
+    for name in head:
         grid.add_column(name, justify="left" if name in ("world", "verdict") else "right")
-    failed = any(point.policy.failed or point.best.failed for point in curve.points)
-    if failed:
-        grid.add_column("hit the limit", justify="right")
-    for point in curve.points:
-        best = f"{point.best.policy} {_figure(point.best, wins)}"
-        limits = [f"{point.policy.failed} / {point.best.failed}"] if failed else []
-        gap = _figure(point.difference, wins, "+")
-        grid.add_row(str(point.size), point.env, _figure(point.policy, wins), best, gap, point.verdict, *limits)
+    for row in rows:
+        grid.add_row(*row)
     Console(width=max(125, Console().width)).print(grid)
     print(curve.conclusion())
 
 
-def _figure(found: Any, wins: bool, sign: str = "") -> str:
-    """Mean and interval of an evaluation or a difference."""
-    if found.mean is None or found.ci95 is None:
-        return "–"
-    form = f"{sign}.{3 if wins else 2}f"
-    return f"{found.mean:{form}} [{found.ci95[0]:{form}} {found.ci95[1]:{form}}]"
+# How the verdict at a size is drawn: marker, filled or not, and what the legend says.
+MARKS = {"wins": ("o", True, "wins"), "even": ("o", False, "even"), "loses": ("x", True, "loses")}
 
 
 def draw_curve(axes: Any, curve: Curve) -> None:
-    """Policy and best baseline over the size, with intervals; a line where it stops winning."""
-    wins = curve.points[0].policy.metric == "win_rate"
+    """Policy and best baseline over the size, with intervals and verdicts; lines at the last win and the first loss."""
+    from muster.evaluation.metrics import MEANINGS
+
     names = ", ".join(dict.fromkeys(point.best.policy for point in curve.points))
-    for label, own in ((Path(curve.policy).stem, True), (f"best baseline: {names}", False)):
+    for label, colour, own in (
+        (Path(curve.policy).stem, "C0", True),
+        (f"best baseline: {names}", "C1", False),
+    ):
         found = [(point.size, point.policy if own else point.best) for point in curve.points]
         shown = [(size, one.mean, one.ci95) for size, one in found if one.mean is not None and one.ci95 is not None]
         sizes = [size for size, _, _ in shown]
-        axes.plot(sizes, [mean for _, mean, _ in shown], marker="o", markersize=3, label=label)
-        axes.fill_between(sizes, [ci[0] for _, _, ci in shown], [ci[1] for _, _, ci in shown], alpha=0.2)
-    if curve.stops_at is not None:
-        axes.axvline(curve.stops_at, color="grey", linestyle=":", linewidth=1, label="stops winning")
+        axes.plot(sizes, [mean for _, mean, _ in shown], color=colour, linewidth=1.2, label=label)
+        axes.fill_between(sizes, [ci[0] for _, _, ci in shown], [ci[1] for _, _, ci in shown], color=colour, alpha=0.2)
+    for verdict, (marker, filled, words) in MARKS.items():
+        there = [p for p in curve.points if p.verdict == verdict and p.policy.mean is not None]
+        if there:
+            axes.plot(
+                [point.size for point in there],
+                [point.policy.mean for point in there],
+                linestyle="",
+                marker=marker,
+                markersize=5,
+                color="C0",
+                markerfacecolor="C0" if filled else "white",
+                label=words,
+            )
+    for size, style, words in (
+        (curve.last_win, "--", "last size at which it wins"),
+        (curve.first_loss, ":", "first size at which it loses"),
+    ):
+        if size is not None:
+            axes.axvline(size, color="grey", linestyle=style, linewidth=1, label=f"{words}: {size}")
     axes.set_xscale("log")
     sizes = [point.size for point in curve.points]
     axes.set_xticks(sizes, [str(size) for size in sizes])
     axes.minorticks_off()
     axes.set_xlabel("agents (of each type)")
-    axes.set_ylabel("win rate" if wins else "steps to the last task, T")
+    axes.set_ylabel(MEANINGS[curve.points[0].policy.metric].label)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7)

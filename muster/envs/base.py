@@ -99,6 +99,13 @@ class BatchEnv(ABC):
         """Further named figures [B] of the episode in each slot, such as requests served, to be averaged and shown."""
         return {}
 
+    def all_episodes(self) -> Seeds | None:
+        """The seeds of all episodes, in order, of a world that has only so many (recorded days); None without end.
+
+        `--episodes all` plays each of them once. A world that has them takes other seeds as well, for training.
+        """
+        return None
+
     @abstractmethod
     def get_state(self) -> State:
         """Everything needed to go on later, as plain arrays (copies)."""

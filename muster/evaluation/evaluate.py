@@ -1,30 +1,43 @@
-"""How good is a policy, and is one better than another? The same episodes for everyone, and an interval always."""
+"""How good is a policy? The same episodes for everyone, and an interval always."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from muster.envs.base import BatchEnv, Policy
+from muster.data import Floats
+from muster.envs.base import BatchEnv, Metric, Policy
 from muster.envs.registry import make
 from muster.errors import InputError
+from muster.evaluation.metrics import MEANINGS
 from muster.evaluation.rollout import Episodes, begin_episodes, decide, run_episodes
 from muster.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
+from muster.evaluation.text import describe, evaluation_lines, evaluation_table, html_table
 from muster.policy.names import resolve
 from muster.rng import Seeds, episode_seeds
 
 BATCH = 256
+Count = int | Literal["all"]
+"""How many episodes: a number of the set that a seed names, or all of a world that has only so many."""
 
 
-@dataclass(frozen=True, slots=True)
+class Figure(NamedTuple):
+    """A mean and its 95 % interval."""
+
+    mean: float
+    ci95: Interval
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
     """One policy on one fixed set of episodes.
 
     For metric "steps" the episodes that hit the step limit are counted in `failed` and left out of the mean, as in
-    the paper's Table 1; for "win_rate" every episode counts.
+    the paper's Table 1; for "win_rate" and "return" every episode counts, and for "return" the step limit is the
+    usual end, so that `failed` is 0.
     """
 
     policy: str
@@ -32,7 +45,7 @@ class Evaluation:
     episodes: int
     seed: int
     noise: bool
-    metric: str
+    metric: Metric
     mean: float | None
     """None when every episode failed."""
     ci95: Interval | None
@@ -41,7 +54,13 @@ class Evaluation:
     """World and policy together."""
     ms_per_decision: float
     """Policy alone, in batches."""
-    records: Episodes = field(repr=False)
+    records: Episodes
+    changes_per_decision: float | None = None
+    """Mean share of the agents that change from one living task to another; None where nothing could change."""
+    figures: dict[str, Figure | None] = field(default_factory=dict)
+    """Means over the episodes of what else the world reports, by name; None where it reported no number."""
+    all: bool = False
+    """These were all episodes that the world has, and `seed` chose nothing."""
 
     @property
     def steps_minus_one(self) -> float | None:
@@ -52,51 +71,59 @@ class Evaluation:
         """What `muster evaluate --json` prints."""
         names = ["policy", "env", "episodes", "seed", "noise", "metric", "mean", "ci95", "failed"]
         names += ["steps_minus_one"] * (self.metric == "steps") + ["decisions_per_second", "ms_per_decision"]
-        return {name: getattr(self, name) for name in names}
+        names.append("changes_per_decision")
+        figures = {name: None if figure is None else figure._asdict() for name, figure in self.figures.items()}
+        return {name: getattr(self, name) for name in names} | {"figures": figures}
 
+    def __repr__(self) -> str:
+        return "\n".join(evaluation_lines(self))
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One policy's outcome minus another's, episode by episode."""
-
-    policy: str
-    reference: str
-    mean: float | None
-    ci95: Interval | None
-    episodes: int
-    """Episodes that neither failed: those compared."""
-    higher: int
-    equal: int
-    lower: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """What `muster compare --json` prints of it."""
-        return {name: getattr(self, name) for name in self.__slots__}
+    def _repr_html_(self) -> str:
+        return html_table(*evaluation_table([self]), (), describe(self))
 
 
 def evaluate(
     policy: str | Policy,
     env: str | BatchEnv,
-    episodes: int = 1000,
+    episodes: Count = 1000,
     seed: int = 0,
     noise: bool = False,
     batch: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Evaluation:
-    """Play `episodes` episodes of the set that `seed` names.
+    """Play `episodes` episodes of the set that `seed` names; "all" plays each episode of a world that has only so many.
 
     `env` is an environment string, or an environment object whose slots are then used; `batch` is the number of
     slots otherwise. Neither changes a figure other than the times.
     """
-    if episodes < 1:
-        raise InputError(f"an evaluation needs at least 1 episode, got {episodes}")
-    if isinstance(env, str):
-        env = make(env, min(episodes, batch or BATCH))
-    player = resolve(policy, env, noise) if isinstance(policy, str) else policy
-    seeds = episode_seeds(seed, np.arange(episodes))
-    _warm_up(env, player, seeds[:1])
-    records = run_episodes(env, player, seeds, progress)
-    return summarise(policy if isinstance(policy, str) else policy.name, env, seed, noise, records)
+    world = make(env, min(batch or BATCH, _count(env, episodes))) if isinstance(env, str) else env
+    seeds = choose_episodes(world, episodes, seed)
+    player = resolve(policy, world, noise) if isinstance(policy, str) else policy
+    _warm_up(world, player, seeds[:1])
+    records = run_episodes(world, player, seeds, progress)
+    name = policy if isinstance(policy, str) else policy.name
+    return summarise(name, world, seed, noise, records, all_episodes=episodes == "all")
+
+
+def _count(env: str, episodes: Count) -> int:
+    """How many episodes that is; what cannot be played is refused elsewhere."""
+    if episodes == "all":
+        return len(choose_episodes(make(env), episodes))
+    return episodes if isinstance(episodes, int) and episodes > 0 else 1
+
+
+def choose_episodes(env: BatchEnv, episodes: Count, seed: int = 0) -> Seeds:
+    """The seeds of the first `episodes` episodes of the set that `seed` names, or of all there are."""
+    if episodes == "all":
+        every = env.all_episodes()
+        if every is None:
+            raise InputError(f"{env.name} has episodes without end; say how many rather than 'all'")
+        if seed:
+            raise InputError(f"all episodes are the same whatever the seed; leave it out, got {seed}")
+        return every
+    if not isinstance(episodes, int) or episodes < 1:
+        raise InputError(f"an evaluation needs at least 1 episode, or 'all', got {episodes!r}")
+    return episode_seeds(seed, np.arange(episodes))
 
 
 def _warm_up(env: BatchEnv, policy: Policy, seeds: Seeds) -> None:
@@ -105,9 +132,11 @@ def _warm_up(env: BatchEnv, policy: Policy, seeds: Seeds) -> None:
     decide(env, policy)
 
 
-def summarise(policy: str, env: BatchEnv, seed: int, noise: bool, records: Episodes) -> Evaluation:
+def summarise(
+    policy: str, env: BatchEnv, seed: int, noise: bool, records: Episodes, all_episodes: bool = False
+) -> Evaluation:
     """Figures of merit of episodes that were played."""
-    outcome = records.outcome if env.metric == "win_rate" else records.outcome[~records.truncated]
+    outcome = records.outcome if MEANINGS[env.metric].counts_all else records.outcome[~records.truncated]
     interval: Interval | None = None
     if env.metric == "win_rate":
         interval = wilson_interval(int(outcome.sum()), len(outcome))
@@ -122,32 +151,17 @@ def summarise(policy: str, env: BatchEnv, seed: int, noise: bool, records: Episo
         metric=env.metric,
         mean=float(outcome.mean()) if len(outcome) else None,
         ci95=interval,
-        failed=int(records.truncated.sum()),
+        failed=0 if env.metric == "return" else int(records.truncated.sum()),
         decisions_per_second=records.decisions / records.seconds,
         ms_per_decision=1000 * records.policy_seconds / records.decisions,
         records=records,
+        changes_per_decision=records.changes_per_decision,
+        figures={name: _figure(values) for name, values in records.figures.items()},
+        all=all_episodes,
     )
 
 
-def differences(evaluations: Sequence[Evaluation]) -> list[Difference]:
-    """Each later evaluation minus the first, on the same episodes."""
-    return [_difference(other, evaluations[0]) for other in evaluations[1:]]
-
-
-def _difference(one: Evaluation, reference: Evaluation) -> Difference:
-    if not np.array_equal(one.records.seeds, reference.records.seeds):
-        raise InputError(f"{one.policy} and {reference.policy} did not play the same episodes")
-    both = np.ones(one.episodes, np.bool_)
-    if one.metric == "steps":
-        both = ~(one.records.truncated | reference.records.truncated)
-    gap = (one.records.outcome - reference.records.outcome)[both]
-    return Difference(
-        policy=one.policy,
-        reference=reference.policy,
-        mean=float(gap.mean()) if len(gap) else None,
-        ci95=bootstrap_interval(gap) if len(gap) else None,
-        episodes=len(gap),
-        higher=int((gap > 0).sum()),
-        equal=int((gap == 0).sum()),
-        lower=int((gap < 0).sum()),
-    )
+def _figure(values: Floats) -> Figure | None:
+    """Of the episodes that have a number."""
+    known = values[np.isfinite(values)]
+    return Figure(float(known.mean()), bootstrap_interval(known)) if len(known) else None

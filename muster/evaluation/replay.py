@@ -159,7 +159,7 @@ def record(policy: str | Policy, env: str | BatchEnv, seed: int = 0, pictures: b
     assignments, rewards = [], []
     truncated = False
     for _ in range(env.max_steps):
-        assignment, result, _ = decide(env, player)
+        _, assignment, result, _ = decide(env, player)
         assignments.append(np.array(assignment[0]))
         rewards.append(float(result.reward[0]))
         truncated = bool(result.truncated[0])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from muster.data import Bools, Floats, Ints
+from muster.data import Bools, Floats, Ints, Observation
 from muster.envs.base import BatchEnv, Policy, Step
+from muster.evaluation.changes import changed_share
 from muster.rng import Seeds
 
 
@@ -32,16 +33,28 @@ class Episodes:
     """Time for everything: world and policy."""
     policy_seconds: float
     """Time in the policy alone, for the whole batch at each step."""
+    changes: Floats | None = None
+    """[E] sum over the decisions after the first of the share of agents that changed from one living task to another
+    (see `muster.evaluation.changes`)."""
+    figures: dict[str, Floats] = field(default_factory=dict)
+    """[E] further figures of the world, by name."""
 
     @property
     def decisions(self) -> int:
         """Assignments made: one for each step of each episode."""
         return int(self.steps.sum())
 
+    @property
+    def changes_per_decision(self) -> float | None:
+        """Mean share of agents that change from one living task to another; None where nothing could change."""
+        later = self.decisions - len(self.steps)
+        return None if self.changes is None or later == 0 else float(self.changes.sum() / later)
+
 
 class Decision(NamedTuple):
     """One turn of the loop that everything is played in."""
 
+    observation: Observation
     assignment: Ints
     """[B, N]"""
     result: Step
@@ -55,7 +68,7 @@ def decide(env: BatchEnv, policy: Policy) -> Decision:
     asked = time.perf_counter()
     assignment = policy.act(observation)
     seconds = time.perf_counter() - asked
-    return Decision(assignment, env.step(assignment), seconds)
+    return Decision(observation, assignment, env.step(assignment), seconds)
 
 
 def begin_episodes(env: BatchEnv, policy: Policy, slots: Ints, seeds: Seeds) -> None:
@@ -71,6 +84,9 @@ def run_episodes(
     n_episodes = len(seeds)
     outcome, reward = np.zeros(n_episodes), np.zeros(n_episodes)
     steps = np.zeros(n_episodes, np.int64)
+    changes = np.zeros(n_episodes)
+    figures: dict[str, Floats] = {}
+    last: tuple[Observation, Ints] | None = None
     truncated = np.zeros(n_episodes, np.bool_)
     # Which episode each slot plays; -1 once there is none left for it.
     playing = np.full(env.n_envs, -1, np.int64)
@@ -89,15 +105,22 @@ def run_episodes(
     began = time.perf_counter()
     begin(np.arange(env.n_envs))
     while (active := np.flatnonzero(playing >= 0)).size:
-        _, result, seconds = decide(env, policy)
+        observation, assignment, result, seconds = decide(env, policy)
         policy_seconds += seconds
+        if last is not None:
+            later = active[steps[playing[active]] > 0]
+            changes[playing[later]] += changed_share(*last, observation, assignment)[later]
+        last = observation, assignment
         reward[playing[active]] += result.reward[active]
         steps[playing[active]] += 1
         ended = active[(result.terminated | result.truncated)[active]]
         if ended.size:
             outcome[playing[ended]] = env.outcome()[ended]
             truncated[playing[ended]] = result.truncated[ended]
+            for name, values in env.figures().items():
+                figures.setdefault(name, np.zeros(n_episodes))[playing[ended]] = values[ended]
             begin(ended)
             if progress:
                 progress(int(ended.size))
-    return Episodes(seeds, outcome, steps, reward, truncated, time.perf_counter() - began, policy_seconds)
+    seconds = time.perf_counter() - began
+    return Episodes(seeds, outcome, steps, reward, truncated, seconds, policy_seconds, changes, figures)

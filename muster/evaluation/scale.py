@@ -12,7 +12,10 @@ import numpy as np
 
 from muster.envs.registry import make
 from muster.errors import InputError, UnknownNameError
-from muster.evaluation.evaluate import BATCH, Difference, Evaluation, differences, evaluate
+from muster.evaluation.compare import Difference, compare, differences
+from muster.evaluation.evaluate import BATCH, Evaluation
+from muster.evaluation.metrics import MEANINGS
+from muster.evaluation.text import html_table, in_brackets, text_table
 from muster.policy.names import resolve
 
 Verdict = Literal["wins", "even", "loses"]
@@ -107,9 +110,10 @@ class Point:
     @property
     def verdict(self) -> Verdict:
         """Whether the whole interval of the paired difference lies on the winning side, the losing one, or neither."""
-        sign = 1 if self.policy.metric == "win_rate" else -1
+        meaning = MEANINGS[self.policy.metric]
+        sign = meaning.better
         # Failed episodes have no steps to compare: whoever fails more cannot win by the rest.
-        fails = 0 if sign == 1 else self.policy.failed - self.best.failed
+        fails = 0 if meaning.counts_all else self.policy.failed - self.best.failed
         if self.difference.ci95 is None:
             return "loses" if fails > 0 else "wins" if fails < 0 else "even"
         low, high = sorted(sign * bound for bound in self.difference.ci95)
@@ -130,42 +134,75 @@ class Point:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Curve:
     """All sizes, in increasing order."""
 
     policy: str
     points: tuple[Point, ...]
 
+    def sizes(self, verdict: Verdict) -> list[int]:
+        """The sizes with that verdict."""
+        return [point.size for point in self.points if point.verdict == verdict]
+
     @property
-    def stops_at(self) -> int | None:
-        """The first size at which the policy does not win; None if there is none."""
-        return next((point.size for point in self.points if point.verdict != "wins"), None)
+    def last_win(self) -> int | None:
+        """The last size at which the policy wins; None if it wins at none."""
+        return max(self.sizes("wins"), default=None)
+
+    @property
+    def first_loss(self) -> int | None:
+        """The first size at which the policy loses; None if it loses at none."""
+        return min(self.sizes("loses"), default=None)
 
     def conclusion(self) -> str:
-        """Where it stops winning, in a sentence."""
-        sizes = [point.size for point in self.points]
-        stop = self.stops_at
-        if stop is None:
-            return (
-                f"{self.policy} never stops winning: it beats the best baseline at all sizes, {sizes[0]} to {sizes[-1]}"
-            )
-        verdict = next(point.verdict for point in self.points if point.size == stop)
-        why = "it loses there" if verdict == "loses" else "the difference there may be nothing"
-        where = "does not win even at the smallest size," if stop == sizes[0] else "stops winning at size"
-        later = [str(point.size) for point in self.points if point.size > stop and point.verdict == "wins"]
-        again = "" if stop == sizes[0] else " again"
-        rest = f"; it wins{again} at {', '.join(later)}" if later else ""
-        return f"{self.policy} {where} {stop} ({why}){rest}"
+        """Where it wins, is even and loses, in a sentence."""
+        if len(self.sizes("wins")) == len(self.points):
+            first, last = self.points[0].size, self.points[-1].size
+            return f"{self.policy} wins at every size, {first} to {last}"
+        verdicts: tuple[Verdict, ...] = ("wins", "even", "loses")
+        parts = [f"{words} at {', '.join(map(str, sizes))}" for words in verdicts if (sizes := self.sizes(words))]
+        win = "it wins at no size" if self.last_win is None else f"the last size at which it wins is {self.last_win}"
+        loss = "it loses at none" if self.first_loss is None else f"the first at which it loses is {self.first_loss}"
+        return f"{self.policy}: {'; '.join(parts)}: {win}, {loss}"
 
     def as_dict(self) -> dict[str, Any]:
         """What `muster scale --json` prints."""
         return {
             "policy": self.policy,
             "points": [point.as_dict() for point in self.points],
-            "stops_winning_at": self.stops_at,
+            "last_win": self.last_win,
+            "first_loss": self.first_loss,
             "conclusion": self.conclusion(),
         }
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Head and a row a size."""
+        metric = self.points[0].policy.metric
+        head = ["size", "world", "policy [95 %]", "best baseline [95 %]", "paired difference [95 %]", "verdict"]
+        failed = any(point.policy.failed or point.best.failed for point in self.points)
+        rows = []
+        for point in self.points:
+            limits = [f"{point.policy.failed} / {point.best.failed}"] * failed
+            row = [str(point.size), point.env, in_brackets(point.policy, metric)]
+            row += [
+                f"{point.best.policy} {in_brackets(point.best, metric)}",
+                in_brackets(point.difference, metric, "+"),
+            ]
+            rows.append([*row, point.verdict, *limits])
+        return head + ["hit the limit"] * failed, rows
+
+    @property
+    def title(self) -> str:
+        """What the figures are."""
+        first = self.points[0].policy
+        return f"{self.policy}: {MEANINGS[first.metric].short}, {first.episodes} episodes a size (seed {first.seed})"
+
+    def __repr__(self) -> str:
+        return self.title + "\n" + text_table(*self.table(), [self.conclusion()])
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.table(), [self.conclusion()], self.title)
 
 
 def plan(
@@ -200,7 +237,7 @@ def run_curve(
     for size, world in worlds.items():
         first = make(world)
         batch = min(BATCH, max(1, LARGEST_BATCH // (first.n_agents * first.n_tasks)))
-        played, *others = (evaluate(name, world, episodes, seed, batch=batch) for name in (policy, *baselines))
+        played, *others = compare((policy, *baselines), world, episodes, seed, batch=batch).evaluations
         best = min(others, key=_badness)
         points.append(Point(size, world, played, tuple(others), best, differences([best, played])[0]))
         report(points[-1])
@@ -208,7 +245,7 @@ def run_curve(
 
 
 def _badness(one: Evaluation) -> tuple[int, float]:
-    """Least for the best baseline: most wins, or fewest failures and then fewest steps."""
-    if one.metric == "win_rate":
-        return 0, -(one.mean or 0.0)
-    return one.failed, math.inf if one.mean is None else one.mean
+    """Least for the best baseline: fewest failures where they do not count, and then the best mean."""
+    meaning = MEANINGS[one.metric]
+    failed = 0 if meaning.counts_all else one.failed
+    return failed, math.inf if one.mean is None else -meaning.better * one.mean

@@ -37,6 +37,8 @@ def test_evaluate_json_has_the_fields_of_the_contract(capsys):
         "steps_minus_one",
         "decisions_per_second",
         "ms_per_decision",
+        "changes_per_decision",
+        "figures",
     ]
     assert found["metric"] == "steps"
     assert found["steps_minus_one"] == found["mean"] - 1

@@ -5,7 +5,7 @@ import pytest
 
 import muster
 from muster.errors import InputError, UnknownNameError
-from muster.evaluation.evaluate import differences
+from muster.evaluation.compare import differences
 from muster.policy.names import resolve
 
 
@@ -79,7 +79,9 @@ def test_win_rates_count_every_episode(monkeypatch):
     ("arguments", "error", "complaint"),
     [
         (("clossest", "rescue:2x4"), UnknownNameError, "no policy for rescue:2x4 'clossest'; did you mean 'closest'?"),
-        (("closest", "rescue:2x4", 0), InputError, "at least 1 episode, got 0"),
+        (("closest", "rescue:2x4", 0), InputError, "at least 1 episode, or 'all', got 0"),
+        (("closest", "rescue:2x4", "some"), InputError, "at least 1 episode, or 'all', got 'some'"),
+        (("closest", "rescue:2x4", "all"), InputError, "rescue:2x4 has episodes without end; say how many"),
         (
             ("closest", "rescue:2x4", 10, 0, True),
             InputError,

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from muster.cli import main
+from muster.commands.scale import draw_curve
 from muster.envs.registry import make
 from muster.errors import InputError
-from muster.evaluation.evaluate import Evaluation, differences
+from muster.evaluation.compare import differences
+from muster.evaluation.evaluate import Evaluation
 from muster.evaluation.rollout import Episodes
 from muster.evaluation.scale import KINDS, Curve, Point, parse_sizes, plan, run_curve, split_env, world_of
 from tests.policy.policy_files import write_random_policy
@@ -89,17 +91,49 @@ def test_whoever_fails_more_does_not_win_by_the_rest() -> None:
     assert point(5, [10.0] * 50, [12.0] * 50, "steps", failed=50).verdict == "loses"
 
 
-def test_the_conclusion_names_the_first_size_that_is_not_won() -> None:
-    won = [1.0] * 50, [0.0] * 50
-    even = [1.0] * 50, [1.0] * 50
-    assert "never stops winning" in Curve("p", (point(5, *won), point(9, *won))).conclusion()
-    stopped = Curve("p", (point(5, *won), point(9, *even), point(12, *won)))
-    assert stopped.stops_at == 9
-    assert stopped.conclusion().startswith("p stops winning at size 9")
-    assert "wins again at 12" in stopped.conclusion()
-    late = Curve("p", (point(5, *even), point(9, *won))).conclusion()
-    assert "does not win even at the smallest size, 5" in late
-    assert late.endswith("it wins at 9")
+WON = [1.0] * 50, [0.0] * 50
+EVEN = [1.0] * 50, [1.0] * 50
+LOST = [0.0] * 50, [1.0] * 50
+
+
+def test_being_even_is_neither_the_last_win_nor_the_first_loss() -> None:
+    assert Curve("p", (point(5, *WON), point(9, *WON))).conclusion() == "p wins at every size, 5 to 9"
+    curve = Curve("p", (point(5, *EVEN), point(9, *WON), point(12, *EVEN), point(20, *WON), point(40, *LOST)))
+    assert (curve.last_win, curve.first_loss) == (20, 40)
+    assert curve.conclusion() == (
+        "p: wins at 9, 20; even at 5, 12; loses at 40: "
+        "the last size at which it wins is 20, the first at which it loses is 40"
+    )
+    level = Curve("p", (point(5, *EVEN), point(9, *EVEN)))
+    assert (level.last_win, level.first_loss) == (None, None)
+    assert level.conclusion() == "p: even at 5, 9: it wins at no size, it loses at none"
+
+
+def test_the_picture_marks_each_verdict_and_where_it_wins_last_and_loses_first() -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    axes = figure.subplots()
+    draw_curve(axes, Curve("p", (point(5, *EVEN), point(9, *WON), point(40, *LOST))))
+    words = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert words[2:] == ["wins", "even", "loses", "last size at which it wins: 9", "first size at which it loses: 40"]
+    marked = {line.get_label(): list(line.get_xdata()) for line in axes.get_lines()}
+    assert (marked["wins"], marked["even"], marked["loses"]) == ([9], [5], [40])
+    assert marked["last size at which it wins: 9"] == [9, 9]
+
+
+def test_more_return_is_better() -> None:
+    assert point(5, [3.0] * 50, [2.0] * 50, "return").verdict == "wins"
+    assert point(5, [1.0] * 50, [2.0] * 50, "return", failed=50).verdict == "loses"
+
+
+def test_a_curve_shows_itself_in_a_terminal_and_a_notebook() -> None:
+    curve = Curve("<p>", (point(5, *WON), point(9, *LOST)))
+    lines = repr(curve).splitlines()
+    assert lines[0] == "<p>: win rate, 50 episodes a size (seed 0)"
+    assert lines[1].split("  ")[0] == "size"
+    assert len(lines) == 1 + 1 + 2 + 1
+    page = curve._repr_html_()
+    assert page.count("<tr>") == 3
+    assert "&lt;p&gt;" in page
 
 
 def test_the_same_call_gives_the_same_curve_and_the_best_baseline(tmp_path: Path) -> None:
@@ -117,11 +151,11 @@ def test_the_command_prints_draws_and_gives_json(tmp_path: Path, capsys: pytest.
     picture = tmp_path / "curve.png"
     call = ["scale", "lp-distance", "--env", "rescue,grid=8", "--sizes", "2,4", "--episodes", "60"]
     main([*call, "--baseline", "closest", "--out", str(picture)])
-    assert "lp-distance never stops winning" in capsys.readouterr().out
+    assert "lp-distance wins at every size, 2 to 4" in capsys.readouterr().out
     assert picture.stat().st_size > 5000
     main([*call, "--baseline", "closest", "closest-manhattan", "--json"])
     found = json.loads(capsys.readouterr().out)
-    assert found["stops_winning_at"] is None
+    assert (found["last_win"], found["first_loss"]) == (4, None)
     assert [one["env"] for one in found["points"]] == ["rescue:2x4,grid=8", "rescue:4x8,grid=8"]
     assert len(found["points"][0]["baselines"]) == 2
 

@@ -1,0 +1,121 @@
+"""Is one policy better than another? Paired, on the same episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muster.envs.base import BatchEnv, Policy
+from muster.envs.registry import make
+from muster.errors import InputError
+from muster.evaluation.evaluate import Count, Evaluation, evaluate
+from muster.evaluation.metrics import MEANINGS
+from muster.evaluation.statistics import Interval, bootstrap_interval
+from muster.evaluation.text import difference_line, episodes_of, evaluation_table, html_table, text_table
+from muster.policy.learned import LearnedPolicy
+
+Watch = Callable[[str], AbstractContextManager[Callable[[int], None] | None]]
+"""Given the name of a policy, a context in which it plays; what it yields hears of episodes that ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One policy's outcome minus another's, episode by episode."""
+
+    policy: str
+    reference: str
+    mean: float | None
+    ci95: Interval | None
+    episodes: int
+    """Episodes that neither failed: those compared."""
+    higher: int
+    equal: int
+    lower: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `muster compare --json` prints of it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison:
+    """Several policies on the same episodes."""
+
+    evaluations: tuple[Evaluation, ...]
+    differences: tuple[Difference, ...]
+    """Each later policy minus the first."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `muster compare --json` prints."""
+        return {
+            "policies": [one.as_dict() for one in self.evaluations],
+            "differences": [one.as_dict() for one in self.differences],
+        }
+
+    @property
+    def title(self) -> str:
+        """What was played."""
+        return f"{self.evaluations[0].env}: {episodes_of(self.evaluations[0])}"
+
+    def remarks(self) -> list[str]:
+        """The differences in words."""
+        return [difference_line(one, self.evaluations[0].metric) for one in self.differences]
+
+    def __repr__(self) -> str:
+        return self.title + "\n" + text_table(*evaluation_table(self.evaluations), self.remarks())
+
+    def _repr_html_(self) -> str:
+        return html_table(*evaluation_table(self.evaluations), self.remarks(), self.title)
+
+
+def compare(
+    policies: Sequence[str | Policy],
+    env: str | BatchEnv,
+    episodes: Count = 1000,
+    seed: int = 0,
+    noise: bool = False,
+    batch: int | None = None,
+    watch: Watch = lambda policy: nullcontext(),
+) -> Comparison:
+    """Play the same episodes with several policies; `noise` is for the learned ones among them.
+
+    `policies`, `env`, `episodes`, `seed` and `batch` are as in `muster.evaluate`.
+    """
+    if isinstance(policies, str) or len(policies) < 2:
+        given = policies if isinstance(policies, str) else " ".join(map(str, policies)) or "none"
+        raise InputError(f"a comparison needs a list of two or more policies, got {given}")
+    fixed = (make(env) if isinstance(env, str) else env).baselines()
+    found = []
+    for policy in policies:
+        learned = policy not in fixed if isinstance(policy, str) else isinstance(policy, LearnedPolicy)
+        with watch(policy if isinstance(policy, str) else policy.name) as progress:
+            found.append(evaluate(policy, env, episodes, seed, noise and learned, batch, progress))
+    return Comparison(tuple(found), tuple(differences(found)))
+
+
+def differences(evaluations: Sequence[Evaluation]) -> list[Difference]:
+    """Each later evaluation minus the first, on the same episodes."""
+    return [_difference(other, evaluations[0]) for other in evaluations[1:]]
+
+
+def _difference(one: Evaluation, reference: Evaluation) -> Difference:
+    if not np.array_equal(one.records.seeds, reference.records.seeds):
+        raise InputError(f"{one.policy} and {reference.policy} did not play the same episodes")
+    both = np.ones(one.episodes, np.bool_)
+    if not MEANINGS[one.metric].counts_all:
+        both = ~(one.records.truncated | reference.records.truncated)
+    gap = (one.records.outcome - reference.records.outcome)[both]
+    return Difference(
+        policy=one.policy,
+        reference=reference.policy,
+        mean=float(gap.mean()) if len(gap) else None,
+        ci95=bootstrap_interval(gap) if len(gap) else None,
+        episodes=len(gap),
+        higher=int((gap > 0).sum()),
+        equal=int((gap == 0).sum()),
+        lower=int((gap < 0).sum()),
+    )

@@ -1,0 +1,116 @@
+"""Figures as people read them, in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from muster.evaluation.metrics import MEANINGS
+from muster.evaluation.statistics import Interval
+
+if TYPE_CHECKING:
+    from muster.envs.base import Metric
+    from muster.evaluation.compare import Difference
+    from muster.evaluation.evaluate import Evaluation
+
+WIDTH = 29
+"""Of the words before a figure."""
+
+
+def evaluation_lines(found: Evaluation) -> list[str]:
+    """The figures of one evaluation, a line each."""
+    lines = [describe(found)]
+
+    def add(words: str, figure: str) -> None:
+        lines.append(f"  {words:{WIDTH}}{figure}")
+
+    if found.mean is None or found.ci95 is None:
+        lines.append("  every episode hit the step limit")
+    elif found.metric == "steps":
+        shifted = found.ci95[0] - 1, found.ci95[1] - 1
+        add("steps to the last task, T", with_interval(found.mean, found.ci95))
+        add("T - 1, as the paper prints", with_interval(found.mean - 1, shifted))
+    else:
+        meaning = MEANINGS[found.metric]
+        add(meaning.label, with_interval(found.mean, found.ci95, meaning.digits))
+    for name, figure in found.figures.items():
+        add(name.replace("_", " "), "-" if figure is None else with_interval(figure.mean, figure.ci95))
+    if found.metric != "return":
+        add("hit the step limit", f"{found.failed} ({100 * found.failed / found.episodes:.1f} %)")
+    if found.changes_per_decision is not None:
+        add("change of task", f"{100 * found.changes_per_decision:.2f} % of the agents a decision")
+    add("policy", f"{found.ms_per_decision:.4g} ms a decision, in batches")
+    add("with the world", f"{found.decisions_per_second:,.0f} decisions a second")
+    return lines
+
+
+def describe(found: Evaluation) -> str:
+    """Who played what."""
+    noise = ", noise on" if found.noise else ""
+    return f"{found.policy} on {found.env}: {episodes_of(found)}{noise}"
+
+
+def episodes_of(found: Evaluation) -> str:
+    """Which episodes were played."""
+    return f"all {found.episodes:,} episodes" if found.all else f"{found.episodes:,} episodes of seed {found.seed}"
+
+
+def difference_line(found: Difference, metric: Metric) -> str:
+    """One paired difference in words."""
+    if found.mean is None or found.ci95 is None:
+        return f"{found.policy} and {found.reference}: no episode that both finished"
+    digits = MEANINGS[metric].digits
+    return (
+        f"{found.policy} - {found.reference}: {with_interval(found.mean, found.ci95, digits, sign='+')} on "
+        f"{found.episodes:,} episodes; higher on {found.higher}, equal on {found.equal}, lower on {found.lower}"
+    )
+
+
+def with_interval(mean: float, interval: Interval, digits: int = 2, sign: str = "") -> str:
+    """A mean and its 95 % interval."""
+    low, high = interval
+    return f"{mean:{sign}.{digits}f}  (95 %: {low:{sign}.{digits}f} to {high:{sign}.{digits}f})"
+
+
+def in_brackets(found: Evaluation | Difference, metric: Metric, sign: str = "") -> str:
+    """Mean and interval as short as they go: "11.75 [11.38 12.14]"."""
+    if found.mean is None or found.ci95 is None:
+        return "–"
+    form = f"{sign}.{MEANINGS[metric].digits}f"
+    return f"{found.mean:{form}} [{found.ci95[0]:{form}} {found.ci95[1]:{form}}]"
+
+
+def text_table(head: Sequence[str], rows: Iterable[Sequence[str]], remarks: Iterable[str]) -> str:
+    """Columns as wide as need be, for a `repr`."""
+    lines = [list(head), *(list(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    shown = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return "\n".join([*shown, *remarks])
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], remarks: Iterable[str], caption: str) -> str:
+    """The same for a notebook."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    notes = "".join(f"<div>{escape(remark)}</div>" for remark in remarks)
+    return f"<table><caption>{escape(caption)}</caption>{line(head, 'th')}{body}</table>{notes}"
+
+
+def evaluation_table(found: Sequence[Evaluation]) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of evaluations on the same episodes, with the columns that have something to say."""
+    metric = found[0].metric
+    names = list(dict.fromkeys(name for one in found for name in one.figures))
+    limits = metric != "return" and any(one.failed for one in found)
+    head = ["policy", f"{MEANINGS[metric].short} [95 %]", *names, *["hit the limit"] * limits]
+    rows = []
+    for one in found:
+        figures: list[Any] = [one.figures.get(name) for name in names]
+        shown = ["–" if f is None else f"{f.mean:.2f} [{f.ci95[0]:.2f} {f.ci95[1]:.2f}]" for f in figures]
+        changes = "–" if one.changes_per_decision is None else f"{100 * one.changes_per_decision:.2f} %"
+        limit = [str(one.failed)] * limits
+        rows.append([one.policy, in_brackets(one, metric), *shown, *limit, changes, f"{one.ms_per_decision:.4g}"])
+    return [*head, "changes", "ms a decision"], rows

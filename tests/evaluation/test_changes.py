@@ -1,0 +1,74 @@
+"""How often agents change from one living task to another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import muster
+from muster.evaluation.changes import changed_share
+
+
+def seen(n_agents=4, n_tasks=3, **changes):
+    env = muster.make(f"rescue:{n_agents}x{n_tasks}")
+    env.start(np.arange(1), np.zeros(1, np.uint64))
+    return replace(env.observe(), **{name: np.array([value]) for name, value in changes.items()})
+
+
+def share(old, new, before=None, now=None):
+    before, now = before or seen(), now or before or seen()
+    return float(changed_share(before, np.array([old]), now, np.array([new]))[0])
+
+
+def test_only_another_task_while_the_old_one_is_alive_is_a_change():
+    assert share([0, 1, 2, -1], [0, 1, 2, -1]) == 0
+    assert share([0, 1, 2, -1], [1, 0, 2, 0]) == 2 / 4, "a first task is no change"
+    assert share([0, 1, 2, 2], [-1, 1, 2, 2]) == 0, "nor is losing one without getting another"
+
+
+def test_who_leaves_a_task_that_is_gone_has_not_changed():
+    now = seen(task_alive=[False, True, True])
+    assert share([0, 0, 1, 1], [1, 2, 2, 1], now=now) == 1 / 4
+
+
+def test_the_share_is_of_the_living_agents():
+    now = seen(agent_alive=[True, True, False, False])
+    assert share([0, 1, 2, 2], [1, 1, 0, 0], now=now) == 1 / 2
+
+
+def test_ids_tell_a_slot_that_is_used_again():
+    before, now = seen(task_ids=[7, 8, 9]), seen(task_ids=[17, 8, 9])
+    assert share([0, 1, 2, -1], [1, 2, 2, 0], before, now) == 1 / 4
+    before, now = seen(agent_ids=[1, 2, 3, 4]), seen(agent_ids=[1, 2, 3, 5])
+    assert share([0, 1, 2, 2], [1, 1, 2, 1], before, now) == 1 / 4
+
+
+class Fixed:
+    """Holds to what it is told, or takes turns between two tasks."""
+
+    name = "fixed"
+
+    def __init__(self, turns: int) -> None:
+        self.turns, self.count = turns, 0
+
+    def begin(self, slots, seeds) -> None:
+        pass
+
+    def act(self, observation):
+        self.count += 1
+        return np.full(observation.agent_alive.shape, self.count % self.turns)
+
+
+@pytest.mark.parametrize(("turns", "expected"), [(1, 0.0), (2, 1.0)])
+def test_an_evaluation_reports_it_per_decision(turns, expected):
+    """Nobody picks anything up in three steps of a large world, so every task stays alive."""
+    found = muster.evaluate(Fixed(turns), muster.make("rescue:2x3,grid=64,max_steps=3", 4), episodes=9)
+    assert found.changes_per_decision == pytest.approx(expected)
+    assert found.as_dict()["changes_per_decision"] == found.changes_per_decision
+
+
+def test_after_one_decision_there_is_nothing_to_report():
+    found = muster.evaluate(Fixed(2), muster.make("rescue:2x3,max_steps=1", 4), episodes=9)
+    assert found.changes_per_decision is None
