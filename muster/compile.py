@@ -18,18 +18,42 @@ All let go of the interpreter's lock and divide by zero as numpy does. "Exact" i
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+from numba.core import config
+
+from muster.kernel_cache import make_cache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _compiled(**options: Any) -> Callable[[Function], Function]:
-    """Numba's decorator, for which a kernel keeps its type."""
-    compile_with: Any = numba.njit
-    return compile_with(cache=True, nogil=True, error_model="numpy", **options)
+def _compiled(from_python: bool = False, **options: Any) -> Callable[[Function], Function]:
+    """Numba's decorator, for which a kernel keeps its type; the machine code is kept as `muster.kernel_cache` says."""
+    compile_with: Any = numba.njit(nogil=True, error_model="numpy", **options)
+
+    def decorate(function: Function) -> Function:
+        if config.DISABLE_JIT:  # type: ignore[attr-defined]
+            return _plain(function) if from_python else function
+        dispatcher = compile_with(function)
+        dispatcher._cache = make_cache(function)
+        return dispatcher
+
+    return decorate
+
+
+def _plain(function: Function) -> Function:
+    """The function as Python runs it (NUMBA_DISABLE_JIT=1), where numpy need not warn of what kernels do."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*arguments, **named)
+
+    return cast(Function, call)
 
 
 # Without wrappers for Python a function compiles in half the time.
@@ -38,10 +62,10 @@ _FOR_KERNELS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 # for arrays that outlive every kernel. What is compiled with `_nrt=False` does not count, and cannot make arrays.
 _UNCOUNTED = {"_nrt": False}
 
-entry: Callable[[Function], Function] = _compiled(no_cfunc_wrapper=True)
+entry: Callable[[Function], Function] = _compiled(True, no_cfunc_wrapper=True)
 """Called from Python, and by kernels; may allocate."""
 
-lean_entry: Callable[[Function], Function] = _compiled(no_cfunc_wrapper=True, **_UNCOUNTED)
+lean_entry: Callable[[Function], Function] = _compiled(True, no_cfunc_wrapper=True, **_UNCOUNTED)
 """Called from Python, mostly a loop over a batch; allocates nothing and returns no array, and is quicker for it."""
 
 maker: Callable[[Function], Function] = _compiled(**_FOR_KERNELS)
@@ -58,7 +82,7 @@ glue: Callable[[Function], Function] = _compiled(inline="always")
 """Mostly calls other kernels, and is merged into its caller before anything is compiled: each separate function would
 optimise all that it calls once more. It is compiled as its caller is, and may allocate where that may."""
 
-fast_entry: Callable[[Function], Function] = _compiled(no_cfunc_wrapper=True, fastmath=True)
+fast_entry: Callable[[Function], Function] = _compiled(True, no_cfunc_wrapper=True, fastmath=True)
 """As `entry`, with sums in any order."""
 
 # References are counted here: it costs nothing beside a layer's arithmetic.

@@ -21,6 +21,7 @@ HEAVY = ("torch", "numba", "numpy", "scipy", "gymnasium", "pettingzoo", "matplot
 STATED = """
 errors
 data
+kernel_cache
 compile
 rng
 parallel
@@ -72,7 +73,6 @@ envs.battle.opponents
 envs.battle.combat
 envs.battle.collision
 envs.battle.dynamics
-envs.battle.compilation
 envs.battle.spawn
 envs.battle.world
 envs.battle.heuristics
@@ -145,7 +145,6 @@ benchmarks.training_peer
 benchmarks.training
 benchmarks
 
-commands.patience
 commands.picture
 commands.progress
 commands.bench

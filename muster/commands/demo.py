@@ -31,15 +31,12 @@ class Demo:
         """Each part in turn."""
         from rich.console import Console
 
-        from muster.commands.patience import load_kernels
-
         if self.episodes < 1:
             raise InputError(f"the demonstration needs at least 1 episode, got {self.episodes}")
         if not self.minutes > 0:
             raise InputError(f"minutes must be positive, got {self.minutes}")
         make_folder(self.out)
         console = Console()
-        load_kernels()
         assign_three_ways(console)
         policies = [*RULES, *learn(console, self.out, self.minutes, self.seed)]
         evaluate_policies(console, policies, self.episodes, self.seed)
@@ -117,7 +114,6 @@ def evaluate_policies(console: Console, policies: list[str], episodes: int, seed
     """Steps to the last pick-up of each policy at each size, on the same episodes."""
     from rich.table import Table
 
-    from muster.commands.patience import first_use
     from muster.commands.progress import progress_bar
     from muster.evaluation.evaluate import evaluate
 
@@ -128,8 +124,6 @@ def evaluate_policies(console: Console, policies: list[str], episodes: int, seed
     )
     table = Table("T", *(f"rescue:{size}" for size in SIZES))
     for policy in policies:
-        with first_use():
-            evaluate(policy, f"rescue:{SIZES[0]}", 1, seed)
         cells = []
         for size in SIZES:
             with progress_bar(f"{policy} on rescue:{size}", episodes) as advance:

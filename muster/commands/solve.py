@@ -41,10 +41,8 @@ class Solve:
     def run(self) -> None:
         """Read, solve, print."""
         problem = read_problem(self.file)
-        from muster.commands.patience import load_kernels
         from muster.inference import assign
 
-        load_kernels()
         solution = assign(
             **problem,
             method=self.method,

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from muster.cli import main
-from muster.commands.patience import first_use
 
 
 def test_demo_compares_and_writes_a_replay(capsys, tmp_path):
@@ -35,11 +32,3 @@ def test_mistakes_get_one_sentence(capsys, tmp_path, arguments):
         main(["demo", "--episodes", "1", "--minutes", "0.01", *arguments])
     assert left.value.code == 2
     assert capsys.readouterr().err.startswith("muster: ")
-
-
-def test_only_long_work_is_announced(capsys):
-    with first_use("slow", seconds=0.01):
-        time.sleep(0.2)
-    with first_use("quick", seconds=5.0):
-        pass
-    assert capsys.readouterr().err == "muster: slow\n"

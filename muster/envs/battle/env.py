@@ -13,7 +13,6 @@ from muster.data import Floats, Ints, Observation
 from muster.envs.base import BatchEnv, Metric, Policy, State, Step
 from muster.envs.battle import layout as lay
 from muster.envs.battle.catalogue import scenario, unit_types
-from muster.envs.battle.compilation import announce_compilation
 from muster.envs.battle.heuristics import RULES, Heuristic
 from muster.envs.battle.observe import BASE_FEATURES, observe_all, resolve_all
 from muster.envs.battle.planes import GRID, draw_planes
@@ -91,7 +90,6 @@ class BattleEnv(BatchEnv):
 
     def start(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the battle of `seeds[k]` in slot `slots[k]`."""
-        announce_compilation()
         self.world.start(np.asarray(slots), np.asarray(seeds))
 
     def observe(self) -> Observation:

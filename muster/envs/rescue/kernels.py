@@ -94,7 +94,7 @@ def first_bad_task(assignment: Ints, n_tasks: int) -> int:
 @leaf
 def sign(x: int) -> int:
     """-1, 0 or 1."""
-    return (x > 0) - (x < 0)
+    return int(x > 0) - int(x < 0)
 
 
 @kernel
