@@ -99,6 +99,7 @@ scoring.networks
 scoring
 
 policy.settings
+policy.limits
 policy.noise
 policy.learned
 policy.files

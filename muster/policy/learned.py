@@ -12,6 +12,7 @@ from muster.data import Bools, Floats32, Ints, Observation, Problem
 from muster.errors import MissingExtraError
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
+from muster.policy.limits import within_limits
 from muster.policy.noise import CorrelatedNoise, draw_normals
 from muster.policy.settings import NoiseSettings
 from muster.rng import Seeds
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def make_problem(observation: Observation, h: NDArray[Any], g: NDArray[Any] | None) -> Problem:
     """The assignment problem that scores pose in what is observed."""
     return Problem(
-        scores=np.asarray(h, np.float64),
+        scores=within_limits(observation, h),
         task_scores=None if g is None else np.asarray(g, np.float64),
         contributions=observation.contributions,
         capacities=observation.capacities,
