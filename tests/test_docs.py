@@ -148,7 +148,15 @@ def test_the_smallest_world_of_the_tutorial_is_small():
 
 def test_the_tables_hold_every_setting():
     text = hooks().settings_tables()
-    for kind in ("RescueSettings", "BattleSettings", "TrainSettings", "A2CSettings", "ESSettings", "NoiseSettings"):
+    for kind in (
+        "RescueSettings",
+        "BattleSettings",
+        "PursuitSettings",
+        "TrainSettings",
+        "A2CSettings",
+        "ESSettings",
+        "NoiseSettings",
+    ):
         assert f"## {kind}\n" in text
     assert "| `sigma` | number, positive | `1.0` | Standard deviation that the update assumes. |" in text
 

@@ -82,6 +82,13 @@ envs.battle.render
 envs.battle.description
 envs.battle.env
 envs.battle
+envs.pursuit.settings
+envs.pursuit.kernels
+envs.pursuit.observe
+envs.pursuit.picture
+envs.pursuit.baselines
+envs.pursuit.env
+envs.pursuit
 envs.adapters.registration
 envs.adapters.gymnasium
 envs.adapters.pettingzoo

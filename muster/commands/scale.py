@@ -22,13 +22,13 @@ class Scale:
     policy: Positional[str]
     """A shipped policy, a path to a run or model file, or a baseline of the environment."""
     env: str
-    """battle:m, battle:w, battle:zh or rescue; options follow a comma, such as rescue,grid=32."""
+    """battle:m, battle:w, battle:zh, rescue or pursuit; options follow a comma, such as rescue,grid=32."""
     sizes: str | None = None
     """5..100 (about eight sizes), 5..100:5 (in steps) or 5,10,20; by default 5..100 in battles, 2..80 in rescue."""
     baseline: tuple[str, ...] = ()
     """What to compare with, the best of several at each size; by default the strong rules of the environment."""
     ratio: float | None = None
-    """Tasks for each agent, rounded up; by default that of training: m and zh 1, w 1.13, rescue 2."""
+    """Tasks for each agent, rounded up; by default that of training: m and zh 1, w 1.13, rescue 2, pursuit 0.5."""
     episodes: int = 200
     """Episodes a size, the same for everyone."""
     seed: int = 0

@@ -37,8 +37,13 @@ BUILT_IN = {
         "battle:SCENARIO[,setting=value…]",
         "units choose whom to attack, such as battle:w15v17 or battle:m10v10",
     ),
+    "pursuit": BuiltIn(
+        "muster.envs.pursuit",
+        "pursuit:PURSUERSxEVADERS[,setting=value…]",
+        "pursuers gather round evaders that flee, such as pursuit:4x2 or pursuit:40x20",
+    ),
 }
-EXAMPLES = ("rescue:2x4", "battle:w15v17")
+EXAMPLES = ("rescue:2x4", "battle:w15v17", "pursuit:4x2")
 OWN_USAGE = "package.module:Class[,option=value…]"
 OWN_ABOUT = "your own, with options for its constructor (muster new NAME writes one to begin with)"
 

@@ -45,6 +45,8 @@ class Kind:
 
 KINDS = {
     "rescue": Kind("rescue:{agents}x{tasks}", 2.0, ("lp-distance", "closest"), "2..80"),
+    # The grid grows with the number of pursuers.
+    "pursuit": Kind("pursuit:{agents}x{tasks}", 0.5, ("lp-distance", "closest-pairs", "closest"), "4..80"),
     "battle:m": Kind("battle:m{agents}v{tasks}", 1.0, ("c", "wcnoks", "wcnoknc"), "5..100"),
     # 1.13 and rounding up give the paper's w15v17, w30v34 and w60v68.
     "battle:w": Kind("battle:w{agents}v{tasks}", 1.13, ("c", "wcnok", "wcnoks", "wcnoknc"), "5..100"),
@@ -79,9 +81,9 @@ def parse_sizes(text: str) -> list[int]:
 
 def split_env(env: str) -> tuple[Kind, str]:
     """The kind of world that "battle:w" or "rescue,grid=32" names, and the options, with their comma."""
-    if found := re.match(r"(battle:[a-z]+)\d|(rescue):\d", env):
+    if found := re.match(r"(battle:[a-z]+)\d|(rescue|pursuit):\d", env):
         raise InputError(f"scale chooses the sizes itself: write {found[1] or found[2]} rather than {env}, and --sizes")
-    name, _, options = env.replace("rescue:", "rescue,", 1).partition(",")
+    name, _, options = re.sub("^(rescue|pursuit):", r"\1,", env).partition(",")
     if name not in KINDS:
         raise UnknownNameError("kind of world that comes in sizes", name, KINDS)
     return KINDS[name], f",{options}" if options else ""

@@ -150,6 +150,16 @@ def assignment_vector(
     return AssignmentVectorEnv(make(env, num_envs, **options), render_mode)
 
 
+def pursuit(render_mode: str | None = None, **settings: Any) -> AssignmentEnv:
+    """`muster/Pursuit-v0`; keyword arguments are the fields of PursuitSettings."""
+    return AssignmentEnv(_pursuit(1, settings), render_mode)
+
+
+def pursuit_vector(num_envs: int = 1, render_mode: str | None = None, **settings: Any) -> AssignmentVectorEnv:
+    """`muster/Pursuit-v0` for `gymnasium.make_vec`."""
+    return AssignmentVectorEnv(_pursuit(num_envs, settings), render_mode)
+
+
 def observation_space(world: BatchEnv) -> Any:
     """What one episode of `world` shows: every block that has any width."""
     return spaces.Dict({name: space_of(name, array[0]) for name, array in as_dict(world.observe()).items()})
@@ -203,6 +213,12 @@ def _rescue(num_envs: int, settings: dict[str, Any]) -> BatchEnv:
     from muster.envs.rescue import RescueEnv, RescueSettings
 
     return RescueEnv(RescueSettings(**settings), num_envs)
+
+
+def _pursuit(num_envs: int, settings: dict[str, Any]) -> BatchEnv:
+    from muster.envs.pursuit import PursuitEnv, PursuitSettings
+
+    return PursuitEnv(PursuitSettings(**settings), num_envs)
 
 
 def _battle(num_envs: int, scenario: str, settings: dict[str, Any]) -> BatchEnv:

@@ -11,6 +11,7 @@ import gymnasium
 IDS = {
     "muster/SearchRescue-v0": "search_rescue",
     "muster/Battle-v0": "battle",
+    "muster/Pursuit-v0": "pursuit",
     "muster/Assignment-v0": "assignment",
 }
 

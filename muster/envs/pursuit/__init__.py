@@ -1,0 +1,6 @@
+"""Pursuit: evaders on a grid flee, and are caught only by pursuers who gather."""
+
+from muster.envs.pursuit.env import PursuitEnv, from_options
+from muster.envs.pursuit.settings import PursuitSettings
+
+__all__ = ["PursuitEnv", "PursuitSettings", "from_options"]
