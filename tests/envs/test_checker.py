@@ -32,6 +32,14 @@ def test_our_worlds_obey_every_law(env):
     assert findings[-1].status == "measured"
 
 
+@pytest.mark.parametrize("env", ["battle:w2v2", "battle:zh1v1,planes=true,final_reward=true"])
+def test_battles_obey_every_law_that_can_be_checked(env):
+    """Units are updated in the order of their numbers, so renumbering them is another battle."""
+    found = {finding.law: finding.status for finding in check(env)}
+    assert found.pop("the numbering does not matter") == "unchecked"
+    assert sorted(found.values()) == ["holds"] * 8 + ["measured"]
+
+
 def test_random_moves_obey_every_law_but_the_numbering_one():
     assert status("rescue:3x5,random_moves=true")["the numbering does not matter"] == "unchecked"
 

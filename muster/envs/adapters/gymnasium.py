@@ -2,6 +2,12 @@
 
 An action is an assignment: for each agent a task index, or -1 for none. The environment string's settings are keyword
 arguments: `gymnasium.make("muster/SearchRescue-v0", agents=5, tasks=10, grid=32)`.
+
+Some learners, such as those of Stable-Baselines3, know only actions that count from 0. With `start=0` they do: 0 is no
+task and j + 1 is task j. What is seen is a dictionary, or one long vector after gymnasium's own wrapper:
+
+    env = FlattenObservation(gymnasium.make("muster/SearchRescue-v0", start=0))
+    PPO("MlpPolicy", env).learn(10_000)
 """
 
 from __future__ import annotations
@@ -34,11 +40,12 @@ class AssignmentEnv(gymnasium.Env[Arrays, Ints]):
 
     metadata = {"render_modes": RENDER_MODES, "render_fps": FRAMES_A_SECOND}  # noqa: RUF012, gymnasium's own way
 
-    def __init__(self, world: BatchEnv, render_mode: str | None = None) -> None:
+    def __init__(self, world: BatchEnv, render_mode: str | None = None, start: int = -1) -> None:
         self.world = world
         self.render_mode = checked_render_mode(render_mode)
+        self.start = checked_start(start)
         self.observation_space = observation_space(world)
-        self.action_space = action_space(world)
+        self.action_space = action_space(world, start)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
         """Begin an episode; those after a seeded one follow from the same seed."""
@@ -48,7 +55,7 @@ class AssignmentEnv(gymnasium.Env[Arrays, Ints]):
 
     def step(self, action: Ints) -> tuple[Arrays, float, bool, bool, dict[str, Any]]:
         """Carry out an assignment; `info["outcome"]` is the metric so far."""
-        result = self.world.step(np.asarray(action, np.int64)[None])
+        result = self.world.step(assignment_of(action, self.start)[None])
         info = {"outcome": float(self.world.outcome()[0])}
         return self._see(), float(result.reward[0]), bool(result.terminated[0]), bool(result.truncated[0]), info
 
@@ -63,7 +70,7 @@ class AssignmentEnv(gymnasium.Env[Arrays, Ints]):
 class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
     """B episodes; the step after an episode's end begins the next one there (autoreset mode NEXT_STEP)."""
 
-    def __init__(self, world: BatchEnv, render_mode: str | None = None) -> None:
+    def __init__(self, world: BatchEnv, render_mode: str | None = None, start: int = -1) -> None:
         self.metadata = {
             "render_modes": RENDER_MODES,
             "render_fps": FRAMES_A_SECOND,
@@ -71,9 +78,10 @@ class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
         }
         self.world = world
         self.render_mode = checked_render_mode(render_mode)
+        self.start = checked_start(start)
         self.num_envs = world.n_envs
         self.single_observation_space = observation_space(world)
-        self.single_action_space = action_space(world)
+        self.single_action_space = action_space(world, start)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._rngs = [seeding.np_random(None)[0] for _ in range(self.num_envs)]
@@ -96,7 +104,7 @@ class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
 
     def step(self, actions: Ints) -> tuple[Arrays, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Carry out assignments [B, N]; where an episode had ended the action is ignored and the next one begins."""
-        result = self.world.step(np.asarray(actions, np.int64))
+        result = self.world.step(assignment_of(actions, self.start))
         # Ended slots stood still, so what is left to do there is to begin.
         again = self._ended.copy()
         self._start(np.flatnonzero(again))
@@ -116,26 +124,28 @@ class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
             self.world.start(slots, np.array([episode_seed(self._rngs[slot]) for slot in slots]))
 
 
-def search_rescue(render_mode: str | None = None, **settings: Any) -> AssignmentEnv:
+def search_rescue(render_mode: str | None = None, start: int = -1, **settings: Any) -> AssignmentEnv:
     """`muster/SearchRescue-v0`; keyword arguments are the fields of RescueSettings."""
-    return AssignmentEnv(_rescue(1, settings), render_mode)
+    return AssignmentEnv(_rescue(1, settings), render_mode, start)
 
 
-def search_rescue_vector(num_envs: int = 1, render_mode: str | None = None, **settings: Any) -> AssignmentVectorEnv:
+def search_rescue_vector(
+    num_envs: int = 1, render_mode: str | None = None, start: int = -1, **settings: Any
+) -> AssignmentVectorEnv:
     """`muster/SearchRescue-v0` for `gymnasium.make_vec`."""
-    return AssignmentVectorEnv(_rescue(num_envs, settings), render_mode)
+    return AssignmentVectorEnv(_rescue(num_envs, settings), render_mode, start)
 
 
-def battle(scenario: str = "w15v17", render_mode: str | None = None, **settings: Any) -> AssignmentEnv:
+def battle(scenario: str = "w15v17", render_mode: str | None = None, start: int = -1, **settings: Any) -> AssignmentEnv:
     """`muster/Battle-v0`; keyword arguments are the settings of a battle's environment string."""
-    return AssignmentEnv(_battle(1, scenario, settings), render_mode)
+    return AssignmentEnv(_battle(1, scenario, settings), render_mode, start)
 
 
 def battle_vector(
-    num_envs: int = 1, scenario: str = "w15v17", render_mode: str | None = None, **settings: Any
+    num_envs: int = 1, scenario: str = "w15v17", render_mode: str | None = None, start: int = -1, **settings: Any
 ) -> AssignmentVectorEnv:
     """`muster/Battle-v0` for `gymnasium.make_vec`."""
-    return AssignmentVectorEnv(_battle(num_envs, scenario, settings), render_mode)
+    return AssignmentVectorEnv(_battle(num_envs, scenario, settings), render_mode, start)
 
 
 def assignment(env: str | type, render_mode: str | None = None, **options: Any) -> AssignmentEnv:
@@ -165,9 +175,14 @@ def observation_space(world: BatchEnv) -> Any:
     return spaces.Dict({name: space_of(name, array[0]) for name, array in as_dict(world.observe()).items()})
 
 
-def action_space(world: BatchEnv) -> spaces.MultiDiscrete:
-    """For each agent -1 (no task) or a task index."""
-    return spaces.MultiDiscrete(np.full(world.n_agents, world.n_tasks + 1), start=np.full(world.n_agents, -1))
+def action_space(world: BatchEnv, start: int = -1) -> spaces.MultiDiscrete:
+    """For each agent `start` (no task) or one of the M numbers after it."""
+    return spaces.MultiDiscrete(np.full(world.n_agents, world.n_tasks + 1), start=np.full(world.n_agents, start))
+
+
+def assignment_of(action: Any, start: int) -> Ints:
+    """The assignment that actions counted from `start` mean: -1 for no task, or a task index."""
+    return np.asarray(action, np.int64) - (start + 1)
 
 
 def as_dict(seen: Observation) -> Arrays:
@@ -207,6 +222,13 @@ def checked_render_mode(render_mode: str | None) -> str | None:
     if render_mode not in (None, *RENDER_MODES):
         raise InputError(f"render_mode is one of {', '.join(RENDER_MODES)} or None, got {render_mode!r}")
     return render_mode
+
+
+def checked_start(start: int) -> int:
+    """The number of the action "no task", if it can be; raises InputError otherwise."""
+    if start not in (-1, 0):
+        raise InputError(f"start is -1 (an action is a task index, or -1) or 0 (0 is no task), got {start!r}")
+    return start
 
 
 def _rescue(num_envs: int, settings: dict[str, Any]) -> BatchEnv:

@@ -85,12 +85,18 @@ class BattleEnv(BatchEnv):
         reach = [min(unit_types()[unit].range, unit_types()[unit].air_range) for unit in names]
         self._ranges = np.array(reach, dtype=np.float64) / 80
         self.seconds_a_step = self.settings.decision_frames / lay.FRAMES_A_SECOND
+        self._pairs = True
+        self._planes = self.options.planes
         self._box: Box | None = None
         self._caption = ""
 
     def start(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the battle of `seeds[k]` in slot `slots[k]`."""
         self.world.start(np.asarray(slots), np.asarray(seeds))
+
+    def show(self, *, pair_features: bool, planes: bool) -> None:
+        """Include distances and last targets of pairs, and planes for a CNN; planes asked for by an option stay."""
+        self._pairs, self._planes = pair_features, planes or self.options.planes
 
     def observe(self) -> Observation:
         """What is seen now."""
@@ -113,7 +119,7 @@ class BattleEnv(BatchEnv):
         world.share_out(self.threads, observe_part)
         alive = (world.units[:, lay.ALIVE] != 0) & (world.units[:, lay.HP] > 0)
         planes = agent_cells = task_cells = None
-        if self.options.planes:
+        if self._planes:
             planes = np.zeros((B, 2 * F, GRID, GRID), dtype=np.float32)
             cells = np.zeros((B, N + M, 2), dtype=np.int64)
             draw_planes(world.units, N, agents, tasks, planes, cells)
@@ -121,7 +127,7 @@ class BattleEnv(BatchEnv):
         return Observation(
             agent_features=agents,
             task_features=tasks,
-            pair_features=pairs,
+            pair_features=pairs if self._pairs else pairs[..., :0],
             task_pair_features=np.zeros((B, M, M, 0), dtype=np.float32),
             agent_alive=alive[:, :N].copy(),
             task_alive=alive[:, N:].copy(),

@@ -13,6 +13,7 @@ import muster.envs
 from muster.errors import InputError
 
 ID = "muster/SearchRescue-v0"
+BATTLE = "muster/Battle-v0"
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,25 @@ def test_gymnasium_finds_nothing_to_complain_about(settings):
     check_env(gymnasium.make(ID, **settings).unwrapped)
 
 
+@pytest.mark.parametrize("settings", [{}, {"planes": True, "latency": 3}])
+def test_nor_in_battles(settings):
+    check_env(gymnasium.make(BATTLE, scenario="w2v2", **settings).unwrapped)
+
+
+def test_battles_run_as_a_vector():
+    vector = gymnasium.make_vec(BATTLE, num_envs=2, scenario="m2v2", start=0)
+    seen, _ = vector.reset(seed=0)
+    begun = seen["agent_features"].copy()
+    ended = 0
+    for _ in range(150):
+        seen, _, terminated, _, info = vector.step(np.ones((2, 2), np.int64))
+        ended += terminated.sum()
+    assert seen in vector.observation_space
+    assert ended >= 2
+    assert (vector.reset(seed=0)[0]["agent_features"] == begun).all()
+    assert set(info["outcome"]) <= {0.0, 1.0}
+
+
 @pytest.mark.parametrize("first", ["import gymnasium, muster", "import muster.envs, gymnasium"])
 def test_importing_muster_registers_its_ids(first):
     code = f"{first}; print(gymnasium.spec('{ID}').id, gymnasium.spec('muster/Battle-v0').id)"
@@ -29,10 +49,11 @@ def test_importing_muster_registers_its_ids(first):
     assert done.stdout.split() == [ID, "muster/Battle-v0"]
 
 
-def test_render_modes():
-    assert gymnasium.make(ID, render_mode=None).unwrapped.render() is None
+@pytest.mark.parametrize("env_id", [ID, BATTLE])
+def test_render_modes(env_id):
+    assert gymnasium.make(env_id, render_mode=None).unwrapped.render() is None
     for mode, kind in (("rgb_array", np.ndarray), ("ansi", str)):
-        env = gymnasium.make(ID, render_mode=mode)
+        env = gymnasium.make(env_id, render_mode=mode)
         env.reset(seed=0)
         assert isinstance(env.render(), kind)
     with pytest.raises(InputError, match="render_mode is one of rgb_array, ansi or None, got 'human'"):
@@ -83,3 +104,21 @@ def test_a_reset_forgets_that_an_episode_had_ended():
     assert vector.step(np.zeros((2, 1), int))[2].all()
     vector.reset(seed=0)
     assert vector.step(np.zeros((2, 1), int))[2].all(), "the first step after a reset is a step, not another reset"
+
+
+def test_actions_counted_from_0_mean_the_same():
+    """0 is no task, so every number is one more."""
+    usual, counted = gymnasium.make(ID), gymnasium.make(ID, start=0)
+    assert counted.action_space.contains(np.zeros(2, np.int64))
+    assert not counted.action_space.contains(np.full(2, -1))
+    usual.reset(seed=1), counted.reset(seed=1)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        task = rng.integers(-1, 4, 2)
+        one, other = usual.step(task), counted.step(task + 1)
+        assert (one[0]["agent_features"] == other[0]["agent_features"]).all()
+        assert one[1:4] == other[1:4]
+        if one[2]:
+            break
+    with pytest.raises(InputError, match="start is -1"):
+        gymnasium.make(ID, start=2)

@@ -11,6 +11,24 @@ def test_pettingzoo_finds_nothing_to_complain_about():
     parallel_seed_test(lambda: parallel_env("rescue:3x6"), num_cycles=100)
 
 
+def test_nor_in_battles():
+    """Where agents fall one after the other."""
+    parallel_api_test(parallel_env("battle:m3v3"), num_cycles=300)
+    parallel_seed_test(lambda: parallel_env("battle:m3v3"), num_cycles=100)
+
+
+def test_the_fallen_leave_before_the_others():
+    env = parallel_env("battle:m4v4", render_mode="ansi")
+    env.reset(seed=1)
+    sizes = []
+    while env.agents:
+        env.step(dict.fromkeys(env.agents, 3))
+        sizes.append(len(env.agents))
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) > 2
+    assert "ours: marine" in env.render()
+
+
 def test_users_own_worlds_fit_too():
     parallel_api_test(parallel_env("examples.delivery:Delivery"), num_cycles=250)
 

@@ -241,3 +241,20 @@ def test_observation_is_not_touched_by_later_steps() -> None:
     copy = seen.agent_features.copy()
     fight(env, "c", 20)
     assert (seen.agent_features == copy).all()
+
+
+def test_a_battle_shows_what_a_model_asks_for() -> None:
+    env = begin("w3v3")
+    bare = env.observe()
+    assert bare.planes is None
+    env.show(pair_features=False, planes=True)
+    seen = env.observe()
+    assert seen.pair_features.shape == (1, 3, 3, 0)
+    assert seen.planes is not None
+    assert seen.planes.shape == (1, 16, 100, 100)
+    env.show(pair_features=True, planes=False)
+    assert env.observe().planes is None
+    assert (env.observe().pair_features == bare.pair_features).all()
+    asked = begin("w3v3,planes=true")
+    asked.show(pair_features=True, planes=False)
+    assert asked.observe().planes is not None, "what the environment string asks for stays"
