@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from types import FrameType
 from typing import Any, Protocol
 
-from muster.errors import MusterError
+from muster.errors import MusterError, UnknownNameError
 
 # Command -> where its settings dataclass lives.
 COMMANDS = {
@@ -35,24 +40,10 @@ class Command(Protocol):
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point of `muster`; leaves with status 2 and one clear sentence on a user's mistake."""
-    import tyro
-
-    # A user's own environment, `module:Class`, is looked for where the command is called.
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    # Only the named command's module is imported; help on everything imports them all.
-    chosen = {name: COMMANDS[name] for name in arguments[:1] if name in COMMANDS} or COMMANDS
-    loaded: dict[str, Any] = {name: _load(target) for name, target in chosen.items()}
+    """Entry point of `muster`; leaves with status 2 and one clear sentence on a user's mistake, with 130 on Ctrl-C."""
     try:
-        if len(loaded) == 1 and hasattr(loaded[arguments[0]], "from_arguments"):
-            loaded[arguments[0]].from_arguments(arguments[1:]).run()
-            return
-        command: Command = tyro.extras.subcommand_cli_from_dict(
-            loaded, prog="muster", description=__import__("muster").__doc__, args=arguments or ["--help"]
-        )
-        command.run()
+        with noted_interrupts():
+            _run(list(sys.argv[1:] if argv is None else argv))
     except MusterError as error:
         print(f"muster: {error}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -63,6 +54,74 @@ def main(argv: Sequence[str] | None = None) -> None:
         # The reader (head, less) went away: nothing is wrong and nobody listens.
         sys.stderr.close()
         raise SystemExit(0) from None
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"muster: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+@contextmanager
+def noted_interrupts() -> Iterator[None]:
+    """After Ctrl-C, whatever error comes out is the interrupt, and if none does it is sent once more.
+
+    One that arrives inside a compiled kernel surfaces as something else; one that arrives while a kernel is being
+    compiled may be swallowed.
+    """
+    again: list[threading.Timer] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        again.append(threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)))
+        again[-1].daemon = True
+        again[-1].start()
+        raise KeyboardInterrupt
+
+    usual = threading.current_thread() is threading.main_thread() and (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if usual:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    except Exception:
+        if again:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        for timer in again:
+            timer.cancel()
+        if usual:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _run(arguments: list[str]) -> None:
+    """Parse and do."""
+    if arguments[:1] in (["--version"], ["-V"]):
+        print(f"muster {import_module('muster').__version__}")
+        return
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        raise UnknownNameError("command", arguments[0], COMMANDS)
+    # A user's own environment, `module:Class`, is looked for where the command is called.
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    import tyro
+
+    from muster.commands.parsing import parse
+
+    # Only the named command's module is imported; help on everything imports them all.
+    chosen = {name: COMMANDS[name] for name in arguments[:1] if name in COMMANDS} or COMMANDS
+    loaded: dict[str, Any] = {name: _load(target) for name, target in chosen.items()}
+    command: Command
+    if len(loaded) == 1 and hasattr(loaded[arguments[0]], "from_arguments"):
+        command = parse(loaded[arguments[0]].from_arguments, arguments[1:])
+    else:
+        command = parse(
+            lambda given: tyro.extras.subcommand_cli_from_dict(
+                loaded, prog="muster", description=import_module("muster").__doc__, args=given
+            ),
+            arguments or ["--help"],
+        )
+    command.run()
 
 
 def _load(target: str) -> Any:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import difflib
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class MusterError(Exception):
@@ -38,6 +39,23 @@ class MissingExtraError(MusterError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an extra; install it with: pip install 'muster-rl[{extra}]'")
+
+
+@contextmanager
+def clear_interrupts() -> Iterator[None]:
+    """Ctrl-C in a compiled kernel surfaces as a SystemError on top of the interrupt; let it be the interrupt again."""
+    try:
+        yield
+    except SystemError as error:
+        if _is_interrupt(error):
+            raise KeyboardInterrupt from None
+        raise
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def in_words(error: Exception) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 from numba.core import config
 
+from muster.errors import clear_interrupts
+
 
 def thread_count() -> int:
     """Cores this process may use, or NUMBA_NUM_THREADS if that is less."""
@@ -38,9 +40,22 @@ def share_out(size: int, threads: int, work: Callable[[int, int], None]) -> None
     for helper in helpers:
         helper.start()
     try:
-        work(bounds[0], bounds[1])
+        with clear_interrupts():
+            work(bounds[0], bounds[1])
     finally:
-        for helper in helpers:
-            helper.join()
+        _wait_for(helpers)
     if failures:
         raise failures[0]
+
+
+def _wait_for(helpers: list[threading.Thread]) -> None:
+    """Join them all, also when interrupted meanwhile: they write to arrays that the caller goes on to use."""
+    interrupted = False
+    for helper in helpers:
+        while helper.is_alive():
+            try:
+                helper.join()
+            except KeyboardInterrupt:
+                interrupted = True
+    if interrupted:
+        raise KeyboardInterrupt

@@ -153,6 +153,7 @@ benchmarks.training_peer
 benchmarks.training
 benchmarks
 
+commands.parsing
 commands.picture
 commands.progress
 commands.bench

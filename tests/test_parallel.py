@@ -1,6 +1,7 @@
 """Sharing a batch out among threads."""
 
 import threading
+import time
 
 import pytest
 
@@ -30,3 +31,18 @@ def test_an_error_in_any_share_reaches_the_caller(culprit):
 
     with pytest.raises(ValueError, match=f"item {culprit}"):
         share_out(10, 2, work)
+
+
+def test_an_interrupt_waits_for_the_other_threads():
+    """They write to arrays that the caller goes on to use."""
+    finished = []
+
+    def work(begin, end):
+        if begin == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.2)
+        finished.append(begin)
+
+    with pytest.raises(KeyboardInterrupt):
+        share_out(2, 2, work)
+    assert finished == [1]

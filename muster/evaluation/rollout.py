@@ -11,6 +11,7 @@ import numpy as np
 
 from muster.data import Bools, Floats, Ints, Observation
 from muster.envs.base import BatchEnv, Policy, Step
+from muster.errors import clear_interrupts
 from muster.evaluation.changes import changed_share
 from muster.rng import Seeds
 
@@ -77,6 +78,7 @@ def begin_episodes(env: BatchEnv, policy: Policy, slots: Ints, seeds: Seeds) -> 
     policy.begin(slots, seeds)
 
 
+@clear_interrupts()
 def run_episodes(
     env: BatchEnv, policy: Policy, seeds: Seeds, progress: Callable[[int], None] | None = None
 ) -> Episodes:
