@@ -89,6 +89,17 @@ envs.pursuit.picture
 envs.pursuit.baselines
 envs.pursuit.env
 envs.pursuit
+envs.fleet.settings
+envs.fleet.city
+envs.fleet.trips
+envs.fleet.kernels
+envs.fleet.worth
+envs.fleet.observe
+envs.fleet.picture
+envs.fleet.baselines
+envs.fleet.hindsight
+envs.fleet.env
+envs.fleet
 envs.adapters.registration
 envs.adapters.gymnasium
 envs.adapters.pettingzoo

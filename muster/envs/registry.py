@@ -42,8 +42,13 @@ BUILT_IN = {
         "pursuit:PURSUERSxEVADERS[,setting=value…]",
         "pursuers gather round evaders that flee, such as pursuit:4x2 or pursuit:40x20",
     ),
+    "fleet": BuiltIn(
+        "muster.envs.fleet",
+        "fleet:VEHICLES,city=small|large or fleet:VEHICLES,trips=FOLDER,set=training|validation|test",
+        "vehicles take the minute's requests, such as fleet:24,city=small; or a folder of recorded trips",
+    ),
 }
-EXAMPLES = ("rescue:2x4", "battle:w15v17", "pursuit:4x2")
+EXAMPLES = ("rescue:2x4", "battle:w15v17", "pursuit:4x2", "fleet:24,city=small")
 OWN_USAGE = "package.module:Class[,option=value…]"
 OWN_ABOUT = "your own, with options for its constructor (muster new NAME writes one to begin with)"
 

@@ -1,0 +1,266 @@
+"""A fleet of vehicles and the requests of one hour: each is taken by a vehicle in its minute, or refused for good."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.data import Floats, Ints, Observation
+from muster.envs.base import BatchEnv, Metric, Policy, State, Step
+from muster.envs.fleet import kernels, observe
+from muster.envs.fleet.city import City, built_in
+from muster.envs.fleet.settings import FleetSettings
+from muster.envs.fleet.trips import load_trips, slots_of
+from muster.envs.fleet.worth import expect_worth
+from muster.errors import InputError
+from muster.parallel import share_out, thread_count
+from muster.rng import Seeds
+
+# Vehicles in the batch from which starting threads costs less than it saves.
+PARALLEL_FROM = 20_000
+
+
+class FleetEnv(BatchEnv):
+    """B hours of a fleet; a minute a step, its reward the profit of the requests taken in it."""
+
+    metric: Metric = "return"
+    idling = True
+
+    def __init__(self, settings: FleetSettings | None = None, n_envs: int = 1) -> None:
+        if n_envs < 1:
+            raise InputError(f"a batch needs at least 1 environment, got {n_envs}")
+        self.settings = settings = settings or FleetSettings()
+        self.name = settings.name
+        self.n_envs = n_envs
+        self.n_agents = settings.vehicles
+        self.max_steps = settings.minutes
+        self.city, scale = self._city()
+        if settings.threads == "one" or (settings.threads == "auto" and n_envs * self.n_agents < PARALLEL_FROM):
+            self.threads = 1
+        city = self.city
+        self.roads = kernels.Roads(city.metres, city.minutes, city.fares)
+        self._scale = scale
+        chances = np.cumsum(city.hourly / city.hourly.sum())
+        self._demand = kernels.Demand(city.expected(scale).sum(1), chances, city.busyness)
+        self._outlook = self._look_ahead()
+        self._pairs = True
+        self._order: Ints = np.tile(np.arange(self.n_tasks), (n_envs, 1))
+        self.bound = np.full(n_envs, np.inf)
+        """[B] what nobody can earn more than; infinite until `hindsight` has worked it out."""
+        self.fleet = self._empty()
+
+    def _city(self) -> tuple[City, float]:
+        """Where we are, and by what to multiply its requests; fetches the recorded days."""
+        settings = self.settings
+        if settings.trips is None:
+            city = built_in(settings.city)
+            scale = settings.demand * settings.vehicles / city.vehicles
+            self.n_tasks = settings.limit or math.ceil(round(city.limit * scale, 9))
+            return city, scale
+        trips = load_trips(settings.trips)
+        days = trips.requests[settings.set]
+        if not days:
+            raise InputError(f"{settings.trips} has no {settings.set} days")
+        self.n_tasks = settings.limit or trips.city.limit
+        self.days = trips.days[settings.set]
+        self._pickups, self._dropoffs = slots_of(days, self.n_tasks, settings.minutes)
+        within = np.array([(day[:, 0] < settings.minutes).sum() for day in days])
+        self._lost: Ints = within - (self._pickups >= 0).sum((1, 2))
+        return trips.city, 1.0
+
+    def _look_ahead(self) -> observe.Outlook:
+        """What the rates say of the hour to come."""
+        city, minutes = self.city, self.settings.minutes
+        expected = city.expected(self._scale)[:minutes]
+        margins = city.fares - self.settings.cost * city.metres
+        from_zone = city.hourly.sum(1, keepdims=True)
+        worth, taking = expect_worth(
+            expected, city.hourly / np.maximum(from_zone, 1e-12), margins, city.minutes, float(self.n_agents)
+        )
+        share = city.hourly / city.hourly.sum()
+        # Beyond the hour nothing is earned, but demand is still seen as it was last.
+        later = np.repeat(expected[-1:].sum(1), observe.AHEAD + observe.HORIZON + 1)
+        return observe.Outlook(
+            usual=np.concatenate([[0.0], np.cumsum(np.concatenate([expected.sum(1), later]))]),
+            origins=share.sum(1),
+            worth=worth,
+            taking=taking,
+            unit=max(float((share * np.abs(margins)).sum()), 1e-9),
+        )
+
+    def _empty(self) -> kernels.Fleet:
+        size, shape = (self.n_envs,), (self.n_envs, self.n_agents)
+
+        def whole(*shape: int) -> Ints:
+            return np.zeros(shape, np.int64)
+
+        requests = np.full((self.n_envs, self.max_steps, self.n_tasks), -1, np.int16)
+        return kernels.Fleet(
+            rng=np.zeros(size, np.uint64),
+            minute=whole(*size),
+            running=np.zeros(size, np.bool_),
+            zone=whole(*shape),
+            free=whole(*shape),
+            first=whole(*shape),
+            held=whole(*shape),
+            number=whole(*shape),
+            stops=whole(*shape, 5),
+            given=whole(*shape),
+            pickups=requests,
+            dropoffs=requests.copy(),
+            lost=whole(*size),
+            earned=np.zeros(size),
+            served=whole(*size),
+            seen=whole(*size),
+            empty=np.zeros(size),
+        )
+
+    def show(self, *, pair_features: bool, planes: bool) -> None:
+        """Include the features of pairs, or leave them out; there are no planes."""
+        super().show(pair_features=pair_features, planes=planes)
+        self._pairs = pair_features
+
+    def all_episodes(self) -> Seeds | None:
+        """The seeds that name the recorded days, in order; None where days are drawn without end."""
+        return None if self.settings.trips is None else np.arange(len(self.days), dtype=np.uint64)
+
+    def start(self, slots: Ints, seeds: Seeds) -> None:
+        """Begin the episode of `seeds[k]` in slot `slots[k]`; of recorded days, seed k below their number is day k."""
+        slots, seeds = np.asarray(slots, np.int64), np.asarray(seeds, np.uint64)
+        kernels.begin_slots(slots, seeds, self.settings.evenly, self.city.n_zones, self.fleet)
+        self.bound[slots] = np.inf
+        self._order[slots] = np.arange(self.n_tasks)
+        if self.settings.trips is None:
+            busyness = kernels.choose_busyness(slots, self._demand, self.fleet)
+            kernels.draw_requests(slots, busyness, self._demand, self.city.n_zones, self.fleet)
+        else:
+            days = kernels.choose_days(slots, seeds, len(self.days), self.fleet)
+            kernels.play_days(slots, days, self._pickups, self._dropoffs, self._lost, self.fleet)
+
+    def observe(self) -> Observation:
+        """Features, masks, priors (profit in mean margins) and who can be in time, in fresh arrays."""
+        b, n, m = self.n_envs, self.n_agents, self.n_tasks
+        pair_width, task_pair_width = len(observe.PAIR_FEATURES), len(observe.TASK_PAIR_FEATURES)
+        views = observe.Views(
+            agents=np.zeros((b, n, len(observe.AGENT_FEATURES)), np.float32),
+            tasks=np.zeros((b, m, len(observe.TASK_FEATURES)), np.float32),
+            pairs=np.zeros((b, n, m, pair_width if self._pairs else 0), np.float32),
+            task_pairs=np.zeros((b, m, m, task_pair_width if self._pairs else 0), np.float32),
+            whole=np.zeros((b, len(observe.GLOBAL_FEATURES)), np.float32),
+            task_alive=np.zeros((b, m), np.bool_),
+            allowed=np.zeros((b, n, m), np.bool_),
+            prior=np.zeros((b, n, m)),
+        )
+
+        def see_part(begin: int, end: int) -> None:
+            wait, cost = self.settings.wait, self.settings.cost
+            observe.see_range(begin, end, self.roads, wait, cost, self._outlook, self.fleet, views)
+
+        share_out(b, self.threads or thread_count(), see_part)
+        return Observation(
+            agent_features=views.agents,
+            task_features=views.tasks,
+            pair_features=views.pairs,
+            task_pair_features=views.task_pairs,
+            agent_alive=np.ones((b, n), np.bool_),
+            task_alive=views.task_alive,
+            contributions=np.ones((b, n, m)),
+            capacities=np.ones((b, m)),
+            allowed=views.allowed,
+            prior=views.prior,
+            global_features=views.whole,
+            task_ids=self.fleet.minute[:, None] * m + self._order,
+        )
+
+    def step(self, assignment: Ints) -> Step:
+        """Take requests, then let a minute pass. A vehicle without one, or that cannot be in time, takes none."""
+        assignment = np.ascontiguousarray(assignment, np.int64)
+        if assignment.shape != self.fleet.zone.shape:
+            raise InputError(f"the assignment must have shape {self.fleet.zone.shape}, got {assignment.shape}")
+        bad = kernels.first_bad_task(assignment, self.n_tasks)
+        if bad >= 0:
+            slot, agent = divmod(bad, self.n_agents)
+            raise InputError(
+                f"tasks are -1 to {self.n_tasks - 1}, got {assignment[slot, agent]} for agent {agent} of slot {slot}"
+            )
+        result = Step(np.zeros(self.n_envs), np.zeros(self.n_envs, np.bool_), np.zeros(self.n_envs, np.bool_))
+
+        def step_part(begin: int, end: int) -> None:
+            wait, cost = self.settings.wait, self.settings.cost
+            kernels.step_range(
+                begin, end, assignment, self.roads, wait, cost, self.fleet, result.reward, result.terminated
+            )
+
+        share_out(self.n_envs, self.threads or thread_count(), step_part)
+        return result
+
+    def outcome(self) -> Floats:
+        """[B] profit so far."""
+        return self.fleet.earned.copy()
+
+    def figures(self) -> dict[str, Floats]:
+        """Requests taken and made (beyond the limit, too), kilometres without a passenger, and the bound if known."""
+        found = {
+            "served": self.fleet.served.astype(np.float64),
+            "requests": (self.fleet.seen + self.fleet.lost).astype(np.float64),
+            "empty_km": self.fleet.empty / 1000,
+        }
+        return found if np.isinf(self.bound).any() else {**found, "upper_bound": self.bound.copy()}
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {**self.fleet._asdict(), "bound": self.bound, "order": self._order}
+
+    def get_state(self) -> State:
+        """Copies of every array, by name."""
+        return {name: array.copy() for name, array in self._arrays().items()}
+
+    def set_state(self, state: State) -> None:
+        """Go on from what `get_state` returned."""
+        for name, array in self._arrays().items():
+            array[...] = state[name]
+
+    def permute(self, agents: Ints, tasks: Ints) -> bool:
+        """Renumber vehicles and requests."""
+        fleet = self.fleet
+        for array in (fleet.zone, fleet.free, fleet.first, fleet.held, fleet.number, fleet.stops):
+            array[:] = array[:, agents]
+        fleet.given[:] = -1
+        self._order[:] = self._order[:, tasks]
+        for requests in (fleet.pickups, fleet.dropoffs):
+            requests[:] = requests[:, :, tasks]
+        return True
+
+    def draw(self, slot: int) -> NDArray[np.uint8]:
+        """The map: zones by demand, vehicles, the minute's requests, and who took which at the last decision."""
+        from muster.envs.fleet.picture import draw
+
+        return draw(self, slot)
+
+    def animate(self, before: State, slot: int) -> list[NDArray[np.uint8]]:
+        """The last minute in small moves."""
+        from muster.envs.fleet.picture import animate
+
+        return animate(self, before, slot)
+
+    def describe(self, slot: int) -> str:
+        """The map in characters: in each zone vehicles that stand free, that are on their way, and requests."""
+        from muster.envs.fleet.picture import describe
+
+        return describe(self, slot)
+
+    @classmethod
+    def baselines(cls) -> Mapping[str, Callable[[FleetEnv], Policy]]:
+        """greedy, match, and hindsight, which knows all requests."""
+        from muster.envs.fleet.baselines import Greedy, Match
+        from muster.envs.fleet.hindsight import Hindsight
+
+        return {"greedy": Greedy, "match": Match, "hindsight": Hindsight}
+
+
+def from_options(text: str, n_envs: int) -> FleetEnv:
+    """The world that `text` names: "24,city=small" or "24,trips=FOLDER,set=test"."""
+    return FleetEnv(FleetSettings.from_text(text), n_envs)

@@ -1,0 +1,150 @@
+"""The optimum with all requests known, as a flow: a bound that nobody can exceed, and a policy that plays its plan.
+
+Vehicles flow from request to request. Each request is taken to be picked up as early as can be (at its own decision),
+and a vehicle may have any number queued: both only help, so the flow's value bounds every policy's profit.
+A path flow is a matching: every request on the right is matched with what its vehicle did before (a start on the left,
+or another request's left copy), or with its own left copy, which means that it is not served and nothing follows it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from muster.compile import entry
+from muster.data import Floats, Ints, Observation, Problem
+from muster.envs.fleet.city import Zones
+from muster.envs.fleet.kernels import Fleet, Roads
+from muster.rng import Seeds
+
+if TYPE_CHECKING:
+    from muster.envs.fleet.env import FleetEnv
+
+
+@entry
+def list_requests(pickups: Zones, dropoffs: Zones, begin: int) -> Ints:
+    """[R, 4] minute, slot, pick-up and drop-off of every request from minute `begin` on, in order."""
+    count = 0
+    for t in range(begin, pickups.shape[0]):
+        for j in range(pickups.shape[1]):
+            count += pickups[t, j] >= 0
+    found = np.empty((count, 4), np.int64)
+    count = 0
+    for t in range(begin, pickups.shape[0]):
+        for j in range(pickups.shape[1]):
+            if pickups[t, j] >= 0:
+                found[count, 0], found[count, 1] = t, j
+                found[count, 2], found[count, 3] = pickups[t, j], dropoffs[t, j]
+                count += 1
+    return found
+
+
+@entry
+def flow_scores(
+    requests: Ints, zone: Ints, free: Ints, held: Ints, now: int, roads: Roads, wait: int, cost: float
+) -> Floats:
+    """[N + R, R] what a request adds as a vehicle's first, or as the next after another; -inf where it cannot be."""
+    n, count = zone.shape[0], requests.shape[0]
+    scores = np.full((n + count, count), -np.inf)
+    for j in range(count):
+        t, pickup, dropoff = requests[j, 0], requests[j, 2], requests[j, 3]
+        margin = roads.fares[pickup, dropoff] - cost * roads.metres[pickup, dropoff]
+        for i in range(n):
+            # A full vehicle cannot take one now; for what comes later the bound does not look at queues.
+            if t == now and held[i] >= 2:
+                continue
+            if max(t, now + free[i]) + roads.minutes[zone[i], pickup] <= t + wait:
+                scores[i, j] = margin - cost * roads.metres[zone[i], pickup]
+        for k in range(count):
+            # At most one new request a vehicle a decision.
+            if requests[k, 0] >= t:
+                break
+            done = requests[k, 0] + roads.minutes[requests[k, 2], requests[k, 3]]
+            if max(t, done) + roads.minutes[requests[k, 3], pickup] <= t + wait:
+                scores[n + k, j] = margin - cost * roads.metres[requests[k, 3], pickup]
+        scores[n + j, j] = 0.0
+    return scores
+
+
+def plan(env: FleetEnv, slot: int) -> tuple[float, Ints, Ints]:
+    """The best flow from here on: its value, the requests [R, 4], and the vehicle [R] that serves each, or -1."""
+    from muster.inference import Solver
+
+    fleet: Fleet = env.fleet
+    now, n = int(fleet.minute[slot]), env.n_agents
+    requests = list_requests(fleet.pickups[slot], fleet.dropoffs[slot], now)
+    if not len(requests):
+        return 0.0, requests, np.zeros(0, np.int64)
+    scores = flow_scores(
+        requests, fleet.zone[slot], fleet.free[slot], fleet.held[slot], now, env.roads,
+        env.settings.wait, env.settings.cost,
+    )  # fmt: skip
+    solution = Solver(method="lp", forced=True, certify=False)(Problem(scores=scores[None]))
+    before = np.full(len(requests), -1, np.int64)
+    used = solution.assignment[0] >= 0
+    before[solution.assignment[0][used]] = np.flatnonzero(used)
+    value = scores[before, np.arange(len(requests))].sum()
+    # In order of time, so that whoever served the request before is known already.
+    vehicle = np.full(len(requests), -1, np.int64)
+    for j, left in enumerate(before):
+        if left != n + j:
+            vehicle[j] = left if left < n else vehicle[left - n]
+    return float(value), requests, vehicle
+
+
+def upper_bound(env: FleetEnv, seeds: Seeds) -> Floats:
+    """[E] what no policy can earn more than in the episodes of `seeds`; uses slot 0 of `env`."""
+    bounds = np.empty(len(seeds))
+    for k, seed in enumerate(seeds):
+        env.start(np.arange(1), np.array([seed], np.uint64))
+        bounds[k] = plan(env, 0)[0]
+    return bounds
+
+
+class Hindsight:
+    """Knows all requests: plays the plan of the best flow, and plans anew where a vehicle comes later than planned.
+
+    What it earns is less than the flow's bound, which `figures` gives as upper_bound.
+    """
+
+    name = "hindsight"
+
+    def __init__(self, env: FleetEnv) -> None:
+        self._env = env
+        self._stale = np.zeros(env.n_envs, np.bool_)
+        self._plans: list[Ints] = [np.zeros((0, 4), np.int64)] * env.n_envs
+
+    def begin(self, slots: Ints, seeds: Seeds) -> None:
+        """New days: no plans yet."""
+        del seeds
+        self._stale[slots] = True
+
+    def act(self, observation: Observation) -> Ints:
+        """[B, N] the requests that the plan has for this minute."""
+        env = self._env
+        assert observation.allowed is not None
+        assignment = np.full((env.n_envs, env.n_agents), -1, np.int64)
+        for slot in np.flatnonzero(env.fleet.running).tolist():
+            if self._stale[slot] or not self._follow(slot, observation.allowed[slot], assignment[slot]):
+                self._make_plan(slot)
+                self._follow(slot, observation.allowed[slot], assignment[slot])
+        return assignment
+
+    def _follow(self, slot: int, allowed: Ints, assignment: Ints) -> bool:
+        """Write this minute's part of the plan; False if the rules do not allow some of it."""
+        part = self._plans[slot]
+        part = part[part[:, 0] == self._env.fleet.minute[slot]]
+        fits = allowed[part[:, 2], part[:, 1]]
+        assignment[:] = -1
+        assignment[part[fits, 2]] = part[fits, 1]
+        return bool(fits.all())
+
+    def _make_plan(self, slot: int) -> None:
+        env = self._env
+        value, requests, vehicle = plan(env, slot)
+        if env.fleet.minute[slot] == 0:
+            env.bound[slot] = value
+        taken = vehicle >= 0
+        self._plans[slot] = np.stack([requests[taken, 0], requests[taken, 1], vehicle[taken]], axis=1)
+        self._stale[slot] = False

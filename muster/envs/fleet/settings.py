@@ -1,0 +1,86 @@
+"""The settings of a fleet world, and the text that names one."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from muster.errors import InputError
+from muster.settings import AtLeast, Between, check_fields, read_options
+
+CityName = Literal["small", "large"]
+DaySet = Literal["training", "validation", "test"]
+Start = Literal["auto", "random", "even"]
+Threads = Literal["auto", "one", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSettings:
+    """Checked when made. Either a `city` of our own, or recorded `trips` and the `set` of days to play."""
+
+    vehicles: Annotated[int, Between(1, 100_000)] = 24
+    """Vehicles; a city's requests grow in proportion to them."""
+    city: CityName = "small"
+    """Whose zones and rates: small (11 zones, made for 24 vehicles) or large (38 zones, for 100)."""
+    trips: str | None = None
+    """Folder with zones.csv, legs.csv and trips.csv.gz: recorded days instead of a city's generator."""
+    set: DaySet = "training"
+    """Which of the recorded days to play."""
+    demand: Annotated[float, Between(0.001, 1000)] = 1.0
+    """Requests for each vehicle, in proportion to the city's own; recorded days are what they are."""
+    limit: Annotated[int | None, Between(1, 100_000)] = None
+    """Requests in a minute at most, later ones are lost; None for the city's own, in proportion, or all recorded."""
+    wait: Annotated[int, Between(0, 60)] = 5
+    """Minutes from the decision within which a request must be picked up."""
+    cost: Annotated[float, AtLeast(0)] = 0.0045
+    """What a metre costs, empty or full."""
+    minutes: Annotated[int, Between(1, 60)] = 60
+    """Decisions in an episode, one a minute."""
+    start: Start = "auto"
+    """Where vehicles begin: at random zones, or spread evenly; auto spreads them on validation and test days."""
+    threads: Threads = "auto"
+    """Step the batch on one core or on all; auto uses all when the batch is large."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.trips is not None and self.demand != 1.0:
+            raise InputError("recorded trips cannot be multiplied; leave out demand, or trips")
+        if self.trips is not None and self.city != "small":
+            raise InputError("trips bring their own zones; leave out city, or trips")
+        if self.trips is None and self.set != "training":
+            raise InputError(f"set={self.set} chooses among recorded days; give their folder as trips=FOLDER")
+
+    @property
+    def evenly(self) -> bool:
+        """Whether vehicles begin spread evenly: vehicle i in zone i mod zones."""
+        if self.start != "auto":
+            return self.start == "even"
+        return self.trips is not None and self.set != "training"
+
+    @property
+    def name(self) -> str:
+        """The environment string that makes this world."""
+        changed = [
+            f"{field.name}={_write(getattr(self, field.name))}"
+            for field in dataclasses.fields(self)
+            if field.name != "vehicles" and getattr(self, field.name) != field.default
+        ]
+        if self.trips is None and self.city == "small":
+            changed.insert(0, "city=small")
+        return ",".join([f"fleet:{self.vehicles}", *changed])
+
+    @classmethod
+    def from_text(cls, text: str) -> FleetSettings:
+        """Read "24", "24,city=small" or "24,trips=FOLDER,set=test": vehicles, then any settings."""
+        size, *options = [part.strip() for part in text.split(",")]
+        if not size.isdecimal():
+            raise InputError(
+                f"fleet takes the number of vehicles first, such as fleet:24,city=small or "
+                f"fleet:24,trips=FOLDER,set=test; got {text!r}"
+            )
+        return cls(vehicles=int(size), **read_options(cls, options, "fleet setting", skip=("vehicles",)))
+
+
+def _write(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

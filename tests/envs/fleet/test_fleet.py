@@ -1,0 +1,143 @@
+"""Laws of the fleet world as a whole: strings, what is seen, pictures."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from muster.compile import callable_from_python
+from muster.envs.checker import check
+from muster.envs.fleet import FleetEnv, FleetSettings, from_options, observe
+from muster.envs.fleet.worth import expect_worth, meet
+from muster.envs.registry import make
+from muster.errors import InputError
+from muster.rng import episode_seeds
+
+from .conftest import Town, hour
+
+
+@pytest.mark.parametrize("name", ["fleet:24,city=small", "fleet:3,city=small,demand=0.5", "fleet:30,city=large"])
+def test_every_law_holds(name: str) -> None:
+    assert [finding for finding in check(name) if finding.status not in ("holds", "measured")] == []
+
+
+def test_every_law_holds_on_recorded_days(town: Town) -> None:
+    folder = town(*([(60 * k, (k + d) % 3, (k + d + 1 + k % 2) % 3) for k in range(30)] for d in range(6)))
+    findings = check(f"fleet:4,trips={folder},set=test")
+    assert [finding for finding in findings if finding.status not in ("holds", "measured")] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["fleet:24,city=small", "fleet:100,city=large,demand=0.5,start=even", "fleet:5,city=small,limit=9"]
+)
+def test_the_name_makes_the_same_world(name: str) -> None:
+    env = make(name)
+    assert env.name == name
+    assert make(env.name).settings == env.settings  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("many", "fleet takes the number of vehicles first"),
+        ("0,city=small", "vehicles must be between 1 and 100000"),
+        ("24,city=middle", "no city 'middle'"),
+        ("24,town=small", "no fleet setting 'town'"),
+        ("24,set=test", "give their folder"),
+        ("24,trips=x,demand=2", "cannot be multiplied"),
+        ("24,trips=x,city=large", "bring their own zones"),
+        ("24,trips=/nowhere/at/all", "there is no folder"),
+        ("24,demand=0", "demand must be between"),
+        ("24,wait=soon", "wait must be a whole number"),
+    ],
+)
+def test_bad_settings_are_a_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        from_options(text, 1)
+
+
+def test_a_folder_without_days_of_the_set_is_refused(town: Town) -> None:
+    with pytest.raises(InputError, match="has no training days"):
+        from_options(f"2,trips={town([(0, 0, 1)])}", 1)
+
+
+def test_what_is_seen_does_not_depend_on_the_currency() -> None:
+    """Ten times the fares and ten times the cost: the same features, priors and masks."""
+    seen = []
+    for factor in (1.0, 10.0):
+        env = FleetEnv(FleetSettings(cost=0.0045 * factor), 4)
+        env.city = dataclasses.replace(env.city, fares=env.city.fares * factor)
+        env.roads = env.roads._replace(fares=env.city.fares)
+        env._outlook = env._look_ahead()
+        env.start(np.arange(4), episode_seeds(0, np.arange(4)))
+        policy = env.baselines()["match"](env)
+        for _ in range(10):
+            env.step(policy.act(env.observe()))
+        seen.append(env.observe())
+    for name in ("agent_features", "task_features", "pair_features", "prior"):
+        assert np.allclose(getattr(seen[0], name), getattr(seen[1], name), atol=1e-5), name
+
+
+def test_a_place_is_worth_less_the_more_vehicles_are_there(town: Town) -> None:
+    env = from_options("24,city=small", 2)
+    env.start(np.arange(2), np.full(2, 5, np.uint64))
+    # The same requests; in the second slot all but one vehicle stand where the first one does.
+    env.fleet.zone[1, 1:] = env.fleet.zone[1, 0]
+    alone = np.flatnonzero(env.fleet.zone[0] == env.fleet.zone[0, 0])
+    env.fleet.zone[0, alone[1:]] = (env.fleet.zone[0, 0] + 1) % 11
+    worth = observe.AGENT_FEATURES.index("worth")
+    seen = env.observe().agent_features[:, 0, worth]
+    assert seen[0] > seen[1] >= 0
+
+
+def test_poisson_tail_and_meeting_agree_with_sums() -> None:
+    tail = callable_from_python(observe.tail)
+    rng = np.random.default_rng(0)
+    requests, vehicles = rng.poisson(2.5, 200_000), rng.poisson(1.7, 200_000)
+    both, more = meet(1.7, 2.5)
+    assert both == pytest.approx(np.minimum(requests, vehicles).mean(), abs=0.01)
+    assert more == pytest.approx((requests > vehicles).mean(), abs=0.005)
+    for least in (0, 1, 3, 6):
+        assert tail(2.5, least) == pytest.approx((requests >= least).mean(), abs=0.005)
+
+
+def test_worth_ends_at_nothing_and_falls_with_the_number_of_vehicles() -> None:
+    expected = np.full((60, 3), 0.5)
+    shares = (np.ones((3, 3)) - np.eye(3)) / 2
+    minutes = 4 * (1 - np.eye(3, dtype=np.int64))
+    few, taking = expect_worth(expected, shares, np.ones((3, 3)), minutes, 3.0)
+    many, _ = expect_worth(expected, shares, np.ones((3, 3)), minutes, 30.0)
+    assert (few[60] == 0).all()
+    assert (np.diff(few[:, 0]) <= 1e-12).all()
+    assert (few[:50] > many[:50]).all()
+    assert (taking[:59] >= few[:59]).all()
+    # Never idle, a trip takes four minutes: no more than fifteen of them.
+    assert few.max() <= 15.0
+
+
+def test_pictures_and_text_show_the_map() -> None:
+    env = from_options("24,city=small", 1)
+    env.start(np.arange(1), episode_seeds(0, np.arange(1)))
+    policy = env.baselines()["greedy"](env)
+    for _ in range(5):
+        before = env.get_state()
+        env.step(policy.act(env.observe()))
+    frames = env.animate(before, 0)
+    assert len(frames) > 1
+    assert {frame.shape for frame in frames} == {env.draw(0).shape}
+    assert len({frame.tobytes() for frame in frames}) == len(frames)
+    lines = env.describe(0).splitlines()
+    assert lines[0].startswith("minute 5, profit")
+    assert len(lines) == 2 + 11
+    standing = sum(int(line.split()[1]) for line in lines[2:])
+    assert standing == (env.fleet.held[0] == 0).sum()
+
+
+def test_an_ended_hour_can_still_be_drawn(town: Town) -> None:
+    env = hour(town([(0, 0, 1)]), minutes=1)
+    before = env.get_state()
+    env.step(np.array([[0]]))
+    assert env.animate(before, 0)[-1].shape == env.draw(0).shape
+    assert "minute 1" in env.describe(0)
