@@ -1,4 +1,4 @@
-"""Rules that need no learning: the nearest vehicle, and the most profitable matching of the minute."""
+"""Rules that need no learning: the nearest vehicle, and matchings of the minute, with or without thought of later."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from muster.data import Ints, Observation, Problem
+from muster.data import Floats, Ints, Observation, Problem
 from muster.envs.fleet import kernels
+from muster.envs.fleet.observe import PAIR_FEATURES
+from muster.errors import InputError
 from muster.rng import Seeds
 
 if TYPE_CHECKING:
     from muster.envs.fleet.env import FleetEnv
+
+WORTH_GAINED = PAIR_FEATURES.index("worth gained")
 
 
 class Greedy:
@@ -45,15 +49,41 @@ class Match:
 
     def act(self, observation: Observation) -> Ints:
         """[B, N] the optimum of the linear programme with h = profit."""
-        from muster.inference import Solver
-
         assert observation.prior is not None
-        assert observation.allowed is not None
-        problem = Problem(
-            scores=np.where(observation.allowed, observation.prior, -np.inf),
-            contributions=observation.contributions,
-            capacities=observation.capacities,
-            agent_alive=observation.agent_alive,
-            task_alive=observation.task_alive,
-        )
-        return Solver(method="lp", certify=False)(problem).assignment
+        return _best(observation, observation.prior)
+
+
+class Worth:
+    """The same with thought of later: profit, and how much more the drop-off is worth than where the vehicle is.
+
+    What a place is worth is worked out from the rates, not learned: what learned policies have to beat.
+    """
+
+    name = "worth"
+
+    def __init__(self, env: FleetEnv) -> None:
+        self._env = env
+
+    def begin(self, slots: Ints, seeds: Seeds) -> None:
+        """Nothing to remember."""
+
+    def act(self, observation: Observation) -> Ints:
+        """[B, N] the optimum of the linear programme with h = profit + worth gained."""
+        assert observation.prior is not None
+        if not observation.pair_features.shape[-1]:
+            raise InputError("worth reads the features of pairs, which were left out of what is shown")
+        return _best(observation, observation.prior + observation.pair_features[..., WORTH_GAINED])
+
+
+def _best(observation: Observation, scores: Floats) -> Ints:
+    from muster.inference import Solver
+
+    assert observation.allowed is not None
+    problem = Problem(
+        scores=np.where(observation.allowed, scores, -np.inf),
+        contributions=observation.contributions,
+        capacities=observation.capacities,
+        agent_alive=observation.agent_alive,
+        task_alive=observation.task_alive,
+    )
+    return Solver(method="lp", certify=False)(problem).assignment

@@ -254,11 +254,11 @@ class FleetEnv(BatchEnv):
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[FleetEnv], Policy]]:
-        """greedy, match, and hindsight, which knows all requests."""
-        from muster.envs.fleet.baselines import Greedy, Match
+        """greedy, match, worth, and hindsight, which knows all requests."""
+        from muster.envs.fleet.baselines import Greedy, Match, Worth
         from muster.envs.fleet.hindsight import Hindsight
 
-        return {"greedy": Greedy, "match": Match, "hindsight": Hindsight}
+        return {"greedy": Greedy, "match": Match, "worth": Worth, "hindsight": Hindsight}
 
 
 def from_options(text: str, n_envs: int) -> FleetEnv:

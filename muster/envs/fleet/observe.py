@@ -34,6 +34,8 @@ AHEAD = 10
 """Minutes over which demand is summed."""
 HORIZON = 60
 """Minutes up to which arrivals are told apart."""
+RIVALS = 2
+"""Who comes this many waiting times later still counts as there."""
 PRIOR_MINUTES = 5
 """Minutes' worth of the usual demand that the estimate of a day's busyness starts from."""
 LEAST_PROFIT = -5.0
@@ -110,11 +112,12 @@ def worth_among(
 ) -> float:
     """Of being free in `zone` in `after` minutes, in mean margins, given who else will be there.
 
-    With probability p there are more requests, until shortly after, than vehicles: then it takes one, else it waits on.
+    With probability p there are more requests in the meantime and shortly after than vehicles: then it takes one, and
+    waits on otherwise. Rivals are those who can be there in time for these requests, and some more.
     """
     soon = min(minute + after, outlook.worth.shape[0] - 1)
     late = min(minute + after + wait, outlook.worth.shape[0] - 1)
-    others = bound[zone, min(after + wait, HORIZON)] - itself
+    others = bound[zone, min(after + RIVALS * wait, HORIZON)] - itself
     requests = demand_of(outlook, busyness, zone, minute + 1, minute + 1 + after + wait)
     p = tail(requests, others + 1 - here[zone])
     return (p * outlook.taking[soon, zone] + (1.0 - p) * outlook.worth[late, zone]) / outlook.unit

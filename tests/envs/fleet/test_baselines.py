@@ -91,6 +91,16 @@ def test_nobody_earns_more_than_the_bound_in_a_city() -> None:
     assert (earned["hindsight"] > earned["match"]).all()
 
 
+def test_thought_of_later_pays() -> None:
+    """On 40 hours of a city; the difference is about 7 of 84, with a standard error below 1."""
+    env = from_options("24,city=small", 40)
+    earned = {}
+    for name in ("match", "worth"):
+        env.start(np.arange(40), episode_seeds(0, np.arange(40)))
+        earned[name] = play(env, name)
+    assert (earned["worth"] - earned["match"]).mean() > 3
+
+
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the published trips are not in ../shared/fleet")
 @pytest.mark.parametrize(
     ("folder", "vehicles", "greedy", "match"), [("11-zones", 24, 80.9, 83.9), ("38-zones", 100, 409.0, 418.8)]
