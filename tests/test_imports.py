@@ -65,6 +65,7 @@ envs.battle.layout
 envs.battle.settings
 envs.battle.catalogue
 envs.battle.geometry
+envs.battle.status
 envs.battle.movement
 envs.battle.paths
 envs.battle.obstruction

@@ -7,6 +7,7 @@ import numpy as np
 from muster.data import Bools, Ints
 from muster.envs.battle import layout as lay
 from muster.envs.battle.layout import Int32s
+from muster.envs.battle.status import shown_hit_points
 from muster.envs.battle.world import World
 
 COLUMNS, ROWS = 72, 24
@@ -64,5 +65,5 @@ def _health(world: World, units: Int32s, indices: Ints, lives: Bools) -> str:
         if kind != before:
             parts.append(world.scenario.unit_names[kind])
             before = kind
-        parts.append(str((int(units[lay.HP, i]) + 255) >> 8) if lives[i] else "-")
+        parts.append(str(shown_hit_points(int(units[lay.HP, i]))) if lives[i] else "-")
     return " ".join(parts)

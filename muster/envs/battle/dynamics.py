@@ -22,6 +22,7 @@ from muster.envs.battle.settings import (
     P_START_DELAY,
     P_TIMER_RESET,
 )  # fmt: skip
+from muster.envs.battle.status import hit_points
 from muster.rng import Seeds
 
 RESET_PERIOD = 150
@@ -194,7 +195,7 @@ def shown_health(units: Int32s, first: int, last: int) -> int:
     total = 0
     for i in range(first, last):
         if units[lay.ALIVE, i]:
-            total += (units[lay.HP, i] + 255) >> 8
+            total += hit_points(units, i)
     return total
 
 

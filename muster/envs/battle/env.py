@@ -14,7 +14,7 @@ from muster.envs.base import BatchEnv, Metric, Policy, State, Step
 from muster.envs.battle import layout as lay
 from muster.envs.battle.catalogue import scenario, unit_types
 from muster.envs.battle.heuristics import RULES, Heuristic
-from muster.envs.battle.observe import BASE_FEATURES, observe_all, resolve_all
+from muster.envs.battle.observe import BASE_FEATURES, PAIR_FEATURES, PLACE_X, PLACE_Y, observe_all, resolve_all
 from muster.envs.battle.planes import GRID, draw_planes
 from muster.envs.battle.settings import BattleSettings
 from muster.envs.battle.world import World
@@ -59,7 +59,7 @@ class BattleEnv(BatchEnv):
 
     metric: Metric = "win_rate"
     idling = True
-    positions = (1, 2)
+    positions = (PLACE_X, PLACE_Y)
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class BattleEnv(BatchEnv):
         B, N, M, F = self.n_envs, self.n_agents, self.n_tasks, self._n_features
         agents = np.empty((B, N, F), dtype=np.float32)
         tasks = np.empty((B, M, F), dtype=np.float32)
-        pairs = np.empty((B, N, M, 2), dtype=np.float32)
+        pairs = np.empty((B, N, M, PAIR_FEATURES), dtype=np.float32)
         contributions = np.empty((B, N, M))
         capacities = np.empty((B, M))
         scale = 1.0 if self.options.raw_distance else 25.0

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from muster.compile import entry, leaf, maker
 from muster.data import Ints, Observation
 from muster.envs.battle import layout as lay
-from muster.envs.battle.geometry import length
 from muster.envs.battle.layout import Int32s, Int64s
+from muster.envs.battle.status import closest_enemy, contribution, hit_points, stands, tile_distance
 from muster.rng import Seeds, below
 
 if TYPE_CHECKING:
@@ -72,34 +72,6 @@ def _insert(bucket_of: Int64s, used: Bytes, listed: Int64s, size: int, item: int
 
 
 @leaf
-def tile_distance(units: Int32s, i: int, x: int, y: int) -> int:
-    """Length in pixels from the walk tile of unit i to the walk tile (x, y)."""
-    return length(8 * (units[lay.PX, i] // 8 - x), 8 * (units[lay.PY, i] // 8 - y))
-
-
-@leaf
-def stands(units: Int32s, i: int) -> bool:
-    """Whether the unit is alive to an onlooker: one without hit points is not, even while it still takes room."""
-    return units[lay.ALIVE, i] != 0 and units[lay.HP, i] > 0
-
-
-@leaf
-def closest_enemy(units: Int32s, n_ours: int, i: int) -> int:
-    """Index (0..M-1) of the enemy nearest to our unit i, counted in walk tiles; -1 if none lives."""
-    best = -1
-    nearest = 1 << 30
-    x = units[lay.PX, i] // 8
-    y = units[lay.PY, i] // 8
-    for j in range(n_ours, units.shape[1]):
-        if stands(units, j):
-            way = tile_distance(units, j, x, y)
-            if way < nearest:
-                nearest = way
-                best = j - n_ours
-    return best
-
-
-@leaf
 def _weakest(units: Int32s, types: Int64s, n_ours: int, taboo: Int64s, order: Int64s, n: int, layer: int) -> int:
     """The live enemy of least hit points that is not taboo; ties go to the one nearest to the middle of `order[:n]`.
 
@@ -120,7 +92,7 @@ def _weakest(units: Int32s, types: Int64s, n_ours: int, taboo: Int64s, order: In
             continue
         if layer >= 0 and types[units[lay.TYPE, j], lay.T_FLYER] != layer:
             continue
-        health = (units[lay.HP, j] + 255) >> 8
+        health = hit_points(units, j)
         if health > least:
             continue
         way = tile_distance(units, j, x, y)
@@ -141,7 +113,6 @@ def _share_out(
     then their number and how often that map has grown; it is modified in place.
     """
     n_theirs = units.shape[1] - n_ours
-    n_kinds = types.shape[0]
     damage = np.zeros(n_theirs, np.int64)
     taboo = np.zeros(n_theirs, np.int64)
     keys = units[lay.KEY, 0] + np.arange(n_ours)
@@ -170,13 +141,13 @@ def _share_out(
             j = units[lay.PREVIOUS, i]
             if j < 0 or not stands(units, i) or not stands(units, n_ours + j):
                 continue
-            health = (units[lay.HP, n_ours + j] + 255) >> 8
+            health = hit_points(units, n_ours + j)
             if rule == NO_OVERKILL_SMART and damage[j] >= health:
                 continue
             orders[i] = j
             served[n_served] = i
             n_served += 1
-            damage[j] += types[units[lay.TYPE, i], lay.TYPE_FIELDS + n_kinds + units[lay.TYPE, n_ours + j]]
+            damage[j] += contribution(units, types, i, n_ours + j)
             if damage[j] >= health and taboo[j] == 0:
                 taboo[j] = 1
                 n_taboo += 1
@@ -200,7 +171,7 @@ def _share_out(
             break
         taboo[j] = 1
         n_taboo += 1
-        health = (units[lay.HP, n_ours + j] + 255) >> 8
+        health = hit_points(units, n_ours + j)
         left = 0
         for k in range(n):
             i = waiting[k]
@@ -211,7 +182,7 @@ def _share_out(
                 orders[i] = j
                 served[n_served] = i
                 n_served += 1
-                damage[j] += types[units[lay.TYPE, i], lay.TYPE_FIELDS + n_kinds + units[lay.TYPE, n_ours + j]]
+                damage[j] += contribution(units, types, i, n_ours + j)
         n = left
         hash_order(keys, n, waiting)
         if n > 0 and not fixed:

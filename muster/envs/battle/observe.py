@@ -7,12 +7,15 @@ import numpy as np
 from muster.compile import entry, leaf, lean_entry, maker
 from muster.data import Floats, Floats32
 from muster.envs.battle import layout as lay
-from muster.envs.battle.geometry import length
-from muster.envs.battle.heuristics import closest_enemy, stands
 from muster.envs.battle.layout import Int32s, Int64s
+from muster.envs.battle.status import TILE, closest_enemy, contribution, hit_points, stands, tile_distance
 
 BASE_FEATURES = 8
-"""Features of a unit before its one-hot type."""
+ENEMY, PLACE_X, PLACE_Y, VELOCITY_X, VELOCITY_Y, HEALTH, COOLDOWN, RANGE = range(BASE_FEATURES)
+"""Features of a unit; its one-hot type may follow."""
+PAIR_FEATURES = 2
+DISTANCE, LAST_TARGET = range(PAIR_FEATURES)
+"""Features of a unit and an enemy."""
 CONTRIBUTION = "integer damage of one hit"
 
 
@@ -25,22 +28,16 @@ def describe_unit(
     row[:] = 0.0
     if not stands(units, i):
         return
-    row[0] = enemy
-    row[1] = units[lay.PX, i] / 64 - 15
-    row[2] = units[lay.PY, i] / 64 - 15
-    row[3] = (units[lay.X, i] - units[lay.OLD_X, i]) / 256 / 5
-    row[4] = (units[lay.Y, i] - units[lay.OLD_Y, i]) / 256 / 5
-    row[5] = ((units[lay.HP, i] + 255) >> 8) * 256 / types[kind, lay.T_HP]
-    row[6] = units[lay.COOLDOWN, i] / types[kind, lay.T_COOLDOWN]
-    row[7] = ranges[kind]
+    row[ENEMY] = enemy
+    row[PLACE_X] = units[lay.PX, i] / 64 - 15
+    row[PLACE_Y] = units[lay.PY, i] / 64 - 15
+    row[VELOCITY_X] = (units[lay.X, i] - units[lay.OLD_X, i]) / 256 / 5
+    row[VELOCITY_Y] = (units[lay.Y, i] - units[lay.OLD_Y, i]) / 256 / 5
+    row[HEALTH] = hit_points(units, i) * 256 / types[kind, lay.T_HP]
+    row[COOLDOWN] = units[lay.COOLDOWN, i] / types[kind, lay.T_COOLDOWN]
+    row[RANGE] = ranges[kind]
     if one_hot:
         row[BASE_FEATURES + kind] = 1.0
-
-
-@leaf
-def contribution(units: Int32s, types: Int64s, i: int, j: int) -> int:
-    """Integer part of the damage that one hit of i does to j (both indices into all units)."""
-    return types[units[lay.TYPE, i], lay.TYPE_FIELDS + types.shape[0] + units[lay.TYPE, j]]
 
 
 @leaf
@@ -50,7 +47,7 @@ def capacity(units: Int32s, types: Int64s, n_ours: int, j: int) -> int:
     If the last decision's attackers suffice to kill it, their damage, summed only until it does; otherwise the least
     number of hits of our weakest attacker that does, times that attacker's damage.
     """
-    health = (units[lay.HP, n_ours + j] + 255) >> 8
+    health = hit_points(units, n_ours + j)
     committed = 0
     least = 0
     for i in range(n_ours):
@@ -81,13 +78,12 @@ def observe_all(
             describe_unit(now, types, ranges, n_ours + j, 1.0, one_hot, tasks[b, j])
             capacities[b, j] = capacity(now, types, n_ours, j) if stands(now, n_ours + j) else 0
         for i in range(n_ours):
-            x = now[lay.PX, i] // 8
-            y = now[lay.PY, i] // 8
+            x = now[lay.PX, i] // TILE
+            y = now[lay.PY, i] // TILE
             for j in range(n_theirs):
                 k = n_ours + j
-                way = length(8 * (now[lay.PX, k] // 8 - x), 8 * (now[lay.PY, k] // 8 - y))
-                pairs[b, i, j, 0] = way / 8 / distance_scale
-                pairs[b, i, j, 1] = 1.0 if now[lay.PREVIOUS, i] == j else 0.0
+                pairs[b, i, j, DISTANCE] = tile_distance(now, k, x, y) / TILE / distance_scale
+                pairs[b, i, j, LAST_TARGET] = 1.0 if now[lay.PREVIOUS, i] == j else 0.0
                 contributions[b, i, j] = contribution(now, types, i, k)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from muster.compile import lean_entry
 from muster.data import Floats32
 from muster.envs.battle import layout as lay
-from muster.envs.battle.heuristics import stands
 from muster.envs.battle.layout import Int32s, Int64s
+from muster.envs.battle.status import TILE, stands
 
 GRID = 100
 """Side of the square window, in walk tiles."""
@@ -24,15 +24,15 @@ def draw_planes(units: Int32s, n_ours: int, agents: Floats32, tasks: Floats32, p
         y = 0
         for i in range(units.shape[2]):
             if stands(units[b], i):
-                x += units[b, lay.PX, i] // 8
-                y += units[b, lay.PY, i] // 8
+                x += units[b, lay.PX, i] // TILE
+                y += units[b, lay.PY, i] // TILE
                 n += 1
         left = x // max(n, 1) - GRID // 2
         top = y // max(n, 1) - GRID // 2
         width = agents.shape[2]
         for i in range(units.shape[2]):
-            column = min(max(units[b, lay.PX, i] // 8 - left, 0), GRID - 1)
-            row = min(max(units[b, lay.PY, i] // 8 - top, 0), GRID - 1)
+            column = min(max(units[b, lay.PX, i] // TILE - left, 0), GRID - 1)
+            row = min(max(units[b, lay.PY, i] // TILE - top, 0), GRID - 1)
             cells[b, i, 0] = row
             cells[b, i, 1] = column
             for f in range(width):

@@ -14,6 +14,7 @@ from PIL import Image, ImageDraw
 
 from muster.envs.battle import layout as lay
 from muster.envs.battle.layout import Int32s
+from muster.envs.battle.status import shown_damage, shown_hit_points
 from muster.envs.battle.world import World
 
 _GROUND = (24, 28, 34)
@@ -89,7 +90,6 @@ def _draw_targets(pen: ImageDraw.ImageDraw, world: World, slot: int, at: Any) ->
     """Lines from attackers to targets; gives back the targets that are about to be over-killed."""
     units = world.units[slot]
     n = world.n_units
-    n_kinds = world.types.shape[0]
     attackers = [
         i
         for i in range(n)
@@ -103,7 +103,7 @@ def _draw_targets(pen: ImageDraw.ImageDraw, world: World, slot: int, at: Any) ->
     for i in attackers:
         target = units[lay.ORDER_UNIT, i]
         crowd[target] += 1
-        incoming[target] += world.types[units[lay.TYPE, i], lay.TYPE_FIELDS + n_kinds + units[lay.TYPE, target]]
+        incoming[target] += shown_damage(world.types, units[lay.TYPE, i], units[lay.TYPE, target])
     frame = world.counters[slot, lay.FRAME]
     for i in attackers:
         target = units[lay.ORDER_UNIT, i]
@@ -112,7 +112,7 @@ def _draw_targets(pen: ImageDraw.ImageDraw, world: World, slot: int, at: Any) ->
         width = 1 + min(crowd[target] // 4, 2)
         start, end = at(units[lay.PX, i], units[lay.PY, i]), at(units[lay.PX, target], units[lay.PY, target])
         pen.line([start, end], fill=_SHOT if fired else color, width=width)
-    return [j for j in range(n) if crowd[j] and incoming[j] >= _over((int(units[lay.HP, j]) + 255) >> 8)]
+    return [j for j in range(n) if crowd[j] and incoming[j] >= _over(shown_hit_points(int(units[lay.HP, j])))]
 
 
 def _over(health: int) -> int:

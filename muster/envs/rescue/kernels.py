@@ -1,7 +1,7 @@
 """The inner loops of search and rescue: plain arrays in, modified in place.
 
-Cells are (row, column); B slots, N ambulances, M victims. Every function named `*_slot` touches its slot only, so
-the loop over slots may run on any number of threads.
+Cells are (row, column); B slots, N ambulances, M victims. A step touches nothing but its
+slot, so shares of the slots may be stepped on any number of threads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from muster.rng import Seeds, below
 UNITS_PER_CELL = 1 / 8
 """Coordinates are seen in units of 8 cells: a 16x16 grid spans about -1 to 1, and a distance means the same on any."""
 
-DISTINCT, DISTINCT_WITHIN_TYPE, INDEPENDENT = 0, 1, 2
+DISTINCT, DISTINCT_WITHIN_TYPE, INDEPENDENT = range(3)
+ROW, COLUMN = range(2)
+AGENT_FEATURES, TASK_FEATURES, PAIR_FEATURES = 2, 3, 5
+X, Y, SOLVED = range(TASK_FEATURES)
+DX, DY, ABS_DX, ABS_DY, KING_MOVES = range(PAIR_FEATURES)
+VICTIM_HERE, AMBULANCE_HERE, X_HERE, Y_HERE = range(4)
+PLANES = 4
+STEP_REWARD = -0.01
 
 
 @kernel
@@ -28,8 +35,8 @@ def place(rng: Seeds, slot: int, cells: Ints, deck: Ints, taken: int, distinct: 
             cell = deck[taken + k]
         else:
             cell = below(rng, slot, deck.shape[0])
-        cells[k, 0] = cell // width
-        cells[k, 1] = cell % width
+        cells[k, ROW] = cell // width
+        cells[k, COLUMN] = cell % width
 
 
 @leaf
@@ -38,9 +45,9 @@ def pick_up(agents: Ints, victims: Ints, waiting: Bools) -> int:
     left = 0
     for j in range(victims.shape[0]):
         if waiting[j]:
-            row, column = victims[j, 0], victims[j, 1]
+            row, column = victims[j, ROW], victims[j, COLUMN]
             for i in range(agents.shape[0]):
-                if agents[i, 0] == row and agents[i, 1] == column:
+                if agents[i, ROW] == row and agents[i, COLUMN] == column:
                     waiting[j] = False
                     break
             if waiting[j]:
@@ -100,45 +107,24 @@ def sign(x: int) -> int:
 @kernel
 def move_randomly(rng: Seeds, slot: int, cell: Ints, target: Ints, height: int, width: int) -> None:
     """Take one of the king moves that bring `cell` nearer to `target` (Chebyshev), each as likely."""
-    distance = max(abs(target[0] - cell[0]), abs(target[1] - cell[1]))
+    distance = max(abs(target[ROW] - cell[ROW]), abs(target[COLUMN] - cell[COLUMN]))
     count = 0
-    best_row, best_column = cell[0], cell[1]
-    for row in range(max(cell[0] - 1, 0), min(cell[0] + 2, height)):
-        for column in range(max(cell[1] - 1, 0), min(cell[1] + 2, width)):
-            if max(abs(target[0] - row), abs(target[1] - column)) < distance:
+    best_row, best_column = cell[ROW], cell[COLUMN]
+    for row in range(max(cell[ROW] - 1, 0), min(cell[ROW] + 2, height)):
+        for column in range(max(cell[COLUMN] - 1, 0), min(cell[COLUMN] + 2, width)):
+            if max(abs(target[ROW] - row), abs(target[COLUMN] - column)) < distance:
                 count += 1
                 if below(rng, slot, count) == 0:
                     best_row, best_column = row, column
-    cell[0], cell[1] = best_row, best_column
+    cell[ROW], cell[COLUMN] = best_row, best_column
 
 
-# Passing a dozen arrays costs more than the step itself, hence into the loop's body.
 @leaf
-def step_slot(
-    slot: int,
-    assignment: Ints,
-    random_moves: bool,
-    solved_assignable: bool,
-    max_steps: int,
-    height: int,
-    width: int,
-    rng: Seeds,
-    agents: Ints,
-    victims: Ints,
-    waiting: Bools,
-    steps: Ints,
-    running: Bools,
-    assigned: Ints,
-    reward: Floats,
-    terminated: Bools,
-    truncated: Bools,
-) -> None:
-    """Move each ambulance one cell towards its victim, then pick up whoever is reached."""
-    reward[slot] = 0.0
-    terminated[slot] = False
-    truncated[slot] = False
-    if not running[slot]:
-        return
+def move(
+    slot: int, assignment: Ints, random_moves: bool, solved_assignable: bool, height: int, width: int, rng: Seeds,
+    agents: Ints, victims: Ints, waiting: Bools, assigned: Ints,
+) -> None:  # fmt: skip
+    """Move each ambulance of a slot one cell towards its victim; `assigned` is what was carried out."""
     for i in range(agents.shape[1]):
         task = assignment[slot, i]
         if task >= 0 and not (waiting[slot, task] or solved_assignable):
@@ -149,58 +135,34 @@ def step_slot(
         if random_moves:
             move_randomly(rng, slot, agents[slot, i], victims[slot, task], height, width)
         else:
-            agents[slot, i, 0] += sign(victims[slot, task, 0] - agents[slot, i, 0])
-            agents[slot, i, 1] += sign(victims[slot, task, 1] - agents[slot, i, 1])
-    steps[slot] += 1
-    reward[slot] = -0.01
-    if pick_up(agents[slot], victims[slot], waiting[slot]) == 0:
-        terminated[slot] = True
-        running[slot] = False
-    elif steps[slot] >= max_steps:
-        truncated[slot] = True
-        running[slot] = False
+            agents[slot, i, ROW] += sign(victims[slot, task, ROW] - agents[slot, i, ROW])
+            agents[slot, i, COLUMN] += sign(victims[slot, task, COLUMN] - agents[slot, i, COLUMN])
 
 
 @lean_entry
 def step_all(
-    assignment: Ints,
-    random_moves: bool,
-    solved_assignable: bool,
-    max_steps: int,
-    height: int,
-    width: int,
-    rng: Seeds,
-    agents: Ints,
-    victims: Ints,
-    waiting: Bools,
-    steps: Ints,
-    running: Bools,
-    assigned: Ints,
-    reward: Floats,
-    terminated: Bools,
-    truncated: Bools,
-) -> None:
-    """`step_slot` for every slot."""
+    assignment: Ints, random_moves: bool, solved_assignable: bool, max_steps: int, height: int, width: int, rng: Seeds,
+    agents: Ints, victims: Ints, waiting: Bools, steps: Ints, running: Bools, assigned: Ints,
+    reward: Floats, terminated: Bools, truncated: Bools,
+) -> None:  # fmt: skip
+    """In every slot that goes on: move, then pick up whoever is reached."""
     for slot in range(assignment.shape[0]):
-        step_slot(
-            slot,
-            assignment,
-            random_moves,
-            solved_assignable,
-            max_steps,
-            height,
-            width,
-            rng,
-            agents,
-            victims,
-            waiting,
-            steps,
-            running,
-            assigned,
-            reward,
-            terminated,
-            truncated,
-        )
+        reward[slot] = 0.0
+        terminated[slot] = False
+        truncated[slot] = False
+        if not running[slot]:
+            continue
+        move(
+            slot, assignment, random_moves, solved_assignable, height, width, rng, agents, victims, waiting, assigned
+        )  # fmt: skip
+        steps[slot] += 1
+        reward[slot] = STEP_REWARD
+        if pick_up(agents[slot], victims[slot], waiting[slot]) == 0:
+            terminated[slot] = True
+            running[slot] = False
+        elif steps[slot] >= max_steps:
+            truncated[slot] = True
+            running[slot] = False
 
 
 @entry
@@ -208,53 +170,53 @@ def see_objects(agents: Ints, victims: Ints, waiting: Bools, height: int, width:
     """Agent features [B, N, 2] = x, y; task features [B, M, 3] = x, y, solved; centred, in units of 8 cells."""
     n_envs, n_agents, n_tasks = agents.shape[0], agents.shape[1], victims.shape[1]
     middle_row, middle_column = (height - 1) / 2.0, (width - 1) / 2.0
-    agent_features = np.empty((n_envs, n_agents, 2), np.float32)
-    task_features = np.empty((n_envs, n_tasks, 3), np.float32)
+    agent_features = np.empty((n_envs, n_agents, AGENT_FEATURES), np.float32)
+    task_features = np.empty((n_envs, n_tasks, TASK_FEATURES), np.float32)
     for b in range(n_envs):
         for i in range(n_agents):
-            agent_features[b, i, 0] = (agents[b, i, 1] - middle_column) * UNITS_PER_CELL
-            agent_features[b, i, 1] = (agents[b, i, 0] - middle_row) * UNITS_PER_CELL
+            agent_features[b, i, X] = (agents[b, i, COLUMN] - middle_column) * UNITS_PER_CELL
+            agent_features[b, i, Y] = (agents[b, i, ROW] - middle_row) * UNITS_PER_CELL
         for j in range(n_tasks):
-            task_features[b, j, 0] = (victims[b, j, 1] - middle_column) * UNITS_PER_CELL
-            task_features[b, j, 1] = (victims[b, j, 0] - middle_row) * UNITS_PER_CELL
-            task_features[b, j, 2] = 0.0 if waiting[b, j] else 1.0
+            task_features[b, j, X] = (victims[b, j, COLUMN] - middle_column) * UNITS_PER_CELL
+            task_features[b, j, Y] = (victims[b, j, ROW] - middle_row) * UNITS_PER_CELL
+            task_features[b, j, SOLVED] = 0.0 if waiting[b, j] else 1.0
     return agent_features, task_features
 
 
 @entry
 def see_pairs(sources: Ints, targets: Ints) -> Floats32:
     """[B, S, T, 5] = dx, dy, |dx|, |dy| and Chebyshev distance from each source to each target, in units of 8 cells."""
-    features = np.empty((sources.shape[0], sources.shape[1], targets.shape[1], 5), np.float32)
+    features = np.empty((sources.shape[0], sources.shape[1], targets.shape[1], PAIR_FEATURES), np.float32)
     for b in range(sources.shape[0]):
         for i in range(sources.shape[1]):
             for j in range(targets.shape[1]):
-                dx = (targets[b, j, 1] - sources[b, i, 1]) * UNITS_PER_CELL
-                dy = (targets[b, j, 0] - sources[b, i, 0]) * UNITS_PER_CELL
-                features[b, i, j, 0] = dx
-                features[b, i, j, 1] = dy
-                features[b, i, j, 2] = abs(dx)
-                features[b, i, j, 3] = abs(dy)
-                features[b, i, j, 4] = max(abs(dx), abs(dy))
+                dx = (targets[b, j, COLUMN] - sources[b, i, COLUMN]) * UNITS_PER_CELL
+                dy = (targets[b, j, ROW] - sources[b, i, ROW]) * UNITS_PER_CELL
+                features[b, i, j, DX] = dx
+                features[b, i, j, DY] = dy
+                features[b, i, j, ABS_DX] = abs(dx)
+                features[b, i, j, ABS_DY] = abs(dy)
+                features[b, i, j, KING_MOVES] = max(abs(dx), abs(dy))
     return features
 
 
 @entry
 def draw_planes(agents: Ints, victims: Ints, waiting: Bools, height: int, width: int) -> Floats32:
     """[B, 4, H, W]: victim here, ambulance here, and the x and y of whatever is here; picked-up victims are gone."""
-    planes = np.zeros((agents.shape[0], 4, height, width), np.float32)
+    planes = np.zeros((agents.shape[0], PLANES, height, width), np.float32)
     middle_row, middle_column = (height - 1) / 2.0, (width - 1) / 2.0
     for b in range(agents.shape[0]):
         for j in range(victims.shape[1]):
             if waiting[b, j]:
-                row, column = victims[b, j, 0], victims[b, j, 1]
-                planes[b, 0, row, column] = 1.0
-                planes[b, 2, row, column] = (column - middle_column) * UNITS_PER_CELL
-                planes[b, 3, row, column] = (row - middle_row) * UNITS_PER_CELL
+                row, column = victims[b, j, ROW], victims[b, j, COLUMN]
+                planes[b, VICTIM_HERE, row, column] = 1.0
+                planes[b, X_HERE, row, column] = (column - middle_column) * UNITS_PER_CELL
+                planes[b, Y_HERE, row, column] = (row - middle_row) * UNITS_PER_CELL
         for i in range(agents.shape[1]):
-            row, column = agents[b, i, 0], agents[b, i, 1]
-            planes[b, 1, row, column] = 1.0
-            planes[b, 2, row, column] = (column - middle_column) * UNITS_PER_CELL
-            planes[b, 3, row, column] = (row - middle_row) * UNITS_PER_CELL
+            row, column = agents[b, i, ROW], agents[b, i, COLUMN]
+            planes[b, AMBULANCE_HERE, row, column] = 1.0
+            planes[b, X_HERE, row, column] = (column - middle_column) * UNITS_PER_CELL
+            planes[b, Y_HERE, row, column] = (row - middle_row) * UNITS_PER_CELL
     return planes
 
 
@@ -269,7 +231,8 @@ def send_to_closest(agents: Ints, victims: Ints, open_tasks: Bools, manhattan: b
             for j in range(victims.shape[1]):
                 if not open_tasks[b, j]:
                     continue
-                rows, columns = abs(victims[b, j, 0] - agents[b, i, 0]), abs(victims[b, j, 1] - agents[b, i, 1])
+                rows = abs(victims[b, j, ROW] - agents[b, i, ROW])
+                columns = abs(victims[b, j, COLUMN] - agents[b, i, COLUMN])
                 distance = rows + columns if manhattan else max(rows, columns)
                 if distance < nearest:
                     nearest = distance

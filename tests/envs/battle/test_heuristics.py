@@ -116,3 +116,32 @@ def test_a_small_map_lists_the_last_inserted_first() -> None:
     hash_order(keys, 4, order)
     # The map grows from 1 bucket to 13 at the second key, re-inserting the first.
     assert order.tolist() == [3, 2, 1, 0]
+
+
+def listed_by_a_plain_model(keys: list[int]) -> list[int]:
+    """The library's map written another way: one list of keys, each bucket's run found by looking for it."""
+    sizes = [1, 13, 29, 59, 127]
+    buckets, listed = sizes[0], []
+
+    def insert(key: int) -> None:
+        run = [k for k, other in enumerate(listed) if other % buckets == key % buckets]
+        listed.insert(run[0] if run else 0, key)
+
+    for key in keys:
+        if len(listed) == buckets:
+            buckets, again, listed = sizes[sizes.index(buckets) + 1], listed, []
+            for old in again:
+                insert(old)
+        insert(key)
+    return listed
+
+
+@pytest.mark.parametrize("n", [2, 13, 14, 29, 30, 40, 70])
+@pytest.mark.parametrize("first", [0, 101])
+def test_hash_order_beyond_one_growth_agrees_with_a_plain_model(n: int, first: int) -> None:
+    """Consecutive keys, as units have, and keys that collide."""
+    for step in (1, 13, 5):
+        keys = first + step * np.arange(n)
+        order = np.arange(n)
+        hash_order(keys, n, order)
+        assert keys[order].tolist() == listed_by_a_plain_model(keys.tolist())

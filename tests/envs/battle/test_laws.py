@@ -181,8 +181,19 @@ def test_a_finished_battle_stands_still(battle: Callable[..., BattleEnv]) -> Non
 
 def test_large_battles_work() -> None:
     for scenario in ("w80v82", "m200v200"):
-        env = fight(begin(scenario), "wcnoks", 12)
-        assert env.world.counters[0, lay.FRAME] == 72
+        env = begin(scenario)
+        units, counters, n_ours = env.world.units[0], env.world.counters[0], env.n_agents
+
+        def apart(units=units, n_ours=n_ours) -> float:
+            return float(units[lay.PX, n_ours:].mean() - units[lay.PX, :n_ours].mean())
+
+        before = apart()
+        fight(env, "wcnoks", 12)
+        assert counters[lay.FRAME] == 12 * env.settings.decision_frames
+        assert apart() < before - 100, "the armies have come nearer"
+        lives = units[lay.ALIVE] != 0
+        assert (counters[lay.N_OURS], counters[lay.N_THEIRS]) == (lives[:n_ours].sum(), lives[n_ours:].sum())
+        assert sorted(units[lay.LIVE, : counters[lay.N_LIVE]]) == np.flatnonzero(lives).tolist()
 
 
 def test_spawned_armies_face_each_other() -> None:

@@ -60,9 +60,14 @@ def test_routes_visit_every_stop_once_and_the_last_takes_the_makespan(size):
 def test_vehicles_left_out_are_never_needed():
     for seed in range(30):
         starts, between = instance(9, 3, seed, grid=8)
-        useful = useful_vehicles(starts)
         assert brute_force(starts, between) == fastest_routes(starts, between).makespan
-        assert len(useful) <= 9
+
+
+def test_only_the_nearest_vehicles_are_useful():
+    """A row a vehicle: of two stops the two nearest each, the earlier of equals."""
+    starts = np.array([[5, 9], [1, 9], [2, 3], [9, 3], [2, 4]])
+    assert useful_vehicles(starts).tolist() == [1, 2, 3]
+    assert all(len(useful_vehicles(instance(9, 2, seed)[0])) <= 2 * 2 for seed in range(30))
 
 
 def test_one_stop_more_never_shortens_the_makespan():
