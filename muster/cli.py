@@ -29,6 +29,7 @@ COMMANDS = {
     "bench": "muster.commands.bench:Bench",
     "tables": "muster.commands.tables:Tables",
     "plot": "muster.commands.plot:Plot",
+    "warmup": "muster.commands.warmup:Warmup",
 }
 
 

@@ -24,7 +24,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core import config
+from numba.core import config, types
 
 from muster.kernel_cache import make_cache
 
@@ -40,9 +40,20 @@ def _compiled(from_python: bool = False, **options: Any) -> Callable[[Function],
             return _plain(function) if from_python else function
         dispatcher = compile_with(function)
         dispatcher._cache = make_cache(function)
+        dispatcher.get_call_template = _blind_to_constants(dispatcher.get_call_template)
         return dispatcher
 
     return decorate
+
+
+def _blind_to_constants(get_call_template: Callable[..., Any]) -> Callable[..., Any]:
+    """Numba would compile a kernel again for each constant that it is called with, if only while it guesses types."""
+
+    def get(arguments: Any, named: dict[str, Any]) -> Any:
+        plain = tuple(types.unliteral(kind) for kind in arguments)
+        return get_call_template(plain, {name: types.unliteral(kind) for name, kind in named.items()})
+
+    return get
 
 
 def _plain(function: Function) -> Function:

@@ -6,7 +6,7 @@ largest instance of the batch; `*_alive` is True where an agent or task is reall
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -86,9 +86,11 @@ class Problem:
     """[B, N]; None means all."""
     task_alive: Bools | None = None
     """[B, M]; None means all."""
+    allowed: Bools | None = None
+    """[B, N, M] False forbids a pair in every procedure, and its other entries may be anything; None means all."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Solution:
     """An assignment and the certificate that goes with it.
 
@@ -101,23 +103,59 @@ class Solution:
     objective: Floats
     """[B] value of `assignment`."""
     relaxed_objective: Floats
-    """[B] value of the relaxed solution that was rounded; for LP this plus the duality gap bounds every assignment."""
+    """[B] value of the relaxed solution that was rounded."""
+    bound: Floats
+    """[B] no assignment that the settings allow is worth more (forced: none that leaves nobody out); NaN if nothing is
+    proven. AMAX: its own objective; LP: what the prices prove; QUAD: where every assignment was tried, or where c'gc is
+    concave, as without task scores."""
     status: Any
     """[B] one of `muster.inference.STATUSES`."""
     duality_gap: Floats
     """[B] dual minus primal value of the (last) linear programme; NaN for AMAX."""
     frank_wolfe_gap: Floats
-    """[B] ⟨gradient, vertex - point⟩ where Frank-Wolfe stopped; NaN unless QUAD."""
+    """[B] <gradient, vertex - point> where Frank-Wolfe stopped; NaN unless QUAD."""
     loads: Floats
     """[B, M] contributions that each task receives."""
     prices: Floats
     """[B, M] worth of one more unit of each task's capacity (the linear programme's duals)."""
-    reasons: Any = field(repr=False)
+    reasons: Any
     """[B, N] why an agent has no task ("" where it has one): see `muster.inference.REASONS`."""
     seconds: float = 0.0
     """Time spent solving the whole batch."""
 
     @property
-    def gap(self) -> Any:
-        """How far the relaxation is from proven convergence: Frank-Wolfe's gap for QUAD, the duality gap for LP."""
+    def integer_gap(self) -> Any:
+        """By which share of the bound the objective may lie below the best: 0 is proven optimal, NaN means no bound."""
+        size = np.maximum(np.abs(self.bound), np.abs(self.objective))
+        return (np.subtract(self.bound, self.objective) / np.where(size == 0.0, 1.0, size))[()]
+
+    @property
+    def convergence_gap(self) -> Any:
+        """How far the relaxation is from proven convergence: Frank-Wolfe's gap for QUAD, the duality gap for LP.
+
+        It says nothing about what rounding lost: that is `integer_gap`.
+        """
         return np.where(np.isnan(self.frank_wolfe_gap), self.duality_gap, self.frank_wolfe_gap)[()]
+
+    def _facts(self) -> dict[str, str]:
+        """What there is to say in a line."""
+        assigned = int(np.count_nonzero(self.assignment >= 0))
+        facts = {"assigned": f"{assigned} of {self.assignment.size}"}
+        if np.ndim(self.objective) == 0:
+            facts["objective"] = f"{self.objective:.6g}"
+            if np.isfinite(self.bound):
+                facts["bound"] = f"{self.bound:.6g}"
+            facts["status"] = str(self.status)
+        else:
+            facts = {"instances": str(len(self.assignment)), **facts}
+            names, counts = np.unique(np.asarray(self.status, dtype=str), return_counts=True)
+            facts["status"] = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
+        return facts | {"seconds": f"{self.seconds:.3g}"}
+
+    def __repr__(self) -> str:
+        return f"Solution({'; '.join(f'{name} {value}' for name, value in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        """A small table, for notebooks."""
+        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self._facts().items())
+        return f"<table><caption>Solution</caption>{rows}</table>"

@@ -160,6 +160,15 @@ def folders(file: Path) -> Iterator[Path]:
         yield private / inner
 
 
+def kept_in() -> str:
+    """Where the kernels of this package are kept, in words; empty if nowhere."""
+    own = Path(__file__).with_name("compile.py")
+    for folder in folders(own):
+        if is_writeable(folder):
+            return "__pycache__ beside the sources" if folder.name == "__pycache__" else str(folder.parent)
+    return ""
+
+
 @cache
 def temporary_folder() -> Path | None:
     """A folder of this user alone in the temporary one; None if there is none or somebody else made it."""

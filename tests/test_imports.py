@@ -29,6 +29,7 @@ storage
 settings
 
 inference.settings
+inference.outcomes
 inference.workspace
 inference.instance
 inference.transport
@@ -37,8 +38,11 @@ inference.oracle
 inference.rounding
 inference.frank_wolfe
 inference.local_search
-inference.quadratic
+inference.certificate
 inference.batch
+inference.amax
+inference.linear
+inference.quadratic
 inference.solver
 inference
 
@@ -183,6 +187,7 @@ commands.tables_heuristics
 commands.tables_rescue
 commands.tables
 commands.train
+commands.warmup
 commands.demo
 commands
 

@@ -6,16 +6,17 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from muster.errors import InputError, UnknownNameError
+from muster.inference.settings import Effort, Method, Rounding
 
 if TYPE_CHECKING:
     from muster.data import Solution
 
-FIELDS = ("scores", "task_scores", "contributions", "capacities")
+FIELDS = ("scores", "task_scores", "contributions", "capacities", "allowed")
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,12 @@ class Solve:
 
     file: Annotated[str, tyro.conf.Positional]
     """JSON with `scores` (a row per agent, a column per task; null forbids a pair) and, if wanted, `task_scores`,
-    `contributions`, `capacities`; - reads standard input."""
-    method: Literal["amax", "lp", "quad"] = "quad"
+    `contributions`, `capacities`, `allowed`; - reads standard input."""
+    method: Method = "quad"
     """amax: each agent's best task; lp: within capacities; quad: with task-task scores too."""
-    effort: Literal["paper", "fast", "best"] = "fast"
+    effort: Effort = "fast"
     """How hard quad tries."""
-    rounding: Literal["strict", "original"] = "strict"
+    rounding: Rounding = "strict"
     """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
     forced: bool = False
     """Assign every agent that fits somewhere, however bad its scores."""
@@ -96,7 +97,8 @@ def as_json(solution: Solution) -> dict[str, Any]:
         "assignment": [None if task < 0 else int(task) for task in solution.assignment],
         "objective": solution.objective,
         "relaxed_objective": solution.relaxed_objective,
-        "gap": _number(float(solution.gap)),
+        "bound": _number(float(solution.bound)),
+        "integer_gap": _number(float(solution.integer_gap)),
         "duality_gap": _number(float(solution.duality_gap)),
         "frank_wolfe_gap": _number(float(solution.frank_wolfe_gap)),
         "status": solution.status,
@@ -134,7 +136,16 @@ def _print_tables(solution: Solution, problem: dict[str, Any], settings: Solve) 
     console.print(agents, tasks)
     procedure = f"{settings.method} ({settings.effort})" if settings.method == "quad" else settings.method
     console.print(
-        f"{procedure}: [bold]{solution.status}[/], objective [bold]{solution.objective:.9g}[/], "
-        f"relaxed {solution.relaxed_objective:.9g}, gap {float(solution.gap):.2g}, "
+        f"{procedure}: [bold]{solution.status}[/], objective [bold]{solution.objective:.9g}[/], {_standing(solution)}, "
         f"{solution.seconds * 1e3:.3g} ms"
     )
+
+
+def _standing(solution: Solution) -> str:
+    """How good the objective is known to be."""
+    gap = float(solution.integer_gap)
+    if solution.status == "optimal":
+        return "which nothing exceeds"
+    if gap != gap:
+        return "no bound is known"
+    return f"at most {gap:.2%} below the best (bound {solution.bound:.9g})"

@@ -6,13 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from muster.inference.outcomes import REASONS, STATUSES
     from muster.inference.settings import Effort, InferenceSettings, Method, Rounding
-    from muster.inference.solver import REASONS, STATUSES, Solver, assign, solve
+    from muster.inference.solver import Solver, assign, solve
 
 # Name -> module that defines it. Loaded on first use: the settings are light, the solver is not.
 _PUBLIC = {
     **dict.fromkeys(("Effort", "InferenceSettings", "Method", "Rounding"), "muster.inference.settings"),
-    **dict.fromkeys(("REASONS", "STATUSES", "Solver", "assign", "solve"), "muster.inference.solver"),
+    **dict.fromkeys(("REASONS", "STATUSES"), "muster.inference.outcomes"),
+    **dict.fromkeys(("Solver", "assign", "solve"), "muster.inference.solver"),
 }
 
 __all__ = ["REASONS", "STATUSES", "Effort", "InferenceSettings", "Method", "Rounding", "Solver", "assign", "solve"]

@@ -6,17 +6,15 @@ non-zero entries; no (nm)^2 matrix, and none of size nm but the point itself, is
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from muster.compile import kernel, leaf, maker
 from muster.data import Floats, Ints
-from muster.inference import transport
 from muster.inference.instance import Instance
 from muster.inference.oracle import Oracle, Point, make_point, maximise, read_vertex, set_profits
-
-CONVERGED, STALLED, ITERATION_LIMIT, STOPPED = 0, 1, 2, 3
+from muster.inference.outcomes import CONVERGED, ITERATION_LIMIT, OPTIMAL, STALLED, TIME_LIMIT
 
 # Stopping rules of the original, here relative to the largest score so that scaling the scores changes nothing.
 GAP_TOLERANCE = 1e-5
@@ -25,6 +23,10 @@ STEP_TOLERANCE = 1e-4
 TIE_TOLERANCE = 1e-10
 # Weight that counts as none.
 WEIGHT_TOLERANCE = 1e-12
+
+
+ENDED = np.dtype((np.record, [("value", np.float64), ("gap", np.float64), ("steps", np.int64)]))
+"""Objective and Frank-Wolfe gap of a relaxed point, and the steps it took to get there."""
 
 
 class Walk(NamedTuple):
@@ -52,8 +54,8 @@ class Walk(NamedTuple):
     value: Floats
     rounded: Point
     """Sparse copy of `point`."""
-    result: Floats
-    """[4] objective, Frank-Wolfe gap, steps taken, scale of the scores."""
+    ended: Any
+    """[1] ENDED: where the walk stopped."""
 
 
 @maker
@@ -75,14 +77,14 @@ def make_walk(n: int, m: int, steps: int) -> Walk:
         np.zeros((k, size), np.int32),
         np.zeros((k, size)),
         make_point(n, n * m + 1),
-        np.zeros(4),
+        np.zeros(1, ENDED),
     )
 
 
 @kernel
 def scale_of(it: Instance) -> float:
     """Largest size of a score or task score."""
-    n, m, quadratic = it.size[0], it.size[1], it.size[4]
+    n, m, quadratic = it.facts[0].n, it.facts[0].m, it.facts[0].quadratic
     largest = 0.0
     for i in range(n):
         for j in range(m):
@@ -91,14 +93,14 @@ def scale_of(it: Instance) -> float:
     if quadratic != 0:
         for j in range(m):
             for k in range(m):
-                largest = max(largest, abs(it.pull[j, k]))
+                largest = max(largest, abs(it.task_score[j, k]))
     return largest
 
 
 @kernel
 def vertex_score(it: Instance, vertex: Point, loads: Floats) -> float:
     """h·v, with the penalty of forced assignments for what is left out; also writes the loads of v."""
-    n, m = it.size[0], it.size[1]
+    n, m = it.facts[0].n, it.facts[0].m
     loads[:m] = 0.0
     total = 0.0
     for i in range(n):
@@ -108,14 +110,14 @@ def vertex_score(it: Instance, vertex: Point, loads: Floats) -> float:
             loads[j] += vertex.value[k]
             placed += vertex.value[k]
             total += vertex.value[k] * it.score[i, j]
-        total += it.idle[0] * (1.0 - placed)
+        total += it.facts[0].idle * (1.0 - placed)
     return total
 
 
 @kernel
 def store(walk: Walk, it: Instance, vertex: Point, step: int) -> int:
     """Find the vertex among those in use, or put it in an empty place; returns the place. Its weight is not touched."""
-    n, m = it.size[0], it.size[1]
+    n, m = it.facts[0].n, it.facts[0].m
     score = vertex_score(it, vertex, walk.change)
     empty = -1
     for k in range(walk.weight.shape[0]):
@@ -169,7 +171,7 @@ def vertex_value(walk: Walk, k: int, m: int) -> float:
 @kernel
 def set_slope(walk: Walk, it: Instance) -> None:
     """slope = (g + g') loads"""
-    m = it.size[1]
+    m = it.facts[0].m
     walk.slope[:m] = 0.0
     for k in range(m):
         amount = walk.loads[k]
@@ -181,13 +183,13 @@ def set_slope(walk: Walk, it: Instance) -> None:
 @kernel
 def curvature(walk: Walk, it: Instance) -> float:
     """change' g change"""
-    m = it.size[1]
+    m = it.facts[0].m
     total = 0.0
     for j in range(m):
         if walk.change[j] != 0.0:
             row = 0.0
             for k in range(m):
-                row += it.pull[j, k] * walk.change[k]
+                row += it.task_score[j, k] * walk.change[k]
             total += walk.change[j] * row
     return total
 
@@ -203,7 +205,7 @@ def step_size(gain: float, bend: float, longest: float) -> float:
 @kernel
 def stand_on(walk: Walk, it: Instance, vertex: Point) -> None:
     """Begin the walk on this vertex."""
-    n, m = it.size[0], it.size[1]
+    n, m = it.facts[0].n, it.facts[0].m
     walk.weight[:] = 0.0
     k = store(walk, it, vertex, 0)
     walk.weight[k] = 1.0
@@ -218,7 +220,7 @@ def stand_on(walk: Walk, it: Instance, vertex: Point) -> None:
 @kernel
 def take_step(walk: Walk, it: Instance, towards: int, scale: float) -> float:
     """Move weight from the worst vertex in use to the vertex `towards`, as far as the line search says."""
-    n, m = it.size[0], it.size[1]
+    n, m = it.facts[0].n, it.facts[0].m
     best = vertex_value(walk, towards, m)
     away, worst = -1, np.inf
     for k in range(walk.weight.shape[0]):
@@ -251,13 +253,13 @@ def objective(walk: Walk, it: Instance) -> tuple[float, float]:
     for k in range(walk.weight.shape[0]):
         if walk.weight[k] > 0.0:
             linear += walk.weight[k] * walk.score[k]
-    for j in range(it.size[1]):
+    for j in range(it.facts[0].m):
         quadratic += walk.slope[j] * walk.loads[j]
     return linear + 0.5 * quadratic, linear + quadratic
 
 
 @kernel
-def climb(
+def walk_up(
     walk: Walk,
     oracle: Oracle,
     it: Instance,
@@ -269,7 +271,7 @@ def climb(
 ) -> int:
     """Up to `steps` pairwise steps with exact line search, from the vertex that is best for scores + bonus per task.
 
-    Leaves objective, gap and number of steps in `walk.result`; `trace` (may be empty) receives the objectives.
+    Leaves objective, gap and number of steps in `walk.ended`; `trace` (may be empty) receives the objectives.
     """
     status, taken = ITERATION_LIMIT, -1
     while True:
@@ -285,10 +287,11 @@ def climb(
         if taken < trace.shape[0]:
             trace[taken] = value
         towards = store(walk, it, oracle.vertex, taken + 1)
-        gap = vertex_value(walk, towards, it.size[1]) - here
-        walk.result[0], walk.result[1], walk.result[2] = value, gap, taken
-        if solved != transport.OPTIMAL:
-            return STOPPED
+        gap = vertex_value(walk, towards, it.facts[0].m) - here
+        ended = walk.ended[0]
+        ended.value, ended.gap, ended.steps = value, gap, taken
+        if solved != OPTIMAL:
+            return TIME_LIMIT
         if gap <= GAP_TOLERANCE * scale:
             return CONVERGED
         if taken == steps or status == STALLED:
@@ -301,7 +304,7 @@ def climb(
 @kernel
 def write_sparse(walk: Walk, it: Instance) -> None:
     """Write the point that the walk stands on to `walk.rounded`."""
-    n, m = it.size[0], it.size[1]
+    n, m = it.facts[0].n, it.facts[0].m
     out = walk.rounded
     count = 0
     for i in range(n):

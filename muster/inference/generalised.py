@@ -19,7 +19,8 @@ import numpy as np
 
 from muster.compile import kernel, leaf, maker
 from muster.data import Floats, Ints
-from muster.inference.transport import OPTIMAL, STOPPED, TRUSTED_PIVOTS, attach, detach, pivot_limit
+from muster.inference.outcomes import OPTIMAL, TIME_LIMIT
+from muster.inference.transport import TRUSTED_PIVOTS, attach, detach, pivot_limit
 from muster.inference.workspace import Tree
 
 SLACK, CYCLE = 0, 1
@@ -339,7 +340,7 @@ def optimise(
         bland = stuck > PATIENCE * (n + m)
         if row == 0:
             if stop[0] != 0:
-                return STOPPED
+                return TIME_LIMIT
             if pivots > patience:
                 tolerance *= 10.0
                 patience += pivot_limit(n, m)

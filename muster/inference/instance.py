@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,12 +22,52 @@ LARGEST = 1e100
 SMALLEST = 1e-100
 
 
-class Instance(NamedTuple):
-    """Arrays with room for N agents and M tasks; the first n and m are in use (`size`)."""
+class Given(NamedTuple):
+    """A batch as it comes in: `muster.data.Problem` as arrays. Blocks that are not given have no rows."""
 
-    size: Ints
-    """[6] n, m, TRANSPORT or GENERALISED, 1 if some pair takes no capacity, 1 if there are task scores, 1 if `arc` is
-    not just `score`."""
+    scores: Floats
+    """[B, N, M]"""
+    task_scores: Floats
+    """[B, M, M], or [0, 0, 0] for none"""
+    contributions: Floats
+    """[B, N, M], or [0, 0, 0] for 1"""
+    capacities: Floats
+    """[B, M]"""
+    agent_alive: Bools
+    """[B, N]"""
+    task_alive: Bools
+    """[B, M]"""
+    allowed: Bools
+    """[B, N, M], or [0, 0, 0] for all; what else is given of a pair that is not allowed is never looked at."""
+
+
+FACTS = np.dtype(
+    (
+        np.record,
+        [
+            ("n", np.int64),
+            ("m", np.int64),
+            ("kind", np.int64),
+            ("free", np.int64),
+            ("quadratic", np.int64),
+            ("restricted", np.int64),
+            ("idle", np.float64),
+        ],
+    )
+)
+"""The numbers of an instance.
+
+n, m: agents and tasks; kind: TRANSPORT or GENERALISED; free: 1 if some pair takes no capacity; quadratic: 1 if there
+are task scores; restricted: 1 if `arc` is not just `score`; idle: value of leaving an agent out, which is 0, or very
+negative when assignments are forced.
+"""
+
+
+class Instance(NamedTuple):
+    """Arrays with room for N agents and M tasks; the first n and m (`facts`) are in use."""
+
+    facts: Any
+    """[1] FACTS"""
     agents: Ints
     """[N] position of each living agent in the input."""
     tasks: Ints
@@ -52,12 +92,10 @@ class Instance(NamedTuple):
     """[M] turns a dual of the kernel into a price per unit of capacity."""
     usable: Ints
     """[N] 1 if the agent has a pair that takes capacity."""
-    pull: Floats
+    task_score: Floats
     """[M, M] g"""
     both: Floats
     """[M, M] g + g'"""
-    idle: Floats
-    """[1] value of leaving an agent out: 0, or very negative when assignments are forced."""
 
 
 @maker
@@ -72,7 +110,7 @@ def lay_instance(space: Floats, with_tasks: bool) -> Instance:
     n, m = space.shape[1], space.shape[2]
     k = m if with_tasks else 0
     return Instance(
-        np.zeros(6, np.int64),
+        np.zeros(1, FACTS),
         np.zeros(n, np.int64),
         np.zeros(m, np.int64),
         space[0],
@@ -87,100 +125,137 @@ def lay_instance(space: Floats, with_tasks: bool) -> Instance:
         np.zeros(n, np.int64),
         np.zeros((k, k)),
         np.zeros((k, k)),
-        np.zeros(1),
     )
 
 
 @kernel
-def load(
-    it: Instance,
-    scores: Floats,
-    task_scores: Floats,
-    contributions: Floats,
-    capacities: Floats,
-    agent_alive: Bools,
-    task_alive: Bools,
-    forced: bool,
-) -> bool:
-    """Fill `it` from one instance of the input; False if an entry is not one to be worked with.
-
-    [0, 0] task scores stand for none, [0, 0] contributions for 1.
-    """
-    size, agents, tasks, room, score, use = it.size, it.agents, it.tasks, it.room, it.score, it.use
-    n, m = 0, 0
-    for i in range(agent_alive.shape[0]):
-        if agent_alive[i]:
+def fill_instance(it: Instance, given: Given, b: int, forced: bool) -> bool:
+    """Fill `it` from instance b of what is given; False if an entry is not one to be worked with."""
+    facts, agents = it.facts[0], it.agents
+    n = 0
+    for i in range(given.agent_alive.shape[1]):
+        if given.agent_alive[b, i]:
             agents[n] = i
             n += 1
-    sound, closed, unlimited = True, False, False
-    for j in range(task_alive.shape[0]):
-        if task_alive[j]:
+    sound, closed, unlimited, m = fill_tasks(it, given, b)
+    facts.n, facts.m, facts.kind, facts.free, facts.restricted = n, m, TRANSPORT, 0, 0
+    low, high = fill_scores(it, given, b)
+    # -inf forbids a pair; NaN fails every comparison.
+    sound &= high <= LARGEST and low >= -LARGEST
+    steepest = 0.0
+    facts.quadratic = 0
+    if given.task_scores.shape[0] > 0:
+        steepest = fill_task_scores(it, given, b)
+        sound &= steepest <= LARGEST
+        facts.quadratic = 1
+    facts.idle = 0.0
+    if forced and high > -np.inf:
+        # More than any change of the other assignments could be worth.
+        facts.idle = min(0.0, low) - (n + 1) * (high - low + 2.0 * n * steepest + max(abs(low), abs(high)))
+    if given.contributions.shape[0] == 0:
+        fill_plain(it, closed)
+        return sound
+    smallest, largest = fill_uses(it, given, b)
+    sound &= largest <= LARGEST
+    if sound and smallest < SMALLEST:
+        for i in range(n):
+            for j in range(m):
+                sound &= valid_amount(it.use[i, j])
+    if sound:
+        fill_contributions(it, largest, closed or unlimited or smallest == 0.0)
+    return sound
+
+
+@leaf
+def fill_tasks(it: Instance, given: Given, b: int) -> tuple[bool, bool, bool, int]:
+    """List the living tasks with their room: whether all are sound, any has none, any has no limit; and how many."""
+    tasks, room = it.tasks, it.room
+    sound, closed, unlimited, m = True, False, False, 0
+    for j in range(given.task_alive.shape[1]):
+        if given.task_alive[b, j]:
             tasks[m] = j
-            room[m] = capacities[j]
+            room[m] = given.capacities[b, j]
             closed |= room[m] == 0.0
             unlimited |= room[m] == np.inf
             sound &= valid_amount(room[m]) or room[m] == np.inf
             m += 1
-    size[0], size[1], size[2], size[3], size[4], size[5] = n, m, TRANSPORT, 0, 0, 0
-    low, high = np.inf, -np.inf
+    return sound, closed, unlimited, m
+
+
+@leaf
+def fill_scores(it: Instance, given: Given, b: int) -> tuple[float, float]:
+    """Copy the scores, -inf for what is not allowed; the least finite and the largest one, NaN if there is a NaN."""
+    n, m, score, agents, tasks = it.facts[0].n, it.facts[0].m, it.score, it.agents, it.tasks
+    allowed = given.allowed
+    low, high, sound = np.inf, -np.inf, True
     for i in range(n):
-        gather(score, i, scores, agents[i], tasks, m)
+        gather(score, i, given.scores, b, agents[i], tasks, m)
+        if allowed.shape[0] > 0:
+            for j in range(m):
+                if not allowed[b, agents[i], tasks[j]]:
+                    score[i, j] = -np.inf
         for j in range(m):
             value = score[i, j]
-            # -inf forbids a pair; NaN fails every comparison.
             sound &= value <= LARGEST
             high = max(high, value)
             low = min(low, value if value > -np.inf else np.inf)
-    sound &= low >= -LARGEST
+    return low, high if sound else np.nan
 
-    quadratic = task_scores.shape[0] > 0
-    steepest = 0.0
-    if quadratic:
-        pull, both = it.pull, it.both
-        for j in range(m):
-            gather(pull, j, task_scores, tasks[j], tasks, m)
-            for k in range(m):
-                sound &= abs(pull[j, k]) <= LARGEST
-                steepest = max(steepest, abs(pull[j, k]))
-        for j in range(m):
-            for k in range(m):
-                both[j, k] = pull[j, k] + pull[k, j]
-        size[4] = 1
-    it.idle[0] = 0.0
-    if forced and high > -np.inf:
-        # More than any change of the other assignments could be worth.
-        it.idle[0] = min(0.0, low) - (n + 1) * (high - low + 2.0 * n * steepest + max(abs(low), abs(high)))
 
-    if contributions.shape[0] == 0:
-        load_plain(it, closed)
-        return sound
-    largest, smallest = 0.0, np.inf
+@leaf
+def fill_task_scores(it: Instance, given: Given, b: int) -> float:
+    """Copy the task scores; the largest size of one, NaN if there is a NaN."""
+    m, tasks, own, both = it.facts[0].m, it.tasks, it.task_score, it.both
+    steepest, sound = 0.0, True
+    for j in range(m):
+        gather(own, j, given.task_scores, b, tasks[j], tasks, m)
+        for k in range(m):
+            sound &= abs(own[j, k]) <= LARGEST
+            steepest = max(steepest, abs(own[j, k]))
+    for j in range(m):
+        for k in range(m):
+            both[j, k] = own[j, k] + own[k, j]
+    return steepest if sound else np.nan
+
+
+@leaf
+def fill_uses(it: Instance, given: Given, b: int) -> tuple[float, float]:
+    """Copy the contributions; the least and the largest one, NaN if there is a NaN.
+
+    A pair that is not allowed gets the contribution of the agent's first allowed one, so that contributions which
+    depend on the agent alone still do.
+    """
+    n, m, use, agents, tasks = it.facts[0].n, it.facts[0].m, it.use, it.agents, it.tasks
+    allowed = given.allowed
+    smallest, largest, sound = np.inf, 0.0, True
     for i in range(n):
-        gather(use, i, contributions, agents[i], tasks, m)
+        gather(use, i, given.contributions, b, agents[i], tasks, m)
+        if allowed.shape[0] > 0:
+            usual, known = 1.0, False
+            for j in range(m):
+                if not known and allowed[b, agents[i], tasks[j]]:
+                    usual, known = use[i, j], True
+            for j in range(m):
+                if not allowed[b, agents[i], tasks[j]]:
+                    use[i, j] = usual
         for j in range(m):
             value = use[i, j]
             sound &= value <= LARGEST
             smallest = min(smallest, value)
             largest = max(largest, value)
-    if sound and smallest < SMALLEST:
-        for i in range(n):
-            for j in range(m):
-                sound &= valid_amount(use[i, j])
-    if sound:
-        load_contributions(it, largest, closed or unlimited or smallest == 0.0)
-    return sound
+    return smallest, largest if sound else np.nan
 
 
 @leaf
-def gather(target: Floats, row: int, source: Floats, source_row: int, columns: Ints, m: int) -> None:
-    """target[row, :m] = source[source_row, columns[:m]]"""
+def gather(target: Floats, row: int, source: Floats, b: int, source_row: int, columns: Ints, m: int) -> None:
+    """target[row, :m] = source[b, source_row, columns[:m]]"""
     if m > 0 and columns[m - 1] == m - 1:
         # No gaps: a plain copy, which the compiler vectorises.
         for j in range(m):
-            target[row, j] = source[source_row, j]
+            target[row, j] = source[b, source_row, j]
     else:
         for j in range(m):
-            target[row, j] = source[source_row, columns[j]]
+            target[row, j] = source[b, source_row, columns[j]]
 
 
 @leaf
@@ -190,9 +265,9 @@ def valid_amount(value: float) -> bool:
 
 
 @kernel
-def load_plain(it: Instance, closed: bool) -> None:
+def fill_plain(it: Instance, closed: bool) -> None:
     """Derived arrays when every contribution is 1; `closed` if some task has no capacity."""
-    n, m, room, score, arc, use = it.size[0], it.size[1], it.room, it.score, it.arc, it.use
+    n, m, room, score, arc, use = it.facts[0].n, it.facts[0].m, it.room, it.score, it.arc, it.use
     for j in range(m):
         it.price_scale[j] = 1.0
         it.capacity[j] = min(room[j], n + 1.0)
@@ -205,16 +280,16 @@ def load_plain(it: Instance, closed: bool) -> None:
         if closed:
             for j in range(m):
                 arc[i, j] = score[i, j] if room[j] > 0.0 else -np.inf
-    it.size[5] = 1 if closed else 0
+    it.facts[0].restricted = 1 if closed else 0
 
 
 @kernel
-def load_contributions(it: Instance, largest: float, special: bool) -> None:
+def fill_contributions(it: Instance, largest: float, special: bool) -> None:
     """Derived arrays for contributions of any kind: find out which, and which pairs take capacity at all.
 
     `special` if some contribution is 0 or some capacity is 0 or unlimited.
     """
-    n, m, room, score, arc, use = it.size[0], it.size[1], it.room, it.score, it.arc, it.use
+    n, m, room, score, arc, use = it.facts[0].n, it.facts[0].m, it.room, it.score, it.arc, it.use
     capacity, price_scale, scaled = it.capacity, it.price_scale, it.scaled
     kind = TRANSPORT if split(it, n, m, largest) else GENERALISED
     if kind == TRANSPORT and not special:
@@ -257,7 +332,8 @@ def load_contributions(it: Instance, largest: float, special: bool) -> None:
         it.usable[i] = usable
         if usable == 0:
             it.supply[i] = 0.0
-    it.size[2], it.size[3], it.size[5] = kind, free, 1
+    facts = it.facts[0]
+    facts.kind, facts.free, facts.restricted = kind, free, 1
 
 
 @kernel

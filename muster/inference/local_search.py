@@ -13,7 +13,7 @@ import numpy as np
 from muster.compile import kernel, leaf, maker
 from muster.data import Floats, Ints
 from muster.inference.instance import CAPACITY_TOLERANCE, Instance, fits
-from muster.inference.rounding import Plan, best_to_join, clear, copy_plan, make_plan, place, rank
+from muster.inference.rounding import Plan, best_to_join, clear, copy_plan, make_plan, rank, reassign
 
 # Gains below this share of the largest score are rounding errors.
 GAIN_TOLERANCE = 1e-11
@@ -56,14 +56,14 @@ def leave_gain(plan: Plan, it: Instance, i: int) -> float:
     j = plan.task[i]
     if j < 0:
         return 0.0
-    return it.idle[0] - it.score[i, j] - plan.pull[j] + it.both[j, j]
+    return it.facts[0].idle - it.score[i, j] - plan.pull[j] + it.both[j, j]
 
 
 @leaf
 def move_gain(plan: Plan, it: Instance, i: int, k: int) -> float:
     """Change of the objective when agent i moves to task k."""
     j = plan.task[i]
-    gain = leave_gain(plan, it, i) + it.score[i, k] - it.idle[0] + plan.pull[k]
+    gain = leave_gain(plan, it, i) + it.score[i, k] - it.facts[0].idle + plan.pull[k]
     return gain - it.both[j, k] if j >= 0 else gain
 
 
@@ -71,9 +71,9 @@ def move_gain(plan: Plan, it: Instance, i: int, k: int) -> float:
 def best_move(plan: Plan, it: Instance, i: int, least: float) -> tuple[float, int]:
     """The best move of agent i worth more than `least`: its gain and task (-1: give up; -2: there is none)."""
     load, pull, score, use, room, both = plan.load, plan.pull, it.score, it.use, it.room, it.both
-    m, old = it.size[1], plan.task[i]
+    m, old = it.facts[0].m, plan.task[i]
     if old < 0:
-        base = -it.idle[0]
+        base = -it.facts[0].idle
         best, where = least - base, -2
         for k in range(m):
             gain = score[i, k] + pull[k]
@@ -82,8 +82,8 @@ def best_move(plan: Plan, it: Instance, i: int, least: float) -> tuple[float, in
         return best + base, where
     base = both[old, old] - score[i, old] - pull[old]
     best, where = least - base, -2
-    if it.idle[0] > best:
-        best, where = it.idle[0], -1
+    if it.facts[0].idle > best:
+        best, where = it.facts[0].idle, -1
     for k in range(m):
         gain = score[i, k] + pull[k] - both[old, k]
         if gain > best and k != old and fits(load[k], use[i, k], room[k]):
@@ -110,7 +110,7 @@ def best_swap(plan: Plan, it: Instance, own: Floats, i: int, least: float) -> tu
     Swaps leave the number of agents on every task unchanged, so only scores count; `own` has each agent's present one.
     """
     task, score = plan.task, it.score
-    n, a = it.size[0], plan.task[i]
+    n, a = it.facts[0].n, plan.task[i]
     best, partner = least, -1
     mine = own[i]
     for k in range(n):
@@ -130,7 +130,7 @@ def best_swap(plan: Plan, it: Instance, own: Floats, i: int, least: float) -> tu
 @kernel
 def sweep_moves(plan: Plan, it: Instance, search: Search, least: float) -> bool:
     """One sweep of moves; whether any was made."""
-    n = it.size[0]
+    n = it.facts[0].n
     count = 0
     for i in range(n):
         gain, where = best_move(plan, it, i, least)
@@ -145,7 +145,7 @@ def sweep_moves(plan: Plan, it: Instance, search: Search, least: float) -> bool:
         # Earlier moves of this sweep have changed the gains.
         gain, where = best_move(plan, it, i, least)
         if where > -2:
-            place(plan, it, i, where)
+            reassign(plan, it, i, where)
             moved = True
     return moved
 
@@ -153,7 +153,7 @@ def sweep_moves(plan: Plan, it: Instance, search: Search, least: float) -> bool:
 @kernel
 def sweep_swaps(plan: Plan, it: Instance, search: Search, least: float) -> bool:
     """One sweep of swaps; whether any was made."""
-    n, own = it.size[0], search.own
+    n, own = it.facts[0].n, search.own
     for i in range(n):
         own[i] = it.score[i, plan.task[i]] if plan.task[i] >= 0 else 0.0
     count = 0
@@ -170,9 +170,9 @@ def sweep_swaps(plan: Plan, it: Instance, search: Search, least: float) -> bool:
         _, k = best_swap(plan, it, own, i, least)
         if k >= 0:
             first, second = plan.task[i], plan.task[k]
-            place(plan, it, i, -1)
-            place(plan, it, k, first)
-            place(plan, it, i, second)
+            reassign(plan, it, i, -1)
+            reassign(plan, it, k, first)
+            reassign(plan, it, i, second)
             own[i] = it.score[i, second] if second >= 0 else 0.0
             own[k] = it.score[k, first] if first >= 0 else 0.0
             swapped = True
@@ -180,7 +180,7 @@ def sweep_swaps(plan: Plan, it: Instance, search: Search, least: float) -> bool:
 
 
 @kernel
-def climb(plan: Plan, it: Instance, search: Search, swaps: bool, scale: float, stop: Ints) -> None:
+def improve(plan: Plan, it: Instance, search: Search, swaps: bool, scale: float, stop: Ints) -> None:
     """Moves, and swaps (if wanted) where no move helps, until neither does."""
     least = GAIN_TOLERANCE * scale
     while stop[0] == 0:
@@ -196,7 +196,7 @@ def eject(plan: Plan, it: Instance, scale: float, stop: Ints) -> bool:
 
     Costs far more than moves and swaps, and helps where contributions differ.
     """
-    n, m = it.size[0], it.size[1]
+    n, m = it.facts[0].n, it.facts[0].m
     best, mover, target, victim, refuge = GAIN_TOLERANCE * scale, -1, -1, -1, -1
     for k in range(m):
         for other in range(n):
@@ -205,7 +205,7 @@ def eject(plan: Plan, it: Instance, scale: float, stop: Ints) -> bool:
             if stop[0] != 0:
                 return False
             lost = leave_gain(plan, it, other)
-            place(plan, it, other, -1)
+            reassign(plan, it, other, -1)
             for i in range(n):
                 old = plan.task[i]
                 if i == other or old == k or not fits(plan.load[k], it.use[i, k], it.room[k]):
@@ -213,26 +213,26 @@ def eject(plan: Plan, it: Instance, scale: float, stop: Ints) -> bool:
                 gain = lost + move_gain(plan, it, i, k)
                 if gain == -np.inf:
                     continue
-                place(plan, it, i, k)
+                reassign(plan, it, i, k)
                 again, where = best_to_join(plan, it, other)
                 if where >= 0:
                     gain += again
                 if gain > best:
                     best, mover, target, victim, refuge = gain, i, k, other, where
-                place(plan, it, i, old)
-            place(plan, it, other, k)
+                reassign(plan, it, i, old)
+            reassign(plan, it, other, k)
     if mover < 0:
         return False
-    place(plan, it, victim, -1)
-    place(plan, it, mover, target)
-    place(plan, it, victim, refuge)
+    reassign(plan, it, victim, -1)
+    reassign(plan, it, mover, target)
+    reassign(plan, it, victim, refuge)
     return True
 
 
 @kernel
 def exhaust(plan: Plan, trial: Plan, it: Instance, choice: Ints, scale: float, stop: Ints) -> bool:
     """Try every assignment and leave the best in `plan`; False if stopped before the end."""
-    n, m = it.size[0], it.size[1]
+    n, m = it.facts[0].n, it.facts[0].m
     clear(trial, it)
     best = total_value(plan, it) + GAIN_TOLERANCE * scale
     depth = 0
@@ -240,7 +240,7 @@ def exhaust(plan: Plan, trial: Plan, it: Instance, choice: Ints, scale: float, s
     while depth >= 0:
         if stop[0] != 0:
             return False
-        place(trial, it, depth, -1)
+        reassign(trial, it, depth, -1)
         choice[depth] += 1
         task = choice[depth]
         if task == m:
@@ -249,7 +249,7 @@ def exhaust(plan: Plan, trial: Plan, it: Instance, choice: Ints, scale: float, s
         if task >= 0:
             if it.score[depth, task] == -np.inf or not fits(trial.load[task], it.use[depth, task], it.room[task]):
                 continue
-            place(trial, it, depth, task)
+            reassign(trial, it, depth, task)
         if depth == n - 1:
             value = total_value(trial, it)
             if value > best:
@@ -264,7 +264,7 @@ def exhaust(plan: Plan, trial: Plan, it: Instance, choice: Ints, scale: float, s
 @kernel
 def fill(plan: Plan, it: Instance, search: Search, j: int) -> float:
     """Send to task j the agents that gain most, until it is full; returns the gain, which may be negative."""
-    n = it.size[0]
+    n = it.facts[0].n
     count = 0
     for i in range(n):
         if plan.task[i] != j and it.score[i, j] > -np.inf:
@@ -277,7 +277,7 @@ def fill(plan: Plan, it: Instance, search: Search, j: int) -> float:
         i = search.order[a]
         if fits(plan.load[j], it.use[i, j], it.room[j]):
             total += move_gain(plan, it, i, j)
-            place(plan, it, i, j)
+            reassign(plan, it, i, j)
     return total
 
 
@@ -286,10 +286,10 @@ def empty(plan: Plan, it: Instance, search: Search, j: int) -> float:
     """Send every agent of task j to the best of its other choices, or to none; returns the gain."""
     total = 0.0
     count = 0
-    for i in range(it.size[0]):
+    for i in range(it.facts[0].n):
         if plan.task[i] == j:
             total += leave_gain(plan, it, i)
-            place(plan, it, i, -1)
+            reassign(plan, it, i, -1)
             search.order[count] = i
             count += 1
     room = it.room[j]
@@ -301,7 +301,7 @@ def empty(plan: Plan, it: Instance, search: Search, j: int) -> float:
         gain, where = best_to_join(plan, it, search.order[a])
         if where >= 0:
             total += gain
-            place(plan, it, search.order[a], where)
+            reassign(plan, it, search.order[a], where)
     it.room[j] = room
     return total
 
@@ -313,7 +313,7 @@ def list_kicks(plan: Plan, it: Instance, search: Search, tries: int) -> int:
     Filling is promising where the last agent to come would find the crowd worth most, emptying where those present are
     worth least.
     """
-    n, m = it.size[0], it.size[1]
+    n, m = it.facts[0].n, it.facts[0].m
     gain, order, trial = search.kick_gain, search.kick_order, search.trial
     for j in range(m):
         gain[j], gain[m + j] = -np.inf, -np.inf
@@ -327,7 +327,7 @@ def list_kicks(plan: Plan, it: Instance, search: Search, tries: int) -> int:
         use = mean_use(it, j)
         more = float(n) if use == 0.0 else min(float(n), (it.room[j] - plan.load[j]) / use)
         if more >= 1.0 - 1e-9:
-            gain[j] = plan.pull[j] + 2.0 * it.pull[j, j] * (more - 1.0)
+            gain[j] = plan.pull[j] + 2.0 * it.task_score[j, j] * (more - 1.0)
     count = 0
     for side in range(2):
         for _ in range(min(tries, m)):
@@ -355,15 +355,15 @@ def list_kicks(plan: Plan, it: Instance, search: Search, tries: int) -> int:
 def mean_use(it: Instance, j: int) -> float:
     """Mean contribution to task j."""
     total = 0.0
-    for i in range(it.size[0]):
+    for i in range(it.facts[0].n):
         total += it.use[i, j]
-    return total / max(1, it.size[0])
+    return total / max(1, it.facts[0].n)
 
 
 @kernel
 def kick(plan: Plan, it: Instance, search: Search, tries: int, scale: float, stop: Ints) -> bool:
     """Fill or empty single tasks, the most promising first, move on from there, and keep the first that improves."""
-    n, m = it.size[0], it.size[1]
+    n, m = it.facts[0].n, it.facts[0].m
     trial = search.trial
     least = GAIN_TOLERANCE * scale
     before = total_value(plan, it)
@@ -376,9 +376,9 @@ def kick(plan: Plan, it: Instance, search: Search, tries: int, scale: float, sto
             fill(trial, it, search, which)
         else:
             empty(trial, it, search, which - m)
-        climb(trial, it, search, False, scale, stop)
+        improve(trial, it, search, False, scale, stop)
         if total_value(trial, it) > before + least:
-            climb(trial, it, search, True, scale, stop)
+            improve(trial, it, search, True, scale, stop)
             copy_plan(plan, trial, n, m)
             return True
     return False
@@ -387,12 +387,12 @@ def kick(plan: Plan, it: Instance, search: Search, tries: int, scale: float, sto
 @kernel
 def total_value(plan: Plan, it: Instance) -> float:
     """The objective with the penalty for agents that are left out, by way of `pull`: sum h + c·(pull - diag g) / 2."""
-    n, m = it.size[0], it.size[1]
+    n, m = it.facts[0].n, it.facts[0].m
     total = 0.0
     for i in range(n):
         j = plan.task[i]
-        total += it.score[i, j] if j >= 0 else it.idle[0]
+        total += it.score[i, j] if j >= 0 else it.facts[0].idle
     for j in range(m):
         if plan.crowd[j] != 0.0:
-            total += 0.5 * plan.crowd[j] * (plan.pull[j] - it.pull[j, j])
+            total += 0.5 * plan.crowd[j] * (plan.pull[j] - it.task_score[j, j])
     return total

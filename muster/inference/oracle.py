@@ -11,6 +11,7 @@ from muster.data import Floats, Ints
 from muster.inference import generalised, transport
 from muster.inference.generalised import CYCLE, Top, make_top
 from muster.inference.instance import TRANSPORT, Instance
+from muster.inference.outcomes import OPTIMAL
 from muster.inference.workspace import Tree, make_tree
 
 # Instances with more pairs than this look at short lists of tasks first ...
@@ -75,8 +76,8 @@ def make_oracle(profit: Floats) -> Oracle:
 @kernel
 def set_profits(oracle: Oracle, it: Instance, bonus: Floats) -> float:
     """Profits w_ij = h_ij + bonus_j; returns the largest size of a profit."""
-    n, m, has_free = it.size[0], it.size[1], it.size[3]
-    idle = it.idle[0]
+    n, m, has_free = it.facts[0].n, it.facts[0].m, it.facts[0].free
+    idle = it.facts[0].idle
     # A forced assignment's penalty is no score, but its size limits the accuracy of the duals all the same.
     largest = -0.01 * idle
     profit, score, arc, inverses = oracle.profit, it.score, it.arc, it.inverse
@@ -90,7 +91,7 @@ def set_profits(oracle: Oracle, it: Instance, bonus: Floats) -> float:
         oracle.free[i] = best_task
         oracle.slack[i] = best * inverse
         largest = max(largest, best)
-        if it.size[5] == 0:
+        if it.facts[0].restricted == 0:
             for j in range(m):
                 value = score[i, j] + bonus[j]
                 profit[i, j] = value * inverse
@@ -105,12 +106,12 @@ def set_profits(oracle: Oracle, it: Instance, bonus: Floats) -> float:
 
 @glue
 def maximise(oracle: Oracle, it: Instance, scale: float, warm: bool, stop: Ints) -> int:
-    """Solve to optimality from a greedy basis, or from the last one if `warm`; OPTIMAL or STOPPED."""
+    """Solve to optimality from a greedy basis, or from the last one if `warm`; OPTIMAL or TIME_LIMIT."""
     tolerance = transport.PRICE_TOLERANCE * scale
     if not warm:
         start(oracle, it)
-    status = transport.OPTIMAL
-    if it.size[0] * it.size[1] > 0:
+    status = OPTIMAL
+    if it.facts[0].n * it.facts[0].m > 0:
         short = use_lists(oracle, it)
         fresh = not warm
         while True:
@@ -118,7 +119,7 @@ def maximise(oracle: Oracle, it: Instance, scale: float, warm: bool, stop: Ints)
                 break
             fresh = False
             lists = oracle.lists if short else oracle.lists[:, :0]
-            if it.size[2] == TRANSPORT:
+            if it.facts[0].kind == TRANSPORT:
                 status = transport.optimise(
                     oracle.tree,
                     oracle.profit,
@@ -126,8 +127,8 @@ def maximise(oracle: Oracle, it: Instance, scale: float, warm: bool, stop: Ints)
                     it.supply,
                     it.inverse,
                     lists,
-                    it.size[0],
-                    it.size[1],
+                    it.facts[0].n,
+                    it.facts[0].m,
                     tolerance,
                     stop,
                 )
@@ -140,12 +141,12 @@ def maximise(oracle: Oracle, it: Instance, scale: float, warm: bool, stop: Ints)
                     it.scaled,
                     it.usable,
                     lists,
-                    it.size[0],
-                    it.size[1],
+                    it.facts[0].n,
+                    it.facts[0].m,
                     tolerance,
                     stop,
                 )
-            if status != transport.OPTIMAL or not short:
+            if status != OPTIMAL or not short:
                 break
     return status
 
@@ -153,8 +154,8 @@ def maximise(oracle: Oracle, it: Instance, scale: float, warm: bool, stop: Ints)
 @kernel
 def start(oracle: Oracle, it: Instance) -> None:
     """Put the simplex on a greedy basis."""
-    n, m = it.size[0], it.size[1]
-    if it.size[2] == TRANSPORT:
+    n, m = it.facts[0].n, it.facts[0].m
+    if it.facts[0].kind == TRANSPORT:
         transport.start(oracle.tree, oracle.profit, oracle.slack, it.supply, it.capacity, n, m)
     else:
         generalised.start(oracle.tree, oracle.top, oracle.profit, oracle.slack, it.scaled, it.capacity, n, m)
@@ -164,7 +165,7 @@ def start(oracle: Oracle, it: Instance) -> None:
 def use_lists(oracle: Oracle, it: Instance) -> bool:
     """Whether the instance is large enough for short lists."""
     short = oracle.lists.shape[1]
-    return short > 0 and it.size[0] * it.size[1] > SHORT_LIST_PAIRS and it.size[1] > 4 * short
+    return short > 0 and it.facts[0].n * it.facts[0].m > SHORT_LIST_PAIRS and it.facts[0].m > 4 * short
 
 
 @kernel
@@ -173,9 +174,9 @@ def choose_lists(oracle: Oracle, it: Instance, tolerance: float, fresh: bool) ->
 
     A short list holds the tasks of largest reduced profit.
     """
-    n, m = it.size[0], it.size[1]
+    n, m = it.facts[0].n, it.facts[0].m
     tree, profit, dual = oracle.tree, oracle.profit, oracle.tree.dual
-    transporting = it.size[2] == TRANSPORT
+    transporting = it.facts[0].kind == TRANSPORT
     if transporting:
         transport.price(tree, profit, oracle.slack, n, m)
     else:
@@ -198,7 +199,7 @@ def choose_lists(oracle: Oracle, it: Instance, tolerance: float, fresh: bool) ->
 @leaf
 def best_reduced(oracle: Oracle, it: Instance, i: int, transporting: bool) -> float:
     """Largest reduced profit of agent i over all tasks."""
-    n, m = it.size[0], it.size[1]
+    n, m = it.facts[0].n, it.facts[0].m
     profit, scaled, dual = oracle.profit, it.scaled, oracle.tree.dual
     # Four maxima side by side: one alone would wait for itself at every task.
     a, b, c, d = -np.inf, -np.inf, -np.inf, -np.inf
@@ -225,9 +226,9 @@ def best_reduced(oracle: Oracle, it: Instance, i: int, transporting: bool) -> fl
 @kernel
 def make_list(oracle: Oracle, it: Instance, i: int) -> None:
     """Fill the short list of agent i with the tasks of largest reduced profit, in a heap with the least on top."""
-    n, m, short = it.size[0], it.size[1], oracle.lists.shape[1]
+    n, m, short = it.facts[0].n, it.facts[0].m, oracle.lists.shape[1]
     kept, lists, dual, profit = oracle.kept, oracle.lists, oracle.tree.dual, oracle.profit
-    transporting = it.size[2] == TRANSPORT
+    transporting = it.facts[0].kind == TRANSPORT
     for j in range(m):
         value = profit[i, j] - (dual[n + j] if transporting else it.scaled[i, j] * dual[n + j])
         if j < short:
@@ -260,13 +261,13 @@ def sink(kept: Floats, lists: Ints, i: int, k: int) -> None:
 @kernel
 def read_vertex(oracle: Oracle, it: Instance) -> None:
     """Write the basic solution to `oracle.vertex`: by agent, then by task."""
-    n, m = it.size[0], it.size[1]
+    n, m = it.facts[0].n, it.facts[0].m
     point, scratch = oracle.vertex, oracle.scratch
     tree, top = oracle.tree, oracle.top
     if n == 0 or m == 0:
         point.first[: n + 1] = 0
         return
-    transporting = it.size[2] == TRANSPORT
+    transporting = it.facts[0].kind == TRANSPORT
     # First the arcs of the basis in node order, as (agent, node) with a slack's node standing for the agent itself ...
     count = 0
     point.first[: n + 1] = 0

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from muster.compile import kernel, maker
+from muster.compile import entry, glue, kernel, maker
 from muster.data import Floats, Ints
-from muster.inference import frank_wolfe, local_search
-from muster.inference.frank_wolfe import Walk, make_walk, scale_of, write_sparse
-from muster.inference.instance import Instance
-from muster.inference.local_search import Search, kick, make_search, total_value
+from muster.inference.batch import WORKSPACES, Output, Settings, write_answer
+from muster.inference.certificate import PROVEN, primal_value, set_prices, settle_bound
+from muster.inference.frank_wolfe import ENDED, Walk, make_walk, scale_of, walk_up, write_sparse
+from muster.inference.instance import Given, Instance, fill_instance, lay_instance
+from muster.inference.local_search import Search, eject, exhaust, improve, kick, make_search, total_value
 from muster.inference.oracle import Oracle, make_oracle, maximise, read_vertex, set_profits
-from muster.inference.rounding import STRICT, Plan, clear, copy_plan, make_plan, round_point
+from muster.inference.outcomes import INVALID, LOCAL_OPTIMUM, OPTIMAL, TIME_LIMIT
+from muster.inference.rounding import STRICT, Plan, clear, copy_plan, make_plan, round_point, value_of
 
 PAPER, FAST, BEST = 0, 1, 2
 
@@ -27,8 +29,6 @@ ROUNDS = 12
 EJECTING_PAIRS = 300
 # Every assignment is tried in instances that have no more than this many, at each effort.
 EXHAUSTIBLE = (0.0, 32.0, 100_000.0)
-
-LOCAL_OPTIMUM, OPTIMUM = 10, 11
 
 
 class Work(NamedTuple):
@@ -45,13 +45,13 @@ class Work(NamedTuple):
     keys: Floats
     ties: Floats
     order: Ints
-    relaxed: Floats
-    """[2] objective and Frank-Wolfe gap of the relaxed point behind the answer."""
+    relaxed: Any
+    """[1] ENDED: the relaxed point behind the answer."""
 
 
 @maker
 def make_work(n: int, m: int, steps: int) -> Work:
-    """Room for n agents, m tasks and `steps` Frank-Wolfe steps; steps < 0 for solving linear programmes alone."""
+    """Room for n agents, m tasks and `steps` Frank-Wolfe steps."""
     return lay_work(np.empty((n, m)), steps)
 
 
@@ -59,19 +59,17 @@ def make_work(n: int, m: int, steps: int) -> Work:
 def lay_work(profit: Floats, steps: int) -> Work:
     """The same with the oracle's profits in `profit` [N, M], which need not be cleared."""
     n, m = profit.shape
-    quadratic = steps >= 0
-    wide, tall = (n, m) if quadratic else (0, 0)
     return Work(
         make_oracle(profit),
-        make_walk(wide, tall, max(0, steps)),
-        make_search(wide, tall),
+        make_walk(n, m, steps),
+        make_search(n, m),
         make_plan(n, m),
-        make_plan(wide, tall),
+        make_plan(n, m),
         np.zeros(m),
         np.zeros(n),
         np.zeros(n),
         np.zeros(n, np.int64),
-        np.zeros(2),
+        np.zeros(1, ENDED),
     )
 
 
@@ -81,11 +79,11 @@ def secant_bonus(bonus: Floats, it: Instance, share: float) -> bool:
 
     The linear programme looks at the first agent on a task only and so never starts a crowd; this does.
     """
-    n, m = it.size[0], it.size[1]
+    n, m = it.facts[0].n, it.facts[0].m
     useful = False
     for j in range(m):
         bonus[j] = 0.0
-        if it.pull[j, j] > 0.0:
+        if it.task_score[j, j] > 0.0:
             total, pairs = 0.0, 0
             for i in range(n):
                 if it.use[i, j] > 0.0:
@@ -95,7 +93,7 @@ def secant_bonus(bonus: Floats, it: Instance, share: float) -> bool:
             if pairs == n and total > 0.0:
                 crowd = min(crowd, it.room[j] * n / total)
             if crowd > 1.0:
-                bonus[j] = share * it.pull[j, j] * (crowd - 1.0)
+                bonus[j] = share * it.task_score[j, j] * (crowd - 1.0)
                 useful = True
     return useful
 
@@ -104,79 +102,133 @@ def secant_bonus(bonus: Floats, it: Instance, share: float) -> bool:
 def random_bonus(bonus: Floats, it: Instance, scale: float, turn: int) -> None:
     """A lean towards some tasks and away from others, of the size of the scores; the same for the same turn."""
     state = np.uint64(turn)
-    for j in range(it.size[1]):
+    for j in range(it.facts[0].m):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
         bonus[j] = scale * (float(state >> np.uint64(33)) / 1073741824.0 - 1.0)
 
 
 @kernel
-def solve(
-    work: Work,
-    it: Instance,
-    effort: int,
-    steps: int,
-    rule: int,
-    rounds: int,
-    relaxation: bool,
-    trace: Floats,
-    stop: Ints,
-) -> int:
-    """Walk up from each start, round, search locally; the best assignment is left in `work.plan`.
+def is_concave(it: Instance) -> bool:
+    """Whether c'gc is seen at a glance to be concave: no off-diagonal sum outweighs its diagonal entry of g + g'."""
+    m, both = it.facts[0].m, it.both
+    for j in range(m):
+        total = both[j, j]
+        for k in range(m):
+            if k != j:
+                total += abs(both[j, k])
+        if total > 0.0:
+            return False
+    return True
+
+
+@kernel
+def find_assignment(work: Work, it: Instance, settings: Settings, trace: Floats, stop: Ints) -> int:
+    """Walk up from each start, round, search locally; the best assignment is left in `work.plan`. Returns a status.
 
     PAPER: one walk from the linear solution, then rounding. FAST: a short walk, and the secant solution as it is; local
     search, a round of kicks. BEST: more starts, kicks until none helps, then `rounds` random starts, or until stopped.
     FAST and BEST end by trying everything on the smallest instances; FAST does nothing else there unless the
-    `relaxation` is wanted too.
+    certificate of the relaxation is wanted too. `trace` (may be empty) receives the objectives of the last walk.
     """
-    n, m = it.size[0], it.size[1]
+    n, m, effort = it.facts[0].n, it.facts[0].m, settings.effort
     scale = scale_of(it)
     small = n > 0 and (m + 1.0) ** n <= EXHAUSTIBLE[effort]
-    if small and effort == FAST and not relaxation:
+    if small and effort == FAST and not settings.certify:
         clear(work.plan, it)
-        work.relaxed[0], work.relaxed[1] = np.nan, np.nan
-        if local_search.exhaust(work.plan, work.candidate, it, work.order, scale, stop):
-            return OPTIMUM
+        work.relaxed[0].value, work.relaxed[0].gap = np.nan, np.nan
+        if exhaust(work.plan, work.candidate, it, work.order, scale, stop):
+            return OPTIMAL
     status = LOCAL_OPTIMUM
-    found = False
-    if effort == FAST and secant_bonus(work.bonus, it, 1.0):
-        maximise(work.oracle, it, set_profits(work.oracle, it, work.bonus), False, stop)
-        read_vertex(work.oracle, it)
-        round_point(work.plan, it, work.oracle.vertex, STRICT, work.keys, work.ties, work.order)
-        local_search.climb(work.plan, it, work.search, False, scale, stop)
-        found = True
-    for turn in range(STARTS[effort] + rounds):
+    found = effort == FAST and start_from_secant(work, it, scale, stop)
+    for turn in range(STARTS[effort] + settings.rounds):
         if turn > 0 and stop[0] != 0:
             break
-        if turn == 0:
-            work.bonus[:] = 0.0
-        elif turn >= STARTS[effort]:
-            random_bonus(work.bonus, it, scale, turn)
-        elif not secant_bonus(work.bonus, it, 2.0 * turn / STARTS[effort]):
+        if not choose_bonus(work.bonus, it, effort, turn, scale):
             continue
-        walked = frank_wolfe.climb(work.walk, work.oracle, it, work.bonus, steps, scale, trace, stop)
+        walked = walk_up(work.walk, work.oracle, it, work.bonus, settings.steps, scale, trace, stop)
         write_sparse(work.walk, it)
         plan = work.candidate if found else work.plan
-        used_rule = rule if effort == PAPER else STRICT
-        round_point(plan, it, work.walk.rounded, used_rule, work.keys, work.ties, work.order)
+        rule = settings.rule if effort == PAPER else STRICT
+        round_point(plan, it, work.walk.rounded, rule, work.keys, work.ties, work.order)
         if effort == PAPER:
             status = walked
         else:
-            local_search.climb(plan, it, work.search, effort == BEST, scale, stop)
+            improve(plan, it, work.search, effort == BEST, scale, stop)
             while effort == BEST and stop[0] == 0:
-                if not local_search.eject(plan, it, scale, stop) and not kick(
-                    plan, it, work.search, KICKS[BEST], scale, stop
-                ):
+                if not eject(plan, it, scale, stop) and not kick(plan, it, work.search, KICKS[BEST], scale, stop):
                     break
         if turn == 0 or total_value(plan, it) > total_value(work.plan, it):
-            work.relaxed[0], work.relaxed[1] = work.walk.result[0], work.walk.result[1]
+            work.relaxed[0].value, work.relaxed[0].gap = work.walk.ended[0].value, work.walk.ended[0].gap
         if found and total_value(plan, it) > total_value(work.plan, it):
             copy_plan(work.plan, plan, n, m)
         found = True
     if effort == FAST and stop[0] == 0:
-        local_search.climb(work.plan, it, work.search, True, scale, stop)
+        improve(work.plan, it, work.search, True, scale, stop)
         kick(work.plan, it, work.search, KICKS[FAST], scale, stop)
-        while n * m <= EJECTING_PAIRS and stop[0] == 0 and local_search.eject(work.plan, it, scale, stop):
-            local_search.climb(work.plan, it, work.search, True, scale, stop)
-    if small and local_search.exhaust(work.plan, work.candidate, it, work.order, scale, stop):
-        return OPTIMUM
-    return frank_wolfe.STOPPED if stop[0] != 0 else status
+        while n * m <= EJECTING_PAIRS and stop[0] == 0 and eject(work.plan, it, scale, stop):
+            improve(work.plan, it, work.search, True, scale, stop)
+    if small and exhaust(work.plan, work.candidate, it, work.order, scale, stop):
+        return OPTIMAL
+    return TIME_LIMIT if stop[0] != 0 else status
+
+
+@glue
+def start_from_secant(work: Work, it: Instance, scale: float, stop: Ints) -> bool:
+    """Round and improve the solution that sees what full tasks earn; False if none would earn anything."""
+    useful = secant_bonus(work.bonus, it, 1.0)
+    if useful:
+        maximise(work.oracle, it, set_profits(work.oracle, it, work.bonus), False, stop)
+        read_vertex(work.oracle, it)
+        round_point(work.plan, it, work.oracle.vertex, STRICT, work.keys, work.ties, work.order)
+        improve(work.plan, it, work.search, False, scale, stop)
+    return useful
+
+
+@kernel
+def choose_bonus(bonus: Floats, it: Instance, effort: int, turn: int, scale: float) -> bool:
+    """What is added to the scores for the start of a turn: nothing, shares of the secant, then at random.
+
+    False if the turn would start where the first did.
+    """
+    if turn == 0:
+        bonus[:] = 0.0
+    elif turn >= STARTS[effort]:
+        random_bonus(bonus, it, scale, turn)
+    else:
+        return secant_bonus(bonus, it, 2.0 * turn / STARTS[effort])
+    return True
+
+
+@kernel
+def judge(work: Work, it: Instance, status: int, certify: bool, prices: Floats, proven: Any) -> int:
+    """What is proven about the answer; its status, which is OPTIMAL if no assignment is better."""
+    proven.relaxed, proven.frank_wolfe_gap = work.relaxed[0].value, work.relaxed[0].gap
+    proven.duality_gap, proven.bound = np.nan, np.nan
+    if certify:
+        # The last linear programme's profits are the gradient where the last walk stopped.
+        slope, ended = work.walk.slope, work.walk.ended[0]
+        proven.duality_gap = set_prices(work.oracle, it, slope, prices) - primal_value(work.oracle, it, slope)
+        if status != OPTIMAL and is_concave(it):
+            # A concave objective lies below its tangent at that point.
+            limit = ended.value + ended.gap + proven.duality_gap
+            if settle_bound(proven, work.plan, it, total_value(work.plan, it), limit):
+                status = OPTIMAL
+    if status == OPTIMAL:
+        proven.bound = value_of(work.plan, it)
+    return status
+
+
+@entry
+def solve_batch(begin: int, end: int, given: Given, settings: Settings, out: Output, space: Floats, stop: Ints) -> None:
+    """Solve instances begin..end-1; see `muster.inference.batch`."""
+    it = lay_instance(space, True)
+    work = lay_work(space[WORKSPACES - 1], settings.steps)
+    prices, proof, untraced = np.zeros(given.scores.shape[2]), np.zeros(1, PROVEN), np.zeros(0)
+    for b in range(begin, end):
+        if not fill_instance(it, given, b, settings.forced):
+            out.status[b] = INVALID
+            continue
+        prices[:] = 0.0
+        status = find_assignment(work, it, settings, untraced, stop)
+        out.status[b] = judge(work, it, status, settings.certify, prices, proof[0])
+        write_answer(out, b, work.plan, it, prices, proof[0], settings.certify)

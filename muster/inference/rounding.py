@@ -41,12 +41,12 @@ def make_plan(n: int, m: int) -> Plan:
 @kernel
 def clear(plan: Plan, it: Instance) -> None:
     """Nobody is assigned."""
-    m = it.size[1]
-    plan.task[: it.size[0]] = -1
+    m = it.facts[0].m
+    plan.task[: it.facts[0].n] = -1
     for j in range(m):
         plan.load[j] = 0.0
         plan.crowd[j] = 0.0
-        plan.pull[j] = it.pull[j, j] if it.size[4] != 0 else 0.0
+        plan.pull[j] = it.task_score[j, j] if it.facts[0].quadratic != 0 else 0.0
 
 
 @kernel
@@ -61,10 +61,10 @@ def copy_plan(target: Plan, source: Plan, n: int, m: int) -> None:
 
 
 @leaf
-def place(plan: Plan, it: Instance, i: int, j: int) -> None:
+def reassign(plan: Plan, it: Instance, i: int, j: int) -> None:
     """Move agent i to task j, or to none for j = -1."""
     task, load, crowd, pull = plan.task, plan.load, plan.crowd, plan.pull
-    use, both, m = it.use, it.both, it.size[1]
+    use, both, m = it.use, it.both, it.facts[0].m
     old = task[i]
     if old >= 0:
         load[old] -= use[i, old]
@@ -76,7 +76,7 @@ def place(plan: Plan, it: Instance, i: int, j: int) -> None:
         load[j] += use[i, j]
         crowd[j] += 1.0
     task[i] = j
-    if it.size[4] != 0:
+    if it.facts[0].quadratic != 0:
         if old >= 0:
             for k in range(m):
                 pull[k] -= both[old, k]
@@ -88,7 +88,7 @@ def place(plan: Plan, it: Instance, i: int, j: int) -> None:
 @kernel
 def value_of(plan: Plan, it: Instance) -> float:
     """Sum h·b + c'gc"""
-    n, m, quadratic = it.size[0], it.size[1], it.size[4]
+    n, m, quadratic = it.facts[0].n, it.facts[0].m, it.facts[0].quadratic
     total = 0.0
     for i in range(n):
         if plan.task[i] >= 0:
@@ -98,7 +98,7 @@ def value_of(plan: Plan, it: Instance) -> float:
             if plan.crowd[j] != 0.0:
                 row = 0.0
                 for k in range(m):
-                    row += it.pull[j, k] * plan.crowd[k]
+                    row += it.task_score[j, k] * plan.crowd[k]
                 total += plan.crowd[j] * row
     return total
 
@@ -134,7 +134,7 @@ def place_whole(plan: Plan, it: Instance, point: Point, keys: Floats, ties: Floa
     """Place the agents that are on one task only; list the others in `order` with what they are ranked by."""
     first, entry, value, score = point.first, point.task, point.value, it.score
     count = 0
-    for i in range(it.size[0]):
+    for i in range(it.facts[0].n):
         best, tie, where = 0.0, -np.inf, -1
         for k in range(first[i], first[i + 1]):
             own = score[i, entry[k]]
@@ -142,7 +142,7 @@ def place_whole(plan: Plan, it: Instance, point: Point, keys: Floats, ties: Floa
                 best, tie, where = value[k], own, entry[k]
         if best >= WHOLE:
             # All whole agents fit together, so their order does not matter.
-            place(plan, it, i, where)
+            reassign(plan, it, i, where)
         elif where >= 0:
             keys[i], ties[i] = best, tie
             order[count] = i
@@ -166,7 +166,7 @@ def place_parts(plan: Plan, it: Instance, point: Point, rule: int, order: Ints, 
             if room and (value[k] > best or (value[k] == best and score[i, j] > tie)):
                 best, tie, where = value[k], score[i, j], j
         if where >= 0:
-            place(plan, it, i, where)
+            reassign(plan, it, i, where)
 
 
 @kernel
@@ -190,12 +190,12 @@ def round_point(plan: Plan, it: Instance, point: Point, rule: int, keys: Floats,
 def best_to_join(plan: Plan, it: Instance, i: int) -> tuple[float, int]:
     """The task with room that the unassigned agent i gains most by taking, and the gain; -1 where none pays."""
     load, pull, score, use, room = plan.load, plan.pull, it.score, it.use, it.room
-    best, where = it.idle[0], -1
-    for j in range(it.size[1]):
+    best, where = it.facts[0].idle, -1
+    for j in range(it.facts[0].m):
         gain = score[i, j] + pull[j]
         if gain > best and fits(load[j], use[i, j], room[j]):
             best, where = gain, j
-    return best - it.idle[0], where
+    return best - it.facts[0].idle, where
 
 
 @kernel
@@ -203,7 +203,7 @@ def complete(plan: Plan, it: Instance, keys: Floats, ties: Floats, order: Ints) 
     """Let unassigned agents join tasks with room, the largest gain first, for as long as it pays."""
     while True:
         count = 0
-        for i in range(it.size[0]):
+        for i in range(it.facts[0].n):
             if plan.task[i] < 0:
                 gain, where = best_to_join(plan, it, i)
                 if where >= 0:
@@ -216,4 +216,4 @@ def complete(plan: Plan, it: Instance, keys: Floats, ties: Floats, order: Ints) 
         for a in range(count):
             _, where = best_to_join(plan, it, order[a])
             if where >= 0:
-                place(plan, it, order[a], where)
+                reassign(plan, it, order[a], where)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -14,27 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from muster.data import Bools, Floats, Ints, Problem, Solution
 from muster.errors import InputError
-from muster.inference import batch, quadratic, rounding
-from muster.inference.instance import LARGEST, SMALLEST
+from muster.inference import amax, batch, linear, quadratic, rounding
+from muster.inference.instance import LARGEST, SMALLEST, Given
+from muster.inference.outcomes import INVALID, NOT_ALIVE, REASONS, STATUSES
 from muster.inference.settings import Effort, InferenceSettings, Method, Rounding
 from muster.parallel import share_out, thread_count
 
-Arrays = tuple[Floats, Floats, Floats, Floats, Bools, Bools]
-
-STATUSES = ("optimal", "rounded", "local_optimum", "converged", "stalled", "iteration_limit", "time_limit")
-"""What a Solution's status can be, by the kernels' codes.
-
-optimal: no assignment is worth more (AMAX: for its own objective); rounded: the relaxation is solved exactly and the
-assignment is its rounding; local_optimum: no move, swap or tried kick improves the assignment; converged, stalled,
-iteration_limit: Frank-Wolfe reached its gap, took a step too small to matter, or ran out of steps, and its point was
-rounded; time_limit: the best feasible assignment found in time.
-"""
-
-REASONS = ("", "negative scores", "no capacity left", "better left out", "not alive")
-"""Why an agent has no task, by the kernels' codes; "" for one that has."""
-
-
-_METHODS, _EFFORTS, _ROUNDINGS = get_args(Method), get_args(Effort), get_args(Rounding)
+# The procedures; a new one is a module with a `solve_batch`, entered here and in `settings.Method`.
+_PROCEDURES: dict[Method, Callable[..., None]] = {
+    "amax": amax.solve_batch,
+    "lp": linear.solve_batch,
+    "quad": quadratic.solve_batch,
+}
+_EFFORTS, _ROUNDINGS = get_args(Effort), get_args(Rounding)
 _STATUS_NAMES = np.array(STATUSES, dtype=object)
 _REASON_NAMES = np.array(REASONS, dtype=object)
 
@@ -69,26 +61,28 @@ class Solver(InferenceSettings):
     def __call__(self, problem: Problem) -> Solution:
         """Solve a batch; every instance is solved on its own, so its answer does not depend on the others."""
         started = time.perf_counter()
-        arrays = _arrays(problem, quadratic_part=self.method == "quad")
-        size, n, m = arrays[0].shape
+        given = _given(problem, quadratic_part=self.method == "quad")
+        size, n, m = given.scores.shape
         out = batch.Output(
-            np.full((size, n), -1, np.int64),
-            np.zeros(size),
-            np.zeros(size),
-            np.zeros(size, np.int64),
-            np.zeros(size),
-            np.zeros(size),
-            np.zeros((size, m)),
-            np.zeros((size, m)),
-            np.full((size, n), batch.NOT_ALIVE, np.int64),
+            assignment=np.full((size, n), -1, np.int64),
+            objective=np.zeros(size),
+            relaxed=np.zeros(size),
+            bound=np.zeros(size),
+            status=np.zeros(size, np.int64),
+            duality_gap=np.zeros(size),
+            frank_wolfe_gap=np.zeros(size),
+            loads=np.zeros((size, m)),
+            prices=np.zeros((size, m)),
+            reason=np.full((size, n), NOT_ALIVE, np.int64),
         )
-        self._run(arrays, out)
-        if (out.status == batch.INVALID).any():
-            _name_culprit(*arrays)
+        self._run(given, out)
+        if (out.status == INVALID).any():
+            _name_culprit(given)
         return Solution(
             assignment=out.assignment,
             objective=out.objective,
             relaxed_objective=out.relaxed,
+            bound=out.bound,
             status=_STATUS_NAMES[out.status],
             duality_gap=out.duality_gap,
             frank_wolfe_gap=out.frank_wolfe_gap,
@@ -98,17 +92,17 @@ class Solver(InferenceSettings):
             seconds=time.perf_counter() - started,
         )
 
-    def _run(self, arrays: Arrays, out: batch.Output) -> None:
-        size, n, m = arrays[0].shape
+    def _run(self, given: Given, out: batch.Output) -> None:
+        size, n, m = given.scores.shape
         settings = self._settings()
+        solve_batch = _PROCEDURES[self.method]
         # Below this much work, waking the threads costs more than they save.
         small = size * n * m * (1 if self.method == "amax" else 20) < 20_000
         threads = 1 if small else self.threads or thread_count()
         with _deadline(self.time_limit) as stop:
 
             def solve_part(begin: int, end: int) -> None:
-                space = np.empty((batch.WORKSPACES, n, m))
-                batch.solve_range(begin, end, *arrays, settings, out, space, stop)
+                solve_batch(begin, end, given, settings, out, np.empty((batch.WORKSPACES, n, m)), stop)
 
             share_out(size, threads, solve_part)
 
@@ -120,7 +114,6 @@ class Solver(InferenceSettings):
     def _settings(self) -> batch.Settings:
         effort = _EFFORTS.index(self.effort)
         return batch.Settings(
-            method=_METHODS.index(self.method),
             effort=effort,
             steps=quadratic.STEPS[effort] if self.steps is None else self.steps,
             rule=(rounding.STRICT, rounding.ORIGINAL)[_ROUNDINGS.index(self.rounding)],
@@ -145,15 +138,17 @@ def assign(
     effort: Effort = "fast",
     rounding: Rounding = "strict",
     forced: bool = False,
+    allowed: ArrayLike | None = None,
     time_limit: float | None = None,
 ) -> Solution:
     """Assign agents to tasks so that sum h·b + c'gc is large, where c_j counts the agents on task j.
 
     `scores` h is [N, M] (-inf forbids a pair), `task_scores` g is [M, M]. Each agent takes at most one task and the
     `contributions` [N, M] (or [N]; default 1) to a task stay within its entry of `capacities` [M] (default 1, +inf for
-    no limit). AMAX looks at neither task scores nor capacities, LP at no task scores; their objectives leave them out.
+    no limit). `allowed` [N, M] is False for pairs that must not be; their other entries are not looked at. AMAX looks
+    at neither task scores nor capacities, LP at no task scores; their objectives leave them out.
 
-        >>> import muster
+    >>> import muster
         >>> muster.assign([[3.0, 2.0], [2.5, 0.5]], method="lp").assignment
         array([1, 0])
     """
@@ -171,12 +166,14 @@ def assign(
             task_scores=None if task_scores is None else _array("task_scores", task_scores, 2)[None],
             contributions=mu,
             capacities=None if capacities is None else _array("capacities", capacities, 1)[None],
+            allowed=None if allowed is None else np.asarray(allowed)[None],
         )
     )
     return Solution(
         assignment=solution.assignment[0],
         objective=float(solution.objective[0]),  # type: ignore[arg-type]
         relaxed_objective=float(solution.relaxed_objective[0]),  # type: ignore[arg-type]
+        bound=float(solution.bound[0]),  # type: ignore[arg-type]
         status=solution.status[0],
         duality_gap=float(solution.duality_gap[0]),  # type: ignore[arg-type]
         frank_wolfe_gap=float(solution.frank_wolfe_gap[0]),  # type: ignore[arg-type]
@@ -203,8 +200,8 @@ def _deadline(seconds: float | None) -> Iterator[Ints]:
         timer.cancel()
 
 
-def _arrays(problem: Problem, quadratic_part: bool) -> Arrays:
-    """The problem as the contiguous arrays of the kernels; absent blocks have width 0. The kernels check entries."""
+def _given(problem: Problem, quadratic_part: bool) -> Given:
+    """The problem as the contiguous arrays of the kernels; absent blocks have no rows. The kernels check entries."""
     scores = _array("scores", problem.scores, 3, batched=True)
     size, n, m = scores.shape
     agent_alive = _mask("agent_alive", problem.agent_alive, (size, n))
@@ -227,25 +224,24 @@ def _arrays(problem: Problem, quadratic_part: bool) -> Arrays:
     if problem.capacities is not None:
         capacities = _array("capacities", problem.capacities, 2, batched=True)
         _shape("capacities", capacities, (size, m))
-    return scores, task_scores, contributions, capacities, agent_alive, task_alive
+    allowed = np.zeros((0, 0, 0), np.bool_)
+    if problem.allowed is not None:
+        allowed = _mask("allowed", problem.allowed, (size, n, m))
+    return Given(scores, task_scores, contributions, capacities, agent_alive, task_alive, allowed)
 
 
-def _name_culprit(
-    scores: Floats,
-    task_scores: Floats,
-    contributions: Floats,
-    capacities: Floats,
-    agent_alive: Bools,
-    task_alive: Bools,
-) -> None:
+def _name_culprit(given: Given) -> None:
     """Raise for the first entry that a kernel refused."""
-    counted = agent_alive[:, :, None] & task_alive[:, None, :]
-    _check("scores", scores, counted, infinite=-1)
-    if task_scores.size:
-        _check("task_scores", task_scores, task_alive[:, :, None] & task_alive[:, None, :])
-    if contributions.size:
-        _check("contributions", contributions, counted, negative=False)
-    _check("capacities", capacities, task_alive, negative=False, infinite=1)
+    tasks = given.task_alive
+    counted = given.agent_alive[:, :, None] & tasks[:, None, :]
+    if given.allowed.size:
+        counted = counted & given.allowed
+    _check("scores", given.scores, counted, infinite=-1)
+    if given.task_scores.size:
+        _check("task_scores", given.task_scores, tasks[:, :, None] & tasks[:, None, :])
+    if given.contributions.size:
+        _check("contributions", given.contributions, counted, negative=False)
+    _check("capacities", given.capacities, tasks, negative=False, infinite=1)
     raise AssertionError("a kernel refused an instance for no entry")
 
 

@@ -17,9 +17,8 @@ import numpy as np
 
 from muster.compile import kernel, leaf
 from muster.data import Floats, Ints
+from muster.inference.outcomes import OPTIMAL, TIME_LIMIT
 from muster.inference.workspace import Tree
-
-OPTIMAL, STOPPED = 0, 1
 
 # A reduced profit counts as positive above this share of the largest profit.
 PRICE_TOLERANCE = 1e-13
@@ -218,7 +217,7 @@ def optimise(
     while True:
         if row == 0:
             if stop[0] != 0:
-                return STOPPED
+                return TIME_LIMIT
             if pivots > patience:
                 # Only rounding errors can make profits out of nothing for so long: ask for more.
                 tolerance *= 10.0

@@ -29,7 +29,17 @@ def solved(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
 @pytest.mark.parametrize("method", ["amax", "lp", "quad"])
 def test_json_has_the_fields_of_the_contract(capsys, write, method):
     found = solved(capsys, write(GOOD), "--method", method)
-    contract = {"assignment", "objective", "relaxed_objective", "gap", "status", "loads", "prices", "seconds"}
+    contract = {
+        "assignment",
+        "objective",
+        "relaxed_objective",
+        "bound",
+        "integer_gap",
+        "status",
+        "loads",
+        "prices",
+        "seconds",
+    }
     assert contract <= set(found)
     assert found["assignment"] == ([0, 0] if method == "amax" else [1, 0])
     assert found["objective"] == (5.5 if method == "amax" else 4.5)

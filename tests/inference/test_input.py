@@ -6,7 +6,7 @@ import pytest
 import muster
 from muster import InputError
 from muster.data import Problem
-from muster.inference import Solver, batch, solve
+from muster.inference import Solver, quadratic, solve
 
 GOOD = [[3.0, 2.0], [2.5, 0.5]]
 
@@ -95,14 +95,14 @@ def test_read_only_arrays_compile_nothing_new():
         return np.ones((3, 2)), np.zeros((2, 2)), np.ones((3, 2)), np.ones(2)
 
     muster.assign(*arrays())
-    before = len(batch.solve_range.signatures)
+    before = len(quadratic.solve_batch.signatures)
     frozen = arrays()
     for array in frozen:
         array.flags.writeable = False
     alive = np.broadcast_to(np.True_, (1, 3))
     muster.assign(*frozen)
     solve(Problem(*(array[None] for array in frozen), agent_alive=alive))
-    assert len(batch.solve_range.signatures) == before
+    assert len(quadratic.solve_batch.signatures) == before
 
 
 def test_input_is_not_changed():
@@ -128,7 +128,7 @@ def test_one_instance_in_one_instance_out():
     assert isinstance(solution.objective, float)
     assert isinstance(solution.relaxed_objective, float)
     assert isinstance(solution.status, str)
-    assert solution.gap == 0.0
+    assert solution.convergence_gap == 0.0
 
 
 def test_contributions_by_agent_alone():

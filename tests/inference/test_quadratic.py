@@ -4,8 +4,12 @@ from numba import njit
 
 from muster.data import Problem
 from muster.inference import quadratic, solve
-from muster.inference.instance import load, make_instance
+from muster.inference.batch import Settings
+from muster.inference.instance import Given, fill_instance, make_instance
 from tests.inference.cases import PULLS, enumerate_best, make_problem
+
+# What the paper's procedure, a walk and its rounding, may lose on average of these small instances.
+PAPER_LOSS = 0.35
 
 
 @pytest.mark.parametrize("pulls", PULLS)
@@ -14,10 +18,10 @@ def test_no_effort_beats_enumeration_and_best_reaches_it(regime, pulls):
     problem = make_problem(regime, "normal", 40, 4, 5, seed=17, pulls=pulls)
     best = np.array([enumerate_best(problem, b) for b in range(40)])
     scale = np.abs(best).mean()
-    for effort, mean_gap in (("paper", np.inf), ("fast", 0.01)):
+    for effort, mean_loss in (("paper", PAPER_LOSS), ("fast", 0.01)):
         found = solve(problem, "quad", effort=effort).objective
         assert (found <= best + 1e-9).all()
-        assert np.mean(best - found) <= mean_gap * scale, effort
+        assert np.mean(best - found) <= mean_loss * scale, effort
     proven = solve(problem, "quad", effort="best")
     assert proven.objective == pytest.approx(best, abs=1e-9)
     assert set(proven.status) == {"optimal"}
@@ -57,15 +61,15 @@ def test_without_task_scores_quad_is_at_least_as_good_as_lp():
 
 
 @njit
-def trace_of_paper(scores, task_scores, contributions, capacities, steps):
-    n, m = scores.shape
+def trace_of_paper(given, settings):
+    n, m = given.scores.shape[1], given.scores.shape[2]
     it = make_instance(n, m, True)
-    alive_agents, alive_tasks = np.ones(n, np.bool_), np.ones(m, np.bool_)
-    load(it, scores, task_scores, contributions, capacities, alive_agents, alive_tasks, False)
-    work = quadratic.make_work(n, m, steps)
-    trace = np.full(steps + 1, np.nan)
-    quadratic.solve(work, it, quadratic.PAPER, steps, 0, 0, True, trace, np.zeros(1, np.int64))
-    return trace, work.walk.result, work.walk.point, work.walk.loads
+    fill_instance(it, given, 0, False)
+    work = quadratic.make_work(n, m, settings.steps)
+    trace = np.full(settings.steps + 1, np.nan)
+    quadratic.find_assignment(work, it, settings, trace, np.zeros(1, np.int64))
+    ended = work.walk.ended[0]
+    return trace, ended.value, ended.gap, ended.steps, work.walk.point, work.walk.loads
 
 
 @pytest.mark.parametrize("pulls", PULLS)
@@ -74,8 +78,10 @@ def test_frank_wolfe_never_descends_and_its_point_is_feasible(regime, pulls):
     problem = make_problem(regime, "normal", 30, 6, 8, seed=31, pulls=pulls)
     for b in range(30):
         h, g, mu, u = (a[b] for a in (problem.scores, problem.task_scores, problem.contributions, problem.capacities))
-        trace, result, point, loads = trace_of_paper(h, g, mu, u, 200)
-        steps = int(result[2])
+        everybody, nothing = np.ones((1, 6), np.bool_), np.zeros((0, 0, 0), np.bool_)
+        given = Given(h[None], g[None], mu[None], u[None], everybody, np.ones((1, 8), np.bool_), nothing)
+        paper = Settings(effort=quadratic.PAPER, steps=200, rule=0, forced=False, rounds=0, certify=True)
+        trace, reached, gap, steps, point, loads = trace_of_paper(given, paper)
         values = trace[: steps + 1]
         assert (np.diff(values) >= -1e-9 * np.abs(values).max()).all()
         assert (point.sum(1) <= 1 + 1e-9).all()
@@ -84,10 +90,10 @@ def test_frank_wolfe_never_descends_and_its_point_is_feasible(regime, pulls):
         assert loads == pytest.approx(point.sum(0), abs=1e-9)
         # The value it reports is the objective at its point, and the gap is the linear programme's over the gradient.
         crowd = point.sum(0)
-        assert result[0] == pytest.approx((h * point).sum() + crowd @ g @ crowd, rel=1e-9, abs=1e-9)
+        assert reached == pytest.approx((h * point).sum() + crowd @ g @ crowd, rel=1e-9, abs=1e-9)
         gradient = h + (g + g.T) @ crowd
         best = solve(Problem(gradient[None], None, mu[None], u[None]), "lp").relaxed_objective[0]
-        assert result[1] == pytest.approx(best - (gradient * point).sum(), abs=1e-8)
+        assert gap == pytest.approx(best - (gradient * point).sum(), abs=1e-8)
 
 
 def test_on_a_concave_objective_the_gap_bounds_the_error():

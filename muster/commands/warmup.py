@@ -1,0 +1,84 @@
+"""`muster warmup`: compile every kernel ahead of time."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import get_args
+
+from muster.inference.settings import Method
+
+
+@dataclass(frozen=True)
+class Warmup:
+    """Compile everything ahead of time: inference, worlds, scoring, learning. Minutes once, then seconds."""
+
+    def run(self) -> None:
+        """Use each part once, saying how long it took."""
+        from rich.console import Console
+
+        from muster.kernel_cache import be_quiet, kept_in
+
+        # What is compiled is listed here.
+        be_quiet()
+        console = Console()
+        began = time.perf_counter()
+        for name, use in parts():
+            console.print(f"{name} … ", end="", highlight=False)
+            started = time.perf_counter()
+            use()
+            console.print(f"{time.perf_counter() - started:.1f} s", highlight=False)
+        console.print(f"all ready after {time.perf_counter() - began:.1f} s", highlight=False)
+        folder = kept_in()
+        console.print(
+            f"kept in {folder}"
+            if folder
+            else "kept nowhere: no folder can be written to; set NUMBA_CACHE_DIR to one that can",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+def parts() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Everything that has kernels, with a use of each."""
+    from muster.envs.registry import EXAMPLES, make
+    from muster.evaluation.evaluate import evaluate
+    from muster.inference import assign
+    from muster.policy.names import shipped
+
+    for method in get_args(Method):
+        yield f"inference, {method}", partial(assign, [[1.0, 0.5]], method=method)
+    for env in EXAMPLES:
+        for name in make(env).baselines():
+            yield f"{env}, {name}", partial(evaluate, name, env, episodes=1)
+        yield f"{env}, replay", partial(_record, env)
+        family = env.partition(":")[0]
+        learned = [name for name in shipped() if name.startswith(f"{family}-") and name.endswith("-dm")]
+        for name in learned[:1]:
+            yield f"{env}, {name}", partial(evaluate, name, env, episodes=1, noise=True)
+    for learner in ("es", "a2c") if find_spec("torch") else ("es",):
+        yield f"learning, {learner}", partial(_learn, EXAMPLES[0], learner)
+
+
+def _record(env: str) -> None:
+    """A replay is played step by step, by kernels of its own."""
+    from muster.envs.registry import make
+    from muster.evaluation.replay import record
+    from muster.policy.names import resolve
+
+    world = make(env)
+    record(resolve(next(iter(world.baselines())), world), world, 0, pictures=False)
+
+
+def _learn(env: str, learner: str) -> None:
+    from muster.learning.settings import TrainSettings
+    from muster.learning.train import run_training
+
+    settings = TrainSettings(env=env, learner=learner, steps=1, evaluate_every=10**9)  # type: ignore[arg-type]
+    with tempfile.TemporaryDirectory() as folder:
+        run_training(settings, Path(folder) / "run")
