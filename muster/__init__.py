@@ -10,17 +10,35 @@ __version__ = "0.1.0"
 
 # Public name -> module that defines it. Loaded on first use, so that `import muster` stays light.
 _PUBLIC = {
+    # from scores to an assignment
     "assign": "muster.inference",
-    "MusterError": "muster.errors",
-    "InputError": "muster.errors",
-    "Observation": "muster.data",
+    "Solver": "muster.inference",
     "Problem": "muster.data",
     "Solution": "muster.data",
+    "InferenceSettings": "muster.inference.settings",
+    # worlds, one's own included
     "make": "muster.envs.registry",
-    "evaluate": "muster.evaluation.evaluate",
-    "compare": "muster.evaluation.compare",
+    "Env": "muster.envs.single",
+    "View": "muster.envs.single",
+    "BatchEnv": "muster.envs.base",
+    "Observation": "muster.data",
+    # who plays them
     "load": "muster.policy.names",
+    "Policy": "muster.envs.base",
+    "LearnedPolicy": "muster.policy.learned",
+    # how well
+    "evaluate": "muster.evaluation.evaluate",
+    "Evaluation": "muster.evaluation.evaluate",
+    "compare": "muster.evaluation.compare",
+    "Comparison": "muster.evaluation.compare",
+    # and better
     "train": "muster.learning.train",
+    "TrainSettings": "muster.learning.settings",
+    "A2CSettings": "muster.learning.settings",
+    "ESSettings": "muster.learning.settings",
+    "NoiseSettings": "muster.policy.settings",
+    "MusterError": "muster.errors",
+    "InputError": "muster.errors",
 }
 
 __all__ = ["__version__", *_PUBLIC]
