@@ -164,6 +164,8 @@ benchmarks.envs
 benchmarks.env_peers
 benchmarks.inference_peers
 benchmarks.inference_report
+benchmarks.inference_process
+benchmarks.inference_promises
 benchmarks.inference
 benchmarks.training_peer
 benchmarks.training

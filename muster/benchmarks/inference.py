@@ -14,7 +14,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -24,6 +23,8 @@ from typing import Any
 import numpy as np
 
 from muster.benchmarks.envs import machine, one_core
+from muster.benchmarks.inference_process import measure_in_child, measure_start, measure_threads
+from muster.benchmarks.inference_promises import floors
 from muster.benchmarks.inference_report import print_tables
 from muster.benchmarks.instances import KINDS, REGIMES, as_problem, make_instances
 from muster.data import Problem
@@ -48,7 +49,6 @@ ENUMERATED = 30
 AGREEMENT = 1e-6
 LP_PEERS = ("glop", "highs", "scipy", "lap")
 UNIT_ONLY = ("scipy", "lap")
-LARGE = (1000, 1000)
 
 
 def run(json: bool) -> None:
@@ -237,164 +237,3 @@ def measure_gap(regime: str, kind: str) -> Row:
         found = solve(as_problem(arrays), "quad", effort=effort).objective
         row[effort] = float(np.mean((best - found) / np.abs(best)))
     return row
-
-
-def measure_threads(method: str) -> Row:
-    """Wall time of 1,024 instances of 15x17 on one thread and on two, alternating; the best of each.
-
-    Beside it what two threads gain a plain loop, since other work on the machine may take the second core away.
-    """
-    problem = as_problem(make_instances((15, 17), "hits", 1024, seed=3, kind="random"))
-    wall, cpu = {1: np.inf, 2: np.inf}, {1: np.inf, 2: np.inf}
-    for _ in range(40):
-        for threads in wall:
-            solver = Solver(method, threads=threads)  # type: ignore[arg-type]
-            began, spent = time.perf_counter(), time.process_time()
-            solver(problem)
-            wall[threads] = min(wall[threads], time.perf_counter() - began)
-            cpu[threads] = min(cpu[threads], time.process_time() - spent)
-    return {
-        "control": plain_loop_gain(),
-        "method": method,
-        "one": wall[1],
-        "two": wall[2],
-        "ratio": wall[1] / wall[2],
-        "cpu_one": cpu[1],
-        "cpu_two": cpu[2],
-        "load": os.getloadavg()[0],
-    }
-
-
-def plain_loop_gain() -> float:
-    """How many times faster two threads are than one at work that shares nothing, in wall time, best of each."""
-
-    def sines(rounds: int) -> None:
-        values = np.linspace(0.0, 1.0, 20_000)
-        for _ in range(rounds):
-            np.sin(values, out=values)
-
-    def halves() -> None:
-        helper = threading.Thread(target=sines, args=(100,))
-        helper.start()
-        sines(100)
-        helper.join()
-
-    best = [np.inf, np.inf]
-    for _ in range(20):
-        for k, work in enumerate((lambda: sines(200), halves)):
-            began = time.perf_counter()
-            work()
-            best[k] = min(best[k], time.perf_counter() - began)
-    return best[0] / best[1]
-
-
-def large_quad() -> Row:
-    """Time of one 1000x1000 QUAD `fast` of each kind, and the peak memory of the process, interpreter included."""
-    import resource
-
-    solve(as_problem(make_instances((2, 4), "unit", 1, kind="random")))
-    rows = []
-    for kind in KINDS:
-        problem = as_problem(make_instances(LARGE, "hits", 1, kind=kind))
-        began = time.process_time()
-        objective = float(solve(problem).objective[0])
-        rows.append({"kind": kind, "seconds": time.process_time() - began, "objective": objective})
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return {"size": f"{LARGE[0]}x{LARGE[1]}", "kinds": rows, "peak_bytes": peak}
-
-
-def measure_in_child(function: str) -> Row:
-    """What a function of this module finds in a process of its own."""
-    code = f"import json; from muster.benchmarks import inference; print(json.dumps(inference.{function}()))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    found: Row = json_format.loads(done.stdout)
-    return found
-
-
-def measure_start() -> Row:
-    """Wall seconds of a bare interpreter, `import muster`, `muster --help` and `muster solve` of a small file."""
-    command = "from muster.cli import main; main()"
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "problem.json"
-        file.write_text('{"scores": [[3, 2], [2.5, 0.5]]}', encoding="utf-8")
-        started = {
-            "python": ["-c", ""],
-            "import": ["-c", "import muster"],
-            "help": ["-c", command, "--help"],
-            "solve": ["-c", command, "solve", str(file)],
-        }
-        return {name: best_wall([sys.executable, *arguments]) for name, arguments in started.items()}
-
-
-def best_wall(command: list[str]) -> float:
-    """Least wall time of a command, of five runs after a first."""
-    times = []
-    for _ in range(6):
-        began = time.perf_counter()
-        subprocess.run(command, capture_output=True, check=True)
-        times.append(time.perf_counter() - began)
-    return min(times[1:])
-
-
-def floors(found: dict[str, Any]) -> list[Row]:
-    """Each promise with its figure; a promise whose peer is missing has none."""
-    lp = {(row["size"], row["regime"]): row for row in found["lp"]}
-    listed: list[Row] = []
-
-    def add(promise: str, figure: float | None, met: bool, shown: str, remark: str = "") -> None:
-        if figure is not None:
-            listed.append({"promise": promise, "figure": figure, "shown": shown, "met": met, "remark": remark})
-
-    for size, regime, peer, part, least, words in (
-        ("80x82", "hits", "glop", "solve", 40, "GLOP's solve call alone"),
-        ("80x82", "hits", "highs", "total", 100, "HiGHS with building"),
-        ("80x82", "pair", "highs", "total", 30, "HiGHS with building"),
-        ("1000x1000", "hits", "glop", "solve", 50, "GLOP's solve call alone"),
-    ):
-        ratio = lp[size, regime].get(peer, {}).get(f"{part}_ratio")
-        if ratio is not None:
-            add(f"LP {size} {regime} ≥ {least} times {words}", ratio, ratio >= least, f"{ratio:.0f} times")
-    for regime in REGIMES:
-        value = lp["5x10", regime]["batched"]
-        add(f"LP 5x10 {regime} batched < 3 µs an instance", value, value < 3e-6, f"{1e6 * value:.2f} µs")
-
-    quad = found["quad"]
-    short = [r for r in quad if r["fast_objective"] < r["paper_objective"] - 1e-9 * abs(r["paper_objective"])]
-    remark = ", ".join(f"{r['size']} {r['regime']} {r['kind']}" for r in short)
-    add("QUAD fast ≥ paper on average", len(short), not short, f"{len(quad) - len(short)} of {len(quad)} cases", remark)
-    at_80 = [row for row in quad if row["size"] == "80x82"]
-    slow = [row for row in at_80 if row["fast_seconds"] > row["paper_seconds"]]
-    remark = ", ".join(
-        f"{row['regime']} {row['kind']} {1e3 * row['fast_seconds']:.2f} against {1e3 * row['paper_seconds']:.2f} ms"
-        for row in slow
-    )
-    shown = f"{len(at_80) - len(slow)} of {len(at_80)} cases"
-    add("QUAD fast never slower than paper at 80x82", len(slow), not slow, shown, remark and f"slower: {remark}")
-    gap = float(np.mean([row["fast"] for row in found["enumerated"]]))
-    above = [row for row in found["enumerated"] if row["fast"] > 0.005]
-    remark = ", ".join(f"{row['regime']} {row['kind']} {100 * row['fast']:.2f} %" for row in above)
-    promise, shown = "QUAD fast 5x10 mean gap to brute force ≤ 0.5 %", f"{100 * gap:.2f} %"
-    add(promise, gap, gap <= 0.005, shown, remark and f"mean of all; above it: {remark}")
-    python = [row for row in found["python_quad"] if row["size"] == "80x82"]
-    if python:
-        least_ratio = min(row["ratio"] for row in python)
-        each = ", ".join(f"{row['kind']} {row['ratio']:.0f}" for row in python)
-        promise = "QUAD paper 80x82 ≥ 100 times Python + GLOP"
-        add(promise, least_ratio, least_ratio >= 100, f"{least_ratio:.0f} times at least", each)
-    slowest = max(row["seconds"] for row in found["large"]["kinds"])
-    add("QUAD fast 1000x1000 ≤ 5 s", slowest, slowest <= 5, f"{slowest:.2f} s", "slowest kind, hits")
-    peak = found["large"]["peak_bytes"]
-    add("QUAD fast 1000x1000 ≤ 1 GB", peak, peak <= 1e9, f"{peak / 1e6:.0f} MB", "whole process")
-    for row in found["threads"]:
-        promise = f"two threads ≥ 1.6 times one, {row['method']}, 1,024 of 15x17"
-        extra = 100 * (row["cpu_two"] / row["cpu_one"] - 1)
-        remark = f"load average {row['load']:.1f}; a plain loop gains {row['control']:.2f} times from two threads"
-        if row["control"] < 1.6:
-            remark += ", so the second core was busy and this says nothing"
-        remark += f"; {extra:+.0f} % processor time"
-        add(promise, row["ratio"], row["ratio"] >= 1.6, f"{row['ratio']:.2f} times", remark)
-    for name, most in (("import", 0.5), ("help", 0.5), ("solve", 2.0)):
-        words = {"import": "import muster", "help": "muster --help", "solve": "muster solve, cached kernels"}[name]
-        value = found["start"][name]
-        add(f"{words} < {most} s", value, value < most, f"{value:.2f} s", "wall time, interpreter included")
-    return listed

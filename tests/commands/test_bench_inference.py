@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from muster.benchmarks import inference, inference_report
+from muster.benchmarks import inference, inference_process, inference_report
 from muster.cli import main
 
 
@@ -17,7 +17,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         inference, "measure_in_child", lambda _: {"size": "", "kinds": [{"kind": "", "seconds": 1}], "peak_bytes": 1}
     )
-    monkeypatch.setattr(inference, "best_wall", lambda _: 0.1)
+    monkeypatch.setattr(inference_process, "best_wall", lambda _: 0.1)
 
 
 @pytest.mark.usefixtures("quick")
