@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SIZES = ("2x4", "5x10", "8x15")
+RUN = "demo-run"
 RULES = ("closest", "lp-distance", "topline")
 
 
@@ -41,7 +42,7 @@ class Demo:
         policies = [*RULES, *learn(console, self.out, self.minutes, self.seed)]
         evaluate_policies(console, policies, self.episodes, self.seed)
         show_replay(console, policies[-1], self.out, self.seed)
-        say_what_next(console)
+        say_what_next(console, self.out)
 
 
 def assign_three_ways(console: Console) -> None:
@@ -88,7 +89,7 @@ def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
         f"\n[bold]2. Learning[/]\nQUAD with the direct model on rescue:{SIZES[0]}, by {learner}, for {minutes:g} CPU "
         "minutes. The scores are learned, the assignment is solved; only the number of steps is rewarded."
     )
-    folder = out / "demo-run"
+    folder = out / RUN
     # Each demonstration begins anew; this folder is its own.
     shutil.rmtree(folder, ignore_errors=True)
     settings = TrainSettings(
@@ -159,15 +160,20 @@ def make_folder(out: Path) -> None:
         raise InputError(f"cannot make the folder {out}: {error.strerror or error}") from None
 
 
-def say_what_next(console: Console) -> None:
+def say_what_next(console: Console, out: Path) -> None:
     """Commands to try."""
     console.print("\n[bold]Next[/]")
-    for command, what in (
-        ("echo '{\"scores\": [[3, 2], [2.5, 0.5]]}' | muster solve -", "assign from your own scores"),
-        ("muster compare topline closest out/demo-run rescue:5x10", "paired on the same episodes"),
-        ("muster train rescue:5x10 --minutes 5", "learn on another size"),
-        ("muster play topline rescue:8x15 --out replay.html", "a replay to step through"),
-        ("muster check examples.delivery:Delivery", "a world of your own: docs/how-to/own-world.md"),
-    ):
-        console.print(f"  {command}", style="bold", highlight=False, markup=False)
+    for command, what in what_next(out):
+        console.print(f"  {command}", style="bold", highlight=False, markup=False, soft_wrap=True)
         console.print(f"      {what}", highlight=False)
+
+
+def what_next(out: Path) -> list[tuple[str, str]]:
+    """Commands that work as printed, here and now, and what each does."""
+    return [
+        ("echo '{\"scores\": [[3, 2], [2.5, 0.5]]}' | muster solve -", "assign from your own scores"),
+        (f"muster compare topline closest {out / RUN} rescue:5x10", "paired on the same episodes"),
+        ("muster train rescue:5x10 --minutes 5", "learn on another size"),
+        (f"muster play topline rescue:8x15 --out {out / 'replay.html'}", "a replay to step through"),
+        ("muster check rescue:2x4", "the laws of a world; name yours package.module:Class"),
+    ]
