@@ -6,6 +6,7 @@ largest instance of the batch; `*_alive` is True where an agent or task is reall
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +66,21 @@ class Observation:
     def batch(self) -> int:
         """B"""
         return int(self.agent_features.shape[0])
+
+
+class PartialObservation(Observation):
+    """What is seen of worlds that compute some of what they could show only when asked (`BatchEnv.show`).
+
+    Whoever reads it without having asked can do so later: the moment that it shows is kept.
+    """
+
+    more: Callable[[bool, bool], Observation]
+    """Given (pair features, planes), the same moment with those shown."""
+
+    def offering(self, more: Callable[[bool, bool], Observation]) -> Observation:
+        """Itself, with more to be had."""
+        object.__setattr__(self, "more", more)
+        return self
 
 
 @dataclass(frozen=True, slots=True)

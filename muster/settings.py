@@ -206,6 +206,15 @@ def as_table(settings: Any) -> dict[str, Any]:
     return table
 
 
+def overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """One nested table on top of another."""
+    merged = dict(below)
+    for name, value in above.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
+        merged[name] = overlaid(merged[name], value) if both else value
+    return merged
+
+
 def differences(one: Any, other: Any) -> list[tuple[str, Any, Any]]:
     """What two settings of one class disagree about: dotted name, the one's value, the other's."""
     found: list[tuple[str, Any, Any]] = []

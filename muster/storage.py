@@ -1,17 +1,74 @@
-"""Files that are replaced at once or not at all."""
+"""Files that are replaced at once or not at all, and folders that one process writes to at a time."""
 
 from __future__ import annotations
 
 import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from muster.errors import InputError
+
+LOCK = ".lock"
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the system says against a path into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder and those above it, if need be."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace the file at once or not at all, whatever happens meanwhile."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     draft = path.with_name(path.name + ".part")
-    with draft.open("wb") as file:
-        file.write(data)
+    with writing(path):
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+
+
+@contextmanager
+def sole_writer(folder: Path) -> Iterator[None]:
+    """Keep other processes (and threads) from writing to the folder; the system lets go when this process ends.
+
+    Systems without flock, which are not POSIX, go without.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    make_folder(folder)
+    path = folder / LOCK
+    with writing(path):
+        file = path.open("a+")
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            holder = file.read().strip() or "another process"
+            raise InputError(f"{folder} is being written to by {holder}; wait until that ends, or stop it") from None
+        began = time.strftime("%Y-%m-%d %H:%M:%S")
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()} since {began}\n")
         file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
+        try:
+            yield
+        finally:
+            # The file stays: deleting it would let a third process lock another one of that name.
+            file.truncate(0)

@@ -52,8 +52,9 @@ def measure(env: str, inference: str, learner_kind: str = "a2c") -> Row:
     for _ in range(3):
         learner.update()
     watch = Stopwatch()
-    learner.env.observe = watch.wrap("features", learner.env.observe)
-    learner.env.step = watch.wrap("world", learner.env.step)
+    world = learner.worlds[0].env
+    world.observe = watch.wrap("features", world.observe)
+    world.step = watch.wrap("world", world.step)
     learner.solver = watch.wrap("inference", learner.solver)
     learner.scores = watch.wrap("forward", learner.scores)
     if learner_kind == "a2c":

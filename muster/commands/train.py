@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,15 +13,18 @@ import tyro
 
 from muster.errors import InputError
 from muster.learning.settings import TrainSettings
-from muster.settings import as_table, build, read_toml
+from muster.settings import as_table, build, overlaid, read_toml
 
 
 @dataclass(frozen=True)
 class Flags(TrainSettings):
     """What to learn, how, for how long, and where to."""
 
-    env: tyro.conf.Positional[str]
-    """The world to learn on, such as rescue:2x4."""
+    env: tyro.conf.Positional[tuple[str, ...]] = ()
+    """The world to learn on, such as rescue:2x4; or several of one kind, in turn."""
+
+    def __post_init__(self) -> None:
+        """Nothing is checked before all is said: see `Train.training`."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Train:
     """Learn to assign agents to tasks on a small world; the policy then plays larger ones as it is."""
 
     settings: Annotated[Flags, tyro.conf.arg(name="")]
+    on: tuple[str, ...] = ()
+    """Worlds to learn on, as another way to name them."""
     out: Path | None = None
     """Folder of the run; runs/ENV-INFERENCE-MODEL-LEARNER-sSEED if not given."""
     resume: bool = False
@@ -46,29 +51,36 @@ class Train:
         if not command.resume:
             return command
         from muster.learning.run import stored_settings
+        from muster.learning.train import LENGTH
 
         # Once more on top of what the run was begun with: what then differs from it was asked for.
         stored = as_table(stored_settings(command.folder))
-        lasting = {name: value for name, value in stored.items() if name not in ("minutes", "steps")}
-        return cls._parse(given, _overlaid(lasting, table), file)
+        lasting = {name: value for name, value in stored.items() if name not in LENGTH}
+        return cls._parse(given, overlaid(lasting, table), file)
 
     @classmethod
     def _parse(cls, given: list[str], table: dict[str, Any], file: str | None) -> Train:
         default: Any = tyro.MISSING_NONPROP
         if table:
-            # An empty name stands for none: the command line may still give one.
-            settings = build(Flags, {"env": "", **table}, file or "the run's settings")
-            default = cls(settings=settings, config=file)
-        command = tyro.cli(cls, prog="muster train", args=given, default=default)
-        if not command.settings.env:
-            raise InputError(f"{file} lacks env, the world to learn on, and the command line names none")
-        return command
+            worlds = table.get("env", ())
+            table = {**table, "env": (worlds,) if isinstance(worlds, str) else worlds}
+            default = cls(settings=build(Flags, table, file or "the run's settings"), config=file)
+        return tyro.cli(cls, prog="muster train", args=given, default=default)
+
+    @cached_property
+    def training(self) -> TrainSettings:
+        """The settings, checked."""
+        settings = {entry.name: getattr(self.settings, entry.name) for entry in fields(TrainSettings)}
+        if not self.settings.env + self.on:
+            told = f"; {self.config} does not" if self.config else ""
+            raise InputError(f"name the world to learn on, such as rescue:2x4{told}")
+        return TrainSettings(**settings | {"env": self.on or self.settings.env})
 
     @property
     def folder(self) -> Path:
         """Where the run is kept."""
-        settings = self.settings
-        name = settings.env.replace(":", "-").replace(",", "-").replace("=", "")
+        settings = self.training
+        name = "-".join(settings.envs).replace(":", "-").replace(",", "-").replace("=", "").replace("/", "-")
         made = f"{name}-{settings.inference}-{settings.model}-{settings.learner}-s{settings.seed}"
         return self.out or Path("runs") / made
 
@@ -79,14 +91,14 @@ class Train:
 
         from muster.learning.train import run_training
 
-        settings = TrainSettings(**{entry.name: getattr(self.settings, entry.name) for entry in _FIELDS})
-        out = self.folder
+        settings, out = self.training, self.folder
+        worlds = " ".join(settings.envs)
         console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-            bar = progress.add_task(f"{settings.env} {settings.inference} {settings.learner}", total=1.0)
+            bar = progress.add_task(f"{worlds} {settings.inference} {settings.learner}", total=1.0)
 
-            def report(row: dict[str, Any], done: float) -> None:
+            def report(row: Mapping[str, Any], done: float) -> None:
                 line = describe(row)
                 progress.update(bar, completed=done, description=line)
                 if not console.is_terminal:
@@ -94,16 +106,13 @@ class Train:
 
             outcome = run_training(settings, out, self.resume, report)
         if not outcome.finished:
-            console.print(f"stopped and saved; go on with: muster train {settings.env} --out {out} --resume")
+            console.print(f"stopped and saved; go on with: muster train {worlds} --out {out} --resume")
             raise SystemExit(130)
         console.print(
             f"{outcome.steps:,} environment steps in {outcome.cpu_minutes:.1f} CPU minutes; "
             f"best policy: {out / 'best.safetensors'}"
         )
-        console.print(f"try it: muster evaluate {out} {settings.env}")
-
-
-_FIELDS = dataclasses.fields(TrainSettings)
+        console.print(f"try it: muster evaluate {out} {settings.envs[0]}")
 
 
 def _config_of(given: Sequence[str]) -> str | None:
@@ -118,16 +127,7 @@ def _config_of(given: Sequence[str]) -> str | None:
     return None
 
 
-def _overlaid(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """One nested table on top of another."""
-    merged = dict(below)
-    for name, value in above.items():
-        both = isinstance(value, dict) and isinstance(merged.get(name), dict)
-        merged[name] = _overlaid(merged[name], value) if both else value
-    return merged
-
-
-def describe(row: dict[str, Any]) -> str:
+def describe(row: Mapping[str, Any]) -> str:
     """A row of the log in one line."""
     parts = [f"{row['steps']:>11,} steps"]
     parts += [f"{name} {row[name]:.3f}" for name in ("reward", "outcome", "validation") if name in row]

@@ -73,6 +73,11 @@ def make(env: str | type, num_envs: int = 1, seed: int = 0, **options: Any) -> B
     return world
 
 
+def rules() -> dict[str, str]:
+    """Every fixed rule of the worlds that come with muster, with an example of a world that has it."""
+    return {name: example for example in reversed(EXAMPLES) for name in _make(example, 1, {}).baselines()}
+
+
 def _make(env: str, n_envs: int, options: dict[str, Any]) -> BatchEnv:
     family, colon, rest = env.partition(":")
     if family in BUILT_IN:

@@ -98,7 +98,8 @@ def evaluate(
     """
     world = make(env, min(batch or BATCH, _count(env, episodes))) if isinstance(env, str) else env
     seeds = choose_episodes(world, episodes, seed)
-    player = resolve(policy, world, noise) if isinstance(policy, str) else policy
+    player = resolve(policy, world, noise)
+    noise = noise or getattr(player, "noisy", False)
     _warm_up(world, player, seeds[:1])
     records = run_episodes(world, player, seeds, progress)
     name = policy if isinstance(policy, str) else policy.name

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,44 +11,25 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.functional import smooth_l1_loss
 
-from muster.data import Bools, Floats, Floats32, Observation
+from muster.data import Floats32, Observation
 from muster.envs.base import BatchEnv
 from muster.errors import MusterError
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
-from muster.learning.episodes import TrainingEpisodes
-from muster.learning.returns import importance_ratio, log_likelihood, n_step_returns
+from muster.learning.episodes import EXPLORATION, WEIGHTS, stream
+from muster.learning.optimiser import rate_factor
+from muster.learning.returns import n_step_returns
+from muster.learning.rollouts import Rollout, TrainingError, Worker
 from muster.learning.settings import A2CSettings
-from muster.policy.learned import LearnedPolicy, alive_pairs, make_problem
-from muster.policy.noise import CorrelatedNoise
-from muster.scoring.direct import Scores, direct_scores
+from muster.learning.tally import Figures, combine
+from muster.policy.decision import Decision, alive_pairs, decide
+from muster.policy.learned import LearnedPolicy
+from muster.scoring.direct import DirectModel, Scores
 from muster.scoring.gradient import policy_gradient
+from muster.scoring.likelihood import importance_ratio, log_likelihood
 from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel, network_from, parameters_of
 from muster.scoring.spec import ModelSpec
-from muster.scoring.values import state_values, value_gradient
-
-
-class TrainingError(MusterError):
-    """Training cannot go on; the message names the quantity that went wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rollout:
-    """T decisions of B environments."""
-
-    observations: list[Observation]
-    played: list[Scores]
-    """h and g with their noise, as the inference saw them."""
-    scores: list[Scores]
-    """h and g as the model gave them: the old policy."""
-    rewards: Floats
-    """[T, B]"""
-    ended: Bools
-    """[T, B]"""
-    after: Observation
-    outcomes: Floats
-    """Outcome of each episode that ended."""
-    episode_rewards: Floats
+from muster.scoring.values import EntityValues, value_gradient
 
 
 class ActorCritic:
@@ -57,20 +37,20 @@ class ActorCritic:
 
     def __init__(
         self,
-        env: BatchEnv,
+        envs: Sequence[BatchEnv],
         spec: ModelSpec,
         inference: InferenceSettings,
         settings: A2CSettings,
         seed: int,
         header: dict[str, Any] | None = None,
     ) -> None:
-        self.env, self.spec, self.inference, self.settings = env, spec, inference, settings
+        self.spec, self.inference, self.settings = spec, inference, settings
         self.header = header or {}
-        self.rng = np.random.default_rng([seed, 1])
+        self.rng = stream(seed, EXPLORATION)
         torch.manual_seed(seed)
-        self.model = ScoringModel(spec, np.random.default_rng([seed, 2]))
+        self.model = ScoringModel(spec, stream(seed, WEIGHTS))
         self.model.low_precision = settings.low_precision
-        planes = env.observe().planes
+        planes = envs[0].observe().planes
         self.critic: nn.Module = EntityCritic(spec)
         if settings.critic == "conv":
             if planes is None:
@@ -79,20 +59,20 @@ class ActorCritic:
         # The kernels' view of the parameters: the same memory, which optimisers and loading change in place.
         self._model_views = self.model.views()
         self._critic_views = self.critic.views() if isinstance(self.critic, EntityCritic) else None
+        self._pack()
         optimiser = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.SGD
         self.model_optimiser = optimiser(self.model.parameters(), lr=settings.policy_rate)
         self.critic_optimiser = optimiser(self.critic.parameters(), lr=settings.value_rate)
         # One core a run: several runs share a machine better than one run its threads.
         self.solver = Solver.of(inference, threads=1)
-        n, m, noise = env.n_agents, env.n_tasks, settings.noise
-        self.noise_h = CorrelatedNoise(env.n_envs, (n, m), noise.sigma, noise.correlated_steps)
-        self.noise_g = CorrelatedNoise(
-            env.n_envs, (m, m) if spec.task_scores else (0,), noise.sigma, noise.correlated_steps
-        )
-        self.episodes = TrainingEpisodes(env, seed)
-        self.episodes.begin(np.arange(env.n_envs))
+        self.worlds = [Worker(env, seed, settings.noise, spec.task_scores, k) for k, env in enumerate(envs)]
+        self.n_envs = sum(env.n_envs for env in envs)
         self.steps = 0
-        self.running_reward = np.zeros(env.n_envs)
+
+    def _pack(self) -> None:
+        """Pack the weights for the kernels: once an update, after which they are constant."""
+        self._direct = DirectModel(self._model_views, self.spec.task_scores) if self.spec.kind == "dm" else None
+        self._values = EntityValues(self._critic_views) if self._critic_views is not None else None
 
     def policy(self) -> LearnedPolicy:
         """The policy as it stands."""
@@ -100,130 +80,96 @@ class ActorCritic:
             "a2c", self.spec, parameters_of(self.model), self.inference, self.settings.noise, self.header
         )
 
-    def update(self, progress: float = 0.0) -> dict[str, float]:
+    def update(self, progress: float = 0.0) -> Figures:
         """One round of the worker's and the learner's loops; `progress` in [0, 1] is how far the run has come."""
-        if self.settings.schedule == "cosine":
-            factor = 0.5 * (1.0 + np.cos(np.pi * min(progress, 1.0)))
-            self.model_optimiser.param_groups[0]["lr"] = self.settings.policy_rate * factor
-            self.critic_optimiser.param_groups[0]["lr"] = self.settings.value_rate * factor
-        rollout = self.play()
-        return self.learn(rollout)
+        settings = self.settings
+        factor = rate_factor(settings.schedule, progress)
+        self.model_optimiser.param_groups[0]["lr"] = settings.policy_rate * factor
+        self.critic_optimiser.param_groups[0]["lr"] = settings.value_rate * factor
+        return self.learn(self.play())
 
     @torch.no_grad()
-    def play(self) -> Rollout:
-        """n decisions in every environment, with noise on the scores."""
-        env, settings = self.env, self.settings
+    def play(self) -> list[Rollout]:
+        """n decisions in every environment of every world, with noise on the scores."""
+        settings = self.settings
         self.model.eval()
-        observations, played, scores = [], [], []
-        rewards = np.zeros((settings.return_steps, env.n_envs))
-        ended = np.zeros((settings.return_steps, env.n_envs), np.bool_)
-        outcomes: list[Floats] = []
-        episode_rewards: list[Floats] = []
-        for t in range(settings.return_steps):
-            seen = self.spec.view(env.observe())
-            h, g = self.scores(seen)
-            noisy_h = h + self.noise_h.add(self.rng.standard_normal(h.shape, np.float32))
-            noisy_g = None if g is None else g + self.noise_g.add(self.rng.standard_normal(g.shape, np.float32))
-            _finite("score", noisy_h, noisy_g)
-            step = env.step(self.solver(make_problem(seen, noisy_h, noisy_g)).assignment)
-            _finite("reward", step.reward)
-            observations.append(seen)
-            played.append((noisy_h, noisy_g))
-            scores.append((h, g))
-            rewards[t] = step.reward
-            self.running_reward += step.reward
-            ended[t] = step.terminated | step.truncated
-            slots = np.flatnonzero(ended[t])
-            if step.truncated.any():
-                # A truncated episode would have gone on: its last state's value belongs to the return.
-                cut = np.flatnonzero(step.truncated)
-                rewards[t, cut] += settings.discount * self.values(self.spec.view(env.observe()))[cut]
-            if slots.size:
-                outcomes.append(env.outcome()[slots])
-                episode_rewards.append(self.running_reward[slots])
-                self.running_reward[slots] = 0.0
-                self.episodes.begin(slots)
-                self.noise_h.reset(slots)
-                if g is not None:
-                    self.noise_g.reset(slots)
-        self.steps += settings.return_steps * env.n_envs
-        nothing = np.zeros(0)
-        return Rollout(
-            observations,
-            played,
-            scores,
-            rewards,
-            ended,
-            self.spec.view(env.observe()),
-            np.concatenate([nothing, *outcomes]),
-            np.concatenate([nothing, *episode_rewards]),
-        )
+        rollouts = [
+            world.play(settings.return_steps, settings.discount, self.rng, self.decide, self.spec.view, self.values)
+            for world in self.worlds
+        ]
+        self.steps += settings.return_steps * self.n_envs
+        return rollouts
 
-    def learn(self, rollout: Rollout) -> dict[str, float]:
+    def decide(self, observation: Observation, explore: Callable[[Scores], Scores]) -> Decision:
+        """One decision of the present policy."""
+        return decide(observation, self.spec, self.scores, self.solver, explore)
+
+    def learn(self, rollouts: Sequence[Rollout]) -> Figures:
         """One optimisation step on what was played."""
         settings = self.settings
-        after = self.values(rollout.after).astype(np.float64)
-        target = n_step_returns(rollout.rewards, rollout.ended, after, settings.discount).reshape(-1).astype(np.float32)
-        seen = join(rollout.observations)
-        value, value_loss = self._value_gradient(seen, target)
-        advantage = target - value
+        value_loss, policy_loss, size = 0.0, 0.0, 0.0
+        shares = [rollout.rewards.shape[1] / self.n_envs for rollout in rollouts]
+        advantages = []
+        self.critic_optimiser.zero_grad(set_to_none=True)
+        for rollout, share in zip(rollouts, shares, strict=True):
+            after = self.values(rollout.after).astype(np.float64)
+            returns = n_step_returns(rollout.rewards, rollout.ended, after, settings.discount)
+            target = returns.reshape(-1).astype(np.float32)
+            value, loss = self._value_gradient(rollout.seen, target, share)
+            advantages.append(target - value)
+            value_loss += share * loss
+            size += share * float(np.abs(advantages[-1]).mean())
         self._descend(self.critic_optimiser, "value loss", value_loss)
-        policy_loss = self._policy_gradient(rollout, seen, advantage)
+        self.model_optimiser.zero_grad(set_to_none=True)
+        for rollout, share, advantage in zip(rollouts, shares, advantages, strict=True):
+            policy_loss += share * self._policy_gradient(rollout, advantage, share)
         self._descend(self.model_optimiser, "policy loss", policy_loss)
         if self.spec.kind == "pem":
-            self._refresh_statistics(rollout.observations[-1])
-        return {
-            "episodes": float(len(rollout.outcomes)),
-            "outcome": float(rollout.outcomes.mean()) if len(rollout.outcomes) else float("nan"),
-            "reward": float(rollout.episode_rewards.mean()) if len(rollout.episode_rewards) else float("nan"),
-            "value_loss": value_loss,
-            "policy_loss": policy_loss,
-            "advantage": float(np.abs(advantage).mean()),
-        }
+            for rollout in rollouts:
+                self._refresh_statistics(rollout.last)
+        self._pack()
+        names = [world.env.name for world in self.worlds]
+        losses = {"value_loss": value_loss, "policy_loss": policy_loss, "advantage": size}
+        return combine(names, [rollout.figures for rollout in rollouts]) | losses
 
     def scores(self, seen: Observation) -> Scores:
         """h and g as the model gives them now."""
-        if self.spec.kind == "dm":
-            return direct_scores(self._model_views, seen, self.spec.task_scores)
-        h, g = self.model(seen)
-        return h.numpy(), None if g is None else g.numpy()
+        return self._direct(seen) if self._direct is not None else self.model.scores(seen)
 
     @torch.no_grad()
     def values(self, seen: Observation) -> Floats32:
         """The critic's values [B]."""
-        if self._critic_views is not None:
-            return state_values(self._critic_views, seen)
+        if self._values is not None:
+            return self._values(seen)
         self.critic.eval()
         found: Floats32 = self.critic(seen).numpy()
         return found
 
-    def _value_gradient(self, seen: Observation, target: Floats32) -> tuple[Floats32, float]:
-        """Values and their loss; leaves its gradient in the critic's parameters."""
-        if self._critic_views is not None:
-            values, loss, gradients = value_gradient(self._critic_views, seen, target)
+    def _value_gradient(self, seen: Observation, target: Floats32, share: float) -> tuple[Floats32, float]:
+        """Values and their loss; adds its gradient, times the world's share, to the critic's parameters'."""
+        if self._values is not None:
+            values, loss, gradients = value_gradient(self._values, seen, target)
             for name, parameter in self.critic.named_parameters():
-                parameter.grad = torch.from_numpy(gradients[name])
+                _add_gradient(parameter, gradients[name], share)
             return values, loss
         self.critic.train()
         value = self.critic(seen)
         value_loss = smooth_l1_loss(value, torch.from_numpy(target))
-        self.critic_optimiser.zero_grad(set_to_none=True)
-        value_loss.backward()  # type: ignore[no-untyped-call]
+        (share * value_loss).backward()  # type: ignore[no-untyped-call]
         return value.detach().numpy(), float(value_loss.detach())
 
-    def _policy_gradient(self, rollout: Rollout, seen: Observation, advantage: Floats32) -> float:
-        """Loss of the policy; leaves its gradient, times lambda, in the model's parameters."""
-        old, played = _stack(rollout.scores), _stack(rollout.played)
-        weight, sigma = self.settings.policy_weight, self.settings.noise.sigma
-        if self.spec.kind == "dm":
+    def _policy_gradient(self, rollout: Rollout, advantage: Floats32, share: float) -> float:
+        """Loss of the policy; adds its gradient, times lambda and the world's share, to the model's parameters'."""
+        weight, sigma, seen = self.settings.policy_weight, self.settings.noise.sigma, rollout.seen
+        if self._direct is not None:
             gain = np.float32(weight) * advantage
-            loss, gradients = policy_gradient(self._model_views, seen, old, played, gain, sigma)
+            loss, gradients = policy_gradient(self._direct, seen, rollout.scores, rollout.played, gain, sigma)
             for name, parameter in self.model.pairs.items():
-                parameter.grad = torch.from_numpy(gradients[name.replace("_", ".", 1)])
+                _add_gradient(parameter, gradients[name.replace("_", ".", 1)], share)
             return loss / weight
         new = self.model(seen)
         total = torch.zeros(())
-        for mean, mask, was, action in zip(new, alive_pairs(seen), old, played, strict=True):
+        for mean, mask, was, action in zip(new, alive_pairs(seen), rollout.scores, rollout.played, strict=True):
             if was is None or action is None:
                 continue
             likelihood = log_likelihood(torch.from_numpy(action), mean, sigma)
@@ -231,8 +177,7 @@ class ActorCritic:
             ratio = importance_ratio(likelihood, before).detach()
             per_state = (ratio * likelihood * torch.from_numpy(mask)).flatten(1).sum(1)
             total = total - (torch.from_numpy(advantage) * per_state).mean()
-        self.model_optimiser.zero_grad(set_to_none=True)
-        (weight * total).backward()  # type: ignore[no-untyped-call]
+        (share * weight * total).backward()  # type: ignore[no-untyped-call]
         return float(total.detach())
 
     @torch.no_grad()
@@ -263,17 +208,12 @@ class ActorCritic:
         for name, optimiser in (("model", self.model_optimiser), ("critic", self.critic_optimiser)):
             for index, entry in optimiser.state_dict()["state"].items():
                 arrays |= {f"{name}_optimiser/{index}/{k}": v.numpy().copy() for k, v in entry.items()}
-        arrays |= {f"env/{k}": v for k, v in self.env.get_state().items()}
-        for name, noise in (("noise_h", self.noise_h), ("noise_g", self.noise_g)):
-            arrays |= {f"{name}/queue": noise.queue.copy(), f"{name}/total": noise.total.copy()}
-        arrays["running_reward"] = self.running_reward.copy()
-        plain = {
-            "rng": self.rng.bit_generator.state,
-            "steps": self.steps,
-            "begun": self.episodes.begun,
-            "oldest": [self.noise_h.oldest, self.noise_g.oldest],
-        }
-        return arrays, plain
+        worlds = []
+        for k, world in enumerate(self.worlds):
+            of_world, plain = world.get_state()
+            arrays |= {f"world{k}/{name}": array for name, array in of_world.items()}
+            worlds.append(plain)
+        return arrays, {"rng": self.rng.bit_generator.state, "steps": self.steps, "worlds": worlds}
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
@@ -289,34 +229,12 @@ class ActorCritic:
                 index, _, entry = key.partition("/")
                 state.setdefault(int(index), {})[entry] = torch.from_numpy(np.array(value))
             optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
-        self.env.set_state(part("env"))
-        for name, noise, oldest in zip(
-            ("noise_h", "noise_g"), (self.noise_h, self.noise_g), plain["oldest"], strict=True
-        ):
-            noise.queue[...] = arrays[f"{name}/queue"]
-            noise.total[...] = arrays[f"{name}/total"]
-            noise.oldest = oldest
-        self.running_reward[...] = arrays["running_reward"]
-        self.rng.bit_generator.state = plain["rng"]
-        self.steps, self.episodes.begun = plain["steps"], plain["begun"]
+        for k, (world, of_world) in enumerate(zip(self.worlds, plain["worlds"], strict=True)):
+            world.set_state(part(f"world{k}"), of_world)
+        self._pack()
+        self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]
 
 
-def join(observations: list[Observation]) -> Observation:
-    """One observation of T·B worlds from T of B worlds."""
-    parts: dict[str, Any] = {}
-    for entry in dataclasses.fields(Observation):
-        arrays = [getattr(seen, entry.name) for seen in observations]
-        parts[entry.name] = None if arrays[0] is None else np.concatenate(arrays)
-    return Observation(**parts)
-
-
-def _stack(scores: list[Scores]) -> Scores:
-    """h and g of T·B states from T of B."""
-    h, g = zip(*scores, strict=True)
-    return np.concatenate(h), None if g[0] is None else np.concatenate(g)
-
-
-def _finite(name: str, *arrays: NDArray[Any] | None) -> None:
-    for array in arrays:
-        if array is not None and not np.isfinite(array).all():
-            raise TrainingError(f"a {name} is not finite; lower the learning rate, or check the world's rewards")
+def _add_gradient(parameter: nn.Parameter, gradient: Floats32, share: float) -> None:
+    found = torch.from_numpy(gradient if share == 1.0 else np.float32(share) * gradient)
+    parameter.grad = found if parameter.grad is None else parameter.grad + found

@@ -1,4 +1,4 @@
-"""The endless supply of training episodes: each slot goes on with a new one, and none is ever one of a test set."""
+"""The randomness of a run: its endless supply of training episodes, none ever one of a test set, and its streams."""
 
 from __future__ import annotations
 
@@ -10,19 +10,29 @@ from muster.rng import Seeds, episode_seeds
 
 # Test sets are named by small seeds; training and validation sets lie far from them and from each other.
 TRAINING, VALIDATION = 2**40, 2**41
+# Worlds of one run take their episodes this far apart.
+WORLD = 2**40
+# What a run's seed is used for.
+EXPLORATION, WEIGHTS, CANDIDATES = 1, 2, 3
+
+
+def stream(seed: int, use: int) -> np.random.Generator:
+    """The run's generator for one use of its seed."""
+    return np.random.default_rng([seed, use])
 
 
 class TrainingEpisodes:
-    """Begins episodes in a world's slots, in one fixed order."""
+    """Begins episodes in a world's slots, in one fixed order; `world` counts the worlds of the run."""
 
-    def __init__(self, env: BatchEnv, seed: int) -> None:
+    def __init__(self, env: BatchEnv, seed: int, world: int = 0) -> None:
         self.env = env
         self.seed = seed
+        self.first = world * WORLD
         self.begun = 0
 
     def take(self, count: int) -> Seeds:
         """Seeds of the next `count` episodes."""
-        seeds = episode_seeds(TRAINING + self.seed, np.arange(self.begun, self.begun + count))
+        seeds = episode_seeds(TRAINING + self.seed, self.first + np.arange(self.begun, self.begun + count))
         self.begun += count
         return seeds
 

@@ -6,6 +6,7 @@ a candidate is worth is its rank. The update is Adam's along sum of (rank differ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,21 @@ from numpy.typing import NDArray
 
 from muster.data import Floats, Observation
 from muster.envs.base import BatchEnv
-from muster.errors import MusterError
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
-from muster.learning.episodes import TrainingEpisodes
+from muster.learning.episodes import CANDIDATES, WEIGHTS, TrainingEpisodes, stream
+from muster.learning.optimiser import Adam, rate_factor
+from muster.learning.rollouts import check_finite
 from muster.learning.settings import ESSettings
-from muster.policy.learned import LearnedPolicy, make_problem
+from muster.learning.tally import Ended, Figures, combine
+from muster.policy.decision import decide
+from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import NoiseSettings
-from muster.scoring.direct import Parameters, Scores, direct_scores, init_parameters, parameter_shapes
+from muster.scoring.direct import DirectModel, Parameters, Scores, init_parameters, parameter_shapes
 from muster.scoring.spec import ModelSpec
 
-# Adam's usual memory.
-FIRST_MOMENT, SECOND_MOMENT, EPSILON = 0.9, 0.999, 1e-8
+ALIKE = 5
+"""Updates in which all candidates do equally well, after which it is time to say so."""
 
 
 def centred_ranks(fitness: Floats) -> Floats:
@@ -42,25 +46,27 @@ class Evolution:
 
     def __init__(
         self,
-        env: BatchEnv,
+        envs: Sequence[BatchEnv],
         spec: ModelSpec,
         inference: InferenceSettings,
         settings: ESSettings,
         seed: int,
         header: dict[str, Any] | None = None,
     ) -> None:
-        self.env, self.spec, self.inference, self.settings = env, spec, inference, settings
+        self.spec, self.inference, self.settings = spec, inference, settings
         self.header = header or {}
-        self.rng = np.random.default_rng([seed, 3])
+        self.rng = stream(seed, CANDIDATES)
         self.shapes = parameter_shapes(spec)
-        start = init_parameters(spec, np.random.default_rng([seed, 2]))
+        start = init_parameters(spec, stream(seed, WEIGHTS))
         self.theta = np.concatenate([start[name].ravel() for name in self.shapes]).astype(np.float64)
-        self.mean, self.spread = np.zeros_like(self.theta), np.zeros_like(self.theta)
-        self.updates = 0
+        self.adam = Adam(len(self.theta))
         # One core a run: several runs share a machine better than one run its threads.
         self.solver = Solver.of(inference, threads=1)
-        self.episodes = TrainingEpisodes(env, seed)
+        self.worlds = [TrainingEpisodes(env, seed, k) for k, env in enumerate(envs)]
         self.steps = 0
+        self.alike = 0
+        """Updates, up to the last, in which all candidates did equally well."""
+        self._model: DirectModel | None = None
 
     def unflatten(self, theta: Floats) -> Parameters:
         """Parameters [P, ...] from vectors [P, D], or one model's from [D]."""
@@ -75,73 +81,76 @@ class Evolution:
         """The policy at the centre of the candidates. Its noise, for those who want some, is the default."""
         return LearnedPolicy("es", self.spec, self.unflatten(self.theta), self.inference, NoiseSettings(), self.header)
 
-    def scores(self, parameters: Parameters, seen: Observation) -> Scores:
+    def scores(self, seen: Observation) -> Scores:
         """h and g of every candidate in its own share of the worlds."""
-        return direct_scores(parameters, seen, self.spec.task_scores)
+        assert self._model is not None
+        return self._model(seen)
 
-    def play(self, candidates: Floats) -> tuple[Floats, Floats, Floats]:
-        """Every candidate on the same new episodes: fitness [P], mean outcome, mean reward."""
-        env, settings = self.env, self.settings
-        count = settings.episodes
-        parameters = self.unflatten(candidates)
-        env.start(np.arange(env.n_envs), np.tile(self.episodes.take(count), len(candidates)))
+    def play(self, candidates: Floats, world: TrainingEpisodes) -> tuple[Floats, Figures]:
+        """Every candidate on the same new episodes of a world: fitness [P], and figures of all episodes."""
+        env, settings = world.env, self.settings
+        env.start(np.arange(env.n_envs), np.tile(world.take(env.n_envs // len(candidates)), len(candidates)))
         reward = np.zeros(env.n_envs)
         running = np.ones(env.n_envs, np.bool_)
         while running.any():
-            seen = self.spec.view(env.observe())
-            h, g = self.scores(parameters, seen)
-            if not np.isfinite(h).all() or (g is not None and not np.isfinite(g).all()):
-                raise MusterError("a score is not finite; lower the learning rate or sigma")
-            step = env.step(self.solver(make_problem(seen, h, g)).assignment)
-            if not np.isfinite(step.reward).all():
-                raise MusterError("a reward is not finite; check the world")
+            decision = decide(env.observe(), self.spec, self.scores, self.solver)
+            check_finite("score", *decision.played)
+            step = env.step(decision.assignment)
+            check_finite("reward", step.reward)
             reward += step.reward
             self.steps += int(running.sum())
             running &= ~(step.terminated | step.truncated)
-        outcome = env.outcome()
+        over = Ended()
+        over.add(env, np.arange(env.n_envs), reward)
         fitness = reward
         if env.metric == "win_rate":
-            fitness = settings.win_weight * outcome + settings.return_weight * reward
-        return fitness.reshape(-1, count).mean(1), outcome, reward
+            fitness = settings.win_weight * env.outcome() + settings.return_weight * reward
+        return fitness.reshape(len(candidates), -1).mean(1), over.figures()
 
-    def update(self, progress: float = 0.0) -> dict[str, float]:
-        """One generation."""
+    def update(self, progress: float = 0.0) -> Figures:
+        """One generation; in several worlds a candidate is worth the mean of its ranks."""
         settings = self.settings
         noise = self.rng.standard_normal((settings.pairs, len(self.theta)))
         candidates = self.theta + settings.sigma * np.concatenate([noise, -noise])
-        fitness, outcome, reward = self.play(candidates)
-        worth = centred_ranks(fitness)
+        # Packed once for all decisions of the generation.
+        self._model = DirectModel(self.unflatten(candidates), self.spec.task_scores)
+        played = [self.play(candidates, world) for world in self.worlds]
+        fitness = np.array([found for found, _ in played])
+        self.alike = self.alike + 1 if (np.ptp(fitness, axis=1) == 0).all() else 0
+        worth = np.mean([centred_ranks(found) for found in fitness], axis=0)
         gradient = (worth[: settings.pairs] - worth[settings.pairs :]) @ noise / (2 * settings.pairs * settings.sigma)
-        rate = settings.rate
-        if settings.schedule == "cosine":
-            rate *= 0.5 * (1.0 + np.cos(np.pi * min(progress, 1.0)))
-        self.updates += 1
-        self.mean = FIRST_MOMENT * self.mean + (1 - FIRST_MOMENT) * gradient
-        self.spread = SECOND_MOMENT * self.spread + (1 - SECOND_MOMENT) * gradient**2
-        mean = self.mean / (1 - FIRST_MOMENT**self.updates)
-        spread = self.spread / (1 - SECOND_MOMENT**self.updates)
-        self.theta = (1 - rate * settings.weight_decay) * self.theta + rate * mean / (np.sqrt(spread) + EPSILON)
-        return {
-            "episodes": float(self.env.n_envs),
-            "outcome": float(outcome.mean()),
-            "reward": float(reward.mean()),
-            "fitness": float(fitness.mean()),
-            "fitness_best": float(fitness.max()),
-        }
+        rate = settings.rate * rate_factor(settings.schedule, progress)
+        self.theta = self.adam.step(self.theta, gradient, rate, settings.weight_decay)
+        figures = combine([world.env.name for world in self.worlds], [found for _, found in played])
+        best = fitness.mean(axis=0).max()
+        return figures | {"fitness": float(fitness.mean()), "fitness_best": float(best)}
+
+    def advice(self) -> str | None:
+        """What to do about candidates that cannot be told apart, once that is clear; otherwise nothing."""
+        if self.alike != ALIKE:
+            return None
+        return (
+            f"all {2 * self.settings.pairs} candidates did exactly equally well in {ALIKE} updates running, so "
+            "evolution has nothing to go by. Most likely every one of them leaves all agents without a task: let the "
+            "world show a prior (View.prior), have every agent assigned (--forced True), or make --es.sigma larger"
+        )
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything needed to go on bit for bit."""
-        arrays = {"theta": self.theta.copy(), "mean": self.mean.copy(), "spread": self.spread.copy()}
+        arrays = {"theta": self.theta.copy(), "mean": self.adam.mean.copy(), "spread": self.adam.spread.copy()}
         plain = {
             "rng": self.rng.bit_generator.state,
             "steps": self.steps,
-            "begun": self.episodes.begun,
-            "updates": self.updates,
+            "begun": [world.begun for world in self.worlds],
+            "updates": self.adam.updates,
+            "alike": self.alike,
         }
         return arrays, plain
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
-        self.theta, self.mean, self.spread = (np.array(arrays[name]) for name in ("theta", "mean", "spread"))
+        self.theta, self.adam.mean, self.adam.spread = (np.array(arrays[name]) for name in ("theta", "mean", "spread"))
         self.rng.bit_generator.state = plain["rng"]
-        self.steps, self.episodes.begun, self.updates = plain["steps"], plain["begun"], plain["updates"]
+        self.steps, self.adam.updates, self.alike = plain["steps"], plain["updates"], plain["alike"]
+        for world, begun in zip(self.worlds, plain["begun"], strict=True):
+            world.begun = begun

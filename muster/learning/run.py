@@ -14,7 +14,7 @@ from muster.learning.settings import TrainSettings
 from muster.policy.files import save_policy
 from muster.policy.learned import LearnedPolicy
 from muster.settings import from_toml, to_toml
-from muster.storage import write_atomically
+from muster.storage import make_folder, write_atomically, writing
 
 COLUMNS = (
     "steps",
@@ -31,6 +31,7 @@ COLUMNS = (
     "cpu_seconds",
     "steps_per_second",
 )
+"""Of metrics.csv; what else a row has follows: a world's own figures, those of each world, remarks."""
 
 
 class Run:
@@ -39,6 +40,7 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.rows: list[dict[str, Any]] = []
+        self._columns = list(COLUMNS)
         self._board: Any = None
 
     @classmethod
@@ -46,8 +48,8 @@ class Run:
         """Begin a run; a folder that already holds one is refused."""
         if (folder / "config.toml").exists():
             raise InputError(
-                f"{folder} already holds a run; go on with it (muster train {settings.env} --out {folder} --resume) "
-                "or choose another --out"
+                f"{folder} already holds a run; go on with it (muster train {' '.join(settings.envs)} --out {folder} "
+                "--resume) or choose another --out"
             )
         run = cls(folder)
         write_atomically(folder / "config.toml", to_toml(settings).encode())
@@ -62,15 +64,23 @@ class Run:
     def log(self, row: dict[str, Any]) -> None:
         """Add a row to the CSV and JSONL logs and to TensorBoard."""
         self.rows.append(row)
-        with (self.folder / "metrics.csv").open("a", newline="") as file:
-            csv.DictWriter(file, COLUMNS, restval="").writerow(_tidy(row))
-        with (self.folder / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(_tidy(row)) + "\n")
-        if self._board is None:
-            self._board = _open_board(self.folder)
-        if self._board is not False:
-            for name, value in _tidy(row).items():
-                self._board.add_scalar(name, value, row["steps"])
+        tidy = _tidy(row)
+        with writing(self.folder):
+            if tidy.keys() - set(self._columns):
+                self._write_rows()
+            else:
+                with (self.folder / "metrics.csv").open("a", newline="") as file:
+                    csv.DictWriter(file, self._columns, restval="").writerow(tidy)
+                with (self.folder / "metrics.jsonl").open("a") as file:
+                    file.write(json.dumps(tidy) + "\n")
+            if self._board is None:
+                self._board = _open_board(self.folder)
+            if self._board is not False:
+                for name, value in tidy.items():
+                    if isinstance(value, str):
+                        self._board.add_text(name, value, row["steps"])
+                    else:
+                        self._board.add_scalar(name, value, row["steps"])
 
     def save_checkpoint(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Replace the checkpoint; it holds the log's rows too, so that log and weights cannot disagree."""
@@ -108,12 +118,15 @@ class Run:
             self._board.close()
 
     def _write_rows(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "metrics.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, restval="")
+        make_folder(self.folder)
+        rows = [_tidy(row) for row in self.rows]
+        self._columns = list(dict.fromkeys([*COLUMNS, *(name for row in rows for name in row)]))
+        with writing(self.folder), (self.folder / "metrics.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, self._columns, restval="")
             writer.writeheader()
-            writer.writerows(_tidy(row) for row in self.rows)
-        (self.folder / "metrics.jsonl").write_text("".join(json.dumps(_tidy(row)) + "\n" for row in self.rows))
+            writer.writerows(rows)
+        with writing(self.folder):
+            (self.folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def stored_settings(folder: Path) -> TrainSettings:

@@ -76,8 +76,8 @@ class ESSettings:
 class TrainSettings:
     """What to learn, how, for how long, and where to."""
 
-    env: str
-    """The world to learn on, such as rescue:2x4."""
+    env: str | tuple[str, ...]
+    """The world to learn on, such as rescue:2x4; or several of one kind, in turn."""
     inference: Method = "quad"
     """Procedure that turns scores into assignments."""
     model: ModelKind = "dm"
@@ -113,7 +113,22 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if len(self.envs) == 1:
+            object.__setattr__(self, "env", self.envs[0])
+        if not self.envs or len(set(self.envs)) < len(self.envs):
+            raise InputError(
+                f"name one world to learn on, or several different ones; got {', '.join(self.envs) or 'none'}"
+            )
+        shared = self.a2c.envs if self.learner == "a2c" else self.es.episodes
+        if shared < len(self.envs):
+            what = "a2c.envs" if self.learner == "a2c" else "es.episodes"
+            raise InputError(f"{what} are shared out among the worlds: {shared} are too few for {len(self.envs)}")
         if self.minutes is not None and self.steps is not None:
             raise InputError("give the length of the run as minutes or as steps, not both")
         if self.learner == "es" and self.model == "pem":
             raise InputError("evolution tunes the direct model only; use --model dm or --learner a2c")
+
+    @property
+    def envs(self) -> tuple[str, ...]:
+        """The worlds to learn on."""
+        return (self.env,) if isinstance(self.env, str) else self.env

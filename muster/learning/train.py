@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +25,30 @@ from muster.evaluation.rollout import run_episodes
 from muster.inference.settings import InferenceSettings
 from muster.learning.episodes import VALIDATION
 from muster.learning.evolution import Evolution
-from muster.learning.run import Run
+from muster.learning.run import Run, stored_settings
 from muster.learning.settings import TrainSettings
+from muster.learning.tally import Figures, summarise
 from muster.policy.learned import LearnedPolicy
 from muster.rng import episode_seeds
 from muster.scoring.spec import ModelSpec
+from muster.settings import as_table, build, differences, overlaid
+from muster.storage import sole_writer
 
 if TYPE_CHECKING:
     from muster.learning.actor_critic import ActorCritic
 
 DEFAULT_MINUTES = 5.0
+LENGTH = ("minutes", "steps")
+"""The settings that may change when a run is resumed."""
 
-Report = Callable[[dict[str, Any], float], None]
+
+class Report(Protocol):
+    """What hears of a run's progress: a function of a row of the log and of how far the run is."""
+
+    def __call__(self, row: Mapping[str, Any], progress: float, /) -> None:
+        """`row` has what metrics.jsonl has: steps, updates, episodes, reward, outcome, losses or fitness, cpu_seconds,
+        steps_per_second and, after an evaluation, validation. `progress` goes from 0 to 1.
+        """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,38 +64,65 @@ class Outcome:
 
 
 def train(
-    env: str,
+    env: str | Sequence[str],
     *,
     out: str | Path | None = None,
     resume: bool = False,
     report: Report | None = None,
     **settings: Any,
 ) -> LearnedPolicy:
-    """Learn a policy on a small world and return the best one by training reward.
+    """Learn a policy on a small world, or on several in turn, and return the best one by training reward.
 
-    The settings are those of `muster.learning.settings.TrainSettings`. With `out`, the run's folder keeps log,
-    checkpoint and policies, and `resume` goes on with it.
+    The settings are the fields of `muster.learning.settings.TrainSettings`, where each is explained; `a2c`, `es` and
+    `a2c`'s `noise` may be given as dictionaries: es={"sigma": 0.1}. With `out`, the run's folder keeps log, checkpoint
+    and policies, and `resume` goes on with it as it was begun: only `minutes` or `steps` may then be given anew.
+    `report` hears every row of the log (see `Report`). Ctrl-C ends the run after the update under way: its state is
+    saved, and the best policy so far returned.
     """
-    return run_training(TrainSettings(env=env, **settings), None if out is None else Path(out), resume, report).policy
+    given = {"env": env, **settings}
+    if resume:
+        if out is None:
+            raise InputError("resume needs the folder of the run (out)")
+        stored = as_table(stored_settings(Path(out)))
+        given = overlaid({name: value for name, value in stored.items() if name not in LENGTH}, given)
+    made = build(TrainSettings, given, "")
+    return run_training(made, None if out is None else Path(out), resume, report).policy
+
+
+def _show_settings() -> None:
+    """Let help() and notebooks show every setting of `train`, each of which is written down once, in TrainSettings."""
+    own = list(inspect.signature(train).parameters.values())[:-1]
+    fields = inspect.signature(TrainSettings).parameters.values()
+    more = [field.replace(kind=field.KEYWORD_ONLY) for field in fields if field.name != "env"]
+    train.__signature__ = inspect.signature(train).replace(parameters=own + more)  # type: ignore[attr-defined]
+
+
+_show_settings()
 
 
 def run_training(
     settings: TrainSettings, out: Path | None = None, resume: bool = False, report: Report | None = None
 ) -> Outcome:
-    """Train as the settings say; `report` hears every row of the log and how far the run is (0 to 1)."""
-    run: Run | None = None
-    if resume:
-        if out is None:
+    """Train as the settings say, in the folder `out` or in none; see `train`."""
+    if out is None:
+        if resume:
             raise InputError("resume needs the folder of the run (out)")
-        run, stored = Run.reopen(out)
-        if stored.env != settings.env:
-            raise InputError(f"{out} holds a run on {stored.env}, not on {settings.env}")
-        longer = settings.minutes is not None or settings.steps is not None
-        settings = dataclasses.replace(stored, minutes=settings.minutes, steps=settings.steps) if longer else stored
-    elif out is not None:
-        run = Run.create(out, settings)
-    loop = Loop(settings, run)
-    return loop.go(report)
+        return Loop(settings, None).go(report)
+    if resume:
+        settings = _resumed(settings, out)
+    with sole_writer(out):
+        return Loop(settings, Run(out) if resume else Run.create(out, settings)).go(report)
+
+
+def _resumed(settings: TrainSettings, out: Path) -> TrainSettings:
+    """The settings of the run in `out`, longer or shorter if asked; whatever else differs is refused."""
+    stored = stored_settings(out)
+    changed = [(name, was, now) for name, was, now in differences(stored, settings) if name not in LENGTH]
+    if changed:
+        told = "; ".join(f"{name} is {was!r} there, not {now!r}" for name, was, now in changed)
+        raise InputError(f"{out} holds a run with other settings: {told}. Leave them out, or begin a run elsewhere")
+    longer = settings.minutes is not None or settings.steps is not None
+    return settings if longer else stored
 
 
 class Loop:
@@ -94,7 +135,10 @@ class Loop:
         self.cpu_before = 0.0
         self.best_reward = -math.inf
         self.best: dict[str, NDArray[Any]] = {}
-        self.window: list[dict[str, float]] = []
+        self.window: list[Figures] = []
+        self.advised, self.remark = False, ""
+        self.untimed = 0
+        """Steps of first updates, whose time does not count."""
         saved = run.load_checkpoint() if run else None
         if saved:
             self._restore(*saved)
@@ -124,6 +168,8 @@ class Loop:
                 self.updates += 1
                 if first:  # kernels were compiled or loaded on the way: that is not training
                     self.began, first = time.process_time(), False
+                    self.untimed += learner.steps - before
+                self._advise()
                 if crossed(before, learner.steps, settings.log_every):
                     row = self._log(crossed(before, learner.steps, settings.evaluate_every))
                     if report:
@@ -145,14 +191,8 @@ class Loop:
 
     def _log(self, validate: bool) -> dict[str, Any]:
         window, self.window = self.window, []
-        ended = np.array([entry["episodes"] for entry in window])
-        row: dict[str, Any] = {"steps": self.learner.steps, "updates": self.updates, "episodes": int(ended.sum())}
-        for name in window[0]:
-            values = np.array([entry[name] for entry in window])
-            known = np.isfinite(values) & (ended > 0 if name in ("outcome", "reward") else True)
-            weights = ended[known] if name in ("outcome", "reward") else None
-            if name != "episodes" and known.any():
-                row[name] = float(np.average(values[known], weights=weights))
+        row: dict[str, Any] = {"steps": self.learner.steps, "updates": self.updates, **summarise(window)}
+        row["episodes"] = int(row["episodes"])
         reward = row.get("reward", -math.inf)
         # Evolution's rows differ by which few battles all candidates shared more than by the policy: the last counts.
         if reward > self.best_reward or (self.settings.learner == "es" and np.isfinite(reward)):
@@ -161,25 +201,38 @@ class Loop:
             if self.run:
                 self.run.save_policy(self._best_policy(), "best")
         if validate:
-            row["validation"] = self.validate()
+            row |= self.validate()
         row["cpu_seconds"] = self.cpu_seconds
-        row["steps_per_second"] = self.learner.steps / max(self.cpu_seconds, 1e-9)
+        if self.learner.steps > self.untimed:
+            row["steps_per_second"] = (self.learner.steps - self.untimed) / max(self.cpu_seconds, 1e-9)
+        if self.remark:
+            row["remark"], self.remark = self.remark, ""
         if self.run:
             self.run.log(row)
         return row
 
-    def validate(self) -> float:
-        """Mean outcome of the present policy, without noise, on held-out episodes."""
-        settings = self.settings
-        env = prepare_env(settings, min(256, settings.evaluate_episodes))
-        seeds = episode_seeds(VALIDATION, np.arange(settings.evaluate_episodes))
-        return float(run_episodes(env, self.learner.policy(), seeds).outcome.mean())
+    def _advise(self) -> None:
+        """Say once, on standard error and in the next row of the log, that learning stands still and what to do."""
+        advice = self.learner.advice() if isinstance(self.learner, Evolution) and not self.advised else None
+        if advice:
+            self.remark, self.advised = advice, True
+            print(f"muster: {advice}", file=sys.stderr, flush=True)
+
+    def validate(self) -> Figures:
+        """Mean outcome of the present policy, without noise, on held-out episodes of each world and of all."""
+        episodes = self.settings.evaluate_episodes
+        found: Figures = {}
+        for name in self.settings.envs:
+            env = prepare_env(self.settings, name, min(256, episodes))
+            seeds = episode_seeds(VALIDATION, np.arange(episodes))
+            outcome = run_episodes(env, self.learner.policy(), seeds).outcome
+            found[f"validation/{name}"] = float(outcome.mean())
+        mean = {"validation": float(np.mean(list(found.values())))}
+        return mean if len(found) == 1 else mean | found
 
     def _best_policy(self) -> LearnedPolicy:
         policy = self.learner.policy()
-        if self.best:
-            policy.parameters = self.best
-        policy.header = {
+        header = {
             **policy.header,
             "seed": self.settings.seed,
             "learner": self.settings.learner,
@@ -187,11 +240,12 @@ class Loop:
             "cpu_minutes": round(self.cpu_seconds / 60, 3),
             "training_reward": None if not self.best else self.best_reward,
         }
-        return policy
+        return policy.variant(parameters=self.best or policy.parameters, header=header)
 
     def _summary(self, outcome: Outcome) -> dict[str, Any]:
         return {
-            "env": self.settings.env,
+            "env": self.settings.envs[0],
+            "envs": list(self.settings.envs),
             "inference": self.settings.inference,
             "model": self.settings.model,
             "learner": self.settings.learner,
@@ -216,6 +270,9 @@ class Loop:
                 "cpu_seconds": self.cpu_seconds,
                 "best_reward": self.best_reward if self.best else None,
                 "window": self.window,
+                "untimed": self.untimed,
+                "advised": self.advised,
+                "remark": self.remark,
             },
         )
 
@@ -227,10 +284,11 @@ class Loop:
         self.best = part("best/")
         self.best_reward = -math.inf if plain["best_reward"] is None else plain["best_reward"]
         self.updates, self.cpu_before, self.window = plain["updates"], plain["cpu_seconds"], plain["window"]
+        self.untimed, self.advised, self.remark = plain["untimed"], plain["advised"], plain["remark"]
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Ctrl-C ends the loop after the present update; a second one ends it at once."""
+        """Ctrl-C, or the system's request to end, ends the loop after the present update; a second one at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -240,11 +298,12 @@ class Loop:
                 raise KeyboardInterrupt
             self.stopped = True
 
-        before = signal.signal(signal.SIGINT, stop)
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def crossed(before: int, after: int, every: int) -> bool:
@@ -252,28 +311,30 @@ def crossed(before: int, after: int, every: int) -> bool:
     return before // every != after // every
 
 
-def prepare_env(settings: TrainSettings, n_envs: int) -> BatchEnv:
-    """The world of the settings, showing what the model reads."""
-    env = make(settings.env, n_envs, settings.seed)
+def prepare_env(settings: TrainSettings, name: str, n_envs: int) -> BatchEnv:
+    """A world of the settings, showing what the model reads."""
+    env = make(name, n_envs, settings.seed)
     conv = settings.model == "pem" or (settings.learner == "a2c" and settings.a2c.critic == "conv")
     env.show(pair_features=settings.pair_features, planes=conv)
     return env
 
 
 def make_learner(settings: TrainSettings) -> ActorCritic | Evolution:
-    """World, model and learner of the settings."""
-    es = settings.es
-    env = prepare_env(settings, 2 * es.pairs * es.episodes if settings.learner == "es" else settings.a2c.envs)
-    env.threads = 1  # one core a run: several runs share a machine better than one run its threads
-    if settings.centred and not env.positions:
-        raise InputError(f"{env.name} names no positions to measure from the middle; leave out --centred")
-    centred = env.positions if settings.centred else ()
-    spec = ModelSpec.of(env.observe(), settings.model, task_scores=settings.inference == "quad", centred=centred)
-    forced = settings.forced if settings.forced is not None else not env.idling
+    """Worlds, model and learner of the settings."""
+    evolves = settings.learner == "es"
+    # Episodes of a candidate, or environments, are shared out evenly among the worlds.
+    shared, count = settings.es.episodes if evolves else settings.a2c.envs, len(settings.envs)
+    sizes = [shared // count + (k < shared % count) for k in range(count)]
+    times = 2 * settings.es.pairs if evolves else 1
+    envs = [prepare_env(settings, name, times * size) for name, size in zip(settings.envs, sizes, strict=True)]
+    for env in envs:
+        env.threads = 1  # one core a run: several runs share a machine better than one run its threads
+    spec, forced = _common(settings, envs)
     inference = InferenceSettings(settings.inference, settings.effort, settings.rounding, forced)
-    header = {"env": settings.env}
-    if settings.learner == "es":
-        return Evolution(env, spec, inference, es, settings.seed, header)
+    header: dict[str, Any] = {"env": settings.envs[0]}
+    header |= {"envs": list(settings.envs)} if count > 1 else {}
+    if evolves:
+        return Evolution(envs, spec, inference, settings.es, settings.seed, header)
     try:
         import torch
     except ImportError:
@@ -282,4 +343,26 @@ def make_learner(settings: TrainSettings) -> ActorCritic | Evolution:
 
     # One thread: the networks are small, and a run is then the same on every machine with these libraries.
     torch.set_num_threads(1)
-    return ActorCritic(env, spec, inference, settings.a2c, settings.seed, header)
+    return ActorCritic(envs, spec, inference, settings.a2c, settings.seed, header)
+
+
+def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpec, bool]:
+    """The model for all worlds, and whether every agent is assigned; refuses worlds that one policy cannot play."""
+    found: list[tuple[ModelSpec, bool]] = []
+    for env in envs:
+        if settings.centred and not env.positions:
+            raise InputError(f"{env.name} names no positions to measure from the middle; leave out --centred")
+        centred = env.positions if settings.centred else ()
+        spec = ModelSpec.of(env.observe(), settings.model, task_scores=settings.inference == "quad", centred=centred)
+        found.append((spec, settings.forced if settings.forced is not None else not env.idling))
+    for env, (spec, forced) in zip(envs, found, strict=True):
+        if env.name.partition(":")[0] != envs[0].name.partition(":")[0]:
+            raise InputError(f"a policy learns on worlds of one kind; {envs[0].name} and {env.name} are of two")
+        told = "; ".join(f"{name} {one} and {other}" for name, one, other in differences(found[0][0], spec))
+        if told:
+            raise InputError(f"one model cannot read both {envs[0].name} and {env.name}: {told}")
+        if forced != found[0][1]:
+            raise InputError(
+                f"idling is a choice in only one of {envs[0].name} and {env.name}; say --forced True or False"
+            )
+    return found[0]

@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from muster.data import Bools, Floats32, Ints, Observation, Problem
+from muster.data import Floats32, Ints, Observation
 from muster.errors import MissingExtraError
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
-from muster.policy.limits import within_limits
-from muster.policy.noise import CorrelatedNoise, draw_normals
+from muster.policy.decision import Scorer, decide
+from muster.policy.noise import ScoreNoise, draw_normals
 from muster.policy.settings import NoiseSettings
 from muster.rng import Seeds
-from muster.scoring.direct import Parameters, direct_scores
+from muster.scoring.direct import DirectModel, Parameters, Scores
 from muster.scoring.spec import ModelSpec
 
-if TYPE_CHECKING:
-    from muster.scoring.networks import ScoringModel
-
-
-def make_problem(observation: Observation, h: NDArray[Any], g: NDArray[Any] | None) -> Problem:
-    """The assignment problem that scores pose in what is observed."""
-    return Problem(
-        scores=within_limits(observation, h),
-        task_scores=None if g is None else np.asarray(g, np.float64),
-        contributions=observation.contributions,
-        capacities=observation.capacities,
-        agent_alive=observation.agent_alive,
-        task_alive=observation.task_alive,
-    )
+# Another stream than the world's own, which starts from the same seed.
+NOISE_STREAM = np.uint64(0xA5A5A5A55A5A5A5A)
 
 
 class LearnedPolicy:
-    """observation -> scores -> assignment. The direct model needs no torch."""
+    """observation -> scores -> assignment. The direct model needs no torch.
+
+    A policy does not change: `variant` makes another. What it remembers is the noise of the episodes under way.
+    """
 
     def __init__(
         self,
@@ -46,6 +36,7 @@ class LearnedPolicy:
         inference: InferenceSettings,
         noise: NoiseSettings,
         header: dict[str, Any] | None = None,
+        noisy: bool = False,
     ) -> None:
         self.name = name
         self.spec = spec
@@ -53,86 +44,113 @@ class LearnedPolicy:
         self.inference = inference
         self.noise = noise
         self.header = header or {}
-        self.noisy = False
+        self.noisy = noisy
+        """Whether the exploration noise of its training is left on."""
         self._solver = Solver.of(inference)
-        self._model: ScoringModel | None = None
+        self._scorer: Scorer | None = None
         self._states: Seeds = np.zeros(0, np.uint64)
-        self._queues: tuple[CorrelatedNoise, CorrelatedNoise] | None = None
+        self._exploration: ScoreNoise | None = None
 
-    def with_noise(self) -> LearnedPolicy:
-        """The same policy with the exploration noise of its training left on."""
-        copy = LearnedPolicy(self.name, self.spec, self.parameters, self.inference, self.noise, self.header)
-        copy.noisy = True
+    def variant(self, **changes: Any) -> Self:
+        """The same policy but for what is named: any argument of the constructor."""
+        names = ("name", "spec", "parameters", "inference", "noise", "header", "noisy")
+        copy = type(self)(**{name: getattr(self, name) for name in names} | changes)
+        if not changes.keys() & {"spec", "parameters"}:
+            copy._scorer = self._scorer
         return copy
 
-    def with_inference(self, **changes: Any) -> LearnedPolicy:
-        """The same scores under other inference settings, such as effort="best"."""
-        inference = dataclasses.replace(self.inference, **changes)
-        return LearnedPolicy(self.name, self.spec, self.parameters, inference, self.noise, self.header)
+    def with_noise(self) -> Self:
+        """The same policy with the exploration noise of its training left on."""
+        return self.variant(noisy=True)
 
-    def without_task_scores(self) -> LearnedPolicy:
+    def with_inference(self, **changes: Any) -> Self:
+        """The same scores under other inference settings, such as effort="best"."""
+        return self.variant(inference=dataclasses.replace(self.inference, **changes))
+
+    def without_task_scores(self) -> Self:
         """A QUAD policy's h alone, played by LP: what its g is worth."""
-        spec = dataclasses.replace(self.spec, task_scores=False)
-        parameters = {name: array for name, array in self.parameters.items() if not name.startswith("g.")}
-        inference = dataclasses.replace(self.inference, method="lp")
-        return LearnedPolicy(self.name, spec, parameters, inference, self.noise, self.header)
+        return self.variant(
+            spec=dataclasses.replace(self.spec, task_scores=False),
+            parameters={name: array for name, array in self.parameters.items() if not name.startswith("g.")},
+            inference=dataclasses.replace(self.inference, method="lp"),
+        )
 
     def begin(self, slots: Ints, seeds: Seeds) -> None:
         """New episodes start in these slots: their noise follows from their seeds."""
         if not self.noisy:
             return
-        needed = int(np.max(slots, initial=-1)) + 1
-        if needed > len(self._states):
-            self._states = np.concatenate([self._states, np.zeros(needed - len(self._states), np.uint64)])
-            self._queues = None
-        # Another stream than the world's own, which starts from the same seed.
-        self._states[slots] = np.asarray(seeds, np.uint64) ^ np.uint64(0xA5A5A5A55A5A5A5A)
-        if self._queues is not None:
-            for queue in self._queues:
-                queue.reset(slots)
+        self._make_room(int(np.max(slots, initial=-1)) + 1)
+        self._states[slots] = np.asarray(seeds, np.uint64) ^ NOISE_STREAM
+        if self._exploration is not None:
+            self._exploration.reset(slots)
+
+    @property
+    def scorer(self) -> Scorer:
+        """The model, made ready once: its weights do not change."""
+        if self._scorer is None:
+            self._scorer = make_scorer(self.spec, self.parameters)
+        return self._scorer
 
     def scores(self, observation: Observation) -> tuple[Floats32, Floats32 | None]:
         """h [B, N, M] and g [B, M, M], without noise."""
-        observation = self.spec.view(observation)
-        if self.spec.kind == "dm":
-            return direct_scores(self.parameters, observation, self.spec.task_scores)
-        try:
-            import torch
-        except ImportError:
-            raise MissingExtraError(f"a {self.spec.kind} policy", "train") from None
-        if self._model is None:
-            from muster.scoring.networks import network_from
-
-            self._model = network_from(self.spec, self.parameters)
-        with torch.no_grad():
-            h, g = self._model(observation)
-        return h.numpy(), None if g is None else g.numpy()
+        return self.scorer(self.spec.view(observation))
 
     def act(self, observation: Observation) -> Ints:
         """Assignment [B, N], -1 for none."""
-        self.spec.check(observation, "what is observed")
-        h, g = self.scores(observation)
-        if self.noisy:
-            h, g = self._explore(h, g)
-        return self._solver(make_problem(observation, h, g)).assignment
+        explore = self._explore if self.noisy else None
+        return decide(observation, self.spec, self.scorer, self._solver, explore).assignment
 
-    def _explore(self, h: Floats32, g: Floats32 | None) -> tuple[Floats32, Floats32 | None]:
-        batch, n, m = h.shape
-        if len(self._states) < batch:
-            self._states = np.concatenate([self._states, np.zeros(batch - len(self._states), np.uint64)])
-            self._queues = None
-        if self._queues is None or self._queues[0].total.shape != h.shape:
-            p, sigma = self.noise.correlated_steps, self.noise.sigma
-            self._queues = (CorrelatedNoise(batch, (n, m), sigma, p), CorrelatedNoise(batch, (m, m), sigma, p))
-        tasks = 0 if g is None else m * m
-        draws = draw_normals(self._states[:batch], n * m + tasks)
-        h = h + self._queues[0].add(draws[:, : n * m].reshape(h.shape))
-        if g is not None:
-            g = g + self._queues[1].add(draws[:, n * m :].reshape(g.shape))
-        return h, g
+    def _explore(self, scores: Scores) -> Scores:
+        batch, n, m = scores[0].shape
+        self._make_room(batch)
+        if self._exploration is None or self._exploration.h.total.shape != (batch, n, m):
+            self._exploration = ScoreNoise(self.noise, batch, n, m, self.spec.task_scores)
+        states = self._states[:batch]
+        return self._exploration.add(scores, lambda shape: draw_normals(states, int(np.prod(shape[1:]))).reshape(shape))
+
+    def _make_room(self, slots: int) -> None:
+        if slots > len(self._states):
+            self._states = np.concatenate([self._states, np.zeros(slots - len(self._states), np.uint64)])
+            self._exploration = None
+
+    def __repr__(self) -> str:
+        lines = [f"{name:11}{value}" for name, value in self.facts().items()]
+        return "\n  ".join([f"LearnedPolicy {self.name}", *lines])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = [f"<tr><th>{name}</th><td>{escape(value)}</td></tr>" for name, value in self.facts().items()]
+        return f"<table><caption>LearnedPolicy {escape(self.name)}</caption>{''.join(rows)}</table>"
+
+    def facts(self) -> dict[str, str]:
+        """What it is, in a few lines."""
+        spec, inference, header = self.spec, self.inference, self.header
+        size = sum(array.size for array in self.parameters.values())
+        trained = [", ".join(header.get("envs", [])) or str(header.get("env", "unknown"))]
+        trained += [f"by {header['learner']}"] if "learner" in header else []
+        trained += [f"for {header['steps']:,} steps"] if "steps" in header else []
+        widths = {"agent": spec.agent_width, "task": spec.task_width, "pair": spec.pair_width}
+        widths["task-pair"] = spec.task_pair_width
+        return {
+            "model": f"{spec.kind}, {size:,} numbers, {'h and g' if spec.task_scores else 'h'}",
+            "inference": f"{inference.method}, effort {inference.effort}, "
+            + ("every agent assigned" if inference.forced else "idling allowed")
+            + (", with noise" if self.noisy else ""),
+            "trained on": " ".join(trained),
+            "features": ", ".join(f"{width} {name}" for name, width in widths.items() if width)
+            + (", positions from the middle" if spec.centred else ""),
+        }
 
 
-def alive_pairs(observation: Observation) -> tuple[Bools, Bools]:
-    """Which entries of h [B, N, M] and of g [B, M, M] are between living objects."""
-    agents, tasks = observation.agent_alive, observation.task_alive
-    return agents[:, :, None] & tasks[:, None, :], tasks[:, :, None] & tasks[:, None, :]
+def make_scorer(spec: ModelSpec, parameters: Parameters) -> Scorer:
+    """The model of a policy as a function from what it reads to scores."""
+    if spec.kind == "dm":
+        return DirectModel(parameters, spec.task_scores)
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise MissingExtraError(f"a {spec.kind} policy", "train") from None
+    from muster.scoring.networks import network_from
+
+    return network_from(spec, parameters).scores

@@ -7,42 +7,39 @@ import os
 from pathlib import Path
 
 from muster.envs.base import BatchEnv, Policy
-from muster.errors import InputError, UnknownNameError
+from muster.envs.registry import rules
+from muster.errors import InputError, UnknownNameError, suggestion
 from muster.policy.files import load_policy
 from muster.policy.learned import LearnedPolicy
 
 SHIPPED = Path(__file__).parent / "shipped"
 
 
-def resolve(name: str, env: BatchEnv, noise: bool = False) -> Policy:
-    """The policy that `name` means for `env`; `noise` leaves a learned policy's exploration on."""
-    baselines = env.baselines()
-    if name in baselines:
-        if noise:
-            raise InputError(f"noise is for learned policies; {name!r} is a fixed rule of {env.name}")
-        return baselines[name](env)
-    learned = load_learned(name, env, noise)
-    if learned is None:
-        raise UnknownNameError(f"policy for {env.name}", name, [*baselines, *shipped()])
-    return learned
+def resolve(policy: str | Policy, env: BatchEnv, noise: bool = False) -> Policy:
+    """The policy that a name means for `env`, or the object itself, made ready for it.
 
-
-def load_learned(name: str, env: BatchEnv, noise: bool) -> Policy | None:
-    """The learned policy of that name or path, made for `env`; None if there is none."""
-    if name in shipped():
-        policy = load_policy(SHIPPED / f"{name}.safetensors")
-    elif Path(name).exists() or os.sep in name or name.endswith(".safetensors"):
-        policy = load_policy(name)
-        policy.name = name
-    else:
-        return None
-    adapt(policy, env)
-    return policy.with_noise() if noise else policy
+    `noise` leaves a learned policy's exploration on. An object is not changed: who plays is a copy.
+    """
+    if isinstance(policy, str):
+        baselines = env.baselines()
+        if policy in baselines:
+            if noise:
+                raise InputError(f"noise is for learned policies; {policy!r} is a fixed rule of {env.name}")
+            return baselines[policy](env)
+        if not _is_learned(policy):
+            raise UnknownNameError(f"policy for {env.name}", policy, [*baselines, *shipped()])
+        policy = load(policy).variant(name=policy)
+    if isinstance(policy, LearnedPolicy):
+        adapt(policy, env)
+        return policy.variant(noisy=noise or policy.noisy)
+    if noise:
+        raise InputError(f"noise is for learned policies; {policy.name!r} is none")
+    return policy
 
 
 def adapt(policy: LearnedPolicy, env: BatchEnv) -> None:
     """Make `env` show what the policy reads; refuse a world of another kind or with other features."""
-    trained_on = str(policy.header.get("env", ""))
+    trained_on = str(policy.header.get("env", env.name))
     if trained_on.partition(":")[0] != env.name.partition(":")[0]:
         raise InputError(f"{policy.name} was trained on {trained_on}; it cannot play {env.name}")
     env.show(pair_features=policy.spec.pair_width > 0, planes=policy.spec.kind == "pem")
@@ -55,6 +52,23 @@ def shipped() -> dict[str, str]:
     return dict(json.loads(index.read_text())) if index.exists() else {}
 
 
-def load(policy: str) -> LearnedPolicy:
+def load(policy: str | Path) -> LearnedPolicy:
     """A shipped policy by name, or the policy in a file or in the folder of a run."""
-    return load_policy(SHIPPED / f"{policy}.safetensors" if policy in shipped() else policy)
+    name = str(policy)
+    if name in shipped():
+        return load_policy(SHIPPED / f"{name}.safetensors")
+    if not _is_learned(name):
+        raise InputError(_unknown(name))
+    return load_policy(policy)
+
+
+def _is_learned(name: str) -> bool:
+    return name in shipped() or Path(name).exists() or os.sep in name or name.endswith(".safetensors")
+
+
+def _unknown(name: str) -> str:
+    """Why no learned policy can be had by that name."""
+    fixed = rules()
+    if name in fixed:
+        return f"{name!r} is a fixed rule and needs its world: muster.evaluate({name!r}, {fixed[name]!r})"
+    return f"no learned policy {name!r}{suggestion(name, shipped())}; a file or folder of a run is named by its path"

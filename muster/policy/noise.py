@@ -8,14 +8,16 @@ belongs to slots of agents and tasks, which do not move when others disappear, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from muster.compile import entry
 from muster.data import Floats32, Ints
 from muster.errors import InputError
+from muster.policy.settings import NoiseSettings
 from muster.rng import Seeds, normal
+from muster.scoring.direct import Scores
 
 
 class CorrelatedNoise:
@@ -48,6 +50,31 @@ class CorrelatedNoise:
             # The running sum is made afresh once a round, so that rounding errors do not build up.
             np.sum(self.queue, axis=0, out=self.total)
         return noise
+
+
+class ScoreNoise:
+    """Noise for h [B, N, M] and, if there is one, g [B, M, M]."""
+
+    def __init__(self, settings: NoiseSettings, batch: int, n_agents: int, n_tasks: int, task_scores: bool) -> None:
+        sigma, steps = settings.sigma, settings.correlated_steps
+        self.h = CorrelatedNoise(batch, (n_agents, n_tasks), sigma, steps)
+        self.g = CorrelatedNoise(batch, (n_tasks, n_tasks), sigma, steps) if task_scores else None
+
+    @property
+    def parts(self) -> dict[str, CorrelatedNoise]:
+        """The noises that there are, by name."""
+        return {name: part for name, part in (("h", self.h), ("g", self.g)) if part is not None}
+
+    def reset(self, slots: Ints) -> None:
+        """New episodes begin in these slots."""
+        for part in self.parts.values():
+            part.reset(slots)
+
+    def add(self, scores: Scores, draw: Callable[[tuple[int, ...]], Floats32]) -> Scores:
+        """The scores with the noise of this decision; `draw` gives standard normals of a shape [B, ...]."""
+        h, g = scores
+        h = h + self.h.add(draw(h.shape))
+        return h, None if g is None or self.g is None else g + self.g.add(draw(g.shape))
 
 
 @entry

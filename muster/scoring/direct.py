@@ -58,10 +58,18 @@ def init_parameters(spec: ModelSpec, rng: np.random.Generator) -> Parameters:
     return parameters
 
 
-def direct_scores(parameters: Parameters, observation: Observation, task_scores: bool) -> Scores:
-    """h [B, N, M] and, if asked, g [B, M, M]."""
-    h = pair_scores(pack(parameters, "h"), pairs_of(observation, "h"))
-    return h, pair_scores(pack(parameters, "g"), pairs_of(observation, "g")) if task_scores else None
+class DirectModel:
+    """h and g of a direct model, or of P; packed once for as long as its parameters are constant."""
+
+    def __init__(self, parameters: Parameters, task_scores: bool) -> None:
+        self.parameters = parameters
+        self.h = pack(parameters, "h")
+        self.g = pack(parameters, "g") if task_scores else None
+
+    def __call__(self, seen: Observation) -> Scores:
+        """h [B, N, M] and, if the model has one, g [B, M, M]."""
+        h = pair_scores(self.h, pairs_of(seen, "h"))
+        return h, None if self.g is None else pair_scores(self.g, pairs_of(seen, "g"))
 
 
 class Pairs(NamedTuple):

@@ -13,22 +13,21 @@ import numpy as np
 
 from muster.compile import fast_entry, fast_kernel
 from muster.data import Floats32, Observation
-from muster.learning.returns import LARGEST_RATIO, SMALLEST_RATIO
-from muster.scoring.direct import Packed, Pairs, Parameters, Scores, pack, pairs_of, score_tile
+from muster.scoring.direct import DirectModel, Packed, Pairs, Parameters, Scores, pairs_of, score_tile
+from muster.scoring.likelihood import LARGEST_RATIO, SMALLEST_RATIO
 from muster.scoring.tiles import LANES, STRIDE, add_products, add_rows, dense, gate, place
 
 
 def policy_gradient(
-    parameters: Parameters, observation: Observation, old: Scores, played: Scores, advantage: Floats32, sigma: float
+    model: DirectModel, seen: Observation, old: Scores, played: Scores, advantage: Floats32, sigma: float
 ) -> tuple[float, Parameters]:
     """Loss, averaged over the batch's states, and its slope for every parameter."""
-    loss, gradients = 0.0, {}
-    for net, scores, actions in zip("hg", old, played, strict=True):
-        if scores is None or actions is None:
+    loss, gradients, parameters = 0.0, {}, model.parameters
+    for net, packed, scores, actions in zip("hg", (model.h, model.g), old, played, strict=True):
+        if packed is None or scores is None or actions is None:
             continue
-        packed = pack(parameters, net)
         slopes = Packed(*(np.zeros(array.shape) for array in packed))  # type: ignore[arg-type]
-        pairs = pairs_of(observation, net)
+        pairs = pairs_of(seen, net)
         part = descend_pairs(packed, pairs, scores, actions, advantage, np.float32(sigma), slopes)
         loss += part
         hidden = len(parameters[f"{net}.bias1"])

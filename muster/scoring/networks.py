@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from muster.data import Observation
-from muster.scoring.direct import Parameters, init_parameters
+from muster.scoring.direct import Parameters, Scores, init_parameters
 from muster.scoring.spec import ModelSpec
 
 CriticKind = Literal["entity", "conv"]
@@ -49,6 +49,12 @@ class ScoringModel(nn.Module):
         if not self.spec.task_scores:
             return h, None
         return h, self._net("g", tasks, tasks, torch.from_numpy(observation.task_pair_features))
+
+    @torch.no_grad()
+    def scores(self, seen: Observation) -> Scores:
+        """The same as arrays, for playing."""
+        h, g = self(seen)
+        return h.numpy(), None if g is None else g.numpy()
 
     def _net(self, net: str, left: torch.Tensor, right: torch.Tensor, pair: torch.Tensor) -> torch.Tensor:
         p = self.pairs

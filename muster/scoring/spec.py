@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from muster.data import Observation
+from muster.data import Observation, PartialObservation
 from muster.errors import InputError
 from muster.scoring.kinds import ModelKind
 from muster.settings import Between, check_fields
@@ -68,7 +68,7 @@ class ModelSpec:
             **sizes,
         )
 
-    def check(self, observation: Observation, env: str) -> None:
+    def check(self, observation: Observation, env: str = "what is observed") -> None:
         """Refuse a world whose features are not those the model was made for."""
         for name, wanted, got in (
             ("agent", self.agent_width, observation.agent_features.shape[-1]),
@@ -78,12 +78,19 @@ class ModelSpec:
         ):
             if wanted != got:
                 raise InputError(f"the model reads {wanted} {name} features but {env} has {got}")
+        if self.kind == "pem" and (observation.planes is None or observation.agent_cells is None):
+            raise InputError(f"the positional model (pem) reads feature planes and cells, which {env} does not show")
 
     def view(self, observation: Observation) -> Observation:
-        """What is observed, as the model reads it."""
+        """What is observed, as the model reads it: completed by what the world can show, positions centred.
+
+        Raises InputError where the model reads something else.
+        """
+        seen = self._complete(observation)
+        self.check(seen)
         if not self.centred:
-            return observation
-        seen, columns = observation, list(self.centred)
+            return seen
+        columns = list(self.centred)
         alive = np.concatenate([seen.agent_alive, seen.task_alive], axis=1)[:, :, None]
         both = [features[:, :, columns].astype(np.float64) for features in (seen.agent_features, seen.task_features)]
         places = np.concatenate(both, axis=1)
@@ -93,6 +100,19 @@ class ModelSpec:
         agents[:, :, columns] = places[:, : agents.shape[1]]
         tasks[:, :, columns] = places[:, agents.shape[1] :]
         return dataclasses.replace(seen, agent_features=agents, task_features=tasks)
+
+    def _complete(self, observation: Observation) -> Observation:
+        """With pair features and planes, which worlds that can do without show on request only; without excess."""
+        seen = observation
+        pairs = self.pair_width > 0 or self.task_pair_width > 0
+        shown = seen.pair_features.shape[-1] > 0 or seen.task_pair_features.shape[-1] > 0
+        planes = self.kind == "pem"
+        if isinstance(seen, PartialObservation) and ((pairs and not shown) or (planes and seen.planes is None)):
+            seen = seen.more(pairs, planes)
+        if not pairs and shown:
+            nothing = seen.pair_features[..., :0], seen.task_pair_features[..., :0]
+            seen = dataclasses.replace(seen, pair_features=nothing[0], task_pair_features=nothing[1])
+        return seen
 
     @property
     def extra(self) -> int:

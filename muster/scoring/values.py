@@ -70,23 +70,30 @@ class Space(NamedTuple):
     """[STRIDE]"""
 
 
-def state_values(parameters: Parameters, seen: Observation) -> Floats32:
-    """[B]"""
-    agent, task, head = (_net(parameters, name) for name in NETS)
-    values = np.empty(len(seen.agent_alive), np.float32)
-    value_states(agent, task, head, *_sides(seen), values)
-    return values
+class EntityValues:
+    """The critic's values; packed once for as long as its parameters are constant."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+        self.nets = tuple(_net(parameters, name) for name in NETS)
+
+    def __call__(self, seen: Observation) -> Floats32:
+        """[B]"""
+        agent, task, head = self.nets
+        values = np.empty(len(seen.agent_alive), np.float32)
+        value_states(agent, task, head, *_sides(seen), values)
+        return values
 
 
-def value_gradient(parameters: Parameters, seen: Observation, target: Floats32) -> tuple[Floats32, float, Parameters]:
+def value_gradient(critic: EntityValues, seen: Observation, target: Floats32) -> tuple[Floats32, float, Parameters]:
     """Values [B], their loss, and its slope for every parameter."""
-    agent, task, head = nets = [_net(parameters, name) for name in NETS]
+    agent, task, head = nets = critic.nets
     slopes = [Slopes(*(np.zeros(array.shape) for array in net)) for net in nets]
     values = np.empty_like(target)
     loss = descend_states(agent, task, head, *_sides(seen), target, values, slopes[0], slopes[1], slopes[2])
     gradients: dict[str, Floats] = {}
     for name, slope in zip(NETS, slopes, strict=True):
-        inputs = parameters[f"{name}.0.weight"].shape[1]
+        inputs = critic.parameters[f"{name}.0.weight"].shape[1]
         gradients |= {
             f"{name}.0.weight": slope.weight1[:inputs].T,
             f"{name}.0.bias": slope.bias1,

@@ -46,9 +46,42 @@ def test_flags_win_over_the_settings_file(tmp_path):
     assert load_policy(tmp_path / "r").header["seed"] == 5
 
 
+def test_the_settings_file_is_seen_however_it_is_written(tmp_path):
+    (tmp_path / "c.toml").write_text('learner = "es"\nseed = 3\n[es]\npairs = 2\nepisodes = 4\n')
+    main(
+        [
+            "train",
+            "--steps",
+            "200",
+            f"--config={tmp_path / 'c.toml'}",
+            "--out",
+            str(tmp_path / "r"),
+            "rescue:2x3,grid=6",
+        ]
+    )
+    assert load_policy(tmp_path / "r").header["seed"] == 3
+    assert load_policy(tmp_path / "r").header["learner"] == "es"
+
+
+def test_a_run_is_resumed_as_it_was_begun(run, capsys):
+    main(["train", "rescue:2x3,grid=6", "--resume", "--out", str(run), "--steps", "900"])
+    assert load_policy(run / "last.safetensors").header["env"] == "rescue:2x3,grid=6"
+    assert json.loads((run / "summary.json").read_text())["steps"] >= 900
+    main(["train", "--resume", "--out", str(run), "--on", "rescue:2x3,grid=6", "--seed", "0", "--steps", "1000"])
+    said = refused(capsys, ["train", "rescue:2x3,grid=6", "--resume", "--out", str(run), "--es.pairs", "3"])
+    assert "es.pairs is 2 there, not 3" in said
+    said = refused(capsys, ["train", "rescue:2x4", "--resume", "--out", str(run), "--no-pair-features"])
+    assert "env is 'rescue:2x3,grid=6' there, not 'rescue:2x4'; pair_features is True there, not False" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["train", "rescue:2x4", "--out", "afile/run"], "cannot write afile/run: Not a directory"),
+        (["train", "rescue:2x4", "--out", "/proc/foo"], "cannot write /proc/foo"),
+        (["train"], "name the world to learn on"),
+        (["train", "rescue:2x4", "rescue:2x4"], "several different ones"),
+        (["train", "rescue:2x4", "--config"], "--config needs the name of a TOML file"),
         (["train", "rescue:2x"], "rescue takes agents x tasks"),
         (["train", "rescu:2x4"], "did you mean 'rescue'"),
         (["train", "rescue:2x4", "--minutes", "1", "--steps", "5"], "not both"),
@@ -63,6 +96,7 @@ def test_flags_win_over_the_settings_file(tmp_path):
 )
 def test_mistakes_get_one_sentence(capsys, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "afile").write_text("")
     assert message in refused(capsys, arguments)
 
 

@@ -9,16 +9,18 @@ import torch
 from muster.envs.registry import make
 from muster.inference.settings import InferenceSettings
 from muster.learning.evolution import centred_ranks
-from muster.learning.returns import importance_ratio, log_likelihood, n_step_returns
-from muster.policy.learned import LearnedPolicy, alive_pairs
+from muster.learning.returns import n_step_returns
+from muster.policy.decision import alive_pairs
+from muster.policy.learned import LearnedPolicy
 from muster.policy.noise import CorrelatedNoise, draw_normals
 from muster.policy.settings import NoiseSettings
 from muster.rng import episode_seeds
-from muster.scoring.direct import direct_scores, init_parameters, parameter_shapes
+from muster.scoring.direct import DirectModel, init_parameters, parameter_shapes
 from muster.scoring.gradient import policy_gradient
+from muster.scoring.likelihood import importance_ratio, log_likelihood
 from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel, network_from
 from muster.scoring.spec import ModelSpec
-from muster.scoring.values import state_values, value_gradient
+from muster.scoring.values import EntityValues, value_gradient
 
 
 @pytest.mark.parametrize("p", [1, 3, 5])
@@ -83,7 +85,7 @@ def test_the_direct_model_without_torch_equals_torch(features, quad):
     parameters = init_parameters(spec, np.random.default_rng(3))
     with torch.no_grad():
         expected = network_from(spec, parameters)(observation)
-    found = direct_scores(parameters, observation, quad)
+    found = DirectModel(parameters, quad)(observation)
     assert found[0] == pytest.approx(expected[0].numpy(), abs=1e-5)
     assert (found[1] is None) == (not quad)
     if quad:
@@ -107,7 +109,7 @@ def test_the_first_layer_equals_one_on_concatenated_features():
     hidden = np.maximum(inputs @ whole + p["h.bias1"], 0)
     hidden = np.maximum(hidden @ p["h.weight2"] + p["h.bias2"], 0)
     expected = (hidden @ p["h.weight3"] + p["h.bias3"])[..., 0]
-    assert direct_scores(p, observation, False)[0] == pytest.approx(expected, abs=1e-5)
+    assert DirectModel(p, False)(observation)[0] == pytest.approx(expected, abs=1e-5)
 
 
 def test_many_models_at_once_equal_one_at_a_time():
@@ -116,9 +118,9 @@ def test_many_models_at_once_equal_one_at_a_time():
     spec = ModelSpec.of(observation, "dm", True)
     models = [init_parameters(spec, np.random.default_rng(k)) for k in range(3)]
     stacked = {name: np.stack([model[name] for model in models]) for name in parameter_shapes(spec)}
-    h, g = direct_scores(stacked, observation, True)
+    h, g = DirectModel(stacked, True)(observation)
     for k, model in enumerate(models):
-        own_h, own_g = direct_scores(model, observation, True)
+        own_h, own_g = DirectModel(model, True)(observation)
         assert h[4 * k : 4 * k + 4] == pytest.approx(own_h[4 * k : 4 * k + 4], abs=1e-6)
         assert g[4 * k : 4 * k + 4] == pytest.approx(own_g[4 * k : 4 * k + 4], abs=1e-6)
 
@@ -178,8 +180,8 @@ def test_values_and_their_gradient_by_hand_equal_torchs(name, worlds):
     expected = critic(seen)
     expected_loss = torch.nn.functional.smooth_l1_loss(expected, torch.from_numpy(target))
     expected_loss.backward()
-    values, loss, gradients = value_gradient(critic.views(), seen, target)
-    assert np.array_equal(values, state_values(critic.views(), seen))
+    values, loss, gradients = value_gradient(EntityValues(critic.views()), seen, target)
+    assert np.array_equal(values, EntityValues(critic.views())(seen))
     assert values == pytest.approx(expected.detach().numpy(), abs=1e-5)
     assert loss == pytest.approx(float(expected_loss.detach()), rel=1e-5)
     assert gradients.keys() == dict(critic.named_parameters()).keys()
@@ -206,10 +208,10 @@ def test_the_gradient_by_hand_equals_torchs(features, quad, hidden):
             None if s is None else s + np.float32(spread) * rng.standard_normal(s.shape, np.float32) for s in scores
         )
 
-    scores = direct_scores(parameters, observation, quad)
+    scores = DirectModel(parameters, quad)(observation)
     old, played = disturbed(scores, 0.1), disturbed(scores, 0.5)
     advantage = rng.standard_normal(40).astype(np.float32)
-    loss, gradients = policy_gradient(parameters, observation, old, played, advantage, sigma)
+    loss, gradients = policy_gradient(DirectModel(parameters, quad), observation, old, played, advantage, sigma)
 
     network = network_from(spec, parameters)
     expected = torch.zeros(())
@@ -233,9 +235,9 @@ def test_a_pair_scores_the_same_in_any_batch():
     observation = env.observe()
     spec = ModelSpec.of(observation, "dm", True)
     parameters = init_parameters(spec, np.random.default_rng(0))
-    together = direct_scores(parameters, observation, True)
+    together = DirectModel(parameters, True)(observation)
     for slot in (0, 17, 299):
-        alone = direct_scores(parameters, one_state(observation, slot), True)
+        alone = DirectModel(parameters, True)(one_state(observation, slot))
         assert (together[0][slot] == alone[0][0]).all()
         assert (together[1][slot] == alone[1][0]).all()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Floats, Ints, Observation
+from muster.data import Bools, Floats, Ints, Observation, PartialObservation
 from muster.envs.base import BatchEnv, Metric, Policy, State, Step
 from muster.envs.rescue import kernels
 from muster.envs.rescue.settings import RescueSettings
@@ -82,35 +83,33 @@ class RescueEnv(BatchEnv):
         )
 
     def observe(self) -> Observation:
-        """Features, masks and cells, in fresh arrays; planes and pair features only if the settings ask for them."""
+        """Features, masks and cells, in fresh arrays; planes and pair features only if asked for, or on request."""
+        cells = self.agent_cells.copy(), self.task_cells.copy(), self.waiting.copy()
+        return self._see(*cells, self._pairs, self._planes)
+
+    def _see(self, agent_cells: Ints, task_cells: Ints, waiting: Bools, pairs: bool, planes: bool) -> Observation:
         height, width = self.settings.shape
-        agent_features, task_features = kernels.see_objects(
-            self.agent_cells, self.task_cells, self.waiting, height, width
-        )
-        shape = (self.n_envs, self.n_agents, self.n_tasks)
-        if self._pairs:
-            pair_features = kernels.see_pairs(self.agent_cells, self.task_cells)
-            task_pair_features = kernels.see_pairs(self.task_cells, self.task_cells)
+        agent_features, task_features = kernels.see_objects(agent_cells, task_cells, waiting, height, width)
+        n_envs, n_agents, n_tasks = shape = (self.n_envs, self.n_agents, self.n_tasks)
+        if pairs:
+            pair_features = kernels.see_pairs(agent_cells, task_cells)
+            task_pair_features = kernels.see_pairs(task_cells, task_cells)
         else:
             pair_features = np.empty((*shape, 0), np.float32)
-            task_pair_features = np.empty((self.n_envs, self.n_tasks, self.n_tasks, 0), np.float32)
-        planes = None
-        if self._planes:
-            planes = kernels.draw_planes(self.agent_cells, self.task_cells, self.waiting, height, width)
-        task_alive = np.ones_like(self.waiting) if self.settings.solved_assignable else self.waiting.copy()
-        return Observation(
+            task_pair_features = np.empty((n_envs, n_tasks, n_tasks, 0), np.float32)
+        return PartialObservation(
             agent_features=agent_features,
             task_features=task_features,
             pair_features=pair_features,
             task_pair_features=task_pair_features,
-            agent_alive=np.ones(shape[:2], np.bool_),
-            task_alive=task_alive,
+            agent_alive=np.ones((n_envs, n_agents), np.bool_),
+            task_alive=np.ones_like(waiting) if self.settings.solved_assignable else waiting.copy(),
             contributions=np.ones(shape),
-            capacities=np.ones((self.n_envs, self.n_tasks)),
-            planes=planes,
-            agent_cells=self.agent_cells.copy(),
-            task_cells=self.task_cells.copy(),
-        )
+            capacities=np.ones((n_envs, n_tasks)),
+            planes=kernels.draw_planes(agent_cells, task_cells, waiting, height, width) if planes else None,
+            agent_cells=agent_cells,
+            task_cells=task_cells,
+        ).offering(partial(self._see, agent_cells, task_cells, waiting))
 
     def step(self, assignment: Ints) -> Step:
         """Move and pick up. An ambulance without a victim, or sent to one that takes no agent, stays where it is."""

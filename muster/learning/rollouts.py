@@ -1,0 +1,152 @@
+"""How the actor-critic plays: some decisions in every environment of a world, with noise on the scores."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.data import Bools, Floats, Floats32, Observation
+from muster.envs.base import BatchEnv
+from muster.errors import MusterError
+from muster.learning.episodes import TrainingEpisodes
+from muster.learning.tally import Ended, Figures
+from muster.policy.decision import Decision
+from muster.policy.noise import ScoreNoise
+from muster.policy.settings import NoiseSettings
+from muster.scoring.direct import Scores
+
+Decide = Callable[[Observation, Callable[[Scores], Scores]], Decision]
+
+
+class TrainingError(MusterError):
+    """Training cannot go on; the message names the quantity that went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """T decisions of B environments."""
+
+    seen: Observation
+    """Of T·B states, as the model reads them."""
+    last: Observation
+    """The last B of them."""
+    played: Scores
+    """h and g of T·B states as the inference saw them."""
+    scores: Scores
+    """h and g as the model gave them: the old policy."""
+    rewards: Floats
+    """[T, B]"""
+    ended: Bools
+    """[T, B]"""
+    after: Observation
+    figures: Figures
+    """Of the episodes that ended."""
+
+
+class Worker:
+    """One world of the run: its environments, their episodes and their noise."""
+
+    def __init__(self, env: BatchEnv, seed: int, noise: NoiseSettings, task_scores: bool, world: int = 0) -> None:
+        self.env = env
+        self.noise = ScoreNoise(noise, env.n_envs, env.n_agents, env.n_tasks, task_scores)
+        self.episodes = TrainingEpisodes(env, seed, world)
+        self.episodes.begin(np.arange(env.n_envs))
+        self.running_reward = np.zeros(env.n_envs)
+
+    def play(
+        self,
+        steps: int,
+        discount: float,
+        rng: np.random.Generator,
+        decide: Decide,
+        view: Callable[[Observation], Observation],
+        values: Callable[[Observation], Floats32],
+    ) -> Rollout:
+        """`steps` decisions in every environment; episodes that end are followed by new ones."""
+        env = self.env
+        rewards = np.zeros((steps, env.n_envs))
+        ended = np.zeros((steps, env.n_envs), np.bool_)
+        decisions: list[Decision] = []
+        over = Ended()
+
+        def explore(scores: Scores) -> Scores:
+            played = self.noise.add(scores, lambda shape: rng.standard_normal(shape, np.float32))
+            check_finite("score", *played)
+            return played
+
+        for t in range(steps):
+            decision = decide(env.observe(), explore)
+            step = env.step(decision.assignment)
+            check_finite("reward", step.reward)
+            decisions.append(decision)
+            rewards[t] = step.reward
+            self.running_reward += step.reward
+            ended[t] = step.terminated | step.truncated
+            slots = np.flatnonzero(ended[t])
+            if step.truncated.any():
+                # A truncated episode would have gone on: its last state's value belongs to the return.
+                cut = np.flatnonzero(step.truncated)
+                rewards[t, cut] += discount * values(view(env.observe()))[cut]
+            if slots.size:
+                over.add(env, slots, self.running_reward)
+                self.running_reward[slots] = 0.0
+                self.episodes.begin(slots)
+                self.noise.reset(slots)
+        return Rollout(
+            seen=join([decision.seen for decision in decisions]),
+            last=decisions[-1].seen,
+            played=_stack([decision.played for decision in decisions]),
+            scores=_stack([decision.scores for decision in decisions]),
+            rewards=rewards,
+            ended=ended,
+            after=view(env.observe()),
+            figures=over.figures(),
+        )
+
+    def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Everything needed to go on bit for bit: arrays, and plain values."""
+        arrays: dict[str, NDArray[Any]] = {f"env/{k}": v for k, v in self.env.get_state().items()}
+        for name, noise in self.noise.parts.items():
+            arrays |= {f"noise_{name}/queue": noise.queue.copy(), f"noise_{name}/total": noise.total.copy()}
+        arrays["running_reward"] = self.running_reward.copy()
+        oldest = {name: noise.oldest for name, noise in self.noise.parts.items()}
+        return arrays, {"begun": self.episodes.begun, "oldest": oldest}
+
+    def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
+        """Go on from what `get_state` returned."""
+        self.env.set_state({k.removeprefix("env/"): v for k, v in arrays.items() if k.startswith("env/")})
+        for name, noise in self.noise.parts.items():
+            noise.queue[...] = arrays[f"noise_{name}/queue"]
+            noise.total[...] = arrays[f"noise_{name}/total"]
+            noise.oldest = plain["oldest"][name]
+        self.running_reward[...] = arrays["running_reward"]
+        self.episodes.begun = plain["begun"]
+
+
+def join(observations: list[Observation]) -> Observation:
+    """One observation of T·B worlds from T of B worlds."""
+    parts: dict[str, Any] = {}
+    for entry in dataclasses.fields(Observation):
+        arrays = [getattr(seen, entry.name) for seen in observations]
+        parts[entry.name] = None if arrays[0] is None else np.concatenate(arrays)
+    return Observation(**parts)
+
+
+def _stack(scores: list[Scores]) -> Scores:
+    """h and g of T·B states from T of B."""
+    h, g = zip(*scores, strict=True)
+    return np.concatenate(h), None if g[0] is None else np.concatenate(g)
+
+
+def check_finite(name: str, *arrays: NDArray[Any] | None) -> None:
+    """Stop where a number is none any more."""
+    for array in arrays:
+        if array is not None and not np.isfinite(array).all():
+            raise TrainingError(
+                f"a {name} is not finite; lower the learning rate or sigma, or check the world's features and rewards"
+            )

@@ -1,0 +1,71 @@
+"""What an update has to say: figures by episode, of each world and of all, and figures by update."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from muster.data import Floats, Ints
+from muster.envs.base import BatchEnv
+
+Figures = dict[str, float]
+
+# Figures of an update as a whole; all others are means over the episodes that ended in it.
+BY_UPDATE = ("value_loss", "policy_loss", "advantage", "fitness", "fitness_best")
+
+
+class Ended:
+    """The episodes of one world that ended during an update."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[Floats]] = {}
+        self.episodes = 0
+
+    def add(self, env: BatchEnv, slots: Ints, reward: Floats) -> None:
+        """The episodes in these slots are over; `reward` [B] is the sum of their rewards."""
+        self.episodes += len(slots)
+        for name, values in {"outcome": env.outcome(), "reward": reward, **env.figures()}.items():
+            self._found.setdefault(name.replace("/", "_"), []).append(values[slots])
+
+    def figures(self) -> Figures:
+        """Their number, and the mean of each figure."""
+        known = {name: np.concatenate(values) for name, values in self._found.items()}
+        means = {name: float(values.mean()) for name, values in known.items() if len(values)}
+        return {"episodes": float(self.episodes), "outcome": float("nan"), "reward": float("nan"), **means}
+
+
+def combine(names: Sequence[str], worlds: Sequence[Figures]) -> Figures:
+    """Figures of a run's worlds in one: of one world as they are; of several by name, and means over the worlds."""
+    if len(worlds) == 1:
+        return dict(worlds[0])
+    found: Figures = {"episodes": sum(figures["episodes"] for figures in worlds)}
+    for name, figures in zip(names, worlds, strict=True):
+        found |= {f"{key}/{name}": value for key, value in figures.items()}
+    return found
+
+
+def summarise(window: Sequence[Figures]) -> Figures:
+    """One row for several updates: figures by episode weighed by the episodes, of several worlds averaged."""
+    keys = {key: None for figures in window for key in figures}
+    row: Figures = {"episodes": sum(figures["episodes"] for figures in window)}
+    for key in keys:
+        name, slash, world = key.partition("/")
+        if name == "episodes":
+            continue
+        values = np.array([figures.get(key, np.nan) for figures in window])
+        known = np.isfinite(values)
+        weights = None
+        if name not in BY_UPDATE:
+            ended = np.array([figures.get(f"episodes{slash}{world}", 0.0) for figures in window])
+            known &= ended > 0
+            weights = ended[known]
+        if known.any():
+            row[key] = float(np.average(values[known], weights=weights))
+    of_worlds: dict[str, list[float]] = {}
+    for key, value in row.items():
+        name, slash, _ = key.partition("/")
+        if slash:
+            of_worlds.setdefault(name, []).append(value)
+    # Worlds count alike, however many episodes ended in each.
+    return {name: float(np.mean(values)) for name, values in of_worlds.items()} | row

@@ -1,0 +1,61 @@
+"""The spine: what is observed -> scores -> assignment, in one function for policies and for both learners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.data import Bools, Ints, Observation, Problem, Solution
+from muster.policy.limits import within_limits
+from muster.scoring.direct import Scores
+from muster.scoring.spec import ModelSpec
+
+Scorer = Callable[[Observation], Scores]
+
+
+class Decision(NamedTuple):
+    """An assignment and what led to it."""
+
+    seen: Observation
+    """What is observed, as the model reads it."""
+    scores: Scores
+    """h and g as the model gives them."""
+    played: Scores
+    """The same with the noise of exploration: what the inference saw."""
+    assignment: Ints
+    """[B, N]"""
+
+
+def decide(
+    observation: Observation,
+    spec: ModelSpec,
+    scorer: Scorer,
+    solver: Callable[[Problem], Solution],
+    explore: Callable[[Scores], Scores] | None = None,
+) -> Decision:
+    """One decision for each of B worlds."""
+    seen = spec.view(observation)
+    scores = scorer(seen)
+    played = explore(scores) if explore else scores
+    return Decision(seen, scores, played, solver(make_problem(seen, *played)).assignment)
+
+
+def make_problem(seen: Observation, h: NDArray[Any], g: NDArray[Any] | None) -> Problem:
+    """The assignment problem that scores pose in what is observed."""
+    return Problem(
+        scores=within_limits(seen, h),
+        task_scores=None if g is None else np.asarray(g, np.float64),
+        contributions=seen.contributions,
+        capacities=seen.capacities,
+        agent_alive=seen.agent_alive,
+        task_alive=seen.task_alive,
+    )
+
+
+def alive_pairs(observation: Observation) -> tuple[Bools, Bools]:
+    """Which entries of h [B, N, M] and of g [B, M, M] are between living objects."""
+    agents, tasks = observation.agent_alive, observation.task_alive
+    return agents[:, :, None] & tasks[:, None, :], tasks[:, :, None] & tasks[:, None, :]

@@ -1,0 +1,148 @@
+"""Policies as objects: they play wherever their name plays, and a variant keeps whatever it does not change."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import muster
+from muster import InputError
+from muster.evaluation.evaluate import evaluate
+from muster.inference.settings import InferenceSettings
+from muster.policy import learned
+from muster.policy.learned import LearnedPolicy
+from muster.policy.names import resolve
+from muster.policy.settings import NoiseSettings
+from muster.scoring.direct import init_parameters
+from muster.scoring.networks import ScoringModel, parameters_of
+from muster.scoring.spec import ModelSpec
+
+SHIPPED = "rescue-2x4-quad-dm"
+
+
+def untrained(env: str, method="lp", kind="dm", pair_features=False, seed=0) -> LearnedPolicy:
+    world = muster.make(env)
+    world.show(pair_features=pair_features, planes=kind == "pem")
+    spec = ModelSpec.of(world.observe(), kind, method == "quad")
+    rng = np.random.default_rng(seed)
+    parameters = parameters_of(ScoringModel(spec, rng)) if kind == "pem" else init_parameters(spec, rng)
+    inference = InferenceSettings(method, forced=True)
+    return LearnedPolicy("untrained", spec, parameters, inference, NoiseSettings(), {"env": env})
+
+
+@pytest.mark.parametrize("noise", [False, True])
+def test_a_loaded_policy_plays_as_its_name_does(noise):
+    policy = muster.load(SHIPPED)
+    by_name, by_object = (muster.evaluate(one, "rescue:3x6", 30, noise=noise) for one in (SHIPPED, policy))
+    assert (by_object.records.outcome == by_name.records.outcome).all()
+    assert by_object.noise == by_name.noise == noise
+    assert policy.noisy is False  # who played was a copy
+    quiet = muster.evaluate(policy, "rescue:3x6", 30)
+    assert (quiet.records.outcome == by_name.records.outcome).all() != noise
+
+
+@pytest.mark.parametrize("kind", ["dm", "pem"])
+@pytest.mark.parametrize("pair_features", [False, True])
+def test_a_policy_acts_on_what_a_world_shows_unasked(kind, pair_features):
+    policy = untrained("rescue:3x5", "quad", kind, pair_features)
+    shown, unasked = muster.make("rescue:4x7", 6, seed=3), muster.make("rescue:4x7", 6, seed=3)
+    shown.show(pair_features=True, planes=True)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        seen, plain = shown.observe(), unasked.observe()
+        assert seen.pair_features.shape[-1] > 0
+        assert plain.pair_features.shape[-1] == 0
+        step = rng.integers(0, 7, (6, 4))
+        shown.step(step)
+        unasked.step(step)
+        # An observation shows its own moment, however long ago that was.
+        assert np.array_equal(policy.act(plain), policy.act(seen))
+        assert np.array_equal(policy.scores(plain)[0], policy.scores(seen)[0])
+
+
+def test_an_observation_without_what_the_policy_reads_is_refused():
+    policy = untrained("rescue:2x4", pair_features=True)
+    seen = muster.make("rescue:2x4").observe()
+    bare = muster.Observation(**{field.name: getattr(seen, field.name) for field in dataclasses.fields(seen)})
+    with pytest.raises(InputError, match="reads 5 pair features but what is observed has 0"):
+        policy.act(bare)
+
+
+def test_variants_keep_what_they_do_not_change():
+    policy = untrained("rescue:2x4", "quad")
+    both = policy.with_noise().with_inference(effort="best")
+    assert both.noisy
+    assert both.inference == InferenceSettings("quad", effort="best", forced=True)
+    assert policy.with_inference(effort="best").with_noise().noisy
+    assert both.without_task_scores().noisy
+    renamed = both.variant(name="x")
+    assert (renamed.name, renamed.spec, renamed.header, renamed.noisy) == ("x", policy.spec, policy.header, True)
+    assert not policy.noisy
+    seen = muster.make("rescue:6x9", 20).observe()
+    assert not np.array_equal(both.act(seen), policy.act(seen))
+
+
+def test_a_noisy_object_is_recorded_as_noisy():
+    policy = untrained("rescue:2x4").with_noise()
+    assert evaluate(policy, "rescue:2x4", 3).noise is True
+
+
+def test_noise_is_refused_where_there_is_none():
+    class Idle:
+        name = "idle"
+
+        def begin(self, slots, seeds):
+            pass
+
+        def act(self, observation):
+            return np.full(observation.agent_alive.shape, -1)
+
+    env = muster.make("rescue:2x4")
+    assert resolve(Idle(), env).name == "idle"
+    with pytest.raises(InputError, match="noise is for learned policies; 'idle' is none"):
+        evaluate(Idle(), env, 1, noise=True)
+    with pytest.raises(InputError, match="'closest' is a fixed rule"):
+        evaluate("closest", env, 1, noise=True)
+
+
+def test_an_object_is_refused_by_a_world_of_another_kind():
+    with pytest.raises(InputError, match="was trained on rescue:2x4; it cannot play tests"):
+        evaluate(untrained("rescue:2x4"), "tests.learning.toy:Pairing", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("closest", r"'closest' is a fixed rule and needs its world: muster.evaluate\('closest', 'rescue:2x4'\)"),
+        ("wcnok", r"'wcnok' is a fixed rule and needs its world: muster.evaluate\('wcnok', 'battle:w15v17'\)"),
+        ("rescue-2x4-quad-dn", "no learned policy 'rescue-2x4-quad-dn'; did you mean 'rescue-2x4-quad-dm'"),
+        ("zzz", "no learned policy 'zzz'; there is .*rescue-2x4-quad-dm.*by its path"),
+    ],
+)
+def test_a_name_that_is_no_learned_policy_gets_an_answer(name, message):
+    with pytest.raises(InputError, match=message):
+        muster.load(name)
+
+
+def test_weights_are_packed_once(monkeypatch):
+    packed = []
+    monkeypatch.setattr(learned, "make_scorer", lambda *a, make=learned.make_scorer: packed.append(1) or make(*a))
+    policy = untrained("rescue:2x4")
+    env = muster.make("rescue:2x4", 4)
+    for _ in range(3):
+        env.step(policy.act(env.observe()))
+    noisy = policy.with_noise()
+    noisy.act(env.observe())
+    assert len(packed) == 1
+
+
+@pytest.mark.parametrize("kind", ["dm", "pem", SHIPPED])
+def test_a_policy_fits_a_terminal_and_a_notebook(kind):
+    policy = muster.load(SHIPPED) if kind == SHIPPED else untrained("rescue:2x4", "quad", kind)
+    lines = repr(policy).splitlines()
+    assert lines[0] == f"LearnedPolicy {policy.name}"
+    assert max(map(len, lines)) <= 80
+    page = policy._repr_html_()
+    for words in ("rescue:2x4", policy.inference.method, policy.spec.kind):
+        assert words in repr(policy)
+        assert words in page
