@@ -22,13 +22,15 @@ class Scale:
     policy: Positional[str]
     """A shipped policy, a path to a run or model file, or a baseline of the environment."""
     env: str
-    """battle:m, battle:w, battle:zh, rescue or pursuit; options follow a comma, such as rescue,grid=32."""
+    """battle:m, battle:w, battle:zh, rescue, pursuit or fleet; options follow a comma: fleet,city=large."""
     sizes: str | None = None
-    """5..100 (about eight sizes), 5..100:5 (in steps) or 5,10,20; by default 5..100 in battles, 2..80 in rescue."""
+    """5..100 (about eight sizes), 5..100:5 (in steps) or 5,10,20; by default 5..100 in battles, 2..80 in rescue,
+    4..80 in pursuit, 12..300 in fleets."""
     baseline: tuple[str, ...] = ()
     """What to compare with, the best of several at each size; by default the strong rules of the environment."""
     ratio: float | None = None
-    """Tasks for each agent, rounded up; by default that of training: m and zh 1, w 1.13, rescue 2, pursuit 0.5."""
+    """Tasks for each agent, rounded up; by default that of training: m and zh 1, w 1.13, rescue 2, pursuit 0.5;
+    in fleets, requests for each vehicle beside those of the city."""
     episodes: int = 200
     """Episodes a size, the same for everyone."""
     seed: int = 0

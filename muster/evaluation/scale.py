@@ -47,6 +47,8 @@ KINDS = {
     "rescue": Kind("rescue:{agents}x{tasks}", 2.0, ("lp-distance", "closest"), "2..80"),
     # The grid grows with the number of pursuers.
     "pursuit": Kind("pursuit:{agents}x{tasks}", 0.5, ("lp-distance", "closest-pairs", "closest"), "4..80"),
+    # A city's requests are in proportion to its vehicles; the ratio is to what the city has for each.
+    "fleet": Kind("fleet:{agents},demand={ratio:g}", 1.0, ("match", "worth", "greedy"), "12..300"),
     "battle:m": Kind("battle:m{agents}v{tasks}", 1.0, ("c", "wcnoks", "wcnoknc"), "5..100"),
     # 1.13 and rounding up give the paper's w15v17, w30v34 and w60v68.
     "battle:w": Kind("battle:w{agents}v{tasks}", 1.13, ("c", "wcnok", "wcnoks", "wcnoknc"), "5..100"),
@@ -81,9 +83,9 @@ def parse_sizes(text: str) -> list[int]:
 
 def split_env(env: str) -> tuple[Kind, str]:
     """The kind of world that "battle:w" or "rescue,grid=32" names, and the options, with their comma."""
-    if found := re.match(r"(battle:[a-z]+)\d|(rescue|pursuit):\d", env):
+    if found := re.match(r"(battle:[a-z]+)\d|(rescue|pursuit|fleet):\d", env):
         raise InputError(f"scale chooses the sizes itself: write {found[1] or found[2]} rather than {env}, and --sizes")
-    name, _, options = re.sub("^(rescue|pursuit):", r"\1,", env).partition(",")
+    name, _, options = re.sub("^(rescue|pursuit|fleet):", r"\1,", env).partition(",")
     if name not in KINDS:
         raise UnknownNameError("kind of world that comes in sizes", name, KINDS)
     return KINDS[name], f",{options}" if options else ""
@@ -92,8 +94,9 @@ def split_env(env: str) -> tuple[Kind, str]:
 def world_of(kind: Kind, options: str, size: int, ratio: float | None = None) -> str:
     """The environment string of `size` agents (of each type) and `ratio` times as many tasks, rounded up."""
     # 1.1 * 10 is a little more than 11 in binary: that is not to be rounded up.
-    tasks = math.ceil(round((kind.ratio if ratio is None else ratio) * size, 9))
-    return kind.form.format(agents=size, tasks=tasks) + options
+    ratio = kind.ratio if ratio is None else ratio
+    tasks = math.ceil(round(ratio * size, 9))
+    return kind.form.format(agents=size, tasks=tasks, ratio=ratio) + options
 
 
 @dataclass(frozen=True, slots=True)

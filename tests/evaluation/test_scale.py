@@ -192,3 +192,12 @@ def test_a_picture_without_matplotlib_names_the_extra(capsys, monkeypatch) -> No
     with pytest.raises(SystemExit):
         main(["scale", "closest", "--env", "rescue", "--sizes", "2", "--out", "x.png"])
     assert "muster-rl[plot]" in capsys.readouterr().err
+
+
+def test_a_fleet_of_any_size_keeps_its_requests_in_proportion():
+    kind, options = split_env("fleet,city=large")
+    assert world_of(kind, options, 50) == "fleet:50,demand=1,city=large"
+    assert world_of(kind, options, 50, ratio=1.5) == "fleet:50,demand=1.5,city=large"
+    assert make(world_of(kind, options, 50)).n_tasks == 10
+    with pytest.raises(InputError, match="write fleet rather than"):
+        split_env("fleet:24,city=large")

@@ -170,6 +170,16 @@ def pursuit_vector(num_envs: int = 1, render_mode: str | None = None, **settings
     return AssignmentVectorEnv(_pursuit(num_envs, settings), render_mode)
 
 
+def fleet(render_mode: str | None = None, **settings: Any) -> AssignmentEnv:
+    """`muster/Fleet-v0`; keyword arguments are the fields of FleetSettings."""
+    return AssignmentEnv(_fleet(1, settings), render_mode)
+
+
+def fleet_vector(num_envs: int = 1, render_mode: str | None = None, **settings: Any) -> AssignmentVectorEnv:
+    """`muster/Fleet-v0` for `gymnasium.make_vec`."""
+    return AssignmentVectorEnv(_fleet(num_envs, settings), render_mode)
+
+
 def observation_space(world: BatchEnv) -> Any:
     """What one episode of `world` shows: every block that has any width."""
     return spaces.Dict({name: space_of(name, array[0]) for name, array in as_dict(world.observe()).items()})
@@ -241,6 +251,12 @@ def _pursuit(num_envs: int, settings: dict[str, Any]) -> BatchEnv:
     from muster.envs.pursuit import PursuitEnv, PursuitSettings
 
     return PursuitEnv(PursuitSettings(**settings), num_envs)
+
+
+def _fleet(num_envs: int, settings: dict[str, Any]) -> BatchEnv:
+    from muster.envs.fleet import FleetEnv, FleetSettings
+
+    return FleetEnv(FleetSettings(**settings), num_envs)
 
 
 def _battle(num_envs: int, scenario: str, settings: dict[str, Any]) -> BatchEnv:

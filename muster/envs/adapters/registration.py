@@ -12,6 +12,7 @@ IDS = {
     "muster/SearchRescue-v0": "search_rescue",
     "muster/Battle-v0": "battle",
     "muster/Pursuit-v0": "pursuit",
+    "muster/Fleet-v0": "fleet",
     "muster/Assignment-v0": "assignment",
 }
 
