@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 
-.PHONY: setup demo test test-slow lint docs bench bench-record peers clean
+.PHONY: setup demo test test-slow wheel-test lint docs bench bench-record peers clean
 
 setup: $(STAMP)
 
@@ -21,8 +21,14 @@ $(BENCH_STAMP): $(STAMP)
 demo: setup
 	$(BIN)/muster demo
 
+# On all cores. Kernels are compiled first, once: the workers would otherwise compile the same ones side by side.
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/muster warmup
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# The wheel, in an empty environment without torch.
+wheel-test: setup
+	$(BIN)/python -m pytest -m slow tests/test_wheel.py
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
