@@ -222,7 +222,7 @@ def public_names() -> str:
     groups: dict[str, list[str]] = {"Functions": [], "Types": [], "Errors": []}
     for name in muster.__all__:
         thing = getattr(muster, name)
-        if isinstance(thing, str):
+        if isinstance(thing, str) or thing in settings_classes():
             continue
         group = "Functions" if not isinstance(thing, type) else "Errors" if issubclass(thing, Exception) else "Types"
         lines = [f"::: {thing.__module__}.{name}", "    options:", f"      heading: muster.{name}"]
