@@ -39,6 +39,7 @@ _PUBLIC = {
     "NoiseSettings": "muster.policy.settings",
     "MusterError": "muster.errors",
     "InputError": "muster.errors",
+    "WorldError": "muster.errors",
 }
 
 __all__ = ["__version__", *_PUBLIC]

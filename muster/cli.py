@@ -26,6 +26,7 @@ COMMANDS = {
     "scale": "muster.commands.scale:Scale",
     "play": "muster.commands.play:Play",
     "check": "muster.commands.check:Check",
+    "new": "muster.commands.new:New",
     "bench": "muster.commands.bench:Bench",
     "tables": "muster.commands.tables:Tables",
     "plot": "muster.commands.plot:Plot",

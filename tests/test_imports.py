@@ -184,6 +184,8 @@ commands.check
 commands.compare
 commands.envs
 commands.evaluate
+commands.starter
+commands.new
 commands.play
 commands.plot
 commands.policies

@@ -1,0 +1,135 @@
+"""A warehouse where orders arrive all the time: places of orders are used again, ids tell who is there now.
+
+    muster check examples.warehouse:Warehouse
+    muster train examples.warehouse:Warehouse --learner es --inference lp --minutes 2.5 --out run
+    muster compare worth nearest run examples.warehouse:Warehouse --episodes 500 --seed 1
+    muster compare worth nearest run examples.warehouse:Warehouse,n_agents=20,n_tasks=60 --episodes 200 --seed 1
+
+An order has a value and is lost when nobody comes in time; what counts is the value delivered, so the metric is
+"return". Robots that could not be there in time are not allowed to go.
+
+Those commands gave, in 2.6 CPU minutes of learning on 4 robots: 102.1 against 101.0 of `worth`, the better rule
+(+1.1, 95 %: +0.4 to +1.8, 500 fresh episodes); on 20 robots, which it never saw, 710.2 against 699.7 (+10.6,
+95 %: +9.4 to +11.8, 200 episodes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from muster.envs.single import Env, Rule, View
+
+VALUES = (1.0, 4.0)
+PATIENCE = (6, 16)
+ARRAYS = ("robots", "places", "value", "left", "ids")
+
+
+class Warehouse(Env):
+    """Robots on the unit square fetch orders; one order a robot arrives in four steps, which is too many."""
+
+    metric = "return"
+    switch_cost = 0.05
+
+    def __init__(
+        self, n_agents: int = 4, n_tasks: int = 12, rate: float = 0.25, speed: float = 0.05, steps: int = 60
+    ) -> None:
+        self.n_agents, self.n_tasks = n_agents, n_tasks
+        self.rate, self.speed, self.steps = rate, speed, steps
+        self.max_steps = steps + 1
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """Robots anywhere, no order yet but those of the first step."""
+        self.rng, self.t, self.next_id, self.served = rng, 0, 0, 0
+        self.robots = rng.random((self.n_agents, 2))
+        self.places, self.value = np.zeros((self.n_tasks, 2)), np.zeros(self.n_tasks)
+        self.left, self.ids = np.zeros(self.n_tasks, np.int64), np.full(self.n_tasks, -1)
+        self.arrive()
+
+    def arrive(self) -> None:
+        """New orders take the places that are free; those for which there is none are turned away."""
+        coming = np.flatnonzero(self.ids < 0)[: self.rng.poisson(self.rate * self.n_agents)]
+        self.places[coming] = self.rng.random((len(coming), 2))
+        self.value[coming] = self.rng.choice(VALUES, len(coming))
+        self.left[coming] = self.rng.integers(*PATIENCE, len(coming))
+        self.ids[coming] = self.next_id + np.arange(len(coming))
+        self.next_id += len(coming)
+
+    def view(self) -> View:
+        """Where everyone is, what an order is worth and how long it waits; what a robot would earn a step as prior."""
+        way = self.places - self.robots[:, None]
+        needed = np.maximum(np.ceil(np.linalg.norm(way, axis=-1) / self.speed), 1)
+        slack = np.maximum(self.left - needed, 0)
+        worth = self.value / needed
+        return View(
+            agent_features=self.robots,
+            task_features=np.column_stack([self.places, self.value, self.left / 10]),
+            pair_features=np.stack([needed / 10, slack / 10, worth], axis=-1),
+            task_alive=self.ids >= 0,
+            allowed=(needed <= self.left) & (self.ids >= 0),
+            prior=worth,
+            global_features=[np.mean(self.ids >= 0)],
+            task_ids=self.ids,
+        )
+
+    def step(self, assignment: np.ndarray) -> tuple[float, bool]:
+        """Robots move; orders that are reached are delivered, and those that waited too long are lost."""
+        going, task = np.flatnonzero(assignment >= 0), assignment[assignment >= 0]
+        way = self.places[task] - self.robots[going]
+        length = np.linalg.norm(way, axis=1)
+        self.robots[going] += way * np.minimum(1, self.speed / np.maximum(length, 1e-12))[:, None]
+        reached = np.unique(task[length <= self.speed])
+        reward = float(self.value[reached].sum())
+        self.served += len(reached)
+        self.ids[reached] = -1
+        self.left -= 1
+        self.ids[self.left <= 0] = -1
+        self.arrive()
+        self.t += 1
+        return reward, self.t >= self.steps
+
+    def figures(self) -> Mapping[str, float]:
+        """Beside the return: how many orders were delivered, and how many there were."""
+        return {"served": self.served, "orders": self.next_id}
+
+    def get_state(self) -> Mapping[str, Any]:
+        """All that changes; the generator is saved by muster."""
+        return {name: getattr(self, name) for name in (*ARRAYS, "t", "next_id", "served")}
+
+    def set_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """Back to where `get_state` was."""
+        for name, value in state.items():
+            setattr(self, name, value if name in ARRAYS else int(value))
+
+    @classmethod
+    def rules(cls) -> Mapping[str, Rule]:
+        """Two greedy rules to beat."""
+        return {"worth": worth, "nearest": nearest}
+
+    def describe(self) -> str:
+        """The orders that wait, in words."""
+        waiting = [f"order {self.ids[j]}: {self.value[j]:g}, {self.left[j]} steps left" for j in np.argsort(self.ids)]
+        return "; ".join(waiting[int(np.sum(self.ids < 0)) :]) or "no orders"
+
+
+def worth(view: View) -> np.ndarray:
+    """The pair that earns most a step first, then the next, each order once."""
+    return best_pairs_first(view, np.asarray(view.prior))
+
+
+def nearest(view: View) -> np.ndarray:
+    """The nearest pair first, then the next, each order once."""
+    return best_pairs_first(view, -np.asarray(view.pair_features)[..., 0])
+
+
+def best_pairs_first(view: View, score: np.ndarray) -> np.ndarray:
+    """Pairs in order of their score, as long as robot and order are free and the robot is allowed."""
+    score = np.where(view.allowed, score, -np.inf)
+    chosen = np.full(len(score), -1)
+    while np.isfinite(score).any():
+        robot, order = np.unravel_index(score.argmax(), score.shape)
+        chosen[robot] = order
+        score[robot] = score[:, order] = -np.inf
+    return chosen
