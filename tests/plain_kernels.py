@@ -39,7 +39,7 @@ def score() -> None:
     shapes |= {"weight2": (6, 6), "bias2": (6,), "weight3": (6, 1), "bias3": (1,)}
     parameters = {f"h.{name}": draw(*shape) for name, shape in shapes.items()}
     alive = np.ones((2, 3), np.bool_), np.ones((2, 4), np.bool_)
-    pairs = Pairs(draw(2, 3, 2), draw(2, 4, 3), draw(2, 3, 4, 5), *alive)
+    pairs = Pairs(draw(2, 3, 2), draw(2, 4, 3), draw(2, 3, 4, 5), *alive, np.zeros((0, 0, 0), np.bool_))
     print("scores", pair_scores(pack(parameters, "h"), pairs).tolist())
 
 

@@ -56,6 +56,9 @@ def make_problem(seen: Observation, h: NDArray[Any], g: NDArray[Any] | None) -> 
 
 
 def alive_pairs(observation: Observation) -> tuple[Bools, Bools]:
-    """Which entries of h [B, N, M] and of g [B, M, M] are between living objects."""
+    """Which entries of h [B, N, M] and of g [B, M, M] are between living objects, and allowed."""
     agents, tasks = observation.agent_alive, observation.task_alive
-    return agents[:, :, None] & tasks[:, None, :], tasks[:, :, None] & tasks[:, None, :]
+    pairs = agents[:, :, None] & tasks[:, None, :]
+    if observation.allowed is not None:
+        pairs &= observation.allowed
+    return pairs, tasks[:, :, None] & tasks[:, None, :]

@@ -3,8 +3,8 @@
     h(i, j) = w3·relu(W2 relu(Wa x_i + Wt s_j + Wp f_ij + b1) + b2) + b3
 
 and g(j, l) likewise from the two tasks. Parameters are a dict of arrays; with a leading axis P they are P models,
-each for its own share of the batch (as evolution needs them). Only living pairs are scored, a tile of them at a time
-(see tiles.py): nothing is kept that does not fit in the cache.
+each for its own share of the batch (as evolution needs them). Only living and allowed pairs are scored, a tile of them
+at a time (see tiles.py): nothing is kept that does not fit in the cache.
 """
 
 from __future__ import annotations
@@ -83,16 +83,20 @@ class Pairs(NamedTuple):
     """[B, N, M, F]"""
     left_alive: Bools
     right_alive: Bools
+    allowed: Bools
+    """[B, N, M]; of size 0 where all pairs are."""
 
 
 def pairs_of(observation: Observation, net: str) -> Pairs:
     """Agents and tasks for h, tasks twice for g."""
     seen = observation
     left, alive, pair = seen.agent_features, seen.agent_alive, seen.pair_features
+    allowed = np.zeros((0, 0, 0), np.bool_) if seen.allowed is None else np.ascontiguousarray(seen.allowed)
     if net == "g":
+        allowed = np.zeros((0, 0, 0), np.bool_)
         left, alive, pair = seen.task_features, seen.task_alive, seen.task_pair_features
     left, right, pair = (np.ascontiguousarray(array) for array in (left, seen.task_features, pair))
-    return Pairs(left, right, pair, alive, seen.task_alive)
+    return Pairs(left, right, pair, alive, seen.task_alive, allowed)
 
 
 class Packed(NamedTuple):
@@ -136,7 +140,7 @@ def pack(parameters: Parameters, net: str) -> Packed:
 
 
 def pair_scores(packed: Packed, pairs: Pairs) -> Floats32:
-    """One network over all pairs: [B, N, M]; 0 for the dead."""
+    """One network over all pairs: [B, N, M]; 0 for the dead and the forbidden."""
     scores = np.zeros((*pairs.left_alive.shape, pairs.right_alive.shape[1]), np.float32)
     score_pairs(packed, pairs, scores)
     return scores
@@ -144,8 +148,9 @@ def pair_scores(packed: Packed, pairs: Pairs) -> Floats32:
 
 @fast_entry
 def score_pairs(packed: Packed, pairs: Pairs, scores: Floats32) -> None:
-    """Score every living pair; a model's pairs share its tiles."""
+    """Score every living and allowed pair; a model's pairs share its tiles."""
     batch, n, m = scores.shape
+    limited = pairs.allowed.size > 0
     models = packed.bias1.shape[0]
     each = batch // models
     inputs = np.zeros((packed.weight1.shape[1], STRIDE), np.float32)
@@ -161,7 +166,7 @@ def score_pairs(packed: Packed, pairs: Pairs, scores: Floats32) -> None:
                 if not pairs.left_alive[slot, i]:
                     continue
                 for j in range(m):
-                    if not pairs.right_alive[slot, j]:
+                    if not pairs.right_alive[slot, j] or (limited and not pairs.allowed[slot, i, j]):
                         continue
                     place(pairs.left, pairs.right, pairs.pair, slot, i, j, inputs, filled)
                     where[filled] = (slot * n + i) * m + j

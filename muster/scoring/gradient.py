@@ -58,6 +58,7 @@ def descend_pairs(
 ) -> float:
     """Add up the slopes over every living pair, in double precision; returns the loss."""
     batch, n, m = old.shape
+    limited = pairs.allowed.size > 0
     d, k = packed.weight1.shape[1:]
     inputs = np.zeros((d, STRIDE), np.float32)
     x, y, back = np.zeros((k, STRIDE), np.float32), np.zeros((k, STRIDE), np.float32), np.zeros((k, STRIDE), np.float32)
@@ -71,7 +72,7 @@ def descend_pairs(
             if not pairs.left_alive[slot, i]:
                 continue
             for j in range(m):
-                if not pairs.right_alive[slot, j]:
+                if not pairs.right_alive[slot, j] or (limited and not pairs.allowed[slot, i, j]):
                     continue
                 place(pairs.left, pairs.right, pairs.pair, slot, i, j, inputs, filled)
                 was[filled], action[filled] = old[slot, i, j], played[slot, i, j]

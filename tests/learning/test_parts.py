@@ -259,3 +259,27 @@ def test_a_quad_policy_without_its_g_is_lp_on_the_same_h():
     assert g is None
     assert (h == policy.scores(observation)[0]).all()
     assert plain.act(observation).shape == (6, 3)
+
+
+@pytest.mark.parametrize("quad", [False, True])
+def test_forbidden_pairs_are_neither_scored_nor_learned_from(quad):
+    env = make("rescue:3x5,features=pair", 6)
+    seen = env.observe()
+    allowed = np.random.default_rng(0).random((6, 3, 5)) < 0.5
+    limited = dataclasses.replace(seen, allowed=allowed)
+    spec = ModelSpec.of(seen, "dm", task_scores=quad)
+    model = DirectModel(init_parameters(spec, np.random.default_rng(1)), quad)
+    (h, g), (all_h, all_g) = model(limited), model(seen)
+    assert np.array_equal(h != 0, allowed)
+    assert h[allowed] == pytest.approx(all_h[allowed], rel=1e-5)
+    if quad:
+        assert g == pytest.approx(all_g, rel=1e-5)
+    # What is played where nothing may be played changes nothing in the gradient.
+    rng = np.random.default_rng(2)
+    advantage = rng.normal(size=6).astype(np.float32)
+    played = h + rng.normal(size=h.shape).astype(np.float32)
+    other = np.where(allowed, played, played + 3).astype(np.float32)
+    slopes = [policy_gradient(model, limited, (h, g), (one, g), advantage, 0.5)[1] for one in (played, other)]
+    for name, slope in slopes[0].items():
+        assert slope == pytest.approx(slopes[1][name], abs=1e-6), name
+    assert any(np.abs(slope).max() > 1e-3 for slope in slopes[0].values())
