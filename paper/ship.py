@@ -1,6 +1,6 @@
-"""Ship the best policy of each kind: from paper/rescue and paper/battle to muster/policy/shipped.
+"""Ship the best policy of each kind: from paper/rescue, paper/battle and paper/pursuit to muster/policy/shipped.
 
-    python paper/ship.py [rescue|battle]
+    python paper/ship.py [rescue|battle|pursuit]
 
 Best is the fewest steps, or the most battles won, without noise, on held-out validation episodes of the world that was
 trained on. No test episode has a say, nor has a larger size.
@@ -24,13 +24,13 @@ from muster.reproduction.run_names import RunName
 from muster.rng import episode_seeds
 
 HERE = Path(__file__).resolve().parent
-EPISODES = {"rescue": 2000, "battle": 400}
+EPISODES = {"rescue": 2000, "battle": 400, "pursuit": 4000}
 
 
 def main() -> None:
-    """Copy, and write the index with a line on each; the other world's policies stay as they are."""
+    """Copy, and write the index with a line on each; the other worlds' policies stay as they are."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("world", nargs="?", choices=("rescue", "battle"), default="*", help="both by default")
+    parser.add_argument("world", nargs="?", choices=tuple(EPISODES), default="*", help="all by default")
     asked = parser.parse_args()
     best: dict[str, tuple[float, Path, str]] = {}
     for path in sorted(HERE.glob(f"{asked.world}/policies/*.safetensors")):

@@ -20,7 +20,11 @@ _FORM = re.compile(
     r"([a-z]+)-([a-z0-9]+)-(amax|lp|quad)-(dm|pem)"
     r"(?:-([a-z0-9]+(?:-[a-z0-9]+)*?))?-(a2c|es)-s(\d{1,9})"
 )
-_EXAMPLES = {"rescue": "rescue-2x4-quad-dm-a2c-s0", "battle": "battle-w15v17-quad-dm-es-s0"}
+_EXAMPLES = {
+    "rescue": "rescue-2x4-quad-dm-a2c-s0",
+    "battle": "battle-w15v17-quad-dm-es-s0",
+    "pursuit": "pursuit-4x2-quad-dm-es-s0",
+}
 
 
 @dataclass(frozen=True, slots=True)
