@@ -166,6 +166,11 @@ def say_what_next(console: Console, out: Path) -> None:
     for command, what in what_next(out):
         console.print(f"  {command}", style="bold", highlight=False, markup=False, soft_wrap=True)
         console.print(f"      {what}", highlight=False)
+    console.print(
+        "  Worlds of one's own that learn to beat their rules: examples/couriers.py (30 lines; muster new NAME writes "
+        "one like it) and examples/warehouse.py, in the repository.",
+        highlight=False,
+    )
 
 
 def what_next(out: Path) -> list[tuple[str, str]]:

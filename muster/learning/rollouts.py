@@ -80,7 +80,9 @@ class Worker:
             return played
 
         for t in range(steps):
-            decision = decide(env.observe(), explore)
+            seen = env.observe()
+            self.noise.follow(seen)
+            decision = decide(seen, explore)
             step = env.step(decision.assignment)
             check_finite("reward", step.reward)
             decisions.append(decision)
@@ -113,6 +115,7 @@ class Worker:
         arrays: dict[str, NDArray[Any]] = {f"env/{k}": v for k, v in self.env.get_state().items()}
         for name, noise in self.noise.parts.items():
             arrays |= {f"noise_{name}/queue": noise.queue.copy(), f"noise_{name}/total": noise.total.copy()}
+        arrays |= {"noise_agents": self.noise.agents.copy(), "noise_tasks": self.noise.tasks.copy()}
         arrays["running_reward"] = self.running_reward.copy()
         oldest = {name: noise.oldest for name, noise in self.noise.parts.items()}
         return arrays, {"begun": self.episodes.begun, "oldest": oldest}
@@ -124,6 +127,8 @@ class Worker:
             noise.queue[...] = arrays[f"noise_{name}/queue"]
             noise.total[...] = arrays[f"noise_{name}/total"]
             noise.oldest = plain["oldest"][name]
+        if "noise_agents" in arrays:  # runs of before worlds had ids do not
+            self.noise.agents[...], self.noise.tasks[...] = arrays["noise_agents"], arrays["noise_tasks"]
         self.running_reward[...] = arrays["running_reward"]
         self.episodes.begun = plain["begun"]
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from muster.envs.base import BatchEnv
 from muster.envs.registry import make
-from muster.errors import InputError, MissingExtraError
+from muster.errors import InputError, MissingExtraError, MusterError, WorldError
 from muster.evaluation.rollout import run_episodes
 from muster.inference.settings import InferenceSettings
 from muster.learning.episodes import VALIDATION
@@ -164,7 +164,10 @@ class Loop:
         with self._interruptible():
             while self.progress < 1 and not self.stopped:
                 before = learner.steps
-                self.window.append(learner.update(self.progress))
+                try:
+                    self.window.append(learner.update(self.progress))
+                except WorldError as failure:
+                    raise self._kept(failure) from failure
                 self.updates += 1
                 if first:  # kernels were compiled or loaded on the way: that is not training
                     self.began, first = time.process_time(), False
@@ -255,6 +258,17 @@ class Loop:
             "cpu_minutes": outcome.cpu_minutes,
             "best_training_reward": self.best_reward if self.best else None,
         }
+
+    def _kept(self, failure: WorldError) -> WorldError:
+        """Save what was learned before a user's world failed, and say so."""
+        if self.run is None:
+            return failure
+        self.run.save_policy(self.learner.policy(), "last")
+        try:
+            self._save()
+        except MusterError:  # a world that cannot tell its state either: the policies are there all the same
+            return WorldError(f"{failure}; the policy so far is {self.run.folder / 'last.safetensors'}")
+        return WorldError(f"{failure}; what was learned is in {self.run.folder}, and --resume goes on from there")
 
     def _save(self) -> None:
         if self.run is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -97,14 +98,15 @@ class LearnedPolicy:
 
     def act(self, observation: Observation) -> Ints:
         """Assignment [B, N], -1 for none."""
-        explore = self._explore if self.noisy else None
+        explore = partial(self._explore, observation) if self.noisy else None
         return decide(observation, self.spec, self.scorer, self._solver, explore).assignment
 
-    def _explore(self, scores: Scores) -> Scores:
+    def _explore(self, observation: Observation, scores: Scores) -> Scores:
         batch, n, m = scores[0].shape
         self._make_room(batch)
         if self._exploration is None or self._exploration.h.total.shape != (batch, n, m):
             self._exploration = ScoreNoise(self.noise, batch, n, m, self.spec.task_scores)
+        self._exploration.follow(observation)
         states = self._states[:batch]
         return self._exploration.add(scores, lambda shape: draw_normals(states, int(np.prod(shape[1:]))).reshape(shape))
 

@@ -3,7 +3,8 @@
     played(t) = score(t) + e(t) + e(t-1) + ... + e(t-p),   e ~ N(0, sigma / p)
 
 so neighbouring decisions see nearly the same noise and an agent stays on its task long enough to learn from it. Noise
-belongs to slots of agents and tasks, which do not move when others disappear, and starts from nothing at each episode.
+belongs to slots of agents and tasks, which do not move when others disappear, and starts from nothing at each episode,
+and where ids say that somebody else has taken the slot.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from muster.compile import entry
-from muster.data import Floats32, Ints
+from muster.data import Bools, Floats32, Ints, Observation
 from muster.errors import InputError
 from muster.policy.settings import NoiseSettings
 from muster.rng import Seeds, normal
@@ -38,6 +39,11 @@ class CorrelatedNoise:
         self.queue[:, slots] = 0.0
         self.total[slots] = 0.0
 
+    def forget(self, entries: Bools) -> None:
+        """Begin afresh where the mask [B, ...] says so: somebody else is there now."""
+        self.queue[:, entries] = 0.0
+        self.total[entries] = 0.0
+
     def add(self, draws: Floats32) -> Floats32:
         """The noise of this decision, from standard normal draws [B, ...]."""
         innovation = draws * self.scale
@@ -59,6 +65,9 @@ class ScoreNoise:
         sigma, steps = settings.sigma, settings.correlated_steps
         self.h = CorrelatedNoise(batch, (n_agents, n_tasks), sigma, steps)
         self.g = CorrelatedNoise(batch, (n_tasks, n_tasks), sigma, steps) if task_scores else None
+        self.agents: Ints = np.full((batch, n_agents), -1, np.int64)
+        """[B, N] whose noise it is, in worlds where places are used again; likewise `tasks` [B, M]."""
+        self.tasks: Ints = np.full((batch, n_tasks), -1, np.int64)
 
     @property
     def parts(self) -> dict[str, CorrelatedNoise]:
@@ -69,6 +78,19 @@ class ScoreNoise:
         """New episodes begin in these slots."""
         for part in self.parts.values():
             part.reset(slots)
+
+    def follow(self, seen: Observation) -> None:
+        """Whoever is new in a place starts without the noise of who was there before."""
+        newcomers = []
+        for known, now in ((self.agents, seen.agent_ids), (self.tasks, seen.task_ids)):
+            newcomers.append(np.zeros(known.shape, np.bool_) if now is None else known != now)
+            if now is not None:
+                known[...] = now
+        agents, tasks = newcomers
+        if agents.any() or tasks.any():
+            self.h.forget(agents[:, :, None] | tasks[:, None, :])
+            if self.g is not None:
+                self.g.forget(tasks[:, :, None] | tasks[:, None, :])
 
     def add(self, scores: Scores, draw: Callable[[tuple[int, ...]], Floats32]) -> Scores:
         """The scores with the noise of this decision; `draw` gives standard normals of a shape [B, ...]."""

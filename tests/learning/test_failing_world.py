@@ -1,0 +1,36 @@
+"""A user's world that raises while it is trained on: one sentence, and nothing lost of the run."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+
+import muster
+from muster.data import Ints
+from tests.learning.toy import Pairing
+
+
+class Falls(Pairing):
+    left: ClassVar[int] = 0
+
+    def step(self, assignment: Ints) -> tuple[float, bool]:
+        Falls.left -= 1
+        if Falls.left == 0:
+            raise RuntimeError("the sky")
+        return super().step(assignment)
+
+
+ENV = "tests.learning.test_failing_world:Falls"
+SETTINGS: dict[str, Any] = {"learner": "es", "inference": "lp", "es": {"pairs": 4, "episodes": 2}}
+
+
+def test_what_was_learned_is_kept_and_the_run_goes_on(tmp_path):
+    Falls.left = 400
+    with pytest.raises(muster.WorldError, match=r"step\(\) of .*Falls failed at .*Error: the sky") as caught:
+        muster.train(ENV, steps=2000, out=tmp_path / "run", **SETTINGS)
+    assert "--resume goes on from there" in str(caught.value)
+    assert muster.load(str(tmp_path / "run" / "last.safetensors")).parameters
+    Falls.left = 0
+    policy = muster.train(ENV, steps=2000, out=tmp_path / "run", resume=True, **SETTINGS)
+    assert policy.header["steps"] >= 2000
