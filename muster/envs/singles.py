@@ -101,7 +101,7 @@ class BatchOfSingles(BatchEnv):
                 raise self._failure("step()", slot, error) from error
         if not np.isfinite(reward).all():
             slot = int(np.flatnonzero(~np.isfinite(reward))[0])
-            raise self._failure("step()", slot, f"the reward is {reward[slot]}")
+            raise self._failure("step()", slot, f"a reward is not finite, but {reward[slot]}")
         if self._history:
             self._history.append(slots, self._steps[slots], carried[slots], agents[slots])
         self._remember(slots, carried)

@@ -202,7 +202,7 @@ def test_a_world_that_raises_says_which_where_and_why():
 
 @pytest.mark.parametrize(
     ("returned", "complaint"),
-    [((float("nan"), False), "the reward is nan"), ((1.0, False, {}), "ValueError"), (None, "TypeError")],
+    [((float("nan"), False), "a reward is not finite, but nan"), ((1.0, False, {}), "ValueError"), (None, "TypeError")],
 )
 def test_what_step_returns_is_checked(returned, complaint):
     class Odd(Orders):
