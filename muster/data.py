@@ -104,6 +104,10 @@ class Problem:
     """[B, M]; None means all."""
     allowed: Bools | None = None
     """[B, N, M] False forbids a pair in every procedure, and its other entries may be anything; None means all."""
+    end_scores: Floats | None = None
+    """[B, N, M] PLAN: what it is worth for an agent to end with a task, such as -(the way home); None means 0."""
+    routes: Ints | None = None
+    """[B, N, M] PLAN: routes to go on from (`Solution.routes` of the last decision), -1 behind the last stop."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -138,6 +142,8 @@ class Solution:
     """[B, N] why an agent has no task ("" where it has one): see `muster.inference.REASONS`."""
     seconds: float = 0.0
     """Time spent solving the whole batch."""
+    routes: Any = None
+    """PLAN: [B, N, M] the tasks of each agent in order, then -1; a list of lists for one instance; None otherwise."""
 
     @property
     def integer_gap(self) -> Any:

@@ -43,6 +43,9 @@ inference.batch
 inference.amax
 inference.linear
 inference.quadratic
+inference.routes
+inference.route_search
+inference.plan
 inference.solver
 inference
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from muster.errors import InputError, UnknownNameError
-from muster.inference.settings import Effort, Method, Rounding
+from muster.inference.settings import Effort, Method, Objective, Rounding
 
 if TYPE_CHECKING:
     from muster.data import Solution
 
-FIELDS = ("scores", "task_scores", "contributions", "capacities", "allowed")
+FIELDS = ("scores", "task_scores", "contributions", "capacities", "allowed", "end_scores", "routes")
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,18 @@ class Solve:
 
     file: Annotated[str, tyro.conf.Positional]
     """JSON with `scores` (a row per agent, a column per task; null forbids a pair) and, if wanted, `task_scores`,
-    `contributions`, `capacities`, `allowed`; - reads standard input."""
+    `contributions`, `capacities`, `allowed`, and for plan `end_scores` and `routes`; - reads standard input."""
     method: Method = "quad"
-    """amax: each agent's best task; lp: within capacities; quad: with task-task scores too."""
+    """amax: each agent's best task; lp: within capacities; quad: with task-task scores too; plan: routes through all
+    tasks, task scores being what it is worth to go from one to the next."""
     effort: Effort = "fast"
-    """How hard quad tries."""
+    """How hard quad and plan try."""
     rounding: Rounding = "strict"
     """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
     forced: bool = False
     """Assign every agent that fits somewhere, however bad its scores."""
+    objective: Objective = "longest"
+    """What plan makes short: the longest route, or the total of all."""
     time_limit: float | None = None
     """Seconds; the best feasible assignment found by then comes back."""
     json: bool = False
@@ -50,6 +53,7 @@ class Solve:
             effort=self.effort,
             rounding=self.rounding,
             forced=self.forced,
+            objective=self.objective,
             time_limit=self.time_limit,
         )
         if self.json:
@@ -93,6 +97,7 @@ def read_problem(file: str) -> dict[str, Any]:
 
 def as_json(solution: Solution) -> dict[str, Any]:
     """The fields that scripts rely on, as plain JSON values."""
+    routes = {} if solution.routes is None else {"routes": solution.routes}
     return {
         "assignment": [None if task < 0 else int(task) for task in solution.assignment],
         "objective": solution.objective,
@@ -106,6 +111,7 @@ def as_json(solution: Solution) -> dict[str, Any]:
         "prices": solution.prices.tolist(),
         "unassigned": {str(i): reason for i, reason in enumerate(solution.reasons) if reason},
         "seconds": solution.seconds,
+        **routes,
     }
 
 
@@ -134,7 +140,12 @@ def _print_tables(solution: Solution, problem: dict[str, Any], settings: Solve) 
         tasks.add_row(str(j), str(count), f"{load:.6g}", f"{capacities[j]:.6g}", f"{solution.prices[j]:.6g}")
     console = Console()
     console.print(agents, tasks)
-    procedure = f"{settings.method} ({settings.effort})" if settings.method == "quad" else settings.method
+    if solution.routes is not None:
+        routes = Table("agent", "route", title="routes", title_justify="left")
+        for i, route in enumerate(solution.routes):
+            routes.add_row(str(i), " → ".join(map(str, route)) or "–")
+        console.print(routes)
+    procedure = f"{settings.method} ({settings.effort})" if settings.method in ("quad", "plan") else settings.method
     console.print(
         f"{procedure}: [bold]{solution.status}[/], objective [bold]{solution.objective:.9g}[/], {_standing(solution)}, "
         f"{solution.seconds * 1e3:.3g} ms"

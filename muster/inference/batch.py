@@ -30,6 +30,8 @@ class Settings(NamedTuple):
     forced: bool
     rounds: int
     certify: bool
+    power: int
+    """What routes' costs are raised to (PLAN)."""
 
 
 class Output(NamedTuple):
@@ -45,6 +47,8 @@ class Output(NamedTuple):
     loads: Floats
     prices: Floats
     reason: Ints
+    routes: Ints
+    """[B, N, M] the tasks of each agent in order, then -1 (PLAN); no rows otherwise."""
 
 
 @kernel

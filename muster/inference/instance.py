@@ -39,6 +39,10 @@ class Given(NamedTuple):
     """[B, M]"""
     allowed: Bools
     """[B, N, M], or [0, 0, 0] for all; what else is given of a pair that is not allowed is never looked at."""
+    end_scores: Floats
+    """[B, N, M], or [0, 0, 0] for none (PLAN)"""
+    routes: Ints
+    """[B, N, M] those to go on from, or [0, 0, 0] for none (PLAN)"""
 
 
 FACTS = np.dtype(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, get_args
 
 import numpy as np
@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from muster.data import Bools, Floats, Ints, Problem, Solution
 from muster.errors import InputError
-from muster.inference import amax, batch, linear, quadratic, rounding
+from muster.inference import amax, batch, linear, plan, quadratic, rounding
+from muster.inference import routes as routing
 from muster.inference.instance import LARGEST, SMALLEST, Given
 from muster.inference.outcomes import INVALID, NOT_ALIVE, REASONS, STATUSES
-from muster.inference.settings import Effort, InferenceSettings, Method, Rounding
+from muster.inference.settings import Effort, InferenceSettings, Method, Objective, Rounding
 from muster.parallel import share_out, thread_count
 
 # The procedures; a new one is a module with a `solve_batch`, entered here and in `settings.Method`.
@@ -25,6 +26,7 @@ _PROCEDURES: dict[Method, Callable[..., None]] = {
     "amax": amax.solve_batch,
     "lp": linear.solve_batch,
     "quad": quadratic.solve_batch,
+    "plan": plan.solve_batch,
 }
 _EFFORTS, _ROUNDINGS = get_args(Effort), get_args(Rounding)
 _STATUS_NAMES = np.array(STATUSES, dtype=object)
@@ -38,7 +40,7 @@ class Solver(InferenceSettings):
     time_limit: float | None = None
     """Seconds for the whole batch; the best feasible assignments found by then come back."""
     steps: int | None = None
-    """Frank-Wolfe steps at most; None for the effort's own (600, 48, 60)."""
+    """Frank-Wolfe steps at most, or PLAN's iterations; None for the effort's own (600, 48, 60; 300, 20,000)."""
     threads: int | None = None
     """Threads for large batches; None for one a core (or NUMBA_NUM_THREADS)."""
     certify: bool = True
@@ -56,12 +58,13 @@ class Solver(InferenceSettings):
     @classmethod
     def of(cls, settings: InferenceSettings, threads: int | None = None) -> Solver:
         """The procedure of a policy, without certificates: this is its inner loop."""
-        return cls(settings.method, settings.effort, settings.rounding, settings.forced, threads=threads, certify=False)
+        choices = {field.name: getattr(settings, field.name) for field in fields(InferenceSettings)}
+        return cls(**choices, threads=threads, certify=False)
 
     def __call__(self, problem: Problem) -> Solution:
         """Solve a batch; every instance is solved on its own, so its answer does not depend on the others."""
         started = time.perf_counter()
-        given = _given(problem, quadratic_part=self.method == "quad")
+        given = _given(problem, quadratic_part=self.method in ("quad", "plan"))
         size, n, m = given.scores.shape
         out = batch.Output(
             assignment=np.full((size, n), -1, np.int64),
@@ -74,6 +77,7 @@ class Solver(InferenceSettings):
             loads=np.zeros((size, m)),
             prices=np.zeros((size, m)),
             reason=np.full((size, n), NOT_ALIVE, np.int64),
+            routes=np.full((size, n, m) if self.method == "plan" else (0, 0, 0), -1, np.int64),
         )
         self._run(given, out)
         if (out.status == INVALID).any():
@@ -90,6 +94,7 @@ class Solver(InferenceSettings):
             prices=out.prices,
             reasons=_REASON_NAMES[out.reason],
             seconds=time.perf_counter() - started,
+            routes=out.routes if self.method == "plan" else None,
         )
 
     def _run(self, given: Given, out: batch.Output) -> None:
@@ -107,19 +112,27 @@ class Solver(InferenceSettings):
             share_out(size, threads, solve_part)
 
     def _rounds(self) -> int:
+        if self.method == "plan":
+            return 0 if self.time_limit is None else 1_000_000_000
         if self.effort != "best":
             return 0
         return quadratic.ROUNDS if self.time_limit is None else 1_000_000_000
 
     def _settings(self) -> batch.Settings:
         effort = _EFFORTS.index(self.effort)
+        steps = self.steps
+        if steps is None and self.method == "plan":
+            steps = plan.ITERATIONS[effort]
+        elif steps is None:
+            steps = quadratic.STEPS[effort]
         return batch.Settings(
             effort=effort,
-            steps=quadratic.STEPS[effort] if self.steps is None else self.steps,
+            steps=steps,
             rule=(rounding.STRICT, rounding.ORIGINAL)[_ROUNDINGS.index(self.rounding)],
             forced=self.forced,
             rounds=self._rounds(),
             certify=self.certify,
+            power=routing.LONGEST if self.objective == "longest" else routing.TOTAL,
         )
 
 
@@ -139,6 +152,9 @@ def assign(
     rounding: Rounding = "strict",
     forced: bool = False,
     allowed: ArrayLike | None = None,
+    objective: Objective = "longest",
+    end_scores: ArrayLike | None = None,
+    routes: Sequence[Sequence[int]] | None = None,
     time_limit: float | None = None,
 ) -> Solution:
     """Assign agents to tasks so that sum h·b + c'gc is large, where c_j counts the agents on task j.
@@ -148,9 +164,13 @@ def assign(
     no limit). `allowed` [N, M] is False for pairs that must not be; their other entries are not looked at. AMAX looks
     at neither task scores nor capacities, LP at no task scores; their objectives leave them out.
 
+    PLAN makes routes: h is what it is worth for an agent to go to a task first, g for whoever leaves task j to go on to
+    task k, `end_scores` [N, M] to end there; costs are negative scores. Every task is visited by as many agents as its
+    capacity takes, the `objective` is the longest route or the total, `routes` are those to go on from.
+
     >>> import muster
-        >>> muster.assign([[3.0, 2.0], [2.5, 0.5]], method="lp").assignment
-        array([1, 0])
+    >>> muster.assign([[3.0, 2.0], [2.5, 0.5]], method="lp").assignment
+    array([1, 0])
     """
     h = _array("scores", scores, 2)
     n, m = h.shape
@@ -160,15 +180,23 @@ def assign(
         if given.shape not in ((n, m), (n,)):
             raise InputError(f"contributions must have shape {(n, m)} or {(n,)} to fit the scores, got {given.shape}")
         mu = (given if given.ndim == 2 else np.repeat(given[:, None], m, axis=1))[None]
-    solution = Solver(method, effort, rounding, forced, time_limit)(
+    if method != "plan" and not (objective == "longest" and end_scores is None and routes is None):
+        raise InputError(f"objective, end_scores and routes are for method 'plan', not for {method!r}")
+    solver = Solver(method, effort, rounding, forced, objective, time_limit)
+    solution = solver(
         Problem(
             scores=h[None],
             task_scores=None if task_scores is None else _array("task_scores", task_scores, 2)[None],
             contributions=mu,
             capacities=None if capacities is None else _array("capacities", capacities, 1)[None],
             allowed=None if allowed is None else np.asarray(allowed)[None],
+            end_scores=None if end_scores is None else _array("end_scores", end_scores, 2)[None],
+            routes=None if routes is None else _padded_routes(routes, n, m)[None],
         )
     )
+    stops = None
+    if solution.routes is not None:
+        stops = [[int(task) for task in route if task >= 0] for route in solution.routes[0]]
     return Solution(
         assignment=solution.assignment[0],
         objective=float(solution.objective[0]),  # type: ignore[arg-type]
@@ -181,7 +209,22 @@ def assign(
         prices=solution.prices[0],
         reasons=solution.reasons[0],
         seconds=solution.seconds,
+        routes=stops,
     )
+
+
+def _padded_routes(routes: Sequence[Sequence[int]], n: int, m: int) -> Ints:
+    """Routes as an array [N, M] with -1 behind the last stop; InputError for what are no routes."""
+    if len(routes) != n:
+        raise InputError(f"routes must be a list of {n}, one for each agent, got {len(routes)}")
+    padded: Ints = np.full((n, m), -1, np.int64)
+    for i, route in enumerate(routes):
+        stops = np.asarray(route)
+        whole = stops.size == 0 or (stops.ndim == 1 and stops.dtype.kind in "iu")
+        if not whole or (stops.size and not (stops.min() >= 0 and stops.max() < m)) or len(set(route)) < len(route):
+            raise InputError(f"routes[{i}] must list different tasks from 0 to {m - 1}, got {list(route)}")
+        padded[i, : stops.size] = stops
+    return padded
 
 
 @contextmanager
@@ -227,7 +270,15 @@ def _given(problem: Problem, quadratic_part: bool) -> Given:
     allowed = np.zeros((0, 0, 0), np.bool_)
     if problem.allowed is not None:
         allowed = _mask("allowed", problem.allowed, (size, n, m))
-    return Given(scores, task_scores, contributions, capacities, agent_alive, task_alive, allowed)
+    end_scores, before = np.zeros((0, 0, 0)), np.zeros((0, 0, 0), np.int64)
+    if problem.end_scores is not None:
+        end_scores = _array("end_scores", problem.end_scores, 3, batched=True)
+        _shape("end_scores", end_scores, (size, n, m))
+    if problem.routes is not None:
+        before = np.ascontiguousarray(problem.routes, np.int64)
+        _shape("routes", before, (size, n, m))
+        before = _writeable(before)
+    return Given(scores, task_scores, contributions, capacities, agent_alive, task_alive, allowed, end_scores, before)
 
 
 def _name_culprit(given: Given) -> None:
@@ -241,6 +292,8 @@ def _name_culprit(given: Given) -> None:
         _check("task_scores", given.task_scores, tasks[:, :, None] & tasks[:, None, :])
     if given.contributions.size:
         _check("contributions", given.contributions, counted, negative=False)
+    if given.end_scores.size:
+        _check("end_scores", given.end_scores, counted)
     _check("capacities", given.capacities, tasks, negative=False, infinite=1)
     raise AssertionError("a kernel refused an instance for no entry")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from muster.errors import InputError
-from muster.inference.settings import Effort, Method, Rounding
+from muster.inference.settings import Effort, LearnedMethod, Rounding
 from muster.policy.settings import NoiseSettings
 from muster.scoring.kinds import ModelKind
 from muster.settings import AtLeast, Between, Positive, check_fields
@@ -78,7 +78,7 @@ class TrainSettings:
 
     env: str | tuple[str, ...]
     """The world to learn on, such as rescue:2x4; or several of one kind, in turn."""
-    inference: Method = "quad"
+    inference: LearnedMethod = "quad"
     """Procedure that turns scores into assignments."""
     model: ModelKind = "dm"
     """dm: direct model; pem: positional embedding model (needs a grid)."""

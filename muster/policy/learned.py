@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from muster.data import Floats32, Ints, Observation
-from muster.errors import MissingExtraError
+from muster.errors import InputError, MissingExtraError
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
 from muster.policy.decision import Scorer, decide
@@ -66,6 +66,11 @@ class LearnedPolicy:
 
     def with_inference(self, **changes: Any) -> Self:
         """The same scores under other inference settings, such as effort="best"."""
+        if changes.get("method") == "plan" and self.inference.method != "plan":
+            raise InputError(
+                f"{self.name} learned its scores for {self.inference.method!r}: they are no costs of going from task "
+                "to task, so there are no routes to make of them"
+            )
         return self.variant(inference=dataclasses.replace(self.inference, **changes))
 
     def without_task_scores(self) -> Self:

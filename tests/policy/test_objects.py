@@ -146,3 +146,8 @@ def test_a_policy_fits_a_terminal_and_a_notebook(kind):
     for words in ("rescue:2x4", policy.inference.method, policy.spec.kind):
         assert words in repr(policy)
         assert words in page
+
+
+def test_scores_learned_for_another_procedure_are_no_costs():
+    with pytest.raises(InputError, match=r"learned its scores for 'quad'.*no routes"):
+        muster.load(SHIPPED).with_inference(method="plan")

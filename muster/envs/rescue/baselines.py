@@ -70,6 +70,38 @@ class LinearDistance:
         return solve(problem, method="lp", forced=True).assignment
 
 
+class PlanDistance:
+    """Routes through all waiting victims, the longest one kept short; each decision goes on from the last."""
+
+    name = "plan-distance"
+
+    def __init__(self, env: RescueEnv) -> None:
+        self._routes: Ints = np.full((env.n_envs, env.n_agents, env.n_tasks), -1, np.int64)
+
+    def begin(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
+        """New victims: forget the routes of these slots."""
+        del seeds
+        self._routes[slots] = -1
+
+    def act(self, observation: Observation) -> Ints:
+        """[B, N] the first victim on each ambulance's route."""
+        from muster.inference import Solver
+
+        agents, tasks = _cells(observation)
+        problem = Problem(
+            scores=-chebyshev(agents, tasks).astype(np.float64),
+            task_scores=-chebyshev(tasks, tasks).astype(np.float64),
+            contributions=observation.contributions,
+            capacities=observation.capacities,
+            agent_alive=observation.agent_alive,
+            task_alive=observation.task_alive,
+            routes=self._routes,
+        )
+        found = Solver("plan", certify=False)(problem)
+        self._routes = found.routes
+        return found.assignment
+
+
 class Topline:
     """The fewest steps there can be: exact min-max routes, planned once an episode and then followed.
 

@@ -191,13 +191,14 @@ class RescueEnv(BatchEnv):
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[RescueEnv], Policy]]:
-        """closest, closest-manhattan, lp-distance and the exact topline."""
+        """closest, closest-manhattan, lp-distance, plan-distance and the exact topline."""
         from muster.envs.rescue import baselines
 
         return {
             "closest": baselines.Closest,
             "closest-manhattan": baselines.ClosestManhattan,
             "lp-distance": baselines.LinearDistance,
+            "plan-distance": baselines.PlanDistance,
             "topline": baselines.Topline,
         }
 

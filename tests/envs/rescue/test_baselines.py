@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
+import muster
 from muster.envs.rescue import RescueEnv, RescueSettings
 from muster.envs.rescue.baselines import chebyshev
 from muster.envs.rescue.routing import fastest_routes
@@ -122,3 +123,19 @@ def test_baselines_take_as_many_steps_as_measured_elsewhere(policy, size, steps,
     records = played(policy, 2000, agents=size[0], tasks=size[1])
     assert records.outcome.mean() == pytest.approx(steps, abs=within)
     assert not records.truncated.any()
+
+
+def test_plans_on_distances_are_close_to_the_optimum_and_feasible():
+    """The optimum is a bound in every episode, and a plan comes within one per cent of it on average."""
+    for size, episodes in (("2x4", 200), ("5x10", 100)):
+        plan = muster.evaluate("plan-distance", f"rescue:{size}", episodes)
+        best = muster.evaluate("topline", f"rescue:{size}", episodes)
+        assert (plan.records.outcome >= best.records.outcome).all()
+        assert plan.mean <= 1.01 * best.mean
+
+
+def test_a_plan_follows_from_its_episode_alone():
+    """Whatever the slot did before: routes of another episode are forgotten."""
+    alone = muster.evaluate("plan-distance", "rescue:3x6", 40, batch=40)
+    shared = muster.evaluate("plan-distance", "rescue:3x6", 40, batch=3)
+    assert np.array_equal(alone.records.outcome, shared.records.outcome)
