@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from muster.envs.registry import make
+from muster.envs.registry import BUILT_IN, make
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.compare import Difference, compare, differences
 from muster.evaluation.evaluate import BATCH, Evaluation
@@ -86,9 +86,28 @@ def split_env(env: str) -> tuple[Kind, str]:
     if found := re.match(r"(battle:[a-z]+)\d|(rescue|pursuit|fleet):\d", env):
         raise InputError(f"scale chooses the sizes itself: write {found[1] or found[2]} rather than {env}, and --sizes")
     name, _, options = re.sub("^(rescue|pursuit|fleet):", r"\1,", env).partition(",")
-    if name not in KINDS:
-        raise UnknownNameError("kind of world that comes in sizes", name, KINDS)
-    return KINDS[name], f",{options}" if options else ""
+    rest = f",{options}" if options else ""
+    if name in KINDS:
+        return KINDS[name], rest
+    if ":" in name and name.partition(":")[0] not in BUILT_IN:
+        return own_kind(name, env), rest
+    raise UnknownNameError("kind of world that comes in sizes", name, KINDS)
+
+
+def own_kind(name: str, env: str) -> Kind:
+    """A user's own class in sizes: its constructor takes n_agents and n_tasks, and its own are where to begin."""
+    if set(re.findall(r",\s*(n_agents|n_tasks)\s*=", env)):
+        raise InputError(
+            f"scale chooses n_agents and n_tasks itself: leave them out of {env}, and give --sizes and --ratio"
+        )
+    world = make(env)
+    try:
+        make(env, n_agents=world.n_agents, n_tasks=world.n_tasks)
+    except UnknownNameError:
+        raise InputError(f"the constructor of {name} must take n_agents and n_tasks for it to come in sizes") from None
+    form = name + ",n_agents={agents},n_tasks={tasks}"
+    ratio = world.n_tasks / world.n_agents
+    return Kind(form, ratio, tuple(world.baselines()), f"{world.n_agents}..{10 * world.n_agents}")
 
 
 def world_of(kind: Kind, options: str, size: int, ratio: float | None = None) -> str:

@@ -201,3 +201,13 @@ def test_a_fleet_of_any_size_keeps_its_requests_in_proportion():
     assert make(world_of(kind, options, 50)).n_tasks == 10
     with pytest.raises(InputError, match="write fleet rather than"):
         split_env("fleet:24,city=large")
+
+
+def test_own_worlds_come_in_sizes_too():
+    kind, options = split_env("examples.warehouse:Warehouse,rate=0.3")
+    assert world_of(kind, options, 8) == "examples.warehouse:Warehouse,n_agents=8,n_tasks=24,rate=0.3"
+    assert kind.baselines == ("worth", "nearest")
+    with pytest.raises(InputError, match="must take n_agents and n_tasks for it to come in sizes"):
+        split_env("examples.delivery:Delivery")
+    with pytest.raises(InputError, match="scale chooses n_agents and n_tasks itself"):
+        split_env("examples.warehouse:Warehouse,n_agents=3")

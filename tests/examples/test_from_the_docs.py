@@ -10,6 +10,7 @@ import pytest
 from muster.cli import main
 
 WORLD = "couriers_of_the_docs:CouriersOfTheDocs"
+SMALL = f"{WORLD},n_agents=3,n_tasks=6"
 LARGE = f"{WORLD},n_agents=15,n_tasks=30"
 
 
@@ -33,20 +34,34 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("couriers_of_the_docs", None)
 
 
-def test_check_train_compare_at_five_times_the_size_and_play(folder, capsys):
+def test_check_train_on_two_sizes_scale_to_five_times_the_size_and_play(folder, capsys):
     main(["new", "couriers_of_the_docs"])
     main(["check", WORLD])
     assert "broken" not in capsys.readouterr().out
-    small = ["--es.pairs", "8", "--es.episodes", "8", "--steps", "20000", "--log-every", "5000"]
-    main(["train", WORLD, "--learner", "es", "--inference", "lp", *small, "--out", "run"])
+    small = ["--es.pairs", "8", "--es.episodes", "8", "--steps", "30000", "--log-every", "5000"]
+    main(
+        [
+            "train",
+            WORLD,
+            f"{WORLD},n_agents=4,n_tasks=8",
+            "--learner",
+            "es",
+            "--inference",
+            "lp",
+            *small,
+            "--out",
+            "run",
+        ]
+    )
     capsys.readouterr()
     for env in (WORLD, LARGE):
         main(["compare", "nearest", "run", env, "--episodes", "40", "--json"])
         rule, learned = json.loads(capsys.readouterr().out)["policies"]
         assert learned["env"] == env
-        assert learned["failed"] == 0
         # Seconds of learning are enough here; at five times the size it takes the documentation's minute.
         assert learned["mean"] < rule["mean"] or env == LARGE
+    main(["scale", "run", "--env", WORLD, "--sizes", "3,15", "--episodes", "20", "--json"])
+    assert [point["env"] for point in json.loads(capsys.readouterr().out)["points"]] == [SMALL, LARGE]
     main(["play", "run", LARGE, "--out", "replay.json"])
     assert json.loads((folder / "replay.json").read_text())["env"] == LARGE
     assert "torch" not in sys.modules
