@@ -74,7 +74,7 @@ class PartialObservation(Observation):
     Whoever reads it without having asked can do so later: the moment that it shows is kept.
     """
 
-    more: Callable[[bool, bool], Observation]
+    more: Callable[[bool, bool], Observation] | None = None
     """Given (pair features, planes), the same moment with those shown."""
 
     def offering(self, more: Callable[[bool, bool], Observation]) -> Observation:

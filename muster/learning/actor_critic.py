@@ -55,7 +55,7 @@ class ActorCritic:
         if settings.critic == "conv":
             if planes is None:
                 raise MusterError("the conv critic needs a world with feature planes; use the entity critic")
-            self.critic = ConvCritic(planes.shape[1])
+            self.critic = ConvCritic(planes.shape[1], spec.global_width)
         # The kernels' view of the parameters: the same memory, which optimisers and loading change in place.
         self._model_views = self.model.views()
         self._critic_views = self.critic.views() if isinstance(self.critic, EntityCritic) else None

@@ -131,8 +131,8 @@ class Evolution:
             return None
         return (
             f"all {2 * self.settings.pairs} candidates did exactly equally well in {ALIKE} updates running, so "
-            "evolution has nothing to go by. Most likely every one of them leaves all agents without a task: let the "
-            "world show a prior (View.prior), have every agent assigned (--forced True), or make --es.sigma larger"
+            "evolution has nothing to go by. If no agent ever gets a task, let the world show a prior (View.prior) or "
+            "have every agent assigned (--forced True); if all decide alike, try a larger --es.sigma or a smaller prior"
         )
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

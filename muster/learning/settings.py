@@ -92,6 +92,8 @@ class TrainSettings:
     """Decides the first parameters, the noise and the episodes."""
     pair_features: bool = True
     """Let the model see relative positions too, where the world offers them as a choice; the paper's does not."""
+    prior: bool = True
+    """Let the model correct the world's own scores, where it shows some, rather than learn from nothing."""
     centred: bool = False
     """Let the model read positions from the middle of all that live (battles); the paper's reads those on the map."""
     effort: Effort = "fast"

@@ -143,7 +143,7 @@ class Loop:
         if saved:
             self._restore(*saved)
         self.began = time.process_time()
-        self.stopped = False
+        self.stopped = self.told_to_end = False
 
     @property
     def cpu_seconds(self) -> float:
@@ -184,6 +184,8 @@ class Loop:
             self._log(validate=True)
         self._save()
         policy = self._best_policy()
+        if self.told_to_end:
+            signal.raise_signal(signal.SIGTERM)  # saved: now the process may end as it was told to
         outcome = Outcome(policy, learner.steps, self.cpu_seconds / 60, finished)
         if self.run and finished:
             if not self.best:  # so short that no episode ended: there is nothing to tell policies apart by
@@ -310,7 +312,7 @@ class Loop:
         def stop(signum: int, frame: FrameType | None) -> None:
             if self.stopped:
                 raise KeyboardInterrupt
-            self.stopped = True
+            self.stopped, self.told_to_end = True, signum == signal.SIGTERM
 
         before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
@@ -367,7 +369,8 @@ def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpe
         if settings.centred and not env.positions:
             raise InputError(f"{env.name} names no positions to measure from the middle; leave out --centred")
         centred = env.positions if settings.centred else ()
-        spec = ModelSpec.of(env.observe(), settings.model, task_scores=settings.inference == "quad", centred=centred)
+        quad = settings.inference == "quad"
+        spec = ModelSpec.of(env.observe(), settings.model, quad, centred=centred, prior=settings.prior)
         found.append((spec, settings.forced if settings.forced is not None else not env.idling))
     for env, (spec, forced) in zip(envs, found, strict=True):
         if env.name.partition(":")[0] != envs[0].name.partition(":")[0]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from muster.data import Floats32, Ints, Observation
-from muster.errors import InputError, MissingExtraError
+from muster.envs.padding import observation_of
+from muster.envs.single import View
+from muster.errors import InputError, MissingExtraError, UnknownNameError
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
 from muster.policy.decision import Scorer, decide
@@ -101,10 +105,36 @@ class LearnedPolicy:
         """h [B, N, M] and g [B, M, M], without noise."""
         return self.scorer(self.spec.view(observation))
 
-    def act(self, observation: Observation) -> Ints:
-        """Assignment [B, N], -1 for none."""
-        explore = partial(self._explore, observation) if self.noisy else None
-        return decide(observation, self.spec, self.scorer, self._solver, explore).assignment
+    @overload
+    def act(self, observation: Observation) -> Ints: ...
+    @overload
+    def act(self, observation: View) -> Ints: ...
+    @overload
+    def act(self, observation: Sequence[View]) -> list[Ints]: ...
+    @overload
+    def act(self, **fields: ArrayLike) -> Ints: ...
+
+    def act(self, observation: Any = None, **fields: Any) -> Ints | list[Ints]:
+        """Who does what: a task index for each agent, -1 for none.
+
+        Of an `Observation` of B worlds an assignment [B, N]; of one `View`, or of its fields as keywords, one [N]; of
+        several views, whose sizes may differ, a list of them.
+        """
+        if isinstance(observation, Observation):
+            if fields:
+                raise InputError(f"an observation is complete: {', '.join(fields)} cannot be given beside it")
+            explore = partial(self._explore, observation) if self.noisy else None
+            return decide(observation, self.spec, self.scorer, self._solver, explore).assignment
+        if observation is None or isinstance(observation, View):
+            return self._act_on([_view(observation, fields)])[0]
+        several = observation if isinstance(observation, (list, tuple)) else [observation]
+        return self._act_on([_view(view, fields) for view in several])
+
+    def _act_on(self, views: list[View]) -> list[Ints]:
+        if not views:
+            return []
+        assignment = self.act(observation_of(views))
+        return [row[: len(np.asarray(view.agent_features))] for row, view in zip(assignment, views, strict=True)]
 
     def _explore(self, observation: Observation, scores: Scores) -> Scores:
         batch, n, m = scores[0].shape
@@ -113,7 +143,11 @@ class LearnedPolicy:
             self._exploration = ScoreNoise(self.noise, batch, n, m, self.spec.task_scores)
         self._exploration.follow(observation)
         states = self._states[:batch]
-        return self._exploration.add(scores, lambda shape: draw_normals(states, int(np.prod(shape[1:]))).reshape(shape))
+
+        def draw(shape: tuple[int, ...]) -> Floats32:
+            return draw_normals(states, int(np.prod(shape[1:]))).reshape(shape)
+
+        return self._exploration.add(scores, draw)
 
     def _make_room(self, slots: int) -> None:
         if slots > len(self._states):
@@ -138,9 +172,10 @@ class LearnedPolicy:
         trained += [f"by {header['learner']}"] if "learner" in header else []
         trained += [f"for {header['steps']:,} steps"] if "steps" in header else []
         widths = {"agent": spec.agent_width, "task": spec.task_width, "pair": spec.pair_width}
-        widths["task-pair"] = spec.task_pair_width
+        widths |= {"task-pair": spec.task_pair_width, "global": spec.global_width}
         return {
-            "model": f"{spec.kind}, {size:,} numbers, {'h and g' if spec.task_scores else 'h'}",
+            "model": f"{spec.kind}, {size:,} numbers, {'h and g' if spec.task_scores else 'h'}"
+            + (", on top of the world's prior" if spec.corrects else ""),
             "inference": f"{inference.method}, effort {inference.effort}, "
             + ("every agent assigned" if inference.forced else "idling allowed")
             + (", with noise" if self.noisy else ""),
@@ -148,6 +183,24 @@ class LearnedPolicy:
             "features": ", ".join(f"{width} {name}" for name, width in widths.items() if width)
             + (", positions from the middle" if spec.centred else ""),
         }
+
+
+def _view(view: Any, fields: dict[str, Any]) -> View:
+    """The view itself, or one of the keywords."""
+    if isinstance(view, View) and not fields:
+        return view
+    if view is not None:
+        beside = f" beside {', '.join(fields)}" if fields else ""
+        raise InputError(
+            f"act takes an observation, a view, a list of views, or fields of one; got {view!r:.80}{beside}"
+        )
+    known = [entry.name for entry in dataclasses.fields(View)]
+    for name in fields:
+        if name not in known:
+            raise UnknownNameError("field of a view", name, known)
+    if not {"agent_features", "task_features"} <= fields.keys():
+        raise InputError("a situation needs at least agent_features [N, Fa] and task_features [M, Ft]")
+    return View(**fields)
 
 
 def make_scorer(spec: ModelSpec, parameters: Parameters) -> Scorer:

@@ -43,7 +43,7 @@ def adapt(policy: LearnedPolicy, env: BatchEnv) -> None:
     if trained_on.partition(":")[0] != env.name.partition(":")[0]:
         raise InputError(f"{policy.name} was trained on {trained_on}; it cannot play {env.name}")
     env.show(pair_features=policy.spec.pair_width > 0, planes=policy.spec.kind == "pem")
-    policy.spec.check(env.observe(), env.name)
+    policy.spec.view(env.observe(), env.name)
 
 
 def shipped() -> dict[str, str]:

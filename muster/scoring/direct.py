@@ -1,10 +1,11 @@
 """The direct model without torch: two small networks over pairs of objects.
 
-    h(i, j) = w3·relu(W2 relu(Wa x_i + Wt s_j + Wp f_ij + b1) + b2) + b3
+    h(i, j) = scale·prior_ij + w3·relu(W2 relu(Wa x_i + Wt s_j + Wp f_ij + b1) + b2) + b3
 
-and g(j, l) likewise from the two tasks. Parameters are a dict of arrays; with a leading axis P they are P models,
-each for its own share of the batch (as evolution needs them). Only living and allowed pairs are scored, a tile of them
-at a time (see tiles.py): nothing is kept that does not fit in the cache.
+and g(j, l) likewise from the two tasks; the world's own features stand beside x_i, and where it shows no prior there is
+no scale. Parameters are a dict of arrays; with a leading axis P they are P models, each for its own share of the batch
+(as evolution needs them). Only living and allowed pairs are scored, a tile of them at a time (see tiles.py): nothing is
+kept that does not fit in the cache.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.compile import fast_entry, fast_kernel, kernel
+from muster.compile import fast_entry, fast_kernel, fast_leaf, kernel
 from muster.data import Bools, Floats32, Ints, Observation
 from muster.scoring.spec import ModelSpec
 from muster.scoring.tiles import LANES, STEP, STRIDE, dense, padded, place, rectify, weigh
@@ -26,14 +27,14 @@ Scores = tuple[Floats32, Floats32 | None]
 def parameter_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
     """Name and shape of every array of the model's pair networks, in their fixed order."""
     k = spec.hidden
-    agent, task = spec.agent_width + spec.extra, spec.task_width + spec.extra
+    agent, task, world = spec.agent_width + spec.extra, spec.task_width + spec.extra, spec.global_width
     shapes: dict[str, tuple[int, ...]] = {}
-    nets = [("h", agent, task, spec.pair_width)]
+    nets = [("h", agent, task, spec.pair_width, spec.prior)]
     if spec.task_scores:
-        nets.append(("g", task, task, spec.task_pair_width))
-    for net, left, right, pair in nets:
+        nets.append(("g", task, task, spec.task_pair_width, spec.task_prior))
+    for net, left, right, pair, prior in nets:
         shapes |= {
-            f"{net}.left": (left, k),
+            f"{net}.left": (left + world, k),
             f"{net}.right": (right, k),
             f"{net}.pair": (pair, k),
             f"{net}.bias1": (k,),
@@ -42,15 +43,23 @@ def parameter_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
             f"{net}.weight3": (k, 1),
             f"{net}.bias3": (1,),
         }
+        if prior:
+            shapes[f"{net}.scale"] = (1,)
     return shapes
 
 
 def init_parameters(spec: ModelSpec, rng: np.random.Generator) -> Parameters:
-    """Uniform within 1/sqrt(inputs) of each layer, as torch's linear layers begin."""
+    """Uniform within 1/sqrt(inputs) of each layer, as torch's linear layers begin.
+
+    A model that corrects a prior begins as the prior itself: its last layers are 0, its scales 1.
+    """
     shapes = parameter_shapes(spec)
     parameters: Parameters = {}
     for name, shape in shapes.items():
         net, part = name.split(".")
+        if part == "scale" or (spec.corrects and part in ("weight3", "bias3")):
+            parameters[name] = np.full(shape, part == "scale", np.float32)
+            continue
         first = part in ("left", "right", "pair", "bias1")
         inputs = sum(shapes[f"{net}.{p}"][0] for p in ("left", "right", "pair")) if first else spec.hidden
         bound = 1.0 / np.sqrt(inputs)
@@ -68,8 +77,12 @@ class DirectModel:
 
     def __call__(self, seen: Observation) -> Scores:
         """h [B, N, M] and, if the model has one, g [B, M, M]."""
-        h = pair_scores(self.h, pairs_of(seen, "h"))
-        return h, None if self.g is None else pair_scores(self.g, pairs_of(seen, "g"))
+        h = pair_scores(self.h, self.pairs(seen, "h"))
+        return h, None if self.g is None else pair_scores(self.g, self.pairs(seen, "g"))
+
+    def pairs(self, seen: Observation, net: str) -> Pairs:
+        """What the network `net` reads."""
+        return pairs_of(seen, net, f"{net}.scale" in self.parameters)
 
 
 class Pairs(NamedTuple):
@@ -84,19 +97,33 @@ class Pairs(NamedTuple):
     left_alive: Bools
     right_alive: Bools
     allowed: Bools
-    """[B, N, M]; of size 0 where all pairs are."""
+    """[B, N, M], or nothing: then all are."""
+    prior: Floats32
+    """[B, N, M], or nothing."""
 
 
-def pairs_of(observation: Observation, net: str) -> Pairs:
+NO_PRIOR = np.zeros((0, 0, 0), np.float32)
+ALL_ALLOWED = np.zeros((0, 0, 0), np.bool_)
+
+
+def pairs_of(seen: Observation, net: str, with_prior: bool) -> Pairs:
     """Agents and tasks for h, tasks twice for g."""
-    seen = observation
-    left, alive, pair = seen.agent_features, seen.agent_alive, seen.pair_features
-    allowed = np.zeros((0, 0, 0), np.bool_) if seen.allowed is None else np.ascontiguousarray(seen.allowed)
+    left, alive, pair, prior = seen.agent_features, seen.agent_alive, seen.pair_features, seen.prior
     if net == "g":
-        allowed = np.zeros((0, 0, 0), np.bool_)
-        left, alive, pair = seen.task_features, seen.task_alive, seen.task_pair_features
+        left, alive, pair, prior = seen.task_features, seen.task_alive, seen.task_pair_features, seen.task_prior
+    left = beside(left, seen.global_features)
     left, right, pair = (np.ascontiguousarray(array) for array in (left, seen.task_features, pair))
-    return Pairs(left, right, pair, alive, seen.task_alive, allowed)
+    allowed = ALL_ALLOWED if net == "g" or seen.allowed is None else np.ascontiguousarray(seen.allowed)
+    given = NO_PRIOR if prior is None or not with_prior else np.ascontiguousarray(prior, np.float32)
+    return Pairs(left, right, pair, alive, seen.task_alive, allowed, given)
+
+
+def beside(features: Floats32, shared: Floats32 | None) -> Floats32:
+    """[B, N, D + F] features of objects [B, N, D], followed by those [B, F] of their world."""
+    if shared is None or not shared.shape[-1]:
+        return features
+    batch, n, _ = features.shape
+    return np.concatenate([features, np.broadcast_to(shared[:, None], (batch, n, shared.shape[-1]))], axis=2)
 
 
 class Packed(NamedTuple):
@@ -111,6 +138,8 @@ class Packed(NamedTuple):
     """[P, K]"""
     bias3: Floats32
     """[P]"""
+    scale: Floats32
+    """[P] of the prior; nothing if the model has none."""
 
 
 def pack(parameters: Parameters, net: str) -> Packed:
@@ -130,6 +159,7 @@ def pack(parameters: Parameters, net: str) -> Packed:
         np.zeros((models, k), np.float32),
         np.zeros((models, k), np.float32),
         np.ascontiguousarray(part("bias3", 1)[:, 0]),
+        np.ascontiguousarray(part("scale", 1)[:, 0]) if f"{net}.scale" in parameters else np.zeros(0, np.float32),
     )
     packed.weight1[:, :inputs, :hidden] = first
     packed.bias1[:, :hidden] = part("bias1", 1)
@@ -140,7 +170,7 @@ def pack(parameters: Parameters, net: str) -> Packed:
 
 
 def pair_scores(packed: Packed, pairs: Pairs) -> Floats32:
-    """One network over all pairs: [B, N, M]; 0 for the dead and the forbidden."""
+    """One network over all pairs: [B, N, M]; 0 for the dead and for what is not allowed."""
     scores = np.zeros((*pairs.left_alive.shape, pairs.right_alive.shape[1]), np.float32)
     score_pairs(packed, pairs, scores)
     return scores
@@ -148,9 +178,8 @@ def pair_scores(packed: Packed, pairs: Pairs) -> Floats32:
 
 @fast_entry
 def score_pairs(packed: Packed, pairs: Pairs, scores: Floats32) -> None:
-    """Score every living and allowed pair; a model's pairs share its tiles."""
+    """Score every living pair that is allowed; a model's pairs share its tiles."""
     batch, n, m = scores.shape
-    limited = pairs.allowed.size > 0
     models = packed.bias1.shape[0]
     each = batch // models
     inputs = np.zeros((packed.weight1.shape[1], STRIDE), np.float32)
@@ -166,7 +195,7 @@ def score_pairs(packed: Packed, pairs: Pairs, scores: Floats32) -> None:
                 if not pairs.left_alive[slot, i]:
                     continue
                 for j in range(m):
-                    if not pairs.right_alive[slot, j] or (limited and not pairs.allowed[slot, i, j]):
+                    if not pairs.right_alive[slot, j] or is_forbidden(pairs.allowed, slot, i, j):
                         continue
                     place(pairs.left, pairs.right, pairs.pair, slot, i, j, inputs, filled)
                     where[filled] = (slot * n + i) * m + j
@@ -178,6 +207,24 @@ def score_pairs(packed: Packed, pairs: Pairs, scores: Floats32) -> None:
         if filled:
             score_tile(packed, p, inputs, x, y, found, filled)
             _spread(found, where, flat, filled)
+        if len(pairs.prior):
+            for slot in range(p * each, (p + 1) * each):
+                add_prior(packed.scale[p], pairs, slot, scores)
+
+
+@fast_leaf
+def is_forbidden(allowed: Bools, slot: int, i: int, j: int) -> bool:
+    """Whether a pair is not allowed, where `allowed` says something."""
+    return len(allowed) > 0 and not allowed[slot, i, j]
+
+
+@fast_kernel
+def add_prior(scale: np.float32, pairs: Pairs, slot: int, scores: Floats32) -> None:
+    """Add scale·prior to the scores of a state's living pairs that are allowed."""
+    for i in range(scores.shape[1]):
+        for j in range(scores.shape[2]):
+            if pairs.left_alive[slot, i] and pairs.right_alive[slot, j] and not is_forbidden(pairs.allowed, slot, i, j):
+                scores[slot, i, j] += scale * pairs.prior[slot, i, j]
 
 
 @fast_kernel

@@ -13,7 +13,7 @@ import numpy as np
 
 from muster.compile import fast_entry, fast_kernel
 from muster.data import Floats32, Observation
-from muster.scoring.direct import DirectModel, Packed, Pairs, Parameters, Scores, pairs_of, score_tile
+from muster.scoring.direct import DirectModel, Packed, Pairs, Parameters, Scores, is_forbidden, score_tile
 from muster.scoring.likelihood import LARGEST_RATIO, SMALLEST_RATIO
 from muster.scoring.tiles import LANES, STRIDE, add_products, add_rows, dense, gate, place
 
@@ -27,7 +27,7 @@ def policy_gradient(
         if packed is None or scores is None or actions is None:
             continue
         slopes = Packed(*(np.zeros(array.shape) for array in packed))  # type: ignore[arg-type]
-        pairs = pairs_of(seen, net)
+        pairs = model.pairs(seen, net)
         part = descend_pairs(packed, pairs, scores, actions, advantage, np.float32(sigma), slopes)
         loss += part
         hidden = len(parameters[f"{net}.bias1"])
@@ -43,6 +43,8 @@ def policy_gradient(
             f"{net}.weight3": slopes.weight3[0, :hidden, None],
             f"{net}.bias3": slopes.bias3,
         }
+        if len(packed.scale):
+            gradients[f"{net}.scale"] = slopes.scale
     return loss, {name: np.ascontiguousarray(array, np.float32) for name, array in gradients.items()}
 
 
@@ -56,15 +58,14 @@ def descend_pairs(
     sigma: np.float32,
     slopes: Packed,
 ) -> float:
-    """Add up the slopes over every living pair, in double precision; returns the loss."""
+    """Add up the slopes over every living pair that is allowed, in double precision; returns the loss."""
     batch, n, m = old.shape
-    limited = pairs.allowed.size > 0
     d, k = packed.weight1.shape[1:]
     inputs = np.zeros((d, STRIDE), np.float32)
     x, y, back = np.zeros((k, STRIDE), np.float32), np.zeros((k, STRIDE), np.float32), np.zeros((k, STRIDE), np.float32)
     # What each lane's pair was scored and played, and its share of the loss.
     was, action, worth = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
-    scores = np.zeros(LANES, np.float32)
+    scores, given = np.zeros(LANES, np.float32), np.zeros(LANES if len(pairs.prior) else 0, np.float32)
     transposed = np.ascontiguousarray(packed.weight2[0].T)
     loss, filled = 0.0, 0
     for slot in range(batch):
@@ -72,19 +73,23 @@ def descend_pairs(
             if not pairs.left_alive[slot, i]:
                 continue
             for j in range(m):
-                if not pairs.right_alive[slot, j] or (limited and not pairs.allowed[slot, i, j]):
+                if not pairs.right_alive[slot, j] or is_forbidden(pairs.allowed, slot, i, j):
                     continue
                 place(pairs.left, pairs.right, pairs.pair, slot, i, j, inputs, filled)
                 was[filled], action[filled] = old[slot, i, j], played[slot, i, j]
                 worth[filled] = advantage[slot] / batch
+                if len(pairs.prior):
+                    given[filled] = pairs.prior[slot, i, j]
                 filled += 1
                 if filled == LANES:
                     loss += descend_tile(
-                        packed, transposed, inputs, x, y, back, scores, was, action, worth, sigma, filled, slopes
+                        packed, transposed, inputs, x, y, back, scores, given, was, action, worth, sigma, filled, slopes
                     )
                     filled = 0
     if filled:
-        loss += descend_tile(packed, transposed, inputs, x, y, back, scores, was, action, worth, sigma, filled, slopes)
+        loss += descend_tile(
+            packed, transposed, inputs, x, y, back, scores, given, was, action, worth, sigma, filled, slopes
+        )
     return loss
 
 
@@ -97,6 +102,7 @@ def descend_tile(
     y: Floats32,
     back: Floats32,
     scores: Floats32,
+    given: Floats32,
     was: Floats32,
     action: Floats32,
     worth: Floats32,
@@ -106,6 +112,8 @@ def descend_tile(
 ) -> float:
     """Forward and back through one tile."""
     lanes = score_tile(packed, 0, inputs, x, y, scores, filled)
+    for t in range(filled if len(given) else 0):
+        scores[t] += packed.scale[0] * given[t]
     precision = np.float32(1.0) / (sigma * sigma)
     loss = 0.0
     # From here on `scores` holds the slope of the loss in each lane's score.
@@ -123,6 +131,8 @@ def descend_tile(
     for t in range(lanes):
         total += scores[t]
     slopes.bias3[0] += total
+    for t in range(filled if len(given) else 0):
+        slopes.scale[0] += scores[t] * given[t]
     # Third layer; y then becomes the slope of the second layer's sums.
     for k in range(y.shape[0]):
         w, total = packed.weight3[0, k], np.float32(0.0)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from muster.data import Observation
+from muster.data import Floats, Floats32, Observation
 from muster.scoring.direct import Parameters, Scores, init_parameters
 from muster.scoring.spec import ModelSpec
 
@@ -45,10 +45,16 @@ class ScoringModel(nn.Module):
             half = self.spec.extra
             agents = torch.cat([agents, at_cells(cells[:, :half], observation.agent_cells)], dim=-1)
             tasks = torch.cat([tasks, at_cells(cells[:, half:], observation.task_cells)], dim=-1)
-        h = self._net("h", agents, tasks, torch.from_numpy(observation.pair_features))
+        beside_agents, beside_tasks = agents, tasks
+        if self.spec.global_width:
+            assert observation.global_features is not None
+            shared = torch.from_numpy(observation.global_features).unsqueeze(1)
+            beside_agents = torch.cat([agents, shared.expand(-1, agents.shape[1], -1)], dim=-1)
+            beside_tasks = torch.cat([tasks, shared.expand(-1, tasks.shape[1], -1)], dim=-1)
+        h = self._net("h", beside_agents, tasks, observation.pair_features, observation.prior)
         if not self.spec.task_scores:
             return h, None
-        return h, self._net("g", tasks, tasks, torch.from_numpy(observation.task_pair_features))
+        return h, self._net("g", beside_tasks, tasks, observation.task_pair_features, observation.task_prior)
 
     @torch.no_grad()
     def scores(self, seen: Observation) -> Scores:
@@ -56,15 +62,21 @@ class ScoringModel(nn.Module):
         h, g = self(seen)
         return h.numpy(), None if g is None else g.numpy()
 
-    def _net(self, net: str, left: torch.Tensor, right: torch.Tensor, pair: torch.Tensor) -> torch.Tensor:
-        p = self.pairs
+    def _net(
+        self, net: str, left: torch.Tensor, right: torch.Tensor, pair_features: Floats32, prior: Floats | None
+    ) -> torch.Tensor:
+        p, pair = self.pairs, torch.from_numpy(pair_features)
         x = (left @ p[f"{net}_left"]).unsqueeze(2) + (right @ p[f"{net}_right"] + p[f"{net}_bias1"]).unsqueeze(1)
         if pair.shape[-1]:
             x = x + pair @ p[f"{net}_pair"]
         x = torch.relu_(x)
         x = torch.relu_(torch.addmm(p[f"{net}_bias2"], x.flatten(0, 2), p[f"{net}_weight2"]))
         y = torch.addmm(p[f"{net}_bias3"], x, p[f"{net}_weight3"])
-        return y.view(left.shape[0], left.shape[1], right.shape[1])
+        y = y.view(left.shape[0], left.shape[1], right.shape[1])
+        if f"{net}_scale" in p:
+            assert prior is not None
+            y = y + p[f"{net}_scale"] * torch.from_numpy(np.asarray(prior, np.float32))
+        return y
 
     def views(self) -> Parameters:
         """The pair networks' parameters under the names of `direct.py`; they share memory with the model."""
@@ -111,7 +123,8 @@ class EntityCritic(nn.Module):
         super().__init__()
         self.agent = nn.Sequential(nn.Linear(spec.agent_width, width), nn.ReLU(), nn.Linear(width, width))
         self.task = nn.Sequential(nn.Linear(spec.task_width, width), nn.ReLU(), nn.Linear(width, width))
-        self.head = nn.Sequential(nn.Linear(4 * width + 2, width), nn.ReLU(), nn.Linear(width, 1))
+        inputs = 4 * width + 2 + spec.global_width
+        self.head = nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, 1))
 
     def forward(self, observation: Observation) -> torch.Tensor:
         """[B]"""
@@ -126,6 +139,8 @@ class EntityCritic(nn.Module):
             # Far below any living object's value, yet finite; where nobody lives the maximum counts as 0.
             highest = (x + FAR_BELOW * (1.0 - here)).amax(1) * (count > 0)
             pooled += [(x * here).sum(1) / count.clamp(min=1.0), highest, here.mean(1)]
+        if observation.global_features is not None:
+            pooled.append(torch.from_numpy(observation.global_features))
         return self.head(torch.cat(pooled, dim=-1)).squeeze(-1)
 
     def views(self) -> Parameters:
@@ -136,15 +151,18 @@ class EntityCritic(nn.Module):
 class ConvCritic(nn.Module):
     """The paper's critic: the residual CNN over the whole grid, spatial pooling and a linear layer."""
 
-    def __init__(self, planes: int, channels: int = 32, blocks: int = 3) -> None:
+    def __init__(self, planes: int, global_width: int = 0, channels: int = 32, blocks: int = 3) -> None:
         super().__init__()
         self.grid = Residual(planes, channels, blocks, channels)
-        self.head = nn.Linear(channels, 1)
+        self.head = nn.Linear(channels + global_width, 1)
 
     def forward(self, observation: Observation) -> torch.Tensor:
         """[B]"""
         assert observation.planes is not None
-        return self.head(self.grid(torch.from_numpy(observation.planes)).mean((2, 3))).squeeze(-1)
+        pooled = self.grid(torch.from_numpy(observation.planes)).mean((2, 3))
+        if observation.global_features is not None:
+            pooled = torch.cat([pooled, torch.from_numpy(observation.global_features)], dim=-1)
+        return self.head(pooled).squeeze(-1)
 
 
 def network_from(spec: ModelSpec, parameters: Parameters) -> ScoringModel:

@@ -38,6 +38,11 @@ class ModelSpec:
     blocks: Width = 3
     centred: tuple[int, ...] = ()
     """Features of agents and tasks that the model reads as differences from their mean over all that live."""
+    global_width: Width = 0
+    """Features of the whole world, which every pair reads beside those of its left object."""
+    prior: bool = False
+    """Whether h is a correction: scale · (the world's prior) + network, and likewise g."""
+    task_prior: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -48,9 +53,15 @@ class ModelSpec:
 
     @classmethod
     def of(
-        cls, observation: Observation, kind: ModelKind, task_scores: bool, centred: tuple[int, ...] = (), **sizes: int
+        cls,
+        observation: Observation,
+        kind: ModelKind,
+        task_scores: bool,
+        centred: tuple[int, ...] = (),
+        prior: bool = True,
+        **sizes: int,
     ) -> ModelSpec:
-        """A model for what is observed."""
+        """A model for what is observed; `prior`: that corrects the world's own scores, where it shows some."""
         planes = 0
         if kind == "pem":
             if observation.planes is None:
@@ -65,29 +76,35 @@ class ModelSpec:
             task_pair_width=observation.task_pair_features.shape[-1],
             planes=planes,
             centred=centred,
+            global_width=_global_width(observation),
+            prior=prior and observation.prior is not None,
+            task_prior=prior and task_scores and observation.task_prior is not None,
             **sizes,
         )
 
-    def check(self, observation: Observation, env: str = "what is observed") -> None:
+    def check(self, observation: Observation, env: str) -> None:
         """Refuse a world whose features are not those the model was made for."""
         for name, wanted, got in (
             ("agent", self.agent_width, observation.agent_features.shape[-1]),
             ("task", self.task_width, observation.task_features.shape[-1]),
             ("pair", self.pair_width, observation.pair_features.shape[-1]),
             ("task-pair", self.task_pair_width, observation.task_pair_features.shape[-1]),
+            ("global", self.global_width, _global_width(observation)),
         ):
             if wanted != got:
                 raise InputError(f"the model reads {wanted} {name} features but {env} has {got}")
+        if (self.prior and observation.prior is None) or (self.task_prior and observation.task_prior is None):
+            raise InputError(f"the model corrects a prior score, which {env} does not show")
         if self.kind == "pem" and (observation.planes is None or observation.agent_cells is None):
             raise InputError(f"the positional model (pem) reads feature planes and cells, which {env} does not show")
 
-    def view(self, observation: Observation) -> Observation:
+    def view(self, observation: Observation, env: str = "what is observed") -> Observation:
         """What is observed, as the model reads it: completed by what the world can show, positions centred.
 
         Raises InputError where the model reads something else.
         """
         seen = self._complete(observation)
-        self.check(seen)
+        self.check(seen, env)
         if not self.centred:
             return seen
         columns = list(self.centred)
@@ -107,11 +124,14 @@ class ModelSpec:
         pairs = self.pair_width > 0 or self.task_pair_width > 0
         shown = seen.pair_features.shape[-1] > 0 or seen.task_pair_features.shape[-1] > 0
         planes = self.kind == "pem"
-        if isinstance(seen, PartialObservation) and ((pairs and not shown) or (planes and seen.planes is None)):
-            seen = seen.more(pairs, planes)
+        more = seen.more if isinstance(seen, PartialObservation) else None
+        if more and ((pairs and not shown) or (planes and seen.planes is None)):
+            seen = more(pairs, planes)
         if not pairs and shown:
             nothing = seen.pair_features[..., :0], seen.task_pair_features[..., :0]
             seen = dataclasses.replace(seen, pair_features=nothing[0], task_pair_features=nothing[1])
+        if seen.global_features is not None and not self.global_width:
+            seen = dataclasses.replace(seen, global_features=None)
         return seen
 
     @property
@@ -119,6 +139,15 @@ class ModelSpec:
         """Width that the embedding adds to each object's features."""
         return self.embedding // 2 if self.kind == "pem" else 0
 
+    @property
+    def corrects(self) -> bool:
+        """Whether the model starts as what the world would use as scores anyway."""
+        return self.prior or self.task_prior
+
     def as_dict(self) -> dict[str, Any]:
         """As plain values."""
         return dataclasses.asdict(self)
+
+
+def _global_width(observation: Observation) -> int:
+    return 0 if observation.global_features is None else observation.global_features.shape[-1]

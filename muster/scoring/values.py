@@ -1,9 +1,9 @@
 """The entity critic without torch: values of states, and the slope of their loss, by hand.
 
 A network reads every living object; what a head reads of a state is the mean and the maximum over its agents, the share
-of them that live, and the same of its tasks. The loss is Huber's, averaged over the states. Parameters have the names
-and shapes of `muster.scoring.networks.EntityCritic`. Kernels work on tiles of LANES states: each lane takes its state's
-first object, then its second, and so on.
+of them that live, the same of its tasks, and the features of the world itself. The loss is Huber's, averaged over the
+states. Parameters have the names and shapes of `muster.scoring.networks.EntityCritic`. Kernels work on tiles of LANES
+states: each lane takes its state's first object, then its second, and so on.
 """
 
 from __future__ import annotations
@@ -103,10 +103,12 @@ def value_gradient(critic: EntityValues, seen: Observation, target: Floats32) ->
     return values, loss, {name: np.ascontiguousarray(array, np.float32) for name, array in gradients.items()}
 
 
-def _sides(seen: Observation) -> tuple[Side, Side]:
+def _sides(seen: Observation) -> tuple[Side, Side, Floats32]:
+    shared = np.zeros((len(seen.agent_alive), 0), np.float32) if seen.global_features is None else seen.global_features
     return (
         Side(np.ascontiguousarray(seen.agent_features), seen.agent_alive),
         Side(np.ascontiguousarray(seen.task_features), seen.task_alive),
+        np.ascontiguousarray(shared),
     )
 
 
@@ -216,12 +218,16 @@ def descend_pool(
 
 @fast_kernel
 def value_tile(
-    agent: Net, task: Net, head: Net, agents: Side, tasks: Side, begin: int, filled: int, space: Space
+    agent: Net, task: Net, head: Net, agents: Side, tasks: Side, shared: Floats32, begin: int, filled: int, space: Space
 ) -> int:
     """Values of a tile's states, into `space.values`; returns the lanes worked on, whole vectors."""
     lanes = -(-filled // STEP) * STEP
     pool(agent, agents, 0, begin, filled, lanes, space)
     pool(task, tasks, 1, begin, filled, lanes, space)
+    first = 2 * (agent.bias2.shape[0] + task.bias2.shape[0] + 1)
+    for t in range(filled):
+        for k in range(shared.shape[1]):
+            space.inputs[first + k, t] = shared[begin + t, k]
     dense(head.weight1, head.bias1, space.inputs, space.x, lanes)
     rectify(space.x, lanes)
     weigh(head.weight2[:, 0], head.bias2[0], space.x, space.values, lanes)
@@ -229,18 +235,20 @@ def value_tile(
 
 
 @fast_entry
-def value_states(agent: Net, task: Net, head: Net, agents: Side, tasks: Side, values: Floats32) -> None:
+def value_states(
+    agent: Net, task: Net, head: Net, agents: Side, tasks: Side, shared: Floats32, values: Floats32
+) -> None:
     """Values of all states."""
     space = make_space(agent, task, head)
     for begin in range(0, len(values), LANES):
         filled = min(LANES, len(values) - begin)
-        value_tile(agent, task, head, agents, tasks, begin, filled, space)
+        value_tile(agent, task, head, agents, tasks, shared, begin, filled, space)
         values[begin : begin + filled] = space.values[:filled]
 
 
 @fast_entry
 def descend_states(
-    agent: Net, task: Net, head: Net, agents: Side, tasks: Side, target: Floats32, values: Floats32,
+    agent: Net, task: Net, head: Net, agents: Side, tasks: Side, shared: Floats32, target: Floats32, values: Floats32,
     agent_slopes: Slopes, task_slopes: Slopes, head_slopes: Slopes,
 ) -> float:  # fmt: skip
     """Values and loss; adds up the slopes."""
@@ -252,7 +260,7 @@ def descend_states(
     loss = 0.0
     for begin in range(0, states, LANES):
         filled = min(LANES, states - begin)
-        lanes = value_tile(agent, task, head, agents, tasks, begin, filled, space)
+        lanes = value_tile(agent, task, head, agents, tasks, shared, begin, filled, space)
         # From here on `values` of the space holds the slope of the loss in each state's value.
         for t in range(lanes):
             if t >= filled:

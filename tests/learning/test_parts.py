@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from muster.data import Problem
 from muster.envs.registry import make
+from muster.errors import InputError
 from muster.inference.settings import InferenceSettings
+from muster.inference.solver import Solver
 from muster.learning.evolution import centred_ranks
 from muster.learning.returns import n_step_returns
 from muster.policy.decision import alive_pairs
@@ -77,16 +80,37 @@ def test_ranks_are_centred_and_share_ties():
     assert centred_ranks(np.array([2.0, 2.0, 0.0, 9.0])).tolist() == pytest.approx([0.0, 0.0, -0.5, 0.5])
 
 
-@pytest.mark.parametrize("features", ["raw", "pair"])
+def enriched(observation, seed=7):
+    """The observation with priors, features of the world, and one pair in five forbidden."""
+    rng = np.random.default_rng(seed)
+    (batch, n), m = observation.agent_alive.shape, observation.task_alive.shape[1]
+    return dataclasses.replace(
+        observation,
+        prior=rng.normal(size=(batch, n, m)),
+        task_prior=rng.normal(size=(batch, m, m)),
+        global_features=rng.normal(size=(batch, 3)).astype(np.float32),
+        allowed=rng.random((batch, n, m)) < 0.8,
+    )
+
+
+def disturbed_parameters(spec, seed):
+    """Random numbers everywhere: a model that corrects a prior would begin with zeros."""
+    rng = np.random.default_rng(seed)
+    start = init_parameters(spec, rng)
+    return {name: array + rng.normal(0, 0.1, array.shape).astype(np.float32) for name, array in start.items()}
+
+
+@pytest.mark.parametrize("features", ["raw", "pair", "everything"])
 @pytest.mark.parametrize("quad", [False, True])
 def test_the_direct_model_without_torch_equals_torch(features, quad):
-    observation = make(f"rescue:5x9,features={features}", 16).observe()
+    observation = make(f"rescue:5x9,features={features.replace('everything', 'pair')}", 16).observe()
+    observation = enriched(observation) if features == "everything" else observation
     spec = ModelSpec.of(observation, "dm", quad)
-    parameters = init_parameters(spec, np.random.default_rng(3))
+    parameters = disturbed_parameters(spec, 3)
     with torch.no_grad():
         expected = network_from(spec, parameters)(observation)
     found = DirectModel(parameters, quad)(observation)
-    assert found[0] == pytest.approx(expected[0].numpy(), abs=1e-5)
+    assert found[0] == pytest.approx(expected[0].numpy() * alive_pairs(observation)[0], abs=1e-5)
     assert (found[1] is None) == (not quad)
     if quad:
         assert found[1] == pytest.approx(expected[1].numpy(), abs=1e-5)
@@ -112,11 +136,12 @@ def test_the_first_layer_equals_one_on_concatenated_features():
     assert DirectModel(p, False)(observation)[0] == pytest.approx(expected, abs=1e-5)
 
 
-def test_many_models_at_once_equal_one_at_a_time():
+@pytest.mark.parametrize("everything", [False, True])
+def test_many_models_at_once_equal_one_at_a_time(everything):
     env = make("rescue:2x4", 12)
-    observation = env.observe()
+    observation = enriched(env.observe()) if everything else env.observe()
     spec = ModelSpec.of(observation, "dm", True)
-    models = [init_parameters(spec, np.random.default_rng(k)) for k in range(3)]
+    models = [disturbed_parameters(spec, k) for k in range(3)]
     stacked = {name: np.stack([model[name] for model in models]) for name in parameter_shapes(spec)}
     h, g = DirectModel(stacked, True)(observation)
     for k, model in enumerate(models):
@@ -166,14 +191,15 @@ def test_critics_give_one_value_a_world_and_ignore_the_order_of_objects():
     assert ConvCritic(4).eval()(seen).shape == (4,)
 
 
+@pytest.mark.parametrize("everything", [False, True])
 @pytest.mark.parametrize(("name", "worlds"), [("rescue:3x5", 300), ("battle:w5v6", 70), ("battle:zh4v4", 1)])
-def test_values_and_their_gradient_by_hand_equal_torchs(name, worlds):
+def test_values_and_their_gradient_by_hand_equal_torchs(name, worlds, everything):
     env = make(name, worlds)
     env.start(np.arange(worlds), episode_seeds(3, np.arange(worlds)))
     rng = np.random.default_rng(0)
     for _ in range(30):  # some objects are gone by then, in some worlds all of a side
         env.step(rng.integers(0, env.n_tasks, (worlds, env.n_agents)))
-    seen = env.observe()
+    seen = enriched(env.observe()) if everything else env.observe()
     torch.manual_seed(0)
     critic = EntityCritic(ModelSpec.of(seen, "dm", False))
     target = 2 * rng.standard_normal(worlds).astype(np.float32)  # both branches of the loss
@@ -189,18 +215,18 @@ def test_values_and_their_gradient_by_hand_equal_torchs(name, worlds):
         assert gradients[key] == pytest.approx(parameter.grad.numpy(), rel=1e-3, abs=1e-6), key
 
 
-@pytest.mark.parametrize("features", ["raw", "pair"])
+@pytest.mark.parametrize("features", ["raw", "pair", "everything"])
 @pytest.mark.parametrize(("quad", "hidden"), [(False, 32), (True, 32), (True, 7)])
 def test_the_gradient_by_hand_equals_torchs(features, quad, hidden):
-    env = make(f"rescue:5x9,features={features}", 40)
+    env = make(f"rescue:5x9,features={features.replace('everything', 'pair')}", 40)
     seeds = episode_seeds(3, np.arange(40))
     env.start(np.arange(40), seeds)
     for _ in range(6):  # some tasks are done by then: dead pairs take part
         env.step(np.argmax(np.where(env.observe().task_alive, 1.0, 0.0), 1)[:, None].repeat(5, 1))
-    observation = env.observe()
+    observation = enriched(env.observe()) if features == "everything" else env.observe()
     assert not observation.task_alive.all()
     spec = ModelSpec.of(observation, "dm", quad, hidden=hidden)
-    parameters = init_parameters(spec, np.random.default_rng(3))
+    parameters = disturbed_parameters(spec, 3)
     rng, sigma = np.random.default_rng(4), 0.4
 
     def disturbed(scores, spread):
@@ -225,6 +251,7 @@ def test_the_gradient_by_hand_equals_torchs(features, quad, hidden):
     expected.backward()
     assert loss == pytest.approx(float(expected.detach()), rel=1e-4)
     assert list(gradients) == list(parameter_shapes(spec))
+    assert ("h.scale" in gradients) == (features == "everything")
     for name, parameter in network.pairs.items():
         torchs = parameter.grad.numpy() if parameter.grad is not None else np.zeros(parameter.shape)
         assert gradients[name.replace("_", ".", 1)] == pytest.approx(torchs, rel=1e-3, abs=1e-5), name
@@ -283,3 +310,73 @@ def test_forbidden_pairs_are_neither_scored_nor_learned_from(quad):
     for name, slope in slopes[0].items():
         assert slope == pytest.approx(slopes[1][name], abs=1e-6), name
     assert any(np.abs(slope).max() > 1e-3 for slope in slopes[0].values())
+
+
+def policy_for(observation, method, seed=0):
+    spec = ModelSpec.of(observation, "dm", method == "quad")
+    return LearnedPolicy(
+        "p", spec, disturbed_parameters(spec, seed), InferenceSettings(method, forced=True), NoiseSettings()
+    )
+
+
+@pytest.mark.parametrize("method", ["amax", "lp", "quad"])
+@pytest.mark.parametrize("noisy", [False, True])
+def test_a_forbidden_pair_is_never_assigned_whatever_its_features(method, noisy):
+    observation = enriched(make("rescue:4x5,features=pair", 60).observe())
+    policy = policy_for(observation, method).variant(noisy=noisy)
+    assignment = policy.act(observation)
+    chosen = np.take_along_axis(observation.allowed, np.maximum(assignment, 0)[:, :, None], axis=2)[:, :, 0]
+    assert chosen[assignment >= 0].all()
+    assert (assignment >= 0).any(axis=1).all()
+    free = policy.act(dataclasses.replace(observation, allowed=None))
+    assert not np.array_equal(free, assignment)
+    strange = observation.pair_features.copy()
+    strange[~observation.allowed] = 1e9
+    prior = np.where(observation.allowed, observation.prior, 1e9)
+    again = policy_for(observation, method).variant(noisy=noisy)
+    assert np.array_equal(again.act(dataclasses.replace(observation, pair_features=strange, prior=prior)), assignment)
+
+
+@pytest.mark.parametrize("method", ["amax", "lp", "quad"])
+def test_a_model_that_corrects_a_prior_begins_as_the_prior(method):
+    observation = enriched(make("rescue:4x5", 30).observe())
+    spec = ModelSpec.of(observation, "dm", method == "quad")
+    parameters = init_parameters(spec, np.random.default_rng(0))
+    policy = LearnedPolicy("p", spec, parameters, InferenceSettings(method), NoiseSettings())
+    h, g = policy.scores(observation)
+    assert np.array_equal(h, np.where(observation.allowed, observation.prior, 0).astype(np.float32))
+    rule = Solver(method)(
+        Problem(
+            observation.prior.astype(np.float32).astype(np.float64),
+            observation.task_prior.astype(np.float32).astype(np.float64) if method == "quad" else None,
+            observation.contributions,
+            observation.capacities,
+            allowed=observation.allowed,
+        )
+    )
+    assert np.array_equal(policy.act(observation), rule.assignment)
+    if g is not None:
+        assert np.array_equal(g, observation.task_prior.astype(np.float32))
+
+
+def test_without_wanting_it_a_prior_changes_nothing():
+    observation = enriched(make("rescue:4x5", 3).observe())
+    spec = ModelSpec.of(observation, "dm", True, prior=False)
+    assert not spec.corrects
+    parameters = init_parameters(spec, np.random.default_rng(0))
+    assert "h.scale" not in parameters
+    other = dataclasses.replace(observation, prior=None, task_prior=None)
+    for one, same in zip(*(DirectModel(parameters, True)(seen) for seen in (observation, other)), strict=True):
+        assert np.array_equal(one, same)
+
+
+def test_what_the_model_reads_must_be_shown():
+    observation = enriched(make("rescue:4x5", 3).observe())
+    spec = ModelSpec.of(observation, "dm", True)
+    with pytest.raises(InputError, match="corrects a prior score, which what is observed does not show"):
+        spec.view(dataclasses.replace(observation, prior=None))
+    with pytest.raises(InputError, match="reads 3 global features but what is observed has 0"):
+        spec.view(dataclasses.replace(observation, global_features=None))
+    # What a model does not read may be there all the same.
+    plain = ModelSpec.of(make("rescue:4x5", 3).observe(), "dm", True)
+    assert plain.view(observation).global_features is None

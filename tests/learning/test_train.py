@@ -184,6 +184,21 @@ def test_an_interrupt_saves_and_says_how_to_go_on(tmp_path):
     assert (tmp_path / "r" / "checkpoint.safetensors").exists()
 
 
+def test_a_process_told_to_end_saves_first(tmp_path):
+    code = (
+        "import sys, signal, muster\n"
+        "heard = lambda row, progress: signal.raise_signal(signal.SIGTERM)\n"
+        f"muster.train({TOY!r}, learner='es', steps=10**9, log_every=100, out=sys.argv[1], report=heard)\n"
+        "print('still here')"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "r")], capture_output=True, text=True, check=False
+    )
+    assert child.returncode == -signal.SIGTERM
+    assert child.stdout == ""
+    assert (tmp_path / "r" / "checkpoint.safetensors").exists()
+
+
 def test_a_second_run_in_the_same_folder_is_refused(tmp_path):
     run_training(small("es", 100), tmp_path / "r")
     with pytest.raises(InputError, match=r"already holds a run.*--resume"):
@@ -382,3 +397,125 @@ def test_an_update_scores_states_as_they_were_played():
     learner.learn(rollouts)
     for now, then in zip(seen_by_update[0], rollouts[0].scores, strict=True):
         assert now.detach().numpy() == pytest.approx(then, abs=1e-5)
+
+
+PRICED = "tests.learning.toy:Priced"
+
+
+@pytest.mark.parametrize("learner", ["a2c", "es"])
+@pytest.mark.parametrize("inference", ["lp", "quad"])
+def test_training_starts_at_the_users_own_rule(learner, inference):
+    right, wrong = (
+        make_learner(TrainSettings(env=env, learner=learner, inference=inference)).policy()
+        for env in (PRICED, f"{PRICED},wrong=true")
+    )
+    assert muster.evaluate(right, PRICED, 40).mean == 1.0
+    assert muster.evaluate(wrong, f"{PRICED},wrong=true", 40).mean == 0.0
+    without = make_learner(TrainSettings(env=PRICED, learner=learner, inference=inference, prior=False)).policy()
+    assert without.spec.prior is False
+    assert muster.evaluate(without, PRICED, 40).mean < 1.0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"learner": "a2c", "a2c": {"envs": 64, "return_steps": 2, "policy_rate": 2e-2}},
+        {"learner": "es", "es": {"pairs": 8, "episodes": 4}},
+    ],
+    ids=["a2c", "es"],
+)
+def test_a_wrong_prior_is_corrected_and_the_policy_survives_its_file(settings, tmp_path):
+    env, out = f"{PRICED},wrong=true", tmp_path / "r"
+    muster.train(env, inference="lp", steps=12_000, log_every=2000, evaluate_every=10**9, out=out, **settings)
+    policy = muster.load(out)
+    assert policy.spec.prior
+    assert policy.spec.global_width == 1
+    assert policy.parameters["h.scale"] != 1.0
+    assert muster.evaluate(policy, env, 100).mean == 1.0
+
+
+@pytest.mark.parametrize("learner", ["a2c", "es"])
+def test_returns_and_figures_are_logged_as_they_are(learner, tmp_path):
+    out = tmp_path / "r"
+    small_ones = {"a2c": {"envs": 8}, "es": {"pairs": 2, "episodes": 2}}
+    muster.train(PRICED, learner=learner, inference="lp", steps=300, log_every=50, out=out, **small_ones)
+    rows = rows_without_times(out)
+    assert len(rows) > 3
+    for row in rows:
+        assert row["outcome"] == pytest.approx(row["reward"])
+        assert row["served"] == pytest.approx(2 * row["reward"])
+        if learner == "es":
+            assert row["fitness"] == pytest.approx(row["reward"])
+    assert "served" in (out / "metrics.csv").read_text().splitlines()[0].split(",")
+
+
+MIXTURE = ("rescue:2x3,grid=5", "rescue:3x5,grid=6", "rescue:1x2,grid=4")
+
+
+@pytest.mark.parametrize("learner", ["a2c", "es", "pem"])
+def test_a_run_on_several_worlds_logs_each_and_resumes_bit_for_bit(learner, tmp_path):
+    settings = dataclasses.replace(small(learner, 6000), env=MIXTURE)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run_training(settings, whole)
+    heard = []
+
+    def interrupt(row, progress):
+        heard.append(row)
+        if len(heard) == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    assert not run_training(settings, broken, report=interrupt).finished
+    assert run_training(settings, broken, resume=True).finished
+    one, other = final_state(whole), final_state(broken)
+    assert one.keys() == other.keys()
+    for name in one:
+        assert np.array_equal(one[name], other[name]), name
+    rows = rows_without_times(whole)
+    known = set().union(*(row.keys() for row in rows))
+    assert known >= {f"{figure}/{env}" for figure in ("reward", "outcome", "validation") for env in MIXTURE}
+    assert rows[-1]["reward"] == pytest.approx(np.mean([rows[-1][f"reward/{env}"] for env in MIXTURE]))
+    summary = json.loads((whole / "summary.json").read_text())
+    assert (summary["env"], summary["envs"]) == (MIXTURE[0], list(MIXTURE))
+    policy = muster.load(whole)
+    assert policy.header["envs"] == list(MIXTURE)
+    assert muster.evaluate(policy, "rescue:4x6,grid=6", 3).episodes == 3
+
+
+def test_worlds_of_a_mixture_share_the_work():
+    a2c = make_learner(TrainSettings(env=MIXTURE, a2c={"envs": 8}))
+    assert [world.env.n_envs for world in a2c.worlds] == [3, 3, 2]
+    before = a2c.steps
+    a2c.update()
+    assert a2c.steps - before == 8 * a2c.settings.return_steps
+    es = make_learner(TrainSettings(env=MIXTURE, learner="es", es={"pairs": 2, "episodes": 4}))
+    assert [world.env.n_envs for world in es.worlds] == [8, 4, 4]
+    seeds = [world.take(2).tolist() for world in es.worlds]
+    assert len({seed for taken in seeds for seed in taken}) == 6
+
+
+def test_a_mixture_teaches_more_than_one_size():
+    """Worlds of two and of four tasks, in which the prior is wrong: both are learned."""
+    envs = [f"{PRICED},wrong=true", f"{PRICED},wrong=true,more_tasks=2"]
+    policy = muster.train(
+        envs, learner="es", inference="lp", steps=12_000, evaluate_every=10**9, es={"pairs": 8, "episodes": 4}
+    )
+    assert [muster.evaluate(policy, env, 50).mean for env in envs] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("envs", "message"),
+    [
+        (["rescue:2x4", "tests.learning.toy:Pairing"], "worlds of one kind; rescue:2x4 and tests"),
+        (["tests.learning.toy:Pairing", PRICED], "one model cannot read both .*global_width 0 and 1"),
+        (["rescue:2x4", "rescue:2x4"], "several different ones"),
+        ([], "name one world to learn on"),
+    ],
+)
+def test_worlds_that_one_policy_cannot_play_are_refused(envs, message):
+    with pytest.raises(InputError, match=message):
+        muster.train(envs, steps=1, learner="es")
+
+
+def test_more_worlds_than_episodes_to_share_are_refused():
+    with pytest.raises(InputError, match=r"es\.episodes are shared out among the worlds: 2 are too few for 3"):
+        TrainSettings(env=MIXTURE, learner="es", es={"episodes": 2})

@@ -33,6 +33,38 @@ class Same(Pairing):
         return 0.5, True
 
 
+class Priced(Pairing):
+    """Shows the right answer as a prior, and the wrong one with `wrong`; agents may idle; counts in figures."""
+
+    metric = "return"
+    idling = True
+
+    def __init__(self, wrong: bool = False, more_tasks: int = 0) -> None:
+        self.sign = -1.0 if wrong else 1.0
+        self.n_tasks = 2 + more_tasks
+
+    def reset(self, rng: np.random.Generator) -> None:
+        self.agents = rng.permutation([-1.0, 1.0])
+        self.tasks = rng.permutation([-1.0, 1.0, *[0.0] * (self.n_tasks - 2)])
+        self.served = 0.0
+
+    def view(self) -> View:
+        return View(
+            self.agents[:, None],
+            self.tasks[:, None],
+            prior=0.05 * self.sign * np.outer(self.agents, self.tasks),
+            global_features=[0.5],
+        )
+
+    def step(self, assignment):
+        reward, over = super().step(assignment)
+        self.served = 2 * reward
+        return reward, over
+
+    def figures(self) -> dict[str, float]:
+        return {"served": self.served}
+
+
 class Broken(Pairing):
     """Gives a reward that is not a number, after a while."""
 

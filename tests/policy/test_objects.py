@@ -7,6 +7,7 @@ import pytest
 
 import muster
 from muster import InputError
+from muster.envs.single import View
 from muster.evaluation.evaluate import evaluate
 from muster.inference.settings import InferenceSettings
 from muster.policy import learned
@@ -151,3 +152,44 @@ def test_a_policy_fits_a_terminal_and_a_notebook(kind):
 def test_scores_learned_for_another_procedure_are_no_costs():
     with pytest.raises(InputError, match=r"learned its scores for 'quad'.*no routes"):
         muster.load(SHIPPED).with_inference(method="plan")
+
+
+def test_one_situation_needs_no_batch_and_no_padding():
+    policy = untrained("tests.learning.toy:Pairing", "quad")
+    rng = np.random.default_rng(0)
+    sizes = [(2, 3), (4, 1), (1, 6), (3, 3)]
+    views = [View(rng.normal(size=(n, 1)), rng.normal(size=(m, 1)), capacities=[2.0] * m) for n, m in sizes]
+    alone = [policy.act(view) for view in views]
+    assert [one.shape for one in alone] == [(n,) for n, _ in sizes]
+    assert all(one.min() >= -1 and one.max() < m for one, (_, m) in zip(alone, sizes, strict=True))
+    together = policy.act(views)
+    assert [one.tolist() for one in together] == [one.tolist() for one in alone]
+    for view, one in zip(views, alone, strict=True):
+        fields = {name: getattr(view, name) for name in ("agent_features", "task_features", "capacities")}
+        assert policy.act(**fields).tolist() == one.tolist()
+    assert policy.act([]) == []
+
+
+def test_a_situation_equals_the_same_in_a_batch():
+    policy = muster.load(SHIPPED)
+    env = muster.make("rescue:5x9", 3, seed=4)
+    env.show(pair_features=True, planes=False)
+    seen = env.observe()
+    names = ("agent_features", "task_features", "pair_features", "task_pair_features")
+    for slot, expected in enumerate(policy.act(seen)):
+        assert policy.act(View(**{name: getattr(seen, name)[slot] for name in names})).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "fields", "message"),
+    [
+        (None, {"agent_feature": 1}, "no field of a view 'agent_feature'; did you mean 'agent_features'"),
+        (None, {"agent_features": [[1.0]]}, "at least agent_features .* and task_features"),
+        (None, {"agent_features": [[1.0, 2.0]], "task_features": [[1.0]]}, "reads 1 agent features but .* has 2"),
+        (3, {}, "takes an observation, a view"),
+        ([3], {}, "takes an observation, a view"),
+    ],
+)
+def test_a_situation_that_is_none_is_refused(given, fields, message):
+    with pytest.raises(InputError, match=message):
+        untrained("tests.learning.toy:Pairing").act(given, **fields)
