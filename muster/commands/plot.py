@@ -20,7 +20,7 @@ class Plot:
     """Draw learning curves of runs, or the learned score round one agent (extra `plot`)."""
 
     what: Positional[Literal["curves", "scores"]]
-    """curves: mean outcome over environment steps, from the runs' logs; scores: h of a rescue policy as a density."""
+    """curves: mean outcome over environment steps, from runs' logs; scores: h of a rescue policy as a density."""
     names: Positional[tuple[str, ...]]
     """Folders of runs (or metrics.csv files) for curves; one policy for scores."""
     out: Path = Path("plot.png")
@@ -44,8 +44,8 @@ class Plot:
         print(self.out)
 
 
-def read_curve(name: str) -> tuple[list[float], list[float]]:
-    """Environment steps and mean outcome of a run's log."""
+def read_curves(name: str) -> dict[str, tuple[list[float], list[float]]]:
+    """Environment steps and mean outcome of a run's log; of each world, where it learned on several."""
     import csv
 
     path = Path(name)
@@ -53,21 +53,28 @@ def read_curve(name: str) -> tuple[list[float], list[float]]:
     if not path.exists():
         raise InputError(f"no log {path}; name the folder of a run or its metrics.csv")
     with path.open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row.get("outcome")]
-    if not rows:
-        raise InputError(f"{path} has no rows yet")
-    return [float(row["steps"]) for row in rows], [float(row["outcome"]) for row in rows]
+        rows = list(csv.DictReader(file))
+    columns = [column for column in (rows[0] if rows else ()) if column.startswith("outcome/")] or ["outcome"]
+    curves = {}
+    for column in columns:
+        known = [(float(row["steps"]), float(row[column])) for row in rows if row.get(column)]
+        if not known:
+            raise InputError(f"{path} has no rows yet")
+        label = " ".join([Path(name).name, column.removeprefix("outcome").removeprefix("/")]).strip()
+        curves[label] = ([steps for steps, _ in known], [outcome for _, outcome in known])
+    return curves
 
 
 def draw_curves(axes: Any, names: tuple[str, ...]) -> None:
-    """One line a run."""
-    lowest, highest = float("inf"), 0.0
-    for name in names:
-        steps, outcome = read_curve(name)
-        axes.plot([s / 1e6 for s in steps], outcome, label=Path(name).name, linewidth=1.3)
-        lowest, highest = min(lowest, *outcome), max(highest, *outcome)
-    if highest > 1.0 and highest > 1.5 * lowest:
-        # The first rows of a run are far off and would flatten all that follows.
+    """One line a run, or one for each of its worlds."""
+    curves = {label: curve for name in names for label, curve in read_curves(name).items()}
+    for label, (steps, outcome) in curves.items():
+        axes.plot([s / 1e6 for s in steps], outcome, label=label, linewidth=1.3)
+    lowest = min(min(outcome) for _, outcome in curves.values())
+    highest = max(max(outcome) for _, outcome in curves.values())
+    # Where fewer steps are better, the first rows of a run are far off and would flatten all that follows.
+    falling = all(outcome[0] > outcome[-1] > 1.0 for _, outcome in curves.values())
+    if falling and highest > 1.5 * lowest:
         axes.set_ylim(0.97 * lowest, 1.35 * lowest)
     axes.set_xlabel("environment steps, millions")
     axes.set_ylabel("mean outcome on training episodes, with noise")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from muster.cli import main
+from muster.commands.plot import draw_curves
 from muster.policy.files import load_policy
 from muster.reproduction import rescue as rescue_table
 from muster.reproduction.rescue import Cell, Record
@@ -114,6 +115,47 @@ def test_plots_are_written(run, tmp_path, capsys):
         )
         assert (tmp_path / f"{what}.png").stat().st_size > 5000
     assert "cannot write" in refused(capsys, ["plot", "curves", str(run), "--out", str(tmp_path / "x.nonsense")])
+
+
+class Axes:
+    """Remembers what is drawn on it."""
+
+    def __init__(self):
+        self.lines, self.limits = {}, None
+
+    def plot(self, x, y, label, **rest):
+        self.lines[label] = list(y)
+
+    def set_ylim(self, low, high):
+        self.limits = (low, high)
+
+    def __getattr__(self, name):
+        return lambda *rest, **more: None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cut"),
+    [
+        ([90.0, 12.0, 9.0], (0.97 * 9.0, 1.35 * 9.0)),  # steps: fewer are better, and the first are far off
+        ([10.0, 60.0, 90.0], None),  # a return that grows
+        ([-90.0, -20.0, -5.0], None),
+        ([0.9, 0.5, 0.1], None),  # a share
+    ],
+)
+def test_curves_show_what_was_learned_whatever_is_measured(outcome, cut, tmp_path):
+    rows = "".join(f"{k},{value}\n" for k, value in enumerate(outcome))
+    (tmp_path / "metrics.csv").write_text("steps,outcome\n" + rows)
+    axes = Axes()
+    draw_curves(axes, (str(tmp_path),))
+    assert axes.lines == {tmp_path.name: outcome}
+    assert axes.limits == cut
+
+
+def test_curves_of_several_worlds_are_drawn_apart(tmp_path):
+    (tmp_path / "metrics.csv").write_text("steps,outcome,outcome/a:1,outcome/b:2\n1,2,3,1\n2,4,6,\n")
+    axes = Axes()
+    draw_curves(axes, (str(tmp_path),))
+    assert axes.lines == {f"{tmp_path.name} a:1": [3.0, 6.0], f"{tmp_path.name} b:2": [1.0]}
 
 
 def make_cell(test, mean, seed=0, noise=False, method="quad-dm", train="2x4") -> Cell:
