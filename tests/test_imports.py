@@ -44,6 +44,7 @@ inference.amax
 inference.linear
 inference.quadratic
 inference.routes
+inference.route_positions
 inference.route_search
 inference.plan
 inference.solver

@@ -12,7 +12,8 @@ from muster.inference.amax import is_sound
 from muster.inference.batch import Output, Settings
 from muster.inference.instance import LARGEST, Given
 from muster.inference.outcomes import ASSIGNED, BETTER_LEFT_OUT, INVALID, ITERATION_LIMIT, OPTIMAL, TIME_LIMIT
-from muster.inference.route_search import construct, copy_routes, improve, make_lists, make_ruin, met
+from muster.inference.route_positions import make_lists
+from muster.inference.route_search import construct, copy_routes, improve, make_ruin, met
 from muster.inference.routes import (
     ABSENT,
     TOTAL,
