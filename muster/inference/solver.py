@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any, get_args
 
 import numpy as np
@@ -182,7 +183,7 @@ def assign(
         mu = (given if given.ndim == 2 else np.repeat(given[:, None], m, axis=1))[None]
     if method != "plan" and not (objective == "longest" and end_scores is None and routes is None):
         raise InputError(f"objective, end_scores and routes are for method 'plan', not for {method!r}")
-    solver = Solver(method, effort, rounding, forced, objective, time_limit)
+    solver = _solver(method, effort, rounding, forced, objective, time_limit)
     solution = solver(
         Problem(
             scores=h[None],
@@ -225,6 +226,20 @@ def _padded_routes(routes: Sequence[Sequence[int]], n: int, m: int) -> Ints:
             raise InputError(f"routes[{i}] must list different tasks from 0 to {m - 1}, got {list(route)}")
         padded[i, : stops.size] = stops
     return padded
+
+
+def _solver(*settings: Any) -> Solver:
+    """The Solver of these settings. Checking them takes as long as solving a small instance, so it is done once."""
+    try:
+        return _known_solver(*settings)
+    except TypeError:
+        # Something that cannot be a setting; the check says so.
+        return Solver(*settings)
+
+
+@lru_cache(maxsize=128, typed=True)
+def _known_solver(*settings: Any) -> Solver:
+    return Solver(*settings)
 
 
 @contextmanager
