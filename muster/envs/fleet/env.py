@@ -90,6 +90,7 @@ class FleetEnv(BatchEnv):
             worth=worth,
             taking=taking,
             unit=max(float((share * np.abs(margins)).sum()), 1e-9),
+            trip=max(float((share * city.minutes).sum()), 1.0),
         )
 
     def _empty(self) -> kernels.Fleet:

@@ -1,7 +1,8 @@
 """What a policy sees of a fleet, in units that mean the same in another city and with another number of vehicles.
 
-Money is counted in mean margins of a request, vehicles and requests in a zone in mean vehicles a zone, time in minutes
-over 5 or 10. Positions are not seen: what a place is good for is seen through its demand, its supply and its worth.
+Money is counted in mean margins of a request, vehicles and requests in a zone in mean vehicles a zone, trips in mean
+minutes of a trip, waiting in fives. Positions are not seen: what a place is good for is seen through its demand, the
+chance to be needed there, and its worth.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from muster.compile import entry, leaf
 from muster.data import Bools, Floats, Floats32, Ints
 from muster.envs.fleet.kernels import QUEUE, Fleet, Roads, time_to
 
-AGENT_FEATURES = ("free in", "empty", "worth", "surplus", "demand after")
+AGENT_FEATURES = ("free in", "empty", "worth", "chance", "demand after")
 TASK_FEATURES = (
     "margin",
     "minutes",
     "open vehicles",
     "requests here",
     "demand here",
-    "surplus there",
+    "chance there",
     "demand there",
     "worth there",
 )
@@ -56,6 +57,8 @@ class Outlook(NamedTuple):
     """[T + 1, Z] of one that takes a request there and then."""
     unit: float
     """Mean margin of a request."""
+    trip: float
+    """Mean minutes of a request, from pick-up to drop-off."""
 
 
 class Views(NamedTuple):
@@ -79,13 +82,6 @@ def demand_of(outlook: Outlook, busyness: float, zone: int, begin: int, end: int
 
 
 @leaf
-def surplus_of(outlook: Outlook, bound: Ints, here: Ints, busyness: float, zone: int, minute: int, after: int) -> float:
-    """Vehicles that are free in `zone` within `after` minutes, less the requests there until then."""
-    until = min(after, HORIZON)
-    return bound[zone, until] - here[zone] - demand_of(outlook, busyness, zone, minute + 1, minute + 1 + until)
-
-
-@leaf
 def tail(mean: float, least: int) -> float:
     """P(D >= least) for D ~ Poisson(mean)."""
     if least <= 0:
@@ -99,7 +95,7 @@ def tail(mean: float, least: int) -> float:
 
 
 @leaf
-def worth_among(
+def chance_among(
     outlook: Outlook,
     wait: int,
     bound: Ints,
@@ -110,17 +106,22 @@ def worth_among(
     after: int,
     itself: int,
 ) -> float:
-    """Of being free in `zone` in `after` minutes, in mean margins, given who else will be there.
+    """That one who is free in `zone` in `after` minutes is needed there.
 
-    With probability p there are more requests in the meantime and shortly after than vehicles: then it takes one, and
-    waits on otherwise. Rivals are those who can be there in time for these requests, and some more.
+    That is, that there are more requests in the meantime and shortly after than other vehicles: those who can be there
+    in time for these requests, and some more.
     """
-    soon = min(minute + after, outlook.worth.shape[0] - 1)
-    late = min(minute + after + wait, outlook.worth.shape[0] - 1)
     others = bound[zone, min(after + RIVALS * wait, HORIZON)] - itself
     requests = demand_of(outlook, busyness, zone, minute + 1, minute + 1 + after + wait)
-    p = tail(requests, others + 1 - here[zone])
-    return (p * outlook.taking[soon, zone] + (1.0 - p) * outlook.worth[late, zone]) / outlook.unit
+    return tail(requests, others + 1 - here[zone])
+
+
+@leaf
+def worth_of(outlook: Outlook, wait: int, chance: float, zone: int, minute: int) -> float:
+    """Of being free in `zone` at `minute`, in mean margins: with that chance it takes a request, else it waits on."""
+    last = outlook.worth.shape[0] - 1
+    taken, left = outlook.taking[min(minute, last), zone], outlook.worth[min(minute + wait, last), zone]
+    return (chance * taken + (1.0 - chance) * left) / outlook.unit
 
 
 @entry
@@ -159,15 +160,16 @@ def see_range(
         views.whole[slot, 0] = t / n_minutes
         views.whole[slot, 1] = busyness - 1.0
         views.whole[slot, 2] = empty / n
-        views.whole[slot, 3] = requests / n
+        views.whole[slot, 3] = requests * n_minutes / max(outlook.usual[n_minutes], 1e-9) - 1.0
         for i in range(n):
             zone, free = fleet.zone[slot, i], fleet.free[slot, i]
             after = t + 1 + free
             views.agents[slot, i, 0] = free / 5.0
             views.agents[slot, i, 1] = fleet.held[slot, i] == 0
-            own[i] = worth_among(outlook, wait, bound, here, busyness, zone, t, free, 1)
+            chance = chance_among(outlook, wait, bound, here, busyness, zone, t, free, 1)
+            own[i] = worth_of(outlook, wait, chance, zone, t + free)
             views.agents[slot, i, 2] = WORTH_SCALE * own[i]
-            views.agents[slot, i, 3] = a_zone * surplus_of(outlook, bound, here, busyness, zone, t, free)
+            views.agents[slot, i, 3] = chance
             views.agents[slot, i, 4] = a_zone * demand_of(outlook, busyness, zone, after, after + AHEAD)
         if not running:
             continue
@@ -181,14 +183,14 @@ def see_range(
             margin = roads.fares[pickup, dropoff] - cost * full
             after = t + 1 + minutes
             views.tasks[slot, j, 0] = margin / outlook.unit
-            views.tasks[slot, j, 1] = minutes / 10.0
+            views.tasks[slot, j, 1] = minutes / outlook.trip
             views.tasks[slot, j, 2] = a_zone * ready[pickup]
             views.tasks[slot, j, 3] = a_zone * here[pickup]
             views.tasks[slot, j, 4] = a_zone * demand_of(outlook, busyness, pickup, t + 1, t + 1 + AHEAD)
-            views.tasks[slot, j, 5] = a_zone * surplus_of(outlook, bound, here, busyness, dropoff, t, minutes)
+            chance = chance_among(outlook, wait, bound, here, busyness, dropoff, t, minutes, 0)
+            views.tasks[slot, j, 5] = chance
             views.tasks[slot, j, 6] = a_zone * demand_of(outlook, busyness, dropoff, after, after + AHEAD)
-            worth = worth_among(outlook, wait, bound, here, busyness, dropoff, t, minutes, 0)
-            views.tasks[slot, j, 7] = WORTH_SCALE * worth
+            views.tasks[slot, j, 7] = WORTH_SCALE * worth_of(outlook, wait, chance, dropoff, t + minutes)
             for i in range(n):
                 there = time_to(fleet, roads, slot, i, pickup)
                 if there > wait:
@@ -198,7 +200,8 @@ def see_range(
                 views.allowed[slot, i, j] = True
                 views.prior[slot, i, j] = profit
                 if with_pairs:
-                    gained = worth_among(outlook, wait, bound, here, busyness, dropoff, t, there + minutes, 0)
+                    chance = chance_among(outlook, wait, bound, here, busyness, dropoff, t, there + minutes, 0)
+                    gained = worth_of(outlook, wait, chance, dropoff, t + there + minutes)
                     views.pairs[slot, i, j, 0] = max(profit, LEAST_PROFIT)
                     views.pairs[slot, i, j, 1] = there / 5.0
                     views.pairs[slot, i, j, 2] = gained - own[i]
@@ -209,4 +212,4 @@ def see_range(
                         other = fleet.dropoffs[slot, t, k]
                         views.task_pairs[slot, j, k, 0] = fleet.pickups[slot, t, k] == pickup
                         views.task_pairs[slot, j, k, 1] = other == dropoff
-                        views.task_pairs[slot, j, k, 2] = roads.minutes[dropoff, other] / 10.0
+                        views.task_pairs[slot, j, k, 2] = roads.minutes[dropoff, other] / outlook.trip
