@@ -108,8 +108,8 @@ class TrainSettings:
     """Environment steps between two checkpoints."""
     evaluate_every: Annotated[int, AtLeast(1)] = 2_000_000
     """Environment steps between two evaluations on held-out episodes."""
-    evaluate_episodes: Annotated[int, AtLeast(1)] = 500
-    """How many of them."""
+    evaluate_episodes: Annotated[int | None, AtLeast(1)] = None
+    """How many of them; None: 500, or 20 for a positional model on more than 1,000 cells (battles), which is slow."""
     a2c: A2CSettings = field(default_factory=A2CSettings)
     es: ESSettings = field(default_factory=ESSettings)
 

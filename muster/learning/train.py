@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from muster.learning.actor_critic import ActorCritic
 
 DEFAULT_MINUTES = 5.0
+VALIDATION_EPISODES = 500
+VALIDATION_EPISODES_LARGE = 20
+LARGE_GRID = 1000
+"""Cells above which a positional model plays but tens of states a second on one core."""
 LENGTH = ("minutes", "steps")
 """The settings that may change when a run is resumed."""
 
@@ -225,10 +229,10 @@ class Loop:
 
     def validate(self) -> Figures:
         """Mean outcome of the present policy, without noise, on held-out episodes of each world and of all."""
-        episodes = self.settings.evaluate_episodes
         found: Figures = {}
         for name in self.settings.envs:
-            env = prepare_env(self.settings, name, min(256, episodes))
+            episodes = self.settings.evaluate_episodes or usual_episodes(self.settings, name)
+            env = prepare_env(self.settings, name, min(256, episodes), critic=False)
             seeds = episode_seeds(VALIDATION, np.arange(episodes))
             outcome = run_episodes(env, self.learner.policy(), seeds).outcome
             found[f"validation/{name}"] = float(outcome.mean())
@@ -327,12 +331,21 @@ def crossed(before: int, after: int, every: int) -> bool:
     return before // every != after // every
 
 
-def prepare_env(settings: TrainSettings, name: str, n_envs: int) -> BatchEnv:
-    """A world of the settings, showing what the model reads."""
+def prepare_env(settings: TrainSettings, name: str, n_envs: int, critic: bool = True) -> BatchEnv:
+    """A world of the settings, showing what the model reads and, unless it only plays, the critic too."""
     env = make(name, n_envs, settings.seed)
-    conv = settings.model == "pem" or (settings.learner == "a2c" and settings.a2c.critic == "conv")
+    conv = settings.model == "pem" or (critic and settings.learner == "a2c" and settings.a2c.critic == "conv")
     env.show(pair_features=settings.pair_features, planes=conv)
     return env
+
+
+def usual_episodes(settings: TrainSettings, name: str) -> int:
+    """Held-out episodes where the settings say none: few where each state is a CNN's pass over a large grid."""
+    if settings.model != "pem":
+        return VALIDATION_EPISODES
+    planes = prepare_env(settings, name, 1).observe().planes
+    large = planes is not None and planes[0, 0].size > LARGE_GRID
+    return VALIDATION_EPISODES_LARGE if large else VALIDATION_EPISODES
 
 
 def make_learner(settings: TrainSettings) -> ActorCritic | Evolution:

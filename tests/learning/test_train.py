@@ -16,7 +16,7 @@ from muster import InputError, MusterError
 from muster.evaluation.rollout import run_episodes
 from muster.learning.optimiser import rate_factor
 from muster.learning.settings import A2CSettings, ESSettings, TrainSettings
-from muster.learning.train import make_learner, run_training
+from muster.learning.train import make_learner, prepare_env, run_training, usual_episodes
 from muster.rng import episode_seeds
 from muster.settings import from_toml, to_toml
 from muster.storage import sole_writer
@@ -292,6 +292,31 @@ def test_convolutions_train_and_what_they_learn_plays_larger_grids(model, a2c, t
     assert all(not np.array_equal(policy.parameters[name], before[name]) for name in weights if "pair" not in name)
     found = muster.evaluate(policy, "rescue:3x5,grid=8", episodes=5)
     assert (found.records.outcome == muster.evaluate(str(tmp_path / "r"), "rescue:3x5,grid=8", 5).records.outcome).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "critic", "learns"), [("pem", "entity", "model/grid."), ("dm", "conv", "critic/grid.")]
+)
+def test_convolutions_learn_from_battles(model, critic, learns):
+    a2c = A2CSettings(envs=2, return_steps=2, critic=critic)
+    settings = TrainSettings(env="battle:m2v2", model=model, inference="lp", steps=1, a2c=a2c)
+    learner = make_learner(settings)
+    before = learner.get_state()[0]
+    figures = learner.update()
+    assert all(np.isfinite(figures[name]) for name in ("value_loss", "policy_loss"))
+    after = learner.get_state()[0]
+    weights = [name for name in before if name.startswith(learns) and name.endswith("weight")]
+    assert len(weights) > 6
+    assert all(not np.array_equal(before[name], after[name]) for name in weights)
+    assert prepare_env(settings, "battle:m2v2", 1, critic=False).observe().planes is None or model == "pem"
+
+
+def test_a_positional_model_is_validated_on_few_battles():
+    def asked(model, env):
+        return usual_episodes(TrainSettings(env=env, model=model), env)
+
+    assert asked("pem", "battle:m2v2") == 20
+    assert asked("dm", "battle:m2v2") == asked("pem", "rescue:2x4") == 500
 
 
 @pytest.mark.parametrize("learner", ["a2c", "es"])
