@@ -74,9 +74,9 @@ BATTLE_ES = ["--es.episodes", "4", "--es.rate", "0.05"]
 CENTRED = {"m10v10", "w15v17"}
 
 # The same time for every procedure. Evolution has its defaults (on validation episodes smaller and more generations
-# were no better), A2C the settings of rescue. "three": three pursuers are needed to catch but there are two for an
-# evader, so that they must agree whom to hunt first.
-PURSUIT_MINUTES = {("", "es"): 1.5, ("three", "es"): 1.0, ("", "a2c"): 1.0}
+# were no better). "three": three pursuers are needed to catch but there are two for an evader, so that they must agree
+# whom to hunt first.
+PURSUIT_MINUTES = {("", "es"): 1.5, ("three", "es"): 1.0}
 PURSUIT_SEEDS = 3
 
 
@@ -130,7 +130,6 @@ def pursuit_runs() -> dict[str, list[str]]:
                     "pursuit:4x2,needed=3" if variant else "pursuit:4x2",
                     *("--inference", inference, "--model", "dm", "--learner", learner),
                     *("--minutes", str(minutes), "--seed", str(seed)),
-                    *(RESCUE_A2C if learner == "a2c" else []),
                 ]
     return found
 

@@ -164,6 +164,7 @@ reproduction.record_file
 reproduction.run_names
 reproduction.heuristics
 reproduction.rescue
+reproduction.pursuit
 reproduction.battle
 reproduction.battle_rerun
 reproduction
@@ -198,6 +199,7 @@ commands.solve
 commands.tables_battle
 commands.tables_heuristics
 commands.tables_rescue
+commands.tables_pursuit
 commands.tables
 commands.train
 commands.warmup

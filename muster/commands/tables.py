@@ -16,22 +16,22 @@ from muster.errors import InputError
 FLAGS = {
     "battles": ("heuristics", "battle"),
     "seed_battles": ("battle",),
-    "episodes": ("rescue",),
-    "seed": ("heuristics", "battle", "rescue"),
+    "episodes": ("rescue", "pursuit"),
+    "seed": ("heuristics", "battle", "rescue", "pursuit"),
     "options": ("heuristics",),
-    "policies": ("battle", "rescue"),
-    "only": ("battle", "rescue"),
-    "tests": ("battle", "rescue"),
+    "policies": ("battle", "rescue", "pursuit"),
+    "only": ("battle", "rescue", "pursuit"),
+    "tests": ("battle", "rescue", "pursuit"),
     "fresh": ("battle",),
-    "markdown": ("battle",),
+    "markdown": ("battle", "pursuit"),
 }
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Print one of the paper's tables with our figures beside it, or run it again."""
+    """Print one of the paper's tables with our figures beside it, or that of pursuit, or run it again."""
 
-    which: Annotated[Literal["rescue", "battle", "heuristics"], tyro.conf.Positional]
+    which: Annotated[Literal["rescue", "battle", "heuristics", "pursuit"], tyro.conf.Positional]
     """Which table."""
     json: bool = False
     """Print one JSON object instead of a table."""
@@ -42,7 +42,7 @@ class Tables:
     seed_battles: int = 400
     """Battles a cell when run again, for every seed and with noise (battle)."""
     episodes: int = 1000
-    """Episodes a cell when run again (rescue)."""
+    """Episodes a cell when run again (rescue, pursuit)."""
     seed: int = 0
     """Seed of the episodes or battles when run again."""
     options: str = ""
@@ -51,15 +51,15 @@ class Tables:
     """Where the record is read from or written to; by default the committed one, which a rerun overwrites in a
     checkout of the repository only: elsewhere it needs this flag."""
     policies: Path | None = None
-    """Folder of the policies to run again (battle, rescue); by default those of the checkout."""
+    """Folder of the policies to run again (battle, rescue, pursuit); by default those of the checkout."""
     only: str = "*"
-    """Run again only the policies whose names match, such as 'battle-w15v17-quad-*' (battle, rescue)."""
+    """Run again only the policies whose names match, such as 'battle-w15v17-quad-*' (battle, rescue, pursuit)."""
     tests: tuple[str, ...] = ()
-    """Run again only these sizes or scenarios, such as 2x4 or w15v17 (battle, rescue)."""
+    """Run again only these sizes or scenarios, such as 2x4 or w15v17 (battle, rescue, pursuit)."""
     fresh: bool = False
     """Run again what the record already holds, too (battle)."""
     markdown: bool = False
-    """Print markdown, for a document (battle)."""
+    """Print markdown, for a document (battle, pursuit)."""
 
     def run(self) -> None:
         """Print the table."""
@@ -73,7 +73,7 @@ class Tables:
                 raise InputError(f"{flag} says how to run the table again; give --rerun with it")
         if self.json and self.markdown:
             raise InputError("choose --json or --markdown, not both")
-        {"rescue": _rescue, "battle": _battle, "heuristics": _heuristics}[self.which](self)
+        {"rescue": _rescue, "battle": _battle, "heuristics": _heuristics, "pursuit": _pursuit}[self.which](self)
 
 
 def _battle(command: Tables) -> None:
@@ -179,6 +179,39 @@ def _heuristics(command: Tables) -> None:
         print(json.dumps(table.as_json(record)))
     else:
         tables_heuristics.print_table(record)
+
+
+def _pursuit(command: Tables) -> None:
+    from muster.commands import tables_pursuit
+    from muster.reproduction import pursuit as table
+    from muster.reproduction.places import committed_record, policies_to_play, record_to_write
+
+    recorded = committed_record("pursuit")
+    if command.rerun:
+        path = record_to_write("pursuit", command.record)
+        whole = command.only == "*" and not command.tests
+        reference = table.Record.load(recorded)
+        same = (reference.episodes, reference.seed) == (command.episodes, command.seed)
+        known = {cell.key: cell.mean for cell in reference.cells} if same else {}
+        record = table.run_table(
+            command.episodes,
+            command.seed,
+            f"muster tables pursuit --rerun --episodes {command.episodes} --seed {command.seed}",
+            policies_to_play("pursuit", command.policies),
+            only=command.only,
+            tests=command.tests,
+            before=None if whole or not path.exists() else table.Record.load(path),
+            report=lambda cell: _say(tables_pursuit.line_of(cell), cell.mean, known.get(cell.key)),
+        )
+        record.save(path)
+    else:
+        record = table.Record.load(command.record or recorded)
+    if command.json:
+        print(json.dumps(table.as_json(record)))
+    elif command.markdown:
+        print(tables_pursuit.markdown(record))
+    else:
+        tables_pursuit.print_table(record)
 
 
 def _say(line: str, found: object, recorded: object) -> None:
