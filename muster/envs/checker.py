@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from muster.envs.advice import advice
 from muster.envs.laws import LAWS, BrokenLawError, UncheckedError
 from muster.envs.probing import Make, random_assignment, started
 from muster.envs.registry import make as make_env
+from muster.envs.single import Env
 from muster.errors import MusterError
 from muster.rng import episode_seeds
 
@@ -28,9 +29,10 @@ class Finding:
     detail: str = ""
 
 
-def check(env: str | Make) -> list[Finding]:
-    """Try every law on an environment string, or on a function that makes a batch of a given size."""
-    make = _named(env) if isinstance(env, str) else env
+def check(env: str | type[Env] | Make) -> list[Finding]:
+    """Try every law on an environment string, a class, or a function that makes a batch of a given size."""
+    named = isinstance(env, str) or (isinstance(env, type) and issubclass(env, Env))
+    make = _named(cast(str | type[Env], env)) if named else cast(Make, env)
     findings = [_try(law, holds, make) for law, holds in LAWS.items()]
     if not any(finding.status == "broken" for finding in findings):
         findings.append(Finding("speed", "measured", speed(make)))
@@ -38,8 +40,8 @@ def check(env: str | Make) -> list[Finding]:
     return findings
 
 
-def _named(env: str) -> Make:
-    # An environment string that is wrong is the caller's mistake, not a broken law.
+def _named(env: str | type[Env]) -> Make:
+    # A world that cannot be made is the caller's mistake, not a broken law.
     make_env(env)
     return lambda n_envs: make_env(env, n_envs)
 

@@ -48,12 +48,15 @@ BUILT_IN = {
         "vehicles take the minute's requests, such as fleet:24,city=small; or a folder of recorded trips",
     ),
 }
+World = str | type[Env] | type[BatchEnv]
+"""An environment string, or a class of one's own."""
+
 EXAMPLES = ("rescue:2x4", "battle:w15v17", "pursuit:4x2", "fleet:24,city=small")
 OWN_USAGE = "package.module:Class[,option=value…]"
 OWN_ABOUT = "your own, with options for its constructor (muster new NAME writes one to begin with)"
 
 
-def make(env: str | type, num_envs: int = 1, seed: int = 0, **options: Any) -> BatchEnv:
+def make(env: World, num_envs: int = 1, seed: int = 0, **options: Any) -> BatchEnv:
     """`num_envs` episodes of a world, begun from the first episode seeds of `seed`.
 
     `env` is an environment string, or a class of your own (an Env or a BatchEnv); `options` are further settings, as
@@ -71,6 +74,25 @@ def make(env: str | type, num_envs: int = 1, seed: int = 0, **options: Any) -> B
     slots = np.arange(num_envs)
     world.start(slots, episode_seeds(seed, slots))
     return world
+
+
+def text_of(env: World) -> str:
+    """The environment string that makes this world: what a run's folder and a policy's file keep of it."""
+    if not isinstance(env, type):
+        return env
+    if env.__module__ == "__main__" or not env.__qualname__.isidentifier():
+        where = "the program that runs" if env.__module__ == "__main__" else f"{env.__qualname__.rpartition('.')[0]}"
+        raise InputError(
+            f"a run and its policies keep their world by name, and no other program can import {env.__name__} from "
+            f"{where}; put the class into a file of its own, such as worlds.py, and give 'worlds:{env.__name__}'"
+        )
+    return f"{env.__module__}:{env.__qualname__}"
+
+
+def kind_of(env: str) -> str:
+    """What worlds have in common that one policy may play: "rescue", or module and class of a user's own."""
+    family = env.partition(":")[0]
+    return family if family in BUILT_IN else env.partition(",")[0]
 
 
 def rules() -> dict[str, str]:

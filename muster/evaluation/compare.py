@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from muster.envs.base import BatchEnv, Policy
-from muster.envs.registry import make
+from muster.envs.registry import World, make
 from muster.errors import InputError
 from muster.evaluation.evaluate import Count, Evaluation, evaluate
 from muster.evaluation.metrics import MEANINGS
@@ -74,7 +74,7 @@ class Comparison:
 
 def compare(
     policies: Sequence[str | Policy],
-    env: str | BatchEnv,
+    env: World | BatchEnv,
     episodes: Count = 1000,
     seed: int = 0,
     noise: bool = False,
@@ -88,7 +88,7 @@ def compare(
     if isinstance(policies, str) or len(policies) < 2:
         given = policies if isinstance(policies, str) else " ".join(map(str, policies)) or "none"
         raise InputError(f"a comparison needs a list of two or more policies, got {given}")
-    fixed = (make(env) if isinstance(env, str) else env).baselines()
+    fixed = (env if isinstance(env, BatchEnv) else make(env)).baselines()
     found = []
     for policy in policies:
         learned = policy not in fixed if isinstance(policy, str) else isinstance(policy, LearnedPolicy)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.envs.base import BatchEnv
-from muster.envs.registry import make
+from muster.envs.registry import World, kind_of, make, text_of
 from muster.errors import InputError, MissingExtraError, MusterError, WorldError
 from muster.evaluation.rollout import run_episodes
 from muster.inference.settings import InferenceSettings
@@ -68,7 +68,7 @@ class Outcome:
 
 
 def train(
-    env: str | Sequence[str],
+    env: World | Sequence[World],
     *,
     out: str | Path | None = None,
     resume: bool = False,
@@ -77,13 +77,17 @@ def train(
 ) -> LearnedPolicy:
     """Learn a policy on a small world, or on several in turn, and return the best one by training reward.
 
+    `env` is an environment string, or a class whose module can be imported.
     The settings are the fields of `muster.learning.settings.TrainSettings`, where each is explained; `a2c`, `es` and
     `a2c`'s `noise` may be given as dictionaries: es={"sigma": 0.1}. With `out`, the run's folder keeps log, checkpoint
     and policies, and `resume` goes on with it as it was begun: only `minutes` or `steps` may then be given anew.
     `report` hears every row of the log (see `Report`). Ctrl-C ends the run after the update under way: its state is
     saved, and the best policy so far returned.
     """
-    given = {"env": env, **settings}
+    if isinstance(env, Sequence) and not isinstance(env, str):
+        given = {"env": [text_of(one) for one in env], **settings}
+    else:
+        given = {"env": text_of(env), **settings}
     if resume:
         if out is None:
             raise InputError("resume needs the folder of the run (out)")
@@ -386,7 +390,7 @@ def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpe
         spec = ModelSpec.of(env.observe(), settings.model, quad, centred=centred, prior=settings.prior)
         found.append((spec, settings.forced if settings.forced is not None else not env.idling))
     for env, (spec, forced) in zip(envs, found, strict=True):
-        if env.name.partition(":")[0] != envs[0].name.partition(":")[0]:
+        if kind_of(env.name) != kind_of(envs[0].name):
             raise InputError(f"a policy learns on worlds of one kind; {envs[0].name} and {env.name} are of two")
         told = "; ".join(f"{name} {one} and {other}" for name, one, other in differences(found[0][0], spec))
         if told:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from muster.envs.base import BatchEnv, Policy
-from muster.envs.registry import rules
+from muster.envs.registry import kind_of, rules
 from muster.errors import InputError, UnknownNameError, suggestion
 from muster.policy.files import load_policy
 from muster.policy.learned import LearnedPolicy
@@ -40,7 +40,7 @@ def resolve(policy: str | Policy, env: BatchEnv, noise: bool = False) -> Policy:
 def adapt(policy: LearnedPolicy, env: BatchEnv) -> None:
     """Make `env` show what the policy reads; refuse a world of another kind or with other features."""
     trained_on = str(policy.header.get("env", env.name))
-    if trained_on.partition(":")[0] != env.name.partition(":")[0]:
+    if kind_of(trained_on) != kind_of(env.name):
         raise InputError(f"{policy.name} was trained on {trained_on}; it cannot play {env.name}")
     env.show(pair_features=policy.spec.pair_width > 0, planes=policy.spec.kind == "pem")
     policy.spec.view(env.observe(), env.name)

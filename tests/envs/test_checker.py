@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,10 @@ from muster.data import Ints, Observation
 from muster.envs.base import State, Step
 from muster.envs.checker import check
 from muster.envs.rescue import RescueEnv, RescueSettings
+from muster.envs.single import View
+from muster.envs.singles import BatchOfSingles
 from muster.rng import Seeds
+from tests.envs.own_worlds import Orders
 
 
 def status(make: Callable[[int], RescueEnv] | str) -> dict[str, str]:
@@ -133,3 +137,48 @@ class SavesOneNumberForAll(Faulty):
 )
 def test_a_broken_law_is_noticed(faulty, law):
     assert status(faulty)[law] == "broken"
+
+
+class CarriesOutWhatIsForbidden(BatchOfSingles):
+    """The batch of a user's class hands on whatever it is given."""
+
+    single = Orders
+
+    def _possible(self, assignment: Ints) -> Ints:
+        there = self.seen.arrays["task_alive"]
+        return np.where(np.take_along_axis(there, np.maximum(assignment, 0), axis=1), assignment, -1)
+
+
+class NumbersOrdersByPlace(Orders):
+    """An order that moves up in the queue takes over the id of the one before it, whose picker then "had" it."""
+
+    def view(self) -> View:
+        return replace(super().view(), task_ids=self.ids // 2)
+
+
+class LosesTrack(BatchOfSingles):
+    """`previous` is the index that was given, though orders move up."""
+
+    single = Orders
+
+    def _previous(self) -> Ints:
+        there = np.take_along_axis(self.seen.arrays["task_alive"], np.maximum(self._last, 0), axis=1)
+        return np.where((self._last >= 0) & there, self._last, -1)
+
+
+@pytest.mark.parametrize(
+    ("faulty", "law", "detail"),
+    [
+        (CarriesOutWhatIsForbidden, "what is forbidden is not done", "a forbidden pair is carried out at step"),
+        (NumbersOrdersByPlace, "ids tell apart", "twice"),
+        (LosesTrack, "ids tell apart", "previous is not the task that was given"),
+    ],
+)
+def test_forbidden_pairs_and_ids_have_laws_that_can_be_broken(faulty, law, detail):
+    found = {finding.law: finding for finding in check(faulty)}[law]
+    assert found.status == "broken"
+    assert detail in found.detail
+
+
+def test_a_class_is_checked_like_its_name():
+    assert [found.law for found in check(Orders)] == [found.law for found in check("tests.envs.own_worlds:Orders")]
