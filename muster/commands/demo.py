@@ -168,7 +168,8 @@ def say_what_next(console: Console, out: Path) -> None:
         console.print(f"      {what}", highlight=False)
     console.print(
         "  Worlds of one's own that learn to beat their rules: examples/couriers.py (30 lines; muster new NAME writes "
-        "one like it) and examples/warehouse.py, in the repository.",
+        "one like it), examples/warehouse.py (orders that arrive all the time) and examples/own_fleet.py (a fleet from "
+        "tables of your own), in the repository.",
         highlight=False,
     )
 
