@@ -14,7 +14,7 @@ from muster.envs.history import GENERATOR_WORDS, History, pack_generator, pack_s
 from muster.envs.identity import follow, places
 from muster.envs.padding import Padded
 from muster.envs.rules import RulePolicy
-from muster.envs.single import Env, Rule
+from muster.envs.single import Env, Rule, View
 from muster.errors import InputError, MusterError, UnknownNameError, WorldError, in_words
 from muster.rng import Seeds
 
@@ -96,7 +96,12 @@ class BatchOfSingles(BatchEnv):
         reward, terminated = np.zeros(self.n_envs), np.zeros(self.n_envs, np.bool_)
         for slot in slots.tolist():
             try:
-                reward[slot], terminated[slot] = self.singles[slot].step(given[slot, : lengths[slot]])
+                result = self.singles[slot].step(given[slot, : lengths[slot]])
+                if not isinstance(result, (tuple, list)) or len(result) != 2:
+                    raise InputError(
+                        f"step() of {self.name} must return the reward and whether the episode is over, got {result!r}"
+                    )
+                reward[slot], terminated[slot] = result
             except Exception as error:
                 raise self._failure("step()", slot, error) from error
         if not np.isfinite(reward).all():
@@ -213,7 +218,10 @@ class BatchOfSingles(BatchEnv):
             # Numbers too large for a feature become infinite here, and are refused below.
             with np.errstate(over="ignore", invalid="ignore"):
                 for slot in slots.tolist():
-                    self.seen.write(slot, self.singles[slot].view())
+                    view = self.singles[slot].view()
+                    if not isinstance(view, View):
+                        raise InputError(f"view() of {self.name} must return a View, got {view!r}")
+                    self.seen.write(slot, view)
             self.seen.check(slots)
         except InputError:
             raise

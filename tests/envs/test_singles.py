@@ -291,3 +291,18 @@ def test_views_of_any_sizes_make_one_observation():
     assert seen.agent_alive.sum(1).tolist() == [1, 3]
     assert seen.task_alive.sum(1).tolist() == [4, 0]
     assert seen.pair_features.sum() == 12
+
+
+def test_a_method_that_returns_something_else_is_told_what_to_return():
+    class NoView(Orders):
+        def view(self) -> Any:
+            super().view()
+
+    class NoPair(Orders):
+        def step(self, assignment: Ints) -> Any:
+            return super().step(assignment)[0]
+
+    with pytest.raises(InputError, match=r"view\(\) of NoView must return a View, got None"):
+        batched(NoView)().observe()
+    with pytest.raises(InputError, match=r"step\(\) of NoPair must return the reward and whether .* over, got 0\.0"):
+        batched(NoPair)().step(np.full((1, 3), -1))
