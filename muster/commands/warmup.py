@@ -34,6 +34,7 @@ class Warmup:
             use()
             console.print(f"{time.perf_counter() - started:.1f} s", highlight=False)
         console.print(f"all ready after {time.perf_counter() - began:.1f} s", highlight=False)
+        be_quiet(False)
         folder = kept_in()
         console.print(
             f"kept in {folder}"
