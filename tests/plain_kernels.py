@@ -8,11 +8,10 @@ import numpy as np
 
 import muster
 from muster.data import Floats32
-from muster.envs.battle.env import BattleEnv
 from muster.envs.registry import make
 from muster.evaluation.evaluate import evaluate
 from muster.rng import episode_seeds
-from muster.scoring.direct import Pairs, pack, pair_scores
+from muster.scoring.direct import ALL_ALLOWED, NO_PRIOR, Pairs, pack, pair_scores
 
 
 def infer() -> None:
@@ -39,27 +38,39 @@ def score() -> None:
     shapes |= {"weight2": (6, 6), "bias2": (6,), "weight3": (6, 1), "bias3": (1,)}
     parameters = {f"h.{name}": draw(*shape) for name, shape in shapes.items()}
     alive = np.ones((2, 3), np.bool_), np.ones((2, 4), np.bool_)
-    pairs = Pairs(draw(2, 3, 2), draw(2, 4, 3), draw(2, 3, 4, 5), *alive, np.zeros((0, 0, 0), np.bool_))
+    pairs = Pairs(draw(2, 3, 2), draw(2, 4, 3), draw(2, 3, 4, 5), *alive, ALL_ALLOWED, NO_PRIOR)
     print("scores", pair_scores(pack(parameters, "h"), pairs).tolist())
 
 
-def fight() -> None:
+def plan() -> None:
+    between = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
+    starts = np.array([[0.0, 1.0, 2.0, 3.0, 4.0], [3.0, 2.0, 1.0, 0.0, 1.0]])
+    found = muster.assign(-starts, -between, method="plan")
+    print(f"plan {found.assignment.tolist()} {found.objective!r}")
+
+
+def play(name: str, policy_name: str, steps: int) -> None:
     one = np.arange(1)
-    for scenario in ("m3v3", "w3v3", "zh2v2"):
-        env = make(f"battle:{scenario}", 1)
-        env.start(one, episode_seeds(0, one))
-        policy = BattleEnv.baselines()["wcnoks"](env)
-        policy.begin(one, episode_seeds(0, one))
-        for _ in range(12):
-            env.step(policy.act(env.observe()))
-        digest = hashlib.sha256()
-        for name, array in sorted(env.get_state().items()):
-            digest.update(name.encode() + np.ascontiguousarray(array).tobytes())
-        print(scenario, digest.hexdigest())
+    env = make(name, 1)
+    env.start(one, episode_seeds(0, one))
+    policy = env.baselines()[policy_name](env)
+    policy.begin(one, episode_seeds(0, one))
+    for _ in range(steps):
+        env.step(policy.act(env.observe()))
+    digest = hashlib.sha256()
+    for field, array in sorted(env.get_state().items()):
+        digest.update(field.encode() + np.ascontiguousarray(array).tobytes())
+    print(f"{name}/{policy_name}", digest.hexdigest())
 
 
 if __name__ == "__main__":
     infer()
+    plan()
     rescue()
     score()
-    fight()
+    for scenario in ("m3v3", "w3v3", "zh2v2"):
+        play(f"battle:{scenario}", "wcnoks", 12)
+    for rule in ("closest", "closest-pairs", "lp-distance"):
+        play("pursuit:4x2", rule, 8)
+    for rule in ("greedy", "match", "worth"):
+        play("fleet:4,city=small", rule, 10)

@@ -187,7 +187,7 @@ def test_a_kernel_equals_its_plain_function():
         ).stdout
         for more in ({}, {"NUMBA_DISABLE_JIT": "1"})
     ]
-    assert outputs[0].count("\n") >= 10
+    assert outputs[0].count("\n") == 20
     compiled, plain = (dict(line.split(" ", 1) for line in text.splitlines()) for text in outputs)
     for name in compiled:
         if name.startswith("scores"):

@@ -143,9 +143,8 @@ class BattleEnv(BatchEnv):
 
         Whether an unassigned unit chose to idle is told, as in the authors' code, by the room that the assignment
         leaves: at any enemy, also at one that the unit does not want. `Solution.reasons` answers another question (the
-        enemies that pay are full, or none pays), so it cannot stand in for the room without changing recorded figures:
-        in 12 battles of each shipped policy the two differ for 323 of 11,905 idle units, nearly all with LP. A policy
-        that knows its own reason says so with -2.
+        enemies that pay are full, or none pays), so it cannot stand in for the room without changing recorded figures.
+        A policy that knows its own reason says so with -2.
         """
         wanted = np.asarray(assignment)
         if wanted.shape != (self.n_envs, self.n_agents) or not np.issubdtype(wanted.dtype, np.integer):
