@@ -1,0 +1,171 @@
+"""Speed of two checkouts, measured in turn in one run: python benchmarks/before_after.py BEFORE AFTER [--rounds 7].
+
+Each checkout has one process, which does the same work in every round: the two take turns, so that whatever else the
+machine does slows both. Times are CPU seconds on one thread, of the quickest round; the ratio is the median over
+rounds of before / after, so above 1 the second is quicker. Kernels are compiled before anything is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+Work = Callable[[], int]
+"""Does a fixed amount of work and returns how much it was."""
+
+
+def world(name: str, batch: int, steps: int, baseline: str | None = None) -> Work:
+    """Steps of a world, under a rule, or under assignments drawn beforehand."""
+    import numpy as np
+
+    import muster
+    from muster.rng import episode_seeds
+
+    env = muster.make(name, batch)
+    policy = env.baselines()[baseline](env) if baseline else None
+    drawn = np.random.default_rng(0).integers(env.n_tasks, size=(64, batch, env.n_agents))
+    begun = 0
+
+    def begin(slots: np.ndarray) -> None:
+        nonlocal begun
+        seeds = episode_seeds(0, begun + np.arange(len(slots)))
+        env.start(slots, seeds)
+        if policy:
+            policy.begin(slots, seeds)
+        begun += len(slots)
+
+    def work() -> int:
+        for k in range(steps):
+            result = env.step(policy.act(env.observe()) if policy else drawn[k % 64])
+            ended = np.flatnonzero(result.terminated | result.truncated)
+            if ended.size:
+                begin(ended)
+        return steps * batch
+
+    begin(np.arange(batch))
+    return work
+
+
+def inference(method: str, size: tuple[int, int], batch: int, times: int) -> Work:
+    """Solves of a batch of random problems."""
+    from muster.benchmarks.instances import as_problem, make_instances
+    from muster.inference.solver import Solver
+
+    problem = as_problem(make_instances(size, "hits", batch, kind="random" if method == "quad" else None))
+    solver = Solver(method, threads=1, certify=False)
+
+    def work() -> int:
+        for _ in range(times):
+            solver(problem)
+        return times * batch
+
+    return work
+
+
+def training(env: str, learner: str, updates: int) -> Work:
+    """Updates of a learner with QUAD."""
+    from muster.learning.settings import A2CSettings, ESSettings, TrainSettings
+    from muster.learning.train import make_learner
+
+    a2c, es = A2CSettings(envs=64), ESSettings(pairs=4, episodes=4)
+    made = make_learner(TrainSettings(env=env, learner=learner, inference="quad", steps=10**9, a2c=a2c, es=es))
+
+    def work() -> int:
+        for _ in range(updates):
+            made.update(0.0)
+        return updates
+
+    return work
+
+
+CASES: dict[str, tuple[str, Callable[[], Work]]] = {
+    "rescue:2x4, random": ("steps", lambda: world("rescue:2x4", 256, 10000)),
+    "rescue:5x10, random": ("steps", lambda: world("rescue:5x10", 256, 6000)),
+    "battle:m10v10, c": ("decisions", lambda: world("battle:m10v10", 64, 250, "c")),
+    "battle:w15v17, wcnoks": ("decisions", lambda: world("battle:w15v17", 64, 100, "wcnoks")),
+    "LP 5x10, batch 256": ("solves", lambda: inference("lp", (5, 10), 256, 200)),
+    "LP 80x82, batch 16": ("solves", lambda: inference("lp", (80, 82), 16, 10)),
+    "QUAD 5x10, batch 256": ("solves", lambda: inference("quad", (5, 10), 256, 20)),
+    "QUAD 80x82, batch 16": ("solves", lambda: inference("quad", (80, 82), 16, 2)),
+    "ES on rescue:2x4, QUAD": ("updates", lambda: training("rescue:2x4", "es", 10)),
+    "A2C on rescue:2x4, QUAD": ("updates", lambda: training("rescue:2x4", "a2c", 40)),
+    "ES on battle:w15v17, QUAD": ("updates", lambda: training("battle:w15v17", "es", 1)),
+}
+
+
+def serve() -> None:
+    """Do the case that each line of standard input names, and answer with work done and CPU seconds."""
+    made: dict[str, Work] = {}
+    for line in sys.stdin:
+        name = line.strip()
+        if name not in made:
+            made[name] = CASES[name][1]()
+        began = time.process_time()
+        done = made[name]()
+        print(done, time.process_time() - began, flush=True)
+
+
+class Checkout:
+    """A process that imports muster from one folder."""
+
+    def __init__(self, folder: str) -> None:
+        path = {"PYTHONPATH": os.path.abspath(folder), "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, os.path.abspath(__file__), "--serve"]
+        self.process = subprocess.Popen(
+            command, env=os.environ | path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder
+        )
+
+    def measure(self, name: str) -> tuple[float, float]:
+        """Work done and CPU seconds."""
+        to, back = self.process.stdin, self.process.stdout
+        assert to is not None
+        assert back is not None
+        to.write(name + "\n")
+        to.flush()
+        done, seconds = back.readline().split()
+        return float(done), float(seconds)
+
+
+def main() -> None:
+    """Measure both checkouts and print a table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", metavar="FOLDER", help="two checkouts: before, after")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.serve:
+        serve()
+        return
+    if len(given.folders) != 2:
+        parser.error("name two folders: the checkout before and the one after")
+    both = [Checkout(folder) for folder in given.folders]
+    print("| work on one thread | before | after | after / before |")
+    print("|---|---:|---:|---:|")
+    for name, (unit, _) in CASES.items():
+        if given.only not in name:
+            continue
+        for checkout in both:
+            checkout.measure(name)
+        rounds = []
+        for k in range(given.rounds):
+            order = both if k % 2 == 0 else both[::-1]
+            found = {checkout: checkout.measure(name) for checkout in order}
+            rounds.append([found[checkout] for checkout in both])
+        done = rounds[0][0][0]
+        before, after = (done / min(pair[k][1] for pair in rounds) for k in (0, 1))
+        ratio = statistics.median(pair[0][1] / pair[1][1] for pair in rounds)
+        print(f"| {name} | {before:,.0f} {unit}/s | {after:,.0f} {unit}/s | {ratio:.2f} |", flush=True)
+    for checkout in both:
+        assert checkout.process.stdin is not None
+        checkout.process.stdin.close()
+        checkout.process.wait()
+
+
+if __name__ == "__main__":
+    main()
