@@ -1,9 +1,9 @@
-"""Ship the best policy of each kind: from paper/rescue, paper/battle and paper/pursuit to muster/policy/shipped.
+"""Ship the best policy of each kind: from paper/WORLD to muster/policy/shipped.
 
-    python paper/ship.py [rescue|battle|pursuit]
+    python paper/ship.py [rescue|battle|pursuit|fleet]
 
-Best is the fewest steps, or the most battles won, without noise, on held-out validation episodes of the world that was
-trained on. No test episode has a say, nor has a larger size.
+Best is the fewest steps, the most battles won or the largest return, without noise, on held-out validation episodes of
+the world that was trained on. No test episode has a say, nor has a larger size.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from muster.reproduction.run_names import RunName
 from muster.rng import episode_seeds
 
 HERE = Path(__file__).resolve().parent
-EPISODES = {"rescue": 2000, "battle": 400, "pursuit": 4000}
+EPISODES = {"rescue": 2000, "battle": 400, "pursuit": 4000, "fleet": 400}
 
 
 def main() -> None:
@@ -43,15 +43,18 @@ def main() -> None:
         adapt(policy, env)
         seeds = episode_seeds(VALIDATION, np.arange(EPISODES[run.world]))
         outcome = float(run_episodes(env, policy, seeds).outcome.mean())
-        wins = env.metric == "win_rate"
+        figure = {
+            "win_rate": f"wins {outcome:.3f} of validation battles",
+            "steps": f"{outcome:.2f} steps on validation episodes",
+            "return": f"earns {outcome:.2f} in validation episodes",
+        }[env.metric]
         name = f"{run.world}-{run.train}-{run.inference}-{run.model}"
         line = (
             f"trained on {header['env']} by {header['learner']}, seed {header['seed']}, "
-            f"{header['cpu_minutes']:.1f} CPU minutes; "
-            + (f"wins {outcome:.3f} of validation battles" if wins else f"{outcome:.2f} steps on validation episodes")
+            f"{header['cpu_minutes']:.1f} CPU minutes; {figure}"
         )
         print(path.stem, f"{outcome:.3f}", flush=True)
-        worth = outcome if wins else -outcome
+        worth = -outcome if env.metric == "steps" else outcome
         if name not in best or worth > best[name][0]:
             best[name] = (worth, path, line)
     SHIPPED.mkdir(exist_ok=True)

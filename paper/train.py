@@ -1,9 +1,9 @@
 """Train the policies of the tables: each run is one `muster train`, resumed if it was cut short.
 
-    python paper/train.py rescue|battle|pursuit [--only PATTERN] [--list]
+    python paper/train.py rescue|battle|pursuit|fleet [--only PATTERN] [--list]
 
 Runs are made in runs/paper. What a finished run leaves for the record: its best policy, settings and log, under
-paper/rescue, paper/battle or paper/pursuit.
+paper/rescue, paper/battle, paper/pursuit or paper/fleet.
 """
 
 from __future__ import annotations
@@ -79,6 +79,17 @@ CENTRED = {"m10v10", "w15v17"}
 PURSUIT_MINUTES = {("", "es"): 1.5, ("three", "es"): 1.0}
 PURSUIT_SEEDS = 3
 
+# Fleets are learned on the small city of our own alone: no recorded day, and nothing of the large one. Beside the usual
+# cost of a metre there are two lower ones: at the usual one nobody drives empty in the small city, so that nothing is
+# learned about when to, and in the large one policies then did it too often (validation days).
+FLEET_WORLDS = ["fleet:24,city=small", "fleet:24,city=small,cost=0.0042", "fleet:24,city=small,cost=0.004"]
+FLEET_MINUTES = {("lp", "", "es"): 1.2, ("lp", "noprior", "es"): 1.2, ("quad", "", "es"): 2.0, ("lp", "", "a2c"): 1.0}
+FLEET_SEEDS = 3
+# Many small generations. A correction of the prior begins at 0 and needs larger steps to become as large as the prior.
+FLEET_ES = ["--es.pairs", "16", "--es.episodes", "9"]
+FLEET_A2C = ["--a2c.envs", "129", "--a2c.noise.sigma", "0.3", "--a2c.discount", "0.99", "--a2c.schedule", "cosine"]
+FLEET_STEPS = {"": ["--es.sigma", "0.15", "--es.rate", "0.06"], "noprior": ["--no-prior"]}
+
 
 def rescue_runs() -> dict[str, list[str]]:
     """Name and arguments of every run of Table 1."""
@@ -134,7 +145,22 @@ def pursuit_runs() -> dict[str, list[str]]:
     return found
 
 
-RUNS_OF = {"rescue": rescue_runs, "battle": battle_runs, "pursuit": pursuit_runs}
+def fleet_runs() -> dict[str, list[str]]:
+    """Name and arguments of every run of the table of fleets."""
+    found = {}
+    for (inference, variant, learner), minutes in FLEET_MINUTES.items():
+        for seed in range(FLEET_SEEDS):
+            method = "-".join(part for part in (inference, "dm", variant) if part)
+            found[f"fleet-24-{method}-{learner}-s{seed}"] = [
+                *FLEET_WORLDS,
+                *("--inference", inference, "--model", "dm", "--learner", learner),
+                *("--minutes", str(minutes), "--seed", str(seed), "--evaluate-every", "1000000000"),
+                *(FLEET_A2C if learner == "a2c" else FLEET_ES + FLEET_STEPS[variant]),
+            ]
+    return found
+
+
+RUNS_OF = {"rescue": rescue_runs, "battle": battle_runs, "pursuit": pursuit_runs, "fleet": fleet_runs}
 
 
 def main() -> None:

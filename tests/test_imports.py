@@ -167,6 +167,7 @@ reproduction.rescue
 reproduction.pursuit
 reproduction.battle
 reproduction.battle_rerun
+reproduction.fleet
 reproduction
 
 benchmarks.instances
@@ -197,6 +198,7 @@ commands.policies
 commands.scale
 commands.solve
 commands.tables_battle
+commands.tables_fleet
 commands.tables_heuristics
 commands.tables_rescue
 commands.tables_pursuit

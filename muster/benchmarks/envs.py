@@ -1,4 +1,4 @@
-"""Steps a second of the worlds on one core: grid worlds with random assignments, battles with a heuristic's.
+"""Steps a second of the worlds on one core: with random assignments, with a heuristic's, with a learned policy's.
 
 Seconds are those of the processor, so that whatever else the machine does takes nothing from anyone.
 """
@@ -21,11 +21,14 @@ import numpy as np
 from muster.envs.base import BatchEnv
 from muster.envs.registry import make
 from muster.errors import MusterError
+from muster.policy.names import resolve
 from muster.rng import episode_seeds
 
 BATCH = 256
 SECONDS = 2.0
-WORLDS = ("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32")
+WORLDS = ("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32", "fleet:24,city=small")
+LEARNED = (("fleet:24,city=small", "fleet-24-lp-dm"),)
+"""World and the policy that plays it: world, network and inference together."""
 BATTLES = (
     ("battle:m10v10", "c", 256),
     ("battle:m10v11", "c", 256),
@@ -44,6 +47,7 @@ def run(json: bool) -> None:
     with one_core():
         rows = [row for world in WORLDS if (row := measure(world))]
         rows += [measure_battles(*battle) for battle in BATTLES]
+        rows += [measure_learned(*played) for played in LEARNED]
         peers, note = measure_peers()
     ours = {row["world"]: row["steps_per_second"] for row in rows}
     for peer in peers:
@@ -116,6 +120,25 @@ def measure_battles(world: str, policy_name: str, batch: int) -> Row:
     return {"world": world, "policy": policy_name, "batch": batch, "steps_per_second": rate}
 
 
+def measure_learned(world: str, policy_name: str) -> Row:
+    """Decisions a second with everything in it: observing, scoring, inference, the step."""
+    env = make(world, BATCH)
+    policy = resolve(policy_name, env)
+    slots = np.arange(BATCH)
+    # The first round compiles.
+    began, rounds, episode = 0.0, -1, 0
+    while rounds < 3 or time.process_time() - began < SECONDS:
+        if rounds == 0:
+            began = time.process_time()
+        result = env.step(policy.act(env.observe()))
+        rounds += 1
+        if (result.terminated | result.truncated).all():
+            episode += 1
+            env.start(slots, episode_seeds(episode, slots))
+    rate = rounds * BATCH / (time.process_time() - began)
+    return {"world": world, "policy": policy_name, "batch": BATCH, "steps_per_second": rate}
+
+
 def measure_peers(word: str = "") -> tuple[list[Row], str]:
     """What the peers' own interpreter measures, of those whose name has the word; and a note where there is none."""
     python = os.environ.get("MUSTER_PEERS", str(PEERS_PYTHON))
@@ -163,7 +186,7 @@ def table(found: dict[str, Any]) -> list[str]:
     lines = [
         f"{found['machine']}. One core; steps per second of CPU.",
         "",
-        f"Grid worlds, {found['batch']} in a batch, random assignments; peers beside rescue:5x10:",
+        f"{found['batch']} in a batch, random assignments; peers beside rescue:5x10:",
         "",
         head[0].format("steps/s with observation"),
         head[1],
@@ -174,9 +197,9 @@ def table(found: dict[str, Any]) -> list[str]:
     lines += [_peer_line(row) for row in found["peers"] if not row.get("beside", "").startswith("battle")]
     lines += [
         "",
-        "Battles, the heuristic's decisions included:",
+        "With the decisions of a heuristic, or of a learned policy (network and inference), included:",
         "",
-        head[0].format("heuristic / beside"),
+        head[0].format("policy / beside"),
         head[1],
     ]
     for row in battles:

@@ -17,21 +17,21 @@ FLAGS = {
     "battles": ("heuristics", "battle"),
     "seed_battles": ("battle",),
     "episodes": ("rescue", "pursuit"),
-    "seed": ("heuristics", "battle", "rescue", "pursuit"),
+    "seed": ("heuristics", "battle", "rescue", "pursuit", "fleet"),
     "options": ("heuristics",),
-    "policies": ("battle", "rescue", "pursuit"),
-    "only": ("battle", "rescue", "pursuit"),
-    "tests": ("battle", "rescue", "pursuit"),
+    "policies": ("battle", "rescue", "pursuit", "fleet"),
+    "only": ("battle", "rescue", "pursuit", "fleet"),
+    "tests": ("battle", "rescue", "pursuit", "fleet"),
     "fresh": ("battle",),
-    "markdown": ("battle", "pursuit"),
+    "markdown": ("battle", "pursuit", "fleet"),
 }
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Print one of the paper's tables with our figures beside it, or that of pursuit, or run it again."""
+    """Print one of the paper's tables with our figures beside it, or that of pursuit or fleets, or run it again."""
 
-    which: Annotated[Literal["rescue", "battle", "heuristics", "pursuit"], tyro.conf.Positional]
+    which: Annotated[Literal["rescue", "battle", "heuristics", "pursuit", "fleet"], tyro.conf.Positional]
     """Which table."""
     json: bool = False
     """Print one JSON object instead of a table."""
@@ -51,15 +51,15 @@ class Tables:
     """Where the record is read from or written to; by default the committed one, which a rerun overwrites in a
     checkout of the repository only: elsewhere it needs this flag."""
     policies: Path | None = None
-    """Folder of the policies to run again (battle, rescue, pursuit); by default those of the checkout."""
+    """Folder of the policies to run again (battle, rescue, pursuit, fleet); by default those of the checkout."""
     only: str = "*"
-    """Run again only the policies whose names match, such as 'battle-w15v17-quad-*' (battle, rescue, pursuit)."""
+    """Run again only the policies whose names match, such as 'battle-w15v17-quad-*' (all but heuristics)."""
     tests: tuple[str, ...] = ()
-    """Run again only these sizes or scenarios, such as 2x4 or w15v17 (battle, rescue, pursuit)."""
+    """Run again only these sizes or scenarios, such as 2x4, w15v17 or 100 (all but heuristics)."""
     fresh: bool = False
     """Run again what the record already holds, too (battle)."""
     markdown: bool = False
-    """Print markdown, for a document (battle, pursuit)."""
+    """Print markdown, for a document (battle, pursuit, fleet)."""
 
     def run(self) -> None:
         """Print the table."""
@@ -73,7 +73,14 @@ class Tables:
                 raise InputError(f"{flag} says how to run the table again; give --rerun with it")
         if self.json and self.markdown:
             raise InputError("choose --json or --markdown, not both")
-        {"rescue": _rescue, "battle": _battle, "heuristics": _heuristics, "pursuit": _pursuit}[self.which](self)
+        print_it = {
+            "rescue": _rescue,
+            "battle": _battle,
+            "heuristics": _heuristics,
+            "pursuit": _pursuit,
+            "fleet": _fleet,
+        }
+        print_it[self.which](self)
 
 
 def _battle(command: Tables) -> None:
@@ -147,6 +154,36 @@ def _rescue(command: Tables) -> None:
 def _figures(cell: Any) -> tuple[float | None, tuple[float, ...], int]:
     """What a cell of the rescue table says, to the last digit."""
     return cell.mean, tuple(cell.ci95 or ()), cell.failed
+
+
+def _fleet(command: Tables) -> None:
+    from muster.commands import tables_fleet
+    from muster.reproduction import fleet as table
+    from muster.reproduction.places import committed_record, policies_to_play, record_to_write
+
+    recorded = committed_record("fleet")
+    if command.rerun:
+        path = record_to_write("fleet", command.record)
+        whole = command.only == "*" and not command.tests
+        known = {cell.key: cell.mean for cell in table.Record.load(recorded).cells} if recorded.exists() else {}
+        record = table.run_table(
+            command.seed,
+            f"muster tables fleet --rerun --seed {command.seed}",
+            policies_to_play("fleet", command.policies),
+            only=command.only,
+            tests=command.tests,
+            before=None if whole or not path.exists() else table.Record.load(path),
+            report=lambda cell: _say(tables_fleet.line_of(cell), cell.mean, known.get(cell.key)),
+        )
+        record.save(path)
+    else:
+        record = table.Record.load(command.record or recorded)
+    if command.json:
+        print(json.dumps(table.as_json(record)))
+    elif command.markdown:
+        print(tables_fleet.markdown(record))
+    else:
+        tables_fleet.print_table(record)
 
 
 def _heuristics(command: Tables) -> None:

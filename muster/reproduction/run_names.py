@@ -24,6 +24,7 @@ _EXAMPLES = {
     "rescue": "rescue-2x4-quad-dm-a2c-s0",
     "battle": "battle-w15v17-quad-dm-es-s0",
     "pursuit": "pursuit-4x2-quad-dm-es-s0",
+    "fleet": "fleet-24-lp-dm-es-s0",
 }
 
 

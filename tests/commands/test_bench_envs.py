@@ -13,6 +13,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(envs, "SECONDS", 0.01)
     monkeypatch.setattr(envs, "WORLDS", ("rescue:2x4", "rescue:5x10"))
     monkeypatch.setattr(envs, "BATTLES", (("battle:m2v2", "c", 2),))
+    monkeypatch.setattr(envs, "LEARNED", (("rescue:2x4", "rescue-2x4-lp-dm"),))
 
 
 @pytest.mark.usefixtures("quick")
@@ -39,4 +40,5 @@ def test_peers_are_set_beside_ours(monkeypatch, capsys):
     assert "| slow | 1 | |" in table
     assert "| battle:m2v2, 2 in a batch |" in table
     assert "| war | 1 | battle:m2v2 |" in table
+    assert "| rescue:2x4, 256 in a batch |" in table
     assert "| absent | skipped: not installed | | |" in table
