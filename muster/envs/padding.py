@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -61,18 +62,25 @@ class Padded:
         """[B, 2] agents and tasks of each view."""
         self.arrays: dict[str, NDArray[Any]] = {}
         self._absent: list[str] = []
+        self._never_given = {name for name, block in BLOCKS.items() if block.default is not None}
+        self._sizes_before: list[tuple[int, int] | None] = [None] * n_envs
 
     def write(self, slot: int, view: View) -> None:
         """Put a view into its row; raises InputError where its shapes do not fit."""
         if not self.arrays:
             self._begin(view)
         agents, tasks = self._size(view)
-        self.sizes[slot] = agents, tasks
+        resized = self._sizes_before[slot] != (agents, tasks)
+        if resized:
+            self.sizes[slot] = agents, tasks
         for name, array in self.arrays.items():
             value = getattr(view, name)
             if value is None:
-                self._leave_out(name, slot, agents, tasks)
+                # What no view has ever given stands there already, as long as the view is as large as before.
+                if resized or name not in self._never_given:
+                    self._leave_out(name, slot, agents, tasks)
                 continue
+            self._never_given.discard(name)
             given = np.asarray(value)
             wanted = _shape(BLOCKS[name].axes, agents, tasks, array.shape[-1])
             if given.shape != wanted:
@@ -87,6 +95,7 @@ class Padded:
         for name in self._absent:
             if getattr(view, name) is not None:
                 raise InputError(f"{name} of {self.name} must be in every view or in none; the first had none")
+        self._sizes_before[slot] = agents, tasks
 
     def check(self, slots: Ints) -> None:
         """Raise InputError for numbers in these rows that nothing can be made of."""
@@ -188,10 +197,7 @@ def _corner(shape: tuple[int, ...]) -> tuple[slice, ...]:
     return tuple(slice(size) for size in shape)
 
 
+@lru_cache(maxsize=4096)
 def _shape(axes: str, agents: int, tasks: int, width: int) -> tuple[int, ...]:
-    if axes == "NF":
-        return agents, width
-    if axes == "MF":
-        return tasks, width
     sizes = {"N": agents, "M": tasks, "F": width}
     return tuple(sizes[axis] for axis in axes)

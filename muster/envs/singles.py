@@ -98,8 +98,8 @@ class BatchOfSingles(BatchEnv):
             try:
                 result = self.singles[slot].step(given[slot, : lengths[slot]])
                 if not isinstance(result, (tuple, list)) or len(result) != 2:
-                    raise InputError(
-                        f"step() of {self.name} must return the reward and whether the episode is over, got {result!r}"
+                    raise self._failure(
+                        "step()", slot, f"it must return the reward and whether the episode is over, got {result!r}"
                     )
                 reward[slot], terminated[slot] = result
             except Exception as error:
@@ -220,7 +220,7 @@ class BatchOfSingles(BatchEnv):
                 for slot in slots.tolist():
                     view = self.singles[slot].view()
                     if not isinstance(view, View):
-                        raise InputError(f"view() of {self.name} must return a View, got {view!r}")
+                        raise self._failure("view()", slot, f"it must return a View, got {view!r}")
                     self.seen.write(slot, view)
             self.seen.check(slots)
         except InputError:

@@ -9,7 +9,7 @@ import pytest
 from muster.data import Ints
 from muster.envs import history
 from muster.envs.checker import check
-from muster.envs.padding import observation_of
+from muster.envs.padding import Padded, observation_of
 from muster.envs.single import Env, View
 from muster.envs.singles import batched
 from muster.errors import InputError, MusterError, WorldError
@@ -202,7 +202,11 @@ def test_a_world_that_raises_says_which_where_and_why():
 
 @pytest.mark.parametrize(
     ("returned", "complaint"),
-    [((float("nan"), False), "a reward is not finite, but nan"), ((1.0, False, {}), "ValueError"), (None, "TypeError")],
+    [
+        ((float("nan"), False), "a reward is not finite, but nan"),
+        ((1.0, False, {}), r"must return .*, got \(1"),
+        (None, "must return the reward .* got None"),
+    ],
 )
 def test_what_step_returns_is_checked(returned, complaint):
     class Odd(Orders):
@@ -302,7 +306,24 @@ def test_a_method_that_returns_something_else_is_told_what_to_return():
         def step(self, assignment: Ints) -> Any:
             return super().step(assignment)[0]
 
-    with pytest.raises(InputError, match=r"view\(\) of NoView must return a View, got None"):
+    with pytest.raises(WorldError, match=r"view\(\) of NoView failed at step 0 .* must return a View, got None"):
         batched(NoView)().observe()
-    with pytest.raises(InputError, match=r"step\(\) of NoPair must return the reward and whether .* over, got 0\.0"):
+    with pytest.raises(WorldError, match=r"step\(\) of NoPair .* must return the reward and whether .* over, got 0\.0"):
         batched(NoPair)().step(np.full((1, 3), -1))
+
+
+def test_what_a_view_leaves_out_means_the_same_whatever_came_before():
+    features = np.ones((2, 1))
+    written = Padded("worlds", 1, 2, 2)
+    for alive, expected in (
+        (None, [1, 1]),
+        (None, [1, 1]),
+        ([1, 0], [1, 0]),
+        (None, [1, 1]),
+    ):
+        written.write(0, View(features, features, agent_alive=alive))
+        assert written.arrays["agent_alive"][0].tolist() == expected
+    written.write(0, View(features[:1], features))
+    assert written.arrays["agent_alive"][0].tolist() == [1, 0]
+    written.write(0, View(features, features))
+    assert written.arrays["agent_alive"][0].tolist() == [1, 1]
