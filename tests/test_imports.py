@@ -153,6 +153,9 @@ learning.optimiser
 learning.episodes
 learning.tally
 learning.rollouts
+learning.choices
+learning.proximal
+learning.collapse
 learning.run
 learning.evolution
 learning.actor_critic

@@ -1,4 +1,7 @@
-"""A2C on scores: the policy's action is the scores themselves, played with correlated noise (Algorithms 1 and 2)."""
+"""The actor-critic: plays with correlated noise on the scores (Algorithms 1 and 2), and learns from what it played.
+
+The action is the scores themselves, or each agent's choice (`A2CSettings.likelihood`).
+"""
 
 from __future__ import annotations
 
@@ -16,20 +19,26 @@ from muster.envs.base import BatchEnv
 from muster.errors import MusterError
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
+from muster.learning.collapse import Watch
 from muster.learning.episodes import EXPLORATION, WEIGHTS, stream
 from muster.learning.optimiser import rate_factor
-from muster.learning.returns import n_step_returns
+from muster.learning.proximal import Played, idle_share
+from muster.learning.returns import n_step_returns, traced_returns
 from muster.learning.rollouts import Rollout, TrainingError, Worker
 from muster.learning.settings import A2CSettings
 from muster.learning.tally import Figures, combine
 from muster.policy.decision import Decision, alive_pairs, decide
 from muster.policy.learned import LearnedPolicy
-from muster.scoring.direct import DirectModel, Scores
-from muster.scoring.gradient import policy_gradient
+from muster.policy.noise import GUMBEL_DEVIATION
+from muster.scoring.direct import DirectModel, Parameters, Scores
+from muster.scoring.gradient import policy_gradient, score_gradient
 from muster.scoring.likelihood import importance_ratio, log_likelihood
 from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel, network_from, parameters_of
 from muster.scoring.spec import ModelSpec
 from muster.scoring.values import EntityValues, value_gradient
+
+CHOICELESS = 5
+"""Updates without a choice after which it is time to say so."""
 
 
 class ActorCritic:
@@ -45,6 +54,7 @@ class ActorCritic:
         header: dict[str, Any] | None = None,
     ) -> None:
         self.spec, self.inference, self.settings = spec, inference, settings
+        self.recipe = settings.recipe
         self.header = header or {}
         self.rng = stream(seed, EXPLORATION)
         torch.manual_seed(seed)
@@ -61,13 +71,39 @@ class ActorCritic:
         self._critic_views = self.critic.views() if isinstance(self.critic, EntityCritic) else None
         self._pack()
         optimiser = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.SGD
-        self.model_optimiser = optimiser(self.model.parameters(), lr=settings.policy_rate)
-        self.critic_optimiser = optimiser(self.critic.parameters(), lr=settings.value_rate)
+        self.model_optimiser = optimiser(self.model.parameters(), lr=self.recipe.policy_rate)
+        self.critic_optimiser = optimiser(self.critic.parameters(), lr=self.recipe.value_rate)
         # One core a run: several runs share a machine better than one run its threads.
         self.solver = Solver.of(inference, threads=1)
-        self.worlds = [Worker(env, seed, settings.noise, spec.task_scores, k) for k, env in enumerate(envs)]
+        self.worlds = [Worker(env, seed, self.recipe.noise, spec.task_scores, k) for k, env in enumerate(envs)]
         self.n_envs = sum(env.n_envs for env in envs)
         self.steps = 0
+        self.watch = Watch()
+        self.kept: dict[str, NDArray[Any]] = {}
+        """What was learned when the rewards were best."""
+        self.choiceless = 0
+        """Updates, up to the last, in which no agent had a choice."""
+
+    @property
+    def collapses(self) -> int:
+        """How often the run went back to its best state."""
+        return self.watch.collapses
+
+    def advice(self) -> str | None:
+        """What a user should hear, if anything."""
+        if self.choiceless >= CHOICELESS:
+            return (
+                f"no agent had a choice of its own in {CHOICELESS} updates: given the others' tasks, there was "
+                "but one to take, so choices teach nothing here. Learn from --a2c.likelihood played, by --learner es, "
+                "or let agents idle (--forced False)"
+            )
+        if not self.collapses:
+            return None
+        return (
+            "the rewards fell far below their best, or every agent idled: the run goes on from its best state, with "
+            "half the learning rates, as it will each time (collapses in the log). If that is often, lower "
+            "--a2c.policy-rate or raise --a2c.entropy"
+        )
 
     def _pack(self) -> None:
         """Pack the weights for the kernels: once an update, after which they are constant."""
@@ -77,27 +113,31 @@ class ActorCritic:
     def policy(self) -> LearnedPolicy:
         """The policy as it stands."""
         return LearnedPolicy(
-            "a2c", self.spec, parameters_of(self.model), self.inference, self.settings.noise, self.header
+            "a2c", self.spec, parameters_of(self.model), self.inference, self.recipe.noise, self.header
         )
 
     def update(self, progress: float = 0.0) -> Figures:
         """One round of the worker's and the learner's loops; `progress` in [0, 1] is how far the run has come."""
-        settings = self.settings
-        factor = rate_factor(settings.schedule, progress)
-        self.model_optimiser.param_groups[0]["lr"] = settings.policy_rate * factor
-        self.critic_optimiser.param_groups[0]["lr"] = settings.value_rate * factor
+        recipe = self.recipe
+        factor = rate_factor(recipe.schedule, progress) * 0.5**self.collapses
+        self.model_optimiser.param_groups[0]["lr"] = recipe.policy_rate * factor
+        self.critic_optimiser.param_groups[0]["lr"] = recipe.value_rate * factor
         return self.learn(self.play())
 
     @torch.no_grad()
     def play(self) -> list[Rollout]:
         """n decisions in every environment of every world, with noise on the scores."""
-        settings = self.settings
+        steps, discount, remember = (
+            self.recipe.return_steps,
+            self.settings.discount,
+            self.settings.likelihood != "played",
+        )
         self.model.eval()
         rollouts = [
-            world.play(settings.return_steps, settings.discount, self.rng, self.decide, self.spec.view, self.values)
+            world.play(steps, discount, self.rng, self.decide, self.spec.view, self.values, remember)
             for world in self.worlds
         ]
-        self.steps += settings.return_steps * self.n_envs
+        self.steps += steps * self.n_envs
         return rollouts
 
     def decide(self, observation: Observation, explore: Callable[[Scores], Scores]) -> Decision:
@@ -105,15 +145,27 @@ class ActorCritic:
         return decide(observation, self.spec, self.scores, self.solver, explore)
 
     def learn(self, rollouts: Sequence[Rollout]) -> Figures:
-        """One optimisation step on what was played."""
-        settings = self.settings
-        value_loss, policy_loss, size = 0.0, 0.0, 0.0
+        """The optimisation steps on what was played."""
         shares = [rollout.rewards.shape[1] / self.n_envs for rollout in rollouts]
+        choices = self.settings.likelihood == "choices"
+        losses = (self._learn_choices if choices else self._learn_scores)(rollouts, shares)
+        if self.spec.kind == "pem":
+            for rollout in rollouts:
+                self._refresh_statistics(rollout.last)
+        self._pack()
+        if choices:
+            self._look_after(rollouts)
+        names = [world.env.name for world in self.worlds]
+        return combine(names, [rollout.figures for rollout in rollouts]) | losses
+
+    def _learn_scores(self, rollouts: Sequence[Rollout], shares: Sequence[float]) -> Figures:
+        """One step: n-step returns, and the likelihood of the played scores or of their innovations."""
+        value_loss, policy_loss, size = 0.0, 0.0, 0.0
         advantages = []
         self.critic_optimiser.zero_grad(set_to_none=True)
         for rollout, share in zip(rollouts, shares, strict=True):
             after = self.values(rollout.after).astype(np.float64)
-            returns = n_step_returns(rollout.rewards, rollout.ended, after, settings.discount)
+            returns = n_step_returns(rollout.rewards, rollout.ended, after, self.settings.discount)
             target = returns.reshape(-1).astype(np.float32)
             value, loss = self._value_gradient(rollout.seen, target, share)
             advantages.append(target - value)
@@ -124,13 +176,78 @@ class ActorCritic:
         for rollout, share, advantage in zip(rollouts, shares, advantages, strict=True):
             policy_loss += share * self._policy_gradient(rollout, advantage, share)
         self._descend(self.model_optimiser, "policy loss", policy_loss)
-        if self.spec.kind == "pem":
-            for rollout in rollouts:
-                self._refresh_statistics(rollout.last)
-        self._pack()
-        names = [world.env.name for world in self.worlds]
-        losses = {"value_loss": value_loss, "policy_loss": policy_loss, "advantage": size}
-        return combine(names, [rollout.figures for rollout in rollouts]) | losses
+        return {"value_loss": value_loss, "policy_loss": policy_loss, "advantage": size}
+
+    def _learn_choices(self, rollouts: Sequence[Rollout], shares: Sequence[float]) -> Figures:
+        """One pass in minibatches: TD(lambda), advantages of deviation 1, clipped ratios of the agents' choices."""
+        recipe = self.recipe
+        played = [self._remember(rollout) for rollout in rollouts]
+        orders = [np.array_split(self.rng.permutation(len(one.target)), recipe.minibatches) for one in played]
+        figures = {"value_loss": 0.0, "policy_loss": 0.0, "advantage": 0.0, "entropy": 0.0}
+        for part in range(recipe.minibatches):
+            self.critic_optimiser.zero_grad(set_to_none=True)
+            self.model_optimiser.zero_grad(set_to_none=True)
+            value_loss = policy_loss = 0.0
+            for one, order, share in zip(played, orders, shares, strict=True):
+                if not len(order[part]):
+                    continue
+                batch = one.take(order[part])
+                value_loss += share * self._value_gradient(batch.seen, batch.target, share)[1]
+                loss, entropy = self._choice_gradient(batch, share)
+                policy_loss += share * loss
+                figures["entropy"] += share * entropy / recipe.minibatches
+            self._descend(self.critic_optimiser, "value loss", value_loss)
+            self._descend(self.model_optimiser, "policy loss", policy_loss)
+            self._pack()
+            figures["value_loss"] += value_loss / recipe.minibatches
+            figures["policy_loss"] += policy_loss / recipe.minibatches
+        self.choiceless = self.choiceless + 1 if figures["entropy"] == 0 else 0
+        figures["advantage"] = sum(share * one.size for one, share in zip(played, shares, strict=True))
+        return figures
+
+    @property
+    def tau(self) -> float:
+        """Scale of Gumbel innovations of deviation sigma/p: the temperature of the softmax."""
+        noise = self.recipe.noise
+        assert noise.sigma is not None
+        assert noise.correlated_steps is not None
+        return noise.sigma / noise.correlated_steps / GUMBEL_DEVIATION
+
+    def _remember(self, rollout: Rollout) -> Played:
+        """What was played, with targets of the values and the likelihood that each choice had."""
+        values = self.values(rollout.seen).astype(np.float64).reshape(rollout.rewards.shape)
+        after = self.values(rollout.after).astype(np.float64)
+        returns = traced_returns(
+            rollout.rewards, rollout.ended, values, after, self.settings.discount, self.recipe.trace
+        )
+        return Played.of(rollout, self.inference, returns, returns - values, self.tau)
+
+    def _choice_gradient(self, batch: Played, share: float) -> tuple[float, float]:
+        """Loss and mean entropy of the choices; adds the loss's gradient, times the world's share, to the model's."""
+        if self._direct is not None:
+            now: Scores = self._direct(batch.seen)
+        else:
+            h, g = self.model(batch.seen)
+            now = h.detach().numpy(), None if g is None else g.detach().numpy()
+        weight = share * self.settings.policy_weight
+        loss, entropy, slopes = batch.slopes(now, self.tau, self.recipe.clip, self.recipe.entropy, weight)
+        if self._direct is not None:
+            self._add_to_pairs(score_gradient(self._direct, batch.seen, slopes), 1.0)
+        else:
+            ends = [(end, slope) for end, slope in zip((h, g), slopes, strict=True) if end is not None]
+            torch.autograd.backward([end for end, _ in ends], [torch.from_numpy(slope) for _, slope in ends])
+        return loss, entropy
+
+    def _look_after(self, rollouts: Sequence[Rollout]) -> None:
+        """Keep what was learned while rewards are at their best; go back to it when they have collapsed."""
+        reward = float(np.mean([rollout.figures["reward"] for rollout in rollouts]))
+        spread = float(np.mean([rollout.spread for rollout in rollouts]))
+        episodes = sum(rollout.figures["episodes"] for rollout in rollouts)
+        verdict = self.watch.see(reward, spread, episodes, idle_share(rollouts))
+        if verdict == "best":
+            self.kept = self._learned()
+        elif verdict == "collapsed":
+            self._set_learned(self.kept)
 
     def scores(self, seen: Observation) -> Scores:
         """h and g as the model gives them now."""
@@ -160,16 +277,22 @@ class ActorCritic:
 
     def _policy_gradient(self, rollout: Rollout, advantage: Floats32, share: float) -> float:
         """Loss of the policy; adds its gradient, times lambda and the world's share, to the model's parameters'."""
-        weight, sigma, seen = self.settings.policy_weight, self.settings.noise.sigma, rollout.seen
+        weight, noise, seen, played = self.settings.policy_weight, self.recipe.noise, rollout.seen, rollout.played
+        sigma = noise.sigma
+        assert sigma is not None
+        if self.settings.likelihood == "innovations":
+            # Drawn from N(h + history, sigma / p): the same as played less history from N(h, sigma / p).
+            assert noise.correlated_steps is not None
+            sigma /= noise.correlated_steps
+            played = rollout.without_history()
         if self._direct is not None:
             gain = np.float32(weight) * advantage
-            loss, gradients = policy_gradient(self._direct, seen, rollout.scores, rollout.played, gain, sigma)
-            for name, parameter in self.model.pairs.items():
-                _add_gradient(parameter, gradients[name.replace("_", ".", 1)], share)
+            loss, gradients = policy_gradient(self._direct, seen, rollout.scores, played, gain, sigma)
+            self._add_to_pairs(gradients, share)
             return loss / weight
         new = self.model(seen)
         total = torch.zeros(())
-        for mean, mask, was, action in zip(new, alive_pairs(seen), rollout.scores, rollout.played, strict=True):
+        for mean, mask, was, action in zip(new, alive_pairs(seen), rollout.scores, played, strict=True):
             if was is None or action is None:
                 continue
             likelihood = log_likelihood(torch.from_numpy(action), mean, sigma)
@@ -179,6 +302,10 @@ class ActorCritic:
             total = total - (torch.from_numpy(advantage) * per_state).mean()
         (share * weight * total).backward()  # type: ignore[no-untyped-call]
         return float(total.detach())
+
+    def _add_to_pairs(self, gradients: Parameters, share: float) -> None:
+        for name, parameter in self.model.pairs.items():
+            _add_gradient(parameter, gradients[name.replace("_", ".", 1)], share)
 
     @torch.no_grad()
     def _refresh_statistics(self, seen: Observation) -> None:
@@ -199,40 +326,57 @@ class ActorCritic:
             # A sum is finite only if all its terms are.
             if not all(p.grad is None or np.isfinite(p.grad.numpy().sum()) for p in group["params"]):
                 raise TrainingError(f"the gradient of the {name} is not finite; lower the learning rate")
+            if self.recipe.gradient_norm:
+                torch.nn.utils.clip_grad_norm_(group["params"], self.recipe.gradient_norm)
         optimiser.step()
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything needed to go on bit for bit: arrays, and plain values."""
-        arrays: dict[str, NDArray[Any]] = {f"model/{k}": v for k, v in parameters_of(self.model).items()}
-        arrays |= {f"critic/{k}": v.detach().numpy().copy() for k, v in self.critic.state_dict().items()}
-        for name, optimiser in (("model", self.model_optimiser), ("critic", self.critic_optimiser)):
-            for index, entry in optimiser.state_dict()["state"].items():
-                arrays |= {f"{name}_optimiser/{index}/{k}": v.numpy().copy() for k, v in entry.items()}
+        arrays = self._learned() | {f"kept/{name}": array for name, array in self.kept.items()}
         worlds = []
         for k, world in enumerate(self.worlds):
             of_world, plain = world.get_state()
             arrays |= {f"world{k}/{name}": array for name, array in of_world.items()}
             worlds.append(plain)
-        return arrays, {"rng": self.rng.bit_generator.state, "steps": self.steps, "worlds": worlds}
+        watch = self.watch.get_state()
+        return arrays, {"rng": self.rng.bit_generator.state, "steps": self.steps, "worlds": worlds, "watch": watch} | {
+            "choiceless": self.choiceless
+        }
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
+        self._set_learned(arrays)
+        self.kept = _part(arrays, "kept")
+        for k, (world, of_world) in enumerate(zip(self.worlds, plain["worlds"], strict=True)):
+            world.set_state(_part(arrays, f"world{k}"), of_world)
+        self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]
+        self.watch.set_state(plain["watch"])
+        self.choiceless = plain["choiceless"]
 
-        def part(prefix: str) -> dict[str, NDArray[Any]]:
-            return {k.removeprefix(prefix + "/"): v for k, v in arrays.items() if k.startswith(prefix + "/")}
+    def _learned(self) -> dict[str, NDArray[Any]]:
+        """Copies of parameters, statistics and the optimisers' memories."""
+        arrays: dict[str, NDArray[Any]] = {f"model/{k}": v for k, v in parameters_of(self.model).items()}
+        arrays |= {f"critic/{k}": v.detach().numpy().copy() for k, v in self.critic.state_dict().items()}
+        for name, optimiser in (("model", self.model_optimiser), ("critic", self.critic_optimiser)):
+            for index, entry in optimiser.state_dict()["state"].items():
+                arrays |= {f"{name}_optimiser/{index}/{k}": v.numpy().copy() for k, v in entry.items()}
+        return arrays
 
-        self.model.load_state_dict(network_from(self.spec, part("model")).state_dict())
-        self.critic.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in part("critic").items()})
+    def _set_learned(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Go on from what `_learned` returned."""
+        self.model.load_state_dict(network_from(self.spec, _part(arrays, "model")).state_dict())
+        self.critic.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in _part(arrays, "critic").items()})
         for name, optimiser in (("model", self.model_optimiser), ("critic", self.critic_optimiser)):
             state: dict[int, dict[str, torch.Tensor]] = {}
-            for key, value in part(f"{name}_optimiser").items():
+            for key, value in _part(arrays, f"{name}_optimiser").items():
                 index, _, entry = key.partition("/")
                 state.setdefault(int(index), {})[entry] = torch.from_numpy(np.array(value))
             optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
-        for k, (world, of_world) in enumerate(zip(self.worlds, plain["worlds"], strict=True)):
-            world.set_state(part(f"world{k}"), of_world)
         self._pack()
-        self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]
+
+
+def _part(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {k.removeprefix(prefix + "/"): v for k, v in arrays.items() if k.startswith(prefix + "/")}
 
 
 def _add_gradient(parameter: nn.Parameter, gradient: Floats32, share: float) -> None:

@@ -1,13 +1,13 @@
 """The likelihood of the choices that were made, with the noise of the decision itself integrated out.
 
-Scores are played as h + history + e: history is the noise of earlier decisions, e this decision's. Were e Gumbel noise of
-scale tau, an agent alone would take task j with probability softmax(u / tau) over
+Scores are played as h + history + e: history is the noise of earlier decisions, e this decision's. Were e Gumbel noise
+of scale tau, an agent alone would take task j with probability softmax(u / tau) over
 
     u_j = h_ij + history_ij + g_jj + sum over the other agents' tasks l of (g_jl + g_lj)
 
 among the tasks with room beside the others', and idling, worth 0, where that is allowed. The product over agents, each
-given what the others took, is the pseudo-likelihood of an assignment. Earlier noise chose the present tasks, so taking all
-of it for this decision's draw, as the likelihood of played scores does, pushes agents off them.
+given what the others took, is the pseudo-likelihood of an assignment. Earlier noise chose the present tasks, so taking
+all of it for this decision's draw, as the likelihood of played scores does, pushes agents off them.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def choice_slopes(
     slope_h: Floats,
     slope_g: Floats,
 ) -> float:
-    """Add to slope_h and slope_g the slopes of sum gain_si·log p_si + entropy_gain·entropy_si; returns the mean entropy.
+    """Add to slope_h and slope_g the slopes of sum gain·log p + entropy_gain·entropy; returns the mean entropy.
 
     slope_h is [S, N, M] and slope_g [S, M, M] (or [0, 0, 0]); gain is [S, N].
     """
@@ -170,9 +170,7 @@ def weigh_options(decisions: Decisions, h: Floats32, g: Floats32, s: int, i: int
 
 
 @kernel
-def spread_to_pairs(
-    decisions: Decisions, s: int, i: int, j: int, slope: float, work: Work, slope_g: Floats
-) -> None:
+def spread_to_pairs(decisions: Decisions, s: int, i: int, j: int, slope: float, work: Work, slope_g: Floats) -> None:
     """The utility of option j contains g_jj and (g_jl + g_lj) for each other agent's task l."""
     own = decisions.assignment[s, i]
     slope_g[s, j, j] += slope

@@ -23,7 +23,7 @@ from muster.learning.settings import ESSettings
 from muster.learning.tally import Ended, Figures, combine
 from muster.policy.decision import decide
 from muster.policy.learned import LearnedPolicy
-from muster.policy.settings import NoiseSettings
+from muster.policy.settings import PAPER_NOISE
 from muster.scoring.direct import DirectModel, Parameters, Scores, init_parameters, parameter_shapes
 from muster.scoring.spec import ModelSpec
 
@@ -79,7 +79,7 @@ class Evolution:
 
     def policy(self) -> LearnedPolicy:
         """The policy at the centre of the candidates. Its noise, for those who want some, is the default."""
-        return LearnedPolicy("es", self.spec, self.unflatten(self.theta), self.inference, NoiseSettings(), self.header)
+        return LearnedPolicy("es", self.spec, self.unflatten(self.theta), self.inference, PAPER_NOISE, self.header)
 
     def scores(self, seen: Observation) -> Scores:
         """h and g of every candidate in its own share of the worlds."""

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Bools, Floats, Floats32, Observation
+from muster.data import Bools, Floats, Floats32, Ints, Observation
 from muster.envs.base import BatchEnv
 from muster.errors import MusterError
 from muster.learning.episodes import TrainingEpisodes
 from muster.learning.tally import Ended, Figures
 from muster.policy.decision import Decision
-from muster.policy.noise import ScoreNoise
+from muster.policy.noise import ScoreNoise, standard_gumbels
 from muster.policy.settings import NoiseSettings
 from muster.scoring.direct import Scores
 
@@ -39,6 +39,10 @@ class Rollout:
     """h and g of T·B states as the inference saw them."""
     scores: Scores
     """h and g as the model gave them: the old policy."""
+    history: Scores
+    """Noise of earlier decisions on h and g; nothing [0, ...] unless asked for."""
+    assignment: Ints
+    """[T·B, N]"""
     rewards: Floats
     """[T, B]"""
     ended: Bools
@@ -46,6 +50,14 @@ class Rollout:
     after: Observation
     figures: Figures
     """Of the episodes that ended."""
+    spread: float
+    """Standard deviation of their rewards; NaN if fewer than two ended."""
+
+    def without_history(self) -> Scores:
+        """h and g with nothing but each decision's own innovation."""
+        h, g = self.played
+        past_h, past_g = self.history
+        return h - past_h, g if g is None or past_g is None else g - past_g
 
 
 class Worker:
@@ -66,16 +78,29 @@ class Worker:
         decide: Decide,
         view: Callable[[Observation], Observation],
         values: Callable[[Observation], Floats32],
+        remember: bool = False,
     ) -> Rollout:
-        """`steps` decisions in every environment; episodes that end are followed by new ones."""
+        """`steps` decisions in every environment; episodes that end are followed by new ones.
+
+        `remember`: keep the noise of earlier decisions apart from that of each.
+        """
         env = self.env
         rewards = np.zeros((steps, env.n_envs))
         ended = np.zeros((steps, env.n_envs), np.bool_)
         decisions: list[Decision] = []
+        histories: list[Scores] = []
+        rewarded: list[Floats] = []
         over = Ended()
 
+        def draw(shape: tuple[int, ...]) -> Floats32:
+            if self.noise.gumbel:
+                return standard_gumbels(rng.standard_exponential(shape, np.float32))
+            return rng.standard_normal(shape, np.float32)
+
         def explore(scores: Scores) -> Scores:
-            played = self.noise.add(scores, lambda shape: rng.standard_normal(shape, np.float32))
+            if remember:
+                histories.append(self.noise.history())
+            played = self.noise.add(scores, draw)
             check_finite("score", *played)
             return played
 
@@ -96,6 +121,7 @@ class Worker:
                 rewards[t, cut] += discount * values(view(env.observe()))[cut]
             if slots.size:
                 over.add(env, slots, self.running_reward)
+                rewarded.append(self.running_reward[slots])
                 self.running_reward[slots] = 0.0
                 self.episodes.begin(slots)
                 self.noise.reset(slots)
@@ -104,10 +130,13 @@ class Worker:
             last=decisions[-1].seen,
             played=_stack([decision.played for decision in decisions]),
             scores=_stack([decision.scores for decision in decisions]),
+            history=_stack(histories) if remember else (np.zeros((0, 0, 0), np.float32), None),
+            assignment=np.concatenate([decision.assignment for decision in decisions]),
             rewards=rewards,
             ended=ended,
             after=view(env.observe()),
             figures=over.figures(),
+            spread=float(np.std(np.concatenate(rewarded))) if over.episodes > 1 else float("nan"),
         )
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -139,6 +168,15 @@ def join(observations: list[Observation]) -> Observation:
     for entry in dataclasses.fields(Observation):
         arrays = [getattr(seen, entry.name) for seen in observations]
         parts[entry.name] = None if arrays[0] is None else np.concatenate(arrays)
+    return Observation(**parts)
+
+
+def take(seen: Observation, states: Ints) -> Observation:
+    """Some of the worlds of an observation."""
+    parts: dict[str, Any] = {}
+    for entry in dataclasses.fields(Observation):
+        array = getattr(seen, entry.name)
+        parts[entry.name] = None if array is None else array[states]
     return Observation(**parts)
 
 

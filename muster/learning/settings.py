@@ -2,39 +2,92 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Literal
 
 from muster.errors import InputError
 from muster.inference.settings import Effort, LearnedMethod, Rounding
-from muster.policy.settings import NoiseSettings
+from muster.policy.settings import PAPER_NOISE, NoiseSettings
 from muster.scoring.kinds import ModelKind
 from muster.settings import AtLeast, Between, Positive, check_fields
 
 LearnerKind = Literal["a2c", "es"]
 Schedule = Literal["constant", "cosine"]
+Likelihood = Literal["played", "innovations", "choices"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the actor-critic does with one likelihood when all is said."""
+
+    envs: int
+    return_steps: int
+    policy_rate: float
+    value_rate: float
+    schedule: Schedule
+    noise: NoiseSettings
+    # Of `choices` only.
+    trace: float = 1.0
+    minibatches: int = 1
+    clip: float = 0.0
+    entropy: float = 0.0
+    gradient_norm: float = 0.0
+
+
+RECIPES: dict[Likelihood, Recipe] = {
+    "played": Recipe(256, 5, 1e-3, 1e-3, "constant", PAPER_NOISE),
+    "innovations": Recipe(256, 5, 1e-3, 1e-3, "constant", PAPER_NOISE),
+    "choices": Recipe(
+        envs=128,
+        return_steps=32,
+        policy_rate=3e-3,
+        value_rate=2e-3,
+        schedule="cosine",
+        noise=NoiseSettings(sigma=0.5, correlated_steps=10, innovations="gumbel", task_scores=False),
+        trace=0.95,
+        minibatches=4,
+        clip=0.2,
+        entropy=0.003,
+        gradient_norm=1.0,
+    ),
+}
+"""What each likelihood was measured with: the settings of a run that names nothing else."""
+OF_CHOICES = ("trace", "minibatches", "clip", "entropy", "gradient_norm")
 
 
 @dataclass(frozen=True)
 class A2CSettings:
-    """Synchronous advantage actor-critic on the scores themselves (the paper's Algorithms 1 and 2)."""
+    """Synchronous advantage actor-critic. What is None is what the likelihood was measured with, in brackets."""
 
-    envs: Annotated[int, AtLeast(1)] = 256
-    """Environments played side by side."""
-    return_steps: Annotated[int, AtLeast(1)] = 5
-    """n of the n-step return: decisions between two updates."""
+    likelihood: Likelihood = "played"
+    """What a decision is taken to have drawn: all noise of the played scores (the paper's Algorithms 1 and 2), this
+    decision's innovations, or the choice of each agent's task given the others' and the noise of earlier decisions."""
+    envs: Annotated[int | None, AtLeast(1)] = None
+    """Environments played side by side (256; choices: 128)."""
+    return_steps: Annotated[int | None, AtLeast(1)] = None
+    """n of the n-step return: decisions between two updates (5; choices: 32)."""
     discount: Annotated[float, Between(0, 1)] = 0.999
     """What a reward is worth one decision later."""
-    policy_rate: Annotated[float, Positive()] = 1e-3
-    """Learning rate of the scoring model."""
-    value_rate: Annotated[float, Positive()] = 1e-3
-    """Learning rate of the critic."""
+    policy_rate: Annotated[float | None, Positive()] = None
+    """Learning rate of the scoring model (0.001; choices: 0.003)."""
+    value_rate: Annotated[float | None, Positive()] = None
+    """Learning rate of the critic (0.001; choices: 0.002)."""
     policy_weight: Annotated[float, Positive()] = 1.0
     """lambda: weight of the policy loss."""
     optimiser: Literal["adam", "sgd"] = "adam"
     """Of the scoring model and of the critic."""
-    schedule: Schedule = "constant"
-    """Learning rates over the run: constant (the paper's), or a cosine down to 0."""
+    schedule: Schedule | None = None
+    """Learning rates over the run: constant (the paper's), or a cosine down to 0 (choices)."""
+    trace: Annotated[float | None, Between(0, 1)] = None
+    """TD(lambda)'s share of the longer returns, 1 for the n-step return (choices only: 0.95)."""
+    minibatches: Annotated[int | None, AtLeast(1)] = None
+    """Parts of what was played, each of which makes a step of the optimisers (choices only: 4)."""
+    clip: Annotated[float | None, AtLeast(0)] = None
+    """How far the chance of a choice may move before it stops counting; 0: any way (choices only: 0.2)."""
+    entropy: Annotated[float | None, AtLeast(0)] = None
+    """What the entropy of a choice is worth beside an advantage of deviation 1 (choices only: 0.003)."""
+    gradient_norm: Annotated[float | None, AtLeast(0)] = None
+    """Longest gradient, longer ones are cut to it; 0: any (choices only: 1)."""
     critic: Literal["entity", "conv"] = "entity"
     """entity: pooled networks per object, cheap on a CPU; conv: the paper's residual CNN over the grid."""
     low_precision: bool = False
@@ -43,6 +96,26 @@ class A2CSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    @property
+    def recipe(self) -> Recipe:
+        """Every value, those that are not given as the likelihood was measured with."""
+        measured = RECIPES[self.likelihood]
+        given = {entry.name: getattr(self, entry.name) for entry in fields(Recipe) if entry.name != "noise"}
+        needless = [name for name in OF_CHOICES if given[name] is not None]
+        if self.likelihood != "choices" and needless:
+            raise InputError(f"{needless[0]} belongs to the likelihood choices, not to {self.likelihood}")
+        said = {name: value for name, value in given.items() if value is not None}
+        found = replace(measured, **said, noise=self.noise.over(measured.noise))
+        if self.likelihood == "choices" and found.noise.task_scores:
+            raise InputError("the likelihood choices explains noise on h alone; leave out noise.task_scores")
+        return found
+
+    def complete(self) -> A2CSettings:
+        """The same with every value that its likelihood uses."""
+        recipe = self.recipe
+        used = [entry.name for entry in fields(Recipe) if self.likelihood == "choices" or entry.name not in OF_CHOICES]
+        return replace(self, **{name: getattr(recipe, name) for name in used})
 
 
 @dataclass(frozen=True)
@@ -115,13 +188,14 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        object.__setattr__(self, "a2c", self.a2c.complete())
         if len(self.envs) == 1:
             object.__setattr__(self, "env", self.envs[0])
         if not self.envs or len(set(self.envs)) < len(self.envs):
             raise InputError(
                 f"name one world to learn on, or several different ones; got {', '.join(self.envs) or 'none'}"
             )
-        shared = self.a2c.envs if self.learner == "a2c" else self.es.episodes
+        shared = self.a2c.recipe.envs if self.learner == "a2c" else self.es.episodes
         if shared < len(self.envs):
             what = "a2c.envs" if self.learner == "a2c" else "es.episodes"
             raise InputError(f"{what} are shared out among the worlds: {shared} are too few for {len(self.envs)}")

@@ -215,6 +215,8 @@ class Loop:
                 self.run.save_policy(self._best_policy(), "best")
         if validate:
             row |= self.validate()
+        if not isinstance(self.learner, Evolution) and self.learner.collapses:
+            row["collapses"] = self.learner.collapses
         row["cpu_seconds"] = self.cpu_seconds
         if self.learner.steps > self.untimed:
             row["steps_per_second"] = (self.learner.steps - self.untimed) / max(self.cpu_seconds, 1e-9)
@@ -226,7 +228,7 @@ class Loop:
 
     def _advise(self) -> None:
         """Say once, on standard error and in the next row of the log, that learning stands still and what to do."""
-        advice = self.learner.advice() if isinstance(self.learner, Evolution) and not self.advised else None
+        advice = None if self.advised else self.learner.advice()
         if advice:
             self.remark, self.advised = advice, True
             print(f"muster: {advice}", file=sys.stderr, flush=True)
@@ -356,7 +358,7 @@ def make_learner(settings: TrainSettings) -> ActorCritic | Evolution:
     """Worlds, model and learner of the settings."""
     evolves = settings.learner == "es"
     # Episodes of a candidate, or environments, are shared out evenly among the worlds.
-    shared, count = settings.es.episodes if evolves else settings.a2c.envs, len(settings.envs)
+    shared, count = settings.es.episodes if evolves else settings.a2c.recipe.envs, len(settings.envs)
     sizes = [shared // count + (k < shared % count) for k in range(count)]
     times = 2 * settings.es.pairs if evolves else 1
     envs = [prepare_env(settings, name, times * size) for name, size in zip(settings.envs, sizes, strict=True)]

@@ -17,7 +17,7 @@ from muster.errors import InputError, MissingExtraError, UnknownNameError
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
 from muster.policy.decision import Scorer, decide
-from muster.policy.noise import ScoreNoise, draw_normals
+from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
 from muster.policy.settings import NoiseSettings
 from muster.rng import Seeds
 from muster.scoring.direct import DirectModel, Parameters, Scores
@@ -144,7 +144,11 @@ class LearnedPolicy:
         self._exploration.follow(observation)
         states = self._states[:batch]
 
+        gumbel = self._exploration.gumbel
+
         def draw(shape: tuple[int, ...]) -> Floats32:
+            if gumbel:
+                return standard_gumbels(draw_exponentials(states, int(np.prod(shape[1:])))).reshape(shape)
             return draw_normals(states, int(np.prod(shape[1:]))).reshape(shape)
 
         return self._exploration.add(scores, draw)

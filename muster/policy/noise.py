@@ -1,6 +1,6 @@
 """Exploration that is correlated over time: each score keeps the sum of its last innovations.
 
-    played(t) = score(t) + e(t) + e(t-1) + ... + e(t-p),   e ~ N(0, sigma / p)
+    played(t) = score(t) + e(t) + e(t-1) + ... + e(t-p),   e ~ N(0, sigma / p), or Gumbel of the same deviation
 
 so neighbouring decisions see nearly the same noise and an agent stays on its task long enough to learn from it. Noise
 belongs to slots of agents and tasks, which do not move when others disappear, and starts from nothing at each episode,
@@ -9,16 +9,22 @@ and where ids say that somebody else has taken the slot.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muster.compile import entry
 from muster.data import Bools, Floats32, Ints, Observation
 from muster.errors import InputError
-from muster.policy.settings import NoiseSettings
-from muster.rng import Seeds, normal
+from muster.policy.settings import PAPER_NOISE, NoiseSettings
+from muster.rng import Seeds, normal, uniform
 from muster.scoring.direct import Scores
+
+GUMBEL_DEVIATION = math.pi / math.sqrt(6.0)
+"""Standard deviation of a Gumbel variable of scale 1."""
+SMALLEST = 1e-30
 
 
 class CorrelatedNoise:
@@ -62,9 +68,14 @@ class ScoreNoise:
     """Noise for h [B, N, M] and, if there is one, g [B, M, M]."""
 
     def __init__(self, settings: NoiseSettings, batch: int, n_agents: int, n_tasks: int, task_scores: bool) -> None:
+        settings = settings.over(PAPER_NOISE)
         sigma, steps = settings.sigma, settings.correlated_steps
+        assert sigma is not None
+        assert steps is not None
+        self.gumbel = settings.innovations == "gumbel"
+        noisy = task_scores and settings.task_scores
         self.h = CorrelatedNoise(batch, (n_agents, n_tasks), sigma, steps)
-        self.g = CorrelatedNoise(batch, (n_tasks, n_tasks), sigma, steps) if task_scores else None
+        self.g = CorrelatedNoise(batch, (n_tasks, n_tasks), sigma, steps) if noisy else None
         self.agents: Ints = np.full((batch, n_agents), -1, np.int64)
         """[B, N] whose noise it is, in worlds where places are used again; likewise `tasks` [B, M]."""
         self.tasks: Ints = np.full((batch, n_tasks), -1, np.int64)
@@ -92,11 +103,24 @@ class ScoreNoise:
             if self.g is not None:
                 self.g.forget(tasks[:, :, None] | tasks[:, None, :])
 
+    def history(self) -> Scores:
+        """The noise of earlier decisions that the next one is played with, before its own."""
+        return self.h.total.copy(), None if self.g is None else self.g.total.copy()
+
     def add(self, scores: Scores, draw: Callable[[tuple[int, ...]], Floats32]) -> Scores:
-        """The scores with the noise of this decision; `draw` gives standard normals of a shape [B, ...]."""
+        """The scores with the noise of this decision; `draw` gives what the innovations are, of a shape [B, ...].
+
+        Standard normals, or Gumbel variables of mean 0 and deviation 1 (`standard_gumbels`) where `gumbel` says so.
+        """
         h, g = scores
         h = h + self.h.add(draw(h.shape))
-        return h, None if g is None or self.g is None else g + self.g.add(draw(g.shape))
+        return h, g if g is None or self.g is None else g + self.g.add(draw(g.shape))
+
+
+def standard_gumbels(exponentials: NDArray[np.floating]) -> Floats32:
+    """Gumbel variables of mean 0 and deviation 1, from standard exponential ones."""
+    gumbels = -np.log(np.maximum(exponentials, SMALLEST))
+    return ((gumbels - np.euler_gamma) / GUMBEL_DEVIATION).astype(np.float32)
 
 
 @entry
@@ -106,4 +130,14 @@ def draw_normals(states: Seeds, size: int) -> Floats32:
     for slot in range(len(states)):
         for k in range(size):
             draws[slot, k] = normal(states, slot)
+    return draws
+
+
+@entry
+def draw_exponentials(states: Seeds, size: int) -> Floats32:
+    """[B, size] standard exponentials, likewise."""
+    draws = np.empty((len(states), size), np.float32)
+    for slot in range(len(states)):
+        for k in range(size):
+            draws[slot, k] = -np.log(1.0 - uniform(states, slot))
     return draws

@@ -227,12 +227,18 @@ def add_prior(scale: np.float32, pairs: Pairs, slot: int, scores: Floats32) -> N
                 scores[slot, i, j] += scale * pairs.prior[slot, i, j]
 
 
+@fast_leaf
+def lanes_of(filled: int) -> int:
+    """Whole steps of lanes that hold so many pairs."""
+    return (filled + STEP - 1) // STEP * STEP
+
+
 @fast_kernel
 def score_tile(
     packed: Packed, p: int, inputs: Floats32, x: Floats32, y: Floats32, scores: Floats32, filled: int
 ) -> int:
     """The three layers of model p on a tile, keeping the hidden ones in x and y; returns the lanes used."""
-    lanes = (filled + STEP - 1) // STEP * STEP
+    lanes = lanes_of(filled)
     dense(packed.weight1[p], packed.bias1[p], inputs, x, lanes)
     rectify(x, lanes)
     dense(packed.weight2[p], packed.bias2[p], x, y, lanes)

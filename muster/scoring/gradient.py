@@ -1,6 +1,6 @@
 """The policy gradient of the direct model, by hand: one pass over tiles of living pairs, without torch.
 
-For each pair the score s is made again, and with it the slope of the loss
+For each pair the score s is made again, and with it the slope of the loss: one that is given, or that of
 
     L = -weight · sum over pairs of advantage · ratio · log N(played; s, sigma)
 
@@ -9,27 +9,58 @@ where ratio is that of the likelihoods under s and under the score that played, 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from muster.compile import fast_entry, fast_kernel
 from muster.data import Floats32, Observation
-from muster.scoring.direct import DirectModel, Packed, Pairs, Parameters, Scores, is_forbidden, score_tile
+from muster.scoring.direct import DirectModel, Packed, Pairs, Parameters, Scores, is_forbidden, lanes_of, score_tile
 from muster.scoring.likelihood import LARGEST_RATIO, SMALLEST_RATIO
 from muster.scoring.tiles import LANES, STRIDE, add_products, add_rows, dense, gate, place
+
+
+class Loss(NamedTuple):
+    """Where the slopes of the scores come from: `slope` if it has rows, else the likelihood of what was played."""
+
+    slope: Floats32
+    """[B, N, M] of the loss in each score, or nothing."""
+    old: Floats32
+    """[B, N, M] scores of the policy that played, or nothing."""
+    played: Floats32
+    """[B, N, M] with noise, or nothing."""
+    advantage: Floats32
+    """[B], or nothing."""
+    sigma: np.float32
+
+
+NONE, NOBODY = np.zeros((0, 0, 0), np.float32), np.zeros(0, np.float32)
 
 
 def policy_gradient(
     model: DirectModel, seen: Observation, old: Scores, played: Scores, advantage: Floats32, sigma: float
 ) -> tuple[float, Parameters]:
-    """Loss, averaged over the batch's states, and its slope for every parameter."""
-    loss, gradients, parameters = 0.0, {}, model.parameters
-    for net, packed, scores, actions in zip("hg", (model.h, model.g), old, played, strict=True):
-        if packed is None or scores is None or actions is None:
+    """Loss of the played scores, averaged over the batch's states, and its slope for every parameter."""
+    losses = [
+        None if scores is None or actions is None else Loss(NONE, scores, actions, advantage, np.float32(sigma))
+        for scores, actions in zip(old, played, strict=True)
+    ]
+    return _descend(model, seen, losses)
+
+
+def score_gradient(model: DirectModel, seen: Observation, slopes: Scores) -> Parameters:
+    """The slope of a loss for every parameter, given its slopes in h [B, N, M] and, if there is one, g [B, M, M]."""
+    losses = [None if slope is None else Loss(slope, NONE, NONE, NOBODY, np.float32(1.0)) for slope in slopes]
+    return _descend(model, seen, losses)[1]
+
+
+def _descend(model: DirectModel, seen: Observation, losses: list[Loss | None]) -> tuple[float, Parameters]:
+    total, gradients, parameters = 0.0, {}, model.parameters
+    for net, packed, loss in zip("hg", (model.h, model.g), losses, strict=True):
+        if packed is None or loss is None:
             continue
         slopes = Packed(*(np.zeros(array.shape) for array in packed))  # type: ignore[arg-type]
-        pairs = model.pairs(seen, net)
-        part = descend_pairs(packed, pairs, scores, actions, advantage, np.float32(sigma), slopes)
-        loss += part
+        total += descend_pairs(packed, model.pairs(seen, net), loss, slopes)
         hidden = len(parameters[f"{net}.bias1"])
         row = 0
         for name in ("left", "right", "pair"):
@@ -45,29 +76,23 @@ def policy_gradient(
         }
         if len(packed.scale):
             gradients[f"{net}.scale"] = slopes.scale
-    return loss, {name: np.ascontiguousarray(array, np.float32) for name, array in gradients.items()}
+    return total, {name: np.ascontiguousarray(array, np.float32) for name, array in gradients.items()}
 
 
 @fast_entry
-def descend_pairs(
-    packed: Packed,
-    pairs: Pairs,
-    old: Floats32,
-    played: Floats32,
-    advantage: Floats32,
-    sigma: np.float32,
-    slopes: Packed,
-) -> float:
-    """Add up the slopes over every living pair that is allowed, in double precision; returns the loss."""
-    batch, n, m = old.shape
+def descend_pairs(packed: Packed, pairs: Pairs, loss: Loss, slopes: Packed) -> float:
+    """Add up the slopes over every living pair that is allowed, in double precision; returns the loss, if known."""
+    batch, n = pairs.left_alive.shape
+    m = pairs.right_alive.shape[1]
+    known = len(loss.slope) > 0
     d, k = packed.weight1.shape[1:]
     inputs = np.zeros((d, STRIDE), np.float32)
     x, y, back = np.zeros((k, STRIDE), np.float32), np.zeros((k, STRIDE), np.float32), np.zeros((k, STRIDE), np.float32)
-    # What each lane's pair was scored and played, and its share of the loss.
+    # What each lane's pair was scored and played, and its share of the loss; or the slope that is given, as its worth.
     was, action, worth = np.zeros(LANES, np.float32), np.zeros(LANES, np.float32), np.zeros(LANES, np.float32)
     scores, given = np.zeros(LANES, np.float32), np.zeros(LANES if len(pairs.prior) else 0, np.float32)
     transposed = np.ascontiguousarray(packed.weight2[0].T)
-    loss, filled = 0.0, 0
+    total, filled = 0.0, 0
     for slot in range(batch):
         for i in range(n):
             if not pairs.left_alive[slot, i]:
@@ -76,20 +101,62 @@ def descend_pairs(
                 if not pairs.right_alive[slot, j] or is_forbidden(pairs.allowed, slot, i, j):
                     continue
                 place(pairs.left, pairs.right, pairs.pair, slot, i, j, inputs, filled)
-                was[filled], action[filled] = old[slot, i, j], played[slot, i, j]
-                worth[filled] = advantage[slot] / batch
+                if known:
+                    worth[filled] = loss.slope[slot, i, j]
+                else:
+                    was[filled], action[filled] = loss.old[slot, i, j], loss.played[slot, i, j]
+                    worth[filled] = loss.advantage[slot] / batch
                 if len(pairs.prior):
                     given[filled] = pairs.prior[slot, i, j]
                 filled += 1
                 if filled == LANES:
-                    loss += descend_tile(
-                        packed, transposed, inputs, x, y, back, scores, given, was, action, worth, sigma, filled, slopes
-                    )
+                    score_with_prior(packed, inputs, x, y, scores, given, filled)
+                    total += spread_loss(scores, known, was, action, worth, loss.sigma, filled)
+                    descend_tile(packed, transposed, inputs, x, y, back, scores, given, filled, slopes)
                     filled = 0
     if filled:
-        loss += descend_tile(
-            packed, transposed, inputs, x, y, back, scores, given, was, action, worth, sigma, filled, slopes
-        )
+        score_with_prior(packed, inputs, x, y, scores, given, filled)
+        total += spread_loss(scores, known, was, action, worth, loss.sigma, filled)
+        descend_tile(packed, transposed, inputs, x, y, back, scores, given, filled, slopes)
+    return total
+
+
+@fast_kernel
+def score_with_prior(
+    packed: Packed, inputs: Floats32, x: Floats32, y: Floats32, scores: Floats32, given: Floats32, filled: int
+) -> None:
+    """Forward through one tile."""
+    score_tile(packed, 0, inputs, x, y, scores, filled)
+    for t in range(filled if len(given) else 0):
+        scores[t] += packed.scale[0] * given[t]
+
+
+@fast_kernel
+def spread_loss(
+    scores: Floats32,
+    known: bool,
+    was: Floats32,
+    action: Floats32,
+    worth: Floats32,
+    sigma: np.float32,
+    filled: int,
+) -> float:
+    """Put the slope of the loss in the place of each lane's score, 0 in lanes not in use; returns the loss."""
+    precision = np.float32(1.0) / (sigma * sigma)
+    loss = 0.0
+    for t in range(lanes_of(filled)):
+        if t >= filled:
+            scores[t] = 0.0
+            continue
+        if known:
+            scores[t] = worth[t]
+            continue
+        error, before = action[t] - scores[t], action[t] - was[t]
+        likelihood = np.float32(-0.5) * precision * error * error
+        ratio = np.exp(likelihood + np.float32(0.5) * precision * before * before)
+        ratio = min(max(ratio, np.float32(SMALLEST_RATIO)), np.float32(LARGEST_RATIO))
+        loss -= worth[t] * ratio * likelihood
+        scores[t] = -worth[t] * ratio * precision * error
     return loss
 
 
@@ -101,44 +168,25 @@ def descend_tile(
     x: Floats32,
     y: Floats32,
     back: Floats32,
-    scores: Floats32,
+    slope: Floats32,
     given: Floats32,
-    was: Floats32,
-    action: Floats32,
-    worth: Floats32,
-    sigma: np.float32,
     filled: int,
     slopes: Packed,
-) -> float:
-    """Forward and back through one tile."""
-    lanes = score_tile(packed, 0, inputs, x, y, scores, filled)
-    for t in range(filled if len(given) else 0):
-        scores[t] += packed.scale[0] * given[t]
-    precision = np.float32(1.0) / (sigma * sigma)
-    loss = 0.0
-    # From here on `scores` holds the slope of the loss in each lane's score.
-    for t in range(lanes):
-        if t >= filled:
-            scores[t] = 0.0
-            continue
-        error, before = action[t] - scores[t], action[t] - was[t]
-        likelihood = np.float32(-0.5) * precision * error * error
-        ratio = np.exp(likelihood + np.float32(0.5) * precision * before * before)
-        ratio = min(max(ratio, np.float32(SMALLEST_RATIO)), np.float32(LARGEST_RATIO))
-        loss -= worth[t] * ratio * likelihood
-        scores[t] = -worth[t] * ratio * precision * error
+) -> None:
+    """Back through one tile, from the slope of the loss in each lane's score."""
+    lanes = lanes_of(filled)
     total = np.float32(0.0)
     for t in range(lanes):
-        total += scores[t]
+        total += slope[t]
     slopes.bias3[0] += total
     for t in range(filled if len(given) else 0):
-        slopes.scale[0] += scores[t] * given[t]
+        slopes.scale[0] += slope[t] * given[t]
     # Third layer; y then becomes the slope of the second layer's sums.
     for k in range(y.shape[0]):
         w, total = packed.weight3[0, k], np.float32(0.0)
         for t in range(lanes):
-            total += y[k, t] * scores[t]
-            y[k, t] = w * scores[t] if y[k, t] > np.float32(0.0) else np.float32(0.0)
+            total += y[k, t] * slope[t]
+            y[k, t] = w * slope[t] if y[k, t] > np.float32(0.0) else np.float32(0.0)
         slopes.weight3[0, k] += total
     add_rows(y, slopes.bias2[0], lanes)
     add_products(x, y, slopes.weight2[0], lanes)
@@ -146,4 +194,3 @@ def descend_tile(
     gate(x, back, lanes)
     add_rows(back, slopes.bias1[0], lanes)
     add_products(inputs, back, slopes.weight1[0], lanes)
-    return loss

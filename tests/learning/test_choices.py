@@ -24,7 +24,12 @@ def situation(seed, n=3, m=4, states=5, idling=True, quad=True):
     agents, tasks = rng.random((states, n)) > 0.1, rng.random((states, m)) > 0.1
     history = rng.normal(scale=0.2, size=h.shape).astype(np.float32)
     problem = Problem(
-        (h + history).astype(np.float64), g.astype(np.float64) if quad else None, contributions, capacities, agents, tasks
+        (h + history).astype(np.float64),
+        g.astype(np.float64) if quad else None,
+        contributions,
+        capacities,
+        agents,
+        tasks,
     )
     solver = Solver("quad" if quad else "lp", forced=not idling)
     assignment = solver(problem).assignment
@@ -99,12 +104,14 @@ def test_more_entropy_is_where_its_slope_points():
 
 
 def test_the_only_option_left_has_no_slope():
-    """Two agents, one task with room for one, everyone forced: who was left out had no choice, and neither had the other."""
+    """Two agents, one task with room for one, everyone forced: neither had a choice."""
     one = np.ones((1, 2, 1))
     d = Decisions(
         np.array([[0, -1]]), np.zeros((1, 2, 1), np.float32), one, np.ones((1, 1)),
         np.ones((1, 2), np.bool_), np.ones((1, 2, 1), np.bool_), False,
     )  # fmt: skip
     slope = np.zeros((1, 2, 1))
-    choice_slopes(d, np.zeros((1, 2, 1), np.float32), NO_TASK_SCORES, 0.1, np.ones((1, 2)), 0.1, slope, np.zeros((0, 0, 0)))
+    choice_slopes(
+        d, np.zeros((1, 2, 1), np.float32), NO_TASK_SCORES, 0.1, np.ones((1, 2)), 0.1, slope, np.zeros((0, 0, 0))
+    )
     assert not slope.any()

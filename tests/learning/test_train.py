@@ -82,8 +82,9 @@ def test_evolution_keeps_the_last_policy(tmp_path):
     assert all(np.array_equal(best[name], last[name]) for name in best)
 
 
-def small(learner: str, steps: int) -> TrainSettings:
+def small(learner: str, steps: int, likelihood: str = "played") -> TrainSettings:
     pem = learner == "pem"
+    a2c = A2CSettings(likelihood, envs=16, return_steps=8 if likelihood == "choices" else None)
     return TrainSettings(
         env="rescue:2x3,grid=5",
         learner="a2c" if pem else learner,
@@ -93,7 +94,7 @@ def small(learner: str, steps: int) -> TrainSettings:
         checkpoint_every=700,
         evaluate_every=1000,
         evaluate_episodes=20,
-        a2c=A2CSettings(envs=16),
+        a2c=a2c,
         es=ESSettings(pairs=2, episodes=4),
     )
 
@@ -109,9 +110,12 @@ def final_state(folder):
     return load_file(folder / "checkpoint.safetensors")
 
 
-@pytest.mark.parametrize("learner", ["a2c", "es", "pem"])
-def test_a_run_killed_and_resumed_equals_one_that_was_not(learner, tmp_path):
-    settings = small(learner, 6000)
+@pytest.mark.parametrize(
+    ("learner", "likelihood"),
+    [("a2c", "played"), ("a2c", "innovations"), ("a2c", "choices"), ("es", "played"), ("pem", "played")],
+)
+def test_a_run_killed_and_resumed_equals_one_that_was_not(learner, likelihood, tmp_path):
+    settings = small(learner, 6000, likelihood)
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     run_training(settings, whole)
     child = subprocess.Popen(
@@ -126,7 +130,7 @@ def test_a_run_killed_and_resumed_equals_one_that_was_not(learner, tmp_path):
             "    if self.rows and self.rows[-1]['steps'] > 900:\n"
             "        print('far enough', flush=True); import time; time.sleep(60)\n"
             "r.Run.save_checkpoint = save\n"
-            f"run_training(small({learner!r}, 6000), pathlib.Path(sys.argv[1]))",
+            f"run_training(small({learner!r}, 6000, {likelihood!r}), pathlib.Path(sys.argv[1]))",
             str(broken),
         ],
         stdout=subprocess.PIPE,
@@ -240,7 +244,7 @@ def test_settings_survive_a_round_trip_through_toml(tmp_path):
     ("text", "message"),
     [
         ('env = "rescue:2x4"\nlerner = "es"', "no setting in .* 'lerner'; did you mean 'learner'"),
-        ('env = "rescue:2x4"\n[a2c]\nenvs = "many"', "a2c.envs in .* must be a whole number, got 'many'"),
+        ('env = "rescue:2x4"\n[a2c]\nenvs = "many"', "a2c.envs in .* must be a whole number or none, got 'many'"),
         ('env = "rescue:2x4"\n[a2c.noise]\nsigma = -1.0', "a2c.noise.sigma in .* must be positive"),
         ('env = "rescue:2x4"\nseed = true', "seed in .* must be a whole number"),
         ("seed = 3", "lacks env"),

@@ -26,6 +26,16 @@ class Pairing(Env):
         return 0.5 * float(sum(matched)), True
 
 
+class Roomy(Pairing):
+    """Two more tasks, for nobody: an agent alone has a choice even where all must take something."""
+
+    n_tasks = 4
+
+    def reset(self, rng: np.random.Generator) -> None:
+        self.agents = rng.permutation([-1.0, 1.0])
+        self.tasks = rng.permutation([-1.0, 1.0, 0.0, 0.0])
+
+
 class Same(Pairing):
     """Rewards every assignment alike."""
 

@@ -1,0 +1,108 @@
+"""What was played as choices: the slopes of the clipped loss of proximal policy optimisation, agent by agent.
+
+    L = -mean over agents of min(ratio·A, clamp(ratio, 1 - clip, 1 + clip)·A) + entropy·H
+
+where ratio is the chance of an agent's choice (choices.py) now by what it was when it was made, A the advantage of its
+state, of mean 0 and deviation 1, and H the entropy of its options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from muster.data import Floats, Floats32, Ints, Observation
+from muster.inference.settings import InferenceSettings
+from muster.learning.choices import Decisions, choice_likelihood, choice_slopes
+from muster.learning.rollouts import Rollout, take
+from muster.policy.decision import alive_pairs
+from muster.policy.limits import within_limits
+from muster.scoring.direct import Scores
+
+NONE = np.zeros((0, 0, 0), np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """S states, what was chosen in them and what came of it."""
+
+    seen: Observation
+    decisions: Decisions
+    target: Floats32
+    """[S] of the critic."""
+    advantage: Floats
+    """[S] of mean 0 and deviation 1."""
+    before: Floats
+    """[S, N] log-likelihood of each choice when it was made."""
+    size: float
+    """Mean absolute advantage, as it was."""
+
+    @classmethod
+    def of(cls, rollout: Rollout, inference: InferenceSettings, returns: Floats, advantage: Floats, tau: float) -> Self:
+        """A rollout with its returns and advantages [T, B]."""
+        seen = rollout.seen
+        decisions = Decisions(
+            assignment=rollout.assignment,
+            # What a world takes from scores (switch_cost) is known beforehand, as earlier noise is.
+            history=within_limits(seen, rollout.history[0]).astype(np.float32),
+            contributions=np.ascontiguousarray(seen.contributions),
+            # AMAX knows no capacities.
+            capacities=np.full_like(seen.capacities, np.inf) if inference.method == "amax" else seen.capacities,
+            agent_alive=seen.agent_alive,
+            open=alive_pairs(seen)[0],
+            idling=not inference.forced,
+        )
+        before = np.zeros(rollout.assignment.shape)
+        h, g = rollout.scores
+        choice_likelihood(decisions, h, NONE if g is None else g, tau, before)
+        flat = advantage.reshape(-1)
+        even = (flat - flat.mean()) / (flat.std() + 1e-8)
+        target = returns.reshape(-1).astype(np.float32)
+        return cls(seen, decisions, target, even, before, float(np.abs(flat).mean()))
+
+    def take(self, states: Ints) -> Self:
+        """Some of the states."""
+        some = {name: array[states] for name, array in self.decisions._asdict().items() if name != "idling"}
+        return replace(
+            self,
+            seen=take(self.seen, states),
+            decisions=self.decisions._replace(**some),
+            target=self.target[states],
+            advantage=self.advantage[states],
+            before=self.before[states],
+        )
+
+    def slopes(
+        self, now: Scores, tau: float, clip: float, entropy: float, weight: float
+    ) -> tuple[float, float, Scores]:
+        """Loss, mean entropy, and `weight` times the loss's slopes in the present h and g."""
+        h, given = now
+        g = NONE if given is None else given
+        likelihood = np.zeros(self.before.shape)
+        choice_likelihood(self.decisions, h, g, tau, likelihood)
+        ratio = np.exp(np.clip(likelihood - self.before, -20.0, 20.0))
+        advantage = self.advantage[:, None]
+        count = max(int(self.decisions.agent_alive.sum()), 1)
+        worth, gain = ratio * advantage, ratio * advantage
+        if clip:
+            clamped = np.clip(ratio, 1.0 - clip, 1.0 + clip) * advantage
+            # Where the clamped ratio is the worse one, no slope runs through it.
+            worth, gain = np.minimum(worth, clamped), np.where(clamped < worth, 0.0, gain)
+        slope_h, slope_g = np.zeros(h.shape), np.zeros(g.shape)
+        spread = choice_slopes(self.decisions, h, g, tau, gain / count, entropy / count, slope_h, slope_g)
+        loss = -float((worth * self.decisions.agent_alive).sum()) / count - entropy * spread
+        down_h, down_g = ((-weight * slope).astype(np.float32) for slope in (slope_h, slope_g))
+        return loss, spread, (down_h, None if given is None else down_g)
+
+
+def idle_share(rollouts: Sequence[Rollout]) -> float:
+    """Share of the living agents, among those that could take something, that took nothing."""
+    idle = able = 0
+    for rollout in rollouts:
+        could = alive_pairs(rollout.seen)[0].any(axis=2)
+        able += int(could.sum())
+        idle += int((could & (rollout.assignment < 0)).sum())
+    return idle / max(able, 1)

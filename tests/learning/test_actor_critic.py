@@ -1,0 +1,179 @@
+"""The actor-critic's likelihoods: what each was measured with, that choices are learned from, and collapses."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+import muster
+from muster import InputError
+from muster.learning.collapse import LASTING, WINDOW, Watch
+from muster.learning.returns import n_step_returns, traced_returns
+from muster.learning.settings import A2CSettings, TrainSettings
+from muster.learning.train import make_learner, run_training
+from muster.policy.noise import standard_gumbels
+from muster.scoring.gradient import score_gradient
+from muster.settings import from_toml, to_toml
+from tests.learning.test_train import TOY, mean_reward
+
+ROOMY = "tests.learning.toy:Roomy"
+
+# Episodes of one decision add up no noise over time, so each has to be larger than elsewhere.
+CHOICES = {"likelihood": "choices", "envs": 32, "return_steps": 4, "policy_rate": 1e-2, "noise": {"sigma": 3.0}}
+
+
+@pytest.mark.parametrize("forced", [True, False], ids=["forced", "idling"])
+@pytest.mark.parametrize("inference", ["amax", "lp", "quad"])
+def test_choices_reach_the_known_optimum(inference, forced):
+    settings = {"steps": 16_000, "log_every": 2_000, "evaluate_every": 10**9, "seed": 1, "inference": inference}
+    policy = muster.train(ROOMY, learner="a2c", a2c=CHOICES, forced=forced, **settings)
+    assert muster.evaluate(policy, ROOMY, 100).mean > 0.95
+
+
+def test_a_world_without_room_is_told_what_else_to_learn_from(capsys):
+    """Two agents, two full tasks, all forced: given the other's task, nobody has a choice."""
+    muster.train(TOY, learner="a2c", a2c=CHOICES, inference="lp", forced=True, steps=1000)
+    assert capsys.readouterr().err.count("no agent had a choice of its own") == 1
+
+
+def test_innovations_reach_the_known_optimum():
+    a2c = {"likelihood": "innovations", "envs": 64, "return_steps": 2, "policy_rate": 1e-2}
+    settings = {"steps": 12_000, "log_every": 2_000, "evaluate_every": 10**9, "seed": 1, "inference": "lp"}
+    assert mean_reward(muster.train(TOY, learner="a2c", a2c=a2c, **settings)) == 1.0
+
+
+def test_a_positional_model_learns_from_choices():
+    settings = TrainSettings(env="rescue:2x3,grid=5", model="pem", steps=1, a2c=dict(CHOICES, envs=4))
+    learner = make_learner(settings)
+    before = learner.policy().parameters
+    learner.update()
+    after = learner.policy().parameters
+    assert all(np.isfinite(array).all() for array in after.values())
+    assert all(
+        not np.array_equal(after[name], before[name]) for name in ("h.weight2", "g.weight2", "grid.outlet.weight")
+    )
+
+
+@pytest.mark.parametrize("inference", ["lp", "quad"])
+def test_slopes_go_back_through_the_direct_model_as_through_torch(inference):
+    learner = make_learner(TrainSettings(env="tests.learning.toy:Priced", inference=inference, steps=1))
+    seen = learner.spec.view(learner.worlds[0].env.observe())
+    with torch.no_grad():
+        for parameter in learner.model.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
+    learner._pack()
+    ends = [end for end in learner.model(seen) if end is not None]
+    rng = np.random.default_rng(0)
+    slopes = [rng.standard_normal(end.shape).astype(np.float32) for end in ends]
+    torch.autograd.backward(ends, [torch.from_numpy(slope) for slope in slopes])
+    found = score_gradient(learner._direct, seen, (slopes[0], slopes[1] if inference == "quad" else None))
+    for name, parameter in learner.model.pairs.items():
+        # The toy has no features of pairs, so nothing flows into their weights.
+        expected = np.zeros(parameter.shape) if parameter.grad is None else parameter.grad.numpy()
+        assert found[name.replace("_", ".", 1)] == pytest.approx(expected, rel=1e-3, abs=1e-3), name
+
+
+def test_a_run_writes_every_value_that_its_likelihood_uses(tmp_path):
+    settings = TrainSettings(env=TOY, a2c={"likelihood": "choices", "noise": {"sigma": 0.3}})
+    (tmp_path / "c.toml").write_text(to_toml(settings))
+    text = (tmp_path / "c.toml").read_text()
+    for said in ("envs = 128", "trace = 0.95", "clip = 0.2", "sigma = 0.3", "correlated_steps = 10", "gumbel"):
+        assert said in text
+    assert from_toml(TrainSettings, tmp_path / "c.toml") == settings
+    played = TrainSettings(env=TOY, a2c={"likelihood": "played"}).a2c
+    assert (played.envs, played.return_steps, played.clip, played.noise.sigma) == (256, 5, None, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("a2c", "message"),
+    [
+        ({"likelihood": "played", "clip": 0.2}, "clip belongs to the likelihood choices, not to played"),
+        ({"likelihood": "choices", "noise": {"task_scores": True}}, "explains noise on h alone"),
+        ({"likelihood": "choice"}, "did you mean 'choices'"),
+    ],
+)
+def test_what_a_likelihood_has_no_use_for_is_refused(a2c, message):
+    with pytest.raises(InputError, match=message):
+        TrainSettings(env=TOY, a2c=a2c)
+
+
+def test_returns_with_a_trace_agree_with_their_definition():
+    rng = np.random.default_rng(0)
+    rewards, values, after = rng.normal(size=(6, 3)), rng.normal(size=(6, 3)), rng.normal(size=3)
+    ended = rng.random((6, 3)) < 0.2
+    found = traced_returns(rewards, ended, values, after, 0.9, 1.0)
+    np.testing.assert_array_equal(found, n_step_returns(rewards, ended, after, 0.9))
+    # With trace 0 only the next value counts.
+    following = np.vstack([values[1:], after])
+    np.testing.assert_allclose(
+        traced_returns(rewards, ended, values, after, 0.9, 0.0), rewards + 0.9 * np.where(ended, 0, following)
+    )
+    # The usual form: advantages are discounted sums of one-step errors.
+    errors, sums = rewards + 0.9 * np.where(ended, 0, following) - values, np.zeros(3)
+    for t in reversed(range(6)):
+        sums = errors[t] + 0.9 * 0.7 * np.where(ended[t], 0, sums)
+        np.testing.assert_allclose(traced_returns(rewards, ended, values, after, 0.9, 0.7)[t] - values[t], sums)
+
+
+def test_gumbel_innovations_have_mean_0_and_deviation_1_and_make_a_softmax():
+    draws = standard_gumbels(np.random.default_rng(0).standard_exponential((200_000, 3)))
+    assert draws.mean(0) == pytest.approx(0, abs=0.01)
+    assert draws.std(0) == pytest.approx(1, abs=0.01)
+    scores, tau = np.array([0.3, 0.0, -0.5]), np.sqrt(6) / np.pi
+    share = np.bincount((scores + draws).argmax(1), minlength=3) / len(draws)
+    assert share == pytest.approx(np.exp(scores / tau) / np.exp(scores / tau).sum(), abs=0.005)
+
+
+def test_a_fall_that_lasts_is_a_collapse_and_a_short_one_is_not():
+    watch, rng = Watch(), np.random.default_rng(0)
+    said = [watch.see(1 + 0.1 * rng.normal(), 0.5, 10, 0.1) for _ in range(200)]
+    assert "collapsed" not in said
+    assert said.count("best") >= 1
+    said = [watch.see(-1.0, 0.5, 10, 0.1) for _ in range(WINDOW + LASTING)]
+    assert said.count("collapsed") == 1
+    assert watch.collapses == 1
+
+
+def test_everybody_idle_is_a_collapse_sooner_unless_it_pays():
+    worse, better = Watch(), Watch()
+    for watch in (worse, better):
+        for _ in range(2 * WINDOW):
+            watch.see(1.0, 0.5, 10, 0.1)
+    assert "collapsed" in [worse.see(0.0, 0.5, 10, 1.0) for _ in range(WINDOW)]
+    assert "collapsed" not in [better.see(2.0, 0.5, 10, 1.0) for _ in range(WINDOW)]
+
+
+def test_a_collapsed_run_goes_on_from_its_best_state_and_says_so_once(tmp_path, capsys, monkeypatch):
+    best, seen = {}, []
+
+    def see(self, reward, spread, episodes, idle):
+        seen.append(reward)
+        verdict = {3: "best", 5: "collapsed", 7: "collapsed"}.get(len(seen), "")
+        self.collapses += verdict == "collapsed"
+        return verdict
+
+    monkeypatch.setattr(Watch, "see", see)
+    settings = TrainSettings(env=ROOMY, inference="lp", steps=8 * 128, log_every=128, a2c=CHOICES)
+    learner = make_learner(settings)
+    for update in range(1, 6):
+        learner.update()
+        if update == 3:
+            best = learner.policy().parameters
+    assert all(np.array_equal(best[name], array) for name, array in learner.policy().parameters.items())
+    rate = learner.model_optimiser.param_groups[0]["lr"]
+    learner.update()
+    assert learner.model_optimiser.param_groups[0]["lr"] == rate / 2
+    seen.clear()
+    run_training(settings, tmp_path / "r")
+    assert capsys.readouterr().err.count("goes on from its best state") == 1
+    assert [line for line in (tmp_path / "r" / "metrics.jsonl").read_text().splitlines() if '"collapses": 2' in line]
+
+
+def test_each_likelihood_changes_what_is_learned():
+    found = []
+    for likelihood in ("played", "innovations", "choices"):
+        a2c = dataclasses.replace(A2CSettings(likelihood), envs=16, return_steps=4)
+        found.append(muster.train("rescue:2x3,grid=5", steps=256, a2c=a2c).parameters["h.weight2"])
+    assert not np.array_equal(found[0], found[1])
+    assert not np.array_equal(found[1], found[2])
