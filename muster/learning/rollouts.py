@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from muster.policy.noise import ScoreNoise, standard_gumbels
 from muster.policy.settings import NoiseSettings
 from muster.scoring.direct import Scores
 
+Room = dict[str, NDArray[Any]]
 Decide = Callable[[Observation, Callable[[Scores], Scores]], Decision]
 
 
@@ -29,7 +30,7 @@ class TrainingError(MusterError):
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """T decisions of B environments."""
+    """T decisions of B environments. What covers T·B states is overwritten by the world's next rollout."""
 
     seen: Observation
     """Of T·B states, as the model reads them."""
@@ -69,6 +70,7 @@ class Worker:
         self.episodes = TrainingEpisodes(env, seed, world)
         self.episodes.begin(np.arange(env.n_envs))
         self.running_reward = np.zeros(env.n_envs)
+        self._room: Room = {}
 
     def play(
         self,
@@ -126,11 +128,11 @@ class Worker:
                 self.episodes.begin(slots)
                 self.noise.reset(slots)
         return Rollout(
-            seen=join([decision.seen for decision in decisions]),
+            seen=join([decision.seen for decision in decisions], self._room),
             last=decisions[-1].seen,
-            played=_stack([decision.played for decision in decisions]),
-            scores=_stack([decision.scores for decision in decisions]),
-            history=_stack(histories) if remember else (np.zeros((0, 0, 0), np.float32), None),
+            played=_stack("played", [decision.played for decision in decisions], self._room),
+            scores=_stack("scores", [decision.scores for decision in decisions], self._room),
+            history=_stack("history", histories, self._room) if remember else (np.zeros((0, 0, 0), np.float32), None),
             assignment=np.concatenate([decision.assignment for decision in decisions]),
             rewards=rewards,
             ended=ended,
@@ -162,12 +164,12 @@ class Worker:
         self.episodes.begun = plain["begun"]
 
 
-def join(observations: list[Observation]) -> Observation:
+def join(observations: list[Observation], room: Room) -> Observation:
     """One observation of T·B worlds from T of B worlds."""
     parts: dict[str, Any] = {}
     for entry in dataclasses.fields(Observation):
         arrays = [getattr(seen, entry.name) for seen in observations]
-        parts[entry.name] = None if arrays[0] is None else np.concatenate(arrays)
+        parts[entry.name] = None if arrays[0] is None else _gather(entry.name, arrays, room)
     return Observation(**parts)
 
 
@@ -180,10 +182,19 @@ def take(seen: Observation, states: Ints) -> Observation:
     return Observation(**parts)
 
 
-def _stack(scores: list[Scores]) -> Scores:
+def _stack(name: str, scores: list[Scores], room: Room) -> Scores:
     """h and g of T·B states from T of B."""
     h, g = zip(*scores, strict=True)
-    return np.concatenate(h), None if g[0] is None else np.concatenate(g)
+    return _gather(f"{name}/h", h, room), None if g[0] is None else _gather(f"{name}/g", g, room)
+
+
+def _gather(name: str, arrays: Sequence[NDArray[Any]], room: Room) -> NDArray[Any]:
+    """One after the other, in memory that is used again: the system takes longer to find new than to fill it."""
+    shape = (sum(map(len, arrays)), *arrays[0].shape[1:])
+    if name not in room or room[name].shape != shape:
+        room[name] = np.empty(shape, arrays[0].dtype)
+    np.concatenate(arrays, out=room[name])
+    return room[name]
 
 
 def check_finite(name: str, *arrays: NDArray[Any] | None) -> None:
