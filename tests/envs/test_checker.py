@@ -41,7 +41,8 @@ def test_battles_obey_every_law_that_can_be_checked(env):
     """Units are updated in the order of their numbers, so renumbering them is another battle."""
     found = {finding.law: finding.status for finding in check(env)}
     assert found.pop("the numbering does not matter") == "unchecked"
-    assert sorted(found.values()) == ["holds"] * 8 + ["measured"]
+    assert found.pop("speed") == "measured"
+    assert set(found.values()) == {"holds"}
 
 
 def test_random_moves_obey_every_law_but_the_numbering_one():
