@@ -535,7 +535,8 @@ def test_a_mixture_teaches_more_than_one_size():
     ("envs", "message"),
     [
         (["rescue:2x4", "tests.learning.toy:Pairing"], "worlds of one kind; rescue:2x4 and tests"),
-        (["tests.learning.toy:Pairing", PRICED], "one model cannot read both .*global_width 0 and 1"),
+        (["tests.learning.toy:Pairing", PRICED], "worlds of one kind; tests.learning.toy:Pairing and tests"),
+        (["battle:m5v5", "battle:zh10v10"], "one model cannot read both battle:m5v5 and battle:zh10v10: agent_width"),
         (["rescue:2x4", "rescue:2x4"], "several different ones"),
         ([], "name one world to learn on"),
     ],
