@@ -19,12 +19,9 @@ from muster.inference.solver import Solver
 from muster.policy.decision import Scorer, decide
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
 from muster.policy.settings import NoiseSettings
-from muster.rng import Seeds
+from muster.rng import NOISE_STREAM, Seeds
 from muster.scoring.direct import DirectModel, Parameters, Scores
 from muster.scoring.spec import ModelSpec
-
-# Another stream than the world's own, which starts from the same seed.
-NOISE_STREAM = np.uint64(0xA5A5A5A55A5A5A5A)
 
 
 class LearnedPolicy:

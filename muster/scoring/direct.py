@@ -17,7 +17,7 @@ import numpy as np
 from muster.compile import fast_entry, fast_kernel, fast_leaf, kernel
 from muster.data import Bools, Floats32, Ints, Observation
 from muster.scoring.spec import ModelSpec
-from muster.scoring.tiles import LANES, STEP, STRIDE, dense, padded, place, rectify, weigh
+from muster.scoring.tiles import LANES, STEP, STRIDE, dense, fill_lane, padded, rectify, weigh
 
 Parameters = dict[str, Floats32]
 Scores = tuple[Floats32, Floats32 | None]
@@ -197,7 +197,7 @@ def score_pairs(packed: Packed, pairs: Pairs, scores: Floats32) -> None:
                 for j in range(m):
                     if not pairs.right_alive[slot, j] or is_forbidden(pairs.allowed, slot, i, j):
                         continue
-                    place(pairs.left, pairs.right, pairs.pair, slot, i, j, inputs, filled)
+                    fill_lane(pairs.left, pairs.right, pairs.pair, slot, i, j, inputs, filled)
                     where[filled] = (slot * n + i) * m + j
                     filled += 1
                     if filled == LANES:

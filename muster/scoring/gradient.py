@@ -17,7 +17,7 @@ from muster.compile import fast_entry, fast_kernel
 from muster.data import Floats32, Observation
 from muster.scoring.direct import DirectModel, Packed, Pairs, Parameters, Scores, is_forbidden, lanes_of, score_tile
 from muster.scoring.likelihood import LARGEST_RATIO, SMALLEST_RATIO
-from muster.scoring.tiles import LANES, STRIDE, add_products, add_rows, dense, gate, place
+from muster.scoring.tiles import LANES, STRIDE, add_products, add_rows, dense, fill_lane, gate
 
 
 class Loss(NamedTuple):
@@ -100,7 +100,7 @@ def descend_pairs(packed: Packed, pairs: Pairs, loss: Loss, slopes: Packed) -> f
             for j in range(m):
                 if not pairs.right_alive[slot, j] or is_forbidden(pairs.allowed, slot, i, j):
                     continue
-                place(pairs.left, pairs.right, pairs.pair, slot, i, j, inputs, filled)
+                fill_lane(pairs.left, pairs.right, pairs.pair, slot, i, j, inputs, filled)
                 if known:
                     worth[filled] = loss.slope[slot, i, j]
                 else:

@@ -24,7 +24,7 @@ def padded(width: int) -> int:
 
 
 @fast_leaf
-def place(
+def fill_lane(
     left: Floats32, right: Floats32, pair: Floats32, slot: int, i: int, j: int, tile: Floats32, lane: int
 ) -> None:
     """Write the features of objects i and j of a state into a lane: the left object's, the right one's, the pair's."""

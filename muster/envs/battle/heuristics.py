@@ -18,7 +18,7 @@ from muster.data import Ints, Observation
 from muster.envs.battle import layout as lay
 from muster.envs.battle.layout import Int32s, Int64s
 from muster.envs.battle.status import closest_enemy, contribution, hit_points, stands, tile_distance
-from muster.rng import Seeds, below
+from muster.rng import HEURISTIC_STREAM, Seeds, below
 
 if TYPE_CHECKING:
     from muster.envs.battle.env import BattleEnv
@@ -272,7 +272,7 @@ class Heuristic:
     def begin(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
         """Only `rand-nc` draws random numbers: from a stream of its own that follows the seeds."""
         self._memory[slots] = 0
-        self._rng[slots] = np.asarray(seeds, dtype=np.uint64) ^ np.uint64(0xA5A5A5A5A5A5A5A5)
+        self._rng[slots] = np.asarray(seeds, dtype=np.uint64) ^ HEURISTIC_STREAM
 
     def act(self, observation: Observation | None = None) -> Ints:
         """Orders [B, N]; -2 tells a unit to stop, -3 to attack-move (see `BattleEnv.step`)."""

@@ -9,13 +9,10 @@ import numpy as np
 from muster.compile import entry
 from muster.data import Bools, Ints, Observation, Problem
 from muster.envs.pursuit.observe import UNITS_PER_CELL
-from muster.rng import Seeds, below
+from muster.rng import TIE_STREAM, Seeds, below
 
 if TYPE_CHECKING:
     from muster.envs.pursuit.env import PursuitEnv
-
-# Mixed into an episode's seed, so that a policy's ties do not repeat the random numbers that placed everyone.
-_TIE_STREAM = np.uint64(0xD1B54A32D192ED03)
 
 
 class Closest:
@@ -28,7 +25,7 @@ class Closest:
 
     def begin(self, slots: Ints, seeds: Seeds) -> None:
         """Ties in an episode follow from its seed."""
-        self._rng[slots] = seeds ^ _TIE_STREAM
+        self._rng[slots] = seeds ^ TIE_STREAM
 
     def act(self, observation: Observation) -> Ints:
         """[B, N] the nearest evader of each pursuer."""

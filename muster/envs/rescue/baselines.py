@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from muster.data import Ints, Observation, Problem
 from muster.envs.rescue import kernels
 from muster.envs.rescue.routing import check_size, fastest_routes
+from muster.rng import TIE_STREAM
 
 if TYPE_CHECKING:
     from muster.envs.rescue.env import RescueEnv
-
-# Mixed into an episode's seed, so that a policy's ties do not repeat the random numbers that placed the victims.
-_TIE_STREAM = np.uint64(0xD1B54A32D192ED03)
 
 
 class Closest:
@@ -29,7 +27,7 @@ class Closest:
 
     def begin(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
         """Ties in an episode follow from its seed."""
-        self._rng[slots] = seeds ^ _TIE_STREAM
+        self._rng[slots] = seeds ^ TIE_STREAM
 
     def act(self, observation: Observation) -> Ints:
         """[B, N] the nearest victim of each ambulance."""

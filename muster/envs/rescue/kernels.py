@@ -26,7 +26,7 @@ STEP_REWARD = -0.01
 
 
 @kernel
-def place(rng: Seeds, slot: int, cells: Ints, deck: Ints, taken: int, distinct: bool, width: int) -> None:
+def draw_cells(rng: Seeds, slot: int, cells: Ints, deck: Ints, taken: int, distinct: bool, width: int) -> None:
     """Draw a cell for each row of `cells`; if distinct, avoid the first `taken` cards of `deck` (a permutation)."""
     for k in range(cells.shape[0]):
         if distinct:
@@ -78,8 +78,8 @@ def start_slots(
         for cell in range(deck.shape[0]):
             deck[cell] = cell
         taken = agents.shape[1] if placement == DISTINCT else 0
-        place(rng, slot, agents[slot], deck, 0, placement != INDEPENDENT, width)
-        place(rng, slot, victims[slot], deck, taken, placement != INDEPENDENT, width)
+        draw_cells(rng, slot, agents[slot], deck, 0, placement != INDEPENDENT, width)
+        draw_cells(rng, slot, victims[slot], deck, taken, placement != INDEPENDENT, width)
         waiting[slot] = True
         # Only where start cells may coincide is anyone picked up before the first step.
         pick_up(agents[slot], victims[slot], waiting[slot])
