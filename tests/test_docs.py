@@ -158,7 +158,9 @@ def test_the_tables_hold_every_setting():
         "NoiseSettings",
     ):
         assert f"## {kind}\n" in text
-    assert "| `sigma` | number, positive | `1.0` | Standard deviation that the update assumes. |" in text
+    assert (
+        "| `sigma` | number, positive | `0.07` | Standard deviation of the candidates round the parameters. |" in text
+    )
 
 
 def test_every_setting_and_flag_says_what_it_means():

@@ -79,8 +79,9 @@ def test_frank_wolfe_never_descends_and_its_point_is_feasible(regime, pulls):
     for b in range(30):
         h, g, mu, u = (a[b] for a in (problem.scores, problem.task_scores, problem.contributions, problem.capacities))
         everybody, nothing = np.ones((1, 6), np.bool_), np.zeros((0, 0, 0), np.bool_)
-        given = Given(h[None], g[None], mu[None], u[None], everybody, np.ones((1, 8), np.bool_), nothing)
-        paper = Settings(effort=quadratic.PAPER, steps=200, rule=0, forced=False, rounds=0, certify=True)
+        ends, routes = np.zeros((0, 0, 0)), np.zeros((0, 0, 0), np.int64)
+        given = Given(h[None], g[None], mu[None], u[None], everybody, np.ones((1, 8), np.bool_), nothing, ends, routes)
+        paper = Settings(effort=quadratic.PAPER, steps=200, rule=0, forced=False, rounds=0, certify=True, power=1)
         trace, reached, gap, steps, point, loads = trace_of_paper(given, paper)
         values = trace[: steps + 1]
         assert (np.diff(values) >= -1e-9 * np.abs(values).max()).all()
