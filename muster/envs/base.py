@@ -99,6 +99,13 @@ class BatchEnv(ABC):
         """Further named figures [B] of the episode in each slot, such as requests served, to be averaged and shown."""
         return {}
 
+    def feature_names(self) -> Mapping[str, Sequence[str]]:
+        """A name for each column of "agent", "task", "pair", "task_pair" and "world" (global) features.
+
+        Services, cards and messages call features so; those of kinds that are left out are numbered.
+        """
+        return {}
+
     def all_episodes(self) -> Seeds | None:
         """The seeds of all episodes, in order, of a world that has only so many (recorded days); None without end.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,6 +75,8 @@ class Env(ABC):
     """What an agent loses, in units of score, by leaving a task that is still there: a number or [N, M]."""
     positions: tuple[int, ...] = ()
     """Columns of the features of agents and tasks that are coordinates, which a model may read from their middle."""
+    feature_names: Mapping[str, Sequence[str]] = {}
+    """A name for each column of "agent", "task", "pair", "task_pair" and "world" (global) features; numbers if not."""
 
     @abstractmethod
     def reset(self, rng: np.random.Generator) -> None:

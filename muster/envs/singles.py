@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self, get_args
 
@@ -79,6 +79,10 @@ class BatchOfSingles(BatchEnv):
         """The views, padded; InputError or WorldError for one that nothing can be made of."""
         self._look()
         return self.seen.observation(self._previous())
+
+    def feature_names(self) -> Mapping[str, Sequence[str]]:
+        """Those of the class."""
+        return self.singles[0].feature_names
 
     def step(self, assignment: Ints) -> Step:
         """Step every object whose episode is running; a task that is not there or not allowed means none."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 BOT_STEPS = 5000
 """Steps of the bot after which a battle is broken off."""
+UNIT_FEATURES = ("enemy", "x", "y", "velocity x", "velocity y", "health", "cooldown", "range")
+UNIT_PAIR_FEATURES = ("distance", "was my target")
 PICTURE_EVERY = 3
 """Frames from one picture of a moving picture to the next."""
 
@@ -93,6 +95,11 @@ class BattleEnv(BatchEnv):
     def start(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the battle of `seeds[k]` in slot `slots[k]`."""
         self.world.start(np.asarray(slots), np.asarray(seeds))
+
+    def feature_names(self) -> Mapping[str, Sequence[str]]:
+        """Of units, ours and theirs alike, and of pairs of them."""
+        types = [f"is {name}" for name in self.world.scenario.unit_names] if self._one_hot else []
+        return {"agent": [*UNIT_FEATURES, *types], "task": [*UNIT_FEATURES, *types], "pair": UNIT_PAIR_FEATURES}
 
     def show(self, *, pair_features: bool, planes: bool) -> None:
         """Include distances and last targets of pairs, and planes for a CNN; planes asked for by an option stay."""

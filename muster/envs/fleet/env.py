@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,6 +119,16 @@ class FleetEnv(BatchEnv):
             seen=whole(*size),
             empty=np.zeros(size),
         )
+
+    def feature_names(self) -> Mapping[str, Sequence[str]]:
+        """In the units that observe.py describes."""
+        return {
+            "agent": observe.AGENT_FEATURES,
+            "task": observe.TASK_FEATURES,
+            "pair": observe.PAIR_FEATURES,
+            "task_pair": observe.TASK_PAIR_FEATURES,
+            "world": observe.GLOBAL_FEATURES,
+        }
 
     def show(self, *, pair_features: bool, planes: bool) -> None:
         """Include the features of pairs, or leave them out; there are no planes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,17 @@ class PursuitEnv(BatchEnv):
         """Let what is observed be relations (distances, relative positions), or plain coordinates."""
         super().show(pair_features=pair_features, planes=planes)
         self._pairs = pair_features
+
+    def feature_names(self) -> Mapping[str, Sequence[str]]:
+        """Of relations, or of plain coordinates, as `show` was told."""
+        if not self._pairs:
+            return {"agent": ("x", "y"), "task": ("x", "y", "caught")}
+        return {
+            "agent": observe.AGENT_FEATURES,
+            "task": observe.TASK_FEATURES,
+            "pair": observe.PAIR_FEATURES,
+            "task_pair": observe.TASK_PAIR_FEATURES,
+        }
 
     def start(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the episode of `seeds[k]` in slot `slots[k]`."""

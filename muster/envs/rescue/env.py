@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,9 @@ _PLACEMENTS = {
     "distinct-within-type": kernels.DISTINCT_WITHIN_TYPE,
     "independent": kernels.INDEPENDENT,
 }
+
+_APART = ("dx", "dy", "|dx|", "|dy|", "king moves")
+FEATURE_NAMES = {"agent": ("x", "y"), "task": ("x", "y", "picked up"), "pair": _APART, "task_pair": _APART}
 
 
 class RescueEnv(BatchEnv):
@@ -64,6 +67,10 @@ class RescueEnv(BatchEnv):
     def show(self, *, pair_features: bool, planes: bool) -> None:
         """Include relative positions of pairs, and the paper's planes, in what is observed; or leave them out."""
         self._pairs, self._planes = pair_features, planes
+
+    def feature_names(self) -> Mapping[str, Sequence[str]]:
+        """Places are seen from the middle of the grid, in units of 8 cells."""
+        return FEATURE_NAMES
 
     def start(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the episode of `seeds[k]` in slot `slots[k]`."""

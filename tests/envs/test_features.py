@@ -1,0 +1,50 @@
+"""Names of features: every world's fit what it shows."""
+
+from __future__ import annotations
+
+import pytest
+
+import muster
+from muster.envs.features import FeatureNames, widths_of
+from muster.envs.registry import EXAMPLES
+from muster.errors import InputError
+from muster.policy.features import features_of
+from muster.policy.names import load, shipped
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+@pytest.mark.parametrize("env", [*EXAMPLES, "battle:zh10v10"])
+def test_names_of_a_world_are_as_many_as_its_features(env, pairs):
+    world = muster.make(env)
+    world.show(pair_features=pairs, planes=False)
+    given, widths = world.feature_names(), widths_of(world.observe())
+    for kind, width in widths.items():
+        assert not width or len(given[kind]) == width
+    FeatureNames.of(widths, given, env)
+
+
+def test_shipped_policies_read_named_features():
+    """None of them is numbered."""
+    for name in shipped():
+        features = features_of(load(name))
+        assert not any(name == f"{kind} 0" for kind, names in features.as_dict().items() for name in names)
+
+
+def test_names_tell_other_features_apart():
+    one = FeatureNames.of({"agent": 2}, {"agent": ("x", "y")}, "a world")
+    assert one.agent == ("x", "y")
+    assert one.hash != FeatureNames(agent=("y", "x")).hash
+    assert FeatureNames.of({"agent": 2}, {}, "a world").agent == ("agent 0", "agent 1")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"agent": ("x", "y", "z")}, "names 3 agent features"),
+        ({"agent": ("x", "x")}, "alike"),
+        ({"agents": ("x",)}, "did you mean 'agent'"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(given, words):
+    with pytest.raises(InputError, match=words):
+        FeatureNames.of({"agent": 2}, given, "a world")
