@@ -30,6 +30,7 @@ COMMANDS = {
     "bench": "muster.commands.bench:Bench",
     "tables": "muster.commands.tables:Tables",
     "plot": "muster.commands.plot:Plot",
+    "serve": "muster.commands.serve:Serve",
     "warmup": "muster.commands.warmup:Warmup",
 }
 

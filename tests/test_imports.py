@@ -50,6 +50,7 @@ inference.plan
 inference.solver
 inference
 
+envs.features
 envs.base
 envs.single
 envs.padding
@@ -133,6 +134,7 @@ policy.decision
 policy.learned
 policy.files
 policy.names
+policy.features
 policy
 
 evaluation.statistics
@@ -173,6 +175,21 @@ reproduction.battle_rerun
 reproduction.fleet
 reproduction
 
+service.settings
+service.replies
+service.refusals
+service.reading
+service.pool
+service.served
+service.state
+service.door
+service.bodies
+service.solving
+service.acting
+service.app
+service.run
+service
+
 benchmarks.instances
 benchmarks.envs
 benchmarks.env_peers
@@ -199,6 +216,7 @@ commands.play
 commands.plot
 commands.policies
 commands.scale
+commands.serve
 commands.solve
 commands.tables_battle
 commands.tables_fleet

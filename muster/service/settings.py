@@ -1,0 +1,42 @@
+"""Settings of the service. Nothing heavy: the command line reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from muster.settings import AtLeast, Between, Positive, check_fields
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """Where the service listens, whom it lets in, and how much it takes on. Checked when made."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; only this machine reaches the default."""
+    port: Annotated[int, Between(0, 65535)] = 8000
+    """Port to listen on; 0 takes a free one and says which."""
+    token_file: Path | None = None
+    """File with a secret; requests must then carry the header `Authorization: Bearer SECRET`."""
+    origins: tuple[str, ...] = ()
+    """Web pages from elsewhere that may call the service (CORS), such as https://example.org; none by default."""
+    threads: Annotated[int | None, AtLeast(1)] = None
+    """Requests worked on at once; none: one a core."""
+    queue: Annotated[int, AtLeast(0)] = 128
+    """Requests that may wait for a thread; those beyond are told to come back (429)."""
+    body_limit: Annotated[int, AtLeast(1)] = 8_388_608
+    """Bytes of a request's body at most."""
+    size_limit: Annotated[int, AtLeast(1)] = 250_000
+    """Agents x tasks of a request at most, over all its situations."""
+    time_limit: Annotated[float, Positive()] = 10.0
+    """Seconds from a request's last byte to its answer at most, waiting included."""
+    read_limit: Annotated[float, Positive()] = 10.0
+    """Seconds that a client may take to send its headers, and as many for its body."""
+    connections: Annotated[int, AtLeast(1)] = 4000
+    """Connections at most; beyond, those that have been idle longest are closed."""
+    grace: Annotated[float, AtLeast(0.0)] = 0.5
+    """Seconds for which requests are still taken after the signal to stop, while readiness already says no."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
