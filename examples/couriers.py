@@ -1,6 +1,6 @@
 import numpy as np
 
-from muster import Env, View
+from muster import Env, Scene, View
 
 
 class Couriers(Env):
@@ -34,6 +34,10 @@ class Couriers(Env):
                 self.couriers[courier] += way * min(1, self.speed / np.linalg.norm(way))
                 self.waiting[parcel] &= np.linalg.norm(way) > self.speed
         return -0.01, not self.waiting.any()  # the reward, and whether the episode is over
+
+    def scene(self):
+        """Where everyone is, for whoever watches; leave it out and muster draws what it can tell from the view."""
+        return Scene(self.couriers, self.parcels)
 
     @classmethod
     def rules(cls):

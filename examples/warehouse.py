@@ -21,11 +21,13 @@ from typing import Any
 
 import numpy as np
 
+from muster.envs.scene import GREEN, ORANGE, Look, Scene, Stage
 from muster.envs.single import Env, Rule, View
 
 VALUES = (1.0, 4.0)
 PATIENCE = (6, 16)
 ARRAYS = ("robots", "places", "value", "left", "ids")
+LOOKS = (Look("robots", "square"), Look("orders", "disc", GREEN), Look("dear orders", "diamond", ORANGE))
 
 
 class Warehouse(Env):
@@ -108,6 +110,15 @@ class Warehouse(Env):
     def rules(cls) -> Mapping[str, Rule]:
         """Two greedy rules to beat."""
         return {"worth": worth, "nearest": nearest}
+
+    def scene(self) -> Scene:
+        """Robots and orders; what an order is worth is seen by its look, how long it waits by its bar."""
+        stage = Stage(LOOKS, bounds=(0.0, 0.0, 1.0, 1.0))
+        looks = np.where(self.value == VALUES[0], 1, 2)
+        waits = np.clip(self.left / PATIENCE[1], 0, 1)
+        return Scene(
+            self.robots, self.places, task_looks=looks, task_health=waits, text=f"{self.served} served", stage=stage
+        )
 
     def describe(self) -> str:
         """The orders that wait, in words."""

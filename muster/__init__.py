@@ -20,6 +20,7 @@ _PUBLIC = {
     "make": "muster.envs.registry",
     "Env": "muster.envs.single",
     "View": "muster.envs.single",
+    "Scene": "muster.envs.scene",
     "BatchEnv": "muster.envs.base",
     "Observation": "muster.data",
     # who plays them

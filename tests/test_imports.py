@@ -51,6 +51,7 @@ inference.solver
 inference
 
 envs.features
+envs.scene
 envs.base
 envs.single
 envs.padding
@@ -89,6 +90,7 @@ envs.battle.heuristics
 envs.battle.observe
 envs.battle.planes
 envs.battle.render
+envs.battle.staging
 envs.battle.description
 envs.battle.env
 envs.battle
@@ -145,8 +147,11 @@ evaluation.text
 evaluation.evaluate
 evaluation.compare
 evaluation.scale
-evaluation.viewer
 evaluation.replay
+evaluation.film
+evaluation.packing
+evaluation.viewer
+evaluation.writers
 evaluation
 
 learning.settings

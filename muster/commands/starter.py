@@ -5,7 +5,7 @@ from __future__ import annotations
 WORLD = '''\
 import numpy as np
 
-from muster import Env, View
+from muster import Env, Scene, View
 
 
 class $Class(Env):
@@ -39,6 +39,10 @@ class $Class(Env):
                 self.couriers[courier] += way * min(1, self.speed / np.linalg.norm(way))
                 self.waiting[parcel] &= np.linalg.norm(way) > self.speed
         return -0.01, not self.waiting.any()  # the reward, and whether the episode is over
+
+    def scene(self):
+        """Where everyone is, for whoever watches; leave it out and muster draws what it can tell from the view."""
+        return Scene(self.couriers, self.parcels)
 
     @classmethod
     def rules(cls):

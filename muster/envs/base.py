@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Bools, Floats, Ints, Observation
+from muster.envs.scene import Scene, scene_of
 from muster.errors import InputError, MusterError
 from muster.rng import Seeds
 
@@ -133,6 +134,10 @@ class BatchEnv(ABC):
         """
         del agents, tasks
         return False
+
+    def scene(self, slot: int) -> Scene:
+        """What there is to draw of the episode in `slot`, as numbers; by default what can be told from `observe`."""
+        return scene_of(self.observe(), slot, self.positions)
 
     def draw(self, slot: int) -> Any:
         """A picture of the episode in `slot`: an array [height, width, 3] of uint8, or what numpy makes one of."""

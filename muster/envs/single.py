@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from muster.data import Ints
 from muster.envs.base import Metric
+from muster.envs.scene import Scene
 from muster.errors import MusterError
 
 
@@ -123,6 +124,10 @@ class Env(ABC):
         """Renumber agents and tasks, as `BatchEnv.permute` says; False where the world cannot."""
         del agents, tasks
         return False
+
+    def scene(self) -> Scene | None:
+        """Where agents and tasks are, for whoever shows the world; None: muster finds out from `view` what it can."""
+        return None
 
     def draw(self) -> Any:
         """A picture of the world: an array [height, width, 3] of uint8, or what numpy makes one of."""

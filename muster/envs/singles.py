@@ -14,6 +14,7 @@ from muster.envs.history import GENERATOR_WORDS, History, pack_generator, pack_s
 from muster.envs.identity import follow, places
 from muster.envs.padding import Padded
 from muster.envs.rules import RulePolicy
+from muster.envs.scene import Scene, checked
 from muster.envs.single import Env, Rule, View
 from muster.errors import InputError, MusterError, UnknownNameError, WorldError, in_words
 from muster.rng import Seeds
@@ -168,6 +169,11 @@ class BatchOfSingles(BatchEnv):
                 self._play_again(slot, state)
         if self._history:
             self._history.restore(state["history"], state["history_agents"])
+
+    def scene(self, slot: int) -> Scene:
+        """What the object in `slot` says, or what its view does."""
+        found = self._ask("scene()", slot, self.singles[slot].scene)
+        return super().scene(slot) if found is None else checked(found, self.n_agents, self.n_tasks, self.name)
 
     def draw(self, slot: int) -> Any:
         """What the object in `slot` draws."""

@@ -18,6 +18,7 @@ from muster.envs.battle.observe import BASE_FEATURES, PAIR_FEATURES, PLACE_X, PL
 from muster.envs.battle.planes import GRID, draw_planes
 from muster.envs.battle.settings import BattleSettings
 from muster.envs.battle.world import World
+from muster.envs.scene import Scene
 from muster.errors import InputError
 from muster.rng import Seeds
 from muster.settings import check_fields
@@ -217,6 +218,12 @@ class BattleEnv(BatchEnv):
                 )
         for name in World.STATE:
             getattr(self.world, name)[...] = state[name]
+
+    def scene(self, slot: int) -> Scene:
+        """All units with health, heading and targets, and the shots of the last decision."""
+        from muster.envs.battle.staging import scene
+
+        return scene(self.world, slot)
 
     def draw(self, slot: int = 0) -> Image:
         """A picture of the battle in `slot` as it is now."""

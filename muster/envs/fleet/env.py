@@ -16,6 +16,7 @@ from muster.envs.fleet.city import City, built_in
 from muster.envs.fleet.settings import FleetSettings
 from muster.envs.fleet.trips import load_trips, slots_of
 from muster.envs.fleet.worth import expect_worth
+from muster.envs.scene import Scene
 from muster.errors import InputError
 from muster.parallel import share_out, thread_count
 from muster.rng import Seeds
@@ -244,6 +245,12 @@ class FleetEnv(BatchEnv):
         for requests in (fleet.pickups, fleet.dropoffs):
             requests[:] = requests[:, :, tasks]
         return True
+
+    def scene(self, slot: int) -> Scene:
+        """Zones, vehicles on their legs, and the minute's requests with where they lead."""
+        from muster.envs.fleet.picture import scene
+
+        return scene(self, slot)
 
     def draw(self, slot: int) -> NDArray[np.uint8]:
         """The map: zones by demand, vehicles, the minute's requests, and who took which at the last decision."""

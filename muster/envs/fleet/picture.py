@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Floats
+from muster.envs.scene import BLUE, GREEN, RED, VIOLET, Look, Scene, Stage, Zone
 
 if TYPE_CHECKING:
     from muster.envs.base import State
@@ -27,6 +28,12 @@ PAPER, LINES, INK, QUIET = (250, 248, 243), (214, 209, 198), (62, 60, 56), (120,
 CALM, BUSY = (244, 241, 233), (233, 203, 160)
 EMPTY, DRIVING, FULL = (23, 144, 118), (31, 119, 180), (54, 73, 147)
 REQUEST, TAKEN = (214, 69, 65), (214, 130, 22)
+LOOKS = (
+    Look("empty", "square", GREEN, size=0.09),
+    Look("one request", "square", BLUE, size=0.09),
+    Look("two", "square", VIOLET, size=0.09),
+    Look("requests", "disc", RED, size=0.075),
+)
 
 
 def positions(env: FleetEnv, state: State, slot: int, into: float) -> Floats:
@@ -48,6 +55,44 @@ def positions(env: FleetEnv, state: State, slot: int, into: float) -> Floats:
             share = left / max(full, 1)
             places[i] = share * middle[pickup] + (1 - share) * middle[dropoff]
     return places
+
+
+def scene(env: FleetEnv, slot: int) -> Scene:
+    """The map for the viewer, whose y goes down."""
+    state = env.get_state()
+    minute = int(state["minute"][slot])
+    south = np.array([1.0, -1.0])
+    requests = np.zeros((env.n_tasks, 2, 2))
+    there = np.zeros(env.n_tasks, np.bool_)
+    if minute < env.max_steps:
+        there = state["pickups"][slot, minute] >= 0
+        for j, spots in _request_spots(env, state, slot, minute, np.flatnonzero(there)).items():
+            requests[j] = spots
+    held = state["held"][slot]
+    served, seen = int(state["served"][slot]), int(state["seen"][slot])
+    return Scene(
+        agents=_spread(positions(env, state, slot, 0.0), held) * south,
+        tasks=requests[:, 0] * south,
+        task_alive=there,
+        agent_looks=held,
+        task_looks=3,
+        task_ends=requests[:, 1] * south,
+        text=f"profit {float(state['earned'][slot]):.1f}, {served} of {seen} requests served",
+        stage=_stage(env),
+    )
+
+
+def _stage(env: FleetEnv) -> Stage:
+    places = env.city.places * np.array([1.0, -1.0])
+    origins = env.city.hourly.sum(1)
+    turn = np.arange(6) * math.pi / 3
+    corners = np.stack([np.sin(turn), np.cos(turn)], axis=1) / math.sqrt(3)
+    zones = tuple(
+        Zone(place + corners, float(origins[zone] / max(origins.max(), 1e-9)), str(zone))
+        for zone, place in enumerate(places)
+    )
+    low, high = places.min(0) - MARGIN, places.max(0) + MARGIN
+    return Stage(LOOKS, (float(low[0]), float(low[1]), float(high[0]), float(high[1])), zones=zones)
 
 
 def animate(env: FleetEnv, before: State, slot: int) -> list[NDArray[np.uint8]]:

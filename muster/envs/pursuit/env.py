@@ -12,6 +12,7 @@ from muster.data import Floats, Ints, Observation
 from muster.envs.base import BatchEnv, Metric, Policy, State, Step
 from muster.envs.pursuit import kernels, observe
 from muster.envs.pursuit.settings import PursuitSettings
+from muster.envs.scene import Scene
 from muster.errors import InputError
 from muster.parallel import share_out, thread_count
 from muster.rng import Seeds
@@ -158,6 +159,12 @@ class PursuitEnv(BatchEnv):
         # Place -1, the last one, is where "no target" finds itself again.
         world.targets[:] = np.append(np.argsort(tasks), -1)[world.targets]
         return True
+
+    def scene(self, slot: int) -> Scene:
+        """Pursuers and evaders on the grid."""
+        from muster.envs.pursuit.picture import scene
+
+        return scene(self, slot)
 
     def draw(self, slot: int) -> NDArray[np.uint8]:
         """The grid with pursuers, evaders, who is after whom, and the step counter."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.envs.scene import BLUE, ORANGE, Look, Scene, Stage
+
 if TYPE_CHECKING:
     from muster.envs.base import State
     from muster.envs.pursuit.env import PursuitEnv
@@ -25,7 +27,23 @@ PAPER, LINES, WALL, INK = (250, 248, 243), (232, 228, 219), (120, 114, 104), (62
 PURSUER, HUNT = (31, 99, 160), (143, 176, 206)
 EVADER, BESIDE, CAUGHT = (226, 126, 30), (250, 222, 184), (196, 192, 184)
 
+LOOKS = (Look("pursuers", "diamond", BLUE, size=0.38), Look("evaders", "disc", ORANGE, size=0.34, remains=True))
+
 Points = list[tuple[float, float]]
+
+
+def scene(env: PursuitEnv, slot: int) -> Scene:
+    """The same for the viewer."""
+    rules, world = env.rules, env.world
+    free = world.free[slot].copy()
+    bounds = (0.0, 0.0, float(rules.width), float(rules.height))
+    return Scene(
+        agents=world.pursuers[slot][:, ::-1] + 0.5,
+        tasks=world.evaders[slot][:, ::-1] + 0.5,
+        task_alive=free,
+        text=f"{int(free.sum())} of {env.n_tasks} free",
+        stage=Stage(LOOKS, bounds=bounds, grid=1.0, wraps=not rules.walls),
+    )
 
 
 def animate(env: PursuitEnv, before: State, slot: int) -> list[NDArray[np.uint8]]:

@@ -13,6 +13,7 @@ from muster.data import Bools, Floats, Ints, Observation, PartialObservation
 from muster.envs.base import BatchEnv, Metric, Policy, State, Step
 from muster.envs.rescue import kernels
 from muster.envs.rescue.settings import RescueSettings
+from muster.envs.scene import Scene
 from muster.errors import InputError
 from muster.parallel import share_out, thread_count
 from muster.rng import Seeds
@@ -177,6 +178,12 @@ class RescueEnv(BatchEnv):
         self.waiting[:] = self.waiting[:, tasks]
         self.assigned[:] = -1
         return True
+
+    def scene(self, slot: int) -> Scene:
+        """Ambulances and victims on the grid."""
+        from muster.envs.rescue.picture import scene
+
+        return scene(self, slot)
 
     def draw(self, slot: int) -> NDArray[np.uint8]:
         """The grid with ambulances, victims, the last assignment as lines, and the step counter."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.envs.scene import RED, Look, Scene, Stage
+
 if TYPE_CHECKING:
     from muster.envs.base import State
     from muster.envs.rescue.env import RescueEnv
@@ -21,6 +23,7 @@ OVERSAMPLING = 2
 
 PAPER, LINES, INK = (250, 248, 243), (232, 228, 219), (62, 60, 56)
 VICTIM, PICKED_UP, AMBULANCE, CROSS = (214, 69, 65), (190, 205, 188), (245, 250, 255), (214, 69, 65)
+LOOKS = (Look("ambulances", "van", size=0.38), Look("victims", "person", RED, size=0.32, remains=True))
 # One colour an ambulance, for its outline and its line; they repeat after eight.
 COLOURS = (
     (31, 119, 180),
@@ -32,6 +35,19 @@ COLOURS = (
     (108, 142, 35),
     (190, 70, 140),
 )
+
+
+def scene(env: RescueEnv, slot: int) -> Scene:
+    """The same for the viewer."""
+    height, width = env.settings.shape
+    waiting = env.waiting[slot].copy()
+    return Scene(
+        agents=env.agent_cells[slot][:, ::-1] + 0.5,
+        tasks=env.task_cells[slot][:, ::-1] + 0.5,
+        task_alive=waiting,
+        text=f"{int(waiting.sum())} of {env.n_tasks} waiting",
+        stage=Stage(LOOKS, bounds=(0.0, 0.0, float(width), float(height)), grid=1.0),
+    )
 
 
 def animate(env: RescueEnv, before: State, slot: int) -> list[NDArray[np.uint8]]:
