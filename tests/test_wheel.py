@@ -61,6 +61,8 @@ def test_the_wheel_holds_code_and_data_and_nothing_else(wheel):
         "muster/reproduction/paper_battle.toml",
         "muster/envs/battle/units.toml",
         "muster/evaluation/viewer/replay.html",
+        "muster/evaluation/viewer/player.js",
+        "muster/evaluation/viewer/viewer.css",
         "muster/policy/shipped/rescue-2x4-quad-dm.safetensors",
         "muster/policy/shipped/index.json",
     ):

@@ -140,13 +140,14 @@ def evaluate_policies(console: Console, policies: list[str], episodes: int, seed
 def show_replay(console: Console, policy: str, out: Path, seed: int) -> None:
     """One episode as a moving picture."""
     from muster.envs.registry import make
-    from muster.evaluation.replay import record, writer
+    from muster.evaluation.replay import record
+    from muster.evaluation.writers import writer
     from muster.policy.names import resolve
 
     env = make("rescue:5x10")
     path = out / "rescue-5x10.gif"
-    replay = record(resolve(policy, env), env, seed, pictures=True)
-    writer(path)(replay, path)
+    replay = record(resolve(policy, env), env, seed)
+    writer(path)([replay], env, path)
     console.print(
         f"\n[bold]4. A replay[/]\n{policy} on {env.name}, done in {len(replay.assignments)} steps: [bold]{path}[/]"
     )
@@ -180,6 +181,9 @@ def what_next(out: Path) -> list[tuple[str, str]]:
         ("echo '{\"scores\": [[3, 2], [2.5, 0.5]]}' | muster solve -", "assign from your own scores"),
         (f"muster compare topline closest {out / RUN} rescue:5x10", "paired on the same episodes"),
         ("muster train rescue:5x10 --minutes 5", "learn on another size"),
-        (f"muster play topline rescue:8x15 --out {out / 'replay.html'}", "a replay to step through"),
+        (
+            f"muster play topline rescue:8x15 --beside closest --out {out / 'replay.html'}",
+            "a page that plays one episode, by two policies",
+        ),
         ("muster check rescue:2x4", "the laws of a world; name yours package.module:Class"),
     ]

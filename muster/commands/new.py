@@ -54,5 +54,5 @@ def next_commands(env: str) -> list[tuple[str, str]]:
         (f"muster train {env} --learner es --minutes 1 --out run", "learn on a small size"),
         (f"muster compare nearest run {env}", "against the rule"),
         (f"muster compare nearest run {env},n_agents=15,n_tasks=30", "at five times the size, without retraining"),
-        (f"muster play run {env} --out replay.json", "one episode"),
+        (f"muster play run {env} --beside nearest --out replay.html", "watch both on one episode"),
     ]

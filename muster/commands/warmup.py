@@ -69,11 +69,12 @@ def parts() -> Iterator[tuple[str, Callable[[], object]]]:
 def _record(env: str) -> None:
     """A replay is played step by step, by kernels of its own."""
     from muster.envs.registry import make
+    from muster.evaluation.film import film
     from muster.evaluation.replay import record
     from muster.policy.names import resolve
 
     world = make(env)
-    record(resolve(next(iter(world.baselines())), world), world, 0, pictures=False)
+    film(record(resolve(next(iter(world.baselines())), world), world, 0), world)
 
 
 def _learn(env: str, learner: str) -> None:

@@ -1,18 +1,15 @@
 """One episode of any world to keep and to look at.
 
 The seed and the assignments determine an episode, so a replay is these and a hash of the final state; playing it again
-verifies it, and draws it: as a moving picture, as a page to step through, or not at all and kept as data.
+verifies it, and shows it: as pictures (here) or as scenes (`muster.evaluation.film`).
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +19,7 @@ from numpy.typing import NDArray
 from muster.data import Ints
 from muster.envs.base import BatchEnv, Policy, Step
 from muster.envs.registry import make
-from muster.errors import InputError, UnknownNameError
+from muster.errors import InputError
 from muster.evaluation.rollout import begin_episodes, decide
 from muster.policy.names import resolve
 from muster.rng import episode_seeds
@@ -30,10 +27,6 @@ from muster.rng import episode_seeds
 Picture = NDArray[np.uint8]
 
 FORMAT = "muster-replay-2"
-LAST_PICTURE_MILLISECONDS = 2000
-COLOURS = 64
-PALETTE_PICTURES = 12
-"""Pictures, spread over the episode, whose colours make up the palette of a moving picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +47,7 @@ class Replay:
     hash: str
     """Of the final state: see `state_hash`."""
     pictures: list[list[Picture]] = field(default_factory=list, repr=False)
-    """The start, then the pictures of each step; empty unless drawn."""
+    """The start, then the pictures of each step; empty unless `drawn`."""
     seconds_a_step: float = 0.4
 
     def as_dict(self) -> dict[str, Any]:
@@ -151,7 +144,7 @@ def state_hash(env: BatchEnv, slot: int = 0) -> str:
     return digest.hexdigest()
 
 
-def record(policy: str | Policy, env: str | BatchEnv, seed: int = 0, pictures: bool = True) -> Replay:
+def record(policy: str | Policy, env: str | BatchEnv, seed: int = 0) -> Replay:
     """Play the first episode of the set that `seed` names, in slot 0."""
     env = make(env) if isinstance(env, str) else env
     player = resolve(policy, env) if isinstance(policy, str) else policy
@@ -165,7 +158,7 @@ def record(policy: str | Policy, env: str | BatchEnv, seed: int = 0, pictures: b
         truncated = bool(result.truncated[0])
         if result.terminated[0] or truncated:
             break
-    replay = Replay(
+    return Replay(
         env=env.name,
         policy=player.name,
         seed=seed,
@@ -176,57 +169,18 @@ def record(policy: str | Policy, env: str | BatchEnv, seed: int = 0, pictures: b
         truncated=truncated,
         hash=state_hash(env),
     )
-    return replay.drawn(env) if pictures else replay
 
 
-def write_gif(replay: Replay, path: Path) -> None:
-    """A moving picture that rests on its last frame and starts again."""
-    from PIL import Image
-
-    frames = [Image.fromarray(np.asarray(picture)) for step in replay.pictures for picture in step]
-    pace = 1000 * replay.seconds_a_step
-    durations = [max(int(pace / len(step)), 20) for step in replay.pictures for _ in step]
-    durations[-1] = LAST_PICTURE_MILLISECONDS
-    # One palette for all, so that colours do not flicker; of many pictures, since what glows may do so for a moment.
-    some = frames[:: -(-len(frames) // PALETTE_PICTURES)]
-    sheet = Image.new("RGB", (frames[0].width, frames[0].height * len(some)))
-    for k, frame in enumerate(some):
-        sheet.paste(frame, (0, k * frame.height))
-    palette = sheet.quantize(COLOURS)
-    flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-    flat[0].save(path, save_all=True, append_images=flat[1:], duration=durations, loop=0, optimize=False)
-
-
-def write_html(replay: Replay, path: Path) -> None:
-    """One page that needs nothing else: a picture a step, with play, pause and a slider."""
-    page = files("muster.evaluation.viewer").joinpath("replay.html").read_text(encoding="utf-8")
-    pictures = [_png(step[-1]) for step in replay.pictures]
-    data = {**replay.as_dict(), "pictures": pictures, "milliseconds": int(1000 * replay.seconds_a_step)}
-    # "</" would end the script element early.
-    text = json.dumps(data).replace("</", "<\\/")
-    path.write_text(page.replace("/*REPLAY*/null", text), encoding="utf-8")
-
-
-def write_json(replay: Replay, path: Path) -> None:
-    """The episode as data."""
-    path.write_text(json.dumps(replay.as_dict()) + "\n", encoding="utf-8")
-
-
-WRITERS: dict[str, Callable[[Replay, Path], None]] = {".gif": write_gif, ".html": write_html, ".json": write_json}
-
-
-def writer(path: Path) -> Callable[[Replay, Path], None]:
-    """How to write a replay to a file of that name; raises InputError where it cannot be."""
-    if path.suffix not in WRITERS:
-        raise UnknownNameError("replay format", path.suffix or path.name, WRITERS)
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
-    return WRITERS[path.suffix]
-
-
-def _png(picture: Picture) -> str:
-    from PIL import Image
-
-    data = io.BytesIO()
-    Image.fromarray(np.asarray(picture)).quantize(COLOURS).save(data, "PNG", optimize=True)
-    return base64.b64encode(data.getvalue()).decode("ascii")
+def ending(replay: Replay, env: BatchEnv) -> str:
+    """How the episode that `env` has just played ended, and what else the world says of it."""
+    steps = len(replay.assignments)
+    if replay.metric == "return":
+        words = f"return {replay.outcome:.2f} after {steps} decisions"
+    elif replay.truncated:
+        words = f"hit the step limit of {env.max_steps}"
+    elif replay.metric == "win_rate":
+        words = f"{'won' if replay.outcome else 'lost'} after {steps} decisions"
+    else:
+        words = f"done in {steps} steps"
+    figures = (f"{name.replace('_', ' ')} {values[0]:.4g}" for name, values in env.figures().items())
+    return ", ".join([words, *figures])

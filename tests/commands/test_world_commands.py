@@ -74,6 +74,13 @@ def test_play_writes_a_replay(capsys, tmp_path: Path):
     assert path.stat().st_size > 1000
 
 
+def test_play_puts_two_policies_on_one_page(capsys, tmp_path: Path):
+    path = tmp_path / "replay.html"
+    said = say(capsys, "play", "topline", "rescue:2x3,grid=6", "--beside", "closest", "--out", str(path))
+    assert said.index("topline on rescue:2x3,grid=6: done in") < said.index("closest on rescue:2x3,grid=6: done in")
+    assert '"policy": "closest"' in path.read_text()
+
+
 def test_check_says_which_laws_hold(capsys):
     assert "holds     seeds decide" in say(capsys, "check", "rescue:2x4")
     assert json.loads(say(capsys, "check", "examples.delivery:Delivery", "--json"))["ok"] is True
@@ -88,6 +95,10 @@ def test_check_says_which_laws_hold(capsys):
         (("evaluate", "topline", "rescue:2x17"), "up to 16 victims, got 17"),
         (("compare", "closest", "rescue:2x4"), "two or more policies and then the environment"),
         (("play", "closest", "rescue:2x4", "--out", "x.mp4"), "no replay format '.mp4'"),
+        (
+            ("play", "closest", "rescue:2x4", "--beside", "topline", "--out", "x.gif"),
+            "two policies side by side need a page",
+        ),
         (("check", "rescue:300x4"), "304 distinct start cells do not fit"),
     ],
 )

@@ -13,7 +13,8 @@ from PIL import Image
 
 import muster
 from muster.errors import InputError, UnknownNameError
-from muster.evaluation.replay import Replay, record, state_hash, writer
+from muster.evaluation.replay import Replay, record, state_hash
+from muster.evaluation.writers import writer
 from muster.policy.names import resolve
 
 WORLDS = [
@@ -25,15 +26,15 @@ WORLDS = [
 ]
 
 
-def replay(**options):
-    return record("topline", "rescue:2x3,grid=6", seed=4, **options)
+def replay() -> Replay:
+    return record("topline", "rescue:2x3,grid=6", seed=4)
 
 
 @pytest.mark.parametrize(("policy", "env"), WORLDS)
 def test_every_world_is_kept_and_plays_again_to_the_same_end(tmp_path: Path, policy: str, env: str):
-    kept = record(policy, env, seed=5, pictures=False)
+    kept = record(policy, env, seed=5)
     path = tmp_path / "replay.json"
-    writer(path)(kept, path)
+    writer(path)([kept], muster.make(env), path)
     read = Replay.load(path)
     assert read.as_dict() == kept.as_dict()
     assert read.verify()
@@ -41,7 +42,7 @@ def test_every_world_is_kept_and_plays_again_to_the_same_end(tmp_path: Path, pol
 
 @pytest.mark.parametrize(("policy", "env"), WORLDS)
 def test_a_changed_assignment_does_not_verify(policy: str, env: str):
-    kept = record(policy, env, seed=5, pictures=False)
+    kept = record(policy, env, seed=5)
     changed = kept.assignments.copy()
     changed[: len(changed) // 2 + 1] = -1
     assert not dataclasses.replace(kept, assignments=changed).verify()
@@ -55,15 +56,15 @@ def test_what_a_slot_held_before_leaves_no_trace(env: str):
     """The hash is of the episode, not of the arrays that happen to hold it."""
     name = next(iter(muster.make(env).baselines()))
     world = muster.make(env, 2)
-    first = record(name, world, seed=1, pictures=False)
-    record(name, world, seed=2, pictures=False)
-    assert record(name, world, seed=1, pictures=False).hash == first.hash
+    first = record(name, world, seed=1)
+    record(name, world, seed=2)
+    assert record(name, world, seed=1).hash == first.hash
     assert first.verify()
     assert state_hash(world) == first.hash
 
 
 def test_a_replay_is_what_was_played():
-    kept = replay(pictures=False)
+    kept = replay()
     env = muster.make(kept.env, 1, kept.seed)
     player = resolve("topline", env)
     player.begin(np.arange(1), np.zeros(1, np.uint64))
@@ -76,7 +77,7 @@ def test_a_replay_is_what_was_played():
 
 
 def test_an_unfinished_episode_is_kept_as_truncated():
-    kept = record("closest", "rescue:1x6,max_steps=3", pictures=False)
+    kept = record("closest", "rescue:1x6,max_steps=3")
     assert kept.truncated
     assert len(kept.assignments) == 3
     assert kept.verify()
@@ -112,7 +113,7 @@ def test_what_is_no_replay_is_refused(tmp_path: Path, text: str, message: str):
     ],
 )
 def test_a_damaged_replay_is_refused(tmp_path: Path, name: str, value: object):
-    document = replay(pictures=False).as_dict()
+    document = replay().as_dict()
     document[name] = value
     path = tmp_path / "replay.json"
     path.write_text(json.dumps(document))
@@ -122,11 +123,11 @@ def test_a_damaged_replay_is_refused(tmp_path: Path, name: str, value: object):
 
 def test_a_replay_of_another_world_is_refused():
     with pytest.raises(InputError, match=r"2 agents cannot play in rescue:3x6, which has 3"):
-        replay(pictures=False).verify(muster.make("rescue:3x6"))
+        replay().verify(muster.make("rescue:3x6"))
 
 
 def test_a_task_that_there_is_not_is_refused():
-    kept = replay(pictures=False)
+    kept = replay()
     with pytest.raises(InputError, match="tasks are -1 to 2, got 9"):
         dataclasses.replace(kept, assignments=np.full_like(kept.assignments, 9)).verify()
 
@@ -149,10 +150,10 @@ def frames_of(path: Path) -> tuple[int, int]:
 
 def test_a_gif_glides_from_step_to_step(tmp_path: Path):
     """Four pictures a step, at 400 ms; Pillow merges equal neighbours and adds up their times."""
-    found = replay()
+    found = replay().drawn()
     assert [len(step) for step in found.pictures] == [1] + [4] * len(found.assignments)
     path = tmp_path / "replay.gif"
-    writer(path)(found, path)
+    writer(path)([found], muster.make(found.env), path)
     drawn = [picture.tobytes() for step in found.pictures for picture in step]
     count, milliseconds = frames_of(path)
     assert count == 1 + sum(a != b for a, b in itertools.pairwise(drawn))
@@ -160,24 +161,13 @@ def test_a_gif_glides_from_step_to_step(tmp_path: Path):
 
 
 def test_a_battle_moves_at_the_pace_of_the_game(tmp_path: Path):
-    found = record("c", "battle:m2v2", seed=2)
+    found = record("c", "battle:m2v2", seed=2).drawn()
     assert {len(step) for step in found.pictures[1:-1]} == {2}
     path = tmp_path / "replay.gif"
-    writer(path)(found, path)
+    writer(path)([found], muster.make(found.env), path)
     _, milliseconds = frames_of(path)
     decisions = len(found.assignments)
     assert milliseconds == pytest.approx(250 * decisions + 2000, rel=0.05)
-
-
-def test_a_page_holds_everything(tmp_path: Path):
-    path = tmp_path / "replay.html"
-    found = replay()
-    writer(path)(found, path)
-    page = path.read_text()
-    assert "/*REPLAY*/" not in page
-    assert "http" not in page
-    data = json.loads(page.split("const replay = ")[1].split(";\n")[0])
-    assert len(data["pictures"]) == 1 + len(found.assignments)
 
 
 @pytest.mark.parametrize(
@@ -186,3 +176,9 @@ def test_a_page_holds_everything(tmp_path: Path):
 def test_a_file_that_cannot_be_written_is_refused_first(tmp_path: Path, name: str, complaint: str):
     with pytest.raises(InputError, match=complaint):
         writer(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["x.gif", "x.json"])
+def test_two_policies_need_a_page(tmp_path: Path, name: str):
+    with pytest.raises(InputError, match="two policies side by side need a page"):
+        writer(tmp_path / name, 2)

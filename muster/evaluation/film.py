@@ -1,0 +1,89 @@
+"""An episode as scenes: what a viewer needs to show it, beside who decided what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from muster.data import Bools, Floats, Ints, Observation
+from muster.envs.base import BatchEnv
+from muster.envs.registry import make
+from muster.envs.scene import Scene, checked
+from muster.evaluation.replay import Replay, ending
+from muster.rng import episode_seeds
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What there is before a decision."""
+
+    scene: Scene
+    agent_alive: Bools
+    """[N] as observed, or as the scene says."""
+    task_alive: Bools
+    """[M]"""
+    task_ids: Ints | None
+    """[M] who is in each place, where places are used again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Film:
+    """The moments of an episode of T decisions."""
+
+    replay: Replay
+    moments: list[Moment]
+    """T + 1: the last one is the end."""
+    loads: Floats
+    """[T, M] contributions that each task is assigned, as a share of its capacity."""
+    crowded: Bools
+    """[T, M] whether a task would be filled even without one of its agents."""
+    ending: str
+    """In words."""
+    seconds_a_step: float
+
+
+def film(replay: Replay, env: BatchEnv | None = None) -> Film:
+    """Play a replay again in slot 0 and keep what there is to see."""
+    env = env or make(replay.env)
+    env.start(np.arange(1), episode_seeds(replay.seed, np.arange(1)))
+    seen = env.observe()
+    moments, loads, crowded = [moment(env, seen)], [], []
+    for assignment, _ in zip(replay.assignments, replay.play(env), strict=True):
+        load, crowd = shares(seen, 0, assignment)
+        loads.append(load)
+        crowded.append(crowd)
+        seen = env.observe()
+        moments.append(moment(env, seen))
+    return Film(replay, moments, np.array(loads), np.array(crowded), ending(replay, env), env.seconds_a_step)
+
+
+def moment(env: BatchEnv, seen: Observation, slot: int = 0) -> Moment:
+    """What there is to see now."""
+    scene = checked(env.scene(slot), env.n_agents, env.n_tasks, env.name)
+    return Moment(
+        scene,
+        _alive(scene.agent_alive, len(np.asarray(scene.agents)), seen.agent_alive[slot]),
+        _alive(scene.task_alive, len(np.asarray(scene.tasks)), seen.task_alive[slot]),
+        None if seen.task_ids is None else seen.task_ids[slot],
+    )
+
+
+def shares(seen: Observation, slot: int, assignment: Ints) -> tuple[Floats, Bools]:
+    """[M] how full an assignment [N] makes each task, and whether it would be full with one agent less."""
+    total, least = np.zeros(seen.task_alive.shape[1]), np.full(seen.task_alive.shape[1], np.inf)
+    for agent in np.flatnonzero(assignment >= 0):
+        task = assignment[agent]
+        part = seen.contributions[slot, agent, task]
+        total[task] += part
+        least[task] = min(least[task], part)
+    capacity = np.maximum(seen.capacities[slot], 1e-9)
+    crowded = np.isfinite(least) & (total - np.where(np.isfinite(least), least, 0) >= capacity * (1 - 1e-9))
+    return np.where(np.isfinite(capacity), total / capacity, 0.0), crowded
+
+
+def _alive(shown: object, count: int, observed: Bools) -> Bools:
+    """[K] padded to what the world may have; objects that the scene does not place are not there."""
+    alive = np.zeros(len(observed), np.bool_)
+    alive[:count] = observed[:count] if shown is None else np.asarray(shown, np.bool_)
+    return alive

@@ -1,0 +1,208 @@
+"""Films as a few short strings: whole numbers, differences from step to step, variable-length bytes, deflate, base64.
+
+A viewer undoes it in the opposite order (viewer/unpack.js). A field is an array [T + 1, K] of whole numbers; each
+difference has its sign in the lowest bit, and takes as many bytes as it has groups of 7 bits, the lowest first.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from muster.data import Floats, Ints
+from muster.envs.scene import Stage, as_places
+from muster.errors import InputError
+from muster.evaluation.film import Film
+
+FORMAT = "muster-film-1"
+STEPS_ACROSS = 4096
+"""Places are rounded to this fraction of the longer side of what is shown."""
+FULL = 100
+"""Health, loads and angles are counted in hundredths."""
+MOST_LOAD = 9999
+
+Field = tuple[str, Ints]
+
+
+def pack(films: Sequence[Film]) -> dict[str, Any]:
+    """Films of the same episode, played by one policy each, as plain JSON values."""
+    stage = films[0].moments[0].scene.stage
+    box = _bounds(stage, films)
+    first = films[0].replay
+    return {
+        "format": FORMAT,
+        "env": first.env,
+        "seed": first.seed,
+        "metric": first.metric,
+        "seconds": films[0].seconds_a_step,
+        "agents": films[0].moments[0].agent_alive.size,
+        "tasks": films[0].moments[0].task_alive.size,
+        "stage": stage_json(stage, box),
+        "films": [_film(film, box) for film in films],
+    }
+
+
+def stage_json(stage: Stage, box: Sequence[float]) -> dict[str, Any]:
+    """What stays the same, as plain JSON values."""
+    return {
+        "bounds": [round(float(side), 4) for side in box],
+        "grid": stage.grid,
+        "wraps": stage.wraps,
+        "follows": stage.bounds is None and not stage.zones,
+        "looks": [
+            {"name": k.name, "shape": k.shape, "colour": k.colour, "size": k.size, "remains": k.remains}
+            for k in stage.looks
+        ],
+        "zones": [
+            {
+                "corners": np.round(as_places("a zone", zone.corners), 4).tolist(),
+                "shade": round(zone.shade, 3),
+                "label": zone.label,
+            }
+            for zone in stage.zones
+        ],
+        "agent_names": list(stage.agent_names),
+        "task_names": list(stage.task_names),
+    }
+
+
+def _film(film: Film, box: Sequence[float]) -> dict[str, Any]:
+    replay = film.replay
+    fields = [*_fields(film, box), *_shots(film)]
+    values = np.concatenate([_differences(field) for _, field in fields])
+    return {
+        "policy": replay.policy,
+        "ending": film.ending,
+        "outcome": replay.outcome,
+        "truncated": replay.truncated,
+        "rewards": [round(reward, 6) for reward in replay.rewards],
+        "texts": [moment.scene.text for moment in film.moments],
+        "fields": [[name, *field.shape] for name, field in fields],
+        "data": base64.b64encode(zlib.compress(varints(values), 9)).decode("ascii"),
+    }
+
+
+def _fields(film: Film, box: Sequence[float]) -> list[Field]:
+    """Everything that has a value for each agent or task; what no scene has is left out."""
+    scenes = [moment.scene for moment in film.moments]
+    n, m = film.moments[0].agent_alive.size, film.moments[0].task_alive.size
+    fields = [
+        ("agents", np.array([_whole_places(scene.agents, n, box) for scene in scenes])),
+        ("tasks", np.array([_whole_places(scene.tasks, m, box) for scene in scenes])),
+        ("agent_alive", np.array([moment.agent_alive for moment in film.moments], np.int64)),
+        ("task_alive", np.array([moment.task_alive for moment in film.moments], np.int64)),
+        ("assignment", np.vstack([np.maximum(film.replay.assignments, -1), np.full((1, n), -1)])),
+        ("task_load", _with_end(np.clip(film.loads * FULL, 0, MOST_LOAD), m)),
+        ("task_crowded", _with_end(film.crowded, m)),
+    ]
+    looks = len(scenes[0].stage.looks)
+    for side, size in (("agent", n), ("task", m)):
+        kinds = np.array([_row(getattr(scene, f"{side}_looks"), size, 1, f"{side}_looks") for scene in scenes])
+        if kinds.size and not (kinds.min() >= 0 and kinds.max() < looks):
+            raise InputError(f"{side}_looks of a scene name looks 0 to {looks - 1}, got {kinds.min()} to {kinds.max()}")
+        fields.append((f"{side}_looks", kinds))
+    wanted = ("agent_health", "task_health", "agent_angles", "task_angles", "agent_load", "task_targets")
+    for name in wanted:
+        if getattr(scenes[0], name) is not None:
+            size = n if name.startswith("agent") else m
+            unit = 1 if name == "task_targets" else FULL
+            rows = [_row(getattr(scene, name), size, unit, name) for scene in scenes]
+            fields.append((name, np.clip(np.array(rows), -1, MOST_LOAD)))
+    if scenes[0].task_ends is not None:
+        ends = [_whole_places(() if scene.task_ends is None else scene.task_ends, m, box) for scene in scenes]
+        fields.append(("task_ends", np.array(ends)))
+    if film.moments[0].task_ids is not None:
+        ids = np.array([moment.task_ids for moment in film.moments])
+        fields.append(("task_new", np.diff(ids, axis=0, prepend=ids[:1]) != 0))
+    return [(name, np.asarray(array, np.int64)) for name, array in fields]
+
+
+def _shots(film: Film) -> list[Field]:
+    """How many shots each step had, and then all of them in one row."""
+    each = [
+        np.zeros((0, 3)) if moment.scene.shots is None else np.asarray(moment.scene.shots, np.float64).reshape(-1, 3)
+        for moment in film.moments
+    ]
+    if not any(map(len, each)):
+        return []
+    shots = np.concatenate(each) * (1, 1, FULL)
+    return [
+        ("shot_counts", np.array([[len(some)] for some in each])),
+        ("shots", np.round(shots).astype(np.int64).reshape(1, -1)),
+    ]
+
+
+def _with_end(rows: NDArray[Any], size: int) -> Ints:
+    """[T + 1, size]: nothing is assigned at the end."""
+    return np.vstack([np.round(rows).astype(np.int64), np.zeros((1, size), np.int64)])
+
+
+def _whole_places(places: ArrayLike, size: int, box: Sequence[float]) -> Ints:
+    """[2 size] whole steps from the corner of the box; 0 for what has no place."""
+    found = np.zeros((size, 2))
+    given = as_places("places of a scene", places)
+    found[: len(given)] = (given - box[:2]) / step_of(box)
+    return np.round(found).astype(np.int64).reshape(-1)
+
+
+def step_of(box: Sequence[float]) -> float:
+    """The world's unit for one step of packed places."""
+    return max(box[2] - box[0], box[3] - box[1]) / STEPS_ACROSS
+
+
+def _row(values: ArrayLike | None, size: int, unit: int, name: str) -> Ints:
+    """[size] whole multiples of 1/unit, padded with 0."""
+    row = np.zeros(size)
+    given = np.asarray(0 if values is None else values, np.float64)
+    if given.ndim > 1 or given.size > size or not np.isfinite(given).all():
+        raise InputError(f"{name} of a scene must be a finite number for each, got {values!r:.80}")
+    row[: size if given.ndim == 0 else given.size] = given
+    return np.round(row * unit).astype(np.int64)
+
+
+def _bounds(stage: Stage, films: Sequence[Film]) -> tuple[float, float, float, float]:
+    """What the stage says is shown; or all places of whoever is there at any time, and some room."""
+    if stage.bounds is not None:
+        return stage.bounds
+    found = [np.zeros((0, 2))]
+    for film in films:
+        for moment in film.moments:
+            for places, alive in ((moment.scene.agents, moment.agent_alive), (moment.scene.tasks, moment.task_alive)):
+                placed = as_places("places of a scene", places)
+                found.append(placed[alive[: len(placed)]])
+    return around(np.concatenate(found))
+
+
+def around(places: Floats) -> tuple[float, float, float, float]:
+    """Left, top, right, bottom of a box with all places [K, 2] and some room."""
+    if not len(places):
+        return 0.0, 0.0, 1.0, 1.0
+    low, high = places.min(0), places.max(0)
+    room = 0.06 * float(max((high - low).max(), 1e-6))
+    return float(low[0] - room), float(low[1] - room), float(high[0] + room), float(high[1] + room)
+
+
+def _differences(field: Ints) -> Ints:
+    """[...] from each row to the next, row after row; the first row as it is."""
+    return np.diff(field, axis=0, prepend=np.zeros((1, field.shape[1]), np.int64)).reshape(-1)
+
+
+def varints(values: Ints) -> bytes:
+    """Whole numbers as bytes: sign in the lowest bit, 7 bits a byte, the highest bit set while more follow."""
+    rest = (values << 1) ^ (values >> 63)
+    pieces, more = [], []
+    while True:
+        pieces.append(rest & 127)
+        rest = rest >> 7
+        more.append(rest > 0)
+        if not more[-1].any():
+            break
+    # A byte counts where it is the first or where the one before said that more follow.
+    counts = np.stack([np.ones(len(values), np.bool_), *more[:-1]], axis=1)
+    rows = np.stack(pieces, axis=1) | (np.stack(more, axis=1) << 7)
+    return rows.astype(np.uint8)[counts].tobytes()

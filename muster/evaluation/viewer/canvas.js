@@ -1,0 +1,310 @@
+// One moment of one film on a canvas. Nothing is kept from picture to picture but the film itself.
+import { heat, ownColour, theme } from "./colours.js";
+import { drawArrow, drawShape } from "./shapes.js";
+import { HUNDREDTHS } from "./unpack.js";
+
+const SMALLEST = 3.5; // pixels: the radius that an object has at least, and at most
+const LARGEST = 20;
+const GOING = 0.7; // share of a step after which who dies in it is gone
+
+const EDGE = 8; // pixels kept free round the bounds, for rings and names
+
+/** From the stage's unit to pixels of a canvas, and back. */
+export function fit(bounds, width, height) {
+  const [left, top, right, bottom] = bounds;
+  const scale = Math.min((width - 2 * EDGE) / (right - left || 1), (height - 2 * EDGE) / (bottom - top || 1));
+  const x0 = (width - scale * (right - left)) / 2;
+  const y0 = (height - scale * (bottom - top)) / 2;
+  return {
+    scale,
+    to: ([x, y]) => [x0 + (x - left) * scale, y0 + (y - top) * scale],
+    from: ([x, y]) => [left + (x - x0) / scale, top + (y - y0) / scale],
+    bounds,
+    box: [x0, y0, scale * (right - left), scale * (bottom - top)],
+  };
+}
+
+/** Everything about time t of a film that the drawing below asks for, in pixels. */
+export function momentOf(film, stage, time, view) {
+  const row = Math.min(Math.floor(time), film.last);
+  const next = Math.min(row + 1, film.last);
+  const into = row === film.last ? 0 : time - row;
+  const { fields } = film;
+  const blend = (a, b) => a + (b - a) * into;
+  const span = [stage.bounds[2] - stage.bounds[0], stage.bounds[3] - stage.bounds[1]];
+
+  function glide(a, b) {
+    return a.map((from, axis) => {
+      let way = b[axis] - from;
+      // Where the world wraps, the shorter way is the one that was taken.
+      if (stage.wraps) way -= span[axis] * Math.round(way / span[axis]);
+      return from + way * into;
+    });
+  }
+
+  function side(name, count, place) {
+    const alive = fields[`${name}_alive`];
+    const optional = (what, none) => (k) => {
+      const field = fields[`${name}_${what}`];
+      return field ? field.at(row, k) / HUNDREDTHS : none;
+    };
+    const health = fields[`${name}_health`];
+    return Array.from({ length: count }, (_, k) => {
+      const stays = alive.at(next, k) && !(fields[`${name}_new`] && fields[`${name}_new`].at(next, k) && next !== row);
+      const here = place(row, k);
+      const there = Boolean(alive.at(row, k)) && (stays || into < GOING);
+      return {
+        there,
+        at: view.to(stays ? glide(here, place(next, k)) : here),
+        fades: there && !stays ? 1 - into / GOING : 1,
+        look: stage.looks[fields[`${name}_looks`].at(row, k)],
+        health: health ? blend(health.at(row, k), stays ? health.at(next, k) : 0) / HUNDREDTHS : null,
+        turn: optional("angles", 0)(k),
+        load: optional("load", 0)(k),
+        crowded: name === "task" ? Boolean(fields.task_crowded.at(row, k)) : optional("load", 0)(k) >= 1.5,
+        was: wasThere(film, name, row, k),
+      };
+    });
+  }
+
+  const agents = side("agent", fields.agent_alive.columns, film.agent);
+  const tasks = side("task", fields.task_alive.columns, film.task);
+  agents.forEach((agent, k) => (agent.task = fields.assignment.at(row, k)));
+  if (fields.task_targets) tasks.forEach((task, k) => (task.target = fields.task_targets.at(row, k)));
+  if (film.end) tasks.forEach((task, k) => (task.end = view.to(film.end(row, k))));
+  // In motion, the shots of the step under way, each in its moment; at rest, those that led here.
+  const shots = into ? film.shots[next] || [] : (film.shots[row] || []).map((shot) => ({ ...shot, rests: true }));
+  return { row, into, agents, tasks, shots };
+}
+
+function wasThere(film, name, row, k) {
+  const alive = film.fields[`${name}_alive`];
+  if (film.fields[`${name}_new`]) return false;
+  for (let before = row; before >= 0; before--) if (alive.at(before, k)) return true;
+  return false;
+}
+
+/** Draw a moment. `show`: lines, names, selected {kind, index}, scores (of the selected, 0 to 1, by index). */
+export function drawMoment(pen, stage, moment, view, show) {
+  const colours = theme();
+  const radius = (thing) => Math.max(SMALLEST, Math.min(LARGEST, (thing.look.size || 0.018 * extent(stage)) * view.scale));
+  const colour = (thing, k) => thing.look.colour || ownColour(k);
+  pen.save();
+  pen.lineJoin = "round";
+  drawGround(pen, stage, view, colours);
+  if (stage.wraps) {
+    pen.beginPath();
+    pen.rect(...view.box);
+    pen.clip();
+  }
+  for (const things of [moment.tasks, moment.agents]) {
+    for (const thing of things) if (!thing.there && thing.was && thing.look.remains) drawRemains(pen, thing, radius(thing), colours);
+  }
+  moment.tasks.forEach((task, k) => {
+    if (task.there && task.end) {
+      pen.globalAlpha = 0.55;
+      drawArrow(pen, task.at, task.end, colour(task, k), Math.max(1, 0.14 * radius(task)));
+      pen.globalAlpha = 1;
+    }
+  });
+  if (show.lines) drawLines(pen, stage, moment, view, show, colours, colour);
+  for (const [kind, things] of [["task", moment.tasks], ["agent", moment.agents]]) {
+    things.forEach((thing, k) => {
+      if (!thing.there) return;
+      const r = radius(thing);
+      pen.globalAlpha = thing.fades;
+      const scored = show.scores && show.selected && show.selected.kind !== kind ? show.scores[k] : undefined;
+      if (scored !== undefined && scored !== null) drawHalo(pen, thing.at, r * 1.9, heat(scored));
+      if (show.selected && show.selected.kind === kind && show.selected.index === k) drawHalo(pen, thing.at, r * 1.8, colours.select);
+      drawShape(pen, thing.look.shape, ...thing.at, r, thing.turn, colour(thing, k), colours.ground);
+      if (thing.health !== null) drawHealth(pen, thing, r, colours);
+      if (thing.crowded) drawCrowd(pen, thing, r, kind, colours);
+      pen.globalAlpha = 1;
+    });
+  }
+  drawShots(pen, moment, colours, radius);
+  if (show.names) drawNames(pen, stage, moment, radius, colours);
+  pen.restore();
+}
+
+function extent(stage) {
+  const [left, top, right, bottom] = stage.bounds;
+  return Math.max(right - left, bottom - top);
+}
+
+function drawGround(pen, stage, view, colours) {
+  pen.fillStyle = colours.ground;
+  pen.fillRect(...view.box);
+  pen.lineWidth = 1;
+  pen.strokeStyle = colours.line;
+  for (const zone of stage.zones) {
+    pen.beginPath();
+    for (const corner of zone.corners) pen.lineTo(...view.to(corner));
+    pen.closePath();
+    pen.fillStyle = colours.zone;
+    pen.fill();
+    pen.globalAlpha = zone.shade;
+    pen.fillStyle = colours.busy;
+    pen.fill();
+    pen.globalAlpha = 1;
+    pen.stroke();
+    if (zone.label) drawZoneLabel(pen, zone, view, colours);
+  }
+  if (!stage.grid || stage.grid * view.scale < 4) return;
+  const [left, top, right, bottom] = view.bounds;
+  pen.beginPath();
+  for (let x = Math.ceil(left / stage.grid) * stage.grid; x <= right; x += stage.grid) {
+    pen.moveTo(...view.to([x, top]));
+    pen.lineTo(...view.to([x, bottom]));
+  }
+  for (let y = Math.ceil(top / stage.grid) * stage.grid; y <= bottom; y += stage.grid) {
+    pen.moveTo(...view.to([left, y]));
+    pen.lineTo(...view.to([right, y]));
+  }
+  pen.stroke();
+}
+
+function drawZoneLabel(pen, zone, view, colours) {
+  const places = zone.corners.map(view.to);
+  const middle = places.reduce((sum, [x]) => sum + x, 0) / places.length;
+  const top = Math.min(...places.map(([, y]) => y));
+  const size = Math.max(9, Math.min(13, 0.12 * view.scale));
+  pen.font = `${size}px system-ui, sans-serif`;
+  pen.textAlign = "center";
+  pen.textBaseline = "top";
+  pen.fillStyle = colours.quiet;
+  pen.fillText(zone.label, middle, top + size * 0.8);
+}
+
+function drawRemains(pen, thing, r, colours) {
+  const [x, y] = thing.at;
+  const s = 0.35 * r;
+  pen.strokeStyle = colours.quiet;
+  pen.globalAlpha = 0.55;
+  pen.lineWidth = Math.max(1, 0.14 * r);
+  pen.beginPath();
+  pen.moveTo(x - s, y - s);
+  pen.lineTo(x + s, y + s);
+  pen.moveTo(x + s, y - s);
+  pen.lineTo(x - s, y + s);
+  pen.stroke();
+  pen.globalAlpha = 1;
+}
+
+function drawLines(pen, stage, moment, view, show, colours, colour) {
+  const crowd = moment.tasks.map(() => 0);
+  for (const agent of moment.agents) if (agent.there && agent.task >= 0) crowd[agent.task] += 1;
+  moment.tasks.forEach((task) => {
+    const target = task.target >= 0 ? moment.agents[task.target] : null;
+    if (task.there && target && target.there) {
+      pen.globalAlpha = 0.22;
+      strokeWay(pen, stage, view, task.at, target.at, task.look.colour || colours.quiet, 1);
+    }
+  });
+  moment.agents.forEach((agent, k) => {
+    const task = agent.task >= 0 ? moment.tasks[agent.task] : null;
+    if (!agent.there || !task || !task.there) return;
+    const chosen = show.selected;
+    const mine = !chosen || (chosen.kind === "agent" ? chosen.index === k : chosen.index === agent.task);
+    pen.globalAlpha = mine ? 0.85 : 0.18;
+    // Thicker where several go for the same.
+    strokeWay(pen, stage, view, agent.at, task.at, colour(agent, k), (chosen && mine ? 3 : 1.4) + Math.min(crowd[agent.task] / 6, 1.2));
+  });
+  pen.globalAlpha = 1;
+}
+
+function strokeWay(pen, stage, view, a, b, colour, width) {
+  pen.strokeStyle = colour;
+  pen.lineWidth = width;
+  const [, , wide, high] = view.box;
+  const shift = stage.wraps ? [wide * Math.round((a[0] - b[0]) / wide), high * Math.round((a[1] - b[1]) / high)] : [0, 0];
+  pen.beginPath();
+  pen.moveTo(...a);
+  pen.lineTo(b[0] + shift[0], b[1] + shift[1]);
+  if (shift[0] || shift[1]) {
+    // The other half of a way that leaves on one side comes in on the other.
+    pen.moveTo(a[0] - shift[0], a[1] - shift[1]);
+    pen.lineTo(...b);
+  }
+  pen.stroke();
+}
+
+function drawHalo(pen, [x, y], r, colour) {
+  pen.fillStyle = colour;
+  const before = pen.globalAlpha;
+  pen.globalAlpha = before * 0.5;
+  pen.beginPath();
+  pen.arc(x, y, r, 0, 2 * Math.PI);
+  pen.fill();
+  pen.globalAlpha = before;
+}
+
+function drawHealth(pen, thing, r, colours) {
+  const [x, y] = thing.at;
+  const wide = Math.max(2 * r, 12);
+  const high = Math.max(2.5, 0.28 * r);
+  const top = y - 1.35 * r - high - 1;
+  pen.fillStyle = colours.line;
+  pen.fillRect(x - wide / 2, top, wide, high);
+  pen.fillStyle = thing.health > 0.6 ? colours.good : thing.health > 0.3 ? colours.fair : colours.poor;
+  pen.fillRect(x - wide / 2, top, wide * Math.max(0, thing.health), high);
+}
+
+/** More is coming than is needed: a ring, and for tasks how many times the need. */
+function drawCrowd(pen, thing, r, kind, colours) {
+  const [x, y] = thing.at;
+  pen.strokeStyle = colours.over;
+  pen.lineWidth = kind === "task" ? Math.max(2, 0.2 * r) : 1.2;
+  pen.beginPath();
+  pen.arc(x, y, 1.55 * r + 1, 0, 2 * Math.PI);
+  pen.stroke();
+  if (kind !== "task" || r < 5) return;
+  const text = `${thing.load < 9.95 ? Number(thing.load.toFixed(1)) : Math.round(thing.load)}×`;
+  pen.font = `600 ${Math.max(10, Math.min(14, r))}px system-ui, sans-serif`;
+  pen.textAlign = "left";
+  pen.textBaseline = "middle";
+  pen.lineWidth = 3;
+  pen.strokeStyle = colours.ground;
+  pen.strokeText(text, x + 1.7 * r + 2, y);
+  pen.fillStyle = colours.over;
+  pen.fillText(text, x + 1.7 * r + 2, y);
+}
+
+function drawShots(pen, moment, colours, radius) {
+  const all = [...moment.agents, ...moment.tasks];
+  for (const shot of moment.shots) {
+    const from = all[shot.from];
+    const to = all[shot.to];
+    const age = moment.into - shot.when;
+    if (!from || !to || (!shot.rests && (age < 0 || age > 0.35))) continue;
+    pen.globalAlpha = shot.rests ? 0.35 : 1 - age / 0.4;
+    pen.strokeStyle = colours.shot;
+    pen.lineWidth = shot.rests ? 1.2 : 2;
+    pen.beginPath();
+    pen.moveTo(...from.at);
+    pen.lineTo(...to.at);
+    pen.stroke();
+    pen.fillStyle = colours.shot;
+    pen.beginPath();
+    pen.arc(...to.at, 0.4 * radius(to), 0, 2 * Math.PI);
+    pen.fill();
+    pen.globalAlpha = 1;
+  }
+}
+
+function drawNames(pen, stage, moment, radius, colours) {
+  pen.font = "600 11px system-ui, sans-serif";
+  pen.textAlign = "center";
+  pen.textBaseline = "top";
+  pen.lineWidth = 3;
+  for (const [things, names] of [[moment.tasks, stage.task_names], [moment.agents, stage.agent_names]]) {
+    things.forEach((thing, k) => {
+      if (!thing.there) return;
+      const y = thing.at[1] + 1.1 * radius(thing) + 1;
+      pen.strokeStyle = colours.ground;
+      pen.strokeText(names[k] ?? k, thing.at[0], y);
+      pen.fillStyle = colours.ink;
+      pen.fillText(names[k] ?? k, thing.at[0], y);
+    });
+  }
+}

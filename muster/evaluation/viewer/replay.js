@@ -1,0 +1,32 @@
+// The page of one replay: the film is in the page itself.
+import { make } from "./dom.js";
+import { nameOf, Player } from "./player.js";
+
+const packed = JSON.parse(document.getElementById("film").textContent);
+const root = document.getElementById("replay");
+const policies = packed.films.map((film) => film.policy);
+document.title = `${policies.join(" and ")} on ${packed.env}`;
+
+const about = make("p", { class: "about", text: `One episode of seed ${packed.seed}; click an agent or a task.` });
+root.append(make("h1", { text: packed.env }), about);
+
+function onPick(screen, thing) {
+  about.textContent = thing ? describe(screen, thing) : `One episode of seed ${packed.seed}; click an agent or a task.`;
+}
+
+function describe(screen, thing) {
+  const { moment } = screen;
+  const named = (kind, index) => nameOf(packed.stage, { kind, index });
+  const who = `${screen.film.policy}: ${named(thing.kind, thing.index)}`;
+  if (thing.kind === "agent") {
+    const { task } = moment.agents[thing.index];
+    return task < 0 ? `${who} has no task at this step.` : `${who} is assigned to ${named("task", task)} at this step.`;
+  }
+  const agents = moment.agents.flatMap((agent, k) => (agent.there && agent.task === thing.index ? [named("agent", k)] : []));
+  const full = `${Math.round(100 * moment.tasks[thing.index].load)} % of what it takes`;
+  return agents.length ? `${who} gets ${agents.join(", ")}: ${full}.` : `${who} gets nobody at this step.`;
+}
+
+const player = await Player.of(packed, { onPick });
+root.append(player.element);
+player.play();

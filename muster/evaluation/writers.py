@@ -1,0 +1,74 @@
+"""A recorded episode as a file: a moving picture, a page that plays it, or data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from muster.envs.base import BatchEnv
+from muster.errors import InputError, UnknownNameError
+from muster.evaluation.film import film
+from muster.evaluation.packing import pack
+from muster.evaluation.replay import Replay
+from muster.evaluation.viewer import page
+from muster.storage import write_atomically
+
+LAST_PICTURE_MILLISECONDS = 2000
+COLOURS = 64
+PALETTE_PICTURES = 12
+"""Pictures, spread over the episode, whose colours make up the palette of a moving picture."""
+
+Writer = Callable[[list[Replay], BatchEnv, Path], None]
+
+
+def write_gif(replays: list[Replay], env: BatchEnv, path: Path) -> None:
+    """A moving picture that rests on its last frame and starts again."""
+    from PIL import Image
+
+    replay = _only(replays, path).drawn(env)
+    frames = [Image.fromarray(np.asarray(picture)) for step in replay.pictures for picture in step]
+    pace = 1000 * replay.seconds_a_step
+    durations = [max(int(pace / len(step)), 20) for step in replay.pictures for _ in step]
+    durations[-1] = LAST_PICTURE_MILLISECONDS
+    # One palette for all, so that colours do not flicker; of many pictures, since what glows may do so for a moment.
+    some = frames[:: -(-len(frames) // PALETTE_PICTURES)]
+    sheet = Image.new("RGB", (frames[0].width, frames[0].height * len(some)))
+    for k, frame in enumerate(some):
+        sheet.paste(frame, (0, k * frame.height))
+    palette = sheet.quantize(COLOURS)
+    flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+    flat[0].save(path, save_all=True, append_images=flat[1:], duration=durations, loop=0, optimize=False)
+
+
+def write_html(replays: list[Replay], env: BatchEnv, path: Path) -> None:
+    """One page that needs nothing else: the viewer and what it shows. Two replays of one episode stand side by side."""
+    write_atomically(path, page(pack([film(replay, env) for replay in replays])).encode())
+
+
+def write_json(replays: list[Replay], env: BatchEnv, path: Path) -> None:
+    """The episode as data."""
+    del env
+    write_atomically(path, (json.dumps(_only(replays, path).as_dict()) + "\n").encode())
+
+
+WRITERS: dict[str, Writer] = {".gif": write_gif, ".html": write_html, ".json": write_json}
+
+
+def writer(path: Path, policies: int = 1) -> Writer:
+    """How to write the replays of so many policies to a file of that name; InputError where it cannot be done."""
+    if path.suffix not in WRITERS:
+        raise UnknownNameError("replay format", path.suffix or path.name, WRITERS)
+    if policies > 1 and path.suffix != ".html":
+        raise InputError(f"two policies side by side need a page, such as replay.html; {path.name} shows one")
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
+    return WRITERS[path.suffix]
+
+
+def _only(replays: list[Replay], path: Path) -> Replay:
+    if len(replays) != 1:
+        raise InputError(f"{path.name} holds one replay, got {len(replays)}")
+    return replays[0]
