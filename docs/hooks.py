@@ -78,6 +78,8 @@ class Setting:
     positional: bool = False
     table: type | None = None
     """The dataclass of a nested table of settings."""
+    flag: str = ""
+    """What the command line calls it, where that is not its name."""
 
 
 def settings_of(kind: type) -> list[Setting]:
@@ -86,10 +88,11 @@ def settings_of(kind: type) -> list[Setting]:
     texts = field_texts(kind)
     found = []
     for field in dataclasses.fields(kind):
-        hint, marks, bounds = hints[field.name], "", ""
+        hint, marks, bounds, flag = hints[field.name], "", "", ""
         if typing.get_origin(hint) is typing.Annotated:
             marks = repr(hint.__metadata__)
             bounds = "".join(f", {mark}" for mark in hint.__metadata__ if hasattr(mark, "holds"))
+            flag = next((mark.name for mark in hint.__metadata__ if getattr(mark, "name", None)), "")
             hint = typing.get_args(hint)[0]
         found.append(
             Setting(
@@ -99,6 +102,7 @@ def settings_of(kind: type) -> list[Setting]:
                 texts.get(field.name, ""),
                 "POSITIONAL" in marks.upper(),
                 hint if dataclasses.is_dataclass(hint) else None,
+                flag,
             )
         )
     return found
@@ -158,7 +162,8 @@ def rows(kind: type, prefix: str = "", flags: bool = False) -> Iterator[str]:
             yield from rows(setting.table, inner, flags)
             continue
         if flags:
-            name = setting.name.upper() if setting.positional else "--" + name.replace("_", "-")
+            called = prefix + (setting.flag or setting.name)
+            name = setting.name.upper() if setting.positional else "--" + called.replace("_", "-")
         text = setting.text.replace("|", "\\|")
         yield f"| `{name}` | {setting.kind} | {setting.default} | {text} |"
 

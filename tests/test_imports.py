@@ -163,6 +163,7 @@ learning.rollouts
 learning.choices
 learning.proximal
 learning.collapse
+learning.transfer
 learning.run
 learning.evolution
 learning.actor_critic

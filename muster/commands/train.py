@@ -23,6 +23,10 @@ class Flags(TrainSettings):
     env: tyro.conf.Positional[tuple[str, ...]] = ()
     """The world to learn on, such as rescue:2x4; or several of one kind, in turn."""
 
+    from_policy: Annotated[str | None, tyro.conf.arg(name="from", metavar="POLICY")] = None
+    """Policy to go on from: shipped, a run or a file, of the same kind of world. What the model reads or scores beyond
+    it starts at zero; critic and optimisers start anew."""
+
     def __post_init__(self) -> None:
         """Nothing is checked before all is said: see `Train.training`."""
 

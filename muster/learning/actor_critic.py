@@ -93,9 +93,8 @@ class ActorCritic:
         """What a user should hear, if anything."""
         if self.choiceless >= CHOICELESS:
             return (
-                f"no agent had a choice of its own in {CHOICELESS} updates: given the others' tasks, there was "
-                "but one to take, so choices teach nothing here. Learn from --a2c.likelihood played, by --learner es, "
-                "or let agents idle (--forced False)"
+                f"no agent had a choice in {CHOICELESS} updates: there was but one task to take and nobody to exchange "
+                "it with, so choices teach nothing here. Let agents idle (--forced False), or check what is allowed"
             )
         if not self.collapses:
             return None
@@ -115,6 +114,11 @@ class ActorCritic:
         return LearnedPolicy(
             "a2c", self.spec, parameters_of(self.model), self.inference, self.recipe.noise, self.header
         )
+
+    def start(self, parameters: Parameters) -> None:
+        """Begin with these numbers in the scoring model."""
+        self.model.load_state_dict(network_from(self.spec, parameters).state_dict())
+        self._pack()
 
     def update(self, progress: float = 0.0) -> Figures:
         """One round of the worker's and the learner's loops; `progress` in [0, 1] is how far the run has come."""

@@ -81,6 +81,10 @@ class Evolution:
         """The policy at the centre of the candidates. Its noise, for those who want some, is the default."""
         return LearnedPolicy("es", self.spec, self.unflatten(self.theta), self.inference, PAPER_NOISE, self.header)
 
+    def start(self, parameters: Parameters) -> None:
+        """Begin with these numbers."""
+        self.theta = np.concatenate([parameters[name].ravel() for name in self.shapes]).astype(np.float64)
+
     def scores(self, seen: Observation) -> Scores:
         """h and g of every candidate in its own share of the worlds."""
         assert self._model is not None

@@ -163,6 +163,9 @@ class TrainSettings:
     """Environment steps to train for."""
     seed: Annotated[int, AtLeast(0)] = 0
     """Decides the first parameters, the noise and the episodes."""
+    from_policy: str | None = None
+    """Policy to go on from (--from): shipped, a run or a file, of the same kind of world. What the model reads or
+    scores beyond it starts at zero; critic and optimisers start anew."""
     pair_features: bool = True
     """Let the model see relative positions too, where the world offers them as a choice; the paper's does not."""
     prior: bool = True

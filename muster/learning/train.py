@@ -28,7 +28,9 @@ from muster.learning.evolution import Evolution
 from muster.learning.run import Run, stored_settings
 from muster.learning.settings import TrainSettings
 from muster.learning.tally import Figures, summarise
+from muster.learning.transfer import carried_over, check_fit
 from muster.policy.learned import LearnedPolicy
+from muster.policy.names import load
 from muster.rng import episode_seeds
 from muster.scoring.spec import ModelSpec
 from muster.settings import as_table, build, differences, overlaid
@@ -150,8 +152,15 @@ class Loop:
         saved = run.load_checkpoint() if run else None
         if saved:
             self._restore(*saved)
+        elif settings.from_policy is not None:
+            self._go_on_from(load(settings.from_policy).variant(name=settings.from_policy))
         self.began = time.process_time()
         self.stopped = self.told_to_end = False
+
+    def _go_on_from(self, policy: LearnedPolicy) -> None:
+        learner = self.learner
+        check_fit(policy, learner.spec, learner.worlds[0].env)
+        learner.start(carried_over(policy, learner.spec, learner.policy().parameters))
 
     @property
     def cpu_seconds(self) -> float:
@@ -368,6 +377,7 @@ def make_learner(settings: TrainSettings) -> ActorCritic | Evolution:
     inference = InferenceSettings(settings.inference, settings.effort, settings.rounding, forced)
     header: dict[str, Any] = {"env": settings.envs[0]}
     header |= {"envs": list(settings.envs)} if count > 1 else {}
+    header |= {"from": settings.from_policy} if settings.from_policy else {}
     if evolves:
         return Evolution(envs, spec, inference, settings.es, settings.seed, header)
     try:

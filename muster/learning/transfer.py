@@ -1,0 +1,89 @@
+"""Going on from a trained policy: its numbers in a new model, whose new inputs and scores start at zero.
+
+So before the first update the new policy decides as the old one did, under the new one's inference.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muster.data import Floats32
+from muster.envs.base import BatchEnv
+from muster.envs.registry import kind_of
+from muster.errors import InputError
+from muster.policy.learned import LearnedPolicy
+from muster.scoring.direct import Parameters
+from muster.scoring.spec import ModelSpec
+
+MAY_BE_NEW = ("pair_width", "task_pair_width", "global_width")
+"""Inputs that the policy may have done without."""
+TOLD = {
+    "agent_width": "features of an agent",
+    "task_width": "features of a task",
+    "pair_width": "features of a pair",
+    "task_pair_width": "features of two tasks",
+    "global_width": "features of the world",
+    "hidden": "hidden units",
+    "planes": "planes",
+    "embedding": "values of a cell",
+    "channels": "channels",
+    "blocks": "blocks",
+}
+
+
+def check_fit(policy: LearnedPolicy, spec: ModelSpec, env: BatchEnv) -> None:
+    """Refuse, in a sentence, a policy that the model of a run cannot go on from."""
+    old, name = policy.spec, policy.name
+    trained_on = str(policy.header.get("env", env.name))
+    if kind_of(trained_on) != kind_of(env.name):
+        raise InputError(f"{name} was trained on {trained_on}: a run on {env.name} cannot go on from it")
+    if (old.kind, spec.kind) == ("pem", "dm"):
+        raise InputError(f"{name} is a positional model, which a direct one cannot go on from; use --model pem")
+    if old.centred != spec.centred:
+        where, advice = ("from the middle", "add") if old.centred else ("on the map", "leave out")
+        raise InputError(f"{name} reads positions {where}, this run's model does not; {advice} --centred")
+    if (old.prior and not spec.prior) or (spec.task_scores and old.task_prior and not spec.task_prior):
+        raise InputError(f"{name} corrects a prior, which this run does not read; it needs one (prior = true)")
+    sizes = ["agent_width", "task_width", *MAY_BE_NEW, "hidden"]
+    if old.kind == spec.kind == "pem":
+        sizes += ["planes", "embedding", "channels", "blocks"]
+    for size in sizes:
+        had, has = getattr(old, size), getattr(spec, size)
+        if had != has and not (size in MAY_BE_NEW and had == 0):
+            raise InputError(f"{name} has {had} {TOLD[size]}, this run's model {has}: it cannot go on from it")
+
+
+def carried_over(policy: LearnedPolicy, spec: ModelSpec, fresh: Parameters) -> Parameters:
+    """The `fresh` parameters of a model, in place of which the policy's stand where it has any."""
+    old, found = policy.spec, dict(fresh)
+    for name, array in policy.parameters.items():
+        if name not in fresh:  # g, under an inference without
+            continue
+        net, _, part = name.partition(".")
+        if part == "left":
+            had = old.agent_width if net == "h" else old.task_width
+            found[name] = _placed(array, (had, old.extra, old.global_width), (had, spec.extra, spec.global_width))
+        elif part == "right":
+            found[name] = _placed(array, (old.task_width, old.extra), (old.task_width, spec.extra))
+        elif part == "pair":
+            found[name] = _placed(array, (len(array),), (len(fresh[name]),))
+        else:
+            found[name] = array.copy()
+    for net, prior in (("h", old.prior), ("g", old.task_prior)):
+        if f"{net}.scale" in found and not prior and f"{net}.bias1" in policy.parameters:
+            found[f"{net}.scale"] = np.zeros_like(fresh[f"{net}.scale"])
+    if spec.task_scores and not old.task_scores:
+        # What two tasks are worth together begins at nothing.
+        for part in ("weight3", "bias3", "scale"):
+            if f"g.{part}" in fresh:
+                found[f"g.{part}"] = np.zeros_like(fresh[f"g.{part}"])
+    return found
+
+
+def _placed(array: Floats32, had: tuple[int, ...], has: tuple[int, ...]) -> Floats32:
+    """Rows of an input layer in blocks: each block's first rows are the old ones, the others 0."""
+    rows, begin = [], 0
+    for old, new in zip(had, has, strict=True):
+        rows += [array[begin : begin + old], np.zeros((new - old, array.shape[1]), np.float32)]
+        begin += old
+    return np.concatenate(rows)

@@ -1,0 +1,119 @@
+"""Going on from a trained policy: it decides as before until the first update, and what does not fit is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import muster
+from muster import InputError
+from muster.commands.train import Train
+from muster.learning.run import Run
+from muster.learning.settings import TrainSettings
+from muster.learning.train import Loop, run_training
+from muster.policy.files import save_policy
+from muster.policy.learned import LearnedPolicy
+from muster.policy.settings import PAPER_NOISE
+from muster.scoring.direct import init_parameters
+from muster.scoring.spec import ModelSpec
+from tests.learning.test_train import TOY
+
+
+def first_policy(**settings) -> LearnedPolicy:
+    """What a run plays before its first update."""
+    return Loop(TrainSettings(**settings), None).learner.policy()
+
+
+def decisions(policy, env="rescue:3x6,features=pair", states=20):
+    world = muster.make(env, states, seed=5)
+    world.show(pair_features=True, planes=True)
+    return policy.act(world.observe())
+
+
+@pytest.mark.parametrize("learner", ["a2c", "es"])
+@pytest.mark.parametrize("name", ["rescue-2x4-quad-dm", "rescue-2x4-lp-dm", "rescue-2x4-amax-dm"])
+def test_a_run_starts_with_the_decisions_of_the_policy_it_goes_on_from(name, learner):
+    policy = muster.load(name)
+    method = policy.inference.method
+    new = first_policy(env="rescue:3x6", inference=method, learner=learner, from_policy=name, seed=7)
+    np.testing.assert_array_equal(decisions(new), decisions(policy))
+    assert not np.array_equal(decisions(first_policy(env="rescue:3x6", inference=method, seed=7)), decisions(policy))
+
+
+def test_task_scores_start_at_zero_and_those_of_no_use_are_left_out():
+    lp, quad = "rescue-2x4-lp-dm", "rescue-2x4-quad-dm"
+    grown = first_policy(env="rescue:2x4", inference="quad", from_policy=lp)
+    np.testing.assert_array_equal(decisions(grown), decisions(muster.load(lp)))
+    assert not grown.scores(muster.make("rescue:2x4,features=pair", 2).observe())[1].any()
+    shrunk = first_policy(env="rescue:2x4", inference="lp", from_policy=quad)
+    np.testing.assert_array_equal(decisions(shrunk), decisions(muster.load(quad).without_task_scores()))
+
+
+def test_a_positional_model_goes_on_from_a_direct_one_with_its_new_inputs_at_zero():
+    name = "rescue-2x4-quad-dm"
+    new = first_policy(env="rescue:2x4", model="pem", from_policy=name)
+    np.testing.assert_array_equal(decisions(new), decisions(muster.load(name)))
+    again = Loop(TrainSettings("rescue:2x4", model="pem", from_policy=name, a2c={"envs": 4}), None).learner
+    again.update()
+    assert again.policy().parameters["h.left"].any(axis=1).all()
+
+
+def test_inputs_that_a_policy_did_without_start_at_zero(tmp_path):
+    """One of raw coordinates goes on with features of pairs; one without a prior with a prior."""
+    seen = muster.make("rescue:2x4", 4).observe()
+    spec = ModelSpec.of(seen, "dm", task_scores=True)
+    assert spec.pair_width == 0
+    made = LearnedPolicy(
+        "raw", spec, init_parameters(spec, np.random.default_rng(3)), muster.load("rescue-2x4-quad-dm").inference,
+        PAPER_NOISE, {"env": "rescue:2x4"},
+    )  # fmt: skip
+    save_policy(made, tmp_path / "raw.safetensors")
+    new = first_policy(env="rescue:2x4", from_policy=str(tmp_path / "raw.safetensors"))
+    assert new.spec.pair_width > 0
+    np.testing.assert_array_equal(decisions(new), decisions(made))
+    priced = "tests.learning.toy:Priced"
+    run_training(TrainSettings(priced, inference="lp", prior=False, learner="es", steps=100), tmp_path / "plain")
+    policy = muster.load(tmp_path / "plain")
+    new = first_policy(env=priced, inference="lp", from_policy=str(tmp_path / "plain"))
+    world = muster.make(priced, 8)
+    assert new.spec.prior
+    np.testing.assert_array_equal(new.scores(world.observe())[0], policy.scores(world.observe())[0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"env": "battle:m10v10", "from_policy": "rescue-2x4-quad-dm"}, "was trained on rescue:2x4: a run on battle"),
+        ({"env": "battle:m10v10", "from_policy": "battle-w15v17-quad-dm"}, "add --centred"),
+        ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-pem"}, "use --model pem"),
+        ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-dm", "pair_features": False}, "features of a pair"),
+        ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad"}, "did you mean"),
+        ({"env": "rescue:2x4", "from_policy": "closest"}, "is a fixed rule"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_a_sentence(settings, message):
+    with pytest.raises(InputError, match=message):
+        first_policy(**settings)
+
+
+def test_a_run_that_went_on_from_a_policy_resumes_bit_for_bit_without_it(tmp_path):
+    source = tmp_path / "source"
+    run_training(TrainSettings(TOY, inference="lp", learner="es", steps=200), source)
+    a2c = {"envs": 16, "return_steps": 4, "likelihood": "choices", "schedule": "constant"}
+    settings = {"env": TOY, "inference": "lp", "from_policy": str(source), "a2c": a2c, "log_every": 128}
+    whole = run_training(TrainSettings(**settings, steps=512), tmp_path / "whole").policy
+    run_training(TrainSettings(**settings, steps=256), tmp_path / "halves")
+    (source / "best.safetensors").unlink()
+    halves = run_training(TrainSettings(**settings, steps=512), tmp_path / "halves", resume=True).policy
+    assert Run.reopen(tmp_path / "halves")[1].from_policy == str(source)
+    for name, array in whole.parameters.items():
+        np.testing.assert_array_equal(array, halves.parameters[name])
+
+
+def test_the_command_line_says_from(tmp_path):
+    """And what a run leaves says whence it came."""
+    command = Train.from_arguments([TOY, "--inference", "lp", "--learner", "es", "--steps", "100"])
+    run_training(command.training, tmp_path / "one")
+    command = Train.from_arguments([TOY, "--inference", "lp", "--steps", "100", "--from", str(tmp_path / "one")])
+    run_training(command.training, tmp_path / "two")
+    assert muster.load(tmp_path / "two").header["from"] == str(tmp_path / "one")
