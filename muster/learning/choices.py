@@ -5,20 +5,30 @@ of scale tau, an agent alone would take task j with probability softmax(u / tau)
 
     u_j = h_ij + history_ij + g_jj + sum over the other agents' tasks l of (g_jl + g_lj)
 
-among the tasks with room beside the others', and idling, worth 0, where that is allowed. The product over agents, each
-given what the others took, is the pseudo-likelihood of an assignment. Earlier noise chose the present tasks, so taking
-all of it for this decision's draw, as the likelihood of played scores does, pushes agents off them.
+among the tasks with room beside the others', and idling, worth 0, where that is allowed. Where a task is full, an agent
+comes to it by exchanging places with one that is there, or with one that is left out. That leaves as many agents on
+every task as there were, so g has no say: with o the place of an agent and k the other,
+
+    u = u_own + h_i,o(k) + h_k,o(i) - h_i,o(i) - h_k,o(k)        (h with its history; 0 for no task)
+
+whose noise has twice the variance of a move's: its temperature is sqrt(2)·tau. The product over agents, each given what
+the others took, is the pseudo-likelihood of an assignment. Earlier noise chose the present tasks, so taking all of it
+for this decision's draw, as the likelihood of played scores does, pushes agents off them.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from muster.compile import entry, kernel
+from muster.compile import entry, kernel, maker
 from muster.data import Bools, Floats, Floats32, Ints
 from muster.inference.instance import fits
+
+EXCHANGE = math.sqrt(2.0)
+"""Temperature of an exchange by that of a move."""
 
 
 class Decisions(NamedTuple):
@@ -38,6 +48,8 @@ class Decisions(NamedTuple):
     """[S, N, M] living tasks that the agent may take."""
     idling: bool
     """Whether an agent could have chosen no task although some had room."""
+    exchanging: bool
+    """Whether agents compete for room; without capacities each chooses by itself."""
 
 
 class Work(NamedTuple):
@@ -50,9 +62,9 @@ class Work(NamedTuple):
     join: Floats
     """[M] (g + g') crowd + diag g: what one more agent on a task adds to the task-task term."""
     utility: Floats
-    """[M + 1] of the agent's options, idling last; -inf where there is none."""
+    """[M + 1 + N] by tau, of the agent's options: tasks, idling, places of others; -inf where there is none."""
     chance: Floats
-    """[M + 1]"""
+    """[M + 1 + N]"""
 
 
 @entry
@@ -62,7 +74,7 @@ def choice_likelihood(decisions: Decisions, h: Floats32, g: Floats32, tau: float
     g is [S, M, M], or [0, 0, 0] for none.
     """
     states, n, m = h.shape
-    work = Work(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m + 1), np.zeros(m + 1))
+    work = make_work(n, m)
     for s in range(states):
         gather(decisions, g, s, work)
         for i in range(n):
@@ -88,7 +100,7 @@ def choice_slopes(
     slope_h is [S, N, M] and slope_g [S, M, M] (or [0, 0, 0]); gain is [S, N].
     """
     states, n, m = h.shape
-    work = Work(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m + 1), np.zeros(m + 1))
+    work = make_work(n, m)
     total, count = 0.0, 0
     for s in range(states):
         gather(decisions, g, s, work)
@@ -96,24 +108,40 @@ def choice_slopes(
             if not decisions.agent_alive[s, i] or not weigh_options(decisions, h, g, s, i, tau, work):
                 continue
             entropy = 0.0
-            for j in range(m + 1):
+            for j in range(len(work.chance)):
                 if work.chance[j] > 0.0:
                     entropy -= work.chance[j] * np.log(work.chance[j])
             total += entropy
             count += 1
-            chosen = decisions.assignment[s, i]
-            for j in range(m):
+            own = decisions.assignment[s, i]
+            stay = 0.0
+            for j in range(len(work.chance)):
                 p = work.chance[j]
-                if work.utility[j] == -np.inf:
+                if work.utility[j] == -np.inf or j == m:
                     continue
-                slope = gain[s, i] * ((1.0 if j == chosen else 0.0) - p)
+                slope = gain[s, i] * ((1.0 if j == own else 0.0) - p)
                 if p > 0.0:
                     slope -= entropy_gain * p * (np.log(p) + entropy)
                 slope /= tau
-                slope_h[s, i, j] += slope
+                if j > m:
+                    stay += slope
+                    spread_to_places(decisions, s, i, j - m - 1, slope / EXCHANGE, slope_h)
+                else:
+                    slope_h[s, i, j] += slope
+                    if g.shape[0] > 0:
+                        spread_to_pairs(decisions, s, i, j, slope, work, slope_g)
+            if own >= 0 and stay != 0.0:
+                # Exchanges are valued from the agent's own option up.
+                slope_h[s, i, own] += stay
                 if g.shape[0] > 0:
-                    spread_to_pairs(decisions, s, i, j, slope, work, slope_g)
+                    spread_to_pairs(decisions, s, i, own, stay, work, slope_g)
     return total / max(count, 1)
+
+
+@maker
+def make_work(n: int, m: int) -> Work:
+    """Room for one state."""
+    return Work(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m + 1 + n), np.zeros(m + 1 + n))
 
 
 @kernel
@@ -143,30 +171,90 @@ def weigh_options(decisions: Decisions, h: Floats32, g: Floats32, s: int, i: int
     for j in range(m):
         work.utility[j] = -np.inf
         load = work.load[j] - (decisions.contributions[s, i, j] if j == own else 0.0)
-        free = decisions.open[s, i, j] and fits(load, decisions.contributions[s, i, j], decisions.capacities[s, j])
-        if free or j == own:
+        if j == own or has_room(decisions, s, i, j, load):
             u = float(h[s, i, j]) + decisions.history[s, i, j]
             if g.shape[0] > 0:
                 u += work.join[j]
                 if own >= 0:
                     u -= g[s, j, own] + g[s, own, j]
-            work.utility[j] = u
+            work.utility[j] = u / tau
             options += 1
-            best = max(best, u)
+            best = max(best, u / tau)
     work.utility[m] = -np.inf
     if decisions.idling or own < 0:
         work.utility[m] = 0.0
         options += 1
         best = max(best, 0.0)
-    if options < 2 or (own < 0 and not decisions.idling):
+    for k in range(decisions.assignment.shape[1]):
+        u = -np.inf
+        if decisions.exchanging and k != i and decisions.agent_alive[s, k] and may_exchange(decisions, s, i, k, work):
+            here = work.utility[own if own >= 0 else m]
+            u = here + worth_of_exchange(decisions, h, s, i, k) / (EXCHANGE * tau)
+            options += 1
+            best = max(best, u)
+        work.utility[m + 1 + k] = u
+    if options < 2:
         return False
     total = 0.0
-    for j in range(m + 1):
-        work.chance[j] = np.exp((work.utility[j] - best) / tau) if work.utility[j] > -np.inf else 0.0
+    for j in range(len(work.chance)):
+        work.chance[j] = np.exp(work.utility[j] - best) if work.utility[j] > -np.inf else 0.0
         total += work.chance[j]
-    for j in range(m + 1):
+    for j in range(len(work.chance)):
         work.chance[j] /= total
     return True
+
+
+@kernel
+def has_room(decisions: Decisions, s: int, i: int, j: int, load: float) -> bool:
+    """Whether agent i may join the load of task j; whether it may idle, for j = -1."""
+    if j < 0:
+        return decisions.idling
+    return decisions.open[s, i, j] and fits(load, decisions.contributions[s, i, j], decisions.capacities[s, j])
+
+
+@kernel
+def may_exchange(decisions: Decisions, s: int, i: int, k: int, work: Work) -> bool:
+    """Whether agents i and k could each take the other's place, and not both of them without the other's leaving."""
+    mine, theirs = decisions.assignment[s, i], decisions.assignment[s, k]
+    if mine == theirs:
+        return False
+    before, after = 0.0, 0.0
+    if theirs >= 0:
+        before = work.load[theirs]
+        after = before - decisions.contributions[s, k, theirs]
+    goes, free = theirs < 0 or has_room(decisions, s, i, theirs, after), has_room(decisions, s, i, theirs, before)
+    before, after = 0.0, 0.0
+    if mine >= 0:
+        before = work.load[mine]
+        after = before - decisions.contributions[s, i, mine]
+    comes, empty = mine < 0 or has_room(decisions, s, k, mine, after), has_room(decisions, s, k, mine, before)
+    return goes and comes and not (free and empty)
+
+
+@kernel
+def worth_of_exchange(decisions: Decisions, h: Floats32, s: int, i: int, k: int) -> float:
+    """What h gains when agents i and k exchange places."""
+    mine, theirs = decisions.assignment[s, i], decisions.assignment[s, k]
+    gain = 0.0
+    if mine >= 0:
+        gain += float(h[s, k, mine]) + decisions.history[s, k, mine]
+        gain -= float(h[s, i, mine]) + decisions.history[s, i, mine]
+    if theirs >= 0:
+        gain += float(h[s, i, theirs]) + decisions.history[s, i, theirs]
+        gain -= float(h[s, k, theirs]) + decisions.history[s, k, theirs]
+    return gain
+
+
+@kernel
+def spread_to_places(decisions: Decisions, s: int, i: int, k: int, slope: float, slope_h: Floats) -> None:
+    """Add the slope of `worth_of_exchange`."""
+    mine, theirs = decisions.assignment[s, i], decisions.assignment[s, k]
+    if mine >= 0:
+        slope_h[s, k, mine] += slope
+        slope_h[s, i, mine] -= slope
+    if theirs >= 0:
+        slope_h[s, i, theirs] += slope
+        slope_h[s, k, theirs] -= slope
 
 
 @kernel

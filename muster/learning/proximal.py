@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -54,6 +54,7 @@ class Played:
             agent_alive=seen.agent_alive,
             open=alive_pairs(seen)[0],
             idling=not inference.forced,
+            exchanging=inference.method != "amax",
         )
         before = np.zeros(rollout.assignment.shape)
         h, g = rollout.scores
@@ -65,11 +66,12 @@ class Played:
 
     def take(self, states: Ints) -> Self:
         """Some of the states."""
-        some = {name: array[states] for name, array in self.decisions._asdict().items() if name != "idling"}
+        parts: dict[str, Any] = self.decisions._asdict()
+        parts |= {name: part[states] for name, part in parts.items() if isinstance(part, np.ndarray)}
         return replace(
             self,
             seen=take(self.seen, states),
-            decisions=self.decisions._replace(**some),
+            decisions=Decisions(**parts),
             target=self.target[states],
             advantage=self.advantage[states],
             before=self.before[states],

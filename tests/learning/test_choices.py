@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from muster.learning.choices import Decisions, choice_likelihood, choice_slopes
 NO_TASK_SCORES = np.zeros((0, 0, 0), np.float32)
 
 
-def situation(seed, n=3, m=4, states=5, idling=True, quad=True):
+def situation(seed, n=3, m=4, states=5, idling=True, quad=True, exchanging=True):
     """Assignments that the solver made of random scores, with capacities that bind and some dead objects."""
     rng = np.random.default_rng(seed)
     h = rng.normal(size=(states, n, m)).astype(np.float32)
@@ -34,35 +35,65 @@ def situation(seed, n=3, m=4, states=5, idling=True, quad=True):
     solver = Solver("quad" if quad else "lp", forced=not idling)
     assignment = solver(problem).assignment
     may = np.broadcast_to(tasks[:, None, :], h.shape).copy()
-    return Decisions(assignment, history, contributions, capacities, agents, may, idling), h, g
+    return Decisions(assignment, history, contributions, capacities, agents, may, idling, exchanging), h, g
+
+
+def loads(d, s, assignment):
+    """Load of every task under some assignment of the living."""
+    load = np.zeros(d.capacities.shape[1])
+    for i, j in enumerate(assignment):
+        if d.agent_alive[s, i] and j >= 0:
+            load[j] += d.contributions[s, i, j]
+    return load
+
+
+def is_feasible(d, s, assignment, may_idle):
+    """Whether open tasks hold it, the agents in `may_idle` idling at will and the others only as they did."""
+    for i, j in enumerate(assignment):
+        if not d.agent_alive[s, i]:
+            continue
+        if j >= 0 and not d.open[s, i, j]:
+            return False
+        if j < 0 and not d.idling and d.assignment[s, i] >= 0 and i not in may_idle:
+            return False
+    return bool((loads(d, s, assignment) <= d.capacities[s] + 1e-9).all())
+
+
+def worth(d, h, g, s, assignment):
+    """The objective of an assignment under the scores and the noise of earlier decisions."""
+    alive = [(i, j) for i, j in enumerate(assignment) if d.agent_alive[s, i] and j >= 0]
+    total = sum(float(h[s, i, j]) + float(d.history[s, i, j]) for i, j in alive)
+    return total + (sum(float(g[s, j, k]) for _, j in alive for _, k in alive) if g.size else 0.0)
 
 
 def by_hand(d, h, g, s, i, tau):
-    """Log-probability of agent i's choice in state s, straight from the definition; None where it had no choice."""
-    m, own = h.shape[2], d.assignment[s, i]
-    others = [d.assignment[s, k] for k in range(h.shape[1]) if k != i and d.agent_alive[s, k]]
-    load = np.zeros(m)
+    """Log-probability of agent i's choice in state s, from whole assignments; None where it had no choice."""
+    now = d.assignment[s]
+    here = worth(d, h, g, s, now)
+    others = []
+    for j in range(-1, h.shape[2]):
+        moved = now.copy()
+        moved[i] = j
+        if j != now[i] and is_feasible(d, s, moved, ()):
+            others.append((worth(d, h, g, s, moved) - here) / tau)
     for k in range(h.shape[1]):
-        if k != i and d.agent_alive[s, k] and d.assignment[s, k] >= 0:
-            load[d.assignment[s, k]] += d.contributions[s, k, d.assignment[s, k]]
-    utility = {}
-    for j in range(m):
-        if d.open[s, i, j] and load[j] + d.contributions[s, i, j] <= d.capacities[s, j] + 1e-9:
-            utility[j] = float(h[s, i, j]) + float(d.history[s, i, j])
-            if g.size:
-                utility[j] += g[s, j, j] + sum(g[s, j, k] + g[s, k, j] for k in others if k >= 0)
-    if d.idling:
-        utility[-1] = 0.0
-    if len(utility) < 2 or own not in utility:
-        return None
-    values = np.array(list(utility.values())) / tau
-    return utility[own] / tau - values.max() - np.log(np.exp(values - values.max()).sum())
+        if not d.exchanging or k == i or not d.agent_alive[s, k] or now[i] == now[k]:
+            continue
+        swapped, gone, came = now.copy(), now.copy(), now.copy()
+        swapped[[i, k]] = now[[k, i]]
+        gone[i], came[k] = now[k], now[i]
+        alone = is_feasible(d, s, gone, ()) and is_feasible(d, s, came, ())
+        if is_feasible(d, s, swapped, (i, k)) and not alone:
+            others.append((worth(d, h, g, s, swapped) - here) / (math.sqrt(2) * tau))
+    return -np.log1p(np.exp(others).sum()) if others else None
 
 
-@pytest.mark.parametrize(("quad", "idling"), list(itertools.product((False, True), (False, True))))
-def test_likelihood_is_the_softmax_over_what_had_room(quad, idling):
+@pytest.mark.parametrize(
+    ("quad", "idling", "exchanging"), list(itertools.product((False, True), (False, True), (False, True)))
+)
+def test_likelihood_is_the_softmax_over_moves_and_exchanges(quad, idling, exchanging):
     for seed in range(10):
-        d, h, g = situation(seed, idling=idling, quad=quad)
+        d, h, g = situation(seed, idling=idling, quad=quad, exchanging=exchanging)
         found = np.full(h.shape[:2], np.nan)
         choice_likelihood(d, h, g, 0.3, found)
         for s, i in np.ndindex(found.shape):
@@ -70,9 +101,9 @@ def test_likelihood_is_the_softmax_over_what_had_room(quad, idling):
             assert found[s, i] == pytest.approx(0.0 if wanted is None else wanted, abs=1e-5)
 
 
-@pytest.mark.parametrize("quad", [False, True])
-def test_slopes_are_those_of_the_likelihood_and_the_entropy(quad):
-    d, h, g = situation(3, quad=quad)
+@pytest.mark.parametrize(("quad", "idling"), list(itertools.product((False, True), (False, True))))
+def test_slopes_are_those_of_the_likelihood_and_the_entropy(quad, idling):
+    d, h, g = situation(3, quad=quad, idling=idling)
     rng = np.random.default_rng(0)
     gain = rng.normal(size=h.shape[:2])
     slope_h, slope_g = np.zeros(h.shape), np.zeros(g.shape)
@@ -103,15 +134,40 @@ def test_more_entropy_is_where_its_slope_points():
     assert after > before
 
 
-def test_the_only_option_left_has_no_slope():
-    """Two agents, one task with room for one, everyone forced: neither had a choice."""
-    one = np.ones((1, 2, 1))
-    d = Decisions(
-        np.array([[0, -1]]), np.zeros((1, 2, 1), np.float32), one, np.ones((1, 1)),
-        np.ones((1, 2), np.bool_), np.ones((1, 2, 1), np.bool_), False,
+def forced_on(n, m):
+    """n agents on m tasks that hold one each, everyone forced: who is on which is all there is to choose."""
+    assignment = np.array([[i if i < m else -1 for i in range(n)]])
+    return Decisions(
+        assignment, np.zeros((1, n, m), np.float32), np.ones((1, n, m)), np.ones((1, m)), np.ones((1, n), np.bool_),
+        np.ones((1, n, m), np.bool_), False, True,
     )  # fmt: skip
-    slope = np.zeros((1, 2, 1))
-    choice_slopes(
-        d, np.zeros((1, 2, 1), np.float32), NO_TASK_SCORES, 0.1, np.ones((1, 2)), 0.1, slope, np.zeros((0, 0, 0))
-    )
+
+
+def test_the_only_option_left_has_no_slope():
+    slope = np.zeros((1, 1, 1))
+    zero = np.zeros((1, 1, 1), np.float32)
+    choice_slopes(forced_on(1, 1), zero, NO_TASK_SCORES, 0.1, np.ones((1, 1)), 0.1, slope, np.zeros((0, 0, 0)))
     assert not slope.any()
+
+
+def test_full_tasks_are_exchanged():
+    """Two agents, two tasks, all full; and an agent that is left out may take the other's place."""
+    for m, wanted in ((2, [[1, -1], [-1, 1]]), (1, [[1], [-1]])):
+        slope = np.zeros((1, 2, m))
+        zero = np.zeros((1, 2, m), np.float32)
+        choice_slopes(forced_on(2, m), zero, NO_TASK_SCORES, 0.1, np.ones((1, 2)), 0.0, slope, np.zeros((0, 0, 0)))
+        assert slope[0] / slope[0, 0, 0] == pytest.approx(np.array(wanted))
+        assert slope[0, 0, 0] > 0
+
+
+def test_the_chance_of_an_exchange_is_nearly_that_of_the_noise():
+    """LP on 2x2 with Gumbel noise: how often the diagonal wins."""
+    tau, rng = 0.3, np.random.default_rng(0)
+    noise = rng.gumbel(scale=tau, size=(100_000, 2, 2))
+    for lead in (0.0, 0.3, 0.6, 1.2):
+        h = np.array([[[lead, 0.0], [0.0, 0.0]]], np.float32)
+        played = h + noise
+        share = (played[:, 0, 0] + played[:, 1, 1] > played[:, 0, 1] + played[:, 1, 0]).mean()
+        found = np.zeros((1, 2))
+        choice_likelihood(forced_on(2, 2), h, NO_TASK_SCORES, tau, found)
+        assert np.exp(found[0, 0]) == pytest.approx(share, abs=0.015)
