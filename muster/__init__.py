@@ -12,6 +12,9 @@ __version__ = "0.1.0"
 _PUBLIC = {
     # from scores to an assignment
     "assign": "muster.inference",
+    "Answer": "muster.inference",
+    "check": "muster.inference",
+    "Verdict": "muster.inference",
     "Solver": "muster.inference",
     "Problem": "muster.data",
     "Solution": "muster.data",

@@ -20,6 +20,7 @@ COMMANDS = {
     "envs": "muster.commands.envs:Envs",
     "policies": "muster.commands.policies:Policies",
     "solve": "muster.commands.solve:Solve",
+    "check-plan": "muster.commands.check_plan:CheckPlan",
     "train": "muster.commands.train:Train",
     "evaluate": "muster.commands.evaluate:Evaluate",
     "compare": "muster.commands.compare:Compare",

@@ -108,6 +108,11 @@ class Problem:
     """[B, N, M] PLAN: what it is worth for an agent to end with a task, such as -(the way home); None means 0."""
     routes: Ints | None = None
     """[B, N, M] PLAN: routes to go on from (`Solution.routes` of the last decision), -1 behind the last stop."""
+    previous: Ints | None = None
+    """[B, N] the task that each agent had before, -1 for none: no answer is worth less than that, where it still can
+    be, and search begins there too. None means that there was no plan before."""
+    switch_cost: Floats | float = 0.0
+    """A number or [B, N, M]: taken from a pair's score where the agent still has another task (`previous`)."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -121,7 +126,7 @@ class Solution:
     assignment: Ints
     """[B, N] task index, or -1 for unassigned."""
     objective: Floats
-    """[B] value of `assignment`."""
+    """[B] value of `assignment`, less what its changes cost."""
     relaxed_objective: Floats
     """[B] value of the relaxed solution that was rounded."""
     bound: Floats
@@ -144,6 +149,8 @@ class Solution:
     """Time spent solving the whole batch."""
     routes: Any = None
     """PLAN: [B, N, M] the tasks of each agent in order, then -1; a list of lists for one instance; None otherwise."""
+    changes: Any = None
+    """[B] agents who left a task that is still there (`previous`) for another; None without a plan before."""
 
     @property
     def integer_gap(self) -> Any:

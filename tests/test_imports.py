@@ -32,6 +32,8 @@ inference.settings
 inference.outcomes
 inference.workspace
 inference.instance
+inference.switching
+inference.entries
 inference.transport
 inference.generalised
 inference.oracle
@@ -47,7 +49,15 @@ inference.routes
 inference.route_positions
 inference.route_search
 inference.plan
+inference.staying
 inference.solver
+inference.naming
+inference.tables
+inference.reading
+inference.rows
+inference.answer
+inference.assigning
+inference.checking
 inference
 
 envs.features
@@ -209,6 +219,8 @@ benchmarks.training
 benchmarks
 
 commands.parsing
+commands.sheets
+commands.problem_files
 commands.picture
 commands.progress
 commands.bench
@@ -224,6 +236,7 @@ commands.policies
 commands.scale
 commands.serve
 commands.solve
+commands.check_plan
 commands.tables_battle
 commands.tables_fleet
 commands.tables_heuristics

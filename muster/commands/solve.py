@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from muster.errors import InputError, UnknownNameError
+from muster.commands.problem_files import add_tables, read_problem
+from muster.commands.sheets import write_sheet
+from muster.errors import InputError
 from muster.inference.settings import Effort, Method, Objective, Rounding
 
 if TYPE_CHECKING:
-    from muster.data import Solution
-
-FIELDS = ("scores", "task_scores", "contributions", "capacities", "allowed", "end_scores", "routes")
+    from muster.inference.answer import Answer
 
 
 @dataclass(frozen=True)
 class Solve:
-    """Assign agents to tasks: scores from a JSON file in, assignment with its certificate out."""
+    """Assign agents to tasks: scores from a JSON or CSV file in, assignment with its certificate out."""
 
     file: Annotated[str, tyro.conf.Positional]
-    """JSON with `scores` (a row per agent, a column per task; null forbids a pair) and, if wanted, `task_scores`,
-    `contributions`, `capacities`, `allowed`, and for plan `end_scores` and `routes`; - reads standard input."""
+    """CSV with the columns agent, task, score and, if wanted, contribution, or with a row per agent and a column per
+    task; or JSON with `scores` (a row per agent, a column per task; null forbids a pair) and, if wanted, `task_scores`,
+    `contributions`, `capacities`, `allowed`, `agents`, `tasks`, `previous`, `switch_cost`, and for plan `end_scores`
+    and `routes`; - reads JSON from standard input."""
     method: Method = "quad"
     """amax: each agent's best task; lp: within capacities; quad: with task-task scores too; plan: routes through all
     tasks, task scores being what it is worth to go from one to the next."""
@@ -39,12 +40,34 @@ class Solve:
     """What plan makes short: the longest route, or the total of all."""
     time_limit: float | None = None
     """Seconds; the best feasible assignment found by then comes back."""
+    capacities: str | None = None
+    """CSV with the columns task and capacity."""
+    contributions: str | None = None
+    """CSV with the columns agent and contribution, or with a row per agent and a column per task."""
+    task_scores: str | None = None
+    """CSV with the columns task, other and score, or with a row and a column per task."""
+    previous: str | None = None
+    """CSV with the columns agent and task, such as an earlier --out: the plan before."""
+    switch_cost: float | None = None
+    """What is taken from the score of every other task while an agent's last one is there."""
+    out: str | None = None
+    """Write the plan to a file: .csv with agent, task, score, contribution and reason, or .json as --json prints."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
     def run(self) -> None:
-        """Read, solve, print."""
-        problem = read_problem(self.file)
+        """Read, solve, write, print."""
+        if self.out is not None and Path(self.out).suffix.lower() not in (".csv", ".json"):
+            raise InputError(f"--out writes .csv or .json, got {self.out}")
+        problem = add_tables(
+            read_problem(self.file),
+            capacities=self.capacities,
+            contributions=self.contributions,
+            task_scores=self.task_scores,
+            previous=self.previous,
+        )
+        if self.switch_cost is not None:
+            problem["switch_cost"] = self.switch_cost
         from muster.inference import assign
 
         solution = assign(
@@ -56,103 +79,92 @@ class Solve:
             objective=self.objective,
             time_limit=self.time_limit,
         )
+        if self.out is not None:
+            write_plan(solution, self.out)
         if self.json:
             print(json.dumps(as_json(solution), allow_nan=False))
         else:
-            _print_tables(solution, problem, self)
+            _print_tables(solution, self)
 
 
-def read_problem(file: str) -> dict[str, Any]:
-    """The arguments of `muster.assign` in a JSON file or on standard input."""
-    source = "standard input" if file == "-" else file
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read {source}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{source} is not text; expected a JSON object with 'scores'") from None
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise InputError(f"{source} is not JSON ({error.msg}, {where}); expected an object with 'scores'") from None
-    except RecursionError:
-        raise InputError(f"{source} is nested too deeply; expected an object with 'scores'") from None
-    if not isinstance(data, dict):
-        raise InputError(f"{source} must hold a JSON object with 'scores', got {_kind(data)}")
-    for key in data:
-        if key not in FIELDS:
-            raise UnknownNameError("field", key, FIELDS)
-    if data.get("scores") is None:
-        raise InputError(f"{source} has no 'scores': a row per agent with a number per task")
-    scores = data["scores"]
-    if isinstance(scores, list):
-        # JSON has no infinity: null in a row of scores forbids the pair.
-        data["scores"] = [
-            [float("-inf") if entry is None else entry for entry in row] if isinstance(row, list) else row
-            for row in scores
-        ]
-    return {key: value for key, value in data.items() if value is not None}
+def write_plan(solution: Answer, file: str) -> None:
+    """The plan as CSV or JSON, by the file's name."""
+    if Path(file).suffix.lower() == ".csv":
+        table = solution.table()
+        write_sheet(file, table, table.columns)
+    else:
+        Path(file).write_text(json.dumps(as_json(solution), allow_nan=False) + "\n", encoding="utf-8")
 
 
-def as_json(solution: Solution) -> dict[str, Any]:
-    """The fields that scripts rely on, as plain JSON values."""
-    routes = {} if solution.routes is None else {"routes": solution.routes}
+def as_json(solution: Answer) -> dict[str, Any]:
+    """The fields that scripts rely on, as plain JSON values; agents and tasks by name where they have names."""
+    tasks, agents = solution.tasks, solution.agents
+    named: dict[str, Any] = {}
+    if solution.names is not None:
+        named = {"agents": list(agents), "tasks": list(tasks)}
+    if solution.routes is not None:
+        named["routes"] = [[tasks[stop] for stop in route] for route in solution.routes]
     return {
-        "assignment": [None if task < 0 else int(task) for task in solution.assignment],
+        "assignment": [None if task < 0 else tasks[task] for task in solution.assignment],
         "objective": solution.objective,
         "relaxed_objective": solution.relaxed_objective,
-        "bound": _number(float(solution.bound)),
-        "integer_gap": _number(float(solution.integer_gap)),
-        "duality_gap": _number(float(solution.duality_gap)),
-        "frank_wolfe_gap": _number(float(solution.frank_wolfe_gap)),
+        "bound": number_or_null(float(solution.bound)),
+        "integer_gap": number_or_null(float(solution.integer_gap)),
+        "duality_gap": number_or_null(float(solution.duality_gap)),
+        "frank_wolfe_gap": number_or_null(float(solution.frank_wolfe_gap)),
         "status": solution.status,
         "loads": solution.loads.tolist(),
         "prices": solution.prices.tolist(),
-        "unassigned": {str(i): reason for i, reason in enumerate(solution.reasons) if reason},
+        "unassigned": {str(agents[i]): reason for i, reason in enumerate(solution.reasons) if reason},
+        "changes": solution.changes,
         "seconds": solution.seconds,
-        **routes,
+        **named,
     }
 
 
-def _number(value: float) -> float | None:
+def number_or_null(value: float) -> float | None:
+    """JSON has no NaN."""
     return None if value != value else value
 
 
-def _kind(data: object) -> str:
-    return {list: "a list", str: "a string", type(None): "null", bool: "a boolean"}.get(type(data), "a number")
-
-
-def _print_tables(solution: Solution, problem: dict[str, Any], settings: Solve) -> None:
+def _print_tables(solution: Answer, settings: Solve) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
+    def name(of: object) -> str:
+        return escape(str(of))
+
     agents = Table("agent", "task", "score", title="assignment", title_justify="left")
-    for i, task in enumerate(solution.assignment):
-        if task >= 0:
-            agents.add_row(str(i), str(task), f"{problem['scores'][i][task]:.6g}")
+    for row in solution.table():
+        if row["task"] is not None:
+            agents.add_row(name(row["agent"]), name(row["task"]), f"{row['score']:.6g}")
         else:
-            agents.add_row(str(i), "–", f"[dim]{solution.reasons[i]}")
+            agents.add_row(name(row["agent"]), "–", f"[dim]{row['reason']}")
     tasks = Table("task", "agents", "load", "capacity", "price", title="tasks", title_justify="left")
-    capacities = problem.get("capacities") or [1.0] * len(solution.loads)
+    asked = solution.problem
+    capacities = None if asked is None or asked.capacities is None else asked.capacities[0]
     for j, load in enumerate(solution.loads):
         count = int((solution.assignment == j).sum())
-        tasks.add_row(str(j), str(count), f"{load:.6g}", f"{capacities[j]:.6g}", f"{solution.prices[j]:.6g}")
+        room = 1.0 if capacities is None else capacities[j]
+        price = solution.prices[j]
+        tasks.add_row(name(solution.tasks[j]), str(count), f"{load:.6g}", f"{room:.6g}", f"{price:.6g}")
     console = Console()
     console.print(agents, tasks)
     if solution.routes is not None:
         routes = Table("agent", "route", title="routes", title_justify="left")
-        for i, route in enumerate(solution.routes):
-            routes.add_row(str(i), " → ".join(map(str, route)) or "–")
+        for agent, route in zip(solution.agents, solution.routes, strict=True):
+            routes.add_row(name(agent), " → ".join(name(solution.tasks[stop]) for stop in route) or "–")
         console.print(routes)
     procedure = f"{settings.method} ({settings.effort})" if settings.method in ("quad", "plan") else settings.method
+    changed = "" if solution.changes is None else f", {solution.changes} changed"
     console.print(
-        f"{procedure}: [bold]{solution.status}[/], objective [bold]{solution.objective:.9g}[/], {_standing(solution)}, "
-        f"{solution.seconds * 1e3:.3g} ms"
+        f"{procedure}: [bold]{solution.status}[/], objective [bold]{solution.objective:.9g}[/], {_standing(solution)}"
+        f"{changed}, {solution.seconds * 1e3:.3g} ms"
     )
 
 
-def _standing(solution: Solution) -> str:
+def _standing(solution: Answer) -> str:
     """How good the objective is known to be."""
     gap = float(solution.integer_gap)
     if solution.status == "optimal":

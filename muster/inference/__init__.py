@@ -6,18 +6,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from muster.inference.answer import Answer
+    from muster.inference.assigning import assign
+    from muster.inference.checking import Verdict, check
     from muster.inference.outcomes import REASONS, STATUSES
     from muster.inference.settings import Effort, InferenceSettings, Method, Rounding
-    from muster.inference.solver import Solver, assign, solve
+    from muster.inference.solver import Solver, solve
 
 # Name -> module that defines it. Loaded on first use: the settings are light, the solver is not.
 _PUBLIC = {
     **dict.fromkeys(("Effort", "InferenceSettings", "Method", "Rounding"), "muster.inference.settings"),
     **dict.fromkeys(("REASONS", "STATUSES"), "muster.inference.outcomes"),
-    **dict.fromkeys(("Solver", "assign", "solve"), "muster.inference.solver"),
+    **dict.fromkeys(("Solver", "solve"), "muster.inference.solver"),
+    "Answer": "muster.inference.answer",
+    "assign": "muster.inference.assigning",
+    **dict.fromkeys(("Verdict", "check"), "muster.inference.checking"),
 }
 
-__all__ = ["REASONS", "STATUSES", "Effort", "InferenceSettings", "Method", "Rounding", "Solver", "assign", "solve"]
+__all__ = [
+    "REASONS",
+    "STATUSES",
+    "Answer",
+    "Effort",
+    "InferenceSettings",
+    "Method",
+    "Rounding",
+    "Solver",
+    "Verdict",
+    "assign",
+    "check",
+    "solve",
+]
 
 
 def __getattr__(name: str) -> Any:

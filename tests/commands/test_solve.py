@@ -38,6 +38,7 @@ def test_json_has_the_fields_of_the_contract(capsys, write, method):
         "status",
         "loads",
         "prices",
+        "changes",
         "seconds",
     }
     assert contract <= set(found)
@@ -105,7 +106,7 @@ def test_efforts_and_time_limit_are_passed_on(capsys, write):
         ({"scores": [[1, "x"]]}, "got 'x' at [0, 1]"),
         ({"scores": [1, 2]}, "scores must have 2 dimensions, got 1"),
         ({"scores": "abc"}, "scores must be a rectangular array of real numbers, got str"),
-        ({"scores": {"a": 1}}, "scores must be a rectangular array of real numbers, got dict"),
+        ({"scores": {"a": 1}}, "scores as a dictionary must be {agent: {task: score}}"),
         ({"scores": [[1, [2]]]}, "scores must be a rectangular array of real numbers"),
         ('{"scores": [[1, NaN]]}', "scores must be numbers, got nan at [0, 1]"),
         ('{"scores": [[1, Infinity]]}', "scores may be -inf but not this, got inf at [0, 1]"),
@@ -147,3 +148,73 @@ def test_settings_are_checked(capsys, write):
     with pytest.raises(SystemExit) as left:
         main(["solve", write(GOOD), "--method", "qaud"])
     assert left.value.code == 2
+
+
+LONG = "agent,task,score\nvan-1,north,3\nvan-1,south,2\nvan-2,north,2.5\n"
+WIDE = "van;north;south\nvan-1;3;2\nvan-2;2.5;\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "long.csv").write_text(LONG, encoding="utf-8")
+    (tmp_path / "wide.csv").write_text("\ufeff" + WIDE, encoding="utf-8")
+    (tmp_path / "cap.csv").write_text("Task,Capacity\nsouth,1\nnorth,1\nwest,2\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("file", ["long.csv", "wide.csv"])
+def test_tables_with_names(folder, capsys, file):
+    found = solved(capsys, file, "--method", "lp")
+    assert found["assignment"] == ["south", "north"]
+    assert (found["agents"], found["tasks"]) == (["van-1", "van-2"], ["north", "south"])
+
+
+def test_csv_in_csv_out(folder, capsys):
+    found = solved(capsys, "long.csv", "--capacities", "cap.csv", "--method", "lp", "--out", "plan.csv")
+    assert found["tasks"] == ["north", "south", "west"]
+    plan = (folder / "plan.csv").read_text(encoding="utf-8")
+    assert plan == "agent,task,score,contribution,reason\nvan-1,south,2.0,1.0,\nvan-2,north,2.5,1.0,\n"
+    kept = solved(capsys, "long.csv", "--method", "lp", "--previous", "plan.csv", "--switch-cost", "5")
+    assert (kept["changes"], kept["objective"]) == (0, 4.5)
+    solved(capsys, "long.csv", "--method", "lp", "--out", "plan.json")
+    assert json.loads((folder / "plan.json").read_text(encoding="utf-8"))["assignment"] == ["south", "north"]
+
+
+def test_contributions_and_task_scores_from_tables(folder, capsys):
+    (folder / "use.csv").write_text("agent,contribution\nvan-1,2\nvan-2,1\n", encoding="utf-8")
+    (folder / "both.csv").write_text("task,capacity\nnorth,1\nsouth,2\n", encoding="utf-8")
+    found = solved(capsys, "wide.csv", "--contributions", "use.csv", "--capacities", "both.csv", "--method", "lp")
+    assert found["assignment"] == ["south", "north"]
+    assert found["loads"] == [1.0, 2.0]
+    (folder / "pairs.csv").write_text("task,other,score\nnorth,south,-9\n", encoding="utf-8")
+    assert solved(capsys, "wide.csv", "--task-scores", "pairs.csv")["assignment"] == ["north", None]
+
+
+def test_names_in_json_and_in_tables_for_people(folder, capsys, write):
+    problem = {"scores": {"van-1": {"north": 3, "south": 2}, "van-2": {"north": 2.5}}, "previous": {"van-1": "north"}}
+    main(["solve", write({**problem, "switch_cost": 0.1}), "--method", "lp"])
+    text = capsys.readouterr().out
+    assert "van-1" in text
+    assert "1 changed" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["long.csv", "--out", "plan.xlsx"], "--out writes .csv or .json, got plan.xlsx"),
+        (["long.csv", "--capacities", "long.csv"], "capacities must have two columns"),
+        (["bad.csv"], "bad.csv, row 3, column 'score': expected a number or nothing, got 'much'"),
+        (["ragged.csv"], "ragged.csv, row 2: expected 3 cells as in the first row, got 2"),
+        (["twice.csv"], "has two columns called 'x'"),
+        (["empty.csv"], "empty.csv is empty; expected a table with the columns agent, task and score"),
+        (["given.json", "--capacities", "cap.csv"], "capacities came twice"),
+    ],
+)
+def test_bad_tables_get_one_sentence(folder, capsys, arguments, complaint):
+    (folder / "bad.csv").write_text("agent,task,score\na,x,1\nb,x,much\n", encoding="utf-8")
+    (folder / "ragged.csv").write_text("agent,task,score\na,x\n", encoding="utf-8")
+    (folder / "twice.csv").write_text("agent,x,x\na,1,2\n", encoding="utf-8")
+    (folder / "empty.csv").write_text("", encoding="utf-8")
+    (folder / "given.json").write_text(json.dumps({**GOOD, "capacities": [1, 1]}), encoding="utf-8")
+    fails(capsys, complaint, *arguments)

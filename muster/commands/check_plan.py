@@ -1,0 +1,92 @@
+"""`muster check-plan`: whether a plan keeps the rules of its problem, what it is worth, and what would be better."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from muster.commands.problem_files import add_tables, read_problem
+from muster.commands.sheets import read_sheet
+from muster.errors import InputError
+from muster.inference.settings import Effort, Method
+
+if TYPE_CHECKING:
+    from muster.inference.checking import Verdict
+
+
+@dataclass(frozen=True)
+class CheckPlan:
+    """Check an assignment: feasible or not, which rule it breaks, its value, and what a better plan changes."""
+
+    file: Annotated[str, tyro.conf.Positional]
+    """The problem as for `muster solve`; a JSON object may hold the plan as `assignment`: a task (or null) for each
+    agent, or a task by agent; - reads JSON from standard input."""
+    plan: str | None = None
+    """CSV with the columns agent and task, such as `muster solve --out` writes."""
+    method: Method = "quad"
+    """What the plan is worth, and what is better: amax, lp (within capacities) or quad (with task-task scores)."""
+    effort: Effort = "fast"
+    """How hard a better plan is looked for."""
+    forced: bool = False
+    """Nobody may be left out who fits somewhere."""
+    time_limit: float | None = None
+    """Seconds that a better plan is looked for."""
+    capacities: str | None = None
+    """CSV with the columns task and capacity."""
+    contributions: str | None = None
+    """CSV with the columns agent and contribution, or with a row per agent and a column per task."""
+    task_scores: str | None = None
+    """CSV with the columns task, other and score, or with a row and a column per task."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        """Print the verdict; leave with status 1 if a rule is broken."""
+        problem = add_tables(
+            read_problem(self.file, extra=("assignment",)),
+            capacities=self.capacities,
+            contributions=self.contributions,
+            task_scores=self.task_scores,
+        )
+        assignment = problem.pop("assignment", None)
+        if (assignment is None) == (self.plan is None):
+            raise InputError("give the plan once: as 'assignment' in the problem's JSON, or as --plan FILE.csv")
+        if self.plan is not None:
+            assignment = read_sheet(self.plan, "a table with the columns agent and task")
+        from muster.inference import check
+
+        verdict = check(
+            problem,
+            assignment,
+            method=self.method,
+            effort=self.effort,
+            forced=self.forced,
+            time_limit=self.time_limit,
+        )
+        print(json.dumps(as_json(verdict), allow_nan=False) if self.json else verdict)
+        if not verdict.feasible:
+            raise SystemExit(1)
+
+
+def as_json(verdict: Verdict) -> dict[str, Any]:
+    """The verdict as plain JSON values."""
+    better = verdict.better
+    return {
+        "feasible": verdict.feasible,
+        "broken": list(verdict.broken),
+        "value": _or_null(verdict.value),
+        "bound": _or_null(verdict.bound),
+        "optimal": verdict.optimal,
+        "better": None
+        if better is None
+        else {"assignment": list(better.plan.values()), "objective": better.objective, "status": better.status},
+        "changes": [{name: _or_null(cell) for name, cell in row.items()} for row in verdict.changes],
+    }
+
+
+def _or_null(value: Any) -> Any:
+    """JSON has no NaN and no infinity."""
+    return None if isinstance(value, float) and not abs(value) < float("inf") else value

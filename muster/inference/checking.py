@@ -1,0 +1,198 @@
+"""`muster.check`: whether an assignment keeps the rules, what it is worth, and what a better one would change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from muster.data import Floats, Ints, Problem
+from muster.errors import InputError, UnknownNameError
+from muster.inference.answer import Answer, answer
+from muster.inference.instance import CAPACITY_TOLERANCE
+from muster.inference.naming import Name, Names, as_assignment
+from muster.inference.reading import Call, read_call
+from muster.inference.rows import Rows
+from muster.inference.settings import Effort, Method
+from muster.inference.solver import Solver
+
+# A plan is called better when it is worth more by this share.
+NOTICED = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What there is to say about a plan."""
+
+    feasible: bool
+    """Whether it keeps every rule."""
+    broken: tuple[str, ...]
+    """A sentence for each rule that it breaks."""
+    value: float
+    """What it is worth; NaN where it has a pair that is not allowed."""
+    bound: float
+    """No plan that keeps the rules is worth more; NaN if nothing is proven."""
+    better: Answer | None
+    """A plan that keeps the rules and is worth more, or keeps them where this one does not; None if none was found."""
+    changes: Rows
+    """What the better plan changes: agent, from, to, and the scores of both."""
+    optimal: bool
+    """Whether it is proven that no plan is worth more."""
+
+    def __str__(self) -> str:
+        lines = ["feasible" if self.feasible else "not feasible", *(f"- {rule}" for rule in self.broken)]
+        worth = f"worth {self.value:.9g}" if self.value == self.value else "worth nothing that could be said"
+        proven = "nothing is proven about the best" if np.isnan(self.bound) else f"no plan exceeds {self.bound:.9g}"
+        lines.append(f"{worth}; {proven}")
+        if self.better is not None:
+            lines += [f"a better plan is worth {self.better.objective:.9g} and changes:", str(self.changes)]
+        elif self.feasible:
+            lines.append("nothing exceeds it" if self.optimal else "no better plan was found")
+        return "\n".join(lines)
+
+
+def check(
+    problem: Any,
+    assignment: Any,
+    *,
+    method: Method = "quad",
+    effort: Effort = "fast",
+    forced: bool = False,
+    time_limit: float | None = None,
+) -> Verdict:
+    """Whether a plan is feasible, which rules it breaks, what it is worth, and what a better plan would change.
+
+    `problem` is a dictionary of what `muster.assign` takes ({"scores": …, "capacities": …}), scores alone, a Problem of
+    one instance, or an answer, whose settings then hold. `assignment` is a task for each agent, by number or name, or
+    {agent: task}. (The laws of a world are checked by `muster check ENV` and `muster.envs.checker`.)
+
+    >>> import muster
+    >>> muster.check({"scores": [[3.0, 2.0], [2.5, 0.5]]}, [0, 1], method="lp").better.plan
+    {0: 1, 1: 0}
+    """
+    asked, names, solver = _what_is_asked(problem, Solver(method, effort, forced=forced, time_limit=time_limit))
+    if solver.method == "plan":
+        raise InputError("check is for amax, lp and quad: routes are more than an assignment")
+    _, n, m = asked.scores.shape
+    plan = as_assignment("assignment", assignment, names, n, m, others=False)
+    return judge(asked, names, solver, plan)
+
+
+def judge(problem: Problem, names: Names | None, solver: Solver, plan: Ints) -> Verdict:
+    """The verdict on task indices [N]."""
+    found = answer(replace(problem, previous=plan[None], switch_cost=0.0), solver, names)
+    broken = tuple(broken_rules(problem, found, solver, plan))
+    value = value_of(problem, solver, plan)
+    reached = float(found.objective)
+    slack = NOTICED * max(abs(value), abs(reached))
+    better = found if broken or not value >= reached - slack else None
+    return Verdict(
+        feasible=not broken,
+        broken=broken,
+        value=value,
+        bound=float(found.bound),
+        better=better,
+        changes=differences(found, plan, found.assignment if better else plan),
+        optimal=better is None and found.status == "optimal",
+    )
+
+
+def broken_rules(problem: Problem, found: Answer, solver: Solver, plan: Ints) -> list[str]:
+    """A sentence for each rule that a plan breaks."""
+    agents, tasks = found.agents, found.tasks
+    broken = [
+        f"agent {agents[i]!r} may not take task {tasks[plan[i]]!r}"
+        for i in np.flatnonzero(plan >= 0)
+        if not may(problem)[i, plan[i]]
+    ]
+    if solver.method == "amax":
+        return broken
+    use, room = uses(problem), rooms(problem)
+    loads = loads_of(problem, plan)
+    for j in np.flatnonzero(loads > room * (1.0 + CAPACITY_TOLERANCE)):
+        who = _listed([agents[i] for i in np.flatnonzero(plan == j)])
+        broken.append(f"task {tasks[j]!r} has capacity {room[j]:.9g} but gets {loads[j]:.9g} from {who}")
+    if solver.forced:
+        for i in np.flatnonzero(plan < 0):
+            fitting = may(problem)[i] & (loads + use[i] <= room * (1.0 + CAPACITY_TOLERANCE))
+            if fitting.any():
+                broken.append(f"agent {agents[i]!r} has no task though {tasks[np.argmax(fitting)]!r} has room for it")
+    return broken
+
+
+def may(problem: Problem) -> Any:
+    """[N, M] the pairs that are allowed."""
+    allowed = problem.scores[0] > -np.inf
+    return allowed if problem.allowed is None else allowed & problem.allowed[0]
+
+
+def uses(problem: Problem) -> Floats:
+    """[N, M] contributions."""
+    return np.ones(problem.scores.shape[1:]) if problem.contributions is None else problem.contributions[0]
+
+
+def rooms(problem: Problem) -> Floats:
+    """[M] capacities."""
+    return np.ones(problem.scores.shape[2]) if problem.capacities is None else problem.capacities[0]
+
+
+def loads_of(problem: Problem, plan: Ints) -> Floats:
+    """[M] what each task gets."""
+    placed = np.flatnonzero(plan >= 0)
+    loads = np.bincount(plan[placed], uses(problem)[placed, plan[placed]], minlength=problem.scores.shape[2])
+    return loads.astype(np.float64)
+
+
+def value_of(problem: Problem, solver: Solver, plan: Ints) -> float:
+    """Sum h·b + c'gc; NaN where a pair is not allowed."""
+    placed = np.flatnonzero(plan >= 0)
+    if not may(problem)[placed, plan[placed]].all():
+        return float("nan")
+    value = float(problem.scores[0, placed, plan[placed]].sum())
+    if solver.method == "quad" and problem.task_scores is not None:
+        crowd = np.bincount(plan[placed], minlength=problem.scores.shape[2]).astype(np.float64)
+        value += float(crowd @ problem.task_scores[0] @ crowd)
+    return value
+
+
+def differences(found: Answer, before: Ints, after: Ints) -> Rows:
+    """A row for each agent whose task differs: from, to, and the scores of both."""
+    problem, tasks = found.problem, found.tasks
+    assert problem is not None
+    rows = []
+    for i in np.flatnonzero(before != after):
+        pair = [int(plan[i]) for plan in (before, after)]
+        scores = [float(problem.scores[0, i, j]) if j >= 0 else None for j in pair]
+        names: list[Name | None] = [tasks[j] if j >= 0 else None for j in pair]
+        rows.append(dict(zip(COLUMNS, (found.agents[i], *names, *scores), strict=True)))
+    return Rows(rows, COLUMNS)
+
+
+COLUMNS = ("agent", "from", "to", "score_from", "score_to")
+
+
+def _listed(names: list[Name]) -> str:
+    shown = ", ".join(map(repr, names[:6]))
+    return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
+
+
+def _what_is_asked(problem: Any, solver: Solver) -> tuple[Problem, Names | None, Solver]:
+    """The problem of one instance, its names, and how to solve it."""
+    if isinstance(problem, Answer):
+        if problem.problem is None or problem.solver is None:
+            raise InputError("this solution does not know its problem; take one that muster.assign returned")
+        return problem.problem, problem.names, problem.solver
+    if isinstance(problem, Problem):
+        if np.shape(problem.scores)[0] != 1 or problem.agent_alive is not None or problem.task_alive is not None:
+            raise InputError("check takes one instance without masks; give scores and capacities of one")
+        return problem, None, solver
+    if isinstance(problem, str):
+        raise InputError(f"muster.check checks an assignment, got {problem!r}; a world is checked by `muster check`")
+    if isinstance(problem, Mapping) and "scores" in problem:
+        for field in problem:
+            if field not in Call._fields:
+                raise UnknownNameError("field", str(field), Call._fields)
+        return *read_call(Call(**problem)), solver
+    return *read_call(Call(problem)), solver
