@@ -74,10 +74,10 @@ class PartialObservation(Observation):
     Whoever reads it without having asked can do so later: the moment that it shows is kept.
     """
 
-    more: Callable[[bool, bool], Observation] | None = None
-    """Given (pair features, planes), the same moment with those shown."""
+    more: Callable[[bool, bool, bool], Observation] | None = None
+    """Given (pair features, planes, priors), the same moment with those shown."""
 
-    def offering(self, more: Callable[[bool, bool], Observation]) -> Observation:
+    def offering(self, more: Callable[[bool, bool, bool], Observation]) -> Observation:
         """Itself, with more to be had."""
         object.__setattr__(self, "more", more)
         return self

@@ -58,6 +58,7 @@ inference.rows
 inference.answer
 inference.assigning
 inference.checking
+inference.route_memory
 inference
 
 envs.features
@@ -75,7 +76,9 @@ envs.laws
 envs.advice
 envs.checker
 envs.rescue.settings
+envs.rescue.distance
 envs.rescue.kernels
+envs.rescue.mud
 envs.rescue.routing
 envs.rescue.picture
 envs.rescue.baselines

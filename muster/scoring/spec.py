@@ -125,8 +125,9 @@ class ModelSpec:
         shown = seen.pair_features.shape[-1] > 0 or seen.task_pair_features.shape[-1] > 0
         planes = self.kind == "pem"
         more = seen.more if isinstance(seen, PartialObservation) else None
-        if more and ((pairs and not shown) or (planes and seen.planes is None)):
-            seen = more(pairs, planes)
+        corrects = self.corrects and seen.prior is None
+        if more and ((pairs and not shown) or (planes and seen.planes is None) or corrects):
+            seen = more(pairs, planes, self.corrects)
         if not pairs and shown:
             nothing = seen.pair_features[..., :0], seen.task_pair_features[..., :0]
             seen = dataclasses.replace(seen, pair_features=nothing[0], task_pair_features=nothing[1])

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Ints, Observation, Problem
+from muster.data import Floats, Ints, Observation, Problem
 from muster.envs.rescue import kernels
+from muster.envs.rescue.distance import chebyshev
+from muster.envs.rescue.mud import HELD_UP, mud_to_cross
 from muster.envs.rescue.routing import check_size, fastest_routes
+from muster.errors import InputError
 from muster.rng import TIE_STREAM
 
 if TYPE_CHECKING:
@@ -74,41 +77,62 @@ class PlanDistance:
     name = "plan-distance"
 
     def __init__(self, env: RescueEnv) -> None:
-        self._routes: Ints = np.full((env.n_envs, env.n_agents, env.n_tasks), -1, np.int64)
+        from muster.inference.route_memory import RouteMemory
+        from muster.inference.solver import Solver
+
+        self._env = env
+        self._solver = RouteMemory(Solver("plan", certify=False))
 
     def begin(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
         """New victims: forget the routes of these slots."""
         del seeds
-        self._routes[slots] = -1
+        self._solver.forget(np.asarray(slots))
 
     def act(self, observation: Observation) -> Ints:
         """[B, N] the first victim on each ambulance's route."""
-        from muster.inference import Solver
-
-        agents, tasks = _cells(observation)
+        first, follow = self._costs(observation)
         problem = Problem(
-            scores=-chebyshev(agents, tasks).astype(np.float64),
-            task_scores=-chebyshev(tasks, tasks).astype(np.float64),
+            scores=-first,
+            task_scores=-follow,
             contributions=observation.contributions,
             capacities=observation.capacities,
             agent_alive=observation.agent_alive,
             task_alive=observation.task_alive,
-            routes=self._routes,
         )
-        found = Solver("plan", certify=False)(problem)
-        self._routes = found.routes
-        return found.assignment
+        return self._solver(problem).assignment
+
+    def _costs(self, observation: Observation) -> tuple[Floats, Floats]:
+        """Steps from ambulances to victims [B, N, M] and from victim to victim [B, M, M]."""
+        agents, tasks = _cells(observation)
+        return chebyshev(agents, tasks).astype(np.float64), chebyshev(tasks, tasks).astype(np.float64)
+
+
+class PlanKnown(PlanDistance):
+    """The same routes by a planner that knows where the mud is: what there is to gain from learning about it."""
+
+    name = "plan-known"
+
+    def _costs(self, observation: Observation) -> tuple[Floats, Floats]:
+        first, follow = super()._costs(observation)
+        ground = self._env.ground
+        if ground is None:
+            return first, follow
+        agents, tasks = _cells(observation)
+        mud, mud_between = mud_to_cross(agents, tasks, ground.held, ground.muddy)
+        return first + HELD_UP * mud, follow + HELD_UP * mud_between
 
 
 class Topline:
     """The fewest steps there can be: exact min-max routes, planned once an episode and then followed.
 
-    Raises InputError beyond 16 victims.
+    Raises InputError beyond 16 victims, and in mud.
     """
 
     name = "topline"
 
     def __init__(self, env: RescueEnv) -> None:
+        if env.ground is not None:
+            raise InputError(f"the topline counts king's moves, and {env.name} has mud; compare with plan-known")
         check_size(env.n_tasks)
         self._env = env
         self._routes: Ints = np.full((env.n_envs, env.n_agents, env.n_tasks), -1, np.int64)
@@ -130,11 +154,6 @@ class Topline:
             self._routes[slot, :, : len(waiting)] = np.where(stops >= 0, waiting[stops], -1)
             self._unplanned[slot] = False
         return kernels.follow_routes(self._routes, self._env.waiting)
-
-
-def chebyshev(sources: Ints, targets: Ints) -> Ints:
-    """[B, S, T] king's moves from each source cell [B, S, 2] to each target cell [B, T, 2]."""
-    return np.abs(sources[:, :, None] - targets[:, None]).max(axis=-1)
 
 
 def _cells(observation: Observation) -> tuple[Ints, Ints]:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from muster.data import Bools, Floats, Ints, Observation, PartialObservation
 from muster.envs.base import BatchEnv, Metric, Policy, State, Step
-from muster.envs.rescue import kernels
+from muster.envs.rescue import kernels, mud
+from muster.envs.rescue.distance import chebyshev
 from muster.envs.rescue.settings import RescueSettings
 from muster.envs.scene import Scene
 from muster.errors import InputError
@@ -29,12 +30,14 @@ _PLACEMENTS = {
 
 _APART = ("dx", "dy", "|dx|", "|dy|", "king moves")
 FEATURE_NAMES = {"agent": ("x", "y"), "task": ("x", "y", "picked up"), "pair": _APART, "task_pair": _APART}
+_MUDDY = (*_APART, "mud in sight")
 
 
 class RescueEnv(BatchEnv):
     """B grids; each step moves every ambulance one king's move towards its victim and costs 0.01.
 
-    A victim is picked up by whichever ambulance reaches its cell. The episode ends when all are picked up.
+    A victim is picked up by whichever ambulance reaches its cell. The episode ends when all are picked up. In mud
+    (see `muster.envs.rescue.mud`) some cells hold ambulances up.
     """
 
     metric: Metric = "steps"
@@ -62,6 +65,10 @@ class RescueEnv(BatchEnv):
         self.assigned: Ints = np.full((n_envs, self.n_agents), -1, np.int64)
         """[B, N] the last assignment that was carried out; for pictures only."""
         self._running = np.zeros(n_envs, np.bool_)
+        self.ground: mud.Ground | None = None
+        """What lies under the cells, if there is mud."""
+        if self.settings.mud > 0:
+            self.ground = mud.make_ground(n_envs, self.n_agents, *self.settings.shape)
         self._pairs = self.settings.features == "pair"
         self._planes = self.settings.planes
 
@@ -71,7 +78,7 @@ class RescueEnv(BatchEnv):
 
     def feature_names(self) -> Mapping[str, Sequence[str]]:
         """Places are seen from the middle of the grid, in units of 8 cells."""
-        return FEATURE_NAMES
+        return FEATURE_NAMES if self.ground is None else {**FEATURE_NAMES, "pair": _MUDDY, "task_pair": _MUDDY}
 
     def start(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the episode of `seeds[k]` in slot `slots[k]`."""
@@ -89,22 +96,43 @@ class RescueEnv(BatchEnv):
             self._running,
             self.assigned,
         )
+        if self.ground is not None:
+            # A stream of its own: ambulances and victims start where they do without mud.
+            grains = np.asarray(seeds, np.uint64) ^ mud.MUD_STREAM
+            mud.lay_ground(np.asarray(slots, np.int64), grains, self.settings.mud, self.agent_cells, self.ground)
 
     def observe(self) -> Observation:
         """Features, masks and cells, in fresh arrays; planes and pair features only if asked for, or on request."""
         cells = self.agent_cells.copy(), self.task_cells.copy(), self.waiting.copy()
-        return self._see(*cells, self._pairs, self._planes)
+        ground = None if self.ground is None else mud.as_it_looks(self.ground)
+        return self._see(*cells, ground, self._pairs, self._planes)
 
-    def _see(self, agent_cells: Ints, task_cells: Ints, waiting: Bools, pairs: bool, planes: bool) -> Observation:
+    def _see(
+        self,
+        agent_cells: Ints,
+        task_cells: Ints,
+        waiting: Bools,
+        ground: mud.Ground | None,
+        pairs: bool,
+        planes: bool,
+        priors: bool = False,
+    ) -> Observation:
         height, width = self.settings.shape
         agent_features, task_features = kernels.see_objects(agent_cells, task_cells, waiting, height, width)
         n_envs, n_agents, n_tasks = shape = (self.n_envs, self.n_agents, self.n_tasks)
         if pairs:
             pair_features = kernels.see_pairs(agent_cells, task_cells)
             task_pair_features = kernels.see_pairs(task_cells, task_cells)
+            if ground is not None:
+                seen = mud.see_mud(agent_cells, task_cells, ground)
+                pair_features = np.concatenate([pair_features, seen[0]], axis=-1)
+                task_pair_features = np.concatenate([task_pair_features, seen[1]], axis=-1)
         else:
             pair_features = np.empty((*shape, 0), np.float32)
             task_pair_features = np.empty((n_envs, n_tasks, n_tasks, 0), np.float32)
+        drawn = kernels.draw_planes(agent_cells, task_cells, waiting, height, width) if planes else None
+        if drawn is not None and ground is not None:
+            drawn = np.concatenate([drawn, ground.muddy[:, None].astype(np.float32)], axis=1)
         return PartialObservation(
             agent_features=agent_features,
             task_features=task_features,
@@ -114,10 +142,12 @@ class RescueEnv(BatchEnv):
             task_alive=np.ones_like(waiting) if self.settings.solved_assignable else waiting.copy(),
             contributions=np.ones(shape),
             capacities=np.ones((n_envs, n_tasks)),
-            planes=kernels.draw_planes(agent_cells, task_cells, waiting, height, width) if planes else None,
+            planes=drawn,
             agent_cells=agent_cells,
             task_cells=task_cells,
-        ).offering(partial(self._see, agent_cells, task_cells, waiting))
+            prior=prior_scores(agent_cells, task_cells) if priors else None,
+            task_prior=prior_scores(task_cells, task_cells) if priors else None,
+        ).offering(partial(self._see, agent_cells, task_cells, waiting, ground))
 
     def step(self, assignment: Ints) -> Step:
         """Move and pick up. An ambulance without a victim, or sent to one that takes no agent, stays where it is."""
@@ -135,6 +165,14 @@ class RescueEnv(BatchEnv):
 
         def step_part(begin: int, end: int) -> None:
             part = slice(begin, end)
+            if self.ground is not None:
+                mud.step_in_mud(
+                    assignment[part], settings.solved_assignable, self.max_steps, self.agent_cells[part],
+                    self.task_cells[part], self.waiting[part], self.steps[part], self._running[part],
+                    self.assigned[part], mud.part_of(self.ground, part),
+                    result.reward[part], result.terminated[part], result.truncated[part],
+                )  # fmt: skip
+                return
             kernels.step_all(
                 assignment[part], settings.random_moves, settings.solved_assignable, self.max_steps,
                 settings.height, settings.width, self._rng[part], self.agent_cells[part], self.task_cells[part],
@@ -158,6 +196,7 @@ class RescueEnv(BatchEnv):
             "steps": self.steps,
             "assigned": self.assigned,
             "running": self._running,
+            **({} if self.ground is None else self.ground._asdict()),
         }
 
     def get_state(self) -> State:
@@ -177,6 +216,8 @@ class RescueEnv(BatchEnv):
         self.task_cells[:] = self.task_cells[:, tasks]
         self.waiting[:] = self.waiting[:, tasks]
         self.assigned[:] = -1
+        if self.ground is not None:
+            self.ground.held[:] = self.ground.held[:, agents]
         return True
 
     def scene(self, slot: int) -> Scene:
@@ -205,7 +246,7 @@ class RescueEnv(BatchEnv):
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[RescueEnv], Policy]]:
-        """closest, closest-manhattan, lp-distance, plan-distance and the exact topline."""
+        """closest, closest-manhattan, lp-distance, plan-distance, plan-known and the exact topline."""
         from muster.envs.rescue import baselines
 
         return {
@@ -213,8 +254,14 @@ class RescueEnv(BatchEnv):
             "closest-manhattan": baselines.ClosestManhattan,
             "lp-distance": baselines.LinearDistance,
             "plan-distance": baselines.PlanDistance,
+            "plan-known": baselines.PlanKnown,
             "topline": baselines.Topline,
         }
+
+
+def prior_scores(sources: Ints, targets: Ints) -> Floats:
+    """[B, S, T] minus the distance, in the units of the features."""
+    return -kernels.UNITS_PER_CELL * chebyshev(sources, targets).astype(np.float64)
 
 
 def from_options(text: str, n_envs: int) -> RescueEnv:

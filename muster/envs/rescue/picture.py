@@ -22,6 +22,7 @@ MOVES_A_STEP = 4
 OVERSAMPLING = 2
 
 PAPER, LINES, INK = (250, 248, 243), (232, 228, 219), (62, 60, 56)
+MUD = (226, 214, 193)
 VICTIM, PICKED_UP, AMBULANCE, CROSS = (214, 69, 65), (190, 205, 188), (245, 250, 255), (214, 69, 65)
 LOOKS = (Look("ambulances", "van", size=0.38), Look("victims", "person", RED, size=0.32, remains=True))
 # One colour an ambulance, for its outline and its line; they repeat after eight.
@@ -68,6 +69,8 @@ def draw(
     banner = OVERSAMPLING * BANNER
     image = Image.new("RGB", (width * cell, height * cell + banner), PAPER)
     pen = ImageDraw.Draw(image)
+    for row, column in muddy_cells(env, slot):
+        pen.rectangle([column * cell, banner + row * cell, (column + 1) * cell - 1, banner + (row + 1) * cell - 1], MUD)
     for row in range(height + 1):
         pen.line([(0, banner + row * cell), (width * cell, banner + row * cell)], LINES, OVERSAMPLING)
     for column in range(width + 1):
@@ -111,10 +114,17 @@ def draw(
     return np.asarray(small, np.uint8)
 
 
+def muddy_cells(env: RescueEnv, slot: int) -> NDArray[Any]:
+    """[K, 2] where the mud is, whatever it looks like to those who play."""
+    return np.zeros((0, 2), np.int64) if env.ground is None else np.argwhere(env.ground.muddy[slot])
+
+
 def describe(env: RescueEnv, slot: int) -> str:
-    """A line a row: A an ambulance (2 to 9 or + for several), x a waiting victim, - a picked-up one, . nothing."""
+    """A line a row: A an ambulance (2 to 9 or + for several), x a waiting victim, - a picked-up one, ~ mud, . dry."""
     height, width = env.settings.shape
     board = np.full((height, width), ".", "<U1")
+    for row, column in muddy_cells(env, slot):
+        board[row, column] = "~"
     for (row, column), waits in zip(env.task_cells[slot], env.waiting[slot], strict=True):
         board[row, column] = "x" if waits else "-"
     count = np.zeros((height, width), np.int64)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from muster.errors import InputError
-from muster.settings import AtLeast, check_fields, read_options, to_text
+from muster.settings import AtLeast, Between, check_fields, read_options, to_text
 
 Placement = Literal["distinct", "distinct-within-type", "independent"]
 Features = Literal["raw", "pair"]
@@ -34,8 +34,11 @@ class RescueSettings:
     """Take a random move that shortens the distance, rather than diagonal first and then straight."""
     solved_assignable: bool = False
     """Let ambulances be sent to victims that are already picked up, as the paper allows."""
+    mud: Annotated[float, Between(0, 1)] = 0.0
+    """Share of muddy cells: whoever enters one is held up there for 2 steps. From afar a cell looks as it is with
+    probability 0.95, and pair features count the cells on the way that look muddy."""
     max_steps: Annotated[int | None, AtLeast(1)] = None
-    """Step limit; by default max(100, 2 · side · ceil(victims / ambulances))."""
+    """Step limit; by default max(100, 2 · side · ceil(victims / ambulances)), and three times that in mud."""
     features: Features = "raw"
     """raw: coordinates and whether a victim was picked up; pair: also dx, dy, abs(dx), abs(dy) and king's moves
     of every pair."""
@@ -51,6 +54,8 @@ class RescueSettings:
             raise InputError(f"the grid must have at least 1 row and 1 column, got {self.shape[0]}x{self.shape[1]}")
         if self.height * self.width > 2**31:
             raise InputError(f"the grid may have at most 2^31 cells, got {self.height}x{self.width}")
+        if self.mud and self.random_moves:
+            raise InputError("in mud ambulances keep to one way, which is what is looked along; leave out random_moves")
         cells = self.height * self.width
         needed = {"distinct": self.agents + self.tasks, "distinct-within-type": max(self.agents, self.tasks)}
         if needed.get(self.placement, 0) > cells:
@@ -79,7 +84,7 @@ class RescueSettings:
         """`max_steps`, or by default twice what evenly shared victims at opposite edges take, and at least 100."""
         if self.max_steps is not None:
             return self.max_steps
-        return max(100, 2 * max(self.shape) * -(-self.tasks // self.agents))
+        return max(100, 2 * max(self.shape) * -(-self.tasks // self.agents)) * (3 if self.mud else 1)
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ from scipy.optimize import linear_sum_assignment
 
 import muster
 from muster.envs.rescue import RescueEnv, RescueSettings
-from muster.envs.rescue.baselines import chebyshev
+from muster.envs.rescue.distance import chebyshev
 from muster.envs.rescue.routing import fastest_routes
 from muster.errors import InputError
 from muster.evaluation.rollout import run_episodes

@@ -1,0 +1,29 @@
+"""PLAN from decision to decision: routes go on from those of the last one."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from muster.data import Ints, Problem, Solution
+from muster.inference.solver import Solver
+
+
+class RouteMemory:
+    """A solver that begins each slot's routes from those it found there last."""
+
+    def __init__(self, solver: Solver) -> None:
+        self.solver = solver
+        self._routes: Ints = np.zeros((0, 0, 0), np.int64)
+
+    def forget(self, slots: Ints) -> None:
+        """New episodes start in these slots."""
+        self._routes[slots[slots < len(self._routes)]] = -1
+
+    def __call__(self, problem: Problem) -> Solution:
+        """Plan, and remember."""
+        known = self._routes.shape == problem.scores.shape
+        found = self.solver(dataclasses.replace(problem, routes=self._routes if known else None))
+        self._routes = found.routes.copy()
+        return found

@@ -1,0 +1,101 @@
+"""Mud: what it costs is what is said, it is seen as often as stated, and where there is none nothing has changed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import muster
+from muster.envs.rescue import RescueEnv, RescueSettings
+from muster.envs.rescue.distance import chebyshev
+from muster.envs.rescue.mud import HELD_UP, KNOWN, LOOKS_MUDDY, TRUTHFUL, as_it_looks, mud_to_cross
+from muster.errors import InputError
+from muster.rng import episode_seeds
+
+
+def begun(count: int, **settings: object) -> RescueEnv:
+    env = RescueEnv(RescueSettings(**settings), count)  # type: ignore[arg-type]
+    env.start(np.arange(count), episode_seeds(5, np.arange(count)))
+    return env
+
+
+def test_ambulances_and_victims_start_where_they_do_without_mud():
+    dry, wet = begun(30, agents=3, tasks=6), begun(30, agents=3, tasks=6, mud=0.5)
+    assert np.array_equal(dry.agent_cells, wet.agent_cells)
+    assert np.array_equal(dry.task_cells, wet.task_cells)
+    assert dry.observe().agent_features.tobytes() == wet.observe().agent_features.tobytes()
+
+
+@pytest.mark.parametrize("mud", [0.3, 0.8])
+def test_so_many_cells_are_muddy_and_look_as_they_are(mud):
+    ground = begun(200, agents=1, tasks=1, mud=mud).ground
+    unknown = ground.look < KNOWN
+    assert ground.muddy.mean() == pytest.approx(mud, abs=0.01)
+    for muddy in (False, True):
+        right = (ground.look == (LOOKS_MUDDY if muddy else 0))[unknown & (ground.muddy == muddy)]
+        assert right.mean() == pytest.approx(TRUTHFUL, abs=0.01)
+
+
+def test_the_way_takes_as_many_steps_as_the_planner_that_knows_expects():
+    """One ambulance, one victim, and then another: the costs are those of the world itself, leg by leg."""
+    env = begun(300, agents=1, tasks=2, mud=0.4, placement="distinct")
+    first, follow = mud_to_cross(env.agent_cells, env.task_cells, env.ground.held, env.ground.muddy)
+    reached = chebyshev(env.agent_cells, env.task_cells)[:, 0, 0] + HELD_UP * first[:, 0, 0]
+    done = reached + chebyshev(env.task_cells, env.task_cells)[:, 0, 1] + HELD_UP * follow[:, 0, 1]
+    arrival = np.zeros((300, 2))
+    for step in range(1, 120):
+        env.step(np.where(env.waiting[:, :1], 0, 1))
+        arrival[~env.waiting & (arrival == 0)] = step
+    straight = arrival[:, 1] > arrival[:, 0]  # the second was not met on the way to the first
+    assert straight.sum() > 200
+    assert np.array_equal(arrival[:, 0], reached)
+    assert np.array_equal(arrival[straight, 1], done[straight])
+
+
+def test_features_count_the_mud_in_sight_and_known_ground_looks_as_it_is():
+    env = begun(20, agents=2, tasks=4, mud=0.4, features="pair", planes=True)
+    for _ in range(4):
+        env.step(np.zeros((20, 2), np.int64))
+    seen, look = env.observe(), as_it_looks(env.ground)
+    counts = mud_to_cross(env.agent_cells, env.task_cells, look.held, look.muddy)
+    np.testing.assert_allclose(seen.pair_features[..., -1], counts[0] * HELD_UP / 8)
+    np.testing.assert_allclose(seen.task_pair_features[..., -1], counts[1] * HELD_UP / 8)
+    assert np.array_equal(seen.planes[:, -1], look.muddy)
+    been = env.ground.look >= KNOWN
+    assert been.sum() > 20 * 4
+    assert np.array_equal(look.muddy[been], env.ground.muddy[been])
+    names = env.feature_names()
+    assert len(names["pair"]) == seen.pair_features.shape[-1]
+
+
+def test_what_the_mud_hides_shows_nowhere():
+    """The same to look at, other mud underneath: the observation does not tell."""
+    env = begun(10, agents=2, tasks=4, mud=0.4, features="pair", planes=True)
+    before = env.observe()
+    hidden = env.ground.look < KNOWN
+    env.ground.muddy[hidden] ^= True
+    after = env.observe()
+    for name in ("agent_features", "task_features", "pair_features", "task_pair_features", "planes"):
+        assert np.array_equal(getattr(before, name), getattr(after, name))
+
+
+def test_knowing_the_mud_helps_and_without_mud_there_is_nothing_to_know():
+    wet = {name: muster.evaluate(name, "rescue:3x6,mud=0.4", 150).mean for name in ("plan-distance", "plan-known")}
+    assert wet["plan-known"] < 0.96 * wet["plan-distance"]
+    dry = [muster.evaluate(name, "rescue:3x6", 30).records.outcome for name in ("plan-distance", "plan-known")]
+    assert np.array_equal(*dry)
+
+
+def test_what_does_not_go_with_mud_is_refused():
+    with pytest.raises(InputError, match="leave out random_moves"):
+        RescueSettings(mud=0.2, random_moves=True)
+    with pytest.raises(InputError, match="compare with plan-known"):
+        muster.evaluate("topline", "rescue:2x4,mud=0.2", 2)
+    with pytest.raises(InputError, match="mud"):
+        RescueSettings(mud=1.5)
+
+
+def test_mud_is_drawn():
+    env = begun(1, agents=2, tasks=3, mud=0.5)
+    assert env.describe(0).count("~") > 60
+    assert env.draw(0).tobytes() != begun(1, agents=2, tasks=3).draw(0).tobytes()
