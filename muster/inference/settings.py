@@ -9,8 +9,6 @@ from muster.errors import InputError
 from muster.settings import check_fields
 
 Method = Literal["amax", "lp", "quad", "plan"]
-LearnedMethod = Literal["amax", "lp", "quad"]
-"""The procedures that scores are learned for; routes are made of costs that are known."""
 Effort = Literal["paper", "fast", "best"]
 Rounding = Literal["strict", "original"]
 Objective = Literal["longest", "total"]

@@ -6,6 +6,7 @@ a candidate is worth is its rank. The update is Adam's along sum of (rank differ
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ from muster.policy.settings import PAPER_NOISE
 from muster.scoring.direct import DirectModel, Parameters, Scores, init_parameters, parameter_shapes
 from muster.scoring.spec import ModelSpec
 
+PLAN_ITERATIONS = 60
+"""Of PLAN while learning: enough for the routes of a few agents, and most of the time goes there."""
 ALIKE = 5
 """Updates in which all candidates do equally well, after which it is time to say so."""
 
@@ -62,6 +65,8 @@ class Evolution:
         self.adam = Adam(len(self.theta))
         # One core a run: several runs share a machine better than one run its threads.
         self.solver = Solver.of(inference, threads=1)
+        if inference.method == "plan":
+            self.solver = dataclasses.replace(self.solver, steps=PLAN_ITERATIONS)
         self.worlds = [TrainingEpisodes(env, seed, k) for k, env in enumerate(envs)]
         self.steps = 0
         self.alike = 0

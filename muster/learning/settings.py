@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Literal
 
 from muster.errors import InputError
-from muster.inference.settings import Effort, LearnedMethod, Rounding
+from muster.inference.settings import Effort, Method, Rounding
 from muster.policy.settings import PAPER_NOISE, NoiseSettings
 from muster.scoring.kinds import ModelKind
 from muster.settings import AtLeast, Between, Positive, check_fields
@@ -151,12 +151,13 @@ class TrainSettings:
 
     env: str | tuple[str, ...]
     """The world to learn on, such as rescue:2x4; or several of one kind, in turn."""
-    inference: LearnedMethod = "quad"
+    inference: Method = "quad"
     """Procedure that turns scores into assignments."""
     model: ModelKind = "dm"
     """dm: direct model; pem: positional embedding model (needs a grid)."""
-    learner: LearnerKind = "a2c"
-    """a2c: actor-critic, as in the paper (extra `train`); es: evolution, without torch."""
+    learner: LearnerKind | None = None
+    """a2c: actor-critic, as in the paper (extra `train`); es: evolution, without torch. None: a2c, and es for plan,
+    which nothing else learns."""
     minutes: Annotated[float | None, Positive()] = None
     """Minutes of CPU time to train for (5 if neither this nor steps is given)."""
     steps: Annotated[int | None, AtLeast(1)] = None
@@ -191,6 +192,8 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.learner is None:
+            object.__setattr__(self, "learner", "es" if self.inference == "plan" else "a2c")
         object.__setattr__(self, "a2c", self.a2c.complete())
         if len(self.envs) == 1:
             object.__setattr__(self, "env", self.envs[0])
@@ -204,6 +207,8 @@ class TrainSettings:
             raise InputError(f"{what} are shared out among the worlds: {shared} are too few for {len(self.envs)}")
         if self.minutes is not None and self.steps is not None:
             raise InputError("give the length of the run as minutes or as steps, not both")
+        if self.inference == "plan" and self.learner != "es":
+            raise InputError("costs of routes are learned by evolution alone; use --learner es, or another --inference")
         if self.learner == "es" and self.model == "pem":
             raise InputError("evolution tunes the direct model only; use --model dm or --learner a2c")
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.data import PartialObservation
 from muster.envs.base import BatchEnv
 from muster.envs.registry import World, kind_of, make, text_of
 from muster.errors import InputError, MissingExtraError, MusterError, WorldError
@@ -398,8 +399,12 @@ def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpe
         if settings.centred and not env.positions:
             raise InputError(f"{env.name} names no positions to measure from the middle; leave out --centred")
         centred = env.positions if settings.centred else ()
-        quad = settings.inference == "quad"
-        spec = ModelSpec.of(env.observe(), settings.model, quad, centred=centred, prior=settings.prior)
+        pairs_of_tasks = settings.inference in ("quad", "plan")
+        seen = env.observe()
+        if settings.inference == "plan" and settings.prior and isinstance(seen, PartialObservation) and seen.more:
+            # Costs are best learned as what distances leave out.
+            seen = seen.more(settings.pair_features, False, True)
+        spec = ModelSpec.of(seen, settings.model, pairs_of_tasks, centred=centred, prior=settings.prior)
         found.append((spec, settings.forced if settings.forced is not None else not env.idling))
     for env, (spec, forced) in zip(envs, found, strict=True):
         if kind_of(env.name) != kind_of(envs[0].name):

@@ -14,6 +14,7 @@ from muster.data import Floats32, Ints, Observation
 from muster.envs.padding import observation_of
 from muster.envs.single import View
 from muster.errors import InputError, MissingExtraError, UnknownNameError
+from muster.inference.route_memory import RouteMemory
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
 from muster.policy.decision import Scorer, decide
@@ -49,6 +50,8 @@ class LearnedPolicy:
         self.noisy = noisy
         """Whether the exploration noise of its training is left on."""
         self._solver = Solver.of(inference)
+        self._plans: RouteMemory | None = None
+        """Of the episodes under way, if routes are made."""
         self._scorer: Scorer | None = None
         self._states: Seeds = np.zeros(0, np.uint64)
         self._exploration: ScoreNoise | None = None
@@ -83,7 +86,10 @@ class LearnedPolicy:
         )
 
     def begin(self, slots: Ints, seeds: Seeds) -> None:
-        """New episodes start in these slots: their noise follows from their seeds."""
+        """New episodes start in these slots: their noise follows from their seeds, and they have no routes yet."""
+        if self.inference.method == "plan":
+            self._plans = self._plans or RouteMemory(self._solver)
+            self._plans.forget(np.asarray(slots))
         if not self.noisy:
             return
         self._make_room(int(np.max(slots, initial=-1)) + 1)
@@ -121,7 +127,7 @@ class LearnedPolicy:
             if fields:
                 raise InputError(f"an observation is complete: {', '.join(fields)} cannot be given beside it")
             explore = partial(self._explore, observation) if self.noisy else None
-            return decide(observation, self.spec, self.scorer, self._solver, explore).assignment
+            return decide(observation, self.spec, self.scorer, self._plans or self._solver, explore).assignment
         if observation is None or isinstance(observation, View):
             return self._act_on([_view(observation, fields)])[0]
         several = observation if isinstance(observation, (list, tuple)) else [observation]
