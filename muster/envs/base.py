@@ -30,6 +30,10 @@ class Step(NamedTuple):
     """[B] the episode hit the step limit."""
 
 
+IDLE = -2
+"""In place of -1, to a world that reads reasons (`BatchEnv.reads_reasons`): the agent had rather do nothing."""
+
+
 @runtime_checkable
 class Policy(Protocol):
     """Turns what is seen of B worlds into one assignment for each."""
@@ -45,6 +49,15 @@ class Policy(Protocol):
 
     def act(self, observation: Observation) -> Ints:
         """Assignment [B, N]: a task index for each agent, -1 for none."""
+        ...
+
+
+@runtime_checkable
+class GivesReasons(Protocol):
+    """A policy that knows why it leaves an agent without a task."""
+
+    def orders(self, observation: Observation) -> Ints:
+        """As `Policy.act`, with IDLE for agents that had rather do nothing."""
         ...
 
 
@@ -67,6 +80,9 @@ class BatchEnv(ABC):
     """Step limit, after which an episode is truncated."""
     idling: bool = False
     """Whether leaving an agent without a task can be a good choice; if not, learned policies assign all they can."""
+    reads_reasons: bool = False
+    """Whether `step` tells agents that had rather idle (IDLE) from those that found no room (-1); policies whose
+    inference knows then say so."""
     positions: tuple[int, ...] = ()
     """Columns of the features of agents and tasks that are coordinates, which a model may read from their middle."""
     seconds_a_step: float = 0.4

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.data import Bools, Floats, Ints, Observation
-from muster.envs.base import BatchEnv, Policy, Step
+from muster.envs.base import BatchEnv, GivesReasons, Policy, Step
 from muster.errors import clear_interrupts
 from muster.evaluation.changes import changed_share
 from muster.rng import Seeds
@@ -67,7 +67,10 @@ def decide(env: BatchEnv, policy: Policy) -> Decision:
     """Let the policy see what is there, and carry out what it decides: one step of every slot."""
     observation = env.observe()
     asked = time.perf_counter()
-    assignment = policy.act(observation)
+    if env.reads_reasons and isinstance(policy, GivesReasons):
+        assignment = policy.orders(observation)
+    else:
+        assignment = policy.act(observation)
     seconds = time.perf_counter() - asked
     return Decision(observation, assignment, env.step(assignment), seconds)
 

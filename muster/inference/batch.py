@@ -52,7 +52,7 @@ class Output(NamedTuple):
 
 
 @kernel
-def write_answer(out: Output, b: int, plan: Plan, it: Instance, prices: Floats, proven: Any, certify: bool) -> None:
+def write_answer(out: Output, b: int, plan: Plan, it: Instance, prices: Floats, proven: Any) -> None:
     """Write the plan of an instance and what is proven about it to row b, under the numbers of the input."""
     out.objective[b] = value_of(plan, it)
     out.relaxed[b], out.bound[b] = proven.relaxed, proven.bound
@@ -62,7 +62,7 @@ def write_answer(out: Output, b: int, plan: Plan, it: Instance, prices: Floats, 
         if plan.task[i] >= 0:
             out.assignment[b, agent] = it.tasks[plan.task[i]]
             out.reason[b, agent] = ASSIGNED
-        elif certify:
+        else:
             out.reason[b, agent] = reason_of(plan, it, i)
     for j in range(it.facts[0].m):
         out.loads[b, it.tasks[j]] = plan.load[j]

@@ -77,4 +77,4 @@ def solve_batch(begin: int, end: int, given: Given, settings: Settings, out: Out
         status = judge(work, it, settings.certify, prices, proof[0])
         # The value of a programme that was stopped bounds nothing, but its prices do all the same.
         out.status[b] = status if solved == OPTIMAL or (status == OPTIMAL and settings.certify) else TIME_LIMIT
-        write_answer(out, b, work.plan, it, prices, proof[0], settings.certify)
+        write_answer(out, b, work.plan, it, prices, proof[0])

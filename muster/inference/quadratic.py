@@ -231,4 +231,4 @@ def solve_batch(begin: int, end: int, given: Given, settings: Settings, out: Out
         prices[:] = 0.0
         status = find_assignment(work, it, settings, untraced, stop)
         out.status[b] = judge(work, it, status, settings.certify, prices, proof[0])
-        write_answer(out, b, work.plan, it, prices, proof[0], settings.certify)
+        write_answer(out, b, work.plan, it, prices, proof[0])

@@ -45,7 +45,7 @@ class Solver(InferenceSettings):
     threads: int | None = None
     """Threads for large batches; None for one a core (or NUMBA_NUM_THREADS)."""
     certify: bool = True
-    """Fill in duality gap, prices and reasons; a learner's inner loop can do without."""
+    """Fill in duality gap and prices; a learner's inner loop can do without."""
 
     def __post_init__(self) -> None:
         InferenceSettings.__post_init__(self)

@@ -104,7 +104,7 @@ class Evolution:
         while running.any():
             decision = decide(env.observe(), self.spec, self.scores, self.solver)
             check_finite("score", *decision.played)
-            step = env.step(decision.assignment)
+            step = env.step(decision.orders(env.reads_reasons))
             check_finite("reward", step.reward)
             reward += step.reward
             self.steps += int(running.sum())

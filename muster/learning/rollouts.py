@@ -110,7 +110,7 @@ class Worker:
             seen = env.observe()
             self.noise.follow(seen)
             decision = decide(seen, explore)
-            step = env.step(decision.assignment)
+            step = env.step(decision.orders(env.reads_reasons))
             check_finite("reward", step.reward)
             decisions.append(decision)
             rewards[t] = step.reward

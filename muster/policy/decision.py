@@ -9,9 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Bools, Ints, Observation, Problem, Solution
+from muster.envs.base import IDLE
+from muster.inference.outcomes import BETTER_LEFT_OUT, NEGATIVE_SCORES, REASONS
 from muster.policy.limits import within_limits
 from muster.scoring.direct import Scores
 from muster.scoring.spec import ModelSpec
+
+WANTS_NONE = (REASONS[NEGATIVE_SCORES], REASONS[BETTER_LEFT_OUT])
 
 Scorer = Callable[[Observation], Scores]
 
@@ -27,6 +31,15 @@ class Decision(NamedTuple):
     """The same with the noise of exploration: what the inference saw."""
     assignment: Ints
     """[B, N]"""
+    reasons: NDArray[Any]
+    """[B, N] why an agent has no task: `muster.inference.REASONS`."""
+
+    def orders(self, with_reasons: bool) -> Ints:
+        """What a world is given: the assignment, and to one that reads reasons IDLE for who had rather do nothing."""
+        if not with_reasons:
+            return self.assignment
+        unwanted = np.isin(self.reasons, WANTS_NONE)
+        return np.where(unwanted, IDLE, self.assignment)
 
 
 def decide(
@@ -40,7 +53,8 @@ def decide(
     seen = spec.view(observation)
     scores = scorer(seen)
     played = explore(scores) if explore else scores
-    return Decision(seen, scores, played, solver(make_problem(seen, *played)).assignment)
+    solution = solver(make_problem(seen, *played))
+    return Decision(seen, scores, played, solution.assignment, solution.reasons)
 
 
 def make_problem(seen: Observation, h: NDArray[Any], g: NDArray[Any] | None) -> Problem:

@@ -17,7 +17,7 @@ from muster.errors import InputError, MissingExtraError, UnknownNameError
 from muster.inference.route_memory import RouteMemory
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
-from muster.policy.decision import Scorer, decide
+from muster.policy.decision import Decision, Scorer, decide
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
 from muster.policy.settings import NoiseSettings
 from muster.rng import NOISE_STREAM, Seeds
@@ -126,12 +126,19 @@ class LearnedPolicy:
         if isinstance(observation, Observation):
             if fields:
                 raise InputError(f"an observation is complete: {', '.join(fields)} cannot be given beside it")
-            explore = partial(self._explore, observation) if self.noisy else None
-            return decide(observation, self.spec, self.scorer, self._plans or self._solver, explore).assignment
+            return self._decide(observation).assignment
         if observation is None or isinstance(observation, View):
             return self._act_on([_view(observation, fields)])[0]
         several = observation if isinstance(observation, (list, tuple)) else [observation]
         return self._act_on([_view(view, fields) for view in several])
+
+    def orders(self, observation: Observation) -> Ints:
+        """As `act`, with `IDLE` for agents that had rather do nothing: what a world is given that reads reasons."""
+        return self._decide(observation).orders(with_reasons=True)
+
+    def _decide(self, observation: Observation) -> Decision:
+        explore = partial(self._explore, observation) if self.noisy else None
+        return decide(observation, self.spec, self.scorer, self._plans or self._solver, explore)
 
     def _act_on(self, views: list[View]) -> list[Ints]:
         if not views:

@@ -67,10 +67,13 @@ def test_forced_bounds_those_that_leave_nobody_out(method):
     assert (crowded.status, crowded.bound) == ("optimal", -1.0)
 
 
-def test_without_certificate_there_is_no_bound():
+def test_without_certificate_there_is_no_bound_but_every_reason():
     problem = make_problem("pair", "normal", 5, 9, 11, seed=43, pulls="random")
     for method in ("lp", "quad"):
-        assert np.isnan(solve(problem, method, certify=False).bound).all()
+        quick, proven = solve(problem, method, certify=False), solve(problem, method)
+        assert np.isnan(quick.bound).all()
+        assert (quick.reasons == proven.reasons).all()
+        assert len(set(quick.reasons.flat)) > 2
 
 
 def test_a_solution_shows_itself_in_a_line():

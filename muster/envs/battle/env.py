@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -46,6 +46,10 @@ class BattleOptions:
     """Draw the units' features on a 100 x 100 grid of walk tiles, for convolutional models (slow)."""
     raw_distance: bool = False
     """Show distances in walk tiles instead of in 25 of them."""
+    idle: Literal["room", "reasons"] = "room"
+    """What tells whether a unit without a target chose to stop: the room that the assignment leaves at any enemy, also
+    at one that it does not want, as in the authors' code ("room"); or the policy itself, whose inference knows
+    ("reasons"): -2 stops, -1 goes on with the last target."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -92,6 +96,7 @@ class BattleEnv(BatchEnv):
         self._planes = self.options.planes
         self._box: Box | None = None
         self._caption = ""
+        self.reads_reasons = self.options.idle == "reasons"
 
     def start(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the battle of `seeds[k]` in slot `slots[k]`."""
@@ -149,10 +154,7 @@ class BattleEnv(BatchEnv):
     def resolve(self, assignment: Ints) -> Ints:
         """The orders [B, N] that an assignment leads to: enemy index, -2 (stop) or -3 (attack-move).
 
-        Whether an unassigned unit chose to idle is told, as in the authors' code, by the room that the assignment
-        leaves: at any enemy, also at one that the unit does not want. `Solution.reasons` answers another question (the
-        enemies that pay are full, or none pays), so it cannot stand in for the room without changing recorded figures.
-        A policy that knows its own reason says so with -2.
+        See `step`; the option `idle` says who tells whether an unassigned unit chose to idle.
         """
         wanted = np.asarray(assignment)
         if wanted.shape != (self.n_envs, self.n_agents) or not np.issubdtype(wanted.dtype, np.integer):
@@ -167,16 +169,18 @@ class BattleEnv(BatchEnv):
             )
         orders = np.full(wanted.shape, lay.HOLD, dtype=np.int64)
         world = self.world
-        resolve_all(world.units, world.types, world.counters, self.n_agents, wanted.astype(np.int64), orders)
+        guess = not self.reads_reasons
+        resolve_all(world.units, world.types, world.counters, self.n_agents, guess, wanted.astype(np.int64), orders)
         return orders
 
     def step(self, assignment: Ints) -> Step:
         """Carry out one decision: six frames, less if the battle ends before.
 
         `assignment` [B, N]: an enemy's index, or -1. An agent with -1, or assigned to a dead enemy, stops if some
-        task still had room for it (so the policy chose idleness); otherwise it keeps its previous target if that
-        lives and else attacks the closest enemy; with a single enemy left it attacks that. Two more values bypass
-        these rules: -2 stops the unit and -3 makes it attack-move to the middle of the enemy's army.
+        task still had room for it (so the policy chose idleness; unless the option `idle` is "reasons"); otherwise it
+        keeps its previous target if that lives and else attacks the closest enemy; with a single enemy left it attacks
+        that. Two more values bypass these rules: -2 stops the unit and -3 makes it attack-move to the middle of the
+        enemy's army.
         """
         counters = self.world.counters
         going = counters[:, lay.ENDED] == 0

@@ -88,12 +88,12 @@ def observe_all(
 
 
 @maker
-def resolve(units: Int32s, types: Int64s, n_ours: int, assignment: Int64s, orders: Int64s) -> None:
+def resolve(units: Int32s, types: Int64s, n_ours: int, guess: bool, assignment: Int64s, orders: Int64s) -> None:
     """Turn one battle's assignment into orders.
 
     A task index is that enemy; HOLD and MARCH pass through. An agent that is unassigned, or whose enemy is dead, stops
-    if it could still have fitted somewhere (the policy chose so); otherwise it keeps its previous target, or takes
-    the closest enemy. With a single enemy left it attacks that one.
+    if it could still have fitted somewhere (`guess`: so the policy chose it); otherwise it keeps its previous target,
+    or takes the closest enemy. With a single enemy left it attacks that one.
     """
     n_theirs = units.shape[1] - n_ours
     open_agents = 0
@@ -127,7 +127,7 @@ def resolve(units: Int32s, types: Int64s, n_ours: int, assignment: Int64s, order
             orders[i] = last
             continue
         fits = False
-        for j in range(n_theirs):
+        for j in range(n_theirs if guess else 0):
             if room[j] > 0 and room[j] >= contribution(units, types, i, n_ours + j):
                 fits = True
                 break
@@ -142,9 +142,9 @@ def resolve(units: Int32s, types: Int64s, n_ours: int, assignment: Int64s, order
 
 @entry
 def resolve_all(
-    units: Int32s, types: Int64s, counters: Int64s, n_ours: int, assignment: Int64s, orders: Int64s
+    units: Int32s, types: Int64s, counters: Int64s, n_ours: int, guess: bool, assignment: Int64s, orders: Int64s
 ) -> None:
     """Orders of every battle that goes on."""
     for b in range(units.shape[0]):
         if counters[b, lay.ENDED] == 0:
-            resolve(units[b], types, n_ours, assignment[b], orders[b])
+            resolve(units[b], types, n_ours, guess, assignment[b], orders[b])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from muster.compile import callable_from_python
-from muster.envs.base import Policy
+from muster.envs.base import IDLE, Policy
 from muster.envs.battle import from_options, observe
 from muster.envs.battle import layout as lay
 from muster.envs.battle.env import BattleEnv
@@ -154,6 +154,16 @@ def test_an_agent_that_fits_nowhere_keeps_its_target_or_takes_the_closest() -> N
     assert resolved(env, 0, 1, -1) == [0, 1, 1]
     units[lay.PREVIOUS, 2] = -1
     assert resolved(env, 0, 1, -1) == [0, 1, 0]
+
+
+def test_who_stops_can_be_left_to_the_policys_reasons() -> None:
+    env = begin("m2v2,idle=reasons")
+    assert env.reads_reasons
+    assert IDLE == lay.HOLD
+    # There is room, but the policy does not say that it wants to idle.
+    env.world.units[0, lay.PREVIOUS, 1] = 1
+    assert resolved(env, 0, -1) == [0, 1]
+    assert resolved(env, 0, IDLE) == [0, lay.HOLD]
 
 
 def test_the_last_enemy_is_attacked_by_the_unassigned() -> None:
