@@ -72,6 +72,7 @@ envs.rules
 envs.singles
 envs.registry
 envs.probing
+envs.state_laws
 envs.laws
 envs.advice
 envs.checker
@@ -135,6 +136,7 @@ envs
 scoring.kinds
 scoring.spec
 scoring.tiles
+scoring.reach
 scoring.direct
 scoring.likelihood
 scoring.gradient
@@ -147,6 +149,9 @@ policy.limits
 policy.noise
 policy.decision
 policy.learned
+policy.critics
+policy.candidates
+policy.lookahead
 policy.files
 policy.names
 policy.features
@@ -178,6 +183,7 @@ learning.proximal
 learning.collapse
 learning.transfer
 learning.run
+learning.form
 learning.evolution
 learning.actor_critic
 learning.train
@@ -224,6 +230,7 @@ benchmarks
 commands.parsing
 commands.sheets
 commands.problem_files
+commands.manner
 commands.picture
 commands.progress
 commands.bench

@@ -85,10 +85,18 @@ class BatchEnv(ABC):
     inference knows then say so."""
     positions: tuple[int, ...] = ()
     """Columns of the features of agents and tasks that are coordinates, which a model may read from their middle."""
+    distances: tuple[int, ...] = ()
+    """Columns of the pair features and of the task-pair features that are distances; () where there are none."""
+    distance_unit: float = 0.0
+    """The shortest distance that matters, such as a cell, in the units of those features."""
     seconds_a_step: float = 0.4
     """How long a moving picture shows one step."""
+    random: bool = True
+    """Whether anything is left to chance once an episode has begun."""
     threads: int | None = None
     """Threads for large batches; None for one a core (or NUMBA_NUM_THREADS). Worlds are free to use fewer."""
+    made_by: Callable[[int], BatchEnv] | None = None
+    """Makes another batch of this world, of a given size; None where it was not made by `muster.make`."""
 
     @abstractmethod
     def start(self, slots: Ints, seeds: Seeds) -> None:
@@ -137,6 +145,18 @@ class BatchEnv(ABC):
     @abstractmethod
     def set_state(self, state: State) -> None:
         """Go on from what `get_state` returned, bit for bit."""
+
+    def running(self) -> Bools:
+        """[B] whether an episode is under way in each slot; a world that does not say is taken to be under way."""
+        return np.ones(self.n_envs, np.bool_)
+
+    def reseed(self, seeds: Seeds) -> None:
+        """Draw anew, from `seeds` [B], all that is still to come and that nobody can know yet.
+
+        What is seen now stays as it is. Look-ahead does it to its copies, which would otherwise see the future.
+        """
+        del seeds
+        raise MusterError(f"{self.name} cannot be given fresh random numbers: it has no reseed()")
 
     @classmethod
     @abstractmethod

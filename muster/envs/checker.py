@@ -10,8 +10,8 @@ from typing import Literal, cast
 import numpy as np
 
 from muster.envs.advice import advice
-from muster.envs.laws import LAWS, BrokenLawError, UncheckedError
-from muster.envs.probing import Make, random_assignment, started
+from muster.envs.laws import LAWS
+from muster.envs.probing import BrokenLawError, Make, UncheckedError, random_assignment, started
 from muster.envs.registry import make as make_env
 from muster.envs.single import Env
 from muster.errors import MusterError

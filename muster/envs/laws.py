@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 
 import numpy as np
 
 from muster.data import Ints, Observation
-from muster.envs.base import Step
+from muster.envs.base import BatchEnv, Step
 from muster.envs.history import pack_generator
 from muster.envs.identity import follow, places
 from muster.envs.padding import observation_of
 from muster.envs.probing import (
+    BrokenLawError,
     Make,
+    UncheckedError,
     permuted,
     play,
     possible_pairs,
     random_assignment,
+    require,
     same,
     scribble,
     seeded_assignment,
     started,
 )
 from muster.envs.singles import BatchOfSingles
+from muster.envs.state_laws import copies_are_alike, fresh_numbers, state_resumes
 from muster.errors import InputError
 from muster.rng import episode_seeds
 
@@ -40,14 +43,6 @@ FINITE = (
 )
 PATIENCE = 200
 """Steps of random play in which there must be something to decide."""
-
-
-class BrokenLawError(Exception):
-    """A law does not hold; the message says where."""
-
-
-class UncheckedError(Exception):
-    """A law that cannot be tried here; the message says why."""
 
 
 def shapes_and_types(make: Make) -> None:
@@ -204,6 +199,8 @@ def endings(make: Make) -> None:
         early = result.truncated & running & (steps != env.max_steps)
         require(not early.any(), f"truncated before the limit of {env.max_steps} steps")
         ended = running & (result.terminated | result.truncated)
+        said = np.array_equal(env.running(), running & ~ended) or type(env).running is BatchEnv.running
+        require(said, f"running() says {env.running()} where {running & ~ended} is true")
         outcome[ended] = env.outcome()[ended]
         after = env.observe()
         for name in ("agent_features", "task_features", "agent_alive", "task_alive"):
@@ -277,42 +274,6 @@ def _looking_changes_nothing(env: BatchOfSingles) -> None:
     require(not drawn, "view() draws random numbers, so that looking changes the episode; draw them in step()")
 
 
-def state_resumes(make: Make) -> None:
-    """Saved, restored elsewhere, and played on: bit for bit the same."""
-    env, seeds = make(3), episode_seeds(6, np.arange(3))
-    env.start(np.arange(3), seeds)
-    for t in range(4):
-        env.step(seeded_assignment(env.observe(), seeds, t))
-    state, twin = env.get_state(), make(3)
-    twin.set_state(state)
-    for t in range(4, 40):
-        seen = env.observe()
-        require(same(seen, twin.observe()), f"the observation differs {t - 4} steps after restoring")
-        assignment = seeded_assignment(seen, seeds, t)
-        for one, other in zip(env.step(assignment), twin.step(assignment), strict=True):
-            require(np.array_equal(one, other), f"a step differs {t - 4} steps after restoring")
-
-
-def copies_are_alike(make: Make) -> None:
-    """Every array of a state has a row a slot; a slot's rows copied to the others make them play on as it does."""
-    env, seeds = make(3), episode_seeds(8, np.arange(3))
-    env.start(np.arange(3), seeds)
-    for t in range(5):
-        env.step(seeded_assignment(env.observe(), seeds, t))
-    state = env.get_state()
-    for name, array in state.items():
-        require(len(array) == 3 if array.ndim else False, f"{name!r} of the state has no row for each slot")
-    env.set_state({name: array[[1, 1, 1]] for name, array in state.items()})
-    for t in range(5, 20):
-        seen = env.observe()
-        alike = all(
-            array is None or bool((array == array[:1]).all())
-            for array in (getattr(seen, field.name) for field in fields(seen))
-        )
-        require(alike, f"copies of one episode differ {t - 5} steps later")
-        env.step(np.tile(seeded_assignment(seen, seeds, t)[:1], (3, 1)))
-
-
 def numbering_does_not_matter(make: Make) -> None:
     """Renumber agents and tasks: the observation and the assignment are renumbered, nothing else changes."""
     rng = np.random.default_rng(7)
@@ -344,14 +305,9 @@ LAWS: dict[str, Callable[[Make], None]] = {
     "nothing is mutated": nothing_mutated,
     "a saved state resumes": state_resumes,
     "copies are alike": copies_are_alike,
+    "fresh random numbers": fresh_numbers,
     "the numbering does not matter": numbering_does_not_matter,
 }
-
-
-def require(condition: bool, otherwise: str) -> None:
-    """Raise BrokenLawError with the message, unless the condition holds."""
-    if not condition:
-        raise BrokenLawError(otherwise)
 
 
 def expect(seen: Observation, name: str, shape: tuple[int | None, ...], kind: type) -> None:

@@ -40,6 +40,20 @@ AXES = {
 }
 
 
+class BrokenLawError(Exception):
+    """A law does not hold; the message says where."""
+
+
+class UncheckedError(Exception):
+    """A law that cannot be tried here; the message says why."""
+
+
+def require(condition: bool, otherwise: str) -> None:
+    """Raise BrokenLawError with the message, unless the condition holds."""
+    if not condition:
+        raise BrokenLawError(otherwise)
+
+
 def started(make: Make, n_envs: int) -> BatchEnv:
     """A batch with the same episodes every time."""
     env = make(n_envs)

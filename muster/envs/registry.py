@@ -71,9 +71,15 @@ def make(env: World, num_envs: int = 1, seed: int = 0, **options: Any) -> BatchE
         world = _of_class(single, f"{single.__module__}:{single.__qualname__}", int(num_envs), options)
     else:
         raise InputError(f"make takes an environment string such as 'rescue:2x4', or a class; got {env!r}")
+    world.made_by = lambda count: make(env, count, **options)
     slots = np.arange(num_envs)
     world.start(slots, episode_seeds(seed, slots))
     return world
+
+
+def another(env: BatchEnv, num_envs: int) -> BatchEnv:
+    """Another batch of the same world, of another size."""
+    return env.made_by(num_envs) if env.made_by else make(env.name, num_envs)
 
 
 def text_of(env: World) -> str:
@@ -93,6 +99,11 @@ def kind_of(env: str) -> str:
     """What worlds have in common that one policy may play: "rescue", or module and class of a user's own."""
     family = env.partition(":")[0]
     return family if family in BUILT_IN else env.partition(",")[0]
+
+
+def rules_of(env: str) -> list[str]:
+    """The fixed rules of a world."""
+    return list(make(env).baselines())
 
 
 def rules() -> dict[str, str]:

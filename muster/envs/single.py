@@ -76,6 +76,10 @@ class Env(ABC):
     """What an agent loses, in units of score, by leaving a task that is still there: a number or [N, M]."""
     positions: tuple[int, ...] = ()
     """Columns of the features of agents and tasks that are coordinates, which a model may read from their middle."""
+    distances: tuple[int, ...] = ()
+    """Columns of the pair features and of the task-pair features that are distances, for `--form local`."""
+    distance_unit: float = 0.0
+    """The shortest distance that matters, such as a cell or a minute, in the units of those features."""
     feature_names: Mapping[str, Sequence[str]] = {}
     """A name for each column of "agent", "task", "pair", "task_pair" and "world" (global) features; numbers if not."""
 
@@ -114,6 +118,14 @@ class Env(ABC):
     def set_state(self, state: Mapping[str, np.ndarray[Any, Any]]) -> None:
         """Go on from what `get_state` gave; called after a `reset`, numbers come as arrays of dimension 0."""
         raise NotImplementedError
+
+    def redraw(self, rng: np.random.Generator) -> None:
+        """Draw anew, from `rng`, what is already drawn but not yet seen, such as orders still to come.
+
+        Look-ahead calls it on its copies. Nothing to do where all that is random is drawn when it happens: the
+        generator that `reset` was given has then been seeded anew already.
+        """
+        del rng
 
     @classmethod
     def rules(cls) -> Mapping[str, Rule]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 
-from muster.data import Floats, Ints, Observation
+from muster.data import Bools, Floats, Ints, Observation
 from muster.envs.base import BatchEnv, Metric, Policy, State, Step
 from muster.envs.history import GENERATOR_WORDS, History, pack_generator, pack_states, unpack_generator, unpack_state
 from muster.envs.identity import follow, places
@@ -38,6 +38,7 @@ class BatchOfSingles(BatchEnv):
         first = self.singles[0]
         check_attributes(first, self.name)
         self.metric, self.idling, self.positions = first.metric, bool(first.idling), tuple(first.positions)
+        self.distances, self.distance_unit = tuple(first.distances), float(first.distance_unit)
         self.n_envs = n_envs
         self.n_agents, self.n_tasks, self.max_steps = first.n_agents, first.n_tasks, first.max_steps
         self.seen = Padded(self.name, n_envs, self.n_agents, self.n_tasks, first.switch_cost)
@@ -54,6 +55,7 @@ class BatchOfSingles(BatchEnv):
         self._last_tasks: Ints = np.full((n_envs, self.n_tasks), -1, np.int64)
         self._agent_order: Ints = np.tile(np.arange(self.n_agents), (n_envs, 1))
         self._task_order: Ints = np.tile(np.arange(self.n_tasks), (n_envs, 1))
+        self._reseeded = np.zeros(n_envs, np.bool_)
         self._saves_itself = type(first).get_state is not Env.get_state
         self._history: History | None = None
         if not self._saves_itself:
@@ -67,6 +69,7 @@ class BatchOfSingles(BatchEnv):
         self._returns[slots] = 0
         self._running[slots] = True
         self._stale[slots] = True
+        self._reseeded[slots] = False
         self._last[slots] = self._last_agents[slots] = -1
         self._last_tasks[slots] = -1
         self._agent_order[slots] = np.arange(self.n_agents)
@@ -149,6 +152,11 @@ class BatchOfSingles(BatchEnv):
         """What the objects save of themselves; or seeds, numbering and assignments, to play every episode again."""
         state: State = {name: array.copy() for name, array in self._arrays().items()}
         if self._history:
+            if self._reseeded.any():
+                raise MusterError(
+                    f"an episode of {self.name} that was given fresh random numbers cannot be played again; define "
+                    "get_state() and set_state()"
+                )
             return state | self._history.arrays(self._steps, self.name)
         saved = [self._ask("get_state()", slot, single.get_state) for slot, single in enumerate(self.singles)]
         generators = np.array([pack_generator(rng) for rng in self.generators])
@@ -159,6 +167,7 @@ class BatchOfSingles(BatchEnv):
         for name, array in self._arrays().items():
             array[...] = state[name]
         self._stale[:] = True
+        self._reseeded[:] = False
         for slot, single in enumerate(self.singles):
             self._reset(slot)
             if self._saves_itself:
@@ -174,6 +183,17 @@ class BatchOfSingles(BatchEnv):
         """What the object in `slot` says, or what its view does."""
         found = self._ask("scene()", slot, self.singles[slot].scene)
         return super().scene(slot) if found is None else checked(found, self.n_agents, self.n_tasks, self.name)
+
+    def running(self) -> Bools:
+        """[B] where the episode is not over."""
+        return self._running.copy()
+
+    def reseed(self, seeds: Seeds) -> None:
+        """Other numbers from the objects' generators from now on, and `redraw` for what was drawn before."""
+        for slot, (seed, rng) in enumerate(zip(seeds.tolist(), self.generators, strict=True)):
+            rng.bit_generator.state = np.random.default_rng(seed).bit_generator.state
+            self._ask("redraw()", slot, partial(self.singles[slot].redraw, rng))
+        self._reseeded[:] = True
 
     def draw(self, slot: int) -> Any:
         """What the object in `slot` draws."""

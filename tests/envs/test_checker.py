@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from muster.data import Ints, Observation
+from muster.data import Bools, Ints, Observation
 from muster.envs.base import State, Step
 from muster.envs.checker import check
 from muster.envs.rescue import RescueEnv, RescueSettings
@@ -117,6 +117,33 @@ class ShowsDoubles(Faulty):
         return Observation(**others, agent_features=seen.agent_features.astype(np.float64))
 
 
+class IsNotGivenFreshNumbers(Faulty):
+    def __init__(self, n_envs: int) -> None:
+        RescueEnv.__init__(self, RescueSettings(random_moves=True), n_envs)
+
+    def reseed(self, seeds: Seeds) -> None:
+        pass
+
+
+class SaysNothingIsRandom(IsNotGivenFreshNumbers):
+    def __init__(self, n_envs: int) -> None:
+        super().__init__(n_envs)
+        self.random = False
+
+    def reseed(self, seeds: Seeds) -> None:
+        RescueEnv.reseed(self, seeds)
+
+
+class ShowsOtherThingsAfterwards(Faulty):
+    def reseed(self, seeds: Seeds) -> None:
+        self.task_cells[:] = 0
+
+
+class NeverEnds(Faulty):
+    def running(self) -> Bools:
+        return np.ones(self.n_envs, np.bool_)
+
+
 class SavesOneNumberForAll(Faulty):
     def get_state(self) -> State:
         return {**super().get_state(), "clock": np.zeros(1)}
@@ -126,6 +153,10 @@ class SavesOneNumberForAll(Faulty):
     ("faulty", "law"),
     [
         (SavesOneNumberForAll, "copies are alike"),
+        (IsNotGivenFreshNumbers, "fresh random numbers"),
+        (SaysNothingIsRandom, "fresh random numbers"),
+        (ShowsOtherThingsAfterwards, "fresh random numbers"),
+        (NeverEnds, "endings"),
         (DependsOnTheSlot, "the batch does not matter"),
         (ForgetsTheSeed, "seeds decide"),
         (SharesItsArrays, "nothing is mutated"),
@@ -180,6 +211,22 @@ def test_forbidden_pairs_and_ids_have_laws_that_can_be_broken(faulty, law, detai
     found = {finding.law: finding for finding in check(faulty)}[law]
     assert found.status == "broken"
     assert detail in found.detail
+
+
+class DrawsTheFutureAtTheStart(Orders):
+    """All that will come is drawn in reset(), from a generator of its own: nothing can be drawn anew."""
+
+    def reset(self, rng: np.random.Generator) -> None:
+        super().reset(np.random.default_rng(rng.integers(2**32)))
+
+    def redraw(self, rng: np.random.Generator) -> None:
+        pass
+
+
+def test_a_world_of_ones_own_must_draw_anew_what_it_says_it_does():
+    found = {finding.law: finding for finding in check(DrawsTheFutureAtTheStart)}["fresh random numbers"]
+    assert found.status == "broken"
+    assert "would see the future" in found.detail
 
 
 def test_a_class_is_checked_like_its_name():

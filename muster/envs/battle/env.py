@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from muster.data import Floats, Ints, Observation
+from muster.data import Bools, Floats, Ints, Observation
 from muster.envs.base import BatchEnv, Metric, Policy, State, Step
 from muster.envs.battle import layout as lay
 from muster.envs.battle.catalogue import scenario, unit_types
@@ -228,6 +228,14 @@ class BattleEnv(BatchEnv):
         from muster.envs.battle.staging import scene
 
         return scene(self.world, slot)
+
+    def running(self) -> Bools:
+        """[B] where the battle is not over."""
+        return self.world.counters[:, lay.ENDED] == 0
+
+    def reseed(self, seeds: Seeds) -> None:
+        """Other chances to hit, and whatever else is drawn from now on."""
+        self.world.rng[:] = seeds
 
     def draw(self, slot: int = 0) -> Image:
         """A picture of the battle in `slot` as it is now."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Floats, Ints, Observation
+from muster.data import Bools, Floats, Ints, Observation
 from muster.envs.base import BatchEnv, Metric, Policy, State, Step
 from muster.envs.fleet import kernels, observe
 from muster.envs.fleet.city import City, built_in
@@ -19,7 +19,7 @@ from muster.envs.fleet.worth import expect_worth
 from muster.envs.scene import Scene
 from muster.errors import InputError
 from muster.parallel import share_out, thread_count
-from muster.rng import Seeds
+from muster.rng import Seeds, episode_seeds
 
 # Vehicles in the batch from which starting threads costs less than it saves.
 PARALLEL_FROM = 20_000
@@ -234,6 +234,27 @@ class FleetEnv(BatchEnv):
         """Go on from what `get_state` returned."""
         for name, array in self._arrays().items():
             array[...] = state[name]
+
+    def running(self) -> Bools:
+        """[B] where the hour is not over."""
+        return self.fleet.running.copy()
+
+    def reseed(self, seeds: Seeds) -> None:
+        """Other requests from the next minute on, on a day as busy as those seen make likely; of recorded days too."""
+        slots = np.arange(self.n_envs)
+        self.fleet.rng[:] = seeds
+        self.bound[:] = np.inf
+        kernels.draw_requests(slots, self._likely_busyness(seeds), self._demand, self.city.n_zones, self.fleet)
+
+    def _likely_busyness(self, seeds: Seeds) -> Floats:
+        """[B] a level of busyness for each slot, as likely as its requests so far, a Poisson number, make it."""
+        levels = np.sort(self._demand.busyness)
+        usual = np.cumsum(self._demand.expected)[np.minimum(self.fleet.minute, self.max_steps - 1)]
+        rate = levels * usual[:, None]
+        fit = self.fleet.seen[:, None] * np.log(np.maximum(rate, 1e-12)) - rate
+        chances = np.cumsum(np.exp(fit - fit.max(1, keepdims=True)), axis=1)
+        uniforms = (episode_seeds(0, seeds.astype(np.int64)) >> np.uint64(11)) * 2.0**-53
+        return levels[(chances <= (uniforms * chances[:, -1])[:, None]).sum(1).clip(max=len(levels) - 1)]
 
     def permute(self, agents: Ints, tasks: Ints) -> bool:
         """Renumber vehicles and requests."""

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Floats, Ints, Observation
+from muster.data import Bools, Floats, Ints, Observation
 from muster.envs.base import BatchEnv, Metric, Policy, State, Step
 from muster.envs.pursuit import kernels, observe
 from muster.envs.pursuit.settings import PursuitSettings
 from muster.envs.scene import Scene
 from muster.errors import InputError
 from muster.parallel import share_out, thread_count
-from muster.rng import Seeds
+from muster.rng import Seeds, episode_seeds
 
 # Pairs of a pursuer and an evader in the batch from which starting threads costs less than it saves.
 PARALLEL_FROM = 20_000
@@ -28,6 +28,8 @@ class PursuitEnv(BatchEnv):
     """
 
     metric: Metric = "steps"
+    distances = (observe.PAIR_FEATURES.index("distance"), observe.TASK_PAIR_FEATURES.index("distance"))
+    distance_unit = observe.UNITS_PER_CELL
 
     def __init__(self, settings: PursuitSettings | None = None, n_envs: int = 1) -> None:
         if n_envs < 1:
@@ -148,6 +150,15 @@ class PursuitEnv(BatchEnv):
         """Go on from what `get_state` returned."""
         for name, array in self.world._asdict().items():
             array[...] = state[name]
+
+    def running(self) -> Bools:
+        """[B] where evaders are still free and there is time."""
+        return self.world.running.copy()
+
+    def reseed(self, seeds: Seeds) -> None:
+        """Other luck for every evader."""
+        for evader in range(self.n_tasks):
+            self.world.luck[:, evader] = episode_seeds(evader, seeds.astype(np.int64))
 
     def permute(self, agents: Ints, tasks: Ints) -> bool:
         """Renumber pursuers and evaders; an evader keeps its own random stream."""

@@ -41,6 +41,9 @@ class RescueEnv(BatchEnv):
     """
 
     metric: Metric = "steps"
+    positions = (kernels.X, kernels.Y)
+    distances = (kernels.KING_MOVES, kernels.KING_MOVES)
+    distance_unit = kernels.UNITS_PER_CELL
 
     def __init__(self, settings: RescueSettings | None = None, n_envs: int = 1) -> None:
         if n_envs < 1:
@@ -69,6 +72,7 @@ class RescueEnv(BatchEnv):
         """What lies under the cells, if there is mud."""
         if self.settings.mud > 0:
             self.ground = mud.make_ground(n_envs, self.n_agents, *self.settings.shape)
+        self.random = self.settings.random_moves
         self._pairs = self.settings.features == "pair"
         self._planes = self.settings.planes
 
@@ -207,6 +211,14 @@ class RescueEnv(BatchEnv):
         """Go on from what `get_state` returned."""
         for name, array in self._arrays().items():
             array[...] = state[name]
+
+    def running(self) -> Bools:
+        """[B] where victims are still waiting and there is time."""
+        return self._running.copy()
+
+    def reseed(self, seeds: Seeds) -> None:
+        """Other random moves, where there are any."""
+        self._rng[:] = seeds
 
     def permute(self, agents: Ints, tasks: Ints) -> bool:
         """Renumber ambulances and victims; random moves are drawn in order of number, so there it cannot be done."""
