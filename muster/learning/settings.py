@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from muster.errors import InputError
 from muster.inference.settings import Effort, Method, Rounding
 from muster.policy.settings import PAPER_NOISE, NoiseSettings
-from muster.scoring.kinds import ModelKind
+from muster.scoring.kinds import Form, ModelKind, PairScale
 from muster.settings import AtLeast, Between, Positive, check_fields
 
 LearnerKind = Literal["a2c", "es"]
@@ -173,6 +173,12 @@ class TrainSettings:
     """Let the model correct the world's own scores, where it shows some, rather than learn from nothing."""
     centred: bool = False
     """Let the model read positions from the middle of all that live (battles); the paper's reads those on the map."""
+    form: Form = "plain"
+    """plain: all features; local: no positions on the map, h corrects -0.5·distance (or the world's prior), and g
+    fades with distance (worlds that say what their distances are)."""
+    pair_scale: PairScale | None = None
+    """QUAD: g times agents in training / agents now (size), times exp(-distance) (fade), or as it is (none). None: fade
+    with form local, else size; none where the actor-critic learns on several sizes."""
     effort: Effort = "fast"
     """How hard QUAD tries."""
     rounding: Rounding = "strict"

@@ -26,6 +26,7 @@ from muster.evaluation.rollout import run_episodes
 from muster.inference.settings import InferenceSettings
 from muster.learning.episodes import VALIDATION
 from muster.learning.evolution import Evolution
+from muster.learning.form import choose_pair_scale, local_form
 from muster.learning.run import Run, stored_settings
 from muster.learning.settings import TrainSettings
 from muster.learning.tally import Figures, summarise
@@ -404,7 +405,8 @@ def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpe
         if settings.inference == "plan" and settings.prior and isinstance(seen, PartialObservation) and seen.more:
             # Costs are best learned as what distances leave out.
             seen = seen.more(settings.pair_features, False, True)
-        spec = ModelSpec.of(seen, settings.model, pairs_of_tasks, centred=centred, prior=settings.prior)
+        more = local_form(env, seen) if settings.form == "local" else {}
+        spec = ModelSpec.of(seen, settings.model, pairs_of_tasks, centred=centred, prior=settings.prior, **more)
         found.append((spec, settings.forced if settings.forced is not None else not env.idling))
     for env, (spec, forced) in zip(envs, found, strict=True):
         if kind_of(env.name) != kind_of(envs[0].name):
@@ -416,4 +418,8 @@ def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpe
             raise InputError(
                 f"idling is a choice in only one of {envs[0].name} and {env.name}; say --forced True or False"
             )
-    return found[0]
+    spec, forced = found[0]
+    if spec.task_scores:
+        size = max(env.n_agents for env in envs)
+        spec = dataclasses.replace(spec, trained_agents=size, pair_scale=choose_pair_scale(settings, envs))
+    return spec, forced

@@ -13,6 +13,7 @@ from muster.envs.base import IDLE
 from muster.inference.outcomes import BETTER_LEFT_OUT, NEGATIVE_SCORES, REASONS
 from muster.policy.limits import within_limits
 from muster.scoring.direct import Scores
+from muster.scoring.reach import scale_pairs
 from muster.scoring.spec import ModelSpec
 
 WANTS_NONE = (REASONS[NEGATIVE_SCORES], REASONS[BETTER_LEFT_OUT])
@@ -26,7 +27,7 @@ class Decision(NamedTuple):
     seen: Observation
     """What is observed, as the model reads it."""
     scores: Scores
-    """h and g as the model gives them."""
+    """h and g of the model, g as it counts at this size."""
     played: Scores
     """The same with the noise of exploration: what the inference saw."""
     assignment: Ints
@@ -51,7 +52,8 @@ def decide(
 ) -> Decision:
     """One decision for each of B worlds."""
     seen = spec.view(observation)
-    scores = scorer(seen)
+    h, g = scorer(seen)
+    scores = h, scale_pairs(spec, seen, g)
     played = explore(scores) if explore else scores
     solution = solver(make_problem(seen, *played))
     return Decision(seen, scores, played, solution.assignment, solution.reasons)

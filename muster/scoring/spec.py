@@ -10,9 +10,11 @@ import numpy as np
 
 from muster.data import Observation, PartialObservation
 from muster.errors import InputError
-from muster.scoring.kinds import ModelKind
-from muster.settings import Between, check_fields
+from muster.scoring.kinds import ModelKind, PairScale
+from muster.settings import AtLeast, Between, check_fields
 
+DISTANCE_WEIGHT = 0.5
+"""Of a unit of distance in the prior that is made of distances."""
 Width = Annotated[int, Between(0, 4096)]
 
 
@@ -43,11 +45,38 @@ class ModelSpec:
     prior: bool = False
     """Whether h is a correction: scale · (the world's prior) + network, and likewise g."""
     task_prior: bool = False
+    pair_scale: PairScale = "none"
+    """By what g is multiplied: nothing, agents in training / agents now, or what fades with distance (reach.py)."""
+    trained_agents: Width = 0
+    """Agents of the world that it was trained in; 0: not known."""
+    blind: tuple[int, ...] = ()
+    """Features of agents and tasks that the model does not read: where they are on the map."""
+    distances: tuple[int, ...] = ()
+    """Columns of the pair and task-pair features that are distances."""
+    distance_unit: Annotated[float, AtLeast(0)] = 0.0
+    """The shortest distance that matters, such as a cell."""
+    distance_prior: bool = False
+    """Whether the prior that h corrects is made of distances: -0.5 a unit."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         if not all(0 <= k < min(self.agent_width, self.task_width) for k in self.centred):
             raise InputError(f"centred of a model must name features of both agents and tasks, got {self.centred}")
+        if not all(0 <= k < min(self.agent_width, self.task_width) for k in self.blind):
+            raise InputError(f"blind of a model must name features of both agents and tasks, got {self.blind}")
+        if self.distances and not (
+            len(self.distances) == 2
+            and 0 <= self.distances[0] < self.pair_width
+            and (not self.task_scores or 0 <= self.distances[1] < self.task_pair_width)
+        ):
+            raise InputError(
+                f"distances of a model must be a pair feature of {self.pair_width} and a task-pair feature of "
+                f"{self.task_pair_width}, got {self.distances}"
+            )
+        if self.pair_scale == "size" and not self.trained_agents:
+            raise InputError("pairs are scaled by size only where the size in training is known (trained_agents)")
+        if (self.pair_scale == "fade" or self.distance_prior) and not (self.distances and self.distance_unit > 0):
+            raise InputError("a model that goes by distances needs to know their columns and their unit")
         if self.hidden < 1 or (self.kind == "pem" and (self.embedding < 2 or self.embedding % 2)):
             raise InputError("a model needs hidden units, and a pem an even embedding of 2 or more")
 
@@ -59,7 +88,7 @@ class ModelSpec:
         task_scores: bool,
         centred: tuple[int, ...] = (),
         prior: bool = True,
-        **sizes: int,
+        **more: Any,
     ) -> ModelSpec:
         """A model for what is observed; `prior`: that corrects the world's own scores, where it shows some."""
         planes = 0
@@ -77,9 +106,9 @@ class ModelSpec:
             planes=planes,
             centred=centred,
             global_width=_global_width(observation),
-            prior=prior and observation.prior is not None,
+            prior=prior and (observation.prior is not None or more.get("distance_prior", False)),
             task_prior=prior and task_scores and observation.task_prior is not None,
-            **sizes,
+            **more,
         )
 
     def check(self, observation: Observation, env: str) -> None:
@@ -93,7 +122,8 @@ class ModelSpec:
         ):
             if wanted != got:
                 raise InputError(f"the model reads {wanted} {name} features but {env} has {got}")
-        if (self.prior and observation.prior is None) or (self.task_prior and observation.task_prior is None):
+        unseen = self.prior and not self.distance_prior and observation.prior is None
+        if unseen or (self.task_prior and observation.task_prior is None):
             raise InputError(f"the model corrects a prior score, which {env} does not show")
         if self.kind == "pem" and (observation.planes is None or observation.agent_cells is None):
             raise InputError(f"the positional model (pem) reads feature planes and cells, which {env} does not show")
@@ -105,8 +135,21 @@ class ModelSpec:
         """
         seen = self._complete(observation)
         self.check(seen, env)
-        if not self.centred:
-            return seen
+        if self.blind:
+            seen = self._blinded(seen)
+        if self.distance_prior:
+            far = seen.pair_features[..., self.distances[0]].astype(np.float64)
+            seen = dataclasses.replace(seen, prior=-DISTANCE_WEIGHT / self.distance_unit * far)
+        return self._centred(seen) if self.centred else seen
+
+    def _blinded(self, seen: Observation) -> Observation:
+        columns = list(self.blind)
+        agents, tasks = seen.agent_features.copy(), seen.task_features.copy()
+        agents[:, :, columns] = 0.0
+        tasks[:, :, columns] = 0.0
+        return dataclasses.replace(seen, agent_features=agents, task_features=tasks)
+
+    def _centred(self, seen: Observation) -> Observation:
         columns = list(self.centred)
         alive = np.concatenate([seen.agent_alive, seen.task_alive], axis=1)[:, :, None]
         both = [features[:, :, columns].astype(np.float64) for features in (seen.agent_features, seen.task_features)]
@@ -125,9 +168,11 @@ class ModelSpec:
         shown = seen.pair_features.shape[-1] > 0 or seen.task_pair_features.shape[-1] > 0
         planes = self.kind == "pem"
         more = seen.more if isinstance(seen, PartialObservation) else None
-        corrects = self.corrects and seen.prior is None
-        if more and ((pairs and not shown) or (planes and seen.planes is None) or corrects):
-            seen = more(pairs, planes, self.corrects)
+        # A prior of distances is made of features, not asked for.
+        priors = self.task_prior or (self.prior and not self.distance_prior)
+        unseen = priors and seen.prior is None
+        if more and ((pairs and not shown) or (planes and seen.planes is None) or unseen):
+            seen = more(pairs, planes, priors)
         if not pairs and shown:
             nothing = seen.pair_features[..., :0], seen.task_pair_features[..., :0]
             seen = dataclasses.replace(seen, pair_features=nothing[0], task_pair_features=nothing[1])

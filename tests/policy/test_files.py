@@ -91,7 +91,7 @@ def test_a_centred_model_does_not_see_where_the_battle_is(tmp_path):
 
 def test_a_world_without_positions_cannot_be_centred():
     with pytest.raises(InputError, match="names no positions"):
-        muster.train("rescue:2x4", steps=1, centred=True)
+        muster.train("pursuit:4x2", steps=1, centred=True)
 
 
 def rewrite(path, change):

@@ -1,0 +1,48 @@
+"""Which form of model carries from the worlds of a run to others: what it reads, and by what its g is multiplied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from muster.data import Observation
+from muster.envs.base import BatchEnv
+from muster.errors import InputError
+from muster.learning.settings import TrainSettings
+from muster.scoring.kinds import PairScale
+
+
+def local_form(env: BatchEnv, seen: Observation) -> dict[str, Any]:
+    """What a model must know of a world to read nothing that says where on the map: its columns."""
+    if len(env.distances) != 2 or env.distance_unit <= 0:
+        raise InputError(
+            f"{env.name} does not say which of its pair features are distances (distances, distance_unit): "
+            "leave out --form local"
+        )
+    return {
+        "blind": env.positions,
+        "distances": env.distances,
+        "distance_unit": env.distance_unit,
+        "distance_prior": seen.prior is None,
+    }
+
+
+def choose_pair_scale(settings: TrainSettings, envs: Sequence[BatchEnv]) -> PairScale:
+    """What was asked for, or what carries to other sizes."""
+    if settings.inference == "plan":
+        # Costs of going from task to task are what they are, however many agents there are.
+        if settings.pair_scale not in (None, "none"):
+            raise InputError("costs of routes are not scaled: leave out --pair-scale with --inference plan")
+        return "none"
+    # The actor-critic's gradients know of no factor on g: there it must be 1 in training.
+    alike = len({env.n_agents for env in envs}) == 1
+    usual: PairScale = "fade" if settings.form == "local" else "size" if alike or settings.learner == "es" else "none"
+    wanted = settings.pair_scale or usual
+    if settings.learner == "a2c" and (wanted == "fade" or (wanted == "size" and not alike)):
+        raise InputError(
+            f"a g that is scaled in training (pair_scale {wanted}) is learned by evolution: add --learner es, or "
+            "--pair-scale none"
+        )
+    if wanted == "fade" and settings.form != "local":
+        raise InputError("a g that fades goes by the world's distances: add --form local")
+    return wanted
