@@ -6,11 +6,12 @@ from typing import Literal
 
 from tyro.conf import Positional
 
+from muster.commands.manner import Manner
 from muster.errors import InputError
 
 
 @dataclass(frozen=True)
-class Compare:
+class Compare(Manner):
     """Play the same episodes with several policies: figures of each, and paired differences from the first."""
 
     names: Positional[tuple[str, ...]]
@@ -27,14 +28,16 @@ class Compare:
     def run(self) -> None:
         """Evaluate each and print."""
         from muster.commands.progress import progress_bar
+        from muster.envs.registry import rules_of
         from muster.evaluation.compare import compare
         from muster.evaluation.text import evaluation_table
 
         if len(self.names) < 3:
             raise InputError(f"compare takes two or more policies and then the environment, got {' '.join(self.names)}")
         *policies, env = self.names
+        rules = rules_of(env) if self.asked else []
         found = compare(
-            policies,
+            self.players(policies, rules),
             env,
             self.episodes,
             self.seed,

@@ -6,9 +6,11 @@ from typing import Literal
 
 from tyro.conf import Positional
 
+from muster.commands.manner import Manner
+
 
 @dataclass(frozen=True)
-class Evaluate:
+class Evaluate(Manner):
     """Play a fixed set of episodes and print the figures of merit, with 95 % intervals."""
 
     policy: Positional[str]
@@ -27,10 +29,12 @@ class Evaluate:
     def run(self) -> None:
         """Evaluate and print."""
         from muster.commands.progress import progress_bar
+        from muster.envs.registry import rules_of
         from muster.evaluation.evaluate import evaluate
 
         with progress_bar(self.policy, self.episodes, quiet=self.json) as advance:
-            found = evaluate(self.policy, self.env, self.episodes, self.seed, self.noise, progress=advance)
+            policy = self.player(self.policy, rules_of(self.env))
+            found = evaluate(policy, self.env, self.episodes, self.seed, self.noise, progress=advance)
         if self.json:
             print(json.dumps(found.as_dict()))
         else:

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
+from muster.commands.manner import Manner
+
 
 @dataclass(frozen=True)
-class Play:
+class Play(Manner):
     """Play one episode and write it down: .html to watch and step through, .gif to show, .json as data."""
 
     policy: Positional[str]
@@ -34,8 +36,8 @@ class Play:
         write = writer(self.out, len(names))
         env = make(self.env)
         replays, endings = [], []
-        for name in names:
-            replays.append(record(resolve(name, env, self.noise), env, self.seed))
+        for name, player in zip(names, self.players(names, env.baselines()), strict=True):
+            replays.append(record(resolve(player, env, self.noise), env, self.seed))
             endings.append(f"{name} on {env.name}: {ending(replays[-1], env)}")
         write(replays, env, self.out)
         print(f"{'; '.join(endings)}; written to {self.out}")

@@ -109,7 +109,7 @@ def scores_on_grid(policy: LearnedPolicy, agent: tuple[int, int], grid: int) -> 
 
     from muster.envs.rescue.env import RescueEnv
     from muster.envs.rescue.settings import RescueSettings
-    from muster.policy.names import adapt
+    from muster.policy.learned import adapt
 
     env = RescueEnv(RescueSettings(agents=1, tasks=1, grid=grid), grid * grid)
     env.start(np.arange(grid * grid), np.zeros(grid * grid, np.uint64))

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from tyro.conf import Positional
 
+from muster.commands.manner import Manner
+
 if TYPE_CHECKING:
     from muster.evaluation.scale import Curve, Point
 
 
 @dataclass(frozen=True)
-class Scale:
+class Scale(Manner):
     """Play one policy on worlds of growing size beside the best baseline: where it wins, is even and loses."""
 
     policy: Positional[str]
@@ -43,6 +45,7 @@ class Scale:
     def run(self) -> None:
         """Play, print and draw."""
         from muster.commands.picture import picture
+        from muster.envs.registry import rules_of
         from muster.errors import InputError
         from muster.evaluation.scale import plan, run_curve
 
@@ -51,7 +54,8 @@ class Scale:
         # The picture is opened first: what would spoil it is known before the episodes are played.
         with nullcontext() if self.out is None else picture(self.out, "muster scale --out") as canvas:
             worlds, names = plan(self.policy, self.env, self.sizes, self.baseline, self.ratio)
-            curve = run_curve(self.policy, worlds, names, self.episodes, self.seed, _report)
+            player = self.player(self.policy, rules_of(next(iter(worlds.values()))) if self.asked else [])
+            curve = run_curve(player, worlds, names, self.episodes, self.seed, _report)
             if self.json:
                 print(json.dumps(curve.as_dict() | {"episodes": self.episodes, "seed": self.seed}))
             else:

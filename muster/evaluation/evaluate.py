@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,7 +16,10 @@ from muster.evaluation.metrics import MEANINGS
 from muster.evaluation.rollout import Episodes, begin_episodes, decide, run_episodes
 from muster.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
 from muster.evaluation.text import describe, evaluation_lines, evaluation_table, html_table
+from muster.policy.learned import LearnedPolicy
+from muster.policy.lookahead import LookAhead
 from muster.policy.names import resolve
+from muster.policy.settings import RolloutSettings
 from muster.rng import Seeds, episode_seeds
 
 BATCH = 256
@@ -61,6 +64,11 @@ class Evaluation:
     """Means over the episodes of what else the world reports, by name; None where it reported no number."""
     all: bool = False
     """These were all episodes that the world has, and `seed` chose nothing."""
+    inference: str | None = None
+    """Procedure under the scores of a learned policy, and how hard it tries."""
+    effort: str | None = None
+    look_ahead: RolloutSettings | None = None
+    """How it looked ahead; None: not at all."""
 
     @property
     def steps_minus_one(self) -> float | None:
@@ -71,9 +79,10 @@ class Evaluation:
         """What `muster evaluate --json` prints."""
         names = ["policy", "env", "episodes", "seed", "noise", "metric", "mean", "ci95", "failed"]
         names += ["steps_minus_one"] * (self.metric == "steps") + ["decisions_per_second", "ms_per_decision"]
-        names.append("changes_per_decision")
+        names += ["changes_per_decision", "inference", "effort"]
+        look_ahead = None if self.look_ahead is None else asdict(self.look_ahead)
         figures = {name: None if figure is None else figure._asdict() for name, figure in self.figures.items()}
-        return {name: getattr(self, name) for name in names} | {"figures": figures}
+        return {name: getattr(self, name) for name in names} | {"look_ahead": look_ahead, "figures": figures}
 
     def __repr__(self) -> str:
         return "\n".join(evaluation_lines(self))
@@ -103,7 +112,12 @@ def evaluate(
     _warm_up(world, player, seeds[:1])
     records = run_episodes(world, player, seeds, progress)
     name = policy if isinstance(policy, str) else policy.name
-    return summarise(name, world, seed, noise, records, all_episodes=episodes == "all")
+    found = summarise(name, world, seed, noise, records, all_episodes=episodes == "all")
+    learned = player.policy if isinstance(player, LookAhead) else player
+    if not isinstance(learned, LearnedPolicy):
+        return found
+    inference = learned.inference
+    return replace(found, inference=inference.method, effort=inference.effort, look_ahead=learned.rollouts)
 
 
 def _count(env: World, episodes: Count) -> int:

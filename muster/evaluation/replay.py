@@ -147,7 +147,7 @@ def state_hash(env: BatchEnv, slot: int = 0) -> str:
 def record(policy: str | Policy, env: str | BatchEnv, seed: int = 0) -> Replay:
     """Play the first episode of the set that `seed` names, in slot 0."""
     env = make(env) if isinstance(env, str) else env
-    player = resolve(policy, env) if isinstance(policy, str) else policy
+    player = resolve(policy, env)
     begin_episodes(env, player, np.arange(1), episode_seeds(seed, np.arange(1)))
     assignments, rewards = [], []
     truncated = False

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from muster.envs.base import Policy
 from muster.envs.registry import BUILT_IN, make
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.compare import Difference, compare, differences
@@ -230,7 +231,7 @@ class Curve:
 
 
 def plan(
-    policy: str, env: str, sizes: str | None = None, baselines: Sequence[str] = (), ratio: float | None = None
+    policy: str | Policy, env: str, sizes: str | None = None, baselines: Sequence[str] = (), ratio: float | None = None
 ) -> tuple[dict[int, str], tuple[str, ...]]:
     """The world of each size and the baselines, everything tried out before anything is played."""
     kind, options = split_env(env)
@@ -249,7 +250,7 @@ def plan(
 
 
 def run_curve(
-    policy: str,
+    policy: str | Policy,
     worlds: dict[int, str],
     baselines: Sequence[str],
     episodes: int = 200,
@@ -265,7 +266,7 @@ def run_curve(
         best = min(others, key=_badness)
         points.append(Point(size, world, played, tuple(others), best, differences([best, played])[0]))
         report(points[-1])
-    return Curve(policy, tuple(points))
+    return Curve(policy if isinstance(policy, str) else policy.name, tuple(points))
 
 
 def _badness(one: Evaluation) -> tuple[int, float]:

@@ -48,7 +48,8 @@ def evaluation_lines(found: Evaluation) -> list[str]:
 def describe(found: Evaluation) -> str:
     """Who played what."""
     noise = ", noise on" if found.noise else ""
-    return f"{found.policy} on {found.env}: {episodes_of(found)}{noise}"
+    ahead = f", {found.look_ahead}" if found.look_ahead else ""
+    return f"{found.policy} on {found.env}: {episodes_of(found)}{noise}{ahead}"
 
 
 def episodes_of(found: Evaluation) -> str:
@@ -112,5 +113,6 @@ def evaluation_table(found: Sequence[Evaluation]) -> tuple[list[str], list[list[
         shown = ["–" if f is None else f"{f.mean:.2f} [{f.ci95[0]:.2f} {f.ci95[1]:.2f}]" for f in figures]
         changes = "–" if one.changes_per_decision is None else f"{100 * one.changes_per_decision:.2f} %"
         limit = [str(one.failed)] * limits
-        rows.append([one.policy, in_brackets(one, metric), *shown, *limit, changes, f"{one.ms_per_decision:.4g}"])
+        name = f"{one.policy}, {one.look_ahead}" if one.look_ahead else one.policy
+        rows.append([name, in_brackets(one, metric), *shown, *limit, changes, f"{one.ms_per_decision:.4g}"])
     return [*head, "changes", "ms a decision"], rows

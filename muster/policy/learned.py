@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from muster.data import Floats32, Ints, Observation
+from muster.envs.base import BatchEnv
 from muster.envs.padding import observation_of
+from muster.envs.registry import kind_of
 from muster.envs.single import View
 from muster.errors import InputError, MissingExtraError, UnknownNameError
 from muster.inference.route_memory import RouteMemory
@@ -19,10 +21,14 @@ from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
 from muster.policy.decision import Decision, Scorer, decide
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
-from muster.policy.settings import NoiseSettings
+from muster.policy.settings import NoiseSettings, RolloutSettings
 from muster.rng import NOISE_STREAM, Seeds
 from muster.scoring.direct import DirectModel, Parameters, Scores
+from muster.scoring.reach import scale_pairs
 from muster.scoring.spec import ModelSpec
+
+Critic = Callable[[Observation], NDArray[np.floating]]
+"""What is still to be earned [B] from what is observed on."""
 
 
 class LearnedPolicy:
@@ -40,6 +46,8 @@ class LearnedPolicy:
         noise: NoiseSettings,
         header: dict[str, Any] | None = None,
         noisy: bool = False,
+        rollouts: RolloutSettings | None = None,
+        critic: Critic | None = None,
     ) -> None:
         self.name = name
         self.spec = spec
@@ -49,6 +57,12 @@ class LearnedPolicy:
         self.header = header or {}
         self.noisy = noisy
         """Whether the exploration noise of its training is left on."""
+        if noisy and rollouts:
+            raise InputError("look-ahead tries moves of its own: it has no use for the exploration noise of training")
+        self.rollouts = rollouts
+        """How it looks ahead in the world that it plays in (`muster.policy.lookahead`); None: not at all."""
+        self.critic = critic
+        """What is still to be earned, for look-ahead with a horizon."""
         self._solver = Solver.of(inference)
         self._plans: RouteMemory | None = None
         """Of the episodes under way, if routes are made."""
@@ -58,7 +72,7 @@ class LearnedPolicy:
 
     def variant(self, **changes: Any) -> Self:
         """The same policy but for what is named: any argument of the constructor."""
-        names = ("name", "spec", "parameters", "inference", "noise", "header", "noisy")
+        names = ("name", "spec", "parameters", "inference", "noise", "header", "noisy", "rollouts", "critic")
         copy = type(self)(**{name: getattr(self, name) for name in names} | changes)
         if not changes.keys() & {"spec", "parameters"}:
             copy._scorer = self._scorer
@@ -68,12 +82,26 @@ class LearnedPolicy:
         """The same policy with the exploration noise of its training left on."""
         return self.variant(noisy=True)
 
+    def with_rollouts(self, rollouts: int | None = None, critic: Critic | None = None, **settings: Any) -> Self:
+        """The same policy, looking ahead: `rollouts` candidates a decision, or `until` so many seconds.
+
+        `settings` are further ones of `RolloutSettings`: horizon, candidates, size. `critic` is a function from an
+        observation to what is still to be earned [B], for what is cut at the horizon (`muster.policy.critics`). It
+        plays in `muster.evaluate` and wherever else there is a world to try moves in.
+        """
+        wanted = RolloutSettings(rollouts, **settings)
+        return self.variant(rollouts=wanted, critic=critic or self.critic)
+
     def with_inference(self, **changes: Any) -> Self:
         """The same scores under other inference settings, such as effort="best"."""
         if changes.get("method") == "plan" and self.inference.method != "plan":
             raise InputError(
                 f"{self.name} learned its scores for {self.inference.method!r}: they are no costs of going from task "
                 "to task, so there are no routes to make of them"
+            )
+        if changes.get("method") == "quad" and not self.spec.task_scores:
+            raise InputError(
+                f"{self.name} has no scores for pairs of tasks (g): for 'quad' it would have to learn some"
             )
         return self.variant(inference=dataclasses.replace(self.inference, **changes))
 
@@ -98,6 +126,11 @@ class LearnedPolicy:
             self._exploration.reset(slots)
 
     @property
+    def solver(self) -> Solver:
+        """Its inference."""
+        return self._solver
+
+    @property
     def scorer(self) -> Scorer:
         """The model, made ready once: its weights do not change."""
         if self._scorer is None:
@@ -106,7 +139,9 @@ class LearnedPolicy:
 
     def scores(self, observation: Observation) -> tuple[Floats32, Floats32 | None]:
         """h [B, N, M] and g [B, M, M], without noise."""
-        return self.scorer(self.spec.view(observation))
+        seen = self.spec.view(observation)
+        h, g = self.scorer(seen)
+        return h, scale_pairs(self.spec, seen, g)
 
     @overload
     def act(self, observation: Observation) -> Ints: ...
@@ -123,6 +158,11 @@ class LearnedPolicy:
         Of an `Observation` of B worlds an assignment [B, N]; of one `View`, or of its fields as keywords, one [N]; of
         several views, whose sizes may differ, a list of them.
         """
+        if self.rollouts:
+            raise InputError(
+                f"{self.name} looks ahead, for which it needs the world and not just a view of it: give it to "
+                "muster.evaluate, or make a muster.policy.lookahead.LookAhead for an environment"
+            )
         if isinstance(observation, Observation):
             if fields:
                 raise InputError(f"an observation is complete: {', '.join(fields)} cannot be given beside it")
@@ -143,8 +183,12 @@ class LearnedPolicy:
     def _act_on(self, views: list[View]) -> list[Ints]:
         if not views:
             return []
+        sizes = [len(np.asarray(view.agent_features)) for view in views]
+        if self.spec.pair_scale == "size" and len(set(sizes)) > 1:
+            # Padded to one size they would all be scaled as the largest.
+            return [self._act_on([view])[0] for view in views]
         assignment = self.act(observation_of(views))
-        return [row[: len(np.asarray(view.agent_features))] for row, view in zip(assignment, views, strict=True)]
+        return [row[:size] for row, size in zip(assignment, sizes, strict=True)]
 
     def _explore(self, observation: Observation, scores: Scores) -> Scores:
         batch, n, m = scores[0].shape
@@ -192,11 +236,22 @@ class LearnedPolicy:
             + (", on top of the world's prior" if spec.corrects else ""),
             "inference": f"{inference.method}, effort {inference.effort}, "
             + ("every agent assigned" if inference.forced else "idling allowed")
-            + (", with noise" if self.noisy else ""),
+            + (", with noise" if self.noisy else "")
+            + (f", {self.rollouts}" if self.rollouts else ""),
             "trained on": " ".join(trained),
             "features": ", ".join(f"{width} {name}" for name, width in widths.items() if width)
             + (", positions from the middle" if spec.centred else ""),
         }
+
+
+def adapt(policy: LearnedPolicy, env: BatchEnv) -> BatchEnv:
+    """Make `env` show what the policy reads; refuse a world of another kind or with other features."""
+    trained_on = str(policy.header.get("env", env.name))
+    if kind_of(trained_on) != kind_of(env.name):
+        raise InputError(f"{policy.name} was trained on {trained_on}; it cannot play {env.name}")
+    env.show(pair_features=policy.spec.pair_width > 0, planes=policy.spec.kind == "pem")
+    policy.spec.view(env.observe(), env.name)
+    return env
 
 
 def _view(view: Any, fields: dict[str, Any]) -> View:

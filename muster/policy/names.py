@@ -7,10 +7,11 @@ import os
 from pathlib import Path
 
 from muster.envs.base import BatchEnv, Policy
-from muster.envs.registry import kind_of, rules
+from muster.envs.registry import rules
 from muster.errors import InputError, UnknownNameError, suggestion
 from muster.policy.files import load_policy
-from muster.policy.learned import LearnedPolicy
+from muster.policy.learned import LearnedPolicy, adapt
+from muster.policy.lookahead import LookAhead
 
 SHIPPED = Path(__file__).parent / "shipped"
 
@@ -26,24 +27,16 @@ def resolve(policy: str | Policy, env: BatchEnv, noise: bool = False) -> Policy:
             if noise:
                 raise InputError(f"noise is for learned policies; {policy!r} is a fixed rule of {env.name}")
             return baselines[policy](env)
-        if not _is_learned(policy):
+        if not is_learned(policy):
             raise UnknownNameError(f"policy for {env.name}", policy, [*baselines, *shipped()])
         policy = load(policy).variant(name=policy)
     if isinstance(policy, LearnedPolicy):
         adapt(policy, env)
-        return policy.variant(noisy=noise or policy.noisy)
+        policy = policy.variant(noisy=noise or policy.noisy)
+        return LookAhead(policy, env) if policy.rollouts else policy
     if noise:
         raise InputError(f"noise is for learned policies; {policy.name!r} is none")
     return policy
-
-
-def adapt(policy: LearnedPolicy, env: BatchEnv) -> None:
-    """Make `env` show what the policy reads; refuse a world of another kind or with other features."""
-    trained_on = str(policy.header.get("env", env.name))
-    if kind_of(trained_on) != kind_of(env.name):
-        raise InputError(f"{policy.name} was trained on {trained_on}; it cannot play {env.name}")
-    env.show(pair_features=policy.spec.pair_width > 0, planes=policy.spec.kind == "pem")
-    policy.spec.view(env.observe(), env.name)
 
 
 def shipped() -> dict[str, str]:
@@ -57,12 +50,13 @@ def load(policy: str | Path) -> LearnedPolicy:
     name = str(policy)
     if name in shipped():
         return load_policy(SHIPPED / f"{name}.safetensors")
-    if not _is_learned(name):
+    if not is_learned(name):
         raise InputError(_unknown(name))
     return load_policy(policy)
 
 
-def _is_learned(name: str) -> bool:
+def is_learned(name: str) -> bool:
+    """Whether the name is that of a shipped policy, or of a file or folder."""
     return name in shipped() or Path(name).exists() or os.sep in name or name.endswith(".safetensors")
 
 

@@ -38,6 +38,9 @@ def test_evaluate_json_has_the_fields_of_the_contract(capsys):
         "decisions_per_second",
         "ms_per_decision",
         "changes_per_decision",
+        "inference",
+        "effort",
+        "look_ahead",
         "figures",
     ]
     assert found["metric"] == "steps"
@@ -109,3 +112,45 @@ def test_a_mistake_gets_one_sentence_and_status_2(capsys, arguments, complaint):
     said = capsys.readouterr().err
     assert complaint in said
     assert said.count("\n") == 1
+
+
+def test_look_ahead_and_inference_are_flags_wherever_a_policy_plays(capsys, tmp_path):
+    policy = "rescue-2x4-quad-dm"
+    ahead = ("--rollouts", "2", "--horizon", "3", "--candidates", "scores")
+    found = json.loads(say(capsys, "evaluate", policy, "rescue:2x4", "--episodes", "5", *ahead, "--json"))
+    assert found["look_ahead"] == {
+        "rollouts": 2,
+        "until": None,
+        "horizon": 3,
+        "candidates": "scores",
+        "size": None,
+    }
+    other = ("--inference", "lp")
+    found = json.loads(say(capsys, "evaluate", policy, "rescue:2x4", "--episodes", "5", *other, "--json"))
+    assert (found["policy"], found["inference"], found["look_ahead"]) == (policy, "lp", None)
+    text = say(capsys, "compare", policy, "lp-distance", "rescue:2x4", "--episodes", "5", *ahead)
+    assert "rollouts" in text
+    found = json.loads(
+        say(capsys, "scale", policy, "--env", "rescue", "--sizes", "2", "--episodes", "3", *ahead, "--json")
+    )
+    assert found["points"][0]["policy"]["look_ahead"]["rollouts"] == 2
+    assert found["points"][0]["baselines"][0]["look_ahead"] is None
+    say(capsys, "play", policy, "rescue:2x4", "--effort", "best", "--out", str(tmp_path / "a.json"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("closest", "rescue:2x4", "--rollouts", "3"), "'closest' is a fixed rule"),
+        (("rescue-2x4-lp-dm", "rescue:2x4", "--inference", "plan"), "no costs of going from task"),
+        (("rescue-2x4-lp-dm", "rescue:2x4", "--inference", "quad"), "no scores for pairs of tasks"),
+        (("rescue-2x4-lp-dm", "rescue:2x4", "--effort", "best"), "--effort is for quad and plan"),
+        (("rescue-2x4-lp-dm", "rescue:2x4", "--horizon", "3"), "add --rollouts"),
+        (("rescue-2x4-lp-dm", "rescue:2x4", "--rollouts", "3", "--noise"), "exploration noise"),
+        (("rescue-2x4-lp-dn", "rescue:2x4", "--rollouts", "3"), "did you mean 'rescue-2x4-lp-dm'"),
+    ],
+)
+def test_flags_that_mean_nothing_are_refused(capsys, arguments, reason):
+    with pytest.raises(SystemExit):
+        main(("evaluate", *arguments))
+    assert reason in capsys.readouterr().err

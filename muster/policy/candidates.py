@@ -1,0 +1,106 @@
+"""Ways to play a little differently: the candidates that look-ahead tries.
+
+theta    the policy with other weights: each array moved by 0.3 of its spread
+scores   the policy with noise of deviation 1 on h, the same for five decisions
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from muster.data import Floats32, Ints, Observation
+from muster.errors import InputError
+from muster.policy.decision import decide
+from muster.policy.learned import LearnedPolicy
+from muster.scoring.direct import DirectModel, Parameters, Scores
+
+SPREAD = 0.3
+DEVIATION = 1.0
+HELD = 5
+"""Decisions for which noise on the scores stays as it is."""
+
+
+class Candidates(Protocol):
+    """Draws what makes candidates differ, and plays them; what a candidate is drawn as has `width` numbers."""
+
+    width: int
+
+    def prepare(self, moves: Floats32, seen: Observation) -> None:
+        """The candidates that the next decisions are for: moves [P, width], 0 for the policy itself."""
+        ...
+
+    def act(self, observation: Observation, step: int) -> Ints:
+        """[P, N] what each candidate does in its own world, `step` decisions after the present one."""
+        ...
+
+
+class OtherWeights:
+    """The policy with moved weights, to the end."""
+
+    def __init__(self, policy: LearnedPolicy, size: float | None) -> None:
+        if policy.spec.kind != "dm":
+            raise InputError(
+                f"candidates 'theta' move the weights of a direct model (dm), and {policy.name} is a "
+                f"{policy.spec.kind}; use candidates 'scores'"
+            )
+        self.policy = policy
+        self.size = SPREAD if size is None else size
+        self.width = sum(array.size for array in policy.parameters.values())
+        self._model: DirectModel | None = None
+
+    def prepare(self, moves: Floats32, seen: Observation) -> None:
+        """Models for P worlds, packed once for all decisions to come."""
+        del seen
+        parameters: Parameters = {}
+        begin = 0
+        for name, array in self.policy.parameters.items():
+            end = begin + array.size
+            spread = np.float32(self.size * array.std()) if array.size else np.float32(0.0)
+            parameters[name] = array + spread * moves[:, begin:end].reshape(len(moves), *array.shape)
+            begin = end
+        self._model = DirectModel(parameters, self.policy.spec.task_scores)
+
+    def act(self, observation: Observation, step: int) -> Ints:
+        """Each world by its own model."""
+        del step
+        assert self._model is not None
+        return decide(observation, self.policy.spec, self._model, self.policy.solver).assignment
+
+
+class NoisyScores:
+    """The policy with noise on h for some decisions, and as it is from then on."""
+
+    def __init__(self, policy: LearnedPolicy, size: float | None, n_agents: int, n_tasks: int) -> None:
+        self.policy = policy
+        self.size = np.float32(DEVIATION if size is None else size)
+        self.shape = n_agents, n_tasks
+        self.width = n_agents * n_tasks
+        self._noise: Floats32 = np.zeros((0, n_agents, n_tasks), np.float32)
+        self._drawn_for: Observation | None = None
+
+    def prepare(self, moves: Floats32, seen: Observation) -> None:
+        """The noise of P worlds; it is meant for the agents and tasks that are there now."""
+        self._noise = self.size * moves.reshape(-1, *self.shape)
+        self._drawn_for = seen
+
+    def act(self, observation: Observation, step: int) -> Ints:
+        """With its noise on h, if it is held that long."""
+
+        def disturb(scores: Scores) -> Scores:
+            h, g = scores
+            return h + self._noise * self._same(observation), g
+
+        explore = disturb if step < HELD else None
+        return decide(observation, self.policy.spec, self.policy.scorer, self.policy.solver, explore).assignment
+
+    def _same(self, seen: Observation) -> Floats32 | np.float32:
+        """[P, N, M] 1 where agent and task are those that the noise was drawn for, where slots are used again."""
+        before = self._drawn_for
+        assert before is not None
+        same: Floats32 | np.float32 = np.float32(1.0)
+        for then, now, axis in ((before.agent_ids, seen.agent_ids, 2), (before.task_ids, seen.task_ids, 1)):
+            if then is not None and now is not None:
+                same = same * np.expand_dims(then == now, axis).astype(np.float32)
+        return same

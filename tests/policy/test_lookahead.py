@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+import muster
+from muster.data import Observation
+from muster.envs.base import BatchEnv
+from muster.envs.registry import another, make
+from muster.envs.single import Env, View
+from muster.errors import InputError
+from muster.evaluation.evaluate import evaluate
+from muster.inference.settings import InferenceSettings
+from muster.policy.learned import LearnedPolicy
+from muster.policy.lookahead import LookAhead, worth_of
+from muster.policy.names import resolve
+from muster.policy.settings import NoiseSettings
+from muster.rng import episode_seeds
+from muster.scoring.direct import init_parameters
+from muster.scoring.spec import ModelSpec
+from tests.envs.own_worlds import Orders, SavedOrders
+
+
+def untrained(env: BatchEnv, method: str = "lp") -> LearnedPolicy:
+    spec = ModelSpec.of(env.observe(), "dm", method == "quad", prior=False)
+    parameters = init_parameters(spec, np.random.default_rng(0))
+    header = {"env": env.name}
+    return LearnedPolicy("p", spec, parameters, InferenceSettings(method), NoiseSettings(), header)
+
+
+class Doors(Env):
+    """One door of three is the right one, every time; an episode is a single decision. Nothing tells which."""
+
+    n_agents, n_tasks, max_steps, metric = 1, 3, 1, "return"
+
+    def reset(self, rng: np.random.Generator) -> None:
+        self.right = int(rng.integers(3))
+
+    def view(self) -> View:
+        return View(np.zeros((1, 1)), np.arange(3.0)[:, None])
+
+    def step(self, assignment: np.ndarray) -> tuple[float, bool]:
+        return float(assignment[0] == self.right), True
+
+
+class Coins(Doors):
+    """The right door is drawn only once one is chosen: looking ahead can know nothing."""
+
+    def reset(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+
+    def step(self, assignment: np.ndarray) -> tuple[float, bool]:
+        return float(assignment[0] == self.rng.integers(3)), True
+
+
+class KnownBeforehand(Coins):
+    """The same, but the door was drawn at the start, unseen; `redraw` knows."""
+
+    def reset(self, rng: np.random.Generator) -> None:
+        self.right = int(rng.integers(3))
+
+    def redraw(self, rng: np.random.Generator) -> None:
+        self.right = int(rng.integers(3))
+
+    def step(self, assignment: np.ndarray) -> tuple[float, bool]:
+        return float(assignment[0] == self.right), True
+
+    def get_state(self) -> Mapping[str, int]:
+        return {"right": self.right}
+
+    def set_state(self, state: Mapping[str, np.ndarray]) -> None:
+        self.right = int(state["right"])
+
+
+@pytest.mark.parametrize("candidates", ["theta", "scores"])
+def test_trying_finds_what_the_world_is_like(candidates):
+    policy = untrained(make(Doors)).with_rollouts(24, candidates=candidates, size=3.0)
+    assert evaluate(policy, Doors, 40).mean > 0.8
+
+
+@pytest.mark.parametrize("world", [Coins, KnownBeforehand])
+def test_trying_does_not_see_what_chance_will_bring(world):
+    policy = untrained(make(world)).with_rollouts(24, candidates="scores", size=3.0)
+    assert evaluate(policy, world, 200).mean == pytest.approx(1 / 3, abs=0.12)
+
+
+@pytest.mark.slow
+def test_look_ahead_wins_battles_that_the_policy_alone_does_not():
+    policy = muster.load("battle-m10v10-lp-dm")
+    alone = evaluate(policy, "battle:m10v12", 30, seed=5)
+    ahead = evaluate(policy.with_rollouts(8, horizon=15), "battle:m10v12", 30, seed=5)
+    assert ahead.mean > alone.mean + 0.1
+    assert ahead.look_ahead == policy.with_rollouts(8, horizon=15).rollouts
+    assert alone.look_ahead is None
+
+
+@pytest.mark.parametrize("candidates", ["theta", "scores"])
+def test_episodes_are_the_same_whatever_the_batch_and_the_threads(candidates, monkeypatch):
+    policy = muster.load("rescue-2x4-quad-dm").with_rollouts(3, candidates=candidates, horizon=4)
+    world = "rescue:3x6,random_moves=true"
+    together = evaluate(policy, world, 7, batch=7).records
+    for batch, threads in ((1, 1), (3, 2)):
+        env = make(world, batch)
+        env.threads = threads
+        apart = evaluate(policy, env, 7).records
+        assert np.array_equal(together.outcome, apart.outcome)
+        assert np.array_equal(together.changes, apart.changes)
+    again = evaluate(policy, world, 7, seed=0).records
+    assert np.array_equal(together.outcome, again.outcome)
+
+
+def test_the_world_itself_is_left_alone():
+    env = make("battle:m3v3", 2)
+    player = resolve(muster.load("battle-m10v10-lp-dm").with_rollouts(3), env)
+    player.begin(np.arange(2), episode_seeds(0, np.arange(2)))
+    before = env.get_state()
+    player.act(env.observe())
+    assert all(np.array_equal(array, before[name]) for name, array in env.get_state().items())
+
+
+def test_slots_without_an_episode_cost_nothing(monkeypatch):
+    env = make("rescue:2x4", 4)
+    player = resolve(muster.load("rescue-2x4-lp-dm").with_rollouts(3), env)
+    env._running[1:] = False
+    tried: list[int] = []
+    monkeypatch.setattr(LookAhead, "_decide", lambda self, slots, state, each: tried.extend(slots) or -1)
+    assert (player.act(env.observe())[1:] == -1).all()
+    assert tried == [0]
+
+
+def test_only_two_candidates_are_the_policy_and_one_more():
+    """With nothing to choose from, worth decides: the policy itself wins ties."""
+    env = make("rescue:2x4", 5)
+    policy = muster.load("rescue-2x4-lp-dm")
+    player = resolve(policy.with_rollouts(2, size=1e-9), env)
+    player.begin(np.arange(5), episode_seeds(0, np.arange(5)))
+    seen = env.observe()
+    assert np.array_equal(player.act(seen), policy.act(seen))
+    assert not player.best.any()
+
+
+def test_the_best_of_a_decision_is_a_candidate_of_the_next(monkeypatch):
+    env = make("battle:m3v3", 3)
+    player = resolve(muster.load("battle-m10v10-lp-dm").with_rollouts(4), env)
+    player.begin(np.arange(3), episode_seeds(0, np.arange(3)))
+    tried: list[np.ndarray] = []
+    play = LookAhead._try
+
+    def watched(self, slots, state, moves, part):
+        tried.append(moves.copy())
+        found, first = play(self, slots, state, moves, part)
+        return np.arange(4.0) + 0 * found, first
+
+    monkeypatch.setattr(LookAhead, "_try", watched)
+    for _ in range(2):
+        env.step(player.act(env.observe()))
+    assert np.array_equal(tried[1][:, 1], tried[0][:, 3])
+    assert not tried[0][:, 0].any()
+    assert not tried[1][:, 0].any()
+
+
+def test_time_decides_how_many_are_tried(monkeypatch):
+    env = make("rescue:2x4", 1)
+    player = resolve(muster.load("rescue-2x4-lp-dm").with_rollouts(until=0.2), env)
+    player.begin(np.arange(1), episode_seeds(0, np.arange(1)))
+    rounds: list[int] = []
+    play = LookAhead._try
+    monkeypatch.setattr(LookAhead, "_try", lambda self, *given: rounds.append(1) or play(self, *given))
+    player.act(env.observe())
+    assert len(rounds) > 2
+
+
+@pytest.mark.parametrize("single", [Orders, SavedOrders])
+def test_worlds_of_ones_own_can_be_looked_ahead_in(single):
+    """With ids, idling, views of any length; saving themselves or played again."""
+    policy = untrained(make(single, 3))
+    alone = evaluate(policy, single, 3).mean
+    assert evaluate(policy.with_rollouts(6, horizon=4), single, 3).mean > alone
+
+
+def test_fleets_are_looked_ahead_in_with_other_requests():
+    env = make("fleet:6,city=small", 4)
+    for _ in range(3):
+        env.step(np.full((4, 6), -1))
+    copies = another(env, 4)
+    copies.set_state(env.get_state())
+    copies.reseed(episode_seeds(3, np.arange(4)))
+    known = slice(0, 4)
+    assert np.array_equal(copies.fleet.pickups[:, known], env.fleet.pickups[:, known])
+    assert not np.array_equal(copies.fleet.pickups[:, 4:], env.fleet.pickups[:, 4:])
+
+
+def test_a_critic_values_what_is_cut():
+    policy = untrained(make(SavedOrders))
+    values: list[int] = []
+
+    def critic(seen: Observation) -> np.ndarray:
+        values.append(seen.batch)
+        return np.zeros(seen.batch)
+
+    evaluate(policy.with_rollouts(2, critic, horizon=3), SavedOrders, 1)
+    assert values
+
+
+def test_worth_follows_the_metric():
+    rescue = make("rescue:2x4", 2)
+    rescue.steps[:] = 5
+    unfinished = np.array([False, True])
+    assert worth_of(rescue, np.zeros(2), unfinished, False).tolist() == [-5, -9]
+    assert worth_of(rescue, np.array([1.0, 2.0]), unfinished, True).tolist() == [1, 2]
+    battle = make("battle:m1v1", 1)
+    assert worth_of(battle, np.array([0.5]), np.zeros(1, bool), False).tolist() == [0.25]
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({}, "needs a number of rollouts"),
+        ({"rollouts": 4, "until": 1.0}, "not both"),
+        ({"rollouts": 1}, "rollouts must be at least 2"),
+        ({"until": 0.0}, "positive"),
+        ({"rollouts": 4, "candidates": "weights"}, "candidates"),
+    ],
+)
+def test_bad_settings_are_refused(settings, reason):
+    with pytest.raises(InputError, match=reason):
+        muster.load("rescue-2x4-lp-dm").with_rollouts(**settings)
+
+
+def test_what_cannot_be_is_refused():
+    policy = muster.load("rescue-2x4-lp-dm")
+    with pytest.raises(InputError, match="exploration noise"):
+        policy.with_rollouts(4).with_noise()
+    with pytest.raises(InputError, match="looks ahead"):
+        policy.with_rollouts(4).act(make("rescue:2x4").observe())
+    with pytest.raises(InputError, match="candidates 'scores'"):
+        resolve(muster.load("rescue-2x4-lp-pem").with_rollouts(4, candidates="theta"), make("rescue:2x4"))
+    with pytest.raises(InputError, match="does not say how to look ahead"):
+        LookAhead(policy, make("rescue:2x4"))
