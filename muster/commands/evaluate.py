@@ -33,7 +33,7 @@ class Evaluate(Manner):
         from muster.evaluation.evaluate import evaluate
 
         with progress_bar(self.policy, self.episodes, quiet=self.json) as advance:
-            policy = self.player(self.policy, rules_of(self.env))
+            policy = self.player(self.policy, rules_of(self.env) if self.asked else [])
             found = evaluate(policy, self.env, self.episodes, self.seed, self.noise, progress=advance)
         if self.json:
             print(json.dumps(found.as_dict()))
