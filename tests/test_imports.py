@@ -55,6 +55,10 @@ inference.naming
 inference.tables
 inference.reading
 inference.rows
+inference.single
+inference.probing
+inference.explanation
+inference.revision
 inference.answer
 inference.assigning
 inference.checking

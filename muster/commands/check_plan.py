@@ -10,6 +10,7 @@ import tyro
 
 from muster.commands.problem_files import add_tables, read_problem
 from muster.commands.sheets import read_sheet
+from muster.commands.solve import finite, number_or_null
 from muster.errors import InputError
 from muster.inference.settings import Effort, Method
 
@@ -77,16 +78,11 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
     return {
         "feasible": verdict.feasible,
         "broken": list(verdict.broken),
-        "value": _or_null(verdict.value),
-        "bound": _or_null(verdict.bound),
+        "value": number_or_null(verdict.value),
+        "bound": number_or_null(verdict.bound),
         "optimal": verdict.optimal,
         "better": None
         if better is None
         else {"assignment": list(better.plan.values()), "objective": better.objective, "status": better.status},
-        "changes": [{name: _or_null(cell) for name, cell in row.items()} for row in verdict.changes],
+        "changes": finite(verdict.changes),
     }
-
-
-def _or_null(value: Any) -> Any:
-    """JSON has no NaN and no infinity."""
-    return None if isinstance(value, float) and not abs(value) < float("inf") else value

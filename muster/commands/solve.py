@@ -52,6 +52,8 @@ class Solve:
     """What is taken from the score of every other task while an agent's last one is there."""
     out: str | None = None
     """Write the plan to a file: .csv with agent, task, score, contribution and reason, or .json as --json prints."""
+    explain: bool = False
+    """Say why: each agent's runner-up and margin, and what it would take to have the unserved tasks served."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
@@ -81,10 +83,14 @@ class Solve:
         )
         if self.out is not None:
             write_plan(solution, self.out)
+        why = solution.explain() if self.explain else None
         if self.json:
-            print(json.dumps(as_json(solution), allow_nan=False))
+            reasons = {} if why is None else {"explanation": {"agents": finite(why.agents), "tasks": finite(why.tasks)}}
+            print(json.dumps(as_json(solution) | reasons, allow_nan=False))
         else:
             _print_tables(solution, self)
+            if why is not None:
+                print(why)
 
 
 def write_plan(solution: Answer, file: str) -> None:
@@ -122,9 +128,16 @@ def as_json(solution: Answer) -> dict[str, Any]:
     }
 
 
+def finite(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows as JSON can hold them."""
+    return [
+        {key: number_or_null(cell) if isinstance(cell, float) else cell for key, cell in row.items()} for row in rows
+    ]
+
+
 def number_or_null(value: float) -> float | None:
-    """JSON has no NaN."""
-    return None if value != value else value
+    """JSON has no NaN and no infinity."""
+    return value if abs(value) < float("inf") else None
 
 
 def _print_tables(solution: Answer, settings: Solve) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-from muster.data import Problem, Solution
+from muster.data import Ints, Problem, Solution
 from muster.errors import InputError
-from muster.inference.naming import Name, Names
+from muster.inference.explanation import Explanation, explain
+from muster.inference.naming import Name, Names, as_assignment
+from muster.inference.reading import as_switch_cost, padded_routes, per_agent_or_pair
+from muster.inference.revision import carry_switch_cost, revise
 from muster.inference.rows import Row, Rows
 from muster.inference.solver import Solver
+
+DIFFERENCE = ("agent", "from", "to", "score_from", "score_to", "note")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -21,6 +28,8 @@ class Answer(Solution):
     """How."""
     names: Names | None = None
     """What agents and tasks are called; None where they were given by number."""
+    before: Answer | None = None
+    """The answer that this one revises (`again`)."""
 
     @property
     def agents(self) -> tuple[Name, ...]:
@@ -59,10 +68,92 @@ class Answer(Solution):
             )
         return Rows(rows, ("agent", "task", "score", "contribution", "reason"))
 
+    def explain(self, agents: Iterable[Name] | None = None, tasks: Iterable[Name] | None = None) -> Explanation:
+        """Why: each agent's task, runner-up, margin and price; each unserved task's reason, and what it would take.
+
+        For some agents and tasks, by name, or for all. Every figure comes from solving again, a few times for each row.
+        """
+        names = Names(self.agents, self.tasks)
+        some = range(len(names.agents)) if agents is None else [names.agent(name) for name in agents]
+        others = range(len(names.tasks)) if tasks is None else [names.task(name) for name in tasks]
+        return explain(self._asked(), self._how(), self, (names.agents, names.tasks), some, others)
+
+    def again(
+        self,
+        *,
+        without_agents: Iterable[Name] = (),
+        without_tasks: Iterable[Name] = (),
+        with_agents: Mapping[Name, Any] | None = None,
+        with_tasks: Mapping[Name, Any] | None = None,
+        scores: Any = None,
+        contributions: Any = None,
+        capacities: Any = None,
+        task_scores: Any = None,
+        switch_cost: Any = None,
+        **settings: Any,
+    ) -> Answer:
+        """What if: the answer after some changes, with this one as the plan before; `difference` says who changes.
+
+        Agents and tasks go by name (or number, where they have none). `with_agents` is {agent: {task: score}},
+        `with_tasks` {task: {agent: score}}; `scores`, `contributions`, `capacities` and `task_scores` hold, by name,
+        what is other or new. `switch_cost` stays as it was unless given; `settings` are the solver's (effort, …).
+        """
+        names = Names(self.agents, self.tasks)
+        problem, now = revise(
+            self._asked(),
+            names,
+            without_agents,
+            without_tasks,
+            {} if with_agents is None else with_agents,
+            {} if with_tasks is None else with_tasks,
+            scores,
+            contributions,
+            capacities,
+            task_scores,
+        )
+        n, m = len(now.agents), len(now.tasks)
+        cost = carry_switch_cost(self._asked(), names, now)
+        if switch_cost is not None:
+            cost = as_switch_cost(per_agent_or_pair("switch_cost", switch_cost, now, 0.0), n, m)
+        before = as_assignment("previous", self.plan, now, n, m)[None]
+        problem = replace(problem, previous=before, switch_cost=cost, routes=self._stops(names, now))
+        return replace(answer(problem, replace(self._how(), **settings), now), before=self)
+
+    def _stops(self, names: Names, now: Names) -> Ints | None:
+        """The routes under new numbers, without who is gone."""
+        if self.routes is None:
+            return None
+        called = dict(zip(names.agents, self.routes, strict=True))
+        stops = ([names.tasks[stop] for stop in called.get(name, ())] for name in now.agents)
+        kept = [[now.task(stop) for stop in route if stop in now.tasks] for route in stops]
+        return padded_routes(kept, len(now.agents), len(now.tasks))[None]
+
+    @property
+    def difference(self) -> Rows:
+        """Of an answer that `again` returned: who does something else than before, and who is new or gone."""
+        if self.before is None:
+            raise InputError("there is nothing to differ from; difference is for answers that again() returned")
+        old, new = self.before, self
+        then = {row["agent"]: row for row in old.table()}
+        now = {row["agent"]: row for row in new.table()}
+        rows: list[Row] = []
+        for agent in dict.fromkeys([*then, *now]):
+            was, is_ = then.get(agent), now.get(agent)
+            note = "new" if was is None else "gone" if is_ is None else ""
+            origin, target = was and was["task"], is_ and is_["task"]
+            if note or origin != target:
+                cells = (agent, origin, target, was and was["score"], is_ and is_["score"], note)
+                rows.append(dict(zip(DIFFERENCE, cells, strict=True)))
+        return Rows(rows, DIFFERENCE)
+
     def _asked(self) -> Problem:
-        if self.problem is None or self.solver is None:
+        if self.problem is None:
             raise InputError("this solution does not know its problem; take one that muster.assign returned")
         return self.problem
+
+    def _how(self) -> Solver:
+        assert self.solver is not None, "whoever knows the problem knows how it was solved"
+        return self.solver
 
 
 def answer(problem: Problem, solver: Solver, names: Names | None) -> Answer:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from muster.data import Floats, Ints, Problem
+from muster.data import Ints, Problem
 from muster.errors import InputError, UnknownNameError
 from muster.inference.answer import Answer, answer
 from muster.inference.instance import CAPACITY_TOLERANCE
@@ -16,6 +16,7 @@ from muster.inference.naming import Name, Names, as_assignment
 from muster.inference.reading import Call, read_call
 from muster.inference.rows import Rows
 from muster.inference.settings import Effort, Method
+from muster.inference.single import loads_of, may, rooms, uses, value_of
 from muster.inference.solver import Solver
 
 # A plan is called better when it is worth more by this share.
@@ -84,7 +85,7 @@ def judge(problem: Problem, names: Names | None, solver: Solver, plan: Ints) -> 
     """The verdict on task indices [N]."""
     found = answer(replace(problem, previous=plan[None], switch_cost=0.0), solver, names)
     broken = tuple(broken_rules(problem, found, solver, plan))
-    value = value_of(problem, solver, plan)
+    value = value_of(problem, plan, solver.method)
     reached = float(found.objective)
     slack = NOTICED * max(abs(value), abs(reached))
     better = found if broken or not value >= reached - slack else None
@@ -120,41 +121,6 @@ def broken_rules(problem: Problem, found: Answer, solver: Solver, plan: Ints) ->
             if fitting.any():
                 broken.append(f"agent {agents[i]!r} has no task though {tasks[np.argmax(fitting)]!r} has room for it")
     return broken
-
-
-def may(problem: Problem) -> Any:
-    """[N, M] the pairs that are allowed."""
-    allowed = problem.scores[0] > -np.inf
-    return allowed if problem.allowed is None else allowed & problem.allowed[0]
-
-
-def uses(problem: Problem) -> Floats:
-    """[N, M] contributions."""
-    return np.ones(problem.scores.shape[1:]) if problem.contributions is None else problem.contributions[0]
-
-
-def rooms(problem: Problem) -> Floats:
-    """[M] capacities."""
-    return np.ones(problem.scores.shape[2]) if problem.capacities is None else problem.capacities[0]
-
-
-def loads_of(problem: Problem, plan: Ints) -> Floats:
-    """[M] what each task gets."""
-    placed = np.flatnonzero(plan >= 0)
-    loads = np.bincount(plan[placed], uses(problem)[placed, plan[placed]], minlength=problem.scores.shape[2])
-    return loads.astype(np.float64)
-
-
-def value_of(problem: Problem, solver: Solver, plan: Ints) -> float:
-    """Sum h·b + c'gc; NaN where a pair is not allowed."""
-    placed = np.flatnonzero(plan >= 0)
-    if not may(problem)[placed, plan[placed]].all():
-        return float("nan")
-    value = float(problem.scores[0, placed, plan[placed]].sum())
-    if solver.method == "quad" and problem.task_scores is not None:
-        crowd = np.bincount(plan[placed], minlength=problem.scores.shape[2]).astype(np.float64)
-        value += float(crowd @ problem.task_scores[0] @ crowd)
-    return value
 
 
 def differences(found: Answer, before: Ints, after: Ints) -> Rows:

@@ -44,7 +44,7 @@ def read_arrays(call: Call, names: Names | None = None) -> Problem:
     """The problem [1, N, M] of arrays."""
     h = as_array("scores", call.scores, 2)
     n, m = h.shape
-    routes = None if call.routes is None else _padded_routes(call.routes, n, m)[None]
+    routes = None if call.routes is None else padded_routes(call.routes, n, m)[None]
     previous = None if call.previous is None else as_assignment("previous", call.previous, names, n, m)[None]
     if previous is None and routes is not None and m > 0:
         # Where routes go on, those are the plan before.
@@ -58,7 +58,7 @@ def read_arrays(call: Call, names: Names | None = None) -> Problem:
         end_scores=None if call.end_scores is None else as_array("end_scores", call.end_scores, 2)[None],
         routes=routes,
         previous=previous,
-        switch_cost=0.0 if previous is None else _as_switch_cost(call.switch_cost, n, m),
+        switch_cost=0.0 if previous is None else as_switch_cost(call.switch_cost, n, m),
     )
 
 
@@ -69,14 +69,15 @@ def _as_contributions(contributions: ArrayLike, n: int, m: int) -> Floats:
     return given if given.ndim == 2 else np.repeat(given[:, None], m, axis=1)
 
 
-def _as_switch_cost(cost: ArrayLike, n: int, m: int) -> Floats:
+def as_switch_cost(cost: ArrayLike, n: int, m: int) -> Floats:
+    """A number, [N] or [N, M] as [1, N, M]."""
     given = as_array("switch_cost", cost, None)
     if given.shape not in ((n, m), (n,), ()):
         raise InputError(f"switch_cost must be a number or have shape {(n,)} or {(n, m)}, got shape {given.shape}")
     return np.broadcast_to(given[:, None] if given.ndim == 1 else given, (n, m))[None].copy()
 
 
-def _padded_routes(routes: Sequence[Sequence[int]], n: int, m: int) -> Ints:
+def padded_routes(routes: Sequence[Sequence[int]], n: int, m: int) -> Ints:
     """Routes as an array [N, M] with -1 behind the last stop; InputError for what are no routes."""
     if len(routes) != n:
         raise InputError(f"routes must be a list of {n}, one for each agent, got {len(routes)}")
@@ -110,13 +111,13 @@ def _by_number(call: Call, table: Table) -> Call:
     return Call(
         scores=scores,
         task_scores=matrix("task_scores", call.task_scores, names, 0.0, rows="task"),
-        contributions=_per_agent_or_pair("contributions", contributions, names, 1.0),
+        contributions=per_agent_or_pair("contributions", contributions, names, 1.0),
         capacities=vector("capacities", call.capacities, "task", names),
         allowed=_allowed(call.allowed, names),
         end_scores=matrix("end_scores", call.end_scores, names, 0.0),
         routes=_routes_by_number(call.routes, names),
         previous=call.previous,
-        switch_cost=_per_agent_or_pair("switch_cost", call.switch_cost, names, 0.0),
+        switch_cost=per_agent_or_pair("switch_cost", call.switch_cost, names, 0.0),
     )
 
 
@@ -127,7 +128,7 @@ def _spread(table: Table, values: Floats, absent: float) -> Floats:
     return filled
 
 
-def _per_agent_or_pair(label: str, value: Any, names: Names, absent: float) -> Any:
+def per_agent_or_pair(label: str, value: Any, names: Names, absent: float) -> Any:
     """Numbers by agent, or by agent and task."""
     flat = hasattr(value, "to_dict") and not is_frame(value)
     if is_frame(value):

@@ -31,13 +31,13 @@ def load_plan(plan: Plan, it: Instance, tasks: Ints, place: Ints) -> None:
 
 @kernel
 def standing(out: Output, b: int, it: Instance, previous: Ints) -> tuple[float, int]:
-    """The value of the answer with the penalty for agents left out, and how many differ from before."""
+    """The value of the answer with the penalty for agents left out, and how many have not the task they had."""
     value, different = out.objective[b], 0
     for i in range(it.facts[0].n):
         agent = it.agents[i]
         if out.assignment[b, agent] < 0:
             value += it.facts[0].idle
-        different += 1 if out.assignment[b, agent] != previous[agent] else 0
+        different += 1 if previous[agent] >= 0 and out.assignment[b, agent] != previous[agent] else 0
     return value, different
 
 
@@ -72,7 +72,7 @@ def stay(
     for i in range(it.facts[0].n):
         before = previous[it.agents[i]]
         now = it.tasks[plan.task[i]] if plan.task[i] >= 0 else -1
-        moved += 1 if now != before else 0
+        moved += 1 if before >= 0 and now != before else 0
     slack = TIE * max(abs(found), abs(value))
     if value > found + slack or (value >= found - slack and moved < different):
         write_plan(out, b, plan, it, settings.certify)

@@ -199,6 +199,14 @@ def test_names_in_json_and_in_tables_for_people(folder, capsys, write):
     assert "1 changed" in text
 
 
+def test_reasons_as_sentences_and_as_rows(folder, capsys):
+    main(["solve", "long.csv", "--capacities", "cap.csv", "--method", "lp", "--explain"])
+    assert "nobody takes west: no agent is allowed" in capsys.readouterr().out
+    found = solved(capsys, "long.csv", "--capacities", "cap.csv", "--method", "lp", "--explain")["explanation"]
+    assert [row["runner_up"] for row in found["agents"]] == ["north", None]
+    assert found["tasks"][0]["why"] == "no agent is allowed"
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
