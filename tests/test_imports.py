@@ -68,6 +68,8 @@ inference
 envs.features
 envs.scene
 envs.base
+envs.kernel_env
+envs.naming
 envs.single
 envs.padding
 envs.identity

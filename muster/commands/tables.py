@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -87,19 +88,16 @@ def _battle(command: Tables) -> None:
     from muster.commands import tables_battle
     from muster.reproduction import battle as table
     from muster.reproduction import battle_rerun
-    from muster.reproduction.places import committed_record, policies_to_play, record_to_write
+    from muster.reproduction.places import policies_to_play, record_to_write
 
-    recorded = committed_record("battle")
-    if command.rerun:
+    def run_again(reference: Any) -> Any:
         counts = battle_rerun.Counts(command.battles, command.seed_battles, command.seed)
-        line = f"muster tables battle --rerun --battles {counts.battles} --seed-battles {counts.seed_battles}"
-        line += f" --seed {counts.seed}"
-        known = {(c.key, c.hash, c.battles, c.battle_seed): c.wins for c in table.Record.load(recorded).cells}
-        record = battle_rerun.run_table(
+        known = {(c.key, c.hash, c.battles, c.battle_seed): c.wins for c in reference.cells}
+        return battle_rerun.run_table(
             record_to_write("battle", command.record),
             policies_to_play("battle", command.policies),
             counts,
-            line,
+            _line(command, battles=counts.battles, seed_battles=counts.seed_battles, seed=counts.seed),
             only=command.only,
             fresh=command.fresh,
             report=lambda cell: _say(
@@ -109,95 +107,45 @@ def _battle(command: Tables) -> None:
             ),
             scenarios=command.tests,
         )
-    else:
-        record = table.Record.load(command.record or recorded)
-    heuristics = table.load_heuristics()
-    if command.json:
-        print(json.dumps(table.as_json(record, heuristics)))
-    elif command.markdown:
-        print(tables_battle.markdown(record, heuristics))
-    else:
-        tables_battle.print_table(record, heuristics)
+
+    _show(command, table, tables_battle, _record(command, table, run_again), table.load_heuristics())
 
 
 def _rescue(command: Tables) -> None:
     from muster.commands import tables_rescue
     from muster.reproduction import rescue as table
-    from muster.reproduction.places import committed_record, policies_to_play, record_to_write
 
-    recorded = committed_record("rescue")
-    if command.rerun:
-        path = record_to_write("rescue", command.record)
-        whole = command.only == "*" and not command.tests
-        reference = table.Record.load(recorded)
-        same = (reference.episodes, reference.seed) == (command.episodes, command.seed)
-        known = {cell.key: _figures(cell) for cell in reference.cells} if same else {}
-        record = table.run_table(
-            command.episodes,
-            command.seed,
-            f"muster tables rescue --rerun --episodes {command.episodes} --seed {command.seed}",
-            policies_to_play("rescue", command.policies),
-            only=command.only,
-            tests=command.tests,
-            before=None if whole or not path.exists() else table.Record.load(path),
-            report=lambda cell: _say(tables_rescue.line_of(cell), _figures(cell), known.get(cell.key)),
-        )
-        record.save(path)
-    else:
-        record = table.Record.load(command.record or recorded)
-    if command.json:
-        print(json.dumps(table.as_json(record)))
-    else:
-        tables_rescue.print_table(record)
+    def figures(cell: Any) -> tuple[float | None, tuple[float, ...], int]:
+        return cell.mean, tuple(cell.ci95 or ()), cell.failed
+
+    _played(command, table, tables_rescue, figures, {"episodes": command.episodes, "seed": command.seed})
 
 
-def _figures(cell: Any) -> tuple[float | None, tuple[float, ...], int]:
-    """What a cell of the rescue table says, to the last digit."""
-    return cell.mean, tuple(cell.ci95 or ()), cell.failed
+def _pursuit(command: Tables) -> None:
+    from muster.commands import tables_pursuit
+    from muster.reproduction import pursuit as table
+
+    counts = {"episodes": command.episodes, "seed": command.seed}
+    _played(command, table, tables_pursuit, lambda cell: cell.mean, counts)
 
 
 def _fleet(command: Tables) -> None:
     from muster.commands import tables_fleet
     from muster.reproduction import fleet as table
-    from muster.reproduction.places import committed_record, policies_to_play, record_to_write
 
-    recorded = committed_record("fleet")
-    if command.rerun:
-        path = record_to_write("fleet", command.record)
-        whole = command.only == "*" and not command.tests
-        known = {cell.key: cell.mean for cell in table.Record.load(recorded).cells} if recorded.exists() else {}
-        record = table.run_table(
-            command.seed,
-            f"muster tables fleet --rerun --seed {command.seed}",
-            policies_to_play("fleet", command.policies),
-            only=command.only,
-            tests=command.tests,
-            before=None if whole or not path.exists() else table.Record.load(path),
-            report=lambda cell: _say(tables_fleet.line_of(cell), cell.mean, known.get(cell.key)),
-        )
-        record.save(path)
-    else:
-        record = table.Record.load(command.record or recorded)
-    if command.json:
-        print(json.dumps(table.as_json(record)))
-    elif command.markdown:
-        print(tables_fleet.markdown(record))
-    else:
-        tables_fleet.print_table(record)
+    _played(command, table, tables_fleet, lambda cell: cell.mean, {"seed": command.seed})
 
 
 def _heuristics(command: Tables) -> None:
     from muster.commands import tables_heuristics
     from muster.reproduction import heuristics as table
-    from muster.reproduction.places import committed_record, record_to_write
+    from muster.reproduction.places import record_to_write
 
-    recorded = committed_record("heuristics")
-    if command.rerun:
+    def run_again(reference: Any) -> Any:
         path = record_to_write("heuristics", command.record)
         options = f",{command.options}" if command.options else ""
-        line = f"muster tables heuristics --rerun --battles {command.battles} --seed {command.seed}"
+        line = _line(command, battles=command.battles, seed=command.seed)
         line += f" --options {command.options}" if command.options else ""
-        reference = table.Record.load(recorded)
         same = (reference.battles, reference.seed, options) == (command.battles, command.seed, "")
         known = {(c.scenario, c.heuristic): c.wins for c in reference.cells} if same else {}
         record = table.run_table(
@@ -210,45 +158,62 @@ def _heuristics(command: Tables) -> None:
             ),
         )
         record.save(path)
-    else:
-        record = table.Record.load(command.record or recorded)
-    if command.json:
-        print(json.dumps(table.as_json(record)))
-    else:
-        tables_heuristics.print_table(record)
+        return record
+
+    _show(command, table, tables_heuristics, _record(command, table, run_again))
 
 
-def _pursuit(command: Tables) -> None:
-    from muster.commands import tables_pursuit
-    from muster.reproduction import pursuit as table
-    from muster.reproduction.places import committed_record, policies_to_play, record_to_write
+def _played(
+    command: Tables, table: Any, printed: Any, figures: Callable[[Any], object], counts: dict[str, int]
+) -> None:
+    """A table of rules and policies in a world: from its record, or played again with these counts."""
+    from muster.reproduction.places import policies_to_play, record_to_write
 
-    recorded = committed_record("pursuit")
-    if command.rerun:
-        path = record_to_write("pursuit", command.record)
+    def run_again(reference: Any) -> Any:
+        path = record_to_write(command.which, command.record)
         whole = command.only == "*" and not command.tests
-        reference = table.Record.load(recorded)
-        same = (reference.episodes, reference.seed) == (command.episodes, command.seed)
-        known = {cell.key: cell.mean for cell in reference.cells} if same else {}
+        same = all(getattr(reference, name) == count for name, count in counts.items())
+        known = {cell.key: figures(cell) for cell in reference.cells} if same else {}
         record = table.run_table(
-            command.episodes,
-            command.seed,
-            f"muster tables pursuit --rerun --episodes {command.episodes} --seed {command.seed}",
-            policies_to_play("pursuit", command.policies),
+            *counts.values(),
+            _line(command, **counts),
+            policies_to_play(command.which, command.policies),
             only=command.only,
             tests=command.tests,
             before=None if whole or not path.exists() else table.Record.load(path),
-            report=lambda cell: _say(tables_pursuit.line_of(cell), cell.mean, known.get(cell.key)),
+            report=lambda cell: _say(printed.line_of(cell), figures(cell), known.get(cell.key)),
         )
         record.save(path)
-    else:
-        record = table.Record.load(command.record or recorded)
+        return record
+
+    _show(command, table, printed, _record(command, table, run_again))
+
+
+def _record(command: Tables, table: Any, run_again: Callable[[Any], Any]) -> Any:
+    """The record to print: run again beside the committed one, or read."""
+    from muster.reproduction.places import committed_record
+
+    committed = committed_record(command.which)
+    if command.rerun:
+        return run_again(table.Record.load(committed))
+    return table.Record.load(command.record or committed)
+
+
+def _show(command: Tables, table: Any, printed: Any, *shown: Any) -> None:
+    """Print a record, and what belongs beside it, as was asked for."""
     if command.json:
-        print(json.dumps(table.as_json(record)))
+        print(json.dumps(table.as_json(*shown)))
     elif command.markdown:
-        print(tables_pursuit.markdown(record))
+        print(printed.markdown(*shown))
     else:
-        tables_pursuit.print_table(record)
+        printed.print_table(*shown)
+
+
+def _line(command: Tables, **counts: int) -> str:
+    """The command that a record says it was made with."""
+    return " ".join(
+        [f"muster tables {command.which} --rerun", *(f"--{k.replace('_', '-')} {v}" for k, v in counts.items())]
+    )
 
 
 def _say(line: str, found: object, recorded: object) -> None:

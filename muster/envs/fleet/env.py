@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Bools, Floats, Ints, Observation
-from muster.envs.base import BatchEnv, Metric, Policy, State, Step
+from muster.envs.base import Metric, Policy, Step
 from muster.envs.fleet import kernels, observe
 from muster.envs.fleet.city import City, built_in
 from muster.envs.fleet.settings import FleetSettings
 from muster.envs.fleet.trips import load_trips, slots_of
 from muster.envs.fleet.worth import expect_worth
-from muster.envs.scene import Scene
+from muster.envs.kernel_env import KernelEnv
 from muster.errors import InputError
 from muster.parallel import share_out, thread_count
 from muster.rng import Seeds, episode_seeds
@@ -25,7 +25,7 @@ from muster.rng import Seeds, episode_seeds
 PARALLEL_FROM = 20_000
 
 
-class FleetEnv(BatchEnv):
+class FleetEnv(KernelEnv):
     """B hours of a fleet; a minute a step, its reward the profit of the requests taken in it."""
 
     metric: Metric = "return"
@@ -223,17 +223,9 @@ class FleetEnv(BatchEnv):
         }
         return found if np.isinf(self.bound).any() else {**found, "upper_bound": self.bound.copy()}
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Vehicles, requests and what is known of the day."""
         return {**self.fleet._asdict(), "bound": self.bound, "order": self._order}
-
-    def get_state(self) -> State:
-        """Copies of every array, by name."""
-        return {name: array.copy() for name, array in self._arrays().items()}
-
-    def set_state(self, state: State) -> None:
-        """Go on from what `get_state` returned."""
-        for name, array in self._arrays().items():
-            array[...] = state[name]
 
     def running(self) -> Bools:
         """[B] where the hour is not over."""
@@ -267,29 +259,11 @@ class FleetEnv(BatchEnv):
             requests[:] = requests[:, :, tasks]
         return True
 
-    def scene(self, slot: int) -> Scene:
-        """Zones, vehicles on their legs, and the minute's requests with where they lead."""
-        from muster.envs.fleet.picture import scene
+    def picture(self) -> Any:
+        """What draws it, imported when asked for."""
+        from muster.envs.fleet import picture
 
-        return scene(self, slot)
-
-    def draw(self, slot: int) -> NDArray[np.uint8]:
-        """The map: zones by demand, vehicles, the minute's requests, and who took which at the last decision."""
-        from muster.envs.fleet.picture import draw
-
-        return draw(self, slot)
-
-    def animate(self, before: State, slot: int) -> list[NDArray[np.uint8]]:
-        """The last minute in small moves."""
-        from muster.envs.fleet.picture import animate
-
-        return animate(self, before, slot)
-
-    def describe(self, slot: int) -> str:
-        """The map in characters: in each zone vehicles that stand free, that are on their way, and requests."""
-        from muster.envs.fleet.picture import describe
-
-        return describe(self, slot)
+        return picture
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[FleetEnv], Policy]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
+from muster.envs.naming import world_name
 from muster.errors import InputError
 from muster.settings import AtLeast, Between, check_fields, read_options
 
@@ -61,14 +61,9 @@ class FleetSettings:
     @property
     def name(self) -> str:
         """The environment string that makes this world."""
-        changed = [
-            f"{field.name}={_write(getattr(self, field.name))}"
-            for field in dataclasses.fields(self)
-            if field.name != "vehicles" and getattr(self, field.name) != field.default
-        ]
-        if self.trips is None and self.city == "small":
-            changed.insert(0, "city=small")
-        return ",".join([f"fleet:{self.vehicles}", *changed])
+        # The city is said, the usual one too, unless recorded trips stand in for it.
+        city = ",city=small" if self.trips is None and self.city == "small" else ""
+        return world_name(f"fleet:{self.vehicles}{city}", self, ("vehicles",))
 
     @classmethod
     def from_text(cls, text: str) -> FleetSettings:
@@ -80,7 +75,3 @@ class FleetSettings:
                 f"fleet:24,trips=FOLDER,set=test; got {text!r}"
             )
         return cls(vehicles=int(size), **read_options(cls, options, "fleet setting", skip=("vehicles",)))
-
-
-def _write(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Bools, Floats, Ints, Observation
-from muster.envs.base import BatchEnv, Metric, Policy, State, Step
+from muster.envs.base import Metric, Policy, Step
+from muster.envs.kernel_env import KernelEnv
 from muster.envs.pursuit import kernels, observe
 from muster.envs.pursuit.settings import PursuitSettings
-from muster.envs.scene import Scene
 from muster.errors import InputError
 from muster.parallel import share_out, thread_count
 from muster.rng import Seeds, episode_seeds
@@ -21,7 +21,7 @@ from muster.rng import Seeds, episode_seeds
 PARALLEL_FROM = 20_000
 
 
-class PursuitEnv(BatchEnv):
+class PursuitEnv(KernelEnv):
     """B grids; pursuers step towards their evaders, whom enough stand beside is caught, the others flee.
 
     Every catch earns 1/M and every step costs 0.01. The episode ends with the last catch.
@@ -142,14 +142,9 @@ class PursuitEnv(BatchEnv):
         """How many evaders were caught."""
         return {"caught": (~self.world.free).sum(axis=1).astype(np.float64)}
 
-    def get_state(self) -> State:
-        """Copies of every array, by name."""
-        return {name: array.copy() for name, array in self.world._asdict().items()}
-
-    def set_state(self, state: State) -> None:
-        """Go on from what `get_state` returned."""
-        for name, array in self.world._asdict().items():
-            array[...] = state[name]
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Pursuers, evaders and what they remember."""
+        return self.world._asdict()
 
     def running(self) -> Bools:
         """[B] where evaders are still free and there is time."""
@@ -171,29 +166,11 @@ class PursuitEnv(BatchEnv):
         world.targets[:] = np.append(np.argsort(tasks), -1)[world.targets]
         return True
 
-    def scene(self, slot: int) -> Scene:
-        """Pursuers and evaders on the grid."""
-        from muster.envs.pursuit.picture import scene
+    def picture(self) -> Any:
+        """What draws it, imported when asked for."""
+        from muster.envs.pursuit import picture
 
-        return scene(self, slot)
-
-    def draw(self, slot: int) -> NDArray[np.uint8]:
-        """The grid with pursuers, evaders, who is after whom, and the step counter."""
-        from muster.envs.pursuit.picture import draw
-
-        return draw(self, slot)
-
-    def animate(self, before: State, slot: int) -> list[NDArray[np.uint8]]:
-        """The last step in small moves: first the pursuers, then the evaders."""
-        from muster.envs.pursuit.picture import animate
-
-        return animate(self, before, slot)
-
-    def describe(self, slot: int) -> str:
-        """The grid in characters: P a pursuer (2 to 9 or + for several), e a free evader, x a caught one."""
-        from muster.envs.pursuit.picture import describe
-
-        return describe(self, slot)
+        return picture
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[PursuitEnv], Policy]]:

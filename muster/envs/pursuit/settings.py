@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
+from muster.envs.naming import read_sized, world_name
 from muster.errors import InputError
-from muster.settings import AtLeast, Between, check_fields, read_options
+from muster.settings import AtLeast, Between, check_fields
 
 Features = Literal["pair", "raw"]
 Threads = Literal["auto", "one", "all"]
 
 MOST_SIGHT = 16
 """Danger is counted in powers of 4, which must fit in 64 bits for any number of pursuers."""
-
-_PAIR = re.compile(r"(\d+)x(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,27 +78,10 @@ class PursuitSettings:
     @property
     def name(self) -> str:
         """The environment string that makes this world."""
-        changed = [
-            f"{field.name}={_write(getattr(self, field.name))}"
-            for field in dataclasses.fields(self)
-            if field.name not in ("agents", "tasks") and getattr(self, field.name) != field.default
-        ]
-        return ",".join([f"pursuit:{self.agents}x{self.tasks}", *changed])
+        return world_name(f"pursuit:{self.agents}x{self.tasks}", self, ("agents", "tasks"))
 
     @classmethod
     def from_text(cls, text: str) -> PursuitSettings:
         """Read "4x2" or "40x20,needed=3,grid=64": pursuers x evaders, then any settings."""
-        size, *options = [part.strip() for part in text.split(",")]
-        found = _PAIR.fullmatch(size)
-        if not found:
-            raise InputError(
-                f"pursuit takes pursuers x evaders, such as pursuit:4x2 or pursuit:40x20,needed=3; got {text!r}"
-            )
-        values = read_options(cls, options, "pursuit setting", skip=("agents", "tasks"))
-        return cls(agents=int(found[1]), tasks=int(found[2]), **values)
-
-
-def _write(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "x".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        expected = "pursuers x evaders, such as pursuit:4x2 or pursuit:40x20,needed=3"
+        return cls(**read_sized(cls, text, "pursuit", expected))

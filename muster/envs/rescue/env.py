@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Bools, Floats, Ints, Observation, PartialObservation
-from muster.envs.base import BatchEnv, Metric, Policy, State, Step
+from muster.envs.base import Metric, Policy, Step
+from muster.envs.kernel_env import KernelEnv
 from muster.envs.rescue import kernels, mud
 from muster.envs.rescue.distance import chebyshev
 from muster.envs.rescue.settings import RescueSettings
-from muster.envs.scene import Scene
 from muster.errors import InputError
 from muster.parallel import share_out, thread_count
 from muster.rng import Seeds
@@ -33,7 +33,7 @@ FEATURE_NAMES = {"agent": ("x", "y"), "task": ("x", "y", "picked up"), "pair": _
 _MUDDY = (*_APART, "mud in sight")
 
 
-class RescueEnv(BatchEnv):
+class RescueEnv(KernelEnv):
     """B grids; each step moves every ambulance one king's move towards its victim and costs 0.01.
 
     A victim is picked up by whichever ambulance reaches its cell. The episode ends when all are picked up. In mud
@@ -191,7 +191,8 @@ class RescueEnv(BatchEnv):
         """[B] T, the steps taken so far: at the end, the step of the last pick-up."""
         return self.steps.astype(np.float64)
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Where all are, who waits, and the random streams."""
         return {
             "rng": self._rng,
             "agent_cells": self.agent_cells,
@@ -202,15 +203,6 @@ class RescueEnv(BatchEnv):
             "running": self._running,
             **({} if self.ground is None else self.ground._asdict()),
         }
-
-    def get_state(self) -> State:
-        """Copies of every array, by name."""
-        return {name: array.copy() for name, array in self._arrays().items()}
-
-    def set_state(self, state: State) -> None:
-        """Go on from what `get_state` returned."""
-        for name, array in self._arrays().items():
-            array[...] = state[name]
 
     def running(self) -> Bools:
         """[B] where victims are still waiting and there is time."""
@@ -232,29 +224,11 @@ class RescueEnv(BatchEnv):
             self.ground.held[:] = self.ground.held[:, agents]
         return True
 
-    def scene(self, slot: int) -> Scene:
-        """Ambulances and victims on the grid."""
-        from muster.envs.rescue.picture import scene
+    def picture(self) -> Any:
+        """What draws it, imported when asked for."""
+        from muster.envs.rescue import picture
 
-        return scene(self, slot)
-
-    def draw(self, slot: int) -> NDArray[np.uint8]:
-        """The grid with ambulances, victims, the last assignment as lines, and the step counter."""
-        from muster.envs.rescue.picture import draw
-
-        return draw(self, slot)
-
-    def animate(self, before: State, slot: int) -> list[NDArray[np.uint8]]:
-        """The last step in small moves; whoever is reached is picked up in the last picture."""
-        from muster.envs.rescue.picture import animate
-
-        return animate(self, before, slot)
-
-    def describe(self, slot: int) -> str:
-        """The grid in characters: A an ambulance (2 to 9 or + for several), x a waiting victim, - a picked-up one."""
-        from muster.envs.rescue.picture import describe
-
-        return describe(self, slot)
+        return picture
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[RescueEnv], Policy]]:

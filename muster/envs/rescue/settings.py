@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from muster.envs.naming import read_sized, world_name
 from muster.errors import InputError
-from muster.settings import AtLeast, Between, check_fields, read_options, to_text
+from muster.settings import AtLeast, Between, check_fields
 
 Placement = Literal["distinct", "distinct-within-type", "independent"]
 Features = Literal["raw", "pair"]
 Threads = Literal["auto", "one", "all"]
-
-_PAIR = re.compile(r"(\d+)x(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +86,10 @@ class RescueSettings:
     @property
     def name(self) -> str:
         """The environment string that makes this world."""
-        changed = [
-            f"{field.name}={to_text(getattr(self, field.name))}"
-            for field in dataclasses.fields(self)
-            if field.name not in ("agents", "tasks") and getattr(self, field.name) != field.default
-        ]
-        return ",".join([f"rescue:{self.agents}x{self.tasks}", *changed])
+        return world_name(f"rescue:{self.agents}x{self.tasks}", self, ("agents", "tasks"))
 
     @classmethod
     def from_text(cls, text: str) -> RescueSettings:
         """Read "2x4" or "20x40,grid=32,features=pair": agents x tasks, then any settings."""
-        size, *options = [part.strip() for part in text.split(",")]
-        found = _PAIR.fullmatch(size)
-        if not found:
-            raise InputError(f"rescue takes agents x tasks, such as rescue:2x4 or rescue:20x40,grid=32; got {text!r}")
-        values = read_options(cls, options, "rescue setting", skip=("agents", "tasks"))
-        return cls(agents=int(found[1]), tasks=int(found[2]), **values)
+        expected = "agents x tasks, such as rescue:2x4 or rescue:20x40,grid=32"
+        return cls(**read_sized(cls, text, "rescue", expected))
