@@ -63,6 +63,7 @@ inference.answer
 inference.assigning
 inference.checking
 inference.route_memory
+inference.as_json
 inference
 
 envs.features
@@ -210,6 +211,8 @@ service.settings
 service.replies
 service.refusals
 service.reading
+service.connections
+service.metrics
 service.pool
 service.served
 service.state
@@ -217,6 +220,7 @@ service.door
 service.bodies
 service.solving
 service.acting
+service.addresses
 service.app
 service.run
 service

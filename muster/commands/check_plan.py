@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import tyro
 
 from muster.commands.problem_files import add_tables, read_problem
 from muster.commands.sheets import read_sheet
-from muster.commands.solve import finite, number_or_null
 from muster.errors import InputError
+from muster.inference.as_json import verdict_as_json
 from muster.inference.settings import Effort, Method
-
-if TYPE_CHECKING:
-    from muster.inference.checking import Verdict
 
 
 @dataclass(frozen=True)
@@ -67,22 +64,6 @@ class CheckPlan:
             forced=self.forced,
             time_limit=self.time_limit,
         )
-        print(json.dumps(as_json(verdict), allow_nan=False) if self.json else verdict)
+        print(json.dumps(verdict_as_json(verdict), allow_nan=False) if self.json else verdict)
         if not verdict.feasible:
             raise SystemExit(1)
-
-
-def as_json(verdict: Verdict) -> dict[str, Any]:
-    """The verdict as plain JSON values."""
-    better = verdict.better
-    return {
-        "feasible": verdict.feasible,
-        "broken": list(verdict.broken),
-        "value": number_or_null(verdict.value),
-        "bound": number_or_null(verdict.bound),
-        "optimal": verdict.optimal,
-        "better": None
-        if better is None
-        else {"assignment": list(better.plan.values()), "objective": better.objective, "status": better.status},
-        "changes": finite(verdict.changes),
-    }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from muster.commands.problem_files import add_tables, read_problem
 from muster.commands.sheets import write_sheet
 from muster.errors import InputError
+from muster.inference.as_json import answer_as_json, rows_as_json
 from muster.inference.settings import Effort, Method, Objective, Rounding
 
 if TYPE_CHECKING:
@@ -85,8 +86,12 @@ class Solve:
             write_plan(solution, self.out)
         why = solution.explain() if self.explain else None
         if self.json:
-            reasons = {} if why is None else {"explanation": {"agents": finite(why.agents), "tasks": finite(why.tasks)}}
-            print(json.dumps(as_json(solution) | reasons, allow_nan=False))
+            reasons = (
+                {}
+                if why is None
+                else {"explanation": {"agents": rows_as_json(why.agents), "tasks": rows_as_json(why.tasks)}}
+            )
+            print(json.dumps(answer_as_json(solution) | reasons, allow_nan=False))
         else:
             _print_tables(solution, self)
             if why is not None:
@@ -99,45 +104,7 @@ def write_plan(solution: Answer, file: str) -> None:
         table = solution.table()
         write_sheet(file, table, table.columns)
     else:
-        Path(file).write_text(json.dumps(as_json(solution), allow_nan=False) + "\n", encoding="utf-8")
-
-
-def as_json(solution: Answer) -> dict[str, Any]:
-    """The fields that scripts rely on, as plain JSON values; agents and tasks by name where they have names."""
-    tasks, agents = solution.tasks, solution.agents
-    named: dict[str, Any] = {}
-    if solution.names is not None:
-        named = {"agents": list(agents), "tasks": list(tasks)}
-    if solution.routes is not None:
-        named["routes"] = [[tasks[stop] for stop in route] for route in solution.routes]
-    return {
-        "assignment": [None if task < 0 else tasks[task] for task in solution.assignment],
-        "objective": solution.objective,
-        "relaxed_objective": solution.relaxed_objective,
-        "bound": number_or_null(float(solution.bound)),
-        "integer_gap": number_or_null(float(solution.integer_gap)),
-        "duality_gap": number_or_null(float(solution.duality_gap)),
-        "frank_wolfe_gap": number_or_null(float(solution.frank_wolfe_gap)),
-        "status": solution.status,
-        "loads": solution.loads.tolist(),
-        "prices": solution.prices.tolist(),
-        "unassigned": {str(agents[i]): reason for i, reason in enumerate(solution.reasons) if reason},
-        "changes": solution.changes,
-        "seconds": solution.seconds,
-        **named,
-    }
-
-
-def finite(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows as JSON can hold them."""
-    return [
-        {key: number_or_null(cell) if isinstance(cell, float) else cell for key, cell in row.items()} for row in rows
-    ]
-
-
-def number_or_null(value: float) -> float | None:
-    """JSON has no NaN and no infinity."""
-    return value if abs(value) < float("inf") else None
+        Path(file).write_text(json.dumps(answer_as_json(solution), allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _print_tables(solution: Answer, settings: Solve) -> None:

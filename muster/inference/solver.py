@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import Any, get_args
 
@@ -32,6 +33,7 @@ _PROCEDURES: dict[Method, Callable[..., None]] = {
 _EFFORTS, _ROUNDINGS = get_args(Effort), get_args(Rounding)
 _STATUS_NAMES = np.array(STATUSES, dtype=object)
 _REASON_NAMES = np.array(REASONS, dtype=object)
+_STOP: ContextVar[Ints | None] = ContextVar("stop", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +153,29 @@ def solve(problem: Problem, method: Method = "quad", **settings: Any) -> Solutio
 
 
 @contextmanager
+def stoppable(stop: Ints) -> Iterator[None]:
+    """Let others end what is solved meanwhile: they set `stop` [1] to 1, and the best found by then is the answer.
+
+    Unlike a time limit this changes nothing as long as nobody does.
+    """
+    token = _STOP.set(stop)
+    try:
+        yield
+    finally:
+        _STOP.reset(token)
+
+
+def is_stopped() -> bool:
+    """Whether others have ended what is solved here (`stoppable`)."""
+    stop = _STOP.get()
+    return stop is not None and bool(stop[0])
+
+
+@contextmanager
 def _deadline(seconds: float | None) -> Iterator[Ints]:
     """A flag that the kernels look at between steps, raised by a timer: they run without the interpreter's lock."""
-    stop = np.zeros(1, np.int64)
+    given = _STOP.get()
+    stop = np.zeros(1, np.int64) if given is None else given
     if seconds is None:
         yield stop
         return

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, NoReturn
 
 import numpy as np
 
 from muster.data import Floats32, Observation
-from muster.envs.padding import observation_of
 from muster.envs.single import View
 from muster.errors import suggestion
+from muster.inference.solver import Solver
 from muster.policy.decision import make_problem
 from muster.service import reading
 from muster.service.bodies import ActBody, checked
@@ -56,7 +57,7 @@ def act(data: dict[str, Any], served: dict[str, Served], size_limit: int) -> dic
         view, pairs = read_situation(situation, where, chosen, left)
         views.append(view)
         left -= pairs
-    answers = decide_all(chosen, views, body.scores)
+    answers = decide_all(chosen, chosen.solver(body.method, body.effort), views, body.scores)
     answer: dict[str, Any] = {"policy": body.policy}
     answer |= answers[0] if body.situation is not None else {"answers": answers}
     return answer | {"seconds": time.perf_counter() - started}
@@ -66,132 +67,147 @@ def read_situation(data: dict[str, Any], where: str, served: Served, limit: int)
     """A situation as the view of a world, and how many pairs it has; Refusal where it is none."""
     for key in data:
         if key not in KEYS:
-            raise Refusal(
-                "input", f"no field {key!r:.80} in {where}{suggestion(key[:80], KEYS)}", f"{where}.{key[:80]}"
-            )
+            refuse(f"{where} has no field {reading.clipped(key)!r}{suggestion(key[:80], KEYS)}", where)
     names, spec = served.features, served.policy.spec
-    agents = objects(data.get("agents"), names.agent, f"{where}.agents")
-    tasks = objects(data.get("tasks"), names.task, f"{where}.tasks")
-    n, m = len(agents), len(tasks)
+    n = count(data.get("agents"), data.get("pairs"), 0, f"{where}.agents")
+    m = count(data.get("tasks"), data.get("pairs"), 1, f"{where}.tasks")
     check_size(n, m, limit)
     if spec.task_scores:
         check_size(m, m, limit)
-    fields: dict[str, Any] = {"agent_features": agents, "task_features": tasks}
-    fields["pair_features"] = blocks(data.get("pairs"), names.pair, f"{where}.pairs", n, m)
-    fields["task_pair_features"] = blocks(data.get("task_pairs"), names.task_pair, f"{where}.task_pairs", m, m)
-    if names.world:
-        fields["global_features"] = objects([data.get("world")], names.world, f"{where}.world")[0]
-    for key, shape, null in (
-        ("contributions", (n, m), None),
-        ("prior", (n, m), None),
-        ("task_prior", (m, m), None),
-        ("switch_cost", (n, m), None),
-    ):
-        if data.get(key) is not None:
-            value = data[key]
-            if key == "switch_cost" and not isinstance(value, list):
-                value = [[value] * m] * n
-            fields[key] = reading.matrix(value, f"{where}.{key}", shape, null)
+    fields: dict[str, Any] = {
+        "agent_features": objects(data.get("agents"), names.agent, f"{where}.agents", n),
+        "task_features": objects(data.get("tasks"), names.task, f"{where}.tasks", m),
+        "pair_features": by_name(data.get("pairs") or {}, names.pair, f"{where}.pairs", (n, m)),
+        "task_pair_features": by_name(data.get("task_pairs") or {}, names.task_pair, f"{where}.task_pairs", (m, m)),
+    }
+    if names.world or data.get("world"):
+        fields["global_features"] = objects([data.get("world")], names.world, f"{where}.world", 1)[0]
+    for key, shape in (("contributions", (n, m)), ("prior", (n, m)), ("task_prior", (m, m)), ("switch_cost", (n, m))):
+        value = data.get(key)
+        if key == "switch_cost" and value is not None and not isinstance(value, list):
+            fields[key] = np.full(shape, reading.number(value, f"{where}.{key}"))
+        elif value is not None:
+            fields[key] = reading.matrix(value, f"{where}.{key}", shape)
     if data.get("capacities") is not None:
         fields["capacities"] = reading.vector(data["capacities"], f"{where}.capacities", m, null=np.inf)
     if data.get("allowed") is not None:
         fields["allowed"] = reading.mask(data["allowed"], f"{where}.allowed", (n, m))
     if data.get("previous") is not None:
-        fields["previous"] = previous_tasks(data["previous"], f"{where}.previous", n, m)
+        fields["previous"] = reading.tasks(data["previous"], f"{where}.previous", n, m)
     return View(**fields), max(1, n * m)
 
 
-def objects(value: Any, names: Sequence[str], where: str) -> Floats32:
-    """[N, F] features of objects {name: number}."""
-    rows = reading.checked_list(value, where)
-    listed = []
-    for i, row in enumerate(rows):
+def refuse(error: str, where: str) -> NoReturn:
+    """Refuse an entry."""
+    raise Refusal("input", error, where)
+
+
+def count(value: Any, pairs: Any, axis: int, where: str) -> int:
+    """How many objects there are, by the length of their list or of their columns, or else by that of their pairs."""
+    if isinstance(value, list):
+        return len(value)
+    if isinstance(value, dict) and value:
+        return len(reading.checked_list(next(iter(value.values())), f"{where}.{reading.clipped(next(iter(value)))}"))
+    block = next(iter(pairs.values()), None) if isinstance(pairs, dict) else None
+    if value is None and isinstance(block, list) and block and isinstance(block[0], list):
+        return len(block[0]) if axis else len(block)
+    refuse(f"{where} must be a list of objects, or an object of columns, got {reading.kind_of(value)}", where)
+
+
+def objects(value: Any, names: Sequence[str], where: str, n: int) -> Floats32:
+    """[N, F] features of objects, given as N objects {name: number} or as columns {name: N numbers}."""
+    if isinstance(value, dict) or value is None:
+        return by_name(value or {}, names, where, (n,))
+    rows = []
+    for i, row in enumerate(value):
         if not isinstance(row, dict):
-            raise Refusal(
-                "input", f"{where}[{i}] must be an object of features, got {reading.kind_of(row)}", f"{where}[{i}]"
-            )
+            refuse(f"{where}[{i}] must be an object of features, got {reading.kind_of(row)}", f"{where}[{i}]")
+        if len(row) != len(names):
+            refuse_names(row, names, f"{where}[{i}]")
         try:
-            listed.append([row[name] for name in names])
-        except KeyError as missing:
-            error = f"{where}[{i}] lacks the feature {missing.args[0]!r}"
-            raise Refusal("input", error, f"{where}[{i}]") from None
-        if len(row) > len(names):
-            extra = next(name for name in row if name not in names)
-            error = f"{where}[{i}] has no feature {extra!r:.80}{suggestion(extra[:80], names)}"
-            raise Refusal("input", error, f"{where}[{i}]")
-    return numbers(listed, names, where)
+            rows.append([row[name] for name in names])
+        except KeyError:
+            refuse_names(row, names, f"{where}[{i}]")
+    found = reading.numbers(list(chain.from_iterable(rows)), None, MOST)
+    if found is None:
+        for i, row in enumerate(rows):
+            for name, entry in zip(names, row, strict=True):
+                reading.number(entry, f"{where}[{i}].{name}", MOST)
+    assert found is not None, "numbers were refused for no entry"
+    return found.reshape(n, len(names)).astype(np.float32)
 
 
-def numbers(rows: list[list[Any]], names: Sequence[str], where: str) -> Floats32:
-    """[N, F] numbers as models read them."""
-    flat = [entry for row in rows for entry in row]
-    if set(map(type, flat)) <= {int, float}:
-        found = np.array(flat, np.float64).reshape(len(rows), len(names))
-        if (np.abs(found) <= MOST).all():
-            return found.astype(np.float32)
-    for i, row in enumerate(rows):
-        for name, entry in zip(names, row, strict=True):
-            if type(entry) not in (int, float) or not abs(entry) <= MOST:
-                error = f"{where}[{i}].{name} must be a number within ±{MOST:g}, got {reading.kind_of(entry)}"
-                raise Refusal("input", error, f"{where}[{i}].{name}")
-    raise AssertionError("numbers were refused for no entry")
+def by_name(value: Any, names: Sequence[str], where: str, shape: tuple[int, ...]) -> Floats32:
+    """[*shape, F] features, given as {name: lists of that shape}."""
+    if not isinstance(value, dict):
+        refuse(f"{where} must be an object of features, got {reading.kind_of(value)}", where)
+    if len(value) != len(names) or not all(name in value for name in names):
+        refuse_names(value, names, where)
+    # All at once, as long as nothing is wrong with them: most of the time goes into numpy's calls.
+    parts = [value[name] for name in names]
+    found = reading.numbers(reading.flattened(parts, shape), None, MOST) if reading.fits(parts, shape) else None
+    if found is None:
+        for name in names:
+            if len(shape) == 1:
+                reading.vector(value[name], f"{where}.{name}", shape[0], largest=MOST)
+            else:
+                reading.matrix(value[name], f"{where}.{name}", (shape[0], shape[1]), largest=MOST)
+    assert found is not None, "numbers were refused for no entry"
+    return np.moveaxis(found.reshape(len(names), *shape), 0, -1).astype(np.float32, order="C")
+
+
+def refuse_names(given: dict[str, Any], names: Sequence[str], where: str) -> NoReturn:
+    """Refuse features that are not those that the policy reads."""
+    for name in given:
+        if name not in names:
+            known = suggestion(name[:80], names) if names else "; this policy reads none here"
+            refuse(f"{where} has the unknown feature {reading.clipped(name)!r}{known}", where)
+    missing = next(name for name in names if name not in given)
+    refuse(f"{where} lacks the feature {missing!r}", f"{where}.{missing}")
 
 
 MOST = 1e30
 """Features beyond this size are refused: models compute in single precision."""
 
 
-def blocks(value: Any, names: Sequence[str], where: str, n: int, m: int) -> Floats32 | None:
-    """[N, M, F] features of pairs, given as {name: N rows of M numbers}."""
-    if not names:
-        if value:
-            raise Refusal("input", f"{where}: this policy reads no such features", where)
-        return None
-    if not isinstance(value, dict):
-        raise Refusal("input", f"{where} must be an object with {', '.join(map(repr, names))}", where)
-    for name in [*(name for name in names if name not in value), *(name for name in value if name not in names)]:
-        word = "lacks the feature" if name in names else "has no feature"
-        raise Refusal("input", f"{where} {word} {name!r:.80}{suggestion(name[:80], names)}", f"{where}.{name[:80]}")
-    found = np.empty((n, m, len(names)), np.float32)
-    for f, name in enumerate(names):
-        block = reading.matrix(value[name], f"{where}.{name}", (n, m))
-        if not (np.abs(block) <= MOST).all():
-            i, j = np.argwhere(np.abs(block) > MOST)[0].tolist()
-            error = f"{where}.{name}[{i}][{j}] must be within ±{MOST:g}, got {block[i, j]:g}"
-            raise Refusal("input", error, f"{where}.{name}[{i}][{j}]")
-        found[:, :, f] = block
-    return found
-
-
-def previous_tasks(value: Any, where: str, n: int, m: int) -> Any:
-    """[N] the task that each agent had, -1 for null."""
-    row = reading.checked_list(value, where, n)
-    for i, task in enumerate(row):
-        if task is not None and (type(task) is not int or not 0 <= task < m):
-            error = f"{where}[{i}] must be a task from 0 to {m - 1} or null, got {reading.kind_of(task)}"
-            raise Refusal("input", error, f"{where}[{i}]")
-    return np.array([-1 if task is None else task for task in row], np.int64)
-
-
-def decide_all(served: Served, views: list[View], with_scores: bool) -> list[dict[str, Any]]:
-    """An answer for each view. Those of one size are decided on together: nothing is padded."""
+def decide_all(served: Served, solver: Solver, views: list[View], with_scores: bool) -> list[dict[str, Any]]:
+    """An answer for each view. Those with the same fields and sizes are decided on together: nothing is padded."""
     answers: list[dict[str, Any]] = [{}] * len(views)
-    sizes: dict[tuple[int, int], list[int]] = {}
+    alike: dict[Any, list[int]] = {}
     for k, view in enumerate(views):
-        sizes.setdefault((len(view.agent_features), len(view.task_features)), []).append(k)  # type: ignore[arg-type]
-    for members in sizes.values():
-        found = decide(served, observation_of([views[k] for k in members], "the situation"), with_scores)
+        alike.setdefault(tuple((name, np.shape(value)) for name, value in given_of(view).items()), []).append(k)
+    for members in alike.values():
+        found = decide(served, solver, together([views[k] for k in members]), with_scores)
         for k, answer in zip(members, found, strict=True):
             answers[k] = answer
     return answers
 
 
-def decide(served: Served, observation: Observation, with_scores: bool) -> list[dict[str, Any]]:
+def given_of(view: View) -> dict[str, Any]:
+    """The fields that a view has."""
+    return {name: value for name in View.__slots__ if (value := getattr(view, name)) is not None}
+
+
+def together(views: list[View]) -> Observation:
+    """Views of the same fields and sizes as one observation."""
+    batch, n, m = len(views), len(views[0].agent_features), len(views[0].task_features)  # type: ignore[arg-type]
+    stacked: dict[str, Any] = {
+        "agent_alive": np.ones((batch, n), np.bool_),
+        "task_alive": np.ones((batch, m), np.bool_),
+        "contributions": np.ones((batch, n, m)),
+        "capacities": np.ones((batch, m)),
+    }
+    for name in given_of(views[0]):
+        stacked[name] = np.stack([getattr(view, name) for view in views])
+    return Observation(**stacked)
+
+
+def decide(served: Served, solver: Solver, observation: Observation, with_scores: bool) -> list[dict[str, Any]]:
     """Observation -> scores -> assignment, with reasons."""
     policy = served.policy
     seen = policy.spec.view(observation, "the situation")
     h, g = policy.scorer(seen)
-    solution = served.solver(make_problem(seen, h, g))
+    solution = solver(make_problem(seen, h, g))
     answers = []
     for b in range(observation.batch):
         answer: dict[str, Any] = {
@@ -205,3 +221,23 @@ def decide(served: Served, observation: Observation, with_scores: bool) -> list[
             answer["task_scores"] = None if g is None else g[b].tolist()
         answers.append(answer)
     return answers
+
+
+def example(served: Served) -> dict[str, Any]:
+    """A body for /act with one agent and two tasks: what a policy reads, in its own names."""
+    names, spec = served.features, served.policy.spec
+    situation: dict[str, Any] = {
+        "agents": [dict.fromkeys(names.agent, 0.0)],
+        "tasks": [dict.fromkeys(names.task, 0.0) for _ in range(2)],
+    }
+    if names.pair:
+        situation["pairs"] = {name: [[0.0, 0.5]] for name in names.pair}
+    if names.task_pair:
+        situation["task_pairs"] = {name: [[0.0, 0.5], [0.5, 0.0]] for name in names.task_pair}
+    if names.world:
+        situation["world"] = dict.fromkeys(names.world, 0.0)
+    if spec.prior:
+        situation["prior"] = [[0.0, 0.5]]
+    if spec.task_prior:
+        situation["task_prior"] = [[0.0, 0.5], [0.5, 0.0]]
+    return {"policy": served.name, "situation": situation}

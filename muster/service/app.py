@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,102 +10,95 @@ from typing import Any
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Mount
 from starlette.staticfiles import StaticFiles
 
 from muster import __version__
-from muster.errors import InputError, MusterError
-from muster.service import acting, solving
+from muster.errors import InputError
+from muster.service.addresses import ADDRESSES, add_to
+from muster.service.connections import Crowd
 from muster.service.door import LOCAL, OPEN, Door
 from muster.service.pool import Pool
-from muster.service.refusals import Refusal, refusal_of
-from muster.service.replies import reply
+from muster.service.refusals import Refusal
 from muster.service.served import serve_policies
 from muster.service.settings import ServeSettings
 from muster.service.state import State
 
 PAGE = Path(__file__).parent / "page"
+ABOUT = """Assign agents to tasks: by the solver (`/solve`, `/check`) or by a trained policy (`/act`).
+
+Every error is one object: `code`, `error` (a sentence) and `where` (the entry). Answers carry `X-Request-ID`.
+"""
 
 
-def make_app(settings: ServeSettings | None = None, policies: tuple[str, ...] = ()) -> FastAPI:
+def make_app(settings: ServeSettings | None = None, policies: Sequence[str] = ()) -> FastAPI:
     """The service as an ASGI application; `app.state.service` is its State."""
     settings = settings or ServeSettings()
-    state = State(settings, serve_policies(policies), Pool(settings.threads, settings.queue), ready=True)
-    app = FastAPI(title="muster", version=__version__, docs_url=None, redoc_url=None)
+    crowd = Crowd(settings.connections, settings.read_limit)
+    state = State(settings, serve_policies(policies), Pool(settings.threads, settings.queue), crowd, ready=True)
+    state.metrics.watch(state)
+    app = FastAPI(title="muster", version=__version__, description=ABOUT, docs_url=None, redoc_url=None)
     app.state.service = state
-    add_addresses(app, state)
+    direct = add_to(app, state)
     if find_spec("muster.service.watch"):
         app.include_router(import_module("muster.service.watch").router(state))
-    api = {getattr(route, "path", "") for route in app.routes}
-    if PAGE.is_dir():
-        app.mount("/", StaticFiles(directory=PAGE, html=True), name="page")
-    add_errors(app)
-    local = settings.host in LOCAL
+    app.router.routes.append(Page({*(path for _, path in ADDRESSES), "/openapi.json"}))
+    app.add_exception_handler(Refusal, _refused)
+    app.add_exception_handler(HTTPException, _not_there)
+    if settings.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
+            expose_headers=["X-Request-ID", "Retry-After"],
+        )
+        # What CORS is about lies in answers to pages from elsewhere: nothing is answered past it.
+        direct = {}
     app.add_middleware(
         Door,
-        guarded=lambda path: path not in OPEN and not is_page(path, api),
+        state=state,
+        direct=direct,
+        guarded=is_guarded,
         token=read_token(settings.token_file),
-        hosts=LOCAL if local else (),
+        hosts=LOCAL if settings.host in LOCAL else (),
     )
     return app
 
 
-def is_page(path: str, api: set[str]) -> bool:
-    """Whether a path is a file of the page, which holds nothing secret."""
-    first = "/" + path.lstrip("/").partition("/")[0]
-    return path == "/" or not any(known == first or known.startswith(first + "/") for known in api)
+def is_guarded(path: str) -> bool:
+    """Whether a path needs the token: all do but the page's own files, and what tells that the service is alive."""
+    return path not in OPEN and path not in PAGE_FILES
 
 
-def add_addresses(app: FastAPI, state: State) -> None:
-    """Everything but the page and what it asks for."""
-    limit = state.settings.size_limit
-
-    @app.get("/health")
-    async def health() -> Response:
-        """Whether the service is alive."""
-        return reply({"status": "alive", "version": __version__})
-
-    @app.get("/ready")
-    async def ready() -> Response:
-        """Whether requests will be answered: kernels are compiled, and nobody has asked the service to stop."""
-        if not state.ready:
-            raise Refusal("stopping", "the service is being stopped")
-        return reply({"status": "ready"})
-
-    @app.get("/policies")
-    async def policies() -> Response:
-        """The policies that are served, with their cards."""
-        return reply({"policies": [served.card() for served in state.policies.values()]})
-
-    @app.post("/solve")
-    async def solve(request: Request) -> Response:
-        """Assign agents to tasks."""
-        return await state.answer(request, lambda data, deadline: solving.solve(data, deadline, limit))
-
-    @app.post("/act")
-    async def act(request: Request) -> Response:
-        """Let a policy decide."""
-        return await state.answer(request, lambda data, deadline: acting.act(data, state.policies, limit))
+PAGE_FILES = frozenset({"/", *(f"/{file.relative_to(PAGE).as_posix()}" for file in PAGE.rglob("*") if file.is_file())})
 
 
-def add_errors(app: FastAPI) -> None:
-    """Every error in one shape."""
+class Page(Mount):
+    """The page's files, at / and wherever there is no address."""
 
-    async def refused(request: Request, refusal: Any) -> Response:
-        return refusal.response()
+    def __init__(self, taken: set[str]) -> None:
+        super().__init__("/", StaticFiles(directory=PAGE, html=True), name="page")
+        self._taken = taken
 
-    async def mistaken(request: Request, error: Any) -> Response:
-        return refusal_of(error).response()
+    def matches(self, scope: Any) -> tuple[Match, Any]:
+        """Leave addresses alone, so that a wrong method there is called so."""
+        return (Match.NONE, {}) if scope.get("path") in self._taken else super().matches(scope)
 
-    async def not_there(request: Request, error: Any) -> Response:
-        if error.status_code == 405:
-            return Refusal("method", f"{request.method} is not known here", "", error.headers).response()
-        return Refusal("not_found", f"nothing is at {request.url.path!r:.80}").response()
 
-    app.add_exception_handler(Refusal, refused)
-    app.add_exception_handler(MusterError, mistaken)
-    app.add_exception_handler(HTTPException, not_there)
+async def _refused(request: Request, refusal: Any) -> Response:
+    del request
+    response: Response = refusal.response()
+    return response
+
+
+async def _not_there(request: Request, error: Any) -> Response:
+    if error.status_code == 405:
+        return Refusal("method", f"{request.method[:16]} is not known here", "", error.headers).response()
+    return Refusal("not_found", "there is nothing at this address").response()
 
 
 def read_token(file: Path | None) -> str:

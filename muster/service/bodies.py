@@ -8,18 +8,36 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 
 from muster.errors import suggestion
 from muster.inference.settings import Effort, Method, Objective, Rounding
+from muster.service.reading import clipped, kind_of
 from muster.service.refusals import Refusal
 
 NUMBER = {"type": "number", "minimum": -1e100, "maximum": 1e100}
-# Only their schema is pydantic's: rows are read by muster.service.reading, which names the entry it refuses.
-Matrix = Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "array", "items": NUMBER}})]
-Gaps = Annotated[
-    Any,
-    WithJsonSchema({"type": "array", "items": {"type": "array", "items": {"anyOf": [NUMBER, {"type": "null"}]}}}),
-]
-Masks = Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "array", "items": {"type": "boolean"}}})]
-Limits = Annotated[Any, WithJsonSchema({"type": "array", "items": {"anyOf": [NUMBER, {"type": "null"}]}})]
-Routes = Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "array", "items": {"type": "integer"}}})]
+NULL = {"type": "null"}
+TEXT = {"type": "string"}
+INDEX = {"type": "integer", "minimum": 0}
+
+
+def _lists(*inner: dict[str, Any], depth: int = 1) -> dict[str, Any]:
+    items: dict[str, Any] = inner[0] if len(inner) == 1 else {"anyOf": list(inner)}
+    return {"type": "array", "items": items if depth == 1 else _lists(*inner, depth=depth - 1)}
+
+
+def _any(*schemas: dict[str, Any]) -> Any:
+    """Only the schema is pydantic's: numbers are read by muster.service.reading, which names the entry it refuses."""
+    return WithJsonSchema({"anyOf": [*schemas, NULL]})
+
+
+Scores = Annotated[Any, WithJsonSchema(_lists(NUMBER, NULL, depth=2))]
+Matrix = Annotated[Any, _any(_lists(NUMBER, depth=2))]
+Uses = Annotated[Any, _any(_lists(NUMBER), _lists(NUMBER, depth=2))]
+Costs = Annotated[Any, _any(NUMBER, _lists(NUMBER), _lists(NUMBER, depth=2))]
+Rooms = Annotated[Any, _any(_lists(NUMBER, NULL))]
+Masks = Annotated[Any, _any(_lists({"type": "boolean"}, depth=2))]
+Routes = Annotated[Any, _any(_lists(INDEX, depth=2))]
+Names = Annotated[Any, _any(_lists(TEXT))]
+_PLAN = [_lists(INDEX, TEXT, NULL), {"type": "object", "additionalProperties": {"anyOf": [INDEX, TEXT, NULL]}}]
+Plan = Annotated[Any, WithJsonSchema({"anyOf": _PLAN})]
+Previous = Annotated[Any, _any(*_PLAN)]
 
 
 class Body(BaseModel):
@@ -28,33 +46,133 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class SolveBody(Body):
+class ProblemBody(Body):
+    """An assignment problem."""
+
+    scores: Scores = Field(description="A row per agent, a number per task; null forbids the pair.")
+    task_scores: Matrix = Field(None, description="What it is worth that two tasks are both served.")
+    contributions: Uses = Field(None, description="How much of a task's capacity an agent uses up: [N] or [N, M].")
+    capacities: Rooms = Field(None, description="A number per task, 1 unless given; null for no limit.")
+    allowed: Masks = Field(None, description="A row per agent; false forbids a pair.")
+    agents: Names = Field(None, description="Names of the agents; answers then use them.")
+    tasks: Names = Field(None, description="Names of the tasks.")
+    method: Method = Field("quad", description="amax, lp (within capacities), quad (task scores too) or plan (routes).")
+    effort: Effort = Field("fast", description="How hard is tried.")
+    forced: bool = Field(False, description="Assign every agent that fits somewhere.")
+    time_limit: float | None = Field(
+        None, gt=0, le=3600, description="Seconds; the best found by then comes back. Below the service's own limit."
+    )
+
+
+class SolveBody(ProblemBody):
     """An assignment problem, in the fields of `muster solve`."""
 
-    scores: Gaps = Field(description="A row per agent, a number per task; null forbids the pair.")
-    task_scores: Matrix | None = Field(None, description="What it is worth that two tasks are both served.")
-    contributions: Matrix | None = Field(
-        None, description="How much of a task's capacity an agent uses up; [N] or [N, M]."
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "scores": [[3, 2, None], [2.5, 0.5, 1]],
+                    "capacities": [1, 1, 2],
+                    "agents": ["van-1", "van-2"],
+                    "tasks": ["a", "b", "c"],
+                    "previous": {"van-1": "a"},
+                    "switch_cost": 0.5,
+                    "method": "lp",
+                }
+            ]
+        }
     )
-    capacities: Limits | None = Field(None, description="A number per task, 1 unless given; null for no limit.")
-    allowed: Masks | None = Field(None, description="false forbids a pair.")
-    end_scores: Matrix | None = Field(None, description="plan: what it is worth for an agent to end with a task.")
-    routes: Routes | None = Field(None, description="plan: routes to go on from.")
-    method: Method = "quad"
-    effort: Effort = "fast"
-    rounding: Rounding = "strict"
-    forced: bool = False
-    objective: Objective = "longest"
-    time_limit: float | None = Field(None, gt=0, description="Seconds; the best found by then comes back.")
+    previous: Previous = Field(None, description="The plan before: a task for each agent, or {agent: task}.")
+    switch_cost: Costs = Field(None, description="What leaving the previous task costs: a number, [N] or [N, M].")
+    end_scores: Matrix = Field(None, description="plan: what it is worth for an agent to end with a task.")
+    routes: Routes = Field(None, description="plan: routes to go on from, by task number.")
+    rounding: Rounding = Field("strict", description="Whether the last agent may exceed a capacity.")
+    explain: bool = Field(False, description="Whether the answer says why, and what it would take (several solves).")
+    objective: Objective = Field("longest", description="plan: make the longest route short, or the total.")
+
+
+class CheckBody(ProblemBody):
+    """A problem and a plan for it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"scores": [[3, 2], [2.5, 0.5]], "assignment": [0, 1], "method": "lp"}]}
+    )
+    assignment: Plan = Field(description="A task for each agent, null for none, or {agent: task}.")
 
 
 class ActBody(Body):
-    """A policy and what it is to decide on: one situation, or several."""
+    """A policy and what it is to decide on: one situation, or several.
+
+    A situation holds what the policy reads, by the names of its card: `agents` and `tasks` (a list of objects
+    {feature: number}, or columns {feature: numbers}), `pairs` and `task_pairs` ({feature: rows}) and `world`
+    ({feature: number}) as far as it reads them; and, if wanted, `capacities`, `contributions`, `allowed`, `prior`,
+    `task_prior`, `previous` (task numbers) and `switch_cost`.
+    """
 
     policy: str
-    situation: dict[str, Any] | None = None
-    situations: list[dict[str, Any]] | None = None
+    situation: dict[str, Any] | None = Field(None, description="One situation.")
+    situations: list[dict[str, Any]] | None = Field(None, description="Or several, of any sizes.")
     scores: bool = Field(False, description="Whether the answer has the scores h and g.")
+    method: Method | None = Field(None, description="Another procedure on the same scores.")
+    effort: Effort | None = Field(None, description="Another effort.")
+
+
+class ErrorAnswer(BaseModel):
+    """Every error."""
+
+    code: str
+    error: str = Field(description="One sentence.")
+    where: str = Field(description="The entry, such as scores[3][5]; empty if there is none.")
+
+
+class SolveAnswer(BaseModel):
+    """An assignment with its certificate."""
+
+    assignment: list[int | str | None] = Field(description="For each agent its task, by name where there are names.")
+    objective: float
+    relaxed_objective: float
+    bound: float | None = Field(description="No assignment is worth more; null if nothing is proven.")
+    integer_gap: float | None
+    status: str
+    loads: list[float]
+    prices: list[float] = Field(description="Worth of one more unit of each task's capacity.")
+    unassigned: dict[str, str] = Field(description="Why an agent has no task.")
+    changes: int | None = Field(description="Agents that left their previous task; null without one.")
+    seconds: float
+
+
+class CheckAnswer(BaseModel):
+    """A verdict on a plan."""
+
+    feasible: bool
+    broken: list[str] = Field(description="A sentence for each rule that is broken.")
+    value: float | None
+    bound: float | None
+    optimal: bool
+    better: dict[str, Any] | None
+    changes: list[dict[str, Any]]
+
+
+class Decision(BaseModel):
+    """What to do in one situation."""
+
+    assignment: list[int | None]
+    reasons: dict[str, str] = Field(description="Why an agent has no task.")
+    objective: float
+    status: str
+
+
+class ActAnswer(BaseModel):
+    """Decisions: of one situation in the answer itself, of several under `answers`."""
+
+    policy: str
+    seconds: float
+
+
+class Alive(BaseModel):
+    """The service is there."""
+
+    status: str
 
 
 Checked = TypeVar("Checked", bound=Body)
@@ -65,17 +183,15 @@ def checked(kind: type[Checked], data: dict[str, Any]) -> Checked:
     try:
         return kind.model_validate(data)
     except ValidationError as problems:
-        first = problems.errors(include_url=False)[0]
-        where = place(first["loc"])
-        if first["type"] == "extra_forbidden":
-            name = str(first["loc"][-1])
-            raise Refusal(
-                "input", f"no field {name!r:.80}{suggestion(name[:80], kind.model_fields)}", where[:80]
-            ) from None
-        if first["type"] == "missing":
-            raise Refusal("input", f"{where} is missing", where) from None
-        message = first["msg"][0].lower() + first["msg"][1:]
-        raise Refusal("input", f"{where}: {message}, got {str(first['input'])!r:.40}", where) from None
+        first = problems.errors(include_url=False, include_context=False)[0]
+    where = clipped(place(first["loc"]))
+    if first["type"] == "extra_forbidden":
+        name = str(first["loc"][-1])
+        raise Refusal("input", f"no field {clipped(name)!r}{suggestion(name[:80], kind.model_fields)}", where)
+    if first["type"] == "missing":
+        raise Refusal("input", f"{where} is missing", where)
+    message = first["msg"].removeprefix("Input ")
+    raise Refusal("input", f"{where} {message[0].lower()}{message[1:]}, got {kind_of(first['input'])}", where)
 
 
 def place(loc: tuple[int | str, ...]) -> str:

@@ -7,38 +7,50 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from muster.service.refusals import Refusal
+from muster.errors import MusterError
+from muster.service.refusals import Refusal, refusal_of
+from muster.service.state import State
 
 LOG = logging.getLogger("muster.service")
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+Handler = Callable[[Request], Awaitable[Response]]
+FIXED = ((b"x-content-type-options", b"nosniff"),)
 OPEN = ("/health", "/ready")
 """What is answered without a token, beside the page's own files."""
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 class Door:
-    """Round the whole application."""
+    """Round the whole application.
+
+    The addresses in `direct` are answered from here: finding their way through a framework takes as long as a small
+    request does.
+    """
 
     def __init__(
         self,
         app: ASGIApp,
+        state: State,
+        direct: Mapping[tuple[str, str], Handler],
         guarded: Callable[[str], bool],
         token: str = "",
         hosts: tuple[str, ...] = (),
-        note: Callable[[str, str, int, float], None] | None = None,
     ) -> None:
         self.app = app
+        self.state = state
+        self.direct = direct
         self.guarded = guarded
         self.token = token.encode()
         self.hosts = hosts
         """Names that the Host header may have; none: any. Keeps other sites' pages from posing as this one."""
-        self.note = note
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, and log a line without anything of what was sent."""
@@ -46,8 +58,8 @@ class Door:
             await self.app(scope, receive, send)
             return
         started = time.perf_counter()
-        headers = Headers(scope=scope)
-        given = headers.get("x-request-id", "")
+        request = Request(scope, receive)
+        given = request.headers.get("x-request-id", "")
         request_id = given if _ID.fullmatch(given) else uuid.uuid4().hex
         status, sent = 0, 0
 
@@ -55,20 +67,25 @@ class Door:
             nonlocal status, sent
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [
-                    *message.get("headers", ()),
-                    (b"x-request-id", request_id.encode()),
-                    (b"x-content-type-options", b"nosniff"),
-                ]
-            elif message["type"] == "http.response.body":
+                headers = [*message.get("headers", ()), (b"x-request-id", request_id.encode()), *FIXED]
+                if not self.state.ready:
+                    headers.append((b"connection", b"close"))
+                message["headers"] = headers
+            else:
                 sent += len(message.get("body", b""))
             await send(message)
 
+        handler = self.direct.get((scope["method"], scope["path"]))
         try:
-            self._check(scope, headers)
-            await self.app(scope, receive, send_noted)
+            self._check(scope, request.headers)
+            if handler is not None:
+                await (await handler(request))(scope, receive, send_noted)
+            else:
+                await self.app(scope, receive, send_noted)
         except Refusal as refusal:
             await refusal.response()(scope, receive, send_noted)
+        except MusterError as error:
+            await refusal_of(error).response()(scope, receive, send_noted)
         except Exception:
             LOG.exception("id=%s failed", request_id)
             if status:
@@ -78,10 +95,8 @@ class Door:
             )
         finally:
             seconds = time.perf_counter() - started
-            route = scope.get("route")
-            path = getattr(route, "path", None) or "other"
-            if self.note:
-                self.note(scope["method"], path, status, seconds)
+            path = scope["path"] if handler is not None else getattr(scope.get("route"), "path", None) or "other"
+            self.state.metrics.note(scope["method"], path, status, seconds)
             LOG.info(
                 "id=%s method=%s path=%s status=%d ms=%.2f in=%s out=%d",
                 request_id,
@@ -89,7 +104,7 @@ class Door:
                 path,
                 status,
                 1e3 * seconds,
-                headers.get("content-length", "-")[:20],
+                request.headers.get("content-length", "-")[:20],
                 sent,
             )
 

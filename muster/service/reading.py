@@ -1,67 +1,42 @@
 """Strict JSON: what is not exactly what it should be is refused with the name of the entry.
 
-Python's reader calls back for every number, so that long bodies are read in turns with other threads: it never holds
-the interpreter's lock for long.
+Lists of numbers are checked and turned into arrays as a whole; only when something is wrong are they looked through one
+by one, for the first entry to name.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
+import jiter
 import numpy as np
-from numpy.typing import NDArray
 
-from muster.data import Bools, Floats
+from muster.data import Bools, Floats, Ints
 from muster.service.refusals import Refusal
 
 LARGEST = 1e100
 """Numbers beyond this size are refused, as the solver does."""
 _NUMBERS = {float, int}
+_NULL = type(None)
+SHOWN = 80
+"""Letters of what was sent that a message repeats at most."""
 
 
 def parse(body: bytes) -> dict[str, Any]:
-    """The object that a body holds."""
+    """The object that a body holds: JSON in UTF-8, no key twice, not nested deeply.
+
+    NaN, Infinity and 1e400 are read, to be refused where their entry has a name.
+    """
     try:
-        text = body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Refusal("input", f"the body is not UTF-8 text (byte {error.start})") from None
-    try:
-        data = _read(text)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise Refusal("input", f"the body is not JSON: {error.msg}, {where}") from None
-    except RecursionError:
-        raise Refusal("input", "the body is nested too deeply") from None
+        data = jiter.from_json(body, catch_duplicate_keys=True)
+    except ValueError as error:
+        raise Refusal("input", f"the body is not JSON as it should be: {str(error)[:200]}") from None
     if not isinstance(data, dict):
         raise Refusal("input", f"the body must be a JSON object, got {kind_of(data)}")
     return data
-
-
-def _real(text: str) -> float:
-    # 1e400 becomes infinity here, and is refused where its entry has a name.
-    return float(text)
-
-
-def _whole(text: str) -> int | float:
-    # Whole numbers of many digits take Python long to read; no field needs them to the last digit.
-    return int(text) if len(text) < 19 else float(text)
-
-
-def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table = dict(pairs)
-    if len(table) < len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise Refusal("input", f"the key {name!r:.80} is given twice in one object", name[:80])
-            seen.add(name)
-    return table
-
-
-_read = json.JSONDecoder(parse_float=_real, parse_int=_whole, parse_constant=float, object_pairs_hook=_table).decode
 
 
 def kind_of(value: Any) -> str:
@@ -71,46 +46,98 @@ def kind_of(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return f"the text {value!r:.40}"
-    words = {list: "a list", dict: "an object", type(None): "null"}
-    return words.get(type(value), str(value)[:40])
+        return f"the text {clipped(value)!r}"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**30 else "a very long number"
+    return "null" if value is None else "a list" if isinstance(value, list) else "an object"
+
+
+def clipped(text: str) -> str:
+    """No more of a text than a message should repeat."""
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"
 
 
 def matrix(
-    value: Any, name: str, shape: tuple[int | None, int | None] = (None, None), null: float | None = None
+    value: Any,
+    name: str,
+    shape: tuple[int | None, int | None] = (None, None),
+    null: float | None = None,
+    largest: float = LARGEST,
 ) -> Floats:
     """Rows of numbers as an array [N, M]; `null` is what null stands for, where it may stand."""
     rows = checked_list(value, name, shape[0])
-    width = shape[1]
-    if width is None:
-        width = len(checked_list(rows[0], f"{name}[0]")) if rows else 0
-    found = np.empty((len(rows), width))
-    for i, row in enumerate(rows):
-        found[i] = vector(row, f"{name}[{i}]", width, null)
-    return found
+    if set(map(type, rows)) > {list} or (rows and type(rows[0]) is not list):
+        i = next(i for i, row in enumerate(rows) if type(row) is not list)
+        raise Refusal("input", f"{name}[{i}] must be a list, got {kind_of(rows[i])}", f"{name}[{i}]")
+    width = shape[1] if shape[1] is not None else len(rows[0]) if rows else 0
+    lengths = set(map(len, rows))
+    if lengths - {width}:
+        i = next(i for i, row in enumerate(rows) if len(row) != width)
+        raise Refusal("input", f"{name}[{i}] must have {width} entries, got {len(rows[i])}", f"{name}[{i}]")
+    found = numbers(list(chain.from_iterable(rows)), null, largest)
+    if found is None:
+        for i, row in enumerate(rows):
+            vector(row, f"{name}[{i}]", width, null, largest)
+        raise AssertionError("a matrix was refused for no entry")
+    return found.reshape(len(rows), width)
 
 
-def vector(value: Any, name: str, length: int | None = None, null: float | None = None) -> Floats:
+def vector(
+    value: Any, name: str, length: int | None = None, null: float | None = None, largest: float = LARGEST
+) -> Floats:
     """Numbers as an array [N]."""
     row = checked_list(value, name, length)
-    kinds = set(map(type, row))
-    if null is not None and type(None) in kinds:
-        row = [null if entry is None else entry for entry in row]
-        kinds.discard(type(None))
-    if not kinds <= _NUMBERS:
-        k = next(k for k, entry in enumerate(row) if type(entry) not in _NUMBERS)
-        raise Refusal("input", f"{name}[{k}] must be a number, got {kind_of(row[k])}", f"{name}[{k}]")
-    found = np.array(row, np.float64)
-    fine = np.abs(found) <= LARGEST
-    if null is not None and not math.isfinite(null):
-        fine |= found == null
-        # What is written as infinity is not what null stands for.
-        fine &= np.array([entry is None or math.isfinite(entry) for entry in value], np.bool_)
-    if not fine.all():
-        k = int(np.argmin(fine))
-        number = kind_of(value[k]) if not math.isfinite(found[k]) else f"{found[k]:g}"
-        raise Refusal("input", f"{name}[{k}] must be within ±{LARGEST:g}, got {number}", f"{name}[{k}]")
+    found = numbers(row, null, largest)
+    if found is None:
+        for k, entry in enumerate(row):
+            if entry is None and null is not None:
+                continue
+            number(entry, f"{name}[{k}]", largest)
+        raise AssertionError("numbers were refused for no entry")
     return found
+
+
+def number(entry: Any, name: str, largest: float = LARGEST) -> float:
+    """A finite number."""
+    if type(entry) not in _NUMBERS or entry != entry:
+        raise Refusal("input", f"{name} must be a number, got {kind_of(entry)}", name)
+    if not abs(entry) <= largest:
+        raise Refusal("input", f"{name} must be within ±{largest:g}, got {kind_of(entry)}", name)
+    return float(entry)
+
+
+def numbers(row: list[Any], null: float | None, largest: float) -> Floats | None:
+    """The numbers as an array, or None if there is something else among them."""
+    kinds = set(map(type, row))
+    gaps = null is not None and _NULL in kinds
+    if gaps:
+        kinds.discard(_NULL)
+    if not kinds <= _NUMBERS:
+        return None
+    try:
+        found = np.array([0.0 if entry is None else entry for entry in row] if gaps else row, np.float64)
+    except OverflowError:
+        return None
+    if found.size and not np.abs(found).max() <= largest:
+        return None
+    if gaps:
+        found[[entry is None for entry in row]] = null
+    return found
+
+
+def fits(parts: list[Any], shape: Sequence[int]) -> bool:
+    """Whether all parts are lists of that length, of lists of the next, and so on."""
+    length, *inner = shape
+    return all(type(part) is list and len(part) == length and (not inner or fits(part, inner)) for part in parts)
+
+
+def flattened(parts: list[Any], shape: Sequence[int]) -> list[Any]:
+    """What is in lists of that shape, one after the other."""
+    for _ in shape:
+        parts = list(chain.from_iterable(parts))
+    return parts
 
 
 def mask(value: Any, name: str, shape: Sequence[int]) -> Bools:
@@ -119,9 +146,9 @@ def mask(value: Any, name: str, shape: Sequence[int]) -> Bools:
     if len(shape) > 1:
         found = [mask(row, f"{name}[{i}]", shape[1:]) for i, row in enumerate(rows)]
         return np.array(found, np.bool_).reshape(tuple(shape))
-    for k, entry in enumerate(rows):
-        if entry is not True and entry is not False:
-            raise Refusal("input", f"{name}[{k}] must be true or false, got {kind_of(entry)}", f"{name}[{k}]")
+    if not set(map(type, rows)) <= {bool}:
+        k = next(k for k, entry in enumerate(rows) if type(entry) is not bool)
+        raise Refusal("input", f"{name}[{k}] must be true or false, got {kind_of(rows[k])}", f"{name}[{k}]")
     return np.array(rows, np.bool_)
 
 
@@ -134,10 +161,13 @@ def checked_list(value: Any, name: str, length: int | None = None) -> list[Any]:
     return value
 
 
-def whole_numbers(value: Any, name: str, length: int | None = None) -> NDArray[np.int64]:
-    """Whole numbers as an array [N]."""
+def tasks(value: Any, name: str, length: int | None, n_tasks: int, null: bool = True) -> Ints:
+    """Indices of tasks as an array [N]; null, where it may stand, is -1."""
     row = checked_list(value, name, length)
     for k, entry in enumerate(row):
-        if type(entry) is not int:
-            raise Refusal("input", f"{name}[{k}] must be a whole number, got {kind_of(entry)}", f"{name}[{k}]")
-    return np.array(row, np.int64)
+        if (entry is None and null) or (type(entry) is int and 0 <= entry < n_tasks):
+            continue
+        tail = " or null" if null else ""
+        error = f"{name}[{k}] must be a task from 0 to {n_tasks - 1}{tail}, got {kind_of(entry)}"
+        raise Refusal("input", error, f"{name}[{k}]")
+    return np.array([-1 if entry is None else entry for entry in row], np.int64)

@@ -5,25 +5,29 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from muster.envs.features import FeatureNames
 from muster.errors import InputError
+from muster.inference.settings import Effort, Method
 from muster.inference.solver import Solver
 from muster.policy.features import features_of
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import load, shipped
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Served:
     """A policy and the names of what it reads."""
 
     name: str
     policy: LearnedPolicy
     features: FeatureNames
-    solver: Solver
-    """The policy's procedure, with reasons, on one thread: the service has its own."""
+
+    def solver(self, method: Method | None = None, effort: Effort | None = None) -> Solver:
+        """The policy's procedure, or another on its scores; with reasons, on one thread: the service has its own."""
+        return _solver(self, method, effort)
 
     def card(self) -> dict[str, Any]:
         """What there is to know about it."""
@@ -46,6 +50,12 @@ def serve_policies(names: Sequence[str]) -> dict[str, Served]:
             raise InputError(
                 f"{name} is a {policy.spec.kind} policy, which reads planes; a service serves direct models (dm)"
             )
-        solver = dataclasses.replace(Solver.of(policy.inference, threads=1), certify=True)
-        served[name] = Served(name, policy, features_of(policy), solver)
+        served[name] = Served(name, policy, features_of(policy))
     return served
+
+
+@lru_cache(maxsize=1024)
+def _solver(served: Served, method: Method | None, effort: Effort | None) -> Solver:
+    changes = {name: value for name, value in (("method", method), ("effort", effort)) if value is not None}
+    inference = served.policy.with_inference(**changes).inference
+    return dataclasses.replace(Solver.of(inference, threads=1), certify=True)

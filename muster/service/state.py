@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from muster.errors import MusterError
+from muster.service.connections import Crowd
+from muster.service.metrics import Metrics
 from muster.service.pool import Pool
 from muster.service.reading import parse
 from muster.service.refusals import Refusal, refusal_of
@@ -18,7 +21,10 @@ from muster.service.replies import reply
 from muster.service.served import Served
 from muster.service.settings import ServeSettings
 
-Answer = TypeVar("Answer")
+MOST_BODIES = 16
+"""Bodies of the largest size that may be arriving at once."""
+LINGER = 1.0
+"""Seconds for which the rest of a body that is too large is taken in, so that its client gets to read why."""
 
 
 @dataclass
@@ -28,13 +34,14 @@ class State:
     settings: ServeSettings
     policies: dict[str, Served]
     pool: Pool
+    crowd: Crowd
+    metrics: Metrics = field(default_factory=Metrics)
     ready: bool = False
     """Whether kernels are compiled and nobody has asked to stop."""
     buffered: int = 0
     """Bytes of bodies in memory that are still arriving."""
-    counts: dict[str, Any] = field(default_factory=dict)
 
-    async def answer(self, request: Request, work: Any) -> Response:
+    async def answer(self, request: Request, work: Callable[[dict[str, Any], float], Any]) -> Response:
         """The answer to a JSON body: `work(data, deadline)` on a thread of the pool, as JSON.
 
         `deadline` is a time of `time.monotonic` by which the client is told that it takes too long.
@@ -56,19 +63,15 @@ class State:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Refusal("media_type", f"Content-Type must be application/json, got {kind[:80]!r}", "Content-Type")
-        limit = self.settings.body_limit
-        declared = request.headers.get("content-length", "")
-        if declared.isdigit() and len(declared) < 20 and int(declared) > limit:
-            raise Refusal("too_large", f"the body has {int(declared):,} bytes; at most {limit:,} are taken")
         body = bytearray()
         try:
             async with asyncio.timeout(self.settings.read_limit):
                 async for chunk in request.stream():
                     body += chunk
                     self.buffered += len(chunk)
-                    if len(body) > limit:
-                        raise Refusal("too_large", f"the body has more than {limit:,} bytes")
-                    if self.buffered > MOST_BODIES * limit:
+                    if len(body) > self.settings.body_limit:
+                        break
+                    if self.buffered > MOST_BODIES * self.settings.body_limit:
                         raise Refusal("busy", "too many bodies are arriving at once", "", {"Retry-After": "1"})
         except TimeoutError:
             seconds = self.settings.read_limit
@@ -77,8 +80,16 @@ class State:
             raise Refusal("slow_client", "the client went away before its body had arrived") from None
         finally:
             self.buffered -= len(body)
+        if len(body) > self.settings.body_limit:
+            await _take_in_the_rest(request)
+            raise Refusal("too_large", f"the body has more than {self.settings.body_limit:,} bytes")
         return bytes(body)
 
 
-MOST_BODIES = 16
-"""Bodies of the largest size that may be arriving at once."""
+async def _take_in_the_rest(request: Request) -> None:
+    try:
+        async with asyncio.timeout(LINGER):
+            while (await request.receive()).get("more_body"):
+                pass
+    except (TimeoutError, ClientDisconnect):
+        return

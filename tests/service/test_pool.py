@@ -1,0 +1,86 @@
+"""The bounded queue: what has no room is told so, what takes too long is given up, nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from muster.data import Problem
+from muster.inference.solver import Solver, stoppable
+from muster.service.pool import Pool
+from muster.service.refusals import Refusal
+
+
+def soon() -> float:
+    return time.monotonic() + 5.0
+
+
+def test_beyond_the_queue_there_is_a_refusal_that_says_when_to_come_back():
+    async def crowd() -> list[object]:
+        gate = threading.Event()
+        pool = Pool(threads=1, queue=2)
+        tasks = [asyncio.ensure_future(pool.run(soon(), gate.wait)) for _ in range(5)]
+        await asyncio.sleep(0.05)
+        assert pool.held == 3
+        gate.set()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert pool.held == 0
+        pool.close()
+        return found
+
+    found = asyncio.run(crowd())
+    assert found[:3] == [True] * 3
+    for refusal in found[3:]:
+        assert isinstance(refusal, Refusal)
+        assert refusal.code == "busy"
+        assert int(refusal.headers["Retry-After"]) >= 1
+
+
+def test_what_takes_too_long_is_given_up_and_keeps_its_place_until_it_ends():
+    async def wait() -> None:
+        gate = threading.Event()
+        pool = Pool(threads=1, queue=2)
+        with pytest.raises(Refusal) as refusal:
+            await pool.run(time.monotonic() + 0.05, gate.wait)
+        assert refusal.value.code == "time_limit"
+        assert pool.held == 1
+        done: list[int] = []
+        with pytest.raises(Refusal):
+            await pool.run(time.monotonic() + 0.05, lambda: done.append(1))
+        gate.set()
+        assert await pool.run(soon(), lambda: 7) == 7
+        # Nobody waited for it any more when its turn came.
+        assert done == []
+        assert pool.held == 0
+        pool.close()
+
+    asyncio.run(wait())
+
+
+def test_failures_come_back():
+    async def fail() -> None:
+        pool = Pool(threads=2, queue=2)
+        with pytest.raises(ZeroDivisionError):
+            await pool.run(soon(), lambda: 1 // 0)
+        pool.close()
+
+    asyncio.run(fail())
+
+
+def test_a_solver_comes_to_an_end_when_told_to():
+    rng = np.random.default_rng(0)
+    problem = Problem(rng.normal(size=(1, 60, 60)), rng.normal(size=(1, 60, 60)))
+    stop = np.zeros(1, np.int64)
+    solver = Solver("quad", "best")
+    with stoppable(stop):
+        patient = solver(problem)
+        stop[0] = 1
+        hasty = solver(problem)
+    assert patient.status[0] != "time_limit"
+    assert hasty.status[0] == "time_limit"
+    assert hasty.seconds < patient.seconds
+    assert np.array_equal(solver(problem).assignment, patient.assignment)
