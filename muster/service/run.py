@@ -59,8 +59,9 @@ def bound(host: str, port: int) -> socket.socket:
 
 def warm(state: State) -> None:
     """Use everything once that has kernels: nobody's request waits for a compiler."""
+    one = {"scores": [[1.0, 0.5]], "contributions": [[1.0, 2.0]], "capacities": [1.0, 1.0]}
     for method in get_args(Method):
-        assign([[1.0, 0.5]], contributions=[[1.0, 2.0]], capacities=[1.0, 1.0], method=method)
+        assign(**one, method=method, previous=[0], switch_cost=1.0)
     for served in state.policies.values():
         acting.act(acting.example(served), state.policies, state.settings.size_limit)
 

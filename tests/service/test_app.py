@@ -22,7 +22,8 @@ RESCUE, BATTLE, FLEET = "rescue-2x4-quad-dm", "battle-w15v17-quad-dm", "fleet-24
 
 
 def client_of(*policies: str, **settings: object) -> TestClient:
-    return TestClient(make_app(ServeSettings(**settings), policies), base_url=LOCAL)
+    # Kernels may have to be compiled first.
+    return TestClient(make_app(ServeSettings(**{"time_limit": 600.0} | settings), policies), base_url=LOCAL)
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +143,7 @@ SCORES = '{"scores": %s}'
         ("/solve", '{"scores": [[1]], "method": "LP"}', "method"),
         ("/solve", '{"scores": [[1]], "time_limit": "1"}', "time_limit"),
         ("/solve", '{"scores": [[1]], "time_limit": NaN}', "time_limit"),
-        ("/solve", '{"scores": [[1]], "time_limit": 100}', "time_limit"),
+        ("/solve", '{"scores": [[1]], "time_limit": 1000}', "time_limit"),
         ("/solve", '{"scores": [[1]], "skores": 1}', "skores"),
         ("/solve", '{"scores": [[1], [2]], "agents": ["a", "a"]}', "agents[1]"),
         ("/solve", '{"scores": [[1]], "agents": ["a", "b"]}', "agents"),
