@@ -309,3 +309,9 @@ def test_an_example_of_what_a_policy_reads_is_one():
     for name in served:
         assert load(name).spec.kind == "dm"
         assert acting.act(acting.example(served[name]), served, 100)["assignment"]
+
+
+def test_explanations_on_request(client):
+    body = {"scores": [[3, 2], [2.5, 0.5]], "method": "lp", "agents": ["a", "b"], "explain": True}
+    found = client.post("/solve", json=body).json()["explanation"]
+    assert [row["agent"] for row in found["agents"]] == ["a", "b"]
