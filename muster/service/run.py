@@ -7,7 +7,7 @@ import logging
 import socket
 import sys
 import time
-from typing import get_args
+from typing import Any, get_args
 
 import uvicorn
 from fastapi import FastAPI
@@ -59,7 +59,7 @@ def bound(host: str, port: int) -> socket.socket:
 
 def warm(state: State) -> None:
     """Use everything once that has kernels: nobody's request waits for a compiler."""
-    one = {"scores": [[1.0, 0.5]], "contributions": [[1.0, 2.0]], "capacities": [1.0, 1.0]}
+    one: dict[str, Any] = {"scores": [[1.0, 0.5]], "contributions": [[1.0, 2.0]], "capacities": [1.0, 1.0]}
     for method in get_args(Method):
         assign(**one, method=method, previous=[0], switch_cost=1.0)
     for served in state.policies.values():
