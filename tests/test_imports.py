@@ -235,6 +235,10 @@ benchmarks.inference_promises
 benchmarks.inference
 benchmarks.training_peer
 benchmarks.training
+benchmarks.route_sets
+benchmarks.route_peer
+benchmarks.route_report
+benchmarks.routes
 benchmarks
 
 commands.parsing

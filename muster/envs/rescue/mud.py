@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from muster.compile import entry, kernel, leaf, lean_entry
 from muster.data import Bools, Floats, Floats32, Ints
-from muster.envs.rescue.kernels import COLUMN, ROW, STEP_REWARD, UNITS_PER_CELL, pick_up, sign
+from muster.envs.rescue.kernels import COLUMN, ROW, STEP_REWARD, pick_up, sign
 from muster.rng import Seeds, uniform
 
 HELD_UP = 2
@@ -180,7 +180,6 @@ def as_it_looks(ground: Ground) -> Ground:
 
 
 def see_mud(agents: Ints, victims: Ints, ground: Ground) -> tuple[Floats32, Floats32]:
-    """[B, N, M, 1] and [B, M, M, 1] the steps that mud takes on the way, in units of 8, if all is as it looks."""
+    """[B, N, M, 1] and [B, M, M, 1] the cells on the way that look muddy."""
     pairs, task_pairs = mud_to_cross(agents, victims, ground.held, ground.muddy)
-    unit = HELD_UP * UNITS_PER_CELL
-    return (unit * pairs).astype(np.float32)[..., None], (unit * task_pairs).astype(np.float32)[..., None]
+    return pairs.astype(np.float32)[..., None], task_pairs.astype(np.float32)[..., None]

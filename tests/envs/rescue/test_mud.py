@@ -58,8 +58,8 @@ def test_features_count_the_mud_in_sight_and_known_ground_looks_as_it_is():
         env.step(np.zeros((20, 2), np.int64))
     seen, look = env.observe(), as_it_looks(env.ground)
     counts = mud_to_cross(env.agent_cells, env.task_cells, look.held, look.muddy)
-    np.testing.assert_allclose(seen.pair_features[..., -1], counts[0] * HELD_UP / 8)
-    np.testing.assert_allclose(seen.task_pair_features[..., -1], counts[1] * HELD_UP / 8)
+    np.testing.assert_allclose(seen.pair_features[..., -1], counts[0])
+    np.testing.assert_allclose(seen.task_pair_features[..., -1], counts[1])
     assert np.array_equal(seen.planes[:, -1], look.muddy)
     been = env.ground.look >= KNOWN
     assert been.sum() > 20 * 4
