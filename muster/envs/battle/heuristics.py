@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.compile import entry, leaf, maker
+from muster.compile import entry, kernel, leaf, maker
 from muster.data import Ints, Observation
 from muster.envs.battle import layout as lay
 from muster.envs.battle.layout import Int32s, Int64s
@@ -103,6 +103,33 @@ def _weakest(units: Int32s, types: Int64s, n_ours: int, taboo: Int64s, order: In
     return best
 
 
+@kernel
+def _keep_targets(
+    units: Int32s, types: Int64s, n_ours: int, spare: bool, memory: Int64s, damage: Int64s, taboo: Int64s,
+    served: Int64s, orders: Int64s,
+) -> int:  # fmt: skip
+    """Whose target of the last decision lives keeps it (`spare`: unless it is dealt with); how many do.
+
+    Units are taken in the order of `memory`, and written to `served`; enemies that are dealt with become taboo.
+    """
+    n_served = 0
+    for k in range(memory[n_ours]):
+        i = memory[k]
+        j = units[lay.PREVIOUS, i]
+        if j < 0 or not stands(units, i) or not stands(units, n_ours + j):
+            continue
+        health = hit_points(units, n_ours + j)
+        if spare and damage[j] >= health:
+            continue
+        orders[i] = j
+        served[n_served] = i
+        n_served += 1
+        damage[j] += contribution(units, types, i, n_ours + j)
+        if damage[j] >= health:
+            taboo[j] = 1
+    return n_served
+
+
 @maker
 def _share_out(
     units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, memory: Int64s, orders: Int64s
@@ -136,21 +163,8 @@ def _share_out(
             # A heuristic that takes over in mid-battle has no map yet.
             memory[:n] = waiting[:n]
             memory[n_ours] = n
-        for k in range(memory[n_ours]):
-            i = memory[k]
-            j = units[lay.PREVIOUS, i]
-            if j < 0 or not stands(units, i) or not stands(units, n_ours + j):
-                continue
-            health = hit_points(units, n_ours + j)
-            if rule == NO_OVERKILL_SMART and damage[j] >= health:
-                continue
-            orders[i] = j
-            served[n_served] = i
-            n_served += 1
-            damage[j] += contribution(units, types, i, n_ours + j)
-            if damage[j] >= health and taboo[j] == 0:
-                taboo[j] = 1
-                n_taboo += 1
+        n_served = _keep_targets(units, types, n_ours, rule == NO_OVERKILL_SMART, memory, damage, taboo, served, orders)
+        n_taboo = taboo.sum()
         left = 0
         for k in range(n):
             if orders[waiting[k]] < 0:
