@@ -51,6 +51,9 @@ inference.route_search
 inference.plan
 inference.staying
 inference.solver
+inference.sparse_market
+inference.sparse_search
+inference.sparse
 inference.naming
 inference.tables
 inference.reading

@@ -122,13 +122,11 @@ def _print_tables(solution: Answer, settings: Solve) -> None:
         else:
             agents.add_row(name(row["agent"]), "–", f"[dim]{row['reason']}")
     tasks = Table("task", "agents", "load", "capacity", "price", title="tasks", title_justify="left")
-    asked = solution.problem
-    capacities = None if asked is None or asked.capacities is None else asked.capacities[0]
+    capacities = solution.capacities
     for j, load in enumerate(solution.loads):
         count = int((solution.assignment == j).sum())
-        room = 1.0 if capacities is None else capacities[j]
         price = solution.prices[j]
-        tasks.add_row(name(solution.tasks[j]), str(count), f"{load:.6g}", f"{room:.6g}", f"{price:.6g}")
+        tasks.add_row(name(solution.tasks[j]), str(count), f"{load:.6g}", f"{capacities[j]:.6g}", f"{price:.6g}")
     console = Console()
     console.print(agents, tasks)
     if solution.routes is not None:

@@ -54,6 +54,8 @@ def parts() -> Iterator[tuple[str, Callable[[], object]]]:
 
     for method in get_args(Method):
         yield f"inference, {method}", partial(assign, [[1.0, 0.5]], method=method)
+    yield "inference, plans that stay", partial(assign, [[1.0, 0.5]], previous=[0])
+    yield "inference, tables of pairs", _solve_pairs
     for env in EXAMPLES:
         for name in make(env).baselines():
             yield f"{env}, {name}", partial(evaluate, name, env, episodes=1)
@@ -64,6 +66,19 @@ def parts() -> Iterator[tuple[str, Callable[[], object]]]:
             yield f"{env}, {name}", partial(evaluate, name, env, episodes=1, noise=True)
     for learner in ("es", "a2c") if find_spec("torch") else ("es",):
         yield f"learning, {learner}", partial(_learn, EXAMPLES[0], learner)
+
+
+def _solve_pairs() -> None:
+    """Tables of few pairs among many have kernels of their own, for contributions that are the same and that differ."""
+    import numpy as np
+
+    from muster.inference.solver import Solver
+    from muster.inference.sparse import SparseProblem, solve_sparse
+
+    here = np.zeros(1, np.int64)
+    for use in ([1.0, 1.0], [1.0, 2.0]):
+        pairs = np.arange(2)
+        solve_sparse(SparseProblem.of(2, pairs, here.repeat(2), np.ones(2), np.array(use), np.ones(1)), Solver("lp"))
 
 
 def _record(env: str) -> None:

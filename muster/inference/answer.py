@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from muster.data import Ints, Problem, Solution
+import numpy as np
+
+from muster.data import Floats, Ints, Problem, Solution
 from muster.errors import InputError
 from muster.inference.explanation import Explanation, explain
 from muster.inference.naming import Name, Names, as_assignment
 from muster.inference.reading import as_switch_cost, padded_routes, per_agent_or_pair
 from muster.inference.revision import carry_switch_cost, revise
 from muster.inference.rows import Row, Rows
+from muster.inference.single import rooms
 from muster.inference.solver import Solver
+from muster.inference.sparse import SparseProblem, solve_sparse
 
 DIFFERENCE = ("agent", "from", "to", "score_from", "score_to", "note")
 
@@ -22,8 +26,8 @@ DIFFERENCE = ("agent", "from", "to", "score_from", "score_to", "note")
 class Answer(Solution):
     """What `muster.assign` returns: the Solution of one instance, which knows its problem."""
 
-    problem: Problem | None = None
-    """What was solved, [1, N, M]."""
+    problem: Problem | SparseProblem | None = None
+    """What was solved, [1, N, M], or its allowed pairs where those are few among many."""
     solver: Solver | None = None
     """How."""
     names: Names | None = None
@@ -42,6 +46,11 @@ class Answer(Solution):
         return tuple(range(len(self.loads))) if self.names is None else self.names.tasks
 
     @property
+    def capacities(self) -> Floats:
+        """[M] the capacities that were kept to."""
+        return self.problem.room if isinstance(self.problem, SparseProblem) else rooms(self._asked())
+
+    @property
     def plan(self) -> dict[Name, Name | None]:
         """Each agent's task by name, None for none."""
         tasks = self.tasks
@@ -51,18 +60,18 @@ class Answer(Solution):
 
     def table(self) -> Rows:
         """A row for each agent: its task, score and contribution, or the reason why it has none."""
-        problem, tasks = self._asked(), self.tasks
+        tasks = self.tasks
         rows: list[Row] = []
-        for i, agent in enumerate(self.agents):
-            j = int(self.assignment[i])
-            score = float(problem.scores[0, i, j]) if j >= 0 else None
-            use = 1.0 if problem.contributions is None else float(problem.contributions[0, i, j])
+        for i, (agent, j, score, use) in enumerate(
+            zip(self.agents, self.assignment.tolist(), *self._taken(), strict=True)
+        ):
+            has = j >= 0
             rows.append(
                 {
                     "agent": agent,
-                    "task": tasks[j] if j >= 0 else None,
-                    "score": score,
-                    "contribution": use if j >= 0 else None,
+                    "task": tasks[j] if has else None,
+                    "score": score if has else None,
+                    "contribution": use if has else None,
                     "reason": str(self.reasons[i]),
                 }
             )
@@ -146,7 +155,21 @@ class Answer(Solution):
                 rows.append(dict(zip(DIFFERENCE, cells, strict=True)))
         return Rows(rows, DIFFERENCE)
 
+    def _taken(self) -> tuple[list[float], list[float]]:
+        """Each agent's score and contribution where it is; anything where it has no task."""
+        problem, plan = self.problem, self.assignment
+        if isinstance(problem, SparseProblem):
+            pair = problem.pair_of(plan)
+            return problem.score[pair].tolist(), problem.use[pair].tolist()
+        problem = self._asked()
+        each = np.arange(plan.size)
+        use = np.ones(plan.size) if problem.contributions is None else problem.contributions[0, each, plan]
+        return (problem.scores[0, each, plan].tolist() if plan.size else []), use.tolist()
+
     def _asked(self) -> Problem:
+        if isinstance(self.problem, SparseProblem):
+            size = f"{len(self.assignment)} agents and {len(self.loads)} tasks"
+            raise InputError(f"a table of pairs among {size} can be solved, not explained or revised; ask about a part")
         if self.problem is None:
             raise InputError("this solution does not know its problem; take one that muster.assign returned")
         return self.problem
@@ -156,8 +179,12 @@ class Answer(Solution):
         return self.solver
 
 
-def answer(problem: Problem, solver: Solver, names: Names | None) -> Answer:
-    """Solve one instance [1, N, M]."""
+def answer(problem: Problem | SparseProblem, solver: Solver, names: Names | None) -> Answer:
+    """Solve one instance [1, N, M], or one of pairs."""
+    if isinstance(problem, SparseProblem):
+        solution = solve_sparse(problem, solver)
+        known = {field.name: getattr(solution, field.name) for field in fields(Solution)}
+        return Answer(**known, problem=problem, solver=solver, names=names)
     solution = solver(problem)
     routes = solution.routes
     if routes is not None:

@@ -18,6 +18,7 @@ from muster.inference.rows import Rows
 from muster.inference.settings import Effort, Method
 from muster.inference.single import loads_of, may, rooms, uses, value_of
 from muster.inference.solver import Solver
+from muster.inference.sparse import DENSE, SparseProblem
 
 # A plan is called better when it is worth more by this share.
 NOTICED = 1e-9
@@ -126,7 +127,7 @@ def broken_rules(problem: Problem, found: Answer, solver: Solver, plan: Ints) ->
 def differences(found: Answer, before: Ints, after: Ints) -> Rows:
     """A row for each agent whose task differs: from, to, and the scores of both."""
     problem, tasks = found.problem, found.tasks
-    assert problem is not None
+    assert isinstance(problem, Problem)
     rows = []
     for i in np.flatnonzero(before != after):
         pair = [int(plan[i]) for plan in (before, after)]
@@ -149,7 +150,7 @@ def _what_is_asked(problem: Any, solver: Solver) -> tuple[Problem, Names | None,
     if isinstance(problem, Answer):
         if problem.problem is None or problem.solver is None:
             raise InputError("this solution does not know its problem; take one that muster.assign returned")
-        return problem.problem, problem.names, problem.solver
+        return _dense(problem.problem), problem.names, problem.solver
     if isinstance(problem, Problem):
         if np.shape(problem.scores)[0] != 1 or problem.agent_alive is not None or problem.task_alive is not None:
             raise InputError("check takes one instance without masks; give scores and capacities of one")
@@ -160,5 +161,13 @@ def _what_is_asked(problem: Any, solver: Solver) -> tuple[Problem, Names | None,
         for field in problem:
             if field not in Call._fields:
                 raise UnknownNameError("field", str(field), Call._fields)
-        return *read_call(Call(**problem)), solver
-    return *read_call(Call(problem)), solver
+        asked, names = read_call(Call(**problem))
+    else:
+        asked, names = read_call(Call(problem))
+    return _dense(asked), names, solver
+
+
+def _dense(problem: Problem | SparseProblem) -> Problem:
+    if isinstance(problem, SparseProblem):
+        raise InputError(f"check is for up to {DENSE:,} agents times tasks; a table of pairs among more can be solved")
+    return problem

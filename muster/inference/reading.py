@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from muster.data import Floats, Ints, Problem
 from muster.errors import InputError
 from muster.inference.entries import as_array
 from muster.inference.naming import Name, Names, as_assignment, entries, is_frame, matrix, vector
+from muster.inference.sparse import DENSE, SparseProblem
 from muster.inference.tables import Table, is_table, read_table
 
 
@@ -31,13 +33,57 @@ class Call(NamedTuple):
     switch_cost: Any = 0.0
 
 
-def read_call(call: Call) -> tuple[Problem, Names | None]:
-    """The problem [1, N, M], and names if there are any."""
+def read_call(call: Call) -> tuple[Problem | SparseProblem, Names | None]:
+    """The problem [1, N, M], or its pairs where those are few among many, and names if there are any."""
     scores = call.scores
     if call.agents is None and call.tasks is None and (type(scores) is np.ndarray or not is_table(scores)):
         return read_arrays(call), None
     table = read_table(scores, call.agents, call.tasks, _mentioned(call.capacities))
+    if table.rows is not None and len(table.names.agents) * len(table.names.tasks) > DENSE:
+        return read_pairs(call, table), table.names
     return read_arrays(_by_number(call, table), table.names), table.names
+
+
+def read_pairs(call: Call, table: Table) -> SparseProblem:
+    """The allowed pairs of a large table; InputError for what would have to be known of every pair."""
+    names = table.names
+    n, m = len(names.agents), len(names.tasks)
+    for field in ("task_scores", "allowed", "end_scores", "routes"):
+        if getattr(call, field) is not None:
+            raise InputError(f"{field} cannot be given with a table of pairs among {n} agents and {m} tasks")
+    assert table.rows is not None
+    assert table.columns is not None
+    use = np.ones(table.scores.size) if table.contributions is None else table.contributions
+    if call.contributions is not None:
+        each = _by_agent("contributions", call.contributions, table)
+        use = each[table.rows]
+        if call.capacities is None:
+            raise InputError("contributions were given without capacities; give each task's capacity too")
+    room = np.ones(m)
+    if call.capacities is not None:
+        room = as_array("capacities", vector("capacities", call.capacities, "task", names), 1)
+        if room.shape != (m,):
+            raise InputError(f"capacities must have shape {(m,)} to fit the scores, got {room.shape}")
+    problem = SparseProblem.of(n, table.rows, table.columns, table.scores, use, room)
+    if call.previous is None:
+        return problem
+    cost = call.switch_cost
+    if isinstance(cost, (int, float)):
+        cost = np.full(n, float(cost))
+    cost = _by_agent("switch_cost", cost, table)
+    if not (np.isfinite(cost) & (cost >= 0)).all():
+        raise InputError(f"switch_cost must be finite and not negative, got {cost[~(cost >= 0) | np.isinf(cost)][0]}")
+    previous = as_assignment("previous", call.previous, names, n, m)
+    return replace(problem, previous=previous, switch_cost=cost)
+
+
+def _by_agent(label: str, value: Any, table: Table) -> Floats:
+    """A number for each agent of a large table."""
+    n = len(table.names.agents)
+    given = as_array(label, vector(label, value, "agent", table.names), None)
+    if given.shape != (n,):
+        raise InputError(f"{label} of a table with so many agents must be one number each, {(n,)}, got {given.shape}")
+    return given
 
 
 def read_arrays(call: Call, names: Names | None = None) -> Problem:

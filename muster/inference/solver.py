@@ -112,7 +112,7 @@ class Solver(InferenceSettings):
         # Below this much work, waking the threads costs more than they save.
         small = size * n * m * (1 if self.method == "amax" else 20) < 20_000
         threads = 1 if small else self.threads or thread_count()
-        with _deadline(self.time_limit) as stop:
+        with deadline(self.time_limit) as stop:
 
             def solve_part(begin: int, end: int) -> None:
                 space = np.empty((batch.WORKSPACES, n, m))
@@ -172,7 +172,7 @@ def is_stopped() -> bool:
 
 
 @contextmanager
-def _deadline(seconds: float | None) -> Iterator[Ints]:
+def deadline(seconds: float | None) -> Iterator[Ints]:
     """A flag that the kernels look at between steps, raised by a timer: they run without the interpreter's lock."""
     given = _STOP.get()
     stop = np.zeros(1, np.int64) if given is None else given
