@@ -29,8 +29,11 @@ def read_problem(problem: Problem, quadratic_part: bool) -> Given:
         task_scores = np.zeros((size, m, m))
     contributions = np.zeros((0, 0, 0))
     if problem.contributions is not None:
-        contributions = as_array("contributions", problem.contributions, 3, batched=True)
-        fit("contributions", contributions, (size, n, m))
+        if is_one(problem.contributions):
+            fit("contributions", problem.contributions, (size, n, m))
+        else:
+            contributions = as_array("contributions", problem.contributions, 3, batched=True)
+            fit("contributions", contributions, (size, n, m))
         if problem.capacities is None:
             raise InputError("contributions were given without capacities; give each task's capacity too")
     capacities = np.ones((size, m))
@@ -105,6 +108,11 @@ def as_array(name: str, value: ArrayLike, dimensions: int | None, batched: bool 
             return array.reshape(tuple(array.shape[:dimensions]) + (0,) * (dimensions - array.ndim))
         raise InputError(f"{name} must have {dimensions} dimensions, got {array.ndim} (shape {array.shape})")
     return array
+
+
+def is_one(array: ArrayLike) -> bool:
+    """Whether an array is a single 1 spread over its shape (`np.broadcast_to`): the kernels need not be shown it."""
+    return isinstance(array, np.ndarray) and array.size > 1 and not any(array.strides) and array.flat[0] == 1
 
 
 def as_writeable(array: NDArray[Any]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from muster.data import Bools, Ints, Observation, Problem, Solution
 from muster.envs.base import IDLE
 from muster.inference.outcomes import BETTER_LEFT_OUT, NEGATIVE_SCORES, REASONS
-from muster.policy.limits import within_limits
+from muster.policy.limits import less_switching
 from muster.scoring.direct import Scores
 from muster.scoring.reach import scale_pairs
 from muster.scoring.spec import ModelSpec
@@ -62,12 +62,13 @@ def decide(
 def make_problem(seen: Observation, h: NDArray[Any], g: NDArray[Any] | None) -> Problem:
     """The assignment problem that scores pose in what is observed."""
     return Problem(
-        scores=within_limits(seen, h),
+        scores=less_switching(seen, h),
         task_scores=None if g is None else np.asarray(g, np.float64),
         contributions=seen.contributions,
         capacities=seen.capacities,
         agent_alive=seen.agent_alive,
         task_alive=seen.task_alive,
+        allowed=seen.allowed,
     )
 
 

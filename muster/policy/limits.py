@@ -11,14 +11,14 @@ from muster.data import Floats, Observation
 from muster.inference.switching import less_switch_cost
 
 
-def within_limits(seen: Observation, h: NDArray[Any]) -> Floats:
-    """h [B, N, M] for the solver: -inf where a pair is not allowed, less the switch cost where an agent would leave.
+def less_switching(seen: Observation, h: NDArray[Any]) -> NDArray[Any]:
+    """h [B, N, M] less the switch cost where an agent would leave, as `muster.inference.switching` says."""
+    if seen.switch_cost is None or seen.previous is None:
+        return h
+    return less_switch_cost(np.asarray(h, np.float64), seen.previous, seen.task_alive, seen.switch_cost)
 
-    What leaving means is said in `muster.inference.switching`.
-    """
-    scores = np.asarray(h, np.float64)
-    if seen.switch_cost is not None and seen.previous is not None:
-        scores = less_switch_cost(scores, seen.previous, seen.task_alive, seen.switch_cost)
-    if seen.allowed is not None:
-        scores = np.where(seen.allowed, scores, -np.inf)
-    return scores
+
+def within_limits(seen: Observation, h: NDArray[Any]) -> Floats:
+    """The same with -inf where a pair is not allowed."""
+    scores = np.asarray(less_switching(seen, h), np.float64)
+    return scores if seen.allowed is None else np.where(seen.allowed, scores, -np.inf)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.compile import fast_entry, fast_kernel, fast_leaf, kernel
-from muster.data import Bools, Floats32, Ints, Observation
+from muster.compile import fast_kernel, fast_leaf, leaf, lean_entry
+from muster.data import Bools, Floats, Floats32, Ints, Observation
 from muster.scoring.spec import ModelSpec
 from muster.scoring.tiles import LANES, STEP, STRIDE, dense, fill_lane, padded, rectify, weigh
 
@@ -98,11 +98,11 @@ class Pairs(NamedTuple):
     right_alive: Bools
     allowed: Bools
     """[B, N, M], or nothing: then all are."""
-    prior: Floats32
-    """[B, N, M], or nothing."""
+    prior: Floats
+    """[B, N, M], or nothing; rounded where it is read."""
 
 
-NO_PRIOR = np.zeros((0, 0, 0), np.float32)
+NO_PRIOR = np.zeros((0, 0, 0))
 ALL_ALLOWED = np.zeros((0, 0, 0), np.bool_)
 
 
@@ -114,7 +114,7 @@ def pairs_of(seen: Observation, net: str, with_prior: bool) -> Pairs:
     left = beside(left, seen.global_features)
     left, right, pair = (np.ascontiguousarray(array) for array in (left, seen.task_features, pair))
     allowed = ALL_ALLOWED if net == "g" or seen.allowed is None else np.ascontiguousarray(seen.allowed)
-    given = NO_PRIOR if prior is None or not with_prior else np.ascontiguousarray(prior, np.float32)
+    given = NO_PRIOR if prior is None or not with_prior else np.ascontiguousarray(prior, np.float64)
     return Pairs(left, right, pair, alive, seen.task_alive, allowed, given)
 
 
@@ -169,62 +169,82 @@ def pack(parameters: Parameters, net: str) -> Packed:
     return packed
 
 
+class Tile(NamedTuple):
+    """Scratch for LANES pairs at a time."""
+
+    inputs: Floats32
+    """[D, STRIDE]"""
+    x: Floats32
+    """[K, STRIDE] the hidden layers."""
+    y: Floats32
+    scores: Floats32
+    """[LANES]"""
+    where: Ints
+    """[LANES] the pair of each lane, as an index of all scores."""
+    living: Ints
+    """[M] the right objects of a state that live."""
+
+
 def pair_scores(packed: Packed, pairs: Pairs) -> Floats32:
     """One network over all pairs: [B, N, M]; 0 for the dead and for what is not allowed."""
     scores = np.zeros((*pairs.left_alive.shape, pairs.right_alive.shape[1]), np.float32)
-    score_pairs(packed, pairs, scores)
+    _, inputs, hidden = packed.weight1.shape
+    tile = Tile(
+        np.zeros((inputs, STRIDE), np.float32),
+        np.zeros((hidden, STRIDE), np.float32),
+        np.zeros((hidden, STRIDE), np.float32),
+        np.zeros(LANES, np.float32),
+        np.zeros(LANES, np.int64),
+        np.zeros(scores.shape[2], np.int64),
+    )
+    score_pairs(packed, pairs, tile, pairs.prior.reshape(-1), scores.reshape(-1))
     return scores
 
 
-@fast_entry
-def score_pairs(packed: Packed, pairs: Pairs, scores: Floats32) -> None:
-    """Score every living pair that is allowed; a model's pairs share its tiles."""
-    batch, n, m = scores.shape
+@lean_entry
+def score_pairs(packed: Packed, pairs: Pairs, tile: Tile, prior: Floats, scores: Floats32) -> None:
+    """Score every living pair that is allowed; a model's pairs share its tiles. `prior` and `scores` lie flat."""
+    batch, n, m = pairs.left_alive.shape[0], pairs.left_alive.shape[1], pairs.right_alive.shape[1]
     models = packed.bias1.shape[0]
     each = batch // models
-    inputs = np.zeros((packed.weight1.shape[1], STRIDE), np.float32)
-    x = np.zeros((packed.weight1.shape[2], STRIDE), np.float32)
-    y = np.zeros_like(x)
-    where = np.zeros(LANES, np.int64)
-    found = np.zeros(LANES, np.float32)
-    flat = scores.reshape(-1)
     for p in range(models):
         filled = 0
         for slot in range(p * each, (p + 1) * each):
+            count = list_living(pairs.right_alive, slot, tile.living)
             for i in range(n):
                 if not pairs.left_alive[slot, i]:
                     continue
-                for j in range(m):
-                    if not pairs.right_alive[slot, j] or is_forbidden(pairs.allowed, slot, i, j):
+                for c in range(count):
+                    j = tile.living[c]
+                    if is_forbidden(pairs.allowed, slot, i, j):
                         continue
-                    fill_lane(pairs.left, pairs.right, pairs.pair, slot, i, j, inputs, filled)
-                    where[filled] = (slot * n + i) * m + j
+                    fill_lane(pairs.left, pairs.right, pairs.pair, slot, i, j, tile.inputs, filled)
+                    tile.where[filled] = (slot * n + i) * m + j
                     filled += 1
                     if filled == LANES:
-                        score_tile(packed, p, inputs, x, y, found, filled)
-                        _spread(found, where, flat, filled)
+                        score_tile(packed, p, tile.inputs, tile.x, tile.y, tile.scores, filled)
+                        spread(tile, packed.scale, p, prior, scores, filled)
                         filled = 0
         if filled:
-            score_tile(packed, p, inputs, x, y, found, filled)
-            _spread(found, where, flat, filled)
-        if len(pairs.prior):
-            for slot in range(p * each, (p + 1) * each):
-                add_prior(packed.scale[p], pairs, slot, scores)
+            score_tile(packed, p, tile.inputs, tile.x, tile.y, tile.scores, filled)
+            spread(tile, packed.scale, p, prior, scores, filled)
 
 
-@fast_leaf
+@leaf
+def list_living(alive: Bools, slot: int, living: Ints) -> int:
+    """Write who lives in a state to the front of `living`; returns how many do."""
+    count = 0
+    for j in range(alive.shape[1]):
+        if alive[slot, j]:
+            living[count] = j
+            count += 1
+    return count
+
+
+@leaf
 def is_forbidden(allowed: Bools, slot: int, i: int, j: int) -> bool:
     """Whether a pair is not allowed, where `allowed` says something."""
     return len(allowed) > 0 and not allowed[slot, i, j]
-
-
-@fast_kernel
-def add_prior(scale: np.float32, pairs: Pairs, slot: int, scores: Floats32) -> None:
-    """Add scale·prior to the scores of a state's living pairs that are allowed."""
-    for i in range(scores.shape[1]):
-        for j in range(scores.shape[2]):
-            if pairs.left_alive[slot, i] and pairs.right_alive[slot, j] and not is_forbidden(pairs.allowed, slot, i, j):
-                scores[slot, i, j] += scale * pairs.prior[slot, i, j]
 
 
 @fast_leaf
@@ -247,7 +267,9 @@ def score_tile(
     return lanes
 
 
-@kernel
-def _spread(found: Floats32, where: Ints, flat: Floats32, filled: int) -> None:
+@fast_leaf
+def spread(tile: Tile, scale: Floats32, p: int, prior: Floats, scores: Floats32, filled: int) -> None:
+    """Write the scores of a tile to where they belong, with scale·prior added if there is one."""
     for t in range(filled):
-        flat[where[t]] = found[t]
+        at = tile.where[t]
+        scores[at] = tile.scores[t] + scale[p] * np.float32(prior[at]) if len(prior) else tile.scores[t]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muster.compile import fast_kernel, fast_leaf
+from muster.compile import fast_kernel, leaf
 from muster.data import Floats, Floats32
 
 LANES, STEP, BLOCK = 256, 64, 4
@@ -23,7 +23,7 @@ def padded(width: int) -> int:
     return -(-width // BLOCK) * BLOCK
 
 
-@fast_leaf
+@leaf
 def fill_lane(
     left: Floats32, right: Floats32, pair: Floats32, slot: int, i: int, j: int, tile: Floats32, lane: int
 ) -> None:

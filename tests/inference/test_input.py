@@ -135,3 +135,15 @@ def test_contributions_by_agent_alone():
     by_agent = muster.assign(GOOD, contributions=[2.0, 1.0], capacities=[2.0, 3.0], method="lp")
     by_pair = muster.assign(GOOD, contributions=[[2.0, 2.0], [1.0, 1.0]], capacities=[2.0, 3.0], method="lp")
     assert (by_agent.assignment == by_pair.assignment).all()
+
+
+@pytest.mark.parametrize("method", ["lp", "quad", "amax"])
+def test_a_single_one_spread_over_all_pairs_is_what_ones_are(method):
+    rng = np.random.default_rng(0)
+    scores, pulls, capacities = rng.normal(size=(20, 6, 5)), rng.normal(size=(20, 5, 5)), rng.integers(0, 3, (20, 5))
+    given = {"scores": scores, "task_scores": pulls, "capacities": capacities.astype(float)}
+    plain = solve(Problem(contributions=np.ones((20, 6, 5)), **given), method)
+    spread = solve(Problem(contributions=np.broadcast_to(np.ones(()), (20, 6, 5)), **given), method)
+    assert (plain.assignment == spread.assignment).all()
+    with pytest.raises(InputError, match="contributions must have shape"):
+        solve(Problem(contributions=np.broadcast_to(np.ones(()), (20, 5, 6)), **given), method)

@@ -48,7 +48,7 @@ class FleetEnv(KernelEnv):
         chances = np.cumsum(city.hourly / city.hourly.sum())
         self._demand = kernels.Demand(city.expected(scale).sum(1), chances, city.busyness)
         self._outlook = self._look_ahead()
-        self._pairs = True
+        self._memory = observe.Memory(n_envs, self.n_agents, self.n_tasks, pairs=True)
         self._order: Ints = np.tile(np.arange(self.n_tasks), (n_envs, 1))
         self.bound = np.full(n_envs, np.inf)
         """[B] what nobody can earn more than; infinite until `hindsight` has worked it out."""
@@ -134,7 +134,7 @@ class FleetEnv(KernelEnv):
     def show(self, *, pair_features: bool, planes: bool) -> None:
         """Include the features of pairs, or leave them out; there are no planes."""
         super().show(pair_features=pair_features, planes=planes)
-        self._pairs = pair_features
+        self._memory = observe.Memory(self.n_envs, self.n_agents, self.n_tasks, pairs=pair_features)
 
     def all_episodes(self) -> Seeds | None:
         """The seeds that name the recorded days, in order; None where days are drawn without end."""
@@ -154,23 +154,14 @@ class FleetEnv(KernelEnv):
             kernels.play_days(slots, days, self._pickups, self._dropoffs, self._lost, self.fleet)
 
     def observe(self) -> Observation:
-        """Features, masks, priors (profit in mean margins) and who can be in time, in fresh arrays."""
+        """Features, masks, priors (profit in mean margins) and who can be in time; arrays that nobody else holds."""
         b, n, m = self.n_envs, self.n_agents, self.n_tasks
-        pair_width, task_pair_width = len(observe.PAIR_FEATURES), len(observe.TASK_PAIR_FEATURES)
-        views = observe.Views(
-            agents=np.zeros((b, n, len(observe.AGENT_FEATURES)), np.float32),
-            tasks=np.zeros((b, m, len(observe.TASK_FEATURES)), np.float32),
-            pairs=np.zeros((b, n, m, pair_width if self._pairs else 0), np.float32),
-            task_pairs=np.zeros((b, m, m, task_pair_width if self._pairs else 0), np.float32),
-            whole=np.zeros((b, len(observe.GLOBAL_FEATURES)), np.float32),
-            task_alive=np.zeros((b, m), np.bool_),
-            allowed=np.zeros((b, n, m), np.bool_),
-            prior=np.zeros((b, n, m)),
-        )
+        views = self._memory.take()
 
         def see_part(begin: int, end: int) -> None:
             wait, cost = self.settings.wait, self.settings.cost
-            observe.see_range(begin, end, self.roads, wait, cost, self._outlook, self.fleet, views)
+            crowd = observe.make_crowd(self.city.n_zones, n, wait)
+            observe.see_range(begin, end, self.roads, wait, cost, self._outlook, self.fleet, crowd, views)
 
         share_out(b, self.threads or thread_count(), see_part)
         return Observation(
@@ -180,7 +171,7 @@ class FleetEnv(KernelEnv):
             task_pair_features=views.task_pairs,
             agent_alive=np.ones((b, n), np.bool_),
             task_alive=views.task_alive,
-            contributions=np.ones((b, n, m)),
+            contributions=np.broadcast_to(np.ones(()), (b, n, m)),
             capacities=np.ones((b, m)),
             allowed=views.allowed,
             prior=views.prior,

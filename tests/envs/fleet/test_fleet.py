@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -141,3 +142,67 @@ def test_an_ended_hour_can_still_be_drawn(town: Town) -> None:
     env.step(np.array([[0]]))
     assert env.animate(before, 0)[-1].shape == env.draw(0).shape
     assert "minute 1" in env.describe(0)
+
+
+def test_what_was_seen_stays_as_it_was_while_somebody_holds_it() -> None:
+    env = make("fleet:9,city=small,minutes=12", 3)
+    greedy = env.baselines()["greedy"](env)
+    held, copies = [], []
+    for _ in range(12):
+        seen = env.observe()
+        # A part is enough to hold on to all of it.
+        held.append((seen.pair_features[1:, 2], seen.prior, seen.task_alive))
+        copies.append([np.array(array) for array in held[-1]])
+        env.step(greedy.act(seen))
+        del seen
+    for arrays, copied in zip(held, copies, strict=True):
+        assert all((array == copy).all() for array, copy in zip(arrays, copied, strict=True))
+
+
+def test_memory_that_nobody_holds_is_filled_again_and_nothing_is_left_in_it() -> None:
+    env = make("fleet:9,city=small", 3)
+    seen = env.observe()
+    place = seen.pair_features.ctypes.data
+    for array in (seen.pair_features, seen.task_pair_features, seen.task_features, seen.prior):
+        array[:] = np.nan
+    seen.allowed[:] = True
+    del seen, array
+    again = env.observe()
+    assert again.pair_features.ctypes.data == place
+    other = make("fleet:9,city=small", 3)
+    other.set_state(env.get_state())
+    fresh = other.observe()
+    for name in ("pair_features", "task_pair_features", "task_features", "agent_features", "prior", "allowed"):
+        assert (getattr(again, name) == getattr(fresh, name)).all()
+
+
+def test_a_drop_off_is_worth_to_each_vehicle_what_it_is_at_its_own_time() -> None:
+    """Worked out for each pair by itself, as the definition has it."""
+    env = make("fleet:12,city=small", 2)
+    match = env.baselines()["match"](env)
+    for _ in range(20):
+        env.step(match.act(env.observe()))
+    seen, fleet, outlook, wait = env.observe(), env.fleet, env._outlook, env.settings.wait
+    ends = np.minimum(np.arange(1000), len(outlook.usual) - 1)
+    checked = 0
+    for slot, i, j in np.argwhere(seen.allowed):
+        t = fleet.minute[slot]
+        pickups, dropoff = fleet.pickups[slot, t], fleet.dropoffs[slot, t, j]
+        busyness = seen.global_features[slot, 1] + 1.0
+
+        def worth(zone, after, itself, slot=slot, t=t, pickups=pickups, busyness=busyness):
+            later = min(after + observe.RIVALS * wait, observe.HORIZON)
+            there = ((fleet.zone[slot] == zone) & (fleet.free[slot] <= later)).sum() - itself
+            between = outlook.usual[ends[t + 1 + after + wait]] - outlook.usual[ends[t + 1]]
+            mean, least = busyness * outlook.origins[zone] * between, there + 1 - (pickups == zone).sum()
+            needed = 1 - sum(np.exp(-mean) * mean**k / math.factorial(k) for k in range(max(least, 0)))
+            last = len(outlook.worth) - 1
+            taken, left = outlook.taking[min(t + after, last), zone], outlook.worth[min(t + after + wait, last), zone]
+            return (needed * taken + (1 - needed) * left) / outlook.unit
+
+        zone, free = fleet.zone[slot, i], fleet.free[slot, i]
+        arrival = free + env.roads.minutes[zone, pickups[j]] + env.roads.minutes[pickups[j], dropoff]
+        gained = worth(dropoff, arrival, 0) - worth(zone, free, 1)
+        assert seen.pair_features[slot, i, j, 2] == pytest.approx(gained, abs=1e-5)
+        checked += 1
+    assert checked > 20
