@@ -224,6 +224,12 @@ service.bodies
 service.solving
 service.acting
 service.addresses
+service.runs
+service.worlds
+service.theatre
+service.understanding
+service.sandbox
+service.watch
 service.app
 service.run
 service

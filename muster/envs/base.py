@@ -175,6 +175,11 @@ class BatchEnv(ABC):
         """What there is to draw of the episode in `slot`, as numbers; by default what can be told from `observe`."""
         return scene_of(self.observe(), slot, self.positions)
 
+    def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
+        """Put all agents [N, 2] and tasks [M, 2] of an episode that has just begun where a scene would show them."""
+        del slot, agents, tasks
+        raise MusterError(f"{self.name} cannot be arranged by hand")
+
     def draw(self, slot: int) -> Any:
         """A picture of the episode in `slot`: an array [height, width, 3] of uint8, or what numpy makes one of."""
         raise MusterError(f"{self.name} has no picture of itself")

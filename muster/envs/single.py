@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muster.data import Ints
+from muster.data import Floats, Ints
 from muster.envs.base import Metric
 from muster.envs.scene import Scene
 from muster.errors import MusterError
@@ -140,6 +140,11 @@ class Env(ABC):
     def scene(self) -> Scene | None:
         """Where agents and tasks are, for whoever shows the world; None: muster finds out from `view` what it can."""
         return None
+
+    def arrange(self, agents: Floats, tasks: Floats) -> None:
+        """Put agents [N, 2] and tasks [M, 2] of a new episode where `scene` would show them."""
+        del agents, tasks
+        raise MusterError(f"{type(self).__name__} cannot be arranged by hand: it must define arrange(agents, tasks)")
 
     def draw(self) -> Any:
         """A picture of the world: an array [height, width, 3] of uint8, or what numpy makes one of."""

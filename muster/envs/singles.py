@@ -195,6 +195,11 @@ class BatchOfSingles(BatchEnv):
             self._ask("redraw()", slot, partial(self.singles[slot].redraw, rng))
         self._reseeded[:] = True
 
+    def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
+        """Let the object in `slot` put its agents and tasks there."""
+        self._ask("arrange()", slot, partial(self.singles[slot].arrange, agents, tasks))
+        self._stale[slot] = True
+
     def draw(self, slot: int) -> Any:
         """What the object in `slot` draws."""
         return self.singles[slot].draw()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -144,14 +144,18 @@ def state_hash(env: BatchEnv, slot: int = 0) -> str:
     return digest.hexdigest()
 
 
-def record(policy: str | Policy, env: str | BatchEnv, seed: int = 0) -> Replay:
-    """Play the first episode of the set that `seed` names, in slot 0."""
+def record(
+    policy: str | Policy, env: str | BatchEnv, seed: int = 0, before_each: Callable[[], None] | None = None
+) -> Replay:
+    """Play the first episode of the set that `seed` names, in slot 0; `before_each` decision may stop it by raising."""
     env = make(env) if isinstance(env, str) else env
     player = resolve(policy, env)
     begin_episodes(env, player, np.arange(1), episode_seeds(seed, np.arange(1)))
     assignments, rewards = [], []
     truncated = False
     for _ in range(env.max_steps):
+        if before_each:
+            before_each()
         _, assignment, result, _ = decide(env, player)
         assignments.append(np.array(assignment[0]))
         rewards.append(float(result.reward[0]))

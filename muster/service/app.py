@@ -71,7 +71,7 @@ def make_app(settings: ServeSettings | None = None, policies: Sequence[str] = ()
 
 def is_guarded(path: str) -> bool:
     """Whether a path needs the token: all do but the page's own files, and what tells that the service is alive."""
-    return path not in OPEN and path not in PAGE_FILES
+    return path not in OPEN and path not in PAGE_FILES and not path.startswith("/viewer/")
 
 
 PAGE_FILES = frozenset({"/", *(f"/{file.relative_to(PAGE).as_posix()}" for file in PAGE.rglob("*") if file.is_file())})

@@ -35,6 +35,8 @@ class ServeSettings:
     """Seconds that a client may take to send its headers, and as many for its body."""
     connections: Annotated[int, AtLeast(1)] = 4000
     """Connections at most; beyond, those that have been idle longest are closed."""
+    runs: Path = Path("runs")
+    """Folder whose runs the page shows while they learn, and lets play."""
     grace: Annotated[float, AtLeast(0.0)] = 0.5
     """Seconds for which requests are still taken after the signal to stop, while readiness already says no."""
 

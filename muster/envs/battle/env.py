@@ -237,6 +237,12 @@ class BattleEnv(BatchEnv):
         """Other chances to hit, and whatever else is drawn from now on."""
         self.world.rng[:] = seeds
 
+    def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
+        """All units, unharmed, at these places."""
+        from muster.envs.battle.staging import put_units
+
+        put_units(self.world, slot, np.concatenate([agents, tasks]))
+
     def draw(self, slot: int = 0) -> Image:
         """A picture of the battle in `slot` as it is now."""
         return self._draw(self.world, slot)

@@ -7,6 +7,7 @@ import numpy as np
 from muster.data import Bools, Floats, Ints
 from muster.envs.battle import layout as lay
 from muster.envs.battle.layout import Int32s
+from muster.envs.battle.spawn import HIGH, LOW
 from muster.envs.battle.status import shown_damage, shown_hit_points
 from muster.envs.battle.world import World
 from muster.envs.scene import BLUE, RED, Look, Scene, Shape, Stage
@@ -87,3 +88,18 @@ def _shots(world: World, slot: int, targets: Ints) -> Floats:
     who = np.flatnonzero(lately)
     when = np.clip((fired[who] - (now - frames)) / frames, 0, 1)
     return np.stack([who, aimed[who], when], axis=1).astype(np.float64)
+
+
+def put_units(world: World, slot: int, places: Floats) -> None:
+    """Move the units of a battle that has just begun to `places` [U, 2], wherever a unit keeps where it is."""
+    units, flies = world.units[slot], world.types[world.units[slot, lay.TYPE], lay.T_FLYER] != 0
+    at = np.clip(np.round(places), LOW, HIGH).astype(np.int32)
+    for axis, whole, exact in (
+        (0, (lay.PX, lay.TARGET_X, lay.WAY_X, lay.FACE_X), (lay.X, lay.OLD_X)),
+        (1, (lay.PY, lay.TARGET_Y, lay.WAY_Y, lay.FACE_Y), (lay.Y, lay.OLD_Y)),
+    ):
+        units[list(whole)] = at[:, axis]
+        units[list(exact)] = 256 * at[:, axis]
+    cells = np.minimum(at // lay.CELL_SIZE, lay.CELLS - 1) @ np.array([1, lay.CELLS])
+    units[lay.CELL] = np.where(flies, cells, units[lay.CELL])
+    world.field[slot] = np.bincount(cells[flies], minlength=lay.CELLS * lay.CELLS)

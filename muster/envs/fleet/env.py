@@ -256,6 +256,19 @@ class FleetEnv(KernelEnv):
 
         return picture
 
+    def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
+        """Empty vehicles in the zones nearest to these places, and requests that begin there."""
+        from muster.envs.fleet.picture import nearest_zones
+
+        zones = nearest_zones(self, np.asarray(agents))
+        self.fleet.zone[slot] = zones
+        self.fleet.stops[slot] = zones[:, None]
+        begin = nearest_zones(self, np.asarray(tasks))
+        # Requests that there were keep where they lead to; new ones lead across the city.
+        ends = self.fleet.dropoffs[slot, 0]
+        ends[:] = np.where(ends >= 0, ends, (begin + self.city.n_zones // 2) % self.city.n_zones)
+        self.fleet.pickups[slot, 0] = begin
+
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[FleetEnv], Policy]]:
         """greedy, match, worth, and hindsight, which knows all requests."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Floats
+from muster.data import Floats, Ints
 from muster.envs.scene import BLUE, GREEN, RED, VIOLET, Look, Scene, Stage, Zone
 
 if TYPE_CHECKING:
@@ -80,6 +80,12 @@ def scene(env: FleetEnv, slot: int) -> Scene:
         text=f"profit {float(state['earned'][slot]):.1f}, {served} of {seen} requests served",
         stage=_stage(env),
     )
+
+
+def nearest_zones(env: FleetEnv, places: Floats) -> Ints:
+    """[K] the zones of places [K, 2] in a scene."""
+    middles = env.city.places * np.array([1.0, -1.0])
+    return np.linalg.norm(places[:, None] - middles, axis=-1).argmin(1)
 
 
 def _stage(env: FleetEnv) -> Stage:

@@ -172,6 +172,13 @@ class PursuitEnv(KernelEnv):
 
         return picture
 
+    def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
+        """Pursuers and free evaders in the cells of these places."""
+        last = np.array(self.settings.shape) - 1
+        for cells, places in ((self.world.pursuers, agents), (self.world.evaders, tasks)):
+            cells[slot] = np.clip(np.floor(np.asarray(places)[:, ::-1]), 0, last)
+        self.world.free[slot] = True
+
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[PursuitEnv], Policy]]:
         """closest, closest-pairs and lp-distance."""

@@ -230,6 +230,13 @@ class RescueEnv(KernelEnv):
 
         return picture
 
+    def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
+        """Ambulances and waiting victims in the cells of these places."""
+        last = np.array(self.settings.shape) - 1
+        for cells, places in ((self.agent_cells, agents), (self.task_cells, tasks)):
+            cells[slot] = np.clip(np.floor(np.asarray(places)[:, ::-1]), 0, last)
+        self.waiting[slot] = True
+
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[RescueEnv], Policy]]:
         """closest, closest-manhattan, lp-distance, plan-distance, plan-known and the exact topline."""

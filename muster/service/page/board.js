@@ -1,0 +1,147 @@
+// The canvas of Play: a situation that can be dragged, drawn with the viewer's own brushes.
+import { drawMoment, fit } from "./viewer/canvas.js";
+import { make } from "./viewer/dom.js";
+
+const REACH = 18; // pixels
+
+export class Board {
+  constructor({ onMove, onPick }) {
+    [this.onMove, this.onPick] = [onMove, onPick];
+    [this.dragging, this.selected, this.found, this.scores] = [true, null, null, null];
+    this.canvas = make("canvas", { class: "board", tabindex: 0, role: "img", "aria-label": "The situation; drag agents and tasks" });
+    this.element = this.canvas;
+    new ResizeObserver(() => this.resize()).observe(this.canvas);
+    this.canvas.addEventListener("pointerdown", (event) => this.down(event));
+    this.canvas.addEventListener("pointermove", (event) => this.move(event));
+    this.canvas.addEventListener("pointerup", (event) => this.up(event));
+    this.canvas.addEventListener("keydown", (event) => this.key(event));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+  }
+
+  show(situation, stage) {
+    [this.situation, this.stage, this.found, this.scores] = [situation, stage, null, null];
+    this.resize();
+  }
+
+  /** What the service decided; scores are those of what is selected, 0 to 1. */
+  answer(found, scores = null) {
+    [this.found, this.scores] = [found, scores];
+    this.draw();
+  }
+
+  resize() {
+    const wide = this.canvas.clientWidth;
+    if (!wide || !this.stage) return;
+    const [left, top, right, bottom] = this.stage.bounds;
+    const high = Math.round(Math.min((wide * (bottom - top)) / (right - left || 1), Math.max(280, innerHeight * 0.7)));
+    const density = devicePixelRatio || 1;
+    this.canvas.style.height = `${high}px`;
+    [this.canvas.width, this.canvas.height] = [Math.round(wide * density), Math.round(high * density)];
+    this.view = fit(this.stage.bounds, wide, high);
+    this.draw();
+  }
+
+  things() {
+    const { agents, tasks } = this.situation;
+    const { looks } = this.stage;
+    // What the service said of each; the first look is the agents', the last one the tasks', until it has answered.
+    const look = (kind, k, otherwise) => looks[this.found && this.found[`${kind}_looks`][k]] || otherwise;
+    const thing = (place, look) => ({ there: true, at: this.view.to(place), fades: 1, look, health: null, turn: 0, load: 0, crowded: false });
+    const own = {
+      agents: agents.map((place, k) => thing(place, look("agent", k, looks[0]))),
+      tasks: tasks.map((place, k) => thing(place, look("task", k, looks[looks.length - 1]))),
+    };
+    own.agents.forEach((agent, k) => {
+      const task = this.found && this.found.assignment.length === agents.length ? this.found.assignment[k] : null;
+      agent.task = task === null || task >= tasks.length ? -1 : task;
+    });
+    if (this.found && this.found.loads.length === tasks.length) {
+      own.tasks.forEach((task, k) => {
+        const room = this.found.capacities[k];
+        task.load = room ? this.found.loads[k] / room : 0;
+        task.crowded = room !== null && this.found.loads[k] > room * 1.000001;
+      });
+    }
+    return own;
+  }
+
+  draw() {
+    if (!this.view || !this.situation) return;
+    const pen = this.canvas.getContext("2d");
+    const density = this.canvas.width / this.canvas.clientWidth;
+    pen.setTransform(density, 0, 0, density, 0, 0);
+    pen.clearRect(0, 0, this.canvas.clientWidth, this.canvas.clientHeight);
+    const show = { lines: true, names: true, selected: this.selected, scores: this.scores };
+    drawMoment(pen, { ...this.stage, agent_names: [], task_names: [] }, { ...this.things(), shots: [], into: 0 }, this.view, show);
+  }
+
+  place(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  }
+
+  thingAt([x, y]) {
+    let best = null;
+    let nearest = REACH;
+    const { agents, tasks } = this.things();
+    for (const [kind, things] of [["task", tasks], ["agent", agents]]) {
+      things.forEach((thing, index) => {
+        const away = Math.hypot(thing.at[0] - x, thing.at[1] - y);
+        if (away <= nearest) [best, nearest] = [{ kind, index }, away];
+      });
+    }
+    return best;
+  }
+
+  down(event) {
+    if (!this.view) return;
+    this.held = this.dragging ? this.thingAt(this.place(event)) : null;
+    [this.began, this.moved] = [this.place(event), false];
+    this.canvas.setPointerCapture(event.pointerId);
+  }
+
+  move(event) {
+    if (!this.held || !event.buttons) return;
+    const here = this.place(event);
+    if (!this.moved && Math.hypot(here[0] - this.began[0], here[1] - this.began[1]) < 4) return;
+    this.moved = true;
+    this.put(this.held, this.view.from(here));
+  }
+
+  up(event) {
+    if (!this.began) return;
+    const here = this.place(event);
+    if (!this.moved) this.onPick(this.thingAt(here), this.inside(this.view.from(here)));
+    [this.held, this.began] = [null, null];
+  }
+
+  /** The arrow keys move what is selected by a cell, or by a fiftieth. */
+  key(event) {
+    const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+    if (!this.selected || !ways[event.key]) return;
+    event.preventDefault();
+    const step = this.stage.grid || (this.stage.bounds[2] - this.stage.bounds[0]) / 50;
+    const [x, y] = this.list(this.selected)[this.selected.index];
+    this.put(this.selected, [x + step * ways[event.key][0], y + step * ways[event.key][1]]);
+  }
+
+  list(thing) {
+    return thing.kind === "agent" ? this.situation.agents : this.situation.tasks;
+  }
+
+  put(thing, place) {
+    this.list(thing)[thing.index] = this.inside(place);
+    this.onMove();
+  }
+
+  /** Within bounds, and on a grid in the middle of a cell. */
+  inside([x, y]) {
+    const [left, top, right, bottom] = this.stage.bounds;
+    const cell = this.stage.grid === 1;
+    const keep = (value, low, high) => {
+      const bounded = Math.max(low, Math.min(high, value));
+      return cell ? Math.min(Math.floor(bounded), high - 1) + 0.5 : Number(bounded.toFixed(3));
+    };
+    return [keep(x, left, right), keep(y, top, bottom)];
+  }
+}

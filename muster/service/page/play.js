@@ -1,0 +1,220 @@
+// Play: a situation of one's own. Drag, add, remove, change capacities; the assignment answers at once.
+import { fill, make } from "./viewer/dom.js";
+import { ask, download, latest } from "./api.js";
+import { Board } from "./board.js";
+import { alertLine, field, firstPolicy, policySelect, switcher } from "./forms.js";
+import { agentList, capacityBar, METHODS, scoresOf, shares, taskList } from "./reasons.js";
+import { readSituation, toLink, toText } from "./situation.js";
+
+const TOOLS = [
+  { value: "move", text: "Move", title: "Drag agents and tasks; click one to see its scores" },
+  { value: "agent", text: "+ Agent", title: "Click where an agent should be" },
+  { value: "task", text: "+ Task", title: "Click where a task should be" },
+  { value: "remove", text: "Remove", title: "Click what should go" },
+];
+
+export async function playView(options, remember) {
+  const { worlds } = await ask("watch/worlds");
+  const view = new Play(worlds, remember);
+  await view.begin(options);
+  return view;
+}
+
+class Play {
+  constructor(worlds, remember) {
+    [this.worlds, this.remember] = [worlds, remember];
+    [this.tool, this.method, this.selected, this.answer] = ["move", null, null, null];
+    this.alert = alertLine();
+    this.tools = make("div", {});
+    this.panel = make("aside", { class: "panel", "aria-live": "polite" });
+    this.status = make("p", { class: "status-line" });
+    this.board = new Board({ onMove: () => this.changed(), onPick: (thing, place) => this.click(thing, place) });
+    this.env = make("select", {});
+    for (const world of worlds) {
+      const group = make("optgroup", { label: world.kind });
+      for (const text of world.examples) group.append(make("option", { value: text, text }));
+      this.env.append(group);
+    }
+    this.env.addEventListener("change", () => this.anew(this.env.value));
+    this.policies = make("span");
+    const button = (text, title, onclick) => make("button", { type: "button", text, title, onclick });
+    this.file = make("input", { type: "file", accept: ".json,application/json", hidden: true });
+    this.file.addEventListener("change", async () => {
+      if (this.file.files[0]) this.open(await this.file.files[0].text());
+      this.file.value = "";
+    });
+    const bar = make("div", { class: "bar" }, field("Start from", this.env), field("Policy", this.policies),
+      make("div", { class: "field" }, make("span", { text: "Share" }), make("div", { class: "buttons" },
+        button("Link", "Copy a link to this situation", () => this.copyLink()),
+        button("Save", "Keep this situation as a JSON file", () => download("situation.json", toText(this.situation), "application/json")),
+        button("Open", "Open a JSON file", () => this.file.click()), this.file,
+        button("Copy /act", "Copy this situation as a request to the service's /act", () => this.copyAct()))));
+    this.element = make("div", {}, bar, this.alert, make("div", { class: "split" },
+      make("div", { class: "theatre" }, make("div", { class: "screen" }, this.tools, this.board.element), this.status), this.panel));
+    this.decide = latest(() => this.load());
+    this.showTools();
+    this.board.element.addEventListener("dragover", (event) => event.preventDefault());
+    this.board.element.addEventListener("drop", async (event) => {
+      event.preventDefault();
+      if (event.dataTransfer.files[0]) this.open(await event.dataTransfer.files[0].text());
+    });
+  }
+
+  async begin(options) {
+    const shared = options.get("s");
+    if (shared) {
+      try {
+        return await this.take(readSituation(decodeURIComponent(escape(atob(shared.replace(/-/g, "+").replace(/_/g, "/"))))));
+      } catch (error) {
+        this.alert.say(`the link holds no situation (${error.message}); this is another one`);
+      }
+    }
+    await this.anew(options.get("env") || "rescue:5x10", Number(options.get("seed") || 0), true);
+  }
+
+  /** The start of an episode, to change. */
+  async anew(env, seed = 0, quiet = false) {
+    try {
+      const found = await ask("watch/begin", { env, seed });
+      await this.take({ env: found.env, policy: "", agents: found.agents, tasks: found.tasks, capacities: found.capacities }, found.stage);
+      if (!quiet) this.alert.say("");
+    } catch (error) {
+      this.alert.say(error.message);
+    }
+  }
+
+  /** Show a situation and ask what the policy makes of it. */
+  async take(situation, stage) {
+    this.situation = situation;
+    this.stage = stage || (await ask("watch/begin", { env: situation.env, seed: 0 })).stage;
+    const world = this.worlds.find((each) => situation.env === each.kind || situation.env.startsWith(each.kind + ":") || situation.env.startsWith(each.kind + ","));
+    this.policy = policySelect(world || this.worlds[0], situation.policy || firstPolicy(world || this.worlds[0]));
+    this.policy.addEventListener("change", () => {
+      this.method = null;
+      this.changed();
+    });
+    fill(this.policies, this.policy);
+    if ([...this.env.options].some((option) => option.value === situation.env)) this.env.value = situation.env;
+    this.selected = null;
+    this.board.show(this.situation, this.stage);
+    this.changed();
+  }
+
+  open(text) {
+    try {
+      this.take(readSituation(text)).catch((error) => this.alert.say(error.message));
+    } catch (error) {
+      this.alert.say(error.message);
+    }
+  }
+
+  showTools() {
+    fill(this.tools, switcher(TOOLS, this.tool, (value) => {
+      this.tool = value;
+      this.board.dragging = value === "move";
+      this.showTools();
+    }));
+    this.tools.className = "tools";
+  }
+
+  click(thing, place) {
+    const { agents, tasks, capacities } = this.situation;
+    if (this.tool === "agent") agents.push(place);
+    else if (this.tool === "task") {
+      tasks.push(place);
+      capacities.push(capacities.length ? capacities[capacities.length - 1] : 1);
+    } else if (this.tool === "remove") {
+      if (!thing) return;
+      const list = thing.kind === "agent" ? agents : tasks;
+      if (list.length === 1) return this.alert.say(`a situation needs at least one ${thing.kind}`);
+      list.splice(thing.index, 1);
+      if (thing.kind === "task") capacities.splice(thing.index, 1);
+      this.selected = null;
+    } else this.selected = thing;
+    this.alert.say("");
+    this.changed();
+  }
+
+  changed() {
+    this.situation.policy = this.policy.value;
+    this.board.selected = this.selected;
+    this.board.draw();
+    this.decide();
+  }
+
+  async load() {
+    const { env, policy, agents, tasks, capacities } = this.situation;
+    const wanted = { env, policy, agents, tasks, capacities };
+    if (this.method) wanted.method = this.method;
+    if (this.selected && this.selected.kind === "agent") wanted.agent = this.selected.index;
+    const began = performance.now();
+    try {
+      const answer = await ask("watch/situation", wanted);
+      this.answer = answer;
+      this.alert.say("");
+      this.board.answer(answer, this.selected && this.scoresNow(answer));
+      const idle = answer.assignment.filter((task) => task === null).length;
+      this.status.textContent = `${agents.length} agents, ${tasks.length} tasks, ${idle ? `${idle} without a task, ` : ""}answered in ${Math.round(performance.now() - began)} ms`;
+      this.showPanel(answer);
+      this.remember("play", { s: toLink(this.situation) });
+    } catch (error) {
+      this.alert.say(error.message);
+      this.board.answer(null);
+    }
+  }
+
+  scoresNow(answer) {
+    return shares(scoresOf(answer, this.selected));
+  }
+
+  showPanel(answer) {
+    const options = METHODS.map((each) => ({ ...each, text: each.value === answer.own_method ? `${each.text} •` : each.text }));
+    const choose = (value) => {
+      this.method = value;
+      this.decide();
+    };
+    const nameAgent = (index) => `agent ${index}`;
+    const nameTask = (index) => `task ${index}`;
+    const { selected } = this;
+    const rule = answer.played.some((task, agent) => task !== answer.assignment[agent]);
+    const body = !selected
+      ? [make("p", { class: "about", text: "Drag anything; click an agent or a task to see its scores." })]
+      : selected.kind === "agent"
+        ? [agentList(answer, selected.index, nameTask, nameAgent)]
+        : [this.capacityInput(selected.index), capacityBar(answer, selected.index), taskList(answer, selected.index, nameAgent)];
+    const title = selected ? `${selected.kind} ${selected.index}` : "The decision";
+    fill(this.panel, make("h2", { text: title }), switcher(options, answer.method, choose),
+      make("p", { class: "about", text: `${answer.source}; ${answer.status}, worth ${Number(answer.objective.toPrecision(4))} in all.` }),
+      rule ? make("p", { class: "changes", text: `${this.situation.policy} itself would decide otherwise for some; shown is ${answer.method.toUpperCase()} on these scores.` }) : null,
+      ...body);
+  }
+
+  capacityInput(task) {
+    const input = make("input", { type: "number", min: 0, step: "any", value: this.situation.capacities[task], "aria-label": "Capacity" });
+    input.addEventListener("change", () => {
+      const value = Number(input.value);
+      if (!(value >= 0) || input.value === "") return this.alert.say(`a capacity is a number from 0, got ${input.value || "nothing"}`);
+      this.situation.capacities[task] = value;
+      this.changed();
+    });
+    return field("Capacity", input, { class: "field inline" });
+  }
+
+  async copyLink() {
+    await this.copy(`${location.origin}${location.pathname}#play?s=${encodeURIComponent(toLink(this.situation))}`, "the link");
+  }
+
+  async copyAct() {
+    if (!this.answer || !this.answer.act) return this.alert.say("/act is for the learned policies that are served; choose one");
+    await this.copy(JSON.stringify(this.answer.act, null, 1), "the request");
+  }
+
+  async copy(text, what) {
+    try {
+      await navigator.clipboard.writeText(text);
+      this.status.textContent = `${what} is in the clipboard`;
+    } catch {
+      prompt(`Copy ${what}:`, text);
+    }
+  }
+}

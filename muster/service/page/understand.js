@@ -1,0 +1,89 @@
+// Understand: what is behind the decision of a step, of the agent or task that was clicked.
+import { fill, make } from "./viewer/dom.js";
+import { nameOf } from "./viewer/player.js";
+import { ask, latest } from "./api.js";
+import { switcher } from "./forms.js";
+import { agentList, capacityBar, changes, METHODS, scoresOf, shares, taskList } from "./reasons.js";
+
+export class Understand {
+  constructor(panel, packed) {
+    [this.panel, this.packed, this.method, this.thing] = [panel, packed, null, null];
+    this.refresh = latest(() => this.load());
+    this.hint();
+  }
+
+  hint() {
+    fill(this.panel, make("h2", { text: "Understand" }),
+      make("p", { class: "about", text: "Click an agent to see its scores, the runner-up and why not another; click a task to see who could do it." }));
+  }
+
+  pick(screen, thing, row) {
+    [this.screen, this.thing, this.row] = [screen, thing, row];
+    if (thing) this.refresh();
+    else this.hint();
+  }
+
+  /** The clock went on: explain that step, unless the film is running. */
+  step(row) {
+    this.row = row;
+    if (this.thing) this.refresh();
+  }
+
+  async load() {
+    const { thing, screen } = this;
+    if (!thing) return;
+    const step = Math.min(this.row, screen.film.last - 1);
+    const wanted = { env: this.packed.env, seed: this.packed.seed, policy: screen.film.policy, step };
+    if (this.method) wanted.method = this.method;
+    if (thing.kind === "agent") wanted.agent = thing.index;
+    try {
+      const answer = await ask("watch/understand", wanted);
+      if (thing === this.thing) this.show(answer, step);
+    } catch (error) {
+      if (thing === this.thing) this.complain(error.message);
+    }
+  }
+
+  complain(text) {
+    fill(this.panel, this.head(this.method), make("p", { class: "alert", role: "alert", text }));
+  }
+
+  head(method, own) {
+    const title = `${this.name(this.thing)}, by ${this.screen.film.policy}`;
+    const options = METHODS.map((each) => ({ ...each, text: each.value === own ? `${each.text} •` : each.text }));
+    const choose = (value) => {
+      this.method = value;
+      this.refresh();
+    };
+    return make("div", {}, make("h2", { text: title }), switcher(options, method, choose));
+  }
+
+  name(thing) {
+    return nameOf(this.packed.stage, thing);
+  }
+
+  show(answer, step) {
+    const { thing, screen } = this;
+    const nameAgent = (index) => this.name({ kind: "agent", index });
+    const nameTask = (index) => this.name({ kind: "task", index });
+    const reason = thing.kind === "agent" ? answer.reasons[String(thing.index)] : "";
+    const gone = thing.kind === "agent" ? !answer.agent_alive[thing.index] : !answer.task_alive[thing.index];
+    const body = gone
+      ? [make("p", { text: `It is gone at step ${step}.` })]
+      : thing.kind === "agent"
+        ? [agentList(answer, thing.index, nameTask, nameAgent)]
+        : [capacityBar(answer, thing.index), taskList(answer, thing.index, nameAgent)];
+    const route = answer.routes && thing.kind === "agent" ? answer.routes[thing.index] : null;
+    fill(
+      this.panel,
+      this.head(answer.method, answer.own_method),
+      make("p", { class: "about", text: `Step ${step}: ${answer.source}.` }),
+      changes(answer, nameAgent, nameTask),
+      reason ? make("p", { class: "changes", text: `It has no task: ${reason}.` }) : null,
+      route && route.length ? make("p", { class: "changes", text: `Its route: ${route.map(nameTask).join(" → ")}.` }) : null,
+      ...body,
+    );
+    screen.show = { ...screen.show, scores: gone ? null : shares(scoresOf(answer, thing)) };
+    screen.draw();
+  }
+}

@@ -1,0 +1,89 @@
+// Watch: one or two policies on the same episode, and why they do what they do.
+import { fill, make } from "./viewer/dom.js";
+import { Player } from "./viewer/player.js";
+import { ask } from "./api.js";
+import { alertLine, field, firstPolicy, policySelect } from "./forms.js";
+import { Understand } from "./understand.js";
+
+export async function watchView(options, remember) {
+  const { worlds } = await ask("watch/worlds");
+  const view = new Watch(worlds, options, remember);
+  view.load();
+  return view;
+}
+
+class Watch {
+  constructor(worlds, options, remember) {
+    this.worlds = worlds;
+    this.remember = remember;
+    this.player = null;
+    this.alert = alertLine();
+    this.stage = make("div", { class: "theatre" });
+    this.panel = make("aside", { class: "panel", "aria-live": "polite" });
+    this.size = make("input", { list: "sizes", value: options.get("env") || "rescue:8x15", spellcheck: "false", class: "env" });
+    this.sizes = make("datalist", { id: "sizes" });
+    this.seed = make("input", { type: "number", min: 0, max: 2147483647, value: options.get("seed") || 0, class: "seed" });
+    this.first = make("span");
+    this.second = make("span");
+    this.kind = make("select", {});
+    for (const world of worlds) this.kind.append(make("option", { value: world.kind, text: world.kind }));
+    this.kind.addEventListener("change", () => this.choose(this.kind.value, true));
+    this.size.addEventListener("change", () => this.choose(kindOf(this.size.value), false));
+    this.button = make("button", { class: "main", text: "Watch" });
+    this.form = make("form", { class: "bar" }, field("World", this.kind), field("Size and settings", this.size), this.sizes,
+      field("Seed", this.seed), field("Policy", this.first), field("Beside", this.second), this.button);
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.load();
+    });
+    this.element = make("div", {}, this.form, this.alert, make("div", { class: "split" }, this.stage, this.panel));
+    this.choose(kindOf(this.size.value), false, options.get("a"), options.get("b"));
+  }
+
+  /** Offer the sizes and policies of a kind of world. */
+  choose(kind, resize, a, b) {
+    const world = this.worlds.find((each) => each.kind === kind) || this.worlds[0];
+    this.kind.value = world.kind;
+    fill(this.sizes, ...world.examples.map((text) => make("option", { value: text })));
+    if (resize) this.size.value = world.examples[Math.min(2, world.examples.length - 1)];
+    const rule = world.policies.find((policy) => policy.kind === "rule");
+    this.one = policySelect(world, a ?? firstPolicy(world));
+    this.two = policySelect(world, b ?? (rule ? rule.name : ""), "nobody");
+    fill(this.first, this.one);
+    fill(this.second, this.two);
+    this.alert.say(world.error);
+  }
+
+  async load() {
+    const policies = [this.one.value, this.two.value].filter(Boolean);
+    const wanted = { env: this.size.value.trim(), seed: Number(this.seed.value), policies };
+    this.button.disabled = true;
+    this.stage.setAttribute("aria-busy", "true");
+    try {
+      const packed = await ask("watch/episode", wanted);
+      if (this.player) this.player.close();
+      this.understand = new Understand(this.panel, packed);
+      this.player = await Player.of(packed, {
+        onPick: (screen, thing) => this.understand.pick(screen, thing, this.player.row),
+        onStep: (step) => this.understand.step(step),
+      });
+      fill(this.stage, this.player.element);
+      this.alert.say("");
+      this.remember("watch", { env: packed.env, seed: packed.seed, a: policies[0], b: policies[1] || "" });
+    } catch (error) {
+      this.alert.say(error.message);
+    } finally {
+      this.button.disabled = false;
+      this.stage.removeAttribute("aria-busy");
+    }
+  }
+
+  close() {
+    if (this.player) this.player.close();
+  }
+}
+
+function kindOf(env) {
+  const family = env.split(":")[0];
+  return /^(rescue|battle|pursuit|fleet)$/.test(family) ? family : env.split(",")[0];
+}

@@ -1,0 +1,201 @@
+"""Why an assignment is what it is: the scores behind it, and what each other choice would cost.
+
+The cost of another choice is no guess: the agent is given that task, everyone else is assigned anew, and the objectives
+are compared.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muster.data import Floats, Ints, Observation, Problem, Solution
+from muster.envs.base import BatchEnv, Policy
+from muster.errors import InputError
+from muster.inference.settings import InferenceSettings, Method
+from muster.inference.solver import Solver
+from muster.policy.decision import make_problem
+from muster.policy.learned import LearnedPolicy
+from muster.service.replies import number
+
+ALTERNATIVES = 8
+"""Other tasks whose cost is worked out: those with the best scores."""
+BONUS = 50.0
+"""Times the largest scores: what makes an agent take what it is to take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An assignment problem and where its scores come from."""
+
+    problem: Problem
+    """Of one instance."""
+    settings: InferenceSettings
+    """How the policy itself solves it."""
+    source: str
+    """In words."""
+    costs: Floats | None = None
+    """[1, M, M] what it is worth to go from task to task, for routes; None: there is nothing of the kind."""
+
+
+def judge(policy: Policy, env: BatchEnv, observation: Observation) -> Judged:
+    """What a policy thinks of slot 0; of a fixed rule, what the world itself would go by."""
+    if isinstance(policy, LearnedPolicy):
+        seen = policy.spec.view(observation, env.name)
+        h, g = policy.scorer(seen)
+        costs = None if policy.inference.method != "plan" or g is None else np.asarray(g, np.float64)
+        return Judged(make_problem(seen, h, g), policy.inference, f"the scores of {policy.name}", costs)
+    settings = InferenceSettings("lp", forced=not env.idling)
+    if observation.prior is not None:
+        source = f"{policy.name} is a fixed rule without scores; these are what the world itself suggests"
+        return Judged(make_problem(observation, observation.prior, None), settings, source)
+    near, between = _nearness(env, observation)
+    source = f"{policy.name} is a fixed rule without scores; these say how near each task is (minus the distance)"
+    return Judged(make_problem(observation, near, None), settings, source, between)
+
+
+def _nearness(env: BatchEnv, observation: Observation) -> tuple[Floats, Floats]:
+    """[1, N, M] and [1, M, M] minus distances: king's moves on a grid, or else as the crow flies."""
+    if observation.agent_cells is not None and observation.task_cells is not None:
+        agents, tasks = observation.agent_cells[:1], observation.task_cells[:1]
+        away = [np.abs(a[:, :, None] - tasks[:, None]).max(-1) for a in (agents, tasks)]
+    else:
+        scene = env.scene(0)
+        agents, tasks = np.asarray(scene.agents)[None], np.asarray(scene.tasks)[None]
+        away = [np.linalg.norm(a[:, :, None] - tasks[:, None], axis=-1) for a in (agents, tasks)]
+    return -away[0].astype(np.float64), -away[1].astype(np.float64)
+
+
+def solve(judged: Judged, method: Method | None, threads: int = 1) -> tuple[Solution, InferenceSettings]:
+    """The same scores under another procedure; None: under the policy's own."""
+    settings = judged.settings
+    problem = judged.problem
+    if method is not None and method != settings.method:
+        # What one procedure was told to try hard at another need not know.
+        effort = "fast" if method == "plan" else settings.effort
+        settings = dataclasses.replace(settings, method=method, effort=effort)
+    if settings.method == "plan":
+        if judged.costs is None:
+            raise InputError(
+                "method: a plan is made of what it costs to go from task to task, which these scores do not say"
+            )
+        problem = dataclasses.replace(problem, task_scores=judged.costs)
+    solver = dataclasses.replace(Solver.of(settings, threads), certify=True)
+    return solver(problem), settings
+
+
+def explain(judged: Judged, method: Method | None, agent: int | None = None) -> dict[str, Any]:
+    """Scores, assignment, prices and loads as plain JSON values; of an agent, what each other choice would cost."""
+    problem = judged.problem
+    solution, settings = solve(judged, method)
+    _, n, m = problem.scores.shape
+    there = _possible(problem)
+    answer: dict[str, Any] = {
+        "source": judged.source,
+        "method": settings.method,
+        "own_method": judged.settings.method,
+        "forced": settings.forced,
+        "scores": [[number(x) if ok else None for x, ok in zip(*row, strict=True)] for row in _rows(problem, there)],
+        "assignment": plain(solution.assignment[0]),
+        "objective": number(solution.objective[0]),
+        "bound": number(solution.bound[0]),
+        "status": solution.status[0],
+        "prices": [number(price) for price in solution.prices[0]],
+        "loads": [number(load) for load in solution.loads[0]],
+        "capacities": [1.0] * m if problem.capacities is None else [number(c) for c in problem.capacities[0]],
+        "contributions": _contributions(problem),
+        "reasons": {str(i): reason for i, reason in enumerate(solution.reasons[0]) if reason},
+        "agent_alive": [True] * n if problem.agent_alive is None else problem.agent_alive[0].tolist(),
+        "task_alive": [True] * m if problem.task_alive is None else problem.task_alive[0].tolist(),
+    }
+    if solution.routes is not None:
+        answer["routes"] = [[int(task) for task in route if task >= 0] for route in solution.routes[0]]
+    if agent is not None:
+        if not 0 <= agent < n:
+            raise InputError(f"agent must be from 0 to {n - 1}, got {agent}")
+        answer["agent"] = agent
+        answer["alternatives"] = alternatives(judged, settings, solution, agent)
+    return answer
+
+
+def alternatives(judged: Judged, settings: InferenceSettings, base: Solution, agent: int) -> list[dict[str, Any]]:
+    """What it would cost in all to give the agent another task: `loss`, and who else would change (`moves`)."""
+    problem, has = judged.problem, int(base.assignment[0, agent])
+    if settings.method == "plan":
+        problem = dataclasses.replace(problem, task_scores=judged.costs)
+    scores = problem.scores[0, agent]
+    others = [int(task) for task in np.flatnonzero(_possible(problem)[agent]) if task != has]
+    others = sorted(others, key=lambda task: (-scores[task], task))[:ALTERNATIVES]
+    # Where nobody may be left out, and in routes, having nothing to do is no choice.
+    idle = has >= 0 and settings.method != "plan" and not settings.forced
+    choices = [*others, *([-1] if idle else [])]
+    if not choices:
+        return []
+    solver = Solver.of(settings, threads=1)
+    variants, bonus = _repeated(problem, agent, choices)
+    solution = solver(variants)
+    found = []
+    for k, task in enumerate(choices):
+        got = solution.assignment[k]
+        changed = [int(i) for i in np.flatnonzero(got != base.assignment[0]) if i != agent]
+        entry: dict[str, Any] = {"task": _task(task), "score": None if task < 0 else number(scores[task])}
+        entry["loss"] = number(base.objective[0] - solution.objective[k] + bonus[k]) if got[agent] == task else None
+        entry["moves"] = [[i, _task(base.assignment[0, i]), _task(got[i])] for i in changed]
+        found.append(entry)
+    return found
+
+
+def _repeated(problem: Problem, agent: int, choices: list[int]) -> tuple[Problem, Floats]:
+    """The problem once for each choice, where the agent may take nothing else, and the bonus [K] that makes it do so.
+
+    Being allowed nothing else is not enough: where there are more agents than places it would be the one left out.
+    """
+    fields = {
+        field.name: None if value is None else np.repeat(value, len(choices), axis=0)
+        for field in dataclasses.fields(problem)
+        for value in [getattr(problem, field.name)]
+    }
+    scores = fields["scores"]
+    assert scores is not None
+    sizes = [np.abs(scores[np.isfinite(scores)]).max(initial=1.0)]
+    sizes += [] if problem.task_scores is None else [scores.shape[1] * np.abs(problem.task_scores).max(initial=0.0)]
+    bonus = np.zeros(len(choices))
+    for k, task in enumerate(choices):
+        only = np.full(scores.shape[2], -np.inf)
+        if task >= 0:
+            bonus[k] = BONUS * sum(sizes)
+            only[task] = scores[k, agent, task] + bonus[k]
+        scores[k, agent] = only
+    return Problem(**fields), bonus  # type: ignore[arg-type]
+
+
+def _possible(problem: Problem) -> Any:
+    """[N, M] pairs that may be."""
+    there = np.isfinite(problem.scores[0])
+    for mask, axis in ((problem.agent_alive, 1), (problem.task_alive, 0)):
+        if mask is not None:
+            there &= np.expand_dims(mask[0], axis)
+    return there if problem.allowed is None else there & problem.allowed[0]
+
+
+def _rows(problem: Problem, there: Any) -> Any:
+    return zip(problem.scores[0].tolist(), there.tolist(), strict=True)
+
+
+def _contributions(problem: Problem) -> Any:
+    """[N, M], or null where all are 1."""
+    if problem.contributions is None or (problem.contributions == 1).all():
+        return None
+    return [[number(x) for x in row] for row in problem.contributions[0]]
+
+
+def plain(assignment: Ints) -> list[int | None]:
+    """Task or null for each agent."""
+    return [_task(task) for task in assignment]
+
+
+def _task(task: Any) -> int | None:
+    return None if task < 0 else int(task)

@@ -1,0 +1,258 @@
+"""What the page asks for: episodes, reasons, situations of its own, runs; and what it may not ask for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+import muster
+from muster.evaluation.replay import record
+from muster.inference.settings import InferenceSettings
+from muster.service.app import make_app
+from muster.service.runs import curve_of, runs_in
+from muster.service.settings import ServeSettings
+from muster.service.understanding import Judged, explain
+from muster.service.worlds import sized
+from tests.evaluation.test_film import fields_of
+
+POLICY = "rescue-2x4-quad-dm"
+WORLD = {"env": "rescue:3x5", "seed": 4}
+
+
+def write_run(folder: Path, name: str, rows: int, env: str = "rescue:2x4") -> Path:
+    place = folder / name
+    place.mkdir(parents=True)
+    (place / "config.toml").write_text(f'env = "{env}"\nlearner = "es"\n')
+    lines = [json.dumps({"steps": 10 * k, "validation": -k, "cpu_seconds": k, "note": "x"}) for k in range(rows)]
+    (place / "metrics.jsonl").write_text("".join(line + "\n" for line in lines) + '{"steps": 99')
+    return place
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    shipped = Path(muster.__file__).parent / "policy" / "shipped"
+    run = write_run(folder, "mine", 5)
+    (run / "best.safetensors").write_bytes((shipped / "rescue-2x4-lp-dm.safetensors").read_bytes())
+    app = make_app(ServeSettings(runs=folder), (POLICY, "battle-w15v17-quad-dm", "pursuit-4x2-quad-dm"))
+    return TestClient(app, base_url="http://localhost")
+
+
+def post(client: TestClient, path: str, **body: object) -> dict:
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def refusal(client: TestClient, path: str, **body: object) -> str:
+    answer = client.post(path, json=body)
+    assert answer.status_code == 400, answer.text
+    return answer.json()["error"]
+
+
+def test_an_episode_is_the_one_that_a_replay_holds(client):
+    found = post(client, "/watch/episode", **WORLD, policies=[POLICY, "closest"])
+    for k, policy in enumerate((POLICY, "closest")):
+        kept = record(policy, "rescue:3x5", seed=4)
+        assert fields_of(found, k)["assignment"][:-1].tolist() == kept.assignments.tolist()
+        assert found["films"][k]["policy"] == policy
+    # From memory it is the same.
+    assert post(client, "/watch/episode", **WORLD, policies=[POLICY, "closest"]) == found
+
+
+def test_a_run_in_the_folder_plays_under_its_name(client):
+    rescue = next(world for world in client.get("/watch/worlds").json()["worlds"] if world["kind"] == "rescue")
+    assert {"name": "mine", "kind": "run"} in rescue["policies"]
+    mine = post(client, "/watch/episode", **WORLD, policies=["mine"])
+    kept = record("rescue-2x4-lp-dm", "rescue:3x5", seed=4)
+    assert fields_of(mine)["assignment"][:-1].tolist() == kept.assignments.tolist()
+
+
+@pytest.mark.parametrize(
+    ("env", "complaint"),
+    [
+        ("os:system", "no world that this service plays 'os:system'"),
+        ("examples.delivery:Delivery", "no world that this service plays"),
+        ("fleet:24,trips=/etc", "which a page may not read"),
+        ("rescue:200x200", "up to 10,000 pairs"),
+        ("rescue:2x4,grid=999999999999", "numbers up to 5,000"),
+        ("rescue:2", "rescue takes"),
+        ("", "must name a world"),
+        (7, "must name a world"),
+    ],
+)
+def test_a_page_may_not_play_just_anything(client, env: object, complaint: str):
+    assert complaint in refusal(client, "/watch/episode", env=env, seed=0, policies=["closest"])
+
+
+@pytest.mark.parametrize("policy", ["/etc/passwd", "../x.safetensors", "rescue-5x10-lp-dm", "clossest", 3, ""])
+def test_policies_are_those_that_are_served(client, policy: object):
+    """A path is never opened, whatever it is."""
+    assert "policy" in refusal(client, "/watch/episode", **WORLD, policies=[policy])
+
+
+@pytest.mark.parametrize("body", [{"seed": -1}, {"seed": 1.5}, {"seed": True}, {"policies": []}, {"polices": ["x"]}])
+def test_what_does_not_fit_gets_a_sentence(client, body: dict):
+    assert len(refusal(client, "/watch/episode", **{**WORLD, "policies": ["closest"], **body})) > 20
+
+
+@pytest.mark.parametrize("step", [0, 2, 1])
+def test_reasons_are_those_of_the_step(client, step: int):
+    """Forwards and backwards: what the policy itself decides there is what was played."""
+    found = post(client, "/watch/understand", **WORLD, policy=POLICY, step=step)
+    kept = record(POLICY, "rescue:3x5", seed=4)
+    played = [None if task < 0 else task for task in kept.assignments[step].tolist()]
+    assert found["assignment"] == found["played"] == played
+    assert found["own_method"] == "quad"
+
+
+def test_the_scores_stay_when_the_procedure_changes(client):
+    found = {m: post(client, "/watch/understand", **WORLD, policy=POLICY, step=0, method=m) for m in ("amax", "lp")}
+    assert found["amax"]["scores"] == found["lp"]["scores"]
+    best = [int(np.argmax([-np.inf if x is None else x for x in row])) for row in found["amax"]["scores"]]
+    assert found["amax"]["assignment"] == best
+    assert max(found["lp"]["loads"]) <= 1
+
+
+def test_no_plan_is_made_of_scores_that_are_no_costs(client):
+    assert "a plan is made of" in refusal(client, "/watch/understand", **WORLD, policy=POLICY, step=0, method="plan")
+    routes = post(client, "/watch/understand", **WORLD, policy="closest", step=0, method="plan")["routes"]
+    assert sorted(task for route in routes for task in route) == [0, 1, 2, 3, 4]
+
+
+def enumerated(scores: np.ndarray, fixed: dict[int, int]) -> float:
+    """The best value of an assignment, one agent a task or none, with some fixed; by trying all."""
+
+    def best(agent: int, taken: frozenset[int]) -> float:
+        if agent == len(scores):
+            return 0.0
+        choices = [fixed[agent]] if agent in fixed else [-1, *range(scores.shape[1])]
+        return (
+            max(
+                (0.0 if task < 0 else scores[agent, task]) + best(agent + 1, taken | ({task} - {-1}))
+                for task in choices
+                if task not in taken
+            )
+            if any(task not in taken for task in choices)
+            else -np.inf
+        )
+
+    return best(0, frozenset())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_another_choice_costs_is_the_difference_of_optima(seed: int):
+    scores = np.random.default_rng(seed).normal(size=(4, 3))
+    judged = Judged(muster.Problem(scores[None]), InferenceSettings("lp"), "a test")
+    for agent in range(4):
+        found = explain(judged, None, agent)
+        assert found["objective"] == pytest.approx(enumerated(scores, {}))
+        for other in found["alternatives"]:
+            task = -1 if other["task"] is None else other["task"]
+            cost = enumerated(scores, {}) - enumerated(scores, {agent: task})
+            assert other["loss"] == pytest.approx(cost, abs=1e-9)
+        tasks = {other["task"] for other in found["alternatives"]} | {found["assignment"][agent]}
+        assert tasks == {0, 1, 2, None}
+
+
+def test_alternatives_exist_where_agents_outnumber_tasks():
+    """Being allowed nothing else is not enough there: someone has to be left out, and it must not be the one."""
+    scores = np.array([[5.0], [4.0], [3.0]])
+    judged = Judged(muster.Problem(scores[None]), InferenceSettings("lp", forced=True), "a test")
+    assert explain(judged, None, 2)["alternatives"] == [{"task": 0, "score": 3.0, "loss": 2.0, "moves": [[0, 0, None]]}]
+
+
+@pytest.mark.parametrize(
+    ("env", "policy"),
+    [("rescue:5x10", POLICY), ("battle:w15v17", "battle-w15v17-quad-dm"), ("pursuit:8x4", "pursuit-4x2-quad-dm")],
+)
+def test_a_situation_is_decided_as_act_decides_it(client, env: str, policy: str):
+    begun = post(client, "/watch/begin", env=env, seed=1)
+    agents, tasks = begun["agents"][:-2], begun["tasks"][:-1]
+    capacities = [2.0, *begun["capacities"][1:-1]]
+    found = post(client, "/watch/situation", env=env, policy=policy, agents=agents, tasks=tasks, capacities=capacities)
+    assert np.abs(np.array(found["agents"]) - agents).max() <= 0.5
+    acted = client.post("/act", json=found["act"]).json()
+    assert acted["assignment"] == found["assignment"]
+    assert acted["objective"] == pytest.approx(found["objective"])
+
+
+def test_the_start_of_an_episode_is_decided_as_the_episode_was(client):
+    begun = post(client, "/watch/begin", env="rescue:5x10", seed=7)
+    where = {name: begun[name] for name in ("env", "agents", "tasks", "capacities")}
+    found = post(client, "/watch/situation", policy=POLICY, **where)
+    assert found["assignment"] == record(POLICY, "rescue:5x10", seed=7).assignments[0].tolist()
+
+
+def test_a_fleet_can_be_arranged_too(client):
+    begun = post(client, "/watch/begin", env="fleet:24,city=small", seed=0)
+    found = post(
+        client, "/watch/situation", env=begun["env"], policy="match", agents=begun["agents"][:5], tasks=begun["tasks"]
+    )
+    assert len(found["assignment"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"agents": []}, "at least one agent"),
+        ({"agents": [[1, 2, 3]]}, "agents must have x and y each"),
+        ({"agents": [[1, "2"]]}, "agents[0][1] must be a number"),
+        ({"tasks": [[1, 1e400]]}, "tasks[0]"),
+        ({"capacities": [1]}, "capacities must have 2 entries"),
+        ({"capacities": [1, -1]}, "must not be negative"),
+        ({"agent": 5}, "agent must be a whole number from 0 to 0"),
+        ({"method": "best"}, "method is one of amax, lp, quad, plan"),
+        ({"agents": [[0, 0]] * 401}, "at most 400"),
+    ],
+)
+def test_a_bad_situation_gets_a_sentence(client, changes: dict, complaint: str):
+    good = {"env": "rescue:2x4", "policy": POLICY, "agents": [[1, 1]], "tasks": [[2, 2], [3, 3]]}
+    body = json.dumps({**good, **changes}).replace("Infinity", "1e400")
+    answer = client.post("/watch/situation", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+    assert complaint in answer.json()["error"]
+
+
+def test_sizes_are_put_into_the_names_of_worlds():
+    assert sized("rescue:2x4,grid=32", 3, 5) == "rescue:3x5,grid=32"
+    assert sized("battle:zh10v10", 4, 6) == "battle:zh2v3"
+    assert sized("fleet:24,city=small,limit=9", 3, 5) == "fleet:3,city=small,limit=5"
+    assert sized("a.b:C,n_tasks=2,speed=1", 3, 5) == "a.b:C,speed=1,n_agents=3,n_tasks=5"
+
+
+def test_the_curve_of_a_run_that_is_being_written(tmp_path: Path):
+    write_run(tmp_path, "one", 4000)
+    assert [run["name"] for run in runs_in(tmp_path)] == ["one"]
+    rows = curve_of(tmp_path, "one")["rows"]
+    assert 1000 < len(rows) <= 1501
+    assert rows[-1] == {"steps": 39990, "validation": -3999, "cpu_seconds": 3999}
+    assert runs_in(tmp_path / "nowhere") == []
+
+
+def test_runs_do_not_say_where_they_are(client):
+    (run,) = client.get("/watch/runs").json()["runs"]
+    assert run["policy"] is True
+    assert len(post(client, "/watch/curve", run="mine")["rows"]) == 5
+    for name in ("../mine", "nobody", "", 3):
+        assert "no run" in refusal(client, "/watch/curve", run=name)
+
+
+def test_the_page_and_the_viewer_are_served(client):
+    assert "app.js" in client.get("/").text
+    assert client.get("/viewer/player.js").headers["content-type"].startswith("text/javascript")
+    for name in ("secret.js", "__init__.py", "..%2Fpacking.py", "player.py"):
+        assert client.get(f"/viewer/{name}").status_code == 404
+
+
+def test_with_a_token_the_page_opens_and_its_questions_do_not(tmp_path: Path):
+    secret = tmp_path / "token"
+    secret.write_text("abc")
+    guarded = TestClient(make_app(ServeSettings(token_file=secret), (POLICY,)), base_url="http://localhost")
+    assert guarded.get("/").status_code == guarded.get("/viewer/viewer.css").status_code == 200
+    assert guarded.get("/watch/worlds").status_code == 401
+    assert guarded.get("/watch/worlds", headers={"Authorization": "Bearer abc"}).status_code == 200
