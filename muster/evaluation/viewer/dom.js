@@ -21,6 +21,14 @@ export function fill(element, ...children) {
   return element;
 }
 
+const TOLD = 20;
+
+/** An assignment in words, for those who cannot see the lines: "0 → 3, 1 → none". */
+export function told(assignment) {
+  const some = assignment.slice(0, TOLD).map((task, agent) => `${agent} → ${task === null || task < 0 ? "none" : task}`);
+  return some.join(", ") + (assignment.length > TOLD ? ", …" : "");
+}
+
 /** A number in few digits. */
 export function digits(value, most = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";

@@ -1,7 +1,7 @@
 // A film on a canvas of its own, with its title: as wide as there is room, as high as its stage needs.
 import { cameraOf } from "./camera.js";
 import { drawMoment, fit, momentOf } from "./canvas.js";
-import { digits, make } from "./dom.js";
+import { digits, make, told } from "./dom.js";
 import { Zoom } from "./zoom.js";
 
 const REACH = 14; // pixels round an object that still hit it
@@ -59,6 +59,10 @@ export class Screen {
     this.moment = momentOf(this.film, this.stage, this.time, this.view);
     drawMoment(pen, this.stage, this.moment, this.view, this.show);
     this.status.textContent = this.words();
+    if (this.described === this.moment.row) return;
+    this.described = this.moment.row;
+    const tasks = told(this.moment.agents.map((agent) => agent.task));
+    this.canvas.setAttribute("aria-label", `The world as ${this.film.policy} plays it, step ${this.described}: ${tasks}`);
   }
 
   words() {

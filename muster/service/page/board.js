@@ -1,6 +1,6 @@
 // The canvas of Play: a situation that can be dragged, drawn with the viewer's own brushes.
 import { drawMoment, fit } from "./viewer/canvas.js";
-import { make } from "./viewer/dom.js";
+import { make, told } from "./viewer/dom.js";
 
 const REACH = 18; // pixels
 
@@ -26,6 +26,7 @@ export class Board {
   /** What the service decided; scores are those of what is selected, 0 to 1. */
   answer(found, scores = null) {
     [this.found, this.scores] = [found, scores];
+    this.canvas.setAttribute("aria-label", `The situation; drag agents and tasks. ${found ? told(found.assignment) : "No answer"}`);
     this.draw();
   }
 

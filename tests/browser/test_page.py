@@ -1,0 +1,298 @@
+"""The page of the service in a real browser, as a person uses it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import muster
+from muster.evaluation.replay import record
+from muster.rng import episode_seeds
+
+POLICY = "rescue-2x4-quad-dm"
+EDGE = 8
+"""Pixels that the viewer keeps free round the world (viewer/canvas.js)."""
+LOOKS = pytest.mark.parametrize("page", [(1440, False), (1440, True), (390, False), (390, True)], indirect=True)
+
+
+def cells(env: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where agents and tasks are at the start: the middles of their cells."""
+    world = muster.make(env, 1)
+    world.start(np.arange(1), episode_seeds(seed, np.arange(1)))
+    scene = world.scene(0)
+    return np.asarray(scene.agents), np.asarray(scene.tasks)
+
+
+def pixel(page: Any, place: Any, which: int = 0, side: float = 16.0) -> tuple[float, float]:
+    """Where a place of a square world is on the screen."""
+    canvas = page.locator("canvas").nth(which)
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    scale = min((box["width"] - 2 * EDGE) / side, (box["height"] - 2 * EDGE) / side)
+    left = box["x"] + (box["width"] - scale * side) / 2
+    top = box["y"] + (box["height"] - scale * side) / 2
+    return left + scale * float(place[0]), top + scale * float(place[1])
+
+
+def assigned(page: Any, which: int = 0) -> list[int | None]:
+    """The assignment that a canvas shows, from its description."""
+    text = page.locator("canvas").nth(which).get_attribute("aria-label") or ""
+    return [None if task == "none" else int(task) for task in re.findall(r"\d+ → (none|\d+)", text)]
+
+
+def watch(page: Any, service: str, env: str = "rescue:5x10", seed: int = 2, beside: str = "closest") -> None:
+    page.goto(f"{service}#watch?env={env}&seed={seed}&a={POLICY}&b={beside}")
+    page.wait_for_selector(".player")
+    # A canvas says what it shows once it is drawn.
+    page.wait_for_function("() => [...document.querySelectorAll('canvas')].every((c) => c.ariaLabel.includes('→'))")
+
+
+def test_two_policies_play_the_same_episode(page: Any, service: str):
+    watch(page, service)
+    for which, policy in enumerate((POLICY, "closest")):
+        assert page.locator("figcaption strong").nth(which).inner_text() == policy
+        assert assigned(page, which) == record(policy, "rescue:5x10", seed=2).assignments[0].tolist()
+    page.get_by_role("button", name="Play (space)").click()
+    page.wait_for_function("() => !document.querySelector('.clock').textContent.startsWith('step 0')")
+    page.get_by_role("button", name="Pause (space)").click()
+
+
+def test_scrubbing_stepping_and_keys(page: Any, service: str):
+    watch(page, service)
+    clock = page.locator(".clock")
+    kept = record(POLICY, "rescue:5x10", seed=2)
+    last = max(len(kept.assignments), len(record("closest", "rescue:5x10", seed=2).assignments))
+    slider = page.get_by_role("slider", name="Step")
+    slider.fill("3")
+    slider.dispatch_event("change")
+    assert clock.inner_text() == f"step 3 of {last}"
+    assert assigned(page) == kept.assignments[3].tolist()
+    page.locator("body").press("ArrowRight")
+    assert clock.inner_text() == f"step 4 of {last}"
+    page.locator("body").press("End")
+    assert clock.inner_text() == f"step {last} of {last}"
+    assert f"done in {len(kept.assignments)} steps" in page.locator(".status").first.inner_text()
+    page.locator("body").press("Home")
+    page.locator("body").press("+")
+    assert page.get_by_label("Speed").input_value() == "2"
+    page.locator("body").press("l")
+    assert not page.get_by_label("lines").is_checked()
+
+
+def test_clicking_an_agent_explains_it(page: Any, service: str):
+    watch(page, service)
+    agents, _ = cells("rescue:5x10", 2)
+    page.mouse.click(*pixel(page, agents[1]))
+    panel = page.locator(".panel")
+    panel.locator("li.chosen").wait_for()
+    task = record(POLICY, "rescue:5x10", seed=2).assignments[0][1]
+    assert panel.locator("h2").inner_text() == f"agent 1, by {POLICY}"
+    assert panel.locator("li.chosen strong").inner_text() == f"task {task}"
+    assert panel.locator(".heat li").count() == 10
+    assert "runner-up" in panel.inner_text()
+    assert "costs" in panel.locator(".why").first.inner_text()
+
+
+def test_the_same_scores_under_another_procedure(page: Any, service: str):
+    watch(page, service)
+    agents, _ = cells("rescue:5x10", 2)
+    page.mouse.click(*pixel(page, agents[0]))
+    panel = page.locator(".panel")
+    panel.locator("li.chosen").wait_for()
+    values = panel.locator(".value").all_inner_texts()
+    panel.get_by_role("button", name="AMAX").click()
+    panel.locator("button[data-value=amax][aria-pressed=true]").wait_for()
+    assert panel.locator(".value").all_inner_texts() == values
+    # AMAX takes the best score, which is the first of the list.
+    assert "chosen" in (panel.locator(".heat li").first.get_attribute("class") or "")
+    panel.get_by_role("button", name="PLAN").click()
+    panel.get_by_role("alert").wait_for()
+    assert "from task to task" in panel.get_by_role("alert").inner_text()
+
+
+def test_clicking_a_task_shows_who_could_and_who_does(page: Any, service: str):
+    watch(page, service)
+    _, tasks = cells("rescue:5x10", 2)
+    assignment = record(POLICY, "rescue:5x10", seed=2).assignments[0].tolist()
+    page.mouse.click(*pixel(page, tasks[assignment[2]]))
+    panel = page.locator(".panel")
+    panel.locator("li.chosen").wait_for()
+    assert panel.locator("li.chosen strong").inner_text() == "agent 2"
+    assert "1 of 1 used" in panel.inner_text()
+
+
+def open_play(page: Any, service: str) -> tuple[np.ndarray, np.ndarray]:
+    page.goto(f"{service}#play?env=rescue:5x10&seed=3")
+    page.wait_for_function("() => document.querySelector('canvas.board')?.ariaLabel.includes('→')")
+    return cells("rescue:5x10", 3)
+
+
+def wait_for_another(page: Any, before: list[int | None]) -> list[int | None]:
+    shown = ", ".join(f"{k} → {'none' if task is None else task}" for k, task in enumerate(before))
+    page.wait_for_function("(text) => !document.querySelector('canvas.board').ariaLabel.includes(text)", arg=shown)
+    return assigned(page)
+
+
+def test_dragging_a_victim_changes_the_assignment(page: Any, service: str):
+    agents, tasks = open_play(page, service)
+    before = assigned(page)
+    assert before == record(POLICY, "rescue:5x10", seed=3).assignments[0].tolist()
+    # The victim of ambulance 0 goes to the far corner from it.
+    corner = [0.5 if agents[0][axis] > 8 else 15.5 for axis in (0, 1)]
+    page.mouse.move(*pixel(page, tasks[before[0]]))
+    page.mouse.down()
+    page.mouse.move(*pixel(page, [8, 8]), steps=4)
+    page.mouse.move(*pixel(page, corner), steps=4)
+    page.mouse.up()
+    after = wait_for_another(page, before)
+    assert after[0] != before[0]
+
+
+def test_adding_removing_and_capacities(page: Any, service: str):
+    agents, tasks = open_play(page, service)
+    before = assigned(page)
+    page.get_by_role("button", name="+ Agent").click()
+    page.mouse.click(*pixel(page, tasks[0] + [1, 0] if tasks[0][0] < 8 else tasks[0] - [1, 0]))
+    page.wait_for_function("() => document.querySelector('.status-line').textContent.startsWith('6 agents')")
+    assert len(assigned(page)) == 6
+    page.get_by_role("button", name="Remove").click()
+    page.mouse.click(*pixel(page, agents[4]))
+    page.wait_for_function("() => document.querySelector('.status-line').textContent.startsWith('5 agents')")
+    page.get_by_role("button", name="Move", exact=True).click()
+    page.mouse.click(*pixel(page, tasks[before[0]]))
+    capacity = page.get_by_label("Capacity")
+    capacity.fill("0")
+    capacity.dispatch_event("change")
+    page.wait_for_function(
+        "(task) => !document.querySelector('canvas.board').ariaLabel.includes(`→ ${task}`)", arg=before[0]
+    )
+
+
+def test_a_situation_is_shared_as_a_link_and_as_a_file(page: Any, service: str, tmp_path: Path):
+    open_play(page, service)
+    with page.expect_download() as found:
+        page.get_by_role("button", name="Save").click()
+    kept = tmp_path / "situation.json"
+    found.value.save_as(kept)
+    assert json.loads(kept.read_text())["env"] == "rescue:5x10"
+    before, link = assigned(page), page.url
+    assert "#play?s=" in link
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_function("() => document.querySelector('canvas.board')?.ariaLabel.includes('→')")
+    assert assigned(page) == before
+    kept.write_text('{"format": "another"}')
+    page.locator("input[type=file]").set_input_files(kept)
+    page.get_by_role("alert").filter(has_text="muster-situation-1").wait_for()
+
+
+CSV = """name;<img src=x onerror=alert(1)>;Café "Süd"
+"Ben; the second";3,5;1
+Ada;4;
+capacity;1;1
+"""
+
+
+def drop(page: Any, name: str, text: str) -> None:
+    """A file let go over the table, as the browser would report it."""
+    page.evaluate(
+        """([name, text]) => {
+          const data = new DataTransfer();
+          data.items.add(new File([text], name, {type: "text/csv"}));
+          const event = new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true});
+          document.querySelector(".drop").dispatchEvent(event);
+        }""",
+        [name, text],
+    )
+
+
+def test_a_dropped_table_is_assigned_and_its_names_stay_text(page: Any, service: str):
+    page.goto(f"{service}#assign")
+    page.locator("table.scores").wait_for()
+    drop(page, "scores.csv", CSV)
+    page.get_by_role("button", name="Ben; the second").wait_for()
+    assert page.locator("td.plan").all_inner_texts() == ['Café "Süd"', "<img src=x onerror=alert(1)>"]
+    assert page.locator("img").count() == 0
+    assert "Worth 5, proven best" in page.locator(".verdict").inner_text()
+    page.get_by_role("button", name="Ada").click()
+    page.locator(".panel li.chosen").wait_for()
+    assert page.locator(".panel li.chosen strong").inner_text() == "<img src=x onerror=alert(1)>"
+    with page.expect_download() as found:
+        page.get_by_role("button", name="Download CSV").click()
+    lines = Path(found.value.path()).read_text().splitlines()
+    assert lines[0] == "agent,task,score,why none"
+    assert lines[2] == "Ada,<img src=x onerror=alert(1)>,4,"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a,b\n1,2,3", "row 2 has 3 cells, but the first has 2"),
+        (",x,y\nAda,1,much", 'line 2, y: a score is a number or empty (forbidden), got "much"'),
+        ("  \n", "this is empty"),
+    ],
+)
+def test_a_table_that_is_none_gets_a_sentence(page: Any, service: str, text: str, complaint: str):
+    page.goto(f"{service}#assign")
+    page.locator("table.scores").wait_for()
+    drop(page, "scores.csv", text)
+    page.get_by_role("alert").filter(has_text=complaint).wait_for()
+    assert page.locator("table.scores").count() == 0
+
+
+def test_a_curve_grows_while_a_run_learns(page: Any, service: str, runs: Path):
+    place = runs / "first"
+    place.mkdir(exist_ok=True)
+    (place / "config.toml").write_text('env = "rescue:2x4"\nlearner = "es"\n')
+    log = place / "metrics.jsonl"
+    rows = [json.dumps({"steps": 1000 * k, "validation": -10 + k, "cpu_seconds": k}) + "\n" for k in range(8)]
+    log.write_text("".join(rows[:4]))
+    page.goto(f"{service}#learn")
+    page.locator("svg polyline").wait_for()
+    points = "() => document.querySelector('svg polyline').getAttribute('points').split(' ').length"
+    assert page.evaluate(points) == 4
+    log.write_text("".join(rows))
+    page.wait_for_function(f"{points} === 8")
+    assert "learning" in page.locator(".run").inner_text()
+
+
+def test_a_world_that_is_not_there_gets_a_sentence(page: Any, service: str):
+    watch(page, service)
+    page.get_by_label("Size and settings").fill("rescue:2x")
+    page.get_by_role("button", name="Watch").click()
+    page.get_by_role("alert").filter(has_text="rescue takes").wait_for()
+
+
+@LOOKS
+@pytest.mark.parametrize("view", ["watch", "play", "learn", "assign"])
+def test_every_view_fits_its_window(page: Any, service: str, view: str):
+    """In light and dark, wide and narrow; the pictures are kept to be looked at."""
+    page.goto(f"{service}#{view}")
+    page.locator(
+        {"watch": ".player canvas", "play": "canvas.board", "learn": ".panel", "assign": "table.scores"}[view]
+    ).first.wait_for()
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+
+
+@LOOKS
+def test_a_battle_with_shots_can_be_watched(page: Any, service: str):
+    page.goto(f"{service}#watch?env=battle:w15v17&seed=1&a=battle-w15v17-quad-dm&b=c")
+    page.wait_for_function("() => document.querySelector('canvas')?.ariaLabel.includes('→')")
+    page.get_by_role("slider", name="Step").fill("14")
+    page.get_by_role("slider", name="Step").dispatch_event("change")
+    colours = page.evaluate(
+        """() => {
+          const canvas = document.querySelector("canvas");
+          const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+          const seen = new Set();
+          for (let k = 0; k < data.length; k += 4) seen.add(data[k] << 16 | data[k + 1] << 8 | data[k + 2]);
+          return seen.size;
+        }"""
+    )
+    assert colours > 100
