@@ -63,6 +63,8 @@ def test_the_wheel_holds_code_and_data_and_nothing_else(wheel):
         "muster/evaluation/viewer/replay.html",
         "muster/evaluation/viewer/player.js",
         "muster/evaluation/viewer/viewer.css",
+        "muster/service/page/app.js",
+        "muster/service/page/page.css",
         "muster/policy/shipped/rescue-2x4-quad-dm.safetensors",
         "muster/policy/shipped/index.json",
     ):

@@ -82,6 +82,9 @@ def test_scrubbing_stepping_and_keys(page: Any, service: str):
     assert page.get_by_label("Speed").input_value() == "2"
     page.locator("body").press("l")
     assert not page.get_by_label("lines").is_checked()
+    page.locator("body").press("a")
+    page.locator("body").press("a")
+    page.locator(".panel h2", has_text=f"agent 1, by {POLICY}").wait_for()
 
 
 def test_clicking_an_agent_explains_it(page: Any, service: str):
@@ -151,6 +154,20 @@ def test_dragging_a_victim_changes_the_assignment(page: Any, service: str):
     page.mouse.up()
     after = wait_for_another(page, before)
     assert after[0] != before[0]
+
+
+def test_a_victim_moves_by_keys(page: Any, service: str):
+    _, tasks = open_play(page, service)
+    page.locator("canvas.board").focus()
+    page.keyboard.press("t")
+    page.locator(".panel h2", has_text="task 0").wait_for()
+    page.keyboard.press("ArrowUp" if tasks[0][1] > 8 else "ArrowDown")
+    page.wait_for_function("() => location.hash.includes('#play?s=')")
+    with page.expect_download() as found:
+        page.get_by_role("button", name="Save").click()
+    moved = json.loads(Path(found.value.path()).read_text())["tasks"][0]
+    assert abs(moved[1] - tasks[0][1]) == 1
+    assert moved[0] == tasks[0][0]
 
 
 def test_adding_removing_and_capacities(page: Any, service: str):

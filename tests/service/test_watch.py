@@ -108,6 +108,12 @@ def test_reasons_are_those_of_the_step(client, step: int):
     played = [None if task < 0 else task for task in kept.assignments[step].tolist()]
     assert found["assignment"] == found["played"] == played
     assert found["own_method"] == "quad"
+    env = muster.make("rescue:3x5", 1, seed=4)
+    for assignment in kept.assignments[:step]:
+        env.step(assignment[None])
+    seen = env.observe()
+    scores = np.where(seen.task_alive[0], muster.load(POLICY).scores(seen)[0][0], np.nan)
+    assert np.array(found["scores"], float) == pytest.approx(scores, abs=1e-5, nan_ok=True)
 
 
 def test_the_scores_stay_when_the_procedure_changes(client):

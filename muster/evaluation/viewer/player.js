@@ -1,6 +1,6 @@
 // One or two films of the same episode, side by side under one clock: play, pause, step, scrub, speed, keys.
 import { ownColour } from "./colours.js";
-import { fill, make } from "./dom.js";
+import { make } from "./dom.js";
 import { Screen } from "./screen.js";
 import { unpack } from "./unpack.js";
 
@@ -95,6 +95,7 @@ export class Player {
       " ": () => this.toggle(), ArrowRight: () => this.step(1), ArrowLeft: () => this.step(-1),
       Home: () => this.jump(0), End: () => this.jump(this.last), "+": () => this.faster(1), "-": () => this.faster(-1),
       l: () => this.flip(this.lines), n: () => this.flip(this.names),
+      a: () => this.next("agent"), t: () => this.next("task"), Escape: () => this.pick(this.screens[0], null),
     };
     const action = keys[event.key];
     if (!action || (event.key === " " && event.target.tagName === "BUTTON")) return;
@@ -174,6 +175,17 @@ export class Player {
     }
   }
 
+  /** Select the next agent or task that is there, for those without a mouse. */
+  next(kind) {
+    const [screen] = this.screens;
+    const things = kind === "agent" ? screen.moment.agents : screen.moment.tasks;
+    const { selected } = screen.show;
+    const from = selected && selected.kind === kind ? selected.index + 1 : 0;
+    const order = things.map((_, k) => (from + k) % things.length);
+    const index = order.find((k) => things[k].there);
+    if (index !== undefined) this.pick(screen, { kind, index });
+  }
+
   /** Select what was clicked, or nothing; whoever wants to know is told. */
   pick(screen, thing) {
     const same = thing && screen.show.selected && thing.kind === screen.show.selected.kind && thing.index === screen.show.selected.index;
@@ -187,10 +199,4 @@ export class Player {
 export function nameOf(stage, { kind, index }) {
   const given = (kind === "agent" ? stage.agent_names : stage.task_names)[index];
   return given ?? `${kind} ${index}`;
-}
-
-/** Put a sentence where it is seen; nothing takes it away again. */
-export function say(element, text) {
-  element.hidden = !text;
-  fill(element, text || "");
 }

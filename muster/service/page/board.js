@@ -116,8 +116,16 @@ export class Board {
     [this.held, this.began] = [null, null];
   }
 
-  /** The arrow keys move what is selected by a cell, or by a fiftieth. */
+  /** Select the next agent or task. */
+  next(kind) {
+    const count = (kind === "agent" ? this.situation.agents : this.situation.tasks).length;
+    const index = this.selected && this.selected.kind === kind ? (this.selected.index + 1) % count : 0;
+    this.onPick({ kind, index }, this.list({ kind })[index]);
+  }
+
+  /** A and T select; the arrow keys move what is selected by a cell, or by a fiftieth. */
   key(event) {
+    if (event.key === "a" || event.key === "t") return this.next(event.key === "a" ? "agent" : "task");
     const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
     if (!this.selected || !ways[event.key]) return;
     event.preventDefault();
