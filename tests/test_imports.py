@@ -30,6 +30,7 @@ settings
 
 inference.settings
 inference.outcomes
+inference.statuses
 inference.workspace
 inference.instance
 inference.switching
@@ -45,6 +46,13 @@ inference.batch
 inference.amax
 inference.linear
 inference.quadratic
+inference.bettering
+inference.grain
+inference.gap_search
+inference.whole
+inference.knapsack
+inference.lagrangian
+inference.branch_and_bound
 inference.routes
 inference.route_positions
 inference.route_search

@@ -9,14 +9,16 @@ if TYPE_CHECKING:
     from muster.inference.answer import Answer
     from muster.inference.assigning import assign
     from muster.inference.checking import Verdict, check
-    from muster.inference.outcomes import REASONS, STATUSES
+    from muster.inference.outcomes import REASONS
     from muster.inference.settings import Effort, InferenceSettings, Method, Rounding
     from muster.inference.solver import Solver, solve
+    from muster.inference.statuses import STATUSES
 
 # Name -> module that defines it. Loaded on first use: the settings are light, the solver is not.
 _PUBLIC = {
     **dict.fromkeys(("Effort", "InferenceSettings", "Method", "Rounding"), "muster.inference.settings"),
-    **dict.fromkeys(("REASONS", "STATUSES"), "muster.inference.outcomes"),
+    "REASONS": "muster.inference.outcomes",
+    "STATUSES": "muster.inference.statuses",
     **dict.fromkeys(("Solver", "solve"), "muster.inference.solver"),
     "Answer": "muster.inference.answer",
     "assign": "muster.inference.assigning",

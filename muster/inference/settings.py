@@ -9,7 +9,7 @@ from muster.errors import InputError
 from muster.settings import check_fields
 
 Method = Literal["amax", "lp", "quad", "plan"]
-Effort = Literal["paper", "fast", "best"]
+Effort = Literal["paper", "fast", "best", "exact"]
 Rounding = Literal["strict", "original"]
 Objective = Literal["longest", "total"]
 
@@ -22,9 +22,12 @@ class InferenceSettings:
     """"amax" gives each agent its best task, "lp" keeps to capacities, "quad" adds what pairs of tasks are worth,
     "plan" makes routes through all tasks and sends each agent to its first stop."""
     effort: Effort = "fast"
-    """QUAD and PLAN: "paper" is the paper's procedure (QUAD), "fast" is quicker and better, "best" takes its time."""
+    """"paper" solves the relaxation as the paper does and rounds it; "fast" searches on where rounding lost something;
+    "best" takes its time, or all of a time limit; "exact" ends with a proof. AMAX is exact at any; PLAN has "fast" and
+    "best"."""
     rounding: Rounding = "strict"
-    """"strict" never exceeds a capacity; "original" lets the last agent exceed it, as the authors' code does."""
+    """"strict" never exceeds a capacity; "original" lets the last agent exceed it, as the authors' code does
+    (LP is then not searched on; QUAD does so at effort "paper" only)."""
     forced: bool = False
     """Assign every agent that fits somewhere, however bad its scores."""
     objective: Objective = "longest"
@@ -32,5 +35,7 @@ class InferenceSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.method == "plan" and self.effort == "paper":
-            raise InputError("the paper has no routes: method 'plan' has the efforts fast and best")
+        if self.method == "plan" and self.effort in ("paper", "exact"):
+            raise InputError(f"method 'plan' has the efforts fast and best, got {self.effort!r}")
+        if self.effort == "exact" and self.rounding == "original":
+            raise InputError("effort 'exact' keeps to capacities: rounding must be strict, got 'original'")

@@ -12,14 +12,15 @@ from typing import Any, get_args
 
 import numpy as np
 
-from muster.data import Ints, Problem, Solution
+from muster.data import Floats, Ints, Problem, Solution
 from muster.errors import InputError
-from muster.inference import amax, batch, linear, plan, quadratic, rounding, staying
+from muster.inference import amax, batch, branch_and_bound, linear, plan, quadratic, rounding, staying, whole
 from muster.inference import routes as routing
 from muster.inference.entries import name_culprit, read_problem, read_switching
 from muster.inference.instance import Given
-from muster.inference.outcomes import INVALID, NOT_ALIVE, REASONS, STATUSES
+from muster.inference.outcomes import INVALID, NOT_ALIVE, OPTIMAL, REASONS
 from muster.inference.settings import Effort, InferenceSettings, Method, Rounding
+from muster.inference.statuses import NAMES
 from muster.inference.switching import count_changes
 from muster.parallel import share_out, thread_count
 
@@ -31,7 +32,7 @@ _PROCEDURES: dict[Method, Callable[..., None]] = {
     "plan": plan.solve_batch,
 }
 _EFFORTS, _ROUNDINGS = get_args(Effort), get_args(Rounding)
-_STATUS_NAMES = np.array(STATUSES, dtype=object)
+_STATUS_NAMES = np.array(NAMES, dtype=object)
 _REASON_NAMES = np.array(REASONS, dtype=object)
 _STOP: ContextVar[Ints | None] = ContextVar("stop", default=None)
 
@@ -107,8 +108,15 @@ class Solver(InferenceSettings):
 
     def _run(self, given: Given, out: batch.Output, previous: Ints | None) -> None:
         size, n, m = given.scores.shape
-        settings = self._settings()
-        solve_batch = _PROCEDURES[self.method]
+        # QUAD without task scores is LP, but for the paper's procedure.
+        linear_only = self.method == "quad" and self.effort != "paper" and not given.task_scores.any()
+        method: Method = "lp" if linear_only else self.method
+        if linear_only:
+            given = given._replace(task_scores=np.zeros((0, 0, 0)))
+        if self.effort == "exact" and method == "quad":
+            raise InputError("effort 'exact' is for scores alone: leave out task_scores, or use effort 'best'")
+        settings = self._settings(method)
+        solve_batch = _PROCEDURES[method]
         # Below this much work, waking the threads costs more than they save.
         small = size * n * m * (1 if self.method == "amax" else 20) < 20_000
         threads = 1 if small else self.threads or thread_count()
@@ -121,18 +129,51 @@ class Solver(InferenceSettings):
                     staying.keep_previous(begin, end, given, previous, settings, out, space, stop)
 
             share_out(size, threads, solve_part)
+            if method == "lp" and self._searches:
+                self._make_whole(given, settings, out, threads, stop)
 
-    def _rounds(self) -> int:
-        if self.method == "plan":
+    @property
+    def _searches(self) -> bool:
+        """Whether LP goes on from its rounding; not from the authors', which may exceed capacities."""
+        return self.effort != "paper" and self.rounding == "strict"
+
+    def _make_whole(self, given: Given, settings: batch.Settings, out: batch.Output, threads: int, stop: Ints) -> None:
+        """Search on where the solution of the linear programme had to be rounded and may have lost by it."""
+        cells = branch_and_bound.CELLS[_EFFORTS.index(self.effort)]
+        if self.effort == "best" and self.time_limit is not None:
+            cells = np.inf
+
+        def improve(begin: int, end: int) -> None:
+            whole.improve_batch(rows, begin, end, given, settings, out, space(), stop)
+
+        def prove(begin: int, end: int) -> None:
+            branch_and_bound.prove_batch(rows, begin, end, given, settings, cells, out, space(), stop)
+
+        def space() -> Floats:
+            return np.empty((batch.WORKSPACES, *given.scores.shape[1:]))
+
+        for part in (improve, prove) if cells > 0.0 else (improve,):
+            rows = np.flatnonzero((out.status != OPTIMAL) & (out.status != INVALID))
+            if rows.size and stop[0] == 0:
+                share_out(rows.size, threads, part)
+        if not self.certify:
+            out.bound.fill(np.nan)
+            out.duality_gap.fill(np.nan)
+
+    def _rounds(self, method: Method) -> int:
+        if method == "lp":
+            return whole.SWINGS[_EFFORTS.index(self.effort)]
+        if method == "plan":
             return 0 if self.time_limit is None else 1_000_000_000
-        if self.effort != "best":
+        if self.effort not in ("best", "exact"):
             return 0
         return quadratic.ROUNDS if self.time_limit is None else 1_000_000_000
 
-    def _settings(self) -> batch.Settings:
-        effort = _EFFORTS.index(self.effort)
+    def _settings(self, method: Method) -> batch.Settings:
+        # What is to be proven is first searched as well as `best` does.
+        effort = _EFFORTS.index("best" if self.effort == "exact" else self.effort)
         steps = self.steps
-        if steps is None and self.method == "plan":
+        if steps is None and method == "plan":
             steps = plan.ITERATIONS[effort]
         elif steps is None:
             steps = quadratic.STEPS[effort]
@@ -141,8 +182,8 @@ class Solver(InferenceSettings):
             steps=steps,
             rule=(rounding.STRICT, rounding.ORIGINAL)[_ROUNDINGS.index(self.rounding)],
             forced=self.forced,
-            rounds=self._rounds(),
-            certify=self.certify,
+            rounds=self._rounds(method),
+            certify=self.certify or (method == "lp" and self._searches),
             power=routing.LONGEST if self.objective == "longest" else routing.TOTAL,
         )
 

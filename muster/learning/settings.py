@@ -179,8 +179,8 @@ class TrainSettings:
     pair_scale: PairScale | None = None
     """QUAD: g times agents in training / agents now (size), times exp(-distance) (fade), or as it is (none). None: fade
     with form local, else size; none where the actor-critic learns on several sizes."""
-    effort: Effort = "fast"
-    """How hard QUAD tries."""
+    effort: Effort | None = None
+    """How hard the inference tries; None: as the paper's for LP (its relaxation, rounded), fast for QUAD."""
     rounding: Rounding = "strict"
     """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
     forced: bool | None = None

@@ -376,7 +376,8 @@ def make_learner(settings: TrainSettings) -> ActorCritic | Evolution:
     for env in envs:
         env.threads = 1  # one core a run: several runs share a machine better than one run its threads
     spec, forced = _common(settings, envs)
-    inference = InferenceSettings(settings.inference, settings.effort, settings.rounding, forced)
+    effort = settings.effort or ("paper" if settings.inference == "lp" else "fast")
+    inference = InferenceSettings(settings.inference, effort, settings.rounding, forced)
     header: dict[str, Any] = {"env": settings.envs[0]}
     header |= {"envs": list(settings.envs)} if count > 1 else {}
     header |= {"from": settings.from_policy} if settings.from_policy else {}

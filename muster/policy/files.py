@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from pathlib import Path
@@ -19,7 +20,9 @@ from muster.scoring.spec import ModelSpec
 from muster.storage import write_atomically
 
 FORMAT = "muster-policy"
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
+"""Version 1 is from when LP knew no local search: "fast" then meant for it what "paper" does now."""
 LARGEST_FILE = 64 * 2**20
 
 
@@ -28,9 +31,9 @@ def save_policy(policy: LearnedPolicy, path: str | Path) -> None:
     from safetensors.numpy import save
 
     header = {
+        **policy.header,
         "format": FORMAT,
         "version": VERSION,
-        **policy.header,
         "spec": policy.spec.as_dict(),
         "inference": _plain(policy.inference),
         "noise": _plain(policy.noise),
@@ -54,14 +57,14 @@ def load_policy(path: str | Path) -> LearnedPolicy:
     header, tensors = _read(path)
     if header.get("format") != FORMAT:
         raise ModelFileError(f"{path} is a safetensors file but not a muster policy")
-    if header.get("version") != VERSION:
+    if header.get("version") not in READABLE:
         raise ModelFileError(
-            f"{path} has policy format {header.get('version')!r}, this muster reads {VERSION}; "
+            f"{path} has policy format {header.get('version')!r}, this muster reads {READABLE[0]} and {READABLE[1]}; "
             "use the muster that wrote it, or train anew"
         )
     try:
         spec = ModelSpec(**header["spec"])
-        inference = InferenceSettings(**header["inference"])
+        inference = _inference(header)
         noise = NoiseSettings(**header["noise"])
     except (KeyError, TypeError, InputError) as error:
         raise ModelFileError(f"{path} has a damaged header ({error})") from None
@@ -69,6 +72,13 @@ def load_policy(path: str | Path) -> LearnedPolicy:
     if header.get("hash") != fingerprint(tensors):
         raise ModelFileError(f"{path} was changed after it was written: its numbers do not match its hash")
     return LearnedPolicy(path.stem, spec, tensors, inference, noise, header)
+
+
+def _inference(header: dict[str, Any]) -> InferenceSettings:
+    settings = InferenceSettings(**header["inference"])
+    if header["version"] == 1 and settings.method == "lp":
+        settings = dataclasses.replace(settings, effort="paper")
+    return settings
 
 
 def fingerprint(tensors: dict[str, NDArray[Any]]) -> str:

@@ -110,7 +110,7 @@ class LearnedPolicy:
         return self.variant(
             spec=dataclasses.replace(self.spec, task_scores=False),
             parameters={name: array for name, array in self.parameters.items() if not name.startswith("g.")},
-            inference=dataclasses.replace(self.inference, method="lp"),
+            inference=dataclasses.replace(self.inference, method="lp", effort="paper"),
         )
 
     def begin(self, slots: Ints, seeds: Seeds) -> None:

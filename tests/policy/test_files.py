@@ -45,6 +45,17 @@ def test_a_policy_survives_its_file(policy, path):
     assert (again.act(observation) == policy.act(observation)).all()
 
 
+def test_the_first_files_of_lp_mean_by_fast_what_paper_means_now(policy, tmp_path):
+    learned_then = policy.with_inference(method="lp")
+    path = tmp_path / "lp.safetensors"
+    save_policy(learned_then, path)
+    assert load_policy(path).inference == learned_then.inference
+    rewrite(path, lambda header, tensors: header.update(version=1))
+    assert load_policy(path).inference == dataclasses.replace(learned_then.inference, effort="paper")
+    save_policy(load_policy(path).with_inference(effort="fast"), path)
+    assert load_policy(path).inference.effort == "fast"
+
+
 def test_a_policy_runs_on_larger_worlds_and_is_the_same_in_any_batch(path):
     results = [
         muster.evaluate(str(path), "rescue:4x6", episodes=20, batch=batch, noise=noise).records.outcome
@@ -112,7 +123,7 @@ def poison(header, tensors):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda h, t: h.update(version=99), "policy format 99, this muster reads 1"),
+        (lambda h, t: h.update(version=99), "policy format 99, this muster reads 1 and 2"),
         (lambda h, t: h.update(format="other"), "not a muster policy"),
         (lambda h, t: h.pop("spec"), "damaged header"),
         (lambda h, t: h["spec"].update(hidden=-3), "damaged header"),
