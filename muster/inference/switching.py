@@ -12,6 +12,8 @@ from muster.data import Bools, Floats, Ints
 
 def still_had(previous: Ints, task_alive: Bools) -> Bools:
     """[B, N] whether an agent had a task that is still there."""
+    if not task_alive.shape[1]:
+        return np.zeros(previous.shape, np.bool_)
     return (previous >= 0) & np.take_along_axis(task_alive, np.maximum(previous, 0), axis=1)
 
 

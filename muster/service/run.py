@@ -6,7 +6,6 @@ import asyncio
 import logging
 import socket
 import sys
-import time
 from typing import Any, get_args
 
 import uvicorn
@@ -31,13 +30,9 @@ def serve(settings: ServeSettings, policies: tuple[str, ...]) -> None:
     app = make_app(settings, policies)
     state: State = app.state.service
     with bound(settings.host, settings.port) as listener:
-        address = "http://{}:{}".format(*listener.getsockname()[:2])
-        started = time.perf_counter()
         warm(state)
         plain_log()
         sys.setswitchinterval(SWITCH_INTERVAL)
-        seconds = time.perf_counter() - started
-        print(f"muster: {len(state.policies)} policies at {address} (ready after {seconds:.1f} s)", file=sys.stderr)
         Server(app, settings).run(sockets=[listener])
 
 
@@ -89,6 +84,12 @@ class Server(uvicorn.Server):
             )
         )
         logging.getLogger("uvicorn").setLevel(logging.ERROR)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say where."""
+        await super().startup(sockets)
+        address = "http://{}:{}".format(*(sockets or [])[0].getsockname()[:2])
+        print(f"muster: {len(self.service.policies)} policies at {address}", file=sys.stderr, flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """First say that the end is near, and answer what is on its way; then close the door and finish."""

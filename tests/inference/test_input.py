@@ -147,3 +147,10 @@ def test_a_single_one_spread_over_all_pairs_is_what_ones_are(method):
     assert (plain.assignment == spread.assignment).all()
     with pytest.raises(InputError, match="contributions must have shape"):
         solve(Problem(contributions=np.broadcast_to(np.ones(()), (20, 5, 6)), **given), method)
+
+
+@pytest.mark.parametrize("method", ["amax", "lp", "quad"])
+def test_a_previous_plan_where_no_tasks_are_left(method):
+    found = muster.assign(np.zeros((2, 0)), method=method, previous=[None, None], switch_cost=1.0)
+    assert found.assignment.tolist() == [-1, -1]
+    assert found.changes == 0

@@ -1,0 +1,176 @@
+"""`muster serve` under load, one run on one machine: what benchmarks/service.md records.
+
+    python benchmarks/service.py [--seconds 5] [--clients 16]
+
+The service and the clients share the machine. Clients are closed loops: each sends its next request when it has its
+answer. OR-Tools (extra `bench`) solves the same problem in a process of its own, without HTTP or JSON around it.
+
+The long run against the OpenAPI document is schemathesis's own command:
+
+    muster serve --port 8901 &
+    st run http://localhost:8901/openapi.json --include-path-regex '^/(solve|check|act|policies|metrics)$' \
+        --phases examples,coverage,fuzzing -n 17500 --max-response-time 10 --seed 16 --checks not_a_server_error,\
+status_code_conformance,content_type_conformance,response_schema_conformance,negative_data_rejection,unsupported_method
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+
+from muster.envs.registry import make
+from muster.policy.names import resolve
+from muster.service.served import serve_policies
+
+RESCUE, BATTLE = "rescue-2x4-quad-dm", "battle-w15v17-quad-dm"
+ORTOOLS = """
+import sys, time, json
+import numpy as np
+from ortools.graph.python import min_cost_flow
+h = np.random.default_rng(0).random((40, 120)).round(4)
+n, m = h.shape
+ones = lambda k: np.ones(k, np.int64)
+tails = np.concatenate([np.zeros(n, np.int64), np.repeat(1 + np.arange(n), m), 1 + n + np.arange(m)])
+heads = np.concatenate([1 + np.arange(n), np.tile(1 + n + np.arange(m), n), np.full(m, 1 + n + m)])
+costs = np.concatenate([np.zeros(n, np.int64), -(h.ravel() * 10000).round().astype(np.int64), np.zeros(m, np.int64)])
+times = []
+while sum(times) < float(sys.argv[1]):
+    began = time.perf_counter()
+    flow = min_cost_flow.SimpleMinCostFlow()
+    flow.add_arcs_with_capacity_and_unit_cost(tails, heads, ones(len(tails)), costs)
+    flow.set_node_supply(0, n)
+    flow.set_node_supply(1 + n + m, -n)
+    assert flow.solve() == flow.OPTIMAL
+    times.append(time.perf_counter() - began)
+print(json.dumps({"times": times, "value": -flow.optimal_cost() / 10000}))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--probe", type=int, default=0, help="ask the /health of this port, and print the times")
+    asked = parser.parse_args()
+    if asked.probe:
+        print(json.dumps(asyncio.run(run(asked.probe, HEALTH, 1, asked.seconds, pause=0.01))))
+        return
+    command = [sys.executable, "-m", "muster", "serve", RESCUE, BATTLE, "--port", "0"]
+    service = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        port = next(int(line.strip().rpartition(":")[2]) for line in service.stderr if "policies at" in line)
+        threading.Thread(target=lambda: [None for _ in service.stderr], daemon=True).start()
+        measure(port, asked.clients, asked.seconds)
+    finally:
+        service.terminate()
+        service.wait()
+
+
+def measure(port: int, clients: int, seconds: float) -> None:
+    rng = np.random.default_rng(0)
+    small, large = (
+        {"scores": rng.random(shape).round(4).tolist(), "method": "lp"} for shape in ((40, 120), (500, 500))
+    )
+    loads = {
+        "/solve, 40x120, lp": post("/solve", small),
+        "/act, rescue 8x15": post("/act", situation(RESCUE, "rescue:8x15")),
+        "/act, battle w15v17": post("/act", situation(BATTLE, "battle:w15v17")),
+        "/health": HEALTH,
+    }
+    print(f"| {clients} clients | requests/s | p50, ms | p99, ms |\n|---|---|---|---|")
+    for name, request in loads.items():
+        asyncio.run(run(port, request, clients, 0.5))
+        row(name, asyncio.run(run(port, request, clients, seconds)), seconds)
+    found = subprocess.run([sys.executable, "-c", ORTOOLS, str(seconds)], capture_output=True, text=True, check=False)
+    if found.returncode == 0:
+        row("OR-Tools min-cost flow, 40x120, in process, one thread", json.loads(found.stdout)["times"], seconds)
+    else:
+        print("OR-Tools is not installed (extra bench)", file=sys.stderr)
+    for name, request in (("40x120", loads["/solve, 40x120, lp"]), ("500x500", post("/solve", large))):
+        probe = probing(port, seconds)
+        asyncio.run(run(port, request, clients, seconds))
+        row(f"/health, one client, beside {clients} that solve {name}", json.loads(probe.communicate()[0]), seconds)
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(1000)]
+    times = json.loads(probing(port, seconds).communicate()[0])
+    row("/health, one client, beside 1,000 silent connections", times, seconds)
+    for connection in silent:
+        connection.close()
+
+
+def probing(port: int, seconds: float) -> subprocess.Popen[str]:
+    """A process of its own that asks for /health: the others' clients must not delay it."""
+    command = [sys.executable, __file__, "--probe", str(port), "--seconds", str(seconds)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def row(name: str, times: list[float], seconds: float) -> None:
+    ms = 1e3 * np.array(times)
+    print(
+        f"| {name} | {len(ms) / seconds:.0f} | {np.percentile(ms, 50):.2f} | {np.percentile(ms, 99):.2f} |", flush=True
+    )
+
+
+HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def post(path: str, body: object) -> bytes:
+    data = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += f"Content-Length: {len(data)}\r\n\r\n"
+    return head.encode() + data
+
+
+async def run(port: int, request: bytes, clients: int, seconds: float, pause: float = 0.0) -> list[float]:
+    """Seconds from each request to its answer."""
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+
+    async def client() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        while time.perf_counter() < end:
+            began = time.perf_counter()
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200"), head
+            await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]))
+            times.append(time.perf_counter() - began)
+            if pause:
+                await asyncio.sleep(pause)
+        writer.close()
+
+    await asyncio.gather(*(client() for _ in range(clients)))
+    return times
+
+
+def situation(policy: str, env: str) -> dict[str, object]:
+    """The first state of an episode, as columns of features."""
+    world = make(env)
+    resolve(policy, world)
+    seen, names = world.observe(), serve_policies((policy,))[policy].features
+
+    def plain(block: np.ndarray) -> list[object]:
+        return block.astype(float).round(4).tolist()
+
+    return {
+        "policy": policy,
+        "situation": {
+            "agents": {name: plain(seen.agent_features[0, :, k]) for k, name in enumerate(names.agent)},
+            "tasks": {name: plain(seen.task_features[0, :, k]) for k, name in enumerate(names.task)},
+            "pairs": {name: plain(seen.pair_features[0, :, :, k]) for k, name in enumerate(names.pair)},
+            "task_pairs": {name: plain(seen.task_pair_features[0, :, :, k]) for k, name in enumerate(names.task_pair)},
+            "capacities": plain(seen.capacities[0]),
+            "contributions": plain(seen.contributions[0]),
+        },
+    }
+
+
+if __name__ == "__main__":
+    main()
