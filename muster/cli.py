@@ -31,6 +31,7 @@ COMMANDS = {
     "bench": "muster.commands.bench:Bench",
     "tables": "muster.commands.tables:Tables",
     "plot": "muster.commands.plot:Plot",
+    "card": "muster.commands.card:Card",
     "serve": "muster.commands.serve:Serve",
     "warmup": "muster.commands.warmup:Warmup",
 }

@@ -216,6 +216,8 @@ reproduction.pursuit
 reproduction.battle
 reproduction.battle_rerun
 reproduction.fleet
+reproduction.figures
+reproduction.card
 reproduction
 
 service.settings
@@ -265,6 +267,7 @@ commands.manner
 commands.picture
 commands.progress
 commands.bench
+commands.card
 commands.check
 commands.compare
 commands.envs

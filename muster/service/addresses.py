@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from fastapi import FastAPI
@@ -14,6 +15,7 @@ from muster.service import acting, bodies, solving
 from muster.service.door import Handler
 from muster.service.refusals import STATUS, Refusal
 from muster.service.replies import reply
+from muster.service.served import Served
 from muster.service.state import State
 
 ADDRESSES = {
@@ -36,7 +38,7 @@ def add_to(app: FastAPI, state: State) -> dict[tuple[str, str], Handler]:
         "/health": {"response_model": bodies.Alive},
         "/ready": _described(bodies.Alive, codes=("stopping",)),
         "/metrics": {"responses": {200: {"content": {"text/plain": {}}}}, "response_class": Response},
-        "/policies": {"response_model": dict[str, Any]},
+        "/policies": {"response_model": dict[str, Any], "responses": _errors(("busy", "time_limit"))},
         "/solve": _described(bodies.SolveAnswer, bodies.SolveBody),
         "/check": _described(bodies.CheckAnswer, bodies.CheckBody),
         "/act": _described(bodies.ActAnswer, bodies.ActBody, ("not_found",), _act_examples(state)),
@@ -52,7 +54,7 @@ def add_to(app: FastAPI, state: State) -> dict[tuple[str, str], Handler]:
 
 def handlers_of(state: State) -> dict[tuple[str, str], Handler]:
     """Who answers at each address."""
-    limit = state.settings.size_limit
+    limit, served = state.settings.size_limit, state.policies.values()
 
     async def health(request: Request) -> Response:
         return reply({"status": "alive", "version": __version__})
@@ -66,7 +68,8 @@ def handlers_of(state: State) -> dict[tuple[str, str], Handler]:
         return Response(state.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def policies(request: Request) -> Response:
-        return reply({"policies": [served.card() for served in state.policies.values()]})
+        deadline = time.monotonic() + state.settings.time_limit
+        return await state.pool.run(deadline, lambda: reply({"policies": list(map(Served.described, served))}))
 
     async def solve(request: Request) -> Response:
         return await state.answer(request, lambda data, deadline: solving.solve(data, deadline, limit))

@@ -59,6 +59,7 @@ def warm(state: State) -> None:
         assign(**one, method=method, previous=[0], switch_cost=1.0)
     for served in state.policies.values():
         acting.act(acting.example(served), state.policies, state.settings.size_limit)
+        served.described()
 
 
 class Server(uvicorn.Server):

@@ -15,6 +15,7 @@ from muster.inference.solver import Solver
 from muster.policy.features import features_of
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import load, shipped
+from muster.reproduction.card import make_card
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,14 +30,15 @@ class Served:
         """The policy's procedure, or another on its scores; with reasons, on one thread: the service has its own."""
         return _solver(self, method, effort)
 
-    def card(self) -> dict[str, Any]:
-        """What there is to know about it."""
+    def described(self) -> dict[str, Any]:
+        """What it is and reads, in short, and its card."""
         return {
             "policy": self.name,
             "env": self.policy.header.get("env"),
             **self.policy.facts(),
             "feature_names": self.features.as_dict(),
             "feature_hash": self.features.hash,
+            "card": _card(self.name),
         }
 
 
@@ -52,6 +54,11 @@ def serve_policies(names: Sequence[str]) -> dict[str, Served]:
             )
         served[name] = Served(name, policy, features_of(policy))
     return served
+
+
+@lru_cache(maxsize=1024)
+def _card(name: str) -> dict[str, Any]:
+    return make_card(name)
 
 
 @lru_cache(maxsize=1024)

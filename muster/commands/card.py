@@ -1,0 +1,36 @@
+"""`muster card`: what is on record of a policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tyro.conf import Positional
+
+from muster.errors import InputError
+
+
+@dataclass(frozen=True)
+class Card:
+    """A policy's card: how it was trained, what it reads, how well it does by size, and where it stops winning."""
+
+    policy: Positional[str]
+    """A shipped policy by name, or the path to a run or model file."""
+    envs: tuple[str, ...] = ()
+    """Measure it on these worlds as well, beside their rules on the same episodes, with its milliseconds a decision."""
+    episodes: int = 100
+    """Episodes of each measurement."""
+    seed: int = 0
+    """Which episodes are played."""
+    json: bool = False
+    """Print one JSON object instead of Markdown."""
+
+    def run(self) -> None:
+        """Print it."""
+        if self.episodes < 1:
+            raise InputError(f"episodes must be at least 1, got {self.episodes}")
+        from muster.reproduction.card import as_markdown, as_text, make_card, measure
+
+        found = {env: measure(self.policy, env, self.episodes, self.seed) for env in self.envs}
+        figures = [figure for figure, _ in found.values()]
+        card = make_card(self.policy, figures, {env: ms for env, (_, ms) in found.items()})
+        print(as_text(card) if self.json else as_markdown(card))

@@ -1,0 +1,68 @@
+"""Cards say what the records say, and where a policy stops winning."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from muster.cli import main
+from muster.policy.files import save_policy
+from muster.policy.names import load, shipped
+from muster.reproduction import rescue
+from muster.reproduction.card import as_markdown, make_card
+from muster.reproduction.places import committed_record
+
+
+def test_every_shipped_policy_has_a_card_from_records():
+    for name in shipped():
+        card = make_card(name)
+        assert card["policy"] == name
+        assert card["trained_on"]
+        assert name in as_markdown(card)
+        json.dumps(card, allow_nan=False)
+
+
+def test_figures_are_those_of_the_record():
+    record = rescue.Record.load(committed_record("rescue"))
+    expected = {
+        cell.test: cell for cell in record.cells if cell.policy == "rescue-2x4-quad-dm-a2c-s0" and not cell.noise
+    }
+    figures = make_card("rescue-2x4-quad-dm")["figures"]
+    assert {figure["test"]: figure["mean"] for figure in figures} == {
+        f"rescue:{test}": cell.mean for test, cell in expected.items()
+    }
+    assert all(figure["best_rule"] == "lp-distance" for figure in figures)
+
+
+def test_a_policy_that_loses_is_said_to_lose():
+    """AMAX cannot gather: the record of pursuit has it behind the best rule from the smallest size on."""
+    card = make_card("pursuit-4x2-amax-dm")
+    assert card["stops_winning"].startswith("pursuit:4x2: worse than lp-distance")
+    assert any("pursuit:40x20: worse than" in text for text in card["known_failures"])
+    assert any("hit the limit" in text for text in card["known_failures"])
+
+
+def test_rules_that_are_not_on_record_are_named():
+    assert "plan-distance" in make_card("rescue-2x4-quad-dm")["not_compared"]
+
+
+def test_a_file_of_ones_own_is_measured_on_request(tmp_path, capsys):
+    file = tmp_path / "mine.safetensors"
+    save_policy(load("rescue-2x4-lp-dm"), file)
+    main(["card", str(file), "--envs", "rescue:2x4", "--episodes", "20", "--json"])
+    card = json.loads(capsys.readouterr().out)
+    (figure,) = card["figures"]
+    assert figure["episodes"] == 20
+    assert figure["paired"]
+    assert "topline" not in figure["rivals"]
+    assert card["latency_ms"]["rescue:2x4"] > 0
+    main(["card", str(file)])
+    assert "None on record" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("flags", "words"), [(["nobody"], "no learned policy"), (["closest"], "fixed rule")])
+def test_cards_of_what_is_no_policy(flags, words, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["card", *flags])
+    assert words in capsys.readouterr().err
