@@ -14,6 +14,8 @@ from muster.service import reading
 from muster.service.bodies import CheckBody, ProblemBody, SolveBody, checked
 from muster.service.refusals import Refusal
 
+MOST_OBJECTS = 5000
+"""Agents or tasks at most: a round of local search takes time with their square, and is not stopped half way."""
 LONGEST_NAME = 200
 """Letters of a name at most."""
 
@@ -148,5 +150,7 @@ def allowed_time(body: ProblemBody, deadline: float) -> float | None:
 
 def check_size(n: int, m: int, limit: int, what: str = "agents and tasks") -> None:
     """Refuse what is larger than the service takes."""
+    if max(n, m) > MOST_OBJECTS:
+        raise Refusal("too_large", f"{n} x {m} {what}: at most {MOST_OBJECTS:,} of a kind are taken")
     if n * m > limit:
         raise Refusal("too_large", f"{n} x {m} {what} are {n * m:,} pairs; at most {limit:,} are taken")

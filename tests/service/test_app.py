@@ -207,18 +207,20 @@ def test_unknown_policies_and_addresses(client):
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"scores": [[0] * 60] * 50}, "50 x 60 agents and tasks are 3,000 pairs"),
+        ({"scores": [[0] * 201] * 50}, "50 x 201 agents and tasks are 10,050 pairs"),
         ({"scores": [[0] * 1500]}, "1500 x 1500 tasks"),
     ],
 )
 def test_problems_that_are_too_large_are_refused(body, words):
     """The second would pair all tasks with all tasks."""
-    with client_of(RESCUE, size_limit=2000) as client:
+    with client_of(RESCUE, size_limit=10_000) as client:
         found = client.post("/solve", json=body)
         assert (found.status_code, found.json()["code"]) == (413, "too_large")
         assert words in found.json()["error"]
         assert client.post("/solve", json={"scores": [[0] * 1500], "method": "lp"}).status_code == 200
-        many = client.post("/act", json={"policy": RESCUE, "situations": [GOOD] * 2001})
+        long = client.post("/solve", json={"scores": [[0]] * 5001, "method": "lp"})
+        assert "at most 5,000 of a kind" in long.json()["error"]
+        many = client.post("/act", json={"policy": RESCUE, "situations": [GOOD] * 10_001})
         assert many.json()["code"] == "too_large"
 
 
