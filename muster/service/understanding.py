@@ -15,6 +15,7 @@ import numpy as np
 from muster.data import Floats, Ints, Observation, Problem, Solution
 from muster.envs.base import BatchEnv, Policy
 from muster.errors import InputError
+from muster.inference.probing import Probe
 from muster.inference.settings import InferenceSettings, Method
 from muster.inference.solver import Solver
 from muster.policy.decision import make_problem
@@ -23,8 +24,6 @@ from muster.service.replies import number
 
 ALTERNATIVES = 8
 """Other tasks whose cost is worked out: those with the best scores."""
-BONUS = 50.0
-"""Times the largest scores: what makes an agent take what it is to take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,54 +121,41 @@ def explain(judged: Judged, method: Method | None, agent: int | None = None) -> 
 
 
 def alternatives(judged: Judged, settings: InferenceSettings, base: Solution, agent: int) -> list[dict[str, Any]]:
-    """What it would cost in all to give the agent another task: `loss`, and who else would change (`moves`)."""
-    problem, has = judged.problem, int(base.assignment[0, agent])
+    """What it would cost in all to give the agent another task: `loss`, and who else would change (`moves`).
+
+    Of routes there are none: what an agent does first depends on all that it does later.
+    """
     if settings.method == "plan":
-        problem = dataclasses.replace(problem, task_scores=judged.costs)
-    scores = problem.scores[0, agent]
-    others = [int(task) for task in np.flatnonzero(_possible(problem)[agent]) if task != has]
-    others = sorted(others, key=lambda task: (-scores[task], task))[:ALTERNATIVES]
-    # Where nobody may be left out, and in routes, having nothing to do is no choice.
-    idle = has >= 0 and settings.method != "plan" and not settings.forced
-    choices = [*others, *([-1] if idle else [])]
-    if not choices:
         return []
+    # A probe knows who is allowed what, and nothing of who is gone.
+    there = _possible(judged.problem)[None]
+    problem = dataclasses.replace(judged.problem, allowed=there, agent_alive=None, task_alive=None)
+    has = int(base.assignment[0, agent])
     solver = Solver.of(settings, threads=1)
-    variants, bonus = _repeated(problem, agent, choices)
-    solution = solver(variants)
+    probe = Probe(problem, solver)
+    scores = problem.scores[0, agent]
+    others = [int(task) for task in np.flatnonzero(probe.may[agent] & probe.within[agent]) if task != has]
+    others = sorted(others, key=lambda task: (-scores[task], task))[:ALTERNATIVES]
+    plans = list(zip(others, probe.given([(agent, task) for task in others]), strict=True))
+    # Where nobody may be left out, having nothing to do is no choice.
+    if has >= 0 and not settings.forced:
+        plans.append((-1, _without(problem, solver, agent)))
     found = []
-    for k, task in enumerate(choices):
-        got = solution.assignment[k]
-        changed = [int(i) for i in np.flatnonzero(got != base.assignment[0]) if i != agent]
+    for task, (worth, plan) in plans:
+        changed = [int(i) for i in np.flatnonzero(plan != base.assignment[0]) if i != agent]
         entry: dict[str, Any] = {"task": _task(task), "score": None if task < 0 else number(scores[task])}
-        entry["loss"] = number(base.objective[0] - solution.objective[k] + bonus[k]) if got[agent] == task else None
-        entry["moves"] = [[i, _task(base.assignment[0, i]), _task(got[i])] for i in changed]
+        entry["loss"] = number(base.objective[0] - worth)
+        entry["moves"] = [[i, _task(base.assignment[0, i]), _task(plan[i])] for i in changed]
         found.append(entry)
     return found
 
 
-def _repeated(problem: Problem, agent: int, choices: list[int]) -> tuple[Problem, Floats]:
-    """The problem once for each choice, where the agent may take nothing else, and the bonus [K] that makes it do so.
-
-    Being allowed nothing else is not enough: where there are more agents than places it would be the one left out.
-    """
-    fields = {
-        field.name: None if value is None else np.repeat(value, len(choices), axis=0)
-        for field in dataclasses.fields(problem)
-        for value in [getattr(problem, field.name)]
-    }
-    scores = fields["scores"]
-    assert scores is not None
-    sizes = [np.abs(scores[np.isfinite(scores)]).max(initial=1.0)]
-    sizes += [] if problem.task_scores is None else [scores.shape[1] * np.abs(problem.task_scores).max(initial=0.0)]
-    bonus = np.zeros(len(choices))
-    for k, task in enumerate(choices):
-        only = np.full(scores.shape[2], -np.inf)
-        if task >= 0:
-            bonus[k] = BONUS * sum(sizes)
-            only[task] = scores[k, agent, task] + bonus[k]
-        scores[k, agent] = only
-    return Problem(**fields), bonus  # type: ignore[arg-type]
+def _without(problem: Problem, solver: Solver, agent: int) -> tuple[float, Ints]:
+    """Value and assignment of the best plan without the agent."""
+    alive = np.ones(problem.scores.shape[:2], np.bool_)
+    alive[0, agent] = False
+    found = solver(dataclasses.replace(problem, agent_alive=alive))
+    return float(found.objective[0]), found.assignment[0]
 
 
 def _possible(problem: Problem) -> Any:

@@ -165,6 +165,24 @@ def test_what_another_choice_costs_is_the_difference_of_optima(seed: int):
         assert tasks == {0, 1, 2, None}
 
 
+@pytest.mark.parametrize("method", ["amax", "lp", "quad"])
+def test_what_is_gone_is_no_alternative(method: str):
+    rng = np.random.default_rng(0)
+    problem = muster.Problem(
+        rng.normal(size=(1, 3, 4)),
+        task_scores=rng.normal(size=(1, 4, 4)),
+        agent_alive=np.array([[True, False, True]]),
+        task_alive=np.array([[True, False, True, True]]),
+    )
+    for agent in (0, 2):
+        found = explain(Judged(problem, InferenceSettings(method), "a test"), None, agent)
+        tasks = {other["task"] for other in found["alternatives"]} | {found["assignment"][agent]}
+        assert tasks <= {0, 2, 3, None}
+        assert all(move[0] != 1 for other in found["alternatives"] for move in other["moves"])
+    gone = explain(Judged(problem, InferenceSettings(method), "a test"), None, 1)
+    assert gone["alternatives"] == []
+
+
 def test_alternatives_exist_where_agents_outnumber_tasks():
     """Being allowed nothing else is not enough there: someone has to be left out, and it must not be the one."""
     scores = np.array([[5.0], [4.0], [3.0]])

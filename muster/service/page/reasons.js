@@ -93,7 +93,7 @@ export function capacityBar(answer, task) {
 /** Why an alternative was not taken: what it would cost, and who would have to move. */
 export function whyNot(other, nameTask, nameAgent) {
   if (!other) return "";
-  if (other.loss === null) return "cannot be: nothing else would fit";
+  if (other.loss === null) return "cannot be compared";
   const moves = other.moves.slice(0, 3).map(([agent, from, to]) => `${nameAgent(agent)} ${place(from, nameTask)} → ${place(to, nameTask)}`);
   const more = other.moves.length > 3 ? ` and ${other.moves.length - 3} more` : "";
   const who = moves.length ? `; ${moves.join(", ")}${more}` : "";
