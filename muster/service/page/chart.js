@@ -1,7 +1,7 @@
 // Lines over time, as SVG.
 
 const SPACE = "http://www.w3.org/2000/svg";
-const [WIDE, HIGH, LEFT, RIGHT, TOP, BOTTOM] = [760, 380, 58, 14, 14, 40];
+const [LEFT, RIGHT, TOP, BOTTOM] = [58, 14, 14, 40]; // room for words round the lines
 
 function draw(tag, properties, text) {
   const element = document.createElementNS(SPACE, tag);
@@ -10,24 +10,25 @@ function draw(tag, properties, text) {
   return element;
 }
 
-/** A chart of lines [{name, colour, points: [[x, y], …]}] with words on its axes. */
-export function chart(lines, xLabel, yLabel) {
-  const svg = draw("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, class: "chart", role: "img", "aria-label": `${yLabel} over ${xLabel}` });
+/** A chart of lines [{name, colour, points: [[x, y], …]}] with words on its axes, `wide` pixels wide. */
+export function chart(lines, xLabel, yLabel, wide) {
+  const high = Math.round(Math.max(260, wide / 2));
+  const svg = draw("svg", { viewBox: `0 0 ${wide} ${high}`, class: "chart", role: "img", "aria-label": `${yLabel} over ${xLabel}` });
   const points = lines.flatMap((line) => line.points);
   const [x0, x1] = span(points.map(([x]) => x), true);
   const [y0, y1] = span(points.map(([, y]) => y), false);
-  const at = ([x, y]) => [LEFT + ((WIDE - LEFT - RIGHT) * (x - x0)) / (x1 - x0), HIGH - BOTTOM - ((HIGH - TOP - BOTTOM) * (y - y0)) / (y1 - y0)];
+  const at = ([x, y]) => [LEFT + ((wide - LEFT - RIGHT) * (x - x0)) / (x1 - x0), high - BOTTOM - ((high - TOP - BOTTOM) * (y - y0)) / (y1 - y0)];
   for (const y of ticks(y0, y1)) {
     const [, level] = at([x0, y]);
-    svg.append(draw("line", { x1: LEFT, x2: WIDE - RIGHT, y1: level, y2: level, class: "rule" }));
+    svg.append(draw("line", { x1: LEFT, x2: wide - RIGHT, y1: level, y2: level, class: "rule" }));
     svg.append(draw("text", { x: LEFT - 8, y: level + 4, "text-anchor": "end" }, short(y)));
   }
   for (const x of ticks(x0, x1)) {
     const [place] = at([x, y0]);
-    svg.append(draw("text", { x: place, y: HIGH - BOTTOM + 18, "text-anchor": "middle" }, short(x)));
+    svg.append(draw("text", { x: place, y: high - BOTTOM + 18, "text-anchor": "middle" }, short(x)));
   }
-  svg.append(draw("text", { x: (LEFT + WIDE - RIGHT) / 2, y: HIGH - 4, "text-anchor": "middle" }, xLabel));
-  svg.append(draw("text", { x: 14, y: (TOP + HIGH - BOTTOM) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(TOP + HIGH - BOTTOM) / 2})` }, yLabel));
+  svg.append(draw("text", { x: (LEFT + wide - RIGHT) / 2, y: high - 4, "text-anchor": "middle" }, xLabel));
+  svg.append(draw("text", { x: 14, y: (TOP + high - BOTTOM) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(TOP + high - BOTTOM) / 2})` }, yLabel));
   for (const { name, colour, points: own } of lines) {
     if (!own.length) continue;
     const line = draw("polyline", { points: own.map((point) => at(point).map((value) => value.toFixed(1)).join(",")).join(" "), fill: "none", stroke: colour, "stroke-width": 2 });

@@ -83,6 +83,11 @@ class Learn {
     }));
   }
 
+  /** Pixels that a chart can be wide; before the view is shown, about what the window gives. */
+  room() {
+    return Math.max(300, Math.min(900, (this.plot.clientWidth || innerWidth - 24) - 28));
+  }
+
   colour(name) {
     return ownColour(this.runs.findIndex((run) => run.name === name));
   }
@@ -99,6 +104,6 @@ class Learn {
       fill(this.plot, make("p", { class: "about", text }));
       return;
     }
-    fill(this.plot, chart(lines, this.axis.selectedOptions[0].text, QUANTITIES[key]));
+    fill(this.plot, chart(lines, this.axis.selectedOptions[0].text, QUANTITIES[key], this.room()));
   }
 }
