@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
+HAS_BROWSER = $(BIN)/python -c 'import sys; from tests.browser.conftest import find_browser; sys.exit(not find_browser())'
 
 .PHONY: setup demo test browser test-slow wheel-test lint docs bench bench-record peers clean
 
@@ -24,12 +25,12 @@ demo: setup
 # On all cores. Kernels are compiled first, once: the workers would otherwise compile the same ones side by side.
 test: setup
 	$(BIN)/muster warmup
-	@command -v chromium chromium-browser google-chrome >/dev/null || echo 'no browser: tests of the page are skipped (make browser installs one)'
+	@$(HAS_BROWSER) || echo 'no browser: tests of the page are skipped (make browser installs one)'
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # The browser that tests of the page drive; without one they are skipped.
 browser: setup
-	command -v chromium chromium-browser google-chrome >/dev/null || apt-get install --yes --no-install-recommends chromium
+	$(HAS_BROWSER) || apt-get install --yes --no-install-recommends chromium
 
 # The wheel, in an empty environment without torch.
 wheel-test: setup
