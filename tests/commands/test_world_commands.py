@@ -20,6 +20,8 @@ def test_evaluate_prints_t_and_t_minus_one(capsys):
     assert "T - 1, as the paper prints " in text
     assert "hit the step limit           0 (0.0 %)" in text
     assert "ms a decision" in text
+    # The paper has no pursuit.
+    assert "the paper" not in say(capsys, "evaluate", "closest", "pursuit:4x2", "--episodes", "5")
 
 
 def test_evaluate_json_has_the_fields_of_the_contract(capsys):
