@@ -11,8 +11,8 @@ from muster import Env, Scene, View
 class $Class(Env):
     """Couriers fetch parcels on the unit square. Change it into your own problem, a method at a time."""
 
-    max_steps = 100  # muster ends an episode there
-    metric = "steps"  # fewer are better; "return" is the sum of rewards, and "win_rate" asks won()
+    # An episode ends after max_steps. Fewer "steps" are better; "return" is the sum of rewards, "win_rate" asks won().
+    max_steps, metric = 100, "steps"
 
     # What stands here can be set from outside: $module:$Class,n_agents=15,n_tasks=30
     def __init__(self, n_agents: int = 3, n_tasks: int = 6, speed: float = 0.1):
@@ -20,24 +20,21 @@ class $Class(Env):
 
     def reset(self, rng):
         """A new episode. All that is random comes from rng, now or later."""
-        self.couriers = rng.random((self.n_agents, 2))
-        self.parcels = rng.random((self.n_tasks, 2))
+        self.couriers, self.parcels = rng.random((self.n_agents, 2)), rng.random((self.n_tasks, 2))
         self.waiting = np.ones(self.n_tasks, bool)
 
     def view(self):
         """What a policy sees: of agents, tasks and pairs; who can be served; and what you would go by yourself."""
         way = self.parcels - self.couriers[:, None]
-        distance = np.linalg.norm(way, axis=-1)
-        pairs = np.dstack([way, distance])
-        return View(self.couriers, self.parcels, pairs, task_alive=self.waiting, prior=-distance)
+        far = np.linalg.norm(way, axis=-1)
+        return View(self.couriers, self.parcels, np.dstack([way, far]), task_alive=self.waiting, prior=-far)
 
     def step(self, assignment):
         """One decision: a task for each agent, or -1. How an agent goes about it is the world's business."""
-        for courier, parcel in enumerate(assignment):
-            if parcel >= 0:
-                way = self.parcels[parcel] - self.couriers[courier]
-                self.couriers[courier] += way * min(1, self.speed / np.linalg.norm(way))
-                self.waiting[parcel] &= np.linalg.norm(way) > self.speed
+        for courier in np.flatnonzero(assignment >= 0):
+            way = self.parcels[assignment[courier]] - self.couriers[courier]
+            self.couriers[courier] += way * min(1, self.speed / np.linalg.norm(way))
+            self.waiting[assignment[courier]] &= np.linalg.norm(way) > self.speed
         return -0.01, not self.waiting.any()  # the reward, and whether the episode is over
 
     def scene(self):
@@ -51,8 +48,12 @@ class $Class(Env):
 
 
 def nearest(view):
-    """Everyone goes to the nearest parcel that waits."""
-    return np.where(view.task_alive, view.prior, -np.inf).argmax(axis=1)
+    """The nearest pair of courier and parcel first, then the next of those that are left."""
+    far, chosen = np.where(view.task_alive, -view.prior, np.inf), np.full(len(view.prior), -1)
+    for _ in range(min(len(chosen), sum(view.task_alive))):
+        courier, parcel = np.unravel_index(far.argmin(), far.shape)
+        chosen[courier], far[courier], far[:, parcel] = parcel, np.inf, np.inf
+    return chosen
 '''
 
 TEST = """\

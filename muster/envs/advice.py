@@ -10,6 +10,9 @@ from muster.envs.singles import BatchOfSingles
 STEPS = 100
 LARGE_FEATURE = 30.0
 """Networks start out with weights for features of about 1."""
+LARGE_PRIOR = 2.0
+"""Evolution's first candidates correct a prior by less than a tenth: next to one that differs by more than this from
+pair to pair they change no decision."""
 
 
 def advice(make: Make) -> dict[str, str]:
@@ -20,6 +23,7 @@ def advice(make: Make) -> dict[str, str]:
     found = {}
     rng = np.random.default_rng(0)
     largest: dict[str, float] = {}
+    spreads: list[float] = []
     earned, again, choices, running = 0.0, False, 0, np.ones(env.n_envs, np.bool_)
     was_task = np.ones((env.n_envs, env.n_tasks), np.bool_)
     gone = np.zeros_like(was_task)
@@ -27,6 +31,8 @@ def advice(make: Make) -> dict[str, str]:
         seen = env.observe()
         for name in ("agent_features", "task_features", "pair_features", "task_pair_features"):
             largest[name] = max(largest.get(name, 0.0), float(np.abs(getattr(seen, name)).max(initial=0.0)))
+        if seen.prior is not None and (possible := possible_pairs(seen)).any():
+            spreads.append(float(seen.prior[possible].std()))
         gone |= was_task & ~seen.task_alive
         again |= bool((gone & seen.task_alive)[running].any())
         was_task = seen.task_alive
@@ -37,6 +43,11 @@ def advice(make: Make) -> dict[str, str]:
     for name, size in largest.items():
         if size > LARGE_FEATURE:
             found[name] = f"numbers up to {size:.3g}; learning goes better if they are scaled to about 1"
+    if spreads and (spread := float(np.median(spreads))) > LARGE_PRIOR:
+        found["prior"] = (
+            f"differs by {spread:.3g} from pair to pair; evolution begins with corrections of less than a tenth: scale "
+            "it to a few tenths, or raise --es.sigma and --es.rate"
+        )
     if earned == 0:
         found["reward"] = f"none in {STEPS} steps of random play: a learner has nothing to tell policies apart by"
     if not choices:

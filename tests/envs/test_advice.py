@@ -1,0 +1,52 @@
+"""What `muster check` advises about priors, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from examples.couriers import Couriers
+from muster.envs.checker import check
+from muster.envs.registry import make
+from muster.inference.solver import Solver
+from muster.learning.settings import ESSettings
+from muster.policy.decision import decide
+from muster.rng import episode_seeds
+from muster.scoring.direct import DirectModel, init_parameters
+from muster.scoring.spec import ModelSpec
+
+
+class InMetres(Couriers):
+    """The same on a square of a hundred metres, if only for the prior."""
+
+    def view(self):
+        seen = super().view()
+        return dataclasses.replace(seen, prior=100 * seen.prior)
+
+
+def test_a_prior_too_large_to_be_corrected_is_named():
+    assert not [found for found in check(Couriers) if found.status == "advice"]
+    advice = {found.law: found.detail for found in check(InMetres) if found.status == "advice"}
+    assert list(advice) == ["prior"]
+    assert "scale it to a few tenths" in advice["prior"]
+
+
+def test_first_candidates_change_decisions_next_to_a_small_prior_only():
+    candidates, states = 64, 16
+    env = make(Couriers, candidates * states)
+    env.start(np.arange(env.n_envs), np.tile(episode_seeds(0, np.arange(states)), candidates))
+    seen = env.observe()
+    spec, rng, solver = ModelSpec.of(seen, "dm", False), np.random.default_rng(1), Solver(method="lp", certify=False)
+    start = init_parameters(spec, np.random.default_rng(0))
+    near = {
+        name: (array + ESSettings().sigma * rng.standard_normal((candidates, *array.shape))).astype(np.float32)
+        for name, array in start.items()
+    }
+    changed = []
+    for factor in (1, 4):
+        large = dataclasses.replace(seen, prior=factor * seen.prior)
+        before, after = (decide(large, spec, DirectModel(model, False), solver) for model in (start, near))
+        changed.append((before.assignment != after.assignment).mean())
+    assert changed[0] > 0.01
+    assert changed[1] == 0
