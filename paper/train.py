@@ -83,12 +83,27 @@ PURSUIT_SEEDS = 3
 # cost of a metre there are two lower ones: at the usual one nobody drives empty in the small city, so that nothing is
 # learned about when to, and in the large one policies then did it too often (validation days).
 FLEET_WORLDS = ["fleet:24,city=small", "fleet:24,city=small,cost=0.0042", "fleet:24,city=small,cost=0.004"]
-FLEET_MINUTES = {("lp", "", "es"): 1.2, ("lp", "noprior", "es"): 1.2, ("quad", "", "es"): 2.0, ("lp", "", "a2c"): 1.0}
+FLEET_MINUTES = {
+    ("lp", "", "es"): 1.2,
+    ("lp", "noprior", "es"): 1.2,
+    ("quad", "", "es"): 2.0,
+    ("quad", "noprior", "es"): 2.0,
+    ("lp", "", "a2c"): 3.0,
+}
 FLEET_SEEDS = 3
 # Many small generations. A correction of the prior begins at 0 and needs larger steps to become as large as the prior.
+# QUAD needs smaller ones: a g is added up over all pairs of requests that are taken, so that noise of 0.15 on it takes
+# away about half of the profit and candidates differ by that alone, where on h it costs next to nothing
+# (paper/fleet/noise.py).
 FLEET_ES = ["--es.pairs", "16", "--es.episodes", "9"]
-FLEET_A2C = ["--a2c.envs", "129", "--a2c.noise.sigma", "0.3", "--a2c.discount", "0.99", "--a2c.schedule", "cosine"]
-FLEET_STEPS = {"": ["--es.sigma", "0.15", "--es.rate", "0.06"], "noprior": ["--no-prior"]}
+FLEET_STEPS = {
+    ("lp", ""): ["--es.sigma", "0.15", "--es.rate", "0.06"],
+    ("lp", "noprior"): ["--no-prior"],
+    ("quad", ""): ["--es.sigma", "0.04", "--es.rate", "0.03"],
+    ("quad", "noprior"): ["--no-prior"],
+}
+# As many environments as three worlds can share.
+FLEET_A2C = ["--a2c.likelihood", "choices", "--a2c.envs", "129", "--a2c.discount", "0.99"]
 
 
 def rescue_runs() -> dict[str, list[str]]:
@@ -155,7 +170,7 @@ def fleet_runs() -> dict[str, list[str]]:
                 *FLEET_WORLDS,
                 *("--inference", inference, "--model", "dm", "--learner", learner),
                 *("--minutes", str(minutes), "--seed", str(seed), "--evaluate-every", "1000000000"),
-                *(FLEET_A2C if learner == "a2c" else FLEET_ES + FLEET_STEPS[variant]),
+                *(FLEET_A2C if learner == "a2c" else FLEET_ES + FLEET_STEPS[inference, variant]),
             ]
     return found
 
