@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -16,8 +17,9 @@ from muster.inference.reading import as_switch_cost, padded_routes, per_agent_or
 from muster.inference.revision import carry_switch_cost, revise
 from muster.inference.rows import Row, Rows
 from muster.inference.single import rooms
-from muster.inference.solver import Solver
+from muster.inference.solver import REASON_NAMES, Solver
 from muster.inference.sparse import SparseProblem, solve_sparse
+from muster.inference.statuses import NAMES
 
 DIFFERENCE = ("agent", "from", "to", "score_from", "score_to", "note")
 
@@ -185,24 +187,26 @@ def answer(problem: Problem | SparseProblem, solver: Solver, names: Names | None
         solution = solve_sparse(problem, solver)
         known = {field.name: getattr(solution, field.name) for field in fields(Solution)}
         return Answer(**known, problem=problem, solver=solver, names=names)
-    solution = solver(problem)
-    routes = solution.routes
-    if routes is not None:
-        routes = [[int(task) for task in route if task >= 0] for route in routes[0]]
+    # Not by way of a batch's Solution: small instances would notice.
+    started = time.perf_counter()
+    out, changes = solver.run(problem)
+    routes = None
+    if solver.method == "plan":
+        routes = [[int(task) for task in route if task >= 0] for route in out.routes[0]]
     return Answer(
-        assignment=solution.assignment[0],
-        objective=float(solution.objective[0]),  # type: ignore[arg-type]
-        relaxed_objective=float(solution.relaxed_objective[0]),  # type: ignore[arg-type]
-        bound=float(solution.bound[0]),  # type: ignore[arg-type]
-        status=solution.status[0],
-        duality_gap=float(solution.duality_gap[0]),  # type: ignore[arg-type]
-        frank_wolfe_gap=float(solution.frank_wolfe_gap[0]),  # type: ignore[arg-type]
-        loads=solution.loads[0],
-        prices=solution.prices[0],
-        reasons=solution.reasons[0],
-        seconds=solution.seconds,
+        assignment=out.assignment[0],
+        objective=out.objective.item(),  # type: ignore[arg-type]
+        relaxed_objective=out.relaxed.item(),  # type: ignore[arg-type]
+        bound=out.bound.item(),  # type: ignore[arg-type]
+        status=NAMES[out.status.item()],
+        duality_gap=out.duality_gap.item(),  # type: ignore[arg-type]
+        frank_wolfe_gap=out.frank_wolfe_gap.item(),  # type: ignore[arg-type]
+        loads=out.loads[0],
+        prices=out.prices[0],
+        reasons=REASON_NAMES[out.reason[0]],
+        seconds=time.perf_counter() - started,
         routes=routes,
-        changes=None if solution.changes is None else int(solution.changes[0]),
+        changes=None if changes is None else int(changes[0]),
         problem=problem,
         solver=solver,
         names=names,

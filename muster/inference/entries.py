@@ -146,7 +146,9 @@ def fit(name: str, array: NDArray[Any], expected: tuple[int, ...]) -> None:
 def as_mask(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> Bools:
     """`value` as a contiguous mask; everything is True where none is given."""
     if value is None:
-        return np.ones(shape, np.bool_)
+        everything: Bools = np.empty(shape, np.bool_)
+        everything.fill(True)
+        return everything
     mask = np.ascontiguousarray(value)
     if mask.dtype != np.bool_ or mask.shape != shape:
         raise InputError(f"{name} must be bool with shape {shape}, got {mask.dtype} with shape {mask.shape}")

@@ -1,5 +1,8 @@
 """Data as they come: every form of the same table gives the same answer, and a bad one gets a sentence."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -119,6 +122,12 @@ def test_allowed_and_routes_by_name():
         {"a": {"x": -1.0, "y": -2.0}}, {("x", "y"): -1.0, ("y", "x"): -1.0}, method="plan", routes={"a": ["x", "y"]}
     )
     assert planned.routes == [[0, 1]]
+
+
+def test_no_library_of_tables_is_loaded_for_plain_data():
+    code = "import sys, muster; muster.assign({'a': {'x': 1.0}}, method='amax'); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"pandas", "polars"} & set(done.stdout.split())
 
 
 def test_the_table_of_an_answer():
