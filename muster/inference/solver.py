@@ -129,14 +129,19 @@ class Solver(InferenceSettings):
         with deadline(self.time_limit) as stop:
 
             def solve_part(begin: int, end: int) -> None:
+                solve_batch(begin, end, given, settings, out, np.empty((batch.WORKSPACES, n, m)), stop)
+
+            def keep_part(begin: int, end: int) -> None:
                 space = np.empty((batch.WORKSPACES, n, m))
-                solve_batch(begin, end, given, settings, out, space, stop)
-                if previous is not None and self.method in ("lp", "quad"):
-                    staying.keep_previous(begin, end, given, previous, settings, out, space, stop)
+                assert previous is not None
+                staying.keep_previous(begin, end, given, previous, settings, out, space, stop)
 
             share_out(size, threads, solve_part)
             if method == "lp" and self._searches:
                 self._make_whole(given, settings, out, threads, stop)
+            if previous is not None and method in ("lp", "quad"):
+                # Last, so that nothing that follows gives up what is kept.
+                share_out(size, threads, keep_part)
 
     @property
     def _searches(self) -> bool:
@@ -159,6 +164,9 @@ class Solver(InferenceSettings):
             return np.empty((batch.WORKSPACES, *given.scores.shape[1:]))
 
         for part in (improve, prove) if cells > 0.0 else (improve,):
+            # Mostly all are OPTIMAL, which is 0, and a single instance would notice the selection.
+            if not out.status.any():
+                break
             rows = np.flatnonzero((out.status != OPTIMAL) & (out.status != INVALID))
             if rows.size and stop[0] == 0:
                 share_out(rows.size, threads, part)
