@@ -258,6 +258,10 @@ benchmarks.route_sets
 benchmarks.route_peer
 benchmarks.route_report
 benchmarks.routes
+benchmarks.public_sets
+benchmarks.public_peers
+benchmarks.public_report
+benchmarks.public
 benchmarks
 
 commands.parsing

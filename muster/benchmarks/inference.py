@@ -120,7 +120,8 @@ def measure_lp(notes: list[str]) -> list[Row]:
     for size, (batch, count) in LP_COUNTS.items():
         for regime in REGIMES:
             arrays = make_instances(size, regime, batch)
-            solver, repeats = Solver("lp"), repeats_for(size)
+            # The relaxation, rounded: what the peers solve, and no search after it.
+            solver, repeats = Solver("lp", "paper"), repeats_for(size)
             row: Row = {"size": f"{size[0]}x{size[1]}", "regime": regime, "batch": batch, "compared": count}
             problem = as_problem(arrays)
             solution = solver(problem)

@@ -17,6 +17,15 @@ BENCHMARKS = {
     "envs": "muster.benchmarks.envs",
     "training": "muster.benchmarks.training",
     "routes": "muster.benchmarks.routes",
+    "public": "muster.benchmarks.public",
+}
+
+# Option -> what it is for.
+OPTIONS = {
+    "instances": ("routes",),
+    "peer_seconds": ("routes",),
+    "record": ("routes", "public"),
+    "limits": ("public",),
 }
 
 
@@ -24,10 +33,11 @@ BENCHMARKS = {
 class Bench:
     """Measure speed on this machine, beside the nearest peers where they are installed."""
 
-    which: Positional[Literal["inference", "envs", "training", "routes"]]
+    which: Positional[Literal["inference", "envs", "training", "routes", "public"]]
     """inference: assignments a second, beside GLOP, HiGHS, scipy and lap (extra `bench`), some minutes;
     envs: steps a second of the environments alone; training: of the learner, and where its time goes;
-    routes: plans beside OR-Tools' routing (extra `bench`), half an hour, of which OR-Tools takes nearly all."""
+    routes: plans beside OR-Tools' routing (extra `bench`), half an hour, of which OR-Tools takes nearly all;
+    public: problems that others made, beside HiGHS's and other mixed-integer solvers, half an hour."""
     json: bool = False
     """Print one JSON object."""
     instances: int | None = None
@@ -35,12 +45,16 @@ class Bench:
     peer_seconds: float | None = None
     """routes: processor seconds for OR-Tools on each instance (60; rescue's at most 10); 0 leaves it out."""
     record: Path | None = None
-    """routes: JSON file to keep the figures in, with a Markdown page beside it; OR-Tools' runs in it are taken over."""
+    """routes, public: JSON file to keep the figures in, with a Markdown page beside it; for routes, OR-Tools' runs in
+    it are taken over."""
+    limits: tuple[float, ...] | None = None
+    """public: seconds that each solver has for a problem (0.1 1 10)."""
 
     def run(self) -> None:
         """Measure and print."""
-        options = {"instances": self.instances, "peer_seconds": self.peer_seconds, "record": self.record}
-        given = {name: value for name, value in options.items() if value is not None}
-        if given and self.which != "routes":
-            raise InputError(f"--{next(iter(given)).replace('_', '-')} is for muster bench routes, not {self.which}")
+        given = {name: value for name in OPTIONS if (value := getattr(self, name)) is not None}
+        for name in given:
+            if self.which not in OPTIONS[name]:
+                wanted = " and ".join(OPTIONS[name])
+                raise InputError(f"--{name.replace('_', '-')} is for muster bench {wanted}, not {self.which}")
         import_module(BENCHMARKS[self.which]).run(self.json, **given)
