@@ -74,12 +74,26 @@ def service(browser: Any, runs: Path) -> Iterator[str]:
     door.close()
 
 
+LOOKS = [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")]
+
+
+def look_around(page: Any, name: str) -> None:
+    """A picture in every look, to be looked at by a person; in none may the page be wider than its window."""
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    for wide, scheme in LOOKS:
+        page.set_viewport_size({"width": wide, "height": 900 if wide > 500 else 844})
+        page.emulate_media(color_scheme=scheme)
+        # Two pictures later, whatever follows the window's size has done so.
+        page.evaluate("() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
+        assert page.evaluate("document.documentElement.scrollWidth") <= wide
+        page.screenshot(path=SHOTS / f"{name}-{wide}-{scheme}.png", full_page=True)
+
+
 class Opened:
     """A page and everything that it complained about."""
 
-    def __init__(self, browser: Any, wide: int, dark: bool) -> None:
-        size = {"width": wide, "height": 900 if wide > 500 else 844}
-        self.context = browser.new_context(viewport=size, color_scheme="dark" if dark else "light")
+    def __init__(self, browser: Any) -> None:
+        self.context = browser.new_context(viewport={"width": 1440, "height": 900})
         self.page = self.context.new_page()
         self.page.set_default_timeout(60_000)
         self.complaints: list[str] = []
@@ -98,8 +112,7 @@ class Opened:
 @pytest.fixture
 def page(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
     """A fresh page; its pictures are kept, and a complaint in its console is a failure."""
-    wide, dark = getattr(request, "param", (1440, False))
-    opened = Opened(browser, wide, dark)
+    opened = Opened(browser)
     yield opened.page
     SHOTS.mkdir(parents=True, exist_ok=True)
     name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in request.node.name)

@@ -13,11 +13,11 @@ import pytest
 import muster
 from muster.evaluation.replay import record
 from muster.rng import episode_seeds
+from tests.browser.conftest import look_around
 
 POLICY = "rescue-2x4-quad-dm"
 EDGE = 8
 """Pixels that the viewer keeps free round the world (viewer/canvas.js)."""
-LOOKS = pytest.mark.parametrize("page", [(1440, False), (1440, True), (390, False), (390, True)], indirect=True)
 
 
 def cells(env: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -285,19 +285,16 @@ def test_a_world_that_is_not_there_gets_a_sentence(page: Any, service: str):
     page.get_by_role("alert").filter(has_text="rescue takes").wait_for()
 
 
-@LOOKS
 @pytest.mark.parametrize("view", ["watch", "play", "learn", "assign"])
 def test_every_view_fits_its_window(page: Any, service: str, view: str):
-    """In light and dark, wide and narrow; the pictures are kept to be looked at."""
+    """In light and dark, wide and narrow."""
     page.goto(f"{service}#{view}")
-    page.locator(
-        {"watch": ".player canvas", "play": "canvas.board", "learn": ".panel", "assign": "table.scores"}[view]
-    ).first.wait_for()
+    ready = {"watch": ".player canvas", "play": "canvas.board", "learn": ".panel", "assign": "table.scores"}
+    page.locator(ready[view]).first.wait_for()
     page.wait_for_load_state("networkidle")
-    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+    look_around(page, view)
 
 
-@LOOKS
 def test_a_battle_with_shots_can_be_watched(page: Any, service: str):
     page.goto(f"{service}#watch?env=battle:w15v17&seed=1&a=battle-w15v17-quad-dm&b=c")
     page.wait_for_function("() => document.querySelector('canvas')?.ariaLabel.includes('→')")
@@ -313,3 +310,4 @@ def test_a_battle_with_shots_can_be_watched(page: Any, service: str):
         }"""
     )
     assert colours > 100
+    look_around(page, "battle")
