@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 import muster
@@ -10,6 +12,7 @@ from muster.envs.registry import EXAMPLES
 from muster.errors import InputError
 from muster.policy.features import features_of
 from muster.policy.names import load, shipped
+from tests.envs.own_worlds import Orders
 
 
 @pytest.mark.parametrize("pairs", [True, False])
@@ -48,3 +51,17 @@ def test_names_tell_other_features_apart():
 def test_names_that_do_not_fit_are_refused(given, words):
     with pytest.raises(InputError, match=words):
         FeatureNames.of({"agent": 2}, given, "a world")
+
+
+class Named(Orders):
+    """An own world that names some of its features."""
+
+    feature_names: ClassVar[dict[str, tuple[str, ...]]] = {"agent": ("place",)}
+
+
+def test_own_worlds_may_name_their_features():
+    world = muster.make(Named)
+    widths = widths_of(world.observe())
+    names = FeatureNames.of(widths, world.feature_names(), world.name)
+    assert names.agent == ("place",)
+    assert names.task == tuple(f"task {k}" for k in range(widths["task"]))
