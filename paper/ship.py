@@ -9,6 +9,7 @@ the world that was trained on. No test episode has a say, nor has a larger size.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -18,13 +19,22 @@ import numpy as np
 from muster.envs.registry import make
 from muster.evaluation.rollout import run_episodes
 from muster.learning.episodes import VALIDATION
-from muster.policy.files import load_policy
+from muster.policy.files import load_policy, save_policy
+from muster.policy.learned import LearnedPolicy
 from muster.policy.names import SHIPPED, adapt, shipped
 from muster.reproduction.run_names import RunName
 from muster.rng import episode_seeds
 
 HERE = Path(__file__).resolve().parent
+SCALED = ("rescue-5x10-quad-dm",)
+"""Trained before g was scaled by size, and shipped with it: it carries further so (docs/how-to/scale.md)."""
 EPISODES = {"rescue": 2000, "battle": 400, "pursuit": 4000, "fleet": 400}
+
+
+def scaled(policy: LearnedPolicy) -> LearnedPolicy:
+    """The policy with a g that follows the number of agents; where it was trained it stays the same."""
+    size = make(str(policy.header["env"])).n_agents
+    return policy.variant(spec=dataclasses.replace(policy.spec, pair_scale="size", trained_agents=size))
 
 
 def main() -> None:
@@ -59,7 +69,10 @@ def main() -> None:
             best[name] = (worth, path, line)
     SHIPPED.mkdir(exist_ok=True)
     for name, (_, path, _) in best.items():
-        shutil.copy(path, SHIPPED / f"{name}.safetensors")
+        if name in SCALED:
+            save_policy(scaled(load_policy(path)), SHIPPED / f"{name}.safetensors")
+        else:
+            shutil.copy(path, SHIPPED / f"{name}.safetensors")
     index = shipped() | {name: line for name, (_, _, line) in best.items()}
     (SHIPPED / "index.json").write_text(json.dumps(dict(sorted(index.items())), indent=1) + "\n", encoding="utf-8")
 
