@@ -92,19 +92,30 @@ def test_a_thousand_explanations(regime, method):
         verify(solved(regime, method, seed), exact=regime == "unit")
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_margins_are_those_of_enumeration(seed):
-    """The runner-up's plan is the best of all in which the agent does something else."""
-    found = solved("pair", "quad", seed, n=4, m=3, effort="best")
-    problem = replace(found.problem, allowed=None)
-    scores = np.where(found.problem.allowed, problem.scores, -1e6)
-    best = enumerate_best(replace(problem, scores=scores), 0)
-    assert found.objective == pytest.approx(best)
-    for row in found.explain().agents:
-        if row["task"] is not None:
-            forbidden = scores.copy()
-            forbidden[0, row["agent"], row["task"]] = -1e6
-            assert row["by"] == pytest.approx(best - enumerate_best(replace(problem, scores=forbidden), 0), abs=1e-9)
+def test_margins_are_those_of_enumeration():
+    """The best of all plans in which an agent does something else, or a task is served; task scores included."""
+    placed = 0
+    for seed in range(6):
+        found = solved("pair", "quad", seed, n=4, m=5, effort="best")
+        problem = replace(found.problem, allowed=None)
+        scores = np.where(found.problem.allowed, problem.scores, -1e6)
+        best = enumerate_best(replace(problem, scores=scores), 0)
+        assert found.objective == pytest.approx(best)
+        why = found.explain()
+        for row in why.agents:
+            if row["task"] is not None:
+                other = scores.copy()
+                other[0, row["agent"], row["task"]] = -1e6
+                assert row["by"] == pytest.approx(best - enumerate_best(replace(problem, scores=other), 0), abs=1e-9)
+        for row in why.tasks:
+            if row["why"] == "worth less":
+                # Such a bonus is not refused: what is left of it without the bonus is the best plan with the pair.
+                other = scores.copy()
+                other[0, row["agent"], row["task"]] += 1e4
+                served = enumerate_best(replace(problem, scores=other), 0) - 1e4
+                assert row["by"] == pytest.approx(best - served, abs=1e-6)
+                placed += 1
+    assert placed > 3
 
 
 def test_a_small_case_in_words():

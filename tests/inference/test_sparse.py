@@ -130,6 +130,14 @@ def test_a_plan_before_is_never_worth_more(kind):
         assert changes[0] >= changes[-1] == 0
 
 
+def test_of_plans_worth_the_same_the_one_before_is_kept():
+    rows, columns = np.divmod(np.arange(25), 5)
+    equal = SparseProblem.of(5, rows, columns, np.ones(25), np.ones(25), np.ones(5))
+    before = np.array([3, 1, 4, 0, 2])
+    found = solve_sparse(replace(equal, previous=before, switch_cost=np.zeros(5)), Solver("lp"))
+    assert (found.assignment.tolist(), found.changes) == (before.tolist(), 0)
+
+
 def test_reasons_are_given():
     pairs, _ = make(25, 4, 3, 0, "unit")
     found = solve_sparse(pairs, Solver("lp"))
