@@ -1,7 +1,7 @@
 """Proof: branch and bound over agents, with the bounds of `lagrangian` and the pairs that they close.
 
 At every node the prices are improved a little, pairs that cannot beat the best assignment are closed, agents with one
-choice left are fixed, and the agent with the fewest choices is branched on, its best choice first. Depth first: memory
+choice left are fixed, and one of the others is branched on, its best choice first. Depth first: memory
 is one row a depth, and the way down is a strong heuristic by itself.
 """
 
@@ -239,20 +239,29 @@ def look(sacks: Knapsacks, prices: Prices, tree: Tree, it: Instance, load: Float
 
 
 @kernel
-def branch(sacks: Knapsacks, prices: Prices, tree: Tree, bound: float) -> None:
-    """Choose the agent with the fewest choices, then the least hope; list its choices, the best bound first."""
+def branch(sacks: Knapsacks, prices: Prices, tree: Tree, bound: float, proving: bool) -> None:
+    """Choose an agent and list its choices, the best bound first.
+
+    Where good assignments are wanted soon, the agent with the fewest choices, then the least hope. Where a proof is,
+    the one whose best choice has the lowest bound: the bound of the whole falls soonest.
+    """
     n, m, hunt = sacks.facts[0].n, sacks.facts[0].m, tree.hunt[0]
     depth, least = hunt.depth, enough(hunt)
     fewest, lowest, chosen = m + 2, np.inf, -1
     for i in range(n):
         if sacks.fixed[i] >= 0:
             continue
-        others, count, hope = sum_leave(sacks, i), 0, 0.0
+        others, count, hope, high = sum_leave(sacks, i), 0, 0.0, -np.inf
         for j in range(m + 1):
             if sacks.open[j, i]:
+                own = pair_bound(sacks, i, j, bound, others)
                 count += 1
-                hope += pair_bound(sacks, i, j, bound, others) - least
-        if count < fewest or (count == fewest and hope < lowest):
+                hope += own - least
+                high = max(high, own)
+        if proving:
+            if high < lowest or (high == lowest and count < fewest):
+                fewest, lowest, chosen = count, high, i
+        elif count < fewest or (count == fewest and hope < lowest):
             fewest, lowest, chosen = count, hope, i
     others, count = sum_leave(sacks, chosen), 0
     for j in range(m + 1):
@@ -305,7 +314,14 @@ def open_bound(tree: Tree) -> float:
 
 @kernel
 def hunt_down(
-    sacks: Knapsacks, prices: Prices, tree: Tree, it: Instance, load: Floats, cells: float, stop: Ints
+    sacks: Knapsacks,
+    prices: Prices,
+    tree: Tree,
+    it: Instance,
+    load: Floats,
+    proving: bool,
+    cells: float,
+    stop: Ints,
 ) -> float:
     """Search until everything is looked at, so many cells are computed, or stopped; what nothing is better than."""
     hunt = tree.hunt[0]
@@ -318,7 +334,7 @@ def hunt_down(
         if stop[0] != 0 or sacks.facts[0].cells >= cells:
             return open_bound(tree)
         if alive:
-            branch(sacks, prices, tree, bound)
+            branch(sacks, prices, tree, bound, proving)
         else:
             hunt.depth -= 1
         if not step_down(sacks, prices, tree):
@@ -352,6 +368,7 @@ def prove_batch(
     end: int,
     given: Given,
     settings: Settings,
+    proving: bool,
     cells: float,
     out: Output,
     space: Floats,
@@ -359,7 +376,7 @@ def prove_batch(
 ) -> None:
     """Improve the answers in rows[begin:end] or prove them, computing no more than so many cells for each.
 
-    LP has solved, proven and rounded them.
+    `proving` goes for the proof rather than for good assignments soon. LP has solved, proven and rounded them.
     """
     n, m = given.scores.shape[1], given.scores.shape[2]
     it = lay_instance(space, False)
@@ -378,6 +395,6 @@ def prove_batch(
         fill_knapsacks(sacks, it, exact)
         set_out(sacks, prices, tree, it, task_prices)
         tree.hunt[0].value = read_answer(tree.best, it, out, b, place_of)
-        limit = hunt_down(sacks, prices, tree, it, keys, cells, stop)
+        limit = hunt_down(sacks, prices, tree, it, keys, proving, cells, stop)
         limit = max(tree.hunt[0].value, whole_limit(it, limit, tree.hunt[0].grain))
         write_better(tree.best, limit, it, settings, out, b, plan, task_prices, proof[0], order, keys, ties, stop)

@@ -158,7 +158,9 @@ class Solver(InferenceSettings):
             whole.improve_batch(rows, begin, end, given, settings, out, space(), stop)
 
         def prove(begin: int, end: int) -> None:
-            branch_and_bound.prove_batch(rows, begin, end, given, settings, cells, out, space(), stop)
+            branch_and_bound.prove_batch(
+                rows, begin, end, given, settings, self.effort == "exact", cells, out, space(), stop
+            )
 
         def space() -> Floats:
             return np.empty((batch.WORKSPACES, *given.scores.shape[1:]))
