@@ -1,6 +1,6 @@
 """Ship the best policy of each kind: from paper/WORLD to muster/policy/shipped.
 
-    python paper/ship.py [rescue|battle|pursuit|fleet]
+    python paper/ship.py [rescue|battle|pursuit|fleet|routes]
 
 Best is the fewest steps, the most battles won or the largest return, without noise, on held-out validation episodes of
 the world that was trained on. No test episode has a say, nor has a larger size.
@@ -28,6 +28,9 @@ from muster.rng import episode_seeds
 HERE = Path(__file__).resolve().parent
 SCALED = ("rescue-5x10-quad-dm",)
 """Trained before g was scaled by size, and shipped with it: it carries further so (docs/how-to/scale.md)."""
+FOLDERS = ("rescue", "battle", "pursuit", "fleet", "routes")
+# Policies of routes play in search and rescue, but are no row of its table.
+WORLDS = {"routes": "rescue"}
 EPISODES = {"rescue": 2000, "battle": 400, "pursuit": 4000, "fleet": 400}
 
 
@@ -40,11 +43,11 @@ def scaled(policy: LearnedPolicy) -> LearnedPolicy:
 def main() -> None:
     """Copy, and write the index with a line on each; the other worlds' policies stay as they are."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("world", nargs="?", choices=tuple(EPISODES), default="*", help="all by default")
+    parser.add_argument("world", nargs="?", choices=FOLDERS, default="*", help="all by default")
     asked = parser.parse_args()
     best: dict[str, tuple[float, Path, str]] = {}
     for path in sorted(HERE.glob(f"{asked.world}/policies/*.safetensors")):
-        run = RunName.parse(path.stem, path.parts[-3])
+        run = RunName.parse(path.stem, WORLDS.get(path.parts[-3], path.parts[-3]))
         if run.variant:
             continue
         policy = load_policy(path)

@@ -213,6 +213,7 @@ reproduction.run_names
 reproduction.heuristics
 reproduction.rescue
 reproduction.pursuit
+reproduction.routes
 reproduction.battle
 reproduction.battle_rerun
 reproduction.fleet
@@ -290,6 +291,7 @@ commands.tables_fleet
 commands.tables_heuristics
 commands.tables_rescue
 commands.tables_pursuit
+commands.tables_routes
 commands.tables
 commands.train
 commands.warmup

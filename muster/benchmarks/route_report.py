@@ -118,12 +118,13 @@ def preamble(found: Row) -> list[str]:
     """How, on what and when."""
     peers = [row["peer"] for part in ("static", "uniform") for row in found[part] if "peer" in row]
     told = f"{found['machine']['description']}; OR-Tools {found['machine']['ortools']}; {found['machine']['date']}."
+    known = sum(peer["recorded"] for peer in peers)
     how = (
-        "One thread each. Limits of ours are wall time and the figures in brackets processor time; OR-Tools' seconds "
-        "are processor time (guided local search from local cheapest insertion, span coefficient 10,000), in a process "
-        f"of its own. {sum(peer['recorded'] for peer in peers)} of its {len(peers)} runs were taken over from an "
-        "earlier record: they are long, which is also why there are so few instances. Others print better figures of "
-        "OR-Tools for 200 cities, on other draws and machines (2.33 with 10 salesmen); these are what it does here."
+        "One thread each, processor time; in brackets what a call of ours took. OR-Tools: guided local search from "
+        "local cheapest insertion, span coefficient 10,000, in a process of its own. "
+        f"{known} of its {len(peers)} runs were taken over from an earlier record: they are long, which is also why "
+        "there are so few instances. Others print better figures of OR-Tools for 200 cities, on other draws and "
+        "machines (2.33 with 10 salesmen); these are what it does here."
     )
     return [told, how if peers else "OR-Tools did not take part.", *found["notes"]]
 

@@ -17,22 +17,22 @@ from muster.errors import InputError
 FLAGS = {
     "battles": ("heuristics", "battle"),
     "seed_battles": ("battle",),
-    "episodes": ("rescue", "pursuit"),
-    "seed": ("heuristics", "battle", "rescue", "pursuit", "fleet"),
+    "episodes": ("rescue", "pursuit", "routes"),
+    "seed": ("heuristics", "battle", "rescue", "pursuit", "fleet", "routes"),
     "options": ("heuristics",),
-    "policies": ("battle", "rescue", "pursuit", "fleet"),
-    "only": ("battle", "rescue", "pursuit", "fleet"),
-    "tests": ("battle", "rescue", "pursuit", "fleet"),
+    "policies": ("battle", "rescue", "pursuit", "fleet", "routes"),
+    "only": ("battle", "rescue", "pursuit", "fleet", "routes"),
+    "tests": ("battle", "rescue", "pursuit", "fleet", "routes"),
     "fresh": ("battle",),
-    "markdown": ("battle", "pursuit", "fleet"),
+    "markdown": ("battle", "pursuit", "fleet", "routes"),
 }
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Print one of the paper's tables with our figures beside it, or that of pursuit or fleets, or run it again."""
+    """Print one of the paper's tables with our figures beside it, or another of ours, or run it again."""
 
-    which: Annotated[Literal["rescue", "battle", "heuristics", "pursuit", "fleet"], tyro.conf.Positional]
+    which: Annotated[Literal["rescue", "battle", "heuristics", "pursuit", "fleet", "routes"], tyro.conf.Positional]
     """Which table."""
     json: bool = False
     """Print one JSON object instead of a table."""
@@ -43,7 +43,7 @@ class Tables:
     seed_battles: int = 400
     """Battles a cell when run again, for every seed and with noise (battle)."""
     episodes: int = 1000
-    """Episodes a cell when run again (rescue, pursuit)."""
+    """Episodes a cell when run again (rescue, pursuit, routes)."""
     seed: int = 0
     """Seed of the episodes or battles when run again."""
     options: str = ""
@@ -52,7 +52,7 @@ class Tables:
     """Where the record is read from or written to; by default the committed one, which a rerun overwrites in a
     checkout of the repository only: elsewhere it needs this flag."""
     policies: Path | None = None
-    """Folder of the policies to run again (battle, rescue, pursuit, fleet); by default those of the checkout."""
+    """Folder of the policies to run again (all but heuristics); by default those of the checkout."""
     only: str = "*"
     """Run again only the policies whose names match, such as 'battle-w15v17-quad-*' (all but heuristics)."""
     tests: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Tables:
     fresh: bool = False
     """Run again what the record already holds, too (battle)."""
     markdown: bool = False
-    """Print markdown, for a document (battle, pursuit, fleet)."""
+    """Print markdown, for a document (battle, pursuit, fleet, routes)."""
 
     def run(self) -> None:
         """Print the table."""
@@ -80,6 +80,7 @@ class Tables:
             "heuristics": _heuristics,
             "pursuit": _pursuit,
             "fleet": _fleet,
+            "routes": _routes,
         }
         print_it[self.which](self)
 
@@ -134,6 +135,14 @@ def _fleet(command: Tables) -> None:
     from muster.reproduction import fleet as table
 
     _played(command, table, tables_fleet, lambda cell: cell.mean, {"seed": command.seed})
+
+
+def _routes(command: Tables) -> None:
+    from muster.commands import tables_routes
+    from muster.reproduction import routes as table
+
+    counts = {"episodes": command.episodes, "seed": command.seed}
+    _played(command, table, tables_routes, lambda cell: cell.mean, counts)
 
 
 def _heuristics(command: Tables) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from muster.errors import InputError
 
-INFERENCES = ("amax", "lp", "quad")
+INFERENCES = ("amax", "lp", "quad", "plan")
 LEARNERS = ("a2c", "es")
 
 _FORM = re.compile(
-    r"([a-z]+)-([a-z0-9]+)-(amax|lp|quad)-(dm|pem)"
+    r"([a-z]+)-([a-z0-9]+)-(amax|lp|quad|plan)-(dm|pem)"
     r"(?:-([a-z0-9]+(?:-[a-z0-9]+)*?))?-(a2c|es)-s(\d{1,9})"
 )
 _EXAMPLES = {

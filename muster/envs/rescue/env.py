@@ -72,7 +72,7 @@ class RescueEnv(KernelEnv):
         """What lies under the cells, if there is mud."""
         if self.settings.mud > 0:
             self.ground = mud.make_ground(n_envs, self.n_agents, *self.settings.shape)
-        self.random = self.settings.random_moves
+        self.random = self.settings.random_moves or self.settings.mud > 0
         self._pairs = self.settings.features == "pair"
         self._planes = self.settings.planes
 
@@ -209,8 +209,10 @@ class RescueEnv(KernelEnv):
         return self._running.copy()
 
     def reseed(self, seeds: Seeds) -> None:
-        """Other random moves, where there are any."""
+        """Other random moves, where there are any, and other mud where nobody has been; it looks as before."""
         self._rng[:] = seeds
+        if self.ground is not None:
+            mud.lay_anew(np.asarray(seeds, np.uint64) ^ mud.MUD_STREAM, self.settings.mud, self.ground)
 
     def permute(self, agents: Ints, tasks: Ints) -> bool:
         """Renumber ambulances and victims; random moves are drawn in order of number, so there it cannot be done."""

@@ -79,6 +79,20 @@ def test_what_the_mud_hides_shows_nowhere():
         assert np.array_equal(getattr(before, name), getattr(after, name))
 
 
+def test_look_ahead_gets_other_mud_where_nobody_has_been():
+    """As likely as the first, under the same look: a copy must not tell what only the world knows."""
+    env = begun(200, agents=2, tasks=4, mud=0.3)
+    env.step(np.zeros((200, 2), np.int64))
+    before = env.get_state()
+    env.reseed(episode_seeds(8, np.arange(200)))
+    known = before["look"] >= KNOWN
+    assert np.array_equal(before["look"], env.ground.look)
+    assert np.array_equal(before["muddy"][known], env.ground.muddy[known])
+    unknown = ~known & (before["look"] == LOOKS_MUDDY)
+    assert (before["muddy"] != env.ground.muddy)[unknown].mean() > 0.1
+    assert env.ground.muddy[unknown].mean() == pytest.approx(before["muddy"][unknown].mean(), abs=0.02)
+
+
 def test_knowing_the_mud_helps_and_without_mud_there_is_nothing_to_know():
     wet = {name: muster.evaluate(name, "rescue:3x6,mud=0.4", 150).mean for name in ("plan-distance", "plan-known")}
     assert wet["plan-known"] < 0.96 * wet["plan-distance"]
