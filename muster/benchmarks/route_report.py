@@ -131,7 +131,8 @@ def preamble(found: Row) -> list[str]:
 
 def markdown(found: Row) -> str:
     """The whole report as Markdown."""
-    lines = ["# Routes", "", "Made by `muster bench routes --record benchmarks/routes.json`."]
+    count = max(len(rows) for rows in groups(found["uniform"]).values())
+    lines = ["# Routes", "", f"Made by `muster bench routes --instances {count} --record benchmarks/routes.json`."]
     for paragraph in preamble(found):
         lines += ["", paragraph]
     for section in sections(found):
