@@ -43,7 +43,8 @@ def run(json: bool, limits: tuple[float, ...] = LIMITS, record: Path | None = No
     if not limits or min(limits) <= 0:
         raise InputError(f"limits must be positive numbers of seconds, got {limits}")
     began = time.perf_counter()
-    found: Row = {"command": "muster bench public", "machine": describe_machine(), "notes": [], "limits": list(limits)}
+    command = f"muster bench public --limits {' '.join(f'{limit:g}' for limit in limits)}"
+    found: Row = {"command": command, "machine": describe_machine(), "notes": [], "limits": list(limits)}
     if not FOLDER.is_dir():
         found["notes"].append("There is no shared/public/gap beside the repository: types c, d, e are made here.")
     warm_up()
