@@ -5,15 +5,17 @@ of scale tau, an agent alone would take task j with probability softmax(u / tau)
 
     u_j = h_ij + history_ij + g_jj + sum over the other agents' tasks l of (g_jl + g_lj)
 
-among the tasks with room beside the others', and idling, worth 0, where that is allowed. Where a task is full, an agent
-comes to it by exchanging places with one that is there, or with one that is left out. That leaves as many agents on
-every task as there were, so g has no say: with o the place of an agent and k the other,
+among the tasks with room beside the others', and idling, worth 0, where that is allowed. An agent that has nothing else
+to choose may have exchanged places with another, on a task or left out. That leaves as many agents on every task as
+there were, so g has no say: with o the place of an agent and k the other,
 
     u = u_own + h_i,o(k) + h_k,o(i) - h_i,o(i) - h_k,o(k)        (h with its history; 0 for no task)
 
-whose noise has twice the variance of a move's: its temperature is sqrt(2)·tau. The product over agents, each given what
-the others took, is the pseudo-likelihood of an assignment. Earlier noise chose the present tasks, so taking all of it
-for this decision's draw, as the likelihood of played scores does, pushes agents off them.
+whose noise has twice the variance of a move's: its temperature is sqrt(2)·tau. (Exchanges beside moves, for everyone,
+made scores three times as large on rescue:5x10, so that noise explored less: 9.64 steps on validation episodes after a
+CPU minute, 9.40 without.) The product over agents, each given what the others took, is the pseudo-likelihood of an
+assignment. Earlier noise chose the present tasks, so taking all of it for this decision's draw, as the likelihood of
+played scores does, pushes agents off them.
 """
 
 from __future__ import annotations
@@ -185,9 +187,10 @@ def weigh_options(decisions: Decisions, h: Floats32, g: Floats32, s: int, i: int
         work.utility[m] = 0.0
         options += 1
         best = max(best, 0.0)
+    stuck = options < 2 and decisions.exchanging
     for k in range(decisions.assignment.shape[1]):
         u = -np.inf
-        if decisions.exchanging and k != i and decisions.agent_alive[s, k] and may_exchange(decisions, s, i, k, work):
+        if stuck and k != i and decisions.agent_alive[s, k] and may_exchange(decisions, s, i, k, work):
             here = work.utility[own if own >= 0 else m]
             u = here + worth_of_exchange(decisions, h, s, i, k) / (EXCHANGE * tau)
             options += 1
@@ -206,29 +209,24 @@ def weigh_options(decisions: Decisions, h: Floats32, g: Floats32, s: int, i: int
 
 @kernel
 def has_room(decisions: Decisions, s: int, i: int, j: int, load: float) -> bool:
-    """Whether agent i may join the load of task j; whether it may idle, for j = -1."""
-    if j < 0:
-        return decisions.idling
+    """Whether agent i may join the load of task j."""
     return decisions.open[s, i, j] and fits(load, decisions.contributions[s, i, j], decisions.capacities[s, j])
 
 
 @kernel
 def may_exchange(decisions: Decisions, s: int, i: int, k: int, work: Work) -> bool:
-    """Whether agents i and k could each take the other's place, and not both of them without the other's leaving."""
+    """Whether agents i and k could each take the other's place."""
     mine, theirs = decisions.assignment[s, i], decisions.assignment[s, k]
     if mine == theirs:
         return False
-    before, after = 0.0, 0.0
     if theirs >= 0:
-        before = work.load[theirs]
-        after = before - decisions.contributions[s, k, theirs]
-    goes, free = theirs < 0 or has_room(decisions, s, i, theirs, after), has_room(decisions, s, i, theirs, before)
-    before, after = 0.0, 0.0
+        left = work.load[theirs] - decisions.contributions[s, k, theirs]
+        if not has_room(decisions, s, i, theirs, left):
+            return False
     if mine >= 0:
-        before = work.load[mine]
-        after = before - decisions.contributions[s, i, mine]
-    comes, empty = mine < 0 or has_room(decisions, s, k, mine, after), has_room(decisions, s, k, mine, before)
-    return goes and comes and not (free and empty)
+        left = work.load[mine] - decisions.contributions[s, i, mine]
+        return has_room(decisions, s, k, mine, left)
+    return True
 
 
 @kernel

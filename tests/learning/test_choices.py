@@ -70,21 +70,20 @@ def by_hand(d, h, g, s, i, tau):
     """Log-probability of agent i's choice in state s, from whole assignments; None where it had no choice."""
     now = d.assignment[s]
     here = worth(d, h, g, s, now)
-    others = []
+    moves, exchanges = [], []
     for j in range(-1, h.shape[2]):
         moved = now.copy()
         moved[i] = j
         if j != now[i] and is_feasible(d, s, moved, ()):
-            others.append((worth(d, h, g, s, moved) - here) / tau)
+            moves.append((worth(d, h, g, s, moved) - here) / tau)
     for k in range(h.shape[1]):
-        if not d.exchanging or k == i or not d.agent_alive[s, k] or now[i] == now[k]:
+        if moves or not d.exchanging or k == i or not d.agent_alive[s, k] or now[i] == now[k]:
             continue
-        swapped, gone, came = now.copy(), now.copy(), now.copy()
+        swapped = now.copy()
         swapped[[i, k]] = now[[k, i]]
-        gone[i], came[k] = now[k], now[i]
-        alone = is_feasible(d, s, gone, ()) and is_feasible(d, s, came, ())
-        if is_feasible(d, s, swapped, (i, k)) and not alone:
-            others.append((worth(d, h, g, s, swapped) - here) / (math.sqrt(2) * tau))
+        if is_feasible(d, s, swapped, (i, k)):
+            exchanges.append((worth(d, h, g, s, swapped) - here) / (math.sqrt(2) * tau))
+    others = moves or exchanges
     return -np.log1p(np.exp(others).sum()) if others else None
 
 
