@@ -34,6 +34,8 @@ class Loss(NamedTuple):
     sigma: np.float32
 
 
+NEGLIGIBLE = 1e-5
+"""Slopes below this share of their mean size are taken for 0: together they are less than that share of the whole."""
 NONE, NOBODY = np.zeros((0, 0, 0), np.float32), np.zeros(0, np.float32)
 
 
@@ -49,9 +51,20 @@ def policy_gradient(
 
 
 def score_gradient(model: DirectModel, seen: Observation, slopes: Scores) -> Parameters:
-    """The slope of a loss for every parameter, given its slopes in h [B, N, M] and, if there is one, g [B, M, M]."""
-    losses = [None if slope is None else Loss(slope, NONE, NONE, NOBODY, np.float32(1.0)) for slope in slopes]
+    """The slope of a loss for every parameter, given its slopes in h [B, N, M] and, if there is one, g [B, M, M].
+
+    Most agents are in no doubt, so that nineteen of twenty slopes of their choices are next to nothing: those pairs are
+    passed over.
+    """
+    losses = [
+        None if slope is None else Loss(_notable(slope), NONE, NONE, NOBODY, np.float32(1.0)) for slope in slopes
+    ]
     return _descend(model, seen, losses)[1]
+
+
+def _notable(slope: Floats32) -> Floats32:
+    size = np.abs(slope)
+    return np.where(size > NEGLIGIBLE * size.mean(), slope, np.float32(0.0))
 
 
 def _descend(model: DirectModel, seen: Observation, losses: list[Loss | None]) -> tuple[float, Parameters]:
@@ -99,6 +112,8 @@ def descend_pairs(packed: Packed, pairs: Pairs, loss: Loss, slopes: Packed) -> f
                 continue
             for j in range(m):
                 if not pairs.right_alive[slot, j] or is_forbidden(pairs.allowed, slot, i, j):
+                    continue
+                if known and loss.slope[slot, i, j] == 0.0:
                     continue
                 fill_lane(pairs.left, pairs.right, pairs.pair, slot, i, j, inputs, filled)
                 if known:
