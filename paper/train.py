@@ -41,10 +41,10 @@ PEM += ["--a2c.schedule", "cosine", "--a2c.noise.sigma", "0.3", "--a2c.likelihoo
 
 # CPU minutes by size, procedure, model (with words for a variant) and learner; seeds by model and learner.
 RESCUE_MINUTES = {
-    ("2x4", "quad", "dm", "a2c"): 0.75,
+    ("2x4", "quad", "dm", "a2c"): 0.5,
     ("2x4", "lp", "dm", "a2c"): 0.5,
     ("2x4", "amax", "dm", "a2c"): 0.5,
-    ("5x10", "quad", "dm", "a2c"): 1.5,
+    ("5x10", "quad", "dm", "a2c"): 1.0,
     ("5x10", "lp", "dm", "a2c"): 0.5,
     ("5x10", "amax", "dm", "a2c"): 0.5,
     ("2x4", "quad", "dm-played", "a2c"): 4.0,
@@ -77,7 +77,7 @@ BATTLE_MINUTES = {
     ("m10v10", "dm", "es"): 3.0,
     ("zh10v10", "dm", "es"): 3.0,
     ("w15v17", "dm", "a2c"): 3.0,
-    ("m10v10", "dm", "a2c"): 1.5,
+    ("m10v10", "dm", "a2c"): 1.0,
     ("zh10v10", "dm", "a2c"): 5.0,
     ("w15v17", "dm-played", "a2c"): 3.0,
     ("m10v10", "dm-played", "a2c"): 1.0,

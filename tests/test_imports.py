@@ -204,6 +204,7 @@ learning.run
 learning.form
 learning.evolution
 learning.actor_critic
+learning.learners
 learning.train
 learning
 

@@ -43,8 +43,8 @@ class Stopwatch:
 
 def measure(env: str, inference: str, learner_kind: str = "a2c") -> Row:
     """Steps per CPU second of a learner on one core, and the share of each part."""
+    from muster.learning.learners import make_learner
     from muster.learning.settings import TrainSettings
-    from muster.learning.train import make_learner
 
     learner: Any = make_learner(
         TrainSettings(env=env, inference=inference, learner=learner_kind, steps=1)  # type: ignore[arg-type]

@@ -80,9 +80,8 @@ def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from muster.commands.train import describe
-    from muster.learning.settings import A2CSettings, TrainSettings
+    from muster.learning.settings import TrainSettings
     from muster.learning.train import run_training
-    from muster.policy.settings import NoiseSettings
 
     learner: Literal["a2c", "es"] = "a2c" if find_spec("torch") else "es"
     console.print(
@@ -98,7 +97,6 @@ def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
         minutes=minutes,
         seed=seed,
         evaluate_every=10**9,
-        a2c=A2CSettings(noise=NoiseSettings(sigma=0.3)),
     )
     with Progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console) as progress:
         bar = progress.add_task("compiling", total=1.0)

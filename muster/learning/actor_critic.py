@@ -38,7 +38,9 @@ from muster.scoring.spec import ModelSpec
 from muster.scoring.values import EntityValues, value_gradient
 
 CHOICELESS = 5
-"""Updates without a choice after which it is time to say so."""
+"""Updates without a choice, or without one in doubt from the start, after which it is time to say so."""
+DOUBT = 0.02
+"""Mean entropy of the options below which noise is too small to try anything else."""
 
 
 class ActorCritic:
@@ -83,6 +85,8 @@ class ActorCritic:
         """What was learned when the rewards were best."""
         self.choiceless = 0
         """Updates, up to the last, in which no agent had a choice."""
+        self.certain = 0
+        """First updates in which next to no choice was in doubt; -1 once one was."""
 
     @property
     def collapses(self) -> int:
@@ -95,6 +99,11 @@ class ActorCritic:
             return (
                 f"no agent had a choice in {CHOICELESS} updates: there was but one task to take and nobody to exchange "
                 "it with, so choices teach nothing here. Let agents idle (--forced False), or check what is allowed"
+            )
+        if self.certain >= CHOICELESS:
+            return (
+                "the noise hardly ever makes an agent choose otherwise, so there is little to learn from: raise "
+                f"--a2c.noise.sigma (now {self.recipe.noise.sigma})"
             )
         if not self.collapses:
             return None
@@ -206,6 +215,7 @@ class ActorCritic:
             figures["value_loss"] += value_loss / recipe.minibatches
             figures["policy_loss"] += policy_loss / recipe.minibatches
         self.choiceless = self.choiceless + 1 if figures["entropy"] == 0 else 0
+        self.certain = self.certain + 1 if self.certain >= 0 and figures["entropy"] < DOUBT else -1
         figures["advantage"] = sum(share * one.size for one, share in zip(played, shares, strict=True))
         return figures
 
@@ -344,7 +354,8 @@ class ActorCritic:
             worlds.append(plain)
         watch = self.watch.get_state()
         return arrays, {"rng": self.rng.bit_generator.state, "steps": self.steps, "worlds": worlds, "watch": watch} | {
-            "choiceless": self.choiceless
+            "choiceless": self.choiceless,
+            "certain": self.certain,
         }
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
@@ -355,7 +366,7 @@ class ActorCritic:
             world.set_state(_part(arrays, f"world{k}"), of_world)
         self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]
         self.watch.set_state(plain["watch"])
-        self.choiceless = plain["choiceless"]
+        self.choiceless, self.certain = plain["choiceless"], plain.get("certain", -1)
 
     def _learned(self) -> dict[str, NDArray[Any]]:
         """Copies of parameters, statistics and the optimisers' memories."""

@@ -59,25 +59,25 @@ OF_CHOICES = ("trace", "minibatches", "clip", "entropy", "gradient_norm")
 class A2CSettings:
     """Synchronous advantage actor-critic. What is None is what the likelihood was measured with, in brackets."""
 
-    likelihood: Likelihood = "played"
+    likelihood: Likelihood = "choices"
     """What a decision is taken to have drawn: all noise of the played scores (the paper's Algorithms 1 and 2), this
     decision's innovations, or the choice of each agent's task given the others' and the noise of earlier decisions."""
     envs: Annotated[int | None, AtLeast(1)] = None
-    """Environments played side by side (256; choices: 128)."""
+    """Environments played side by side (128; played: 256)."""
     return_steps: Annotated[int | None, AtLeast(1)] = None
-    """n of the n-step return: decisions between two updates (5; choices: 32)."""
+    """n of the n-step return: decisions between two updates (32; played: 5)."""
     discount: Annotated[float, Between(0, 1)] = 0.999
     """What a reward is worth one decision later."""
     policy_rate: Annotated[float | None, Positive()] = None
-    """Learning rate of the scoring model (0.001; choices: 0.003)."""
+    """Learning rate of the scoring model (0.003; played: 0.001)."""
     value_rate: Annotated[float | None, Positive()] = None
-    """Learning rate of the critic (0.001; choices: 0.002)."""
+    """Learning rate of the critic (0.002; played: 0.001)."""
     policy_weight: Annotated[float, Positive()] = 1.0
     """lambda: weight of the policy loss."""
     optimiser: Literal["adam", "sgd"] = "adam"
     """Of the scoring model and of the critic."""
     schedule: Schedule | None = None
-    """Learning rates over the run: constant (the paper's), or a cosine down to 0 (choices)."""
+    """Learning rates over the run: a cosine down to 0, or constant (played, as in the paper)."""
     trace: Annotated[float | None, Between(0, 1)] = None
     """TD(lambda)'s share of the longer returns, 1 for the n-step return (choices only: 0.95)."""
     minibatches: Annotated[int | None, AtLeast(1)] = None

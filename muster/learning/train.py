@@ -13,20 +13,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import PartialObservation
-from muster.envs.base import BatchEnv
-from muster.envs.registry import World, kind_of, make, text_of
-from muster.errors import InputError, MissingExtraError, MusterError, WorldError
+from muster.envs.registry import World, text_of
+from muster.errors import InputError, MusterError, WorldError
 from muster.evaluation.rollout import run_episodes
-from muster.inference.settings import InferenceSettings
 from muster.learning.episodes import VALIDATION
 from muster.learning.evolution import Evolution
-from muster.learning.form import choose_pair_scale, local_form
+from muster.learning.learners import make_learner, prepare_env, usual_episodes
 from muster.learning.run import Run, stored_settings
 from muster.learning.settings import TrainSettings
 from muster.learning.tally import Figures, summarise
@@ -34,18 +31,10 @@ from muster.learning.transfer import carried_over, check_fit
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import load
 from muster.rng import episode_seeds
-from muster.scoring.spec import ModelSpec
 from muster.settings import as_table, build, differences, overlaid
 from muster.storage import sole_writer
 
-if TYPE_CHECKING:
-    from muster.learning.actor_critic import ActorCritic
-
 DEFAULT_MINUTES = 5.0
-VALIDATION_EPISODES = 500
-VALIDATION_EPISODES_LARGE = 20
-LARGE_GRID = 1000
-"""Cells above which a positional model plays but tens of states a second on one core."""
 LENGTH = ("minutes", "steps")
 """The settings that may change when a run is resumed."""
 
@@ -161,7 +150,7 @@ class Loop:
 
     def _go_on_from(self, policy: LearnedPolicy) -> None:
         learner = self.learner
-        check_fit(policy, learner.spec, learner.worlds[0].env)
+        check_fit(policy, learner.spec, learner.inference.method, learner.worlds[0].env)
         learner.start(carried_over(policy, learner.spec, learner.policy().parameters))
 
     @property
@@ -346,81 +335,3 @@ class Loop:
 def crossed(before: int, after: int, every: int) -> bool:
     """Whether a multiple of `every` lies in (before, after]."""
     return before // every != after // every
-
-
-def prepare_env(settings: TrainSettings, name: str, n_envs: int, critic: bool = True) -> BatchEnv:
-    """A world of the settings, showing what the model reads and, unless it only plays, the critic too."""
-    env = make(name, n_envs, settings.seed)
-    conv = settings.model == "pem" or (critic and settings.learner == "a2c" and settings.a2c.critic == "conv")
-    env.show(pair_features=settings.pair_features, planes=conv)
-    return env
-
-
-def usual_episodes(settings: TrainSettings, name: str) -> int:
-    """Held-out episodes where the settings say none: few where each state is a CNN's pass over a large grid."""
-    if settings.model != "pem":
-        return VALIDATION_EPISODES
-    planes = prepare_env(settings, name, 1).observe().planes
-    large = planes is not None and planes[0, 0].size > LARGE_GRID
-    return VALIDATION_EPISODES_LARGE if large else VALIDATION_EPISODES
-
-
-def make_learner(settings: TrainSettings) -> ActorCritic | Evolution:
-    """Worlds, model and learner of the settings."""
-    evolves = settings.learner == "es"
-    # Episodes of a candidate, or environments, are shared out evenly among the worlds.
-    shared, count = settings.es.episodes if evolves else settings.a2c.recipe.envs, len(settings.envs)
-    sizes = [shared // count + (k < shared % count) for k in range(count)]
-    times = 2 * settings.es.pairs if evolves else 1
-    envs = [prepare_env(settings, name, times * size) for name, size in zip(settings.envs, sizes, strict=True)]
-    for env in envs:
-        env.threads = 1  # one core a run: several runs share a machine better than one run its threads
-    spec, forced = _common(settings, envs)
-    effort = settings.effort or ("paper" if settings.inference == "lp" else "fast")
-    inference = InferenceSettings(settings.inference, effort, settings.rounding, forced)
-    header: dict[str, Any] = {"env": settings.envs[0]}
-    header |= {"envs": list(settings.envs)} if count > 1 else {}
-    header |= {"from": settings.from_policy} if settings.from_policy else {}
-    if evolves:
-        return Evolution(envs, spec, inference, settings.es, settings.seed, header)
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtraError("the a2c learner", "train") from None
-    from muster.learning.actor_critic import ActorCritic
-
-    # One thread: the networks are small, and a run is then the same on every machine with these libraries.
-    torch.set_num_threads(1)
-    return ActorCritic(envs, spec, inference, settings.a2c, settings.seed, header)
-
-
-def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpec, bool]:
-    """The model for all worlds, and whether every agent is assigned; refuses worlds that one policy cannot play."""
-    found: list[tuple[ModelSpec, bool]] = []
-    for env in envs:
-        if settings.centred and not env.positions:
-            raise InputError(f"{env.name} names no positions to measure from the middle; leave out --centred")
-        centred = env.positions if settings.centred else ()
-        pairs_of_tasks = settings.inference in ("quad", "plan")
-        seen = env.observe()
-        if settings.inference == "plan" and settings.prior and isinstance(seen, PartialObservation) and seen.more:
-            # Costs are best learned as what distances leave out.
-            seen = seen.more(settings.pair_features, False, True)
-        more = local_form(env, seen) if settings.form == "local" else {}
-        spec = ModelSpec.of(seen, settings.model, pairs_of_tasks, centred=centred, prior=settings.prior, **more)
-        found.append((spec, settings.forced if settings.forced is not None else not env.idling))
-    for env, (spec, forced) in zip(envs, found, strict=True):
-        if kind_of(env.name) != kind_of(envs[0].name):
-            raise InputError(f"a policy learns on worlds of one kind; {envs[0].name} and {env.name} are of two")
-        told = "; ".join(f"{name} {one} and {other}" for name, one, other in differences(found[0][0], spec))
-        if told:
-            raise InputError(f"one model cannot read both {envs[0].name} and {env.name}: {told}")
-        if forced != found[0][1]:
-            raise InputError(
-                f"idling is a choice in only one of {envs[0].name} and {env.name}; say --forced True or False"
-            )
-    spec, forced = found[0]
-    if spec.task_scores:
-        size = max(env.n_agents for env in envs)
-        spec = dataclasses.replace(spec, trained_agents=size, pair_scale=choose_pair_scale(settings, envs))
-    return spec, forced

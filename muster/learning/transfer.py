@@ -11,12 +11,14 @@ from muster.data import Floats32
 from muster.envs.base import BatchEnv
 from muster.envs.registry import kind_of
 from muster.errors import InputError
+from muster.inference.settings import Method
 from muster.policy.learned import LearnedPolicy
 from muster.scoring.direct import Parameters
 from muster.scoring.spec import ModelSpec
 
 MAY_BE_NEW = ("pair_width", "task_pair_width", "global_width")
 """Inputs that the policy may have done without."""
+FORM = ("blind", "distances", "distance_unit", "distance_prior")
 TOLD = {
     "agent_width": "features of an agent",
     "task_width": "features of a task",
@@ -31,12 +33,17 @@ TOLD = {
 }
 
 
-def check_fit(policy: LearnedPolicy, spec: ModelSpec, env: BatchEnv) -> None:
+def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: BatchEnv) -> None:
     """Refuse, in a sentence, a policy that the model of a run cannot go on from."""
-    old, name = policy.spec, policy.name
+    old, name, fades = policy.spec, policy.name, spec.pair_scale == "fade"
     trained_on = str(policy.header.get("env", env.name))
     if kind_of(trained_on) != kind_of(env.name):
         raise InputError(f"{name} was trained on {trained_on}: a run on {env.name} cannot go on from it")
+    if (policy.inference.method == "plan") != (method == "plan"):
+        raise InputError(
+            f"{name} learned its scores for {policy.inference.method}: costs of ways are no scores of assignments, "
+            f"so a run with --inference {method} cannot go on from it"
+        )
     if (old.kind, spec.kind) == ("pem", "dm"):
         raise InputError(f"{name} is a positional model, which a direct one cannot go on from; use --model pem")
     if old.centred != spec.centred:
@@ -44,6 +51,8 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, env: BatchEnv) -> None:
         raise InputError(f"{name} reads positions {where}, this run's model does not; {advice} --centred")
     if (old.prior and not spec.prior) or (spec.task_scores and old.task_prior and not spec.task_prior):
         raise InputError(f"{name} corrects a prior, which this run does not read; it needs one (prior = true)")
+    if any(getattr(old, part) != getattr(spec, part) for part in FORM) or (old.pair_scale == "fade") != fades:
+        raise InputError(f"{name} was made with another --form than this run's model; use the one it was trained with")
     sizes = ["agent_width", "task_width", *MAY_BE_NEW, "hidden"]
     if old.kind == spec.kind == "pem":
         sizes += ["planes", "embedding", "channels", "blocks"]
@@ -69,6 +78,10 @@ def carried_over(policy: LearnedPolicy, spec: ModelSpec, fresh: Parameters) -> P
             found[name] = _placed(array, (len(array),), (len(fresh[name]),))
         else:
             found[name] = array.copy()
+    if old.pair_scale == "size" and old.trained_agents and spec.trained_agents:
+        # A g that shrinks with the number of agents is as large as it was in the world of the new run.
+        for part in {"weight3", "bias3", "scale"} & {name.partition(".")[2] for name in found if name[0] == "g"}:
+            found[f"g.{part}"] = found[f"g.{part}"] * np.float32(old.trained_agents / spec.trained_agents)
     for net, prior in (("h", old.prior), ("g", old.task_prior)):
         if f"{net}.scale" in found and not prior and f"{net}.bias1" in policy.parameters:
             found[f"{net}.scale"] = np.zeros_like(fresh[f"{net}.scale"])

@@ -40,13 +40,13 @@ class NoiseSettings:
     """Exploration noise on the scores. None: what the learner's likelihood was measured with."""
 
     sigma: Annotated[float | None, Positive()] = None
-    """p times an innovation's standard deviation (1; choices: 0.5)."""
+    """p times an innovation's standard deviation (choices: 0.5; played: 1)."""
     correlated_steps: Annotated[int | None, AtLeast(1)] = None
-    """p: how many innovations a score remembers (5; choices: 10)."""
+    """p: how many innovations a score remembers (choices: 10; played: 5)."""
     innovations: Literal["normal", "gumbel"] | None = None
-    """What an innovation is drawn from (normal; choices: gumbel, under which one agent's choice is a softmax)."""
+    """What an innovation is drawn from (choices: gumbel, under which a choice is a softmax; played: normal)."""
     task_scores: bool | None = None
-    """Whether g is played with noise too (true; choices: false)."""
+    """Whether g is played with noise too (choices: false; played: true)."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -56,9 +56,7 @@ def score_gradient(model: DirectModel, seen: Observation, slopes: Scores) -> Par
     Most agents are in no doubt, so that nineteen of twenty slopes of their choices are next to nothing: those pairs are
     passed over.
     """
-    losses = [
-        None if slope is None else Loss(_notable(slope), NONE, NONE, NOBODY, np.float32(1.0)) for slope in slopes
-    ]
+    losses = [None if slope is None else Loss(_notable(slope), NONE, NONE, NOBODY, np.float32(1.0)) for slope in slopes]
     return _descend(model, seen, losses)[1]
 
 

@@ -9,9 +9,10 @@ import torch
 import muster
 from muster import InputError
 from muster.learning.collapse import LASTING, WINDOW, Watch
+from muster.learning.learners import make_learner
 from muster.learning.returns import n_step_returns, traced_returns
 from muster.learning.settings import A2CSettings, TrainSettings
-from muster.learning.train import make_learner, run_training
+from muster.learning.train import run_training
 from muster.policy.noise import standard_gumbels
 from muster.scoring.gradient import score_gradient
 from muster.settings import from_toml, to_toml
@@ -44,6 +45,12 @@ def test_a_world_without_any_choice_is_told_so(capsys):
     """One agent, one task."""
     muster.train("rescue:1x1,grid=5", learner="a2c", a2c=CHOICES, inference="lp", forced=True, steps=1000)
     assert capsys.readouterr().err.count("no agent had a choice") == 1
+
+
+def test_noise_that_changes_no_choice_is_told_so(capsys):
+    a2c = CHOICES | {"noise": {"sigma": 1e-3}}
+    muster.train(ROOMY, learner="a2c", a2c=a2c, inference="lp", forced=True, steps=1000)
+    assert capsys.readouterr().err.count("raise --a2c.noise.sigma (now 0.001)") == 1
 
 
 def test_innovations_reach_the_known_optimum():

@@ -14,9 +14,10 @@ import pytest
 import muster
 from muster import InputError, MusterError
 from muster.evaluation.rollout import run_episodes
+from muster.learning.learners import make_learner, prepare_env, usual_episodes
 from muster.learning.optimiser import rate_factor
 from muster.learning.settings import A2CSettings, ESSettings, TrainSettings
-from muster.learning.train import make_learner, prepare_env, run_training, usual_episodes
+from muster.learning.train import run_training
 from muster.rng import episode_seeds
 from muster.settings import from_toml, to_toml
 from muster.storage import sole_writer
@@ -33,13 +34,21 @@ def mean_reward(policy) -> float:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"learner": "a2c", "inference": "amax", "a2c": A2CSettings(envs=64, return_steps=2, policy_rate=1e-2)},
-        {"learner": "a2c", "inference": "lp", "a2c": A2CSettings(envs=64, return_steps=2, policy_rate=1e-2)},
-        {"learner": "a2c", "inference": "quad", "a2c": {"envs": 64, "return_steps": 2, "policy_rate": 1e-2}},
+        {
+            "learner": "a2c",
+            "inference": "amax",
+            "a2c": A2CSettings("played", envs=64, return_steps=2, policy_rate=1e-2),
+        },
+        {"learner": "a2c", "inference": "lp", "a2c": A2CSettings("played", envs=64, return_steps=2, policy_rate=1e-2)},
+        {
+            "learner": "a2c",
+            "inference": "quad",
+            "a2c": {"likelihood": "played", "envs": 64, "return_steps": 2, "policy_rate": 1e-2},
+        },
         {
             "learner": "a2c",
             "inference": "lp",
-            "a2c": {"envs": 64, "return_steps": 2, "policy_rate": 2e-2, "schedule": "cosine"},
+            "a2c": {"likelihood": "played", "envs": 64, "return_steps": 2, "policy_rate": 2e-2, "schedule": "cosine"},
         },
         {"learner": "es", "inference": "lp", "es": ESSettings(pairs=8, episodes=4)},
         {"learner": "es", "inference": "quad", "es": ESSettings(pairs=8, episodes=4)},
@@ -230,7 +239,7 @@ def test_a_gradient_that_explodes_is_named():
         muster.train(
             "rescue:2x3,grid=5",
             steps=100_000,
-            a2c=A2CSettings(envs=16, optimiser="sgd", policy_rate=1e30, value_rate=1e30),
+            a2c=A2CSettings("played", envs=16, optimiser="sgd", policy_rate=1e30, value_rate=1e30),
         )
 
 
@@ -280,9 +289,9 @@ def test_training_is_the_same_each_time():
 @pytest.mark.parametrize(
     ("model", "a2c"),
     [
-        ("pem", {"envs": 8, "low_precision": False}),
-        ("pem", {"envs": 8, "low_precision": True}),
-        ("dm", {"envs": 8, "critic": "conv"}),
+        ("pem", {"likelihood": "played", "envs": 8, "low_precision": False}),
+        ("pem", {"likelihood": "played", "envs": 8, "low_precision": True}),
+        ("dm", {"likelihood": "played", "envs": 8, "critic": "conv"}),
     ],
     ids=["pem", "pem-low-precision", "conv-critic"],
 )
@@ -325,7 +334,7 @@ def test_a_positional_model_is_validated_on_few_battles():
 
 @pytest.mark.parametrize("learner", ["a2c", "es"])
 def test_a_cosine_ends_with_updates_of_nothing(learner):
-    a2c, es = A2CSettings(envs=16, schedule="cosine"), ESSettings(pairs=2, episodes=2, schedule="cosine")
+    a2c, es = A2CSettings("played", envs=16, schedule="cosine"), ESSettings(pairs=2, episodes=2, schedule="cosine")
     made = make_learner(TrainSettings(env=TOY, learner=learner, inference="lp", steps=1, a2c=a2c, es=es))
     moved = []
     for progress in (0.0, 0.5, 1.0):
@@ -410,7 +419,7 @@ def test_evolution_says_when_its_candidates_cannot_be_told_apart(tmp_path, capsy
 
 def test_an_update_scores_states_as_they_were_played():
     """Else the importance ratio is not 1 and the gradient pulls towards the difference: BatchNorm must stay still."""
-    settings = A2CSettings(envs=4, return_steps=2)
+    settings = A2CSettings("played", envs=4, return_steps=2)
     learner = make_learner(TrainSettings(env="rescue:2x4", model="pem", inference="quad", steps=1, a2c=settings))
     for _ in range(3):
         learner.update()
@@ -448,7 +457,7 @@ def test_training_starts_at_the_users_own_rule(learner, inference):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"learner": "a2c", "a2c": {"envs": 64, "return_steps": 2, "policy_rate": 2e-2}},
+        {"learner": "a2c", "a2c": {"likelihood": "played", "envs": 64, "return_steps": 2, "policy_rate": 2e-2}},
         {"learner": "es", "es": {"pairs": 8, "episodes": 4}},
     ],
     ids=["a2c", "es"],
@@ -466,7 +475,7 @@ def test_a_wrong_prior_is_corrected_and_the_policy_survives_its_file(settings, t
 @pytest.mark.parametrize("learner", ["a2c", "es"])
 def test_returns_and_figures_are_logged_as_they_are(learner, tmp_path):
     out = tmp_path / "r"
-    small_ones = {"a2c": {"envs": 8}, "es": {"pairs": 2, "episodes": 2}}
+    small_ones = {"a2c": {"likelihood": "played", "envs": 8}, "es": {"pairs": 2, "episodes": 2}}
     muster.train(PRICED, learner=learner, inference="lp", steps=300, log_every=50, out=out, **small_ones)
     rows = rows_without_times(out)
     assert len(rows) > 3
