@@ -16,12 +16,14 @@ import numpy as np
 
 from muster.data import Floats, Floats32, Ints, Observation
 from muster.inference.settings import InferenceSettings
-from muster.learning.choices import Decisions, choice_likelihood, choice_slopes
+from muster.learning.choices import Decisions, choice_likelihood, choice_slopes, share_with_moves
 from muster.learning.rollouts import Rollout, take
 from muster.policy.decision import alive_pairs
 from muster.policy.limits import within_limits
 from muster.scoring.direct import Scores
 
+FEW = 0.1
+"""Share of agents with a choice of their own below which exchanges are what is learned from."""
 NONE = np.zeros((0, 0, 0), np.float32)
 
 
@@ -54,8 +56,10 @@ class Played:
             agent_alive=seen.agent_alive,
             open=alive_pairs(seen)[0],
             idling=not inference.forced,
-            exchanging=inference.method != "amax",
+            exchanging=False,
         )
+        if inference.method != "amax" and share_with_moves(decisions) < FEW:
+            decisions = decisions._replace(exchanging=True)
         before = np.zeros(rollout.assignment.shape)
         h, g = rollout.scores
         choice_likelihood(decisions, h, NONE if g is None else g, tau, before)

@@ -10,7 +10,7 @@ import pytest
 
 from muster.data import Problem
 from muster.inference import Solver
-from muster.learning.choices import Decisions, choice_likelihood, choice_slopes
+from muster.learning.choices import Decisions, choice_likelihood, choice_slopes, share_with_moves
 
 NO_TASK_SCORES = np.zeros((0, 0, 0), np.float32)
 
@@ -157,6 +157,15 @@ def test_full_tasks_are_exchanged():
         choice_slopes(forced_on(2, m), zero, NO_TASK_SCORES, 0.1, np.ones((1, 2)), 0.0, slope, np.zeros((0, 0, 0)))
         assert slope[0] / slope[0, 0, 0] == pytest.approx(np.array(wanted))
         assert slope[0, 0, 0] > 0
+
+
+def test_agents_with_a_choice_of_their_own_are_counted():
+    assert share_with_moves(forced_on(2, 2)) == share_with_moves(forced_on(3, 2)) == 0.0
+    assert share_with_moves(forced_on(2, 3)) == 1.0
+    assert share_with_moves(forced_on(2, 2)._replace(idling=True)) == 1.0
+    full = forced_on(2, 3)
+    full.open[0, 1, 2] = False
+    assert share_with_moves(full) == 0.5
 
 
 def test_the_chance_of_an_exchange_is_nearly_that_of_the_noise():
