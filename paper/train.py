@@ -20,6 +20,7 @@ RUNS = Path("runs") / "paper"
 
 # The actor-critic of the tables learns from choices, as it comes. "played" is the paper's own update.
 CHOICES = ["--a2c.likelihood", "choices", "--evaluate-every", "1000000000"]
+RESCUE_CHOICES = [*CHOICES, "--log-every", "50000"]
 
 # The paper's update: its settings did best on training reward in paper/search.py; the rate falls to 0 so that runs end
 # on a policy that has settled. The positional model's CNN allows fewer and smaller updates.
@@ -144,7 +145,7 @@ def rescue_runs() -> dict[str, list[str]]:
     found = {}
     for (size, inference, model, learner), minutes in RESCUE_MINUTES.items():
         for seed in range(RESCUE_SEEDS[model, learner]):
-            extra = {"dm": CHOICES, "dm-played": RESCUE_PLAYED, "pem": PEM}[model] if learner == "a2c" else []
+            extra = {"dm": RESCUE_CHOICES, "dm-played": RESCUE_PLAYED, "pem": PEM}[model] if learner == "a2c" else []
             if size == "5x10" and model != "dm":
                 extra = extra + LARGER
             found[f"rescue-{size}-{inference}-{model}-{learner}-s{seed}"] = [

@@ -12,10 +12,10 @@ as many agents on every task as there were, so g has no say: with o the place of
     u = u_own + h_i,o(k) + h_k,o(i) - h_i,o(i) - h_k,o(k)        (h with its history; 0 for no task)
 
 whose noise has twice the variance of a move's: its temperature is sqrt(2)·tau. (Where there are moves, exchanges make h
-large, and not g, and noise then explores less: on rescue:5x10 9.64 steps on validation episodes after a CPU minute, 9.54
-with exchanges only for agents that had no move, 9.40 without.) The product over agents, each given what the others took, is the pseudo-likelihood of an
-assignment. Earlier noise chose the present tasks, so taking all of it for this decision's draw, as the likelihood of
-played scores does, pushes agents off them.
+large, and not g, and noise then explores less: on rescue:5x10 9.64 steps on validation episodes after a CPU minute,
+9.54 with exchanges only for agents that had no move, 9.40 without.) The product over agents, each given what the others
+took, is the pseudo-likelihood of an assignment. Earlier noise chose the present tasks, so taking all of it for this
+decision's draw, as the likelihood of played scores does, pushes agents off them.
 """
 
 from __future__ import annotations
