@@ -51,7 +51,7 @@ def test_task_scores_start_at_zero_and_those_of_no_use_are_left_out():
 
 def test_a_positional_model_goes_on_from_a_direct_one_with_its_new_inputs_at_zero():
     name = "rescue-2x4-quad-dm"
-    new = first_policy(env="rescue:2x4", model="pem", from_policy=name)
+    new = first_policy(env="rescue:3x6", model="pem", from_policy=name)
     np.testing.assert_array_equal(decisions(new), decisions(muster.load(name)))
     again = Loop(TrainSettings("rescue:2x4", model="pem", from_policy=name, a2c={"envs": 4}), None).learner
     again.update()
@@ -68,7 +68,7 @@ def test_inputs_that_a_policy_did_without_start_at_zero(tmp_path):
         PAPER_NOISE, {"env": "rescue:2x4"},
     )  # fmt: skip
     save_policy(made, tmp_path / "raw.safetensors")
-    new = first_policy(env="rescue:2x4", from_policy=str(tmp_path / "raw.safetensors"))
+    new = first_policy(env="rescue:3x6", from_policy=str(tmp_path / "raw.safetensors"))
     assert new.spec.pair_width > 0
     np.testing.assert_array_equal(decisions(new), decisions(made))
     priced = "tests.learning.toy:Priced"
