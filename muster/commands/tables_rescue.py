@@ -39,13 +39,14 @@ def print_table(record: Record) -> None:
             for name in (method, *table.variants(record, method)):
                 _add_rows(grid, record, (train, test), name, shown if name == method else "")
     console.print(grid)
-    for method in METHODS:
+    for method in (name for base in METHODS for name in (base, *table.variants(record, base))):
         for learner in ("a2c", "es"):
             found = table.improvements(record, method, learner, False)
             if any(value is not None for value in found.values()):
                 parts = ", ".join(f"{name} {value:.0%}" for name, value in found.items() if value is not None)
                 print(f"improvement over greedy, {method} by {learner}: {parts}")
     print("The paper's figures are best read as T-1 with the noise on (docs/worlds/rescue.md); compare like with like.")
+    print("played: by the paper's own update; the other direct models by a2c learn from choices.")
     print("raw: coordinates alone, as in the paper; the other direct models see relative positions as well.")
     print("The median seed is shown where there are several. gap closed: 0 is greedy, 100 % is the optimum.")
     print(f"made with: {record.command}")

@@ -24,6 +24,8 @@ from muster.reproduction.run_names import INFERENCES
 
 HOW_TO_MAKE = "put trained policies into paper/battle/policies, then run: muster tables battle --rerun"
 
+PRINTED = ("amax", "lp", "quad")
+"""The procedures that the paper prints."""
 Role = Literal["seed", "median"]
 Figure = tuple[float, float]
 """A rate that the paper prints, and half its 95 % interval."""
@@ -76,7 +78,7 @@ def paper_rows() -> Mapping[str, Printed]:
 
 
 def _printed(row: dict[str, Any]) -> Printed:
-    figures: dict[str, Any] = {name: tuple(row[name]) for name in ("best", *INFERENCES)}
+    figures: dict[str, Any] = {name: tuple(row[name]) for name in ("best", *PRINTED)}
     return Printed(train=row["train"], heuristic=row["heuristic"], **figures)
 
 
@@ -236,7 +238,7 @@ def rows_of(record: Record, test: str) -> list[Row]:
     here = [cell for cell in record.cells if cell.test == test]
     groups = {cell.group for cell in here}
     run = {method for train, method, _ in groups if train == printed.train}
-    groups |= {(printed.train, f"{name}-dm", "") for name in INFERENCES if f"{name}-dm" not in run}
+    groups |= {(printed.train, f"{name}-dm", "") for name in PRINTED if f"{name}-dm" not in run}
     rows = []
     for group in sorted(groups, key=group_order):
         train, method, learner = group

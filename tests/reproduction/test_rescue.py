@@ -89,7 +89,7 @@ def test_the_committed_table_prints(capsys):
     main(["tables", "rescue"])
     shown = capsys.readouterr().out
     assert "rescue-" not in shown
-    for words in ("quad-dm", "amax-pem", "topline", "improvement over greedy, quad-dm by a2c: in domain"):
+    for words in ("quad-dm", "amax-pem", "topline", "improvement over greedy, quad-dm-played by a2c: in domain"):
         assert words in shown
     main(["tables", "rescue", "--json"])
     found = json.loads(capsys.readouterr().out)
