@@ -46,7 +46,7 @@ lint: setup
 
 # The site, into site/; a broken link or reference is an error. Nothing is fetched.
 docs: setup
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(BENCH_STAMP)
 	$(BIN)/muster bench inference
