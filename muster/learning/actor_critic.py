@@ -214,7 +214,8 @@ class ActorCritic:
             self._pack()
             figures["value_loss"] += value_loss / recipe.minibatches
             figures["policy_loss"] += policy_loss / recipe.minibatches
-        self.choiceless = self.choiceless + 1 if figures["entropy"] == 0 else 0
+        nothing = figures["entropy"] == 0 and not any(one.able for one in played)
+        self.choiceless = self.choiceless + 1 if nothing else 0
         self.certain = self.certain + 1 if self.certain >= 0 and figures["entropy"] < DOUBT else -1
         figures["advantage"] = sum(share * one.size for one, share in zip(played, shares, strict=True))
         return figures

@@ -41,6 +41,8 @@ class Played:
     """[S, N] log-likelihood of each choice when it was made."""
     size: float
     """Mean absolute advantage, as it was."""
+    able: float
+    """Share of the agents that had a choice of their own."""
 
     @classmethod
     def of(cls, rollout: Rollout, inference: InferenceSettings, returns: Floats, advantage: Floats, tau: float) -> Self:
@@ -58,7 +60,8 @@ class Played:
             idling=not inference.forced,
             exchanging=False,
         )
-        if inference.method != "amax" and share_with_moves(decisions) < FEW:
+        able = share_with_moves(decisions)
+        if inference.method != "amax" and able < FEW:
             decisions = decisions._replace(exchanging=True)
         before = np.zeros(rollout.assignment.shape)
         h, g = rollout.scores
@@ -66,7 +69,7 @@ class Played:
         flat = advantage.reshape(-1)
         even = (flat - flat.mean()) / (flat.std() + 1e-8)
         target = returns.reshape(-1).astype(np.float32)
-        return cls(seen, decisions, target, even, before, float(np.abs(flat).mean()))
+        return cls(seen, decisions, target, even, before, float(np.abs(flat).mean()), able)
 
     def take(self, states: Ints) -> Self:
         """Some of the states."""

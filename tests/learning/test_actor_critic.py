@@ -49,7 +49,7 @@ def test_a_world_without_any_choice_is_told_so(capsys):
 
 def test_noise_that_changes_no_choice_is_told_so(capsys):
     a2c = CHOICES | {"noise": {"sigma": 1e-3}}
-    muster.train(ROOMY, learner="a2c", a2c=a2c, inference="lp", forced=True, steps=1000)
+    muster.train(TOY, learner="a2c", a2c=a2c, inference="amax", forced=True, steps=1000)
     assert capsys.readouterr().err.count("raise --a2c.noise.sigma (now 0.001)") == 1
 
 
