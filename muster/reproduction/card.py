@@ -24,8 +24,7 @@ def make_card(name: str, measured: Sequence[Figure] = (), latencies: dict[str, f
     policy = load(name)
     header, spec, features = policy.header, policy.spec, features_of(policy)
     world = kind_of(str(header.get("env", "")))
-    run = f"{name}-{header.get('learner')}-s{header.get('seed')}"
-    found = figures_of(world, run if name in shipped() else Path(name).stem)
+    found = figures_of(world, run_of(name, policy) if name in shipped() else Path(name).stem)
     figures = [*(found.figures if found else ()), *measured]
     return {
         "policy": name,
@@ -53,15 +52,21 @@ def make_card(name: str, measured: Sequence[Figure] = (), latencies: dict[str, f
     }
 
 
+def run_of(name: str, policy: LearnedPolicy) -> str:
+    """The run that a shipped policy comes from, as the records call it."""
+    learner, seed = policy.header.get("learner"), policy.header.get("seed")
+    # The paper's own update draws normal noise; choices, which took its name over, learns under Gumbel's.
+    played = learner == "a2c" and policy.spec.kind == "dm" and policy.noise.innovations != "gumbel"
+    return f"{name}{'-played' if played else ''}-{learner}-s{seed}"
+
+
 def command_of(name: str, policy: LearnedPolicy) -> str:
     """What trained it, as far as that is on record."""
     folder = Path(name)
     if folder.is_dir() and (folder / "config.toml").exists():
         return f"muster train --config {folder / 'config.toml'}"
-    header = policy.header
     if name in shipped():
-        run = f"{name}-{header.get('learner')}-s{header.get('seed')}"
-        return f"muster train --config paper/{name.partition('-')[0]}/runs/{run}/config.toml"
+        return f"muster train --config paper/{name.partition('-')[0]}/runs/{run_of(name, policy)}/config.toml"
     return NOT_RECORDED
 
 

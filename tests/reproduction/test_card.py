@@ -26,7 +26,7 @@ def test_every_shipped_policy_has_a_card_from_records():
 def test_figures_are_those_of_the_record():
     record = rescue.Record.load(committed_record("rescue"))
     expected = {
-        cell.test: cell for cell in record.cells if cell.policy == "rescue-2x4-quad-dm-a2c-s0" and not cell.noise
+        cell.test: cell for cell in record.cells if cell.policy == "rescue-2x4-quad-dm-played-a2c-s0" and not cell.noise
     }
     figures = make_card("rescue-2x4-quad-dm")["figures"]
     assert {figure["test"]: figure["mean"] for figure in figures} == {

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +20,12 @@ from muster.service.refusals import Refusal
 
 def soon() -> float:
     return time.monotonic() + 5.0
+
+
+def finish(work: Coroutine[Any, Any, Any]) -> Any:
+    """Its result, on a thread of its own: tests in a browser leave a loop running on this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def test_beyond_the_queue_there_is_a_refusal_that_says_when_to_come_back():
@@ -32,7 +41,7 @@ def test_beyond_the_queue_there_is_a_refusal_that_says_when_to_come_back():
         pool.close()
         return found
 
-    found = asyncio.run(crowd())
+    found = finish(crowd())
     assert found[:3] == [True] * 3
     for refusal in found[3:]:
         assert isinstance(refusal, Refusal)
@@ -58,7 +67,7 @@ def test_what_takes_too_long_is_given_up_and_keeps_its_place_until_it_ends():
         assert pool.held == 0
         pool.close()
 
-    asyncio.run(wait())
+    finish(wait())
 
 
 def test_failures_come_back():
@@ -68,7 +77,7 @@ def test_failures_come_back():
             await pool.run(soon(), lambda: 1 // 0)
         pool.close()
 
-    asyncio.run(fail())
+    finish(fail())
 
 
 def test_a_solver_comes_to_an_end_when_told_to():
