@@ -197,6 +197,7 @@ learning.episodes
 learning.tally
 learning.rollouts
 learning.choices
+learning.fenchel_young
 learning.proximal
 learning.collapse
 learning.transfer

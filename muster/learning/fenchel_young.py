@@ -1,0 +1,151 @@
+"""The perturbed Fenchel-Young loss: how far what a solver answers under noise is from an assignment to be learned.
+
+With y an assignment, c_j its number of agents on task j, V(y; h, g) = sum h·y + c'gc, and Z_1 .. Z_K noise on h,
+
+    L(h, g) = mean over k of  [ max over y of V(y; h + eps Z_k, g)  -  V(target; h + eps Z_k, g) ]
+
+is never negative for a target that the solver could choose, and convex in h and g, as far as the solver is exact. Its
+slopes are differences of means, and nothing has to be known of the solver but its answers y_k:
+
+    dL/dh_ij = mean of y_k,ij - target_ij          dL/dg_jl = mean of c_k,j c_k,l - target's c_j c_l
+
+The target may be a mean of several assignments: then what is learned is a distribution over answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.data import Bools, Floats, Floats32, Ints, Observation
+from muster.inference.solver import Solver
+from muster.policy.decision import alive_pairs, make_problem
+from muster.policy.limits import less_switching
+from muster.policy.noise import standard_gumbels
+from muster.scoring.direct import Scores
+from muster.scoring.reach import scale_pairs
+from muster.scoring.spec import ModelSpec
+
+Perturbation = Literal["normal", "gumbel"]
+
+
+class Moments(NamedTuple):
+    """What V is linear in: the mean of an assignment's indicators and, for QUAD, of its pairs of counts."""
+
+    h: Floats32
+    """[B, N, M] share of the assignments in which agent i has task j."""
+    g: Floats32 | None
+    """[B, M, M] mean of c_j c_l; None without task scores."""
+
+    @classmethod
+    def of(cls, assignment: Ints, alive: Bools, pairs: bool, weights: Floats | None = None) -> Self:
+        """Of assignments [B, N], or the mean of K [K, B, N], each with its share in `weights` [K, B] (all alike).
+
+        `alive` [B, N, M] says which pairs count; shares are taken as they are and should add up to 1.
+        """
+        several = assignment if assignment.ndim == 3 else assignment[None]
+        shares = np.full(several.shape[:2], 1.0 / len(several)) if weights is None else weights
+        chosen = indicators(several, alive)
+        h = np.einsum("kb,kbnm->bnm", shares, chosen, dtype=np.float64).astype(np.float32)
+        if not pairs:
+            return cls(h, None)
+        counts = chosen.sum(axis=2)
+        return cls(h, np.einsum("kb,kbj,kbl->bjl", shares, counts, counts, dtype=np.float64).astype(np.float32))
+
+    def value(self, scores: Scores) -> Floats:
+        """[B] the mean of V over the assignments; `scores` are as large as they count."""
+        h, g = scores
+        found: Floats = np.einsum("bnm,bnm->b", self.h, h, dtype=np.float64)
+        if g is not None and self.g is not None:
+            found = found + np.einsum("bjl,bjl->b", self.g, g, dtype=np.float64)
+        return found
+
+
+def indicators(assignment: Ints, alive: Bools) -> Floats32:
+    """[..., N, M] 1 where agent i has task j, of assignments [..., N]; 0 where the pair is not `alive` [B, N, M]."""
+    tasks = np.arange(alive.shape[-1])
+    return ((assignment[..., None] == tasks) & alive).astype(np.float32)
+
+
+def draw_noise(rng: np.random.Generator, samples: int, shape: tuple[int, ...], kind: Perturbation) -> Floats32:
+    """Z [K, B, N, M] of mean 0 and deviation 1."""
+    if kind == "gumbel":
+        return standard_gumbels(rng.standard_exponential((samples, *shape), np.float32))
+    return rng.standard_normal((samples, *shape), np.float32)
+
+
+def solve_perturbed(seen: Observation, scores: Scores, noise: Floats32, solver: Solver) -> Ints:
+    """[K, B, N] what the solver answers to h + noise [K, B, N, M] and g, in one call."""
+    problem = make_problem(seen, *scores)
+    perturbed = np.asarray(problem.scores + noise, np.float64)
+    names = ("task_scores", "contributions", "capacities", "agent_alive", "task_alive", "allowed")
+    tiled: dict[str, Any] = {name: _tile(getattr(problem, name), len(noise)) for name in names}
+    found = solver(replace(problem, scores=perturbed.reshape(-1, *perturbed.shape[2:]), **tiled))
+    return found.assignment.reshape(perturbed.shape[:3])
+
+
+def _tile(array: NDArray[Any] | None, times: int) -> NDArray[Any] | None:
+    if array is None or not array.size:
+        return array
+    if not any(array.strides):  # a single number spread out, which solvers know to be one
+        return np.broadcast_to(array.flat[0], (times * len(array), *array.shape[1:]))
+    return np.concatenate([array] * times)
+
+
+class Loss(NamedTuple):
+    """The loss of B states and where it goes down."""
+
+    loss: Floats
+    """[B]"""
+    slopes: Scores
+    """Of the mean loss of the states, in h and g as they count (see `slopes_of_model`)."""
+    answers: Ints
+    """[K, B, N] of the perturbed problems."""
+
+
+def fenchel_young(seen: Observation, scores: Scores, target: Moments, noise: Floats32, solver: Solver) -> Loss:
+    """The loss against a target, under noise [K, B, N, M]: epsilon times draws of mean 0.
+
+    `seen` is what is observed as the model reads it, `scores` its h and g as they count at this size (`scale_pairs`).
+    """
+    h, g = scores
+    alive = alive_pairs(seen)[0]
+    answers = solve_perturbed(seen, scores, noise, solver)
+    found = Moments.of(answers, alive, pairs=g is not None)
+    slope_h = found.h - target.h
+    slope_g = None if found.g is None or target.g is None else found.g - target.g
+    # V is linear in the moments, so slopes times scores are what the answers are worth above the target; the worth of
+    # the noise itself, which differs from answer to answer, comes on top. What switching costs is part of h.
+    loss = Moments(slope_h, slope_g).value((np.where(alive, less_switching(seen, h), 0.0), g))
+    loss += np.einsum("kbnm,kbnm->b", noise, indicators(answers, alive) - target.h, dtype=np.float64) / len(noise)
+    states = np.float32(max(len(h), 1))
+    return Loss(loss, (slope_h / states, None if slope_g is None else slope_g / states), answers)
+
+
+def slopes_of_model(spec: ModelSpec, seen: Observation, slopes: Scores) -> Scores:
+    """Slopes in h and g as the model gives them, from those in h and g as they count."""
+    h, g = slopes
+    return h, scale_pairs(spec, seen, g)
+
+
+def completed(seen: Observation, scores: Scores, assignment: Ints, solver: Solver) -> Ints:
+    """The assignment [B, N] with tasks for those that it leaves idle, where the solver assigns all that fit.
+
+    A teacher may leave agents idle where the student cannot. They get what the student itself would give them beside
+    the others' tasks, so that nothing is learned from what it could not do anyway.
+    """
+    alive = alive_pairs(seen)[0]
+    idle = seen.agent_alive & (assignment < 0)
+    if not solver.forced or not idle.any():
+        return assignment
+    chosen = indicators(assignment, alive)
+    h, g = scores
+    if g is not None:
+        h = h + np.einsum("bj,bjl->bl", chosen.sum(axis=1), g + g.transpose(0, 2, 1))[:, None, :]
+    problem = make_problem(seen, h, g)
+    load = (seen.contributions * chosen).sum(axis=1)
+    rest = replace(problem, capacities=np.maximum(seen.capacities - load, 0.0), agent_alive=idle)
+    return np.where(idle, solver(rest).assignment, assignment)
