@@ -203,6 +203,7 @@ learning.collapse
 learning.transfer
 learning.run
 learning.form
+learning.base
 learning.evolution
 learning.actor_critic
 learning.learners

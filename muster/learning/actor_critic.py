@@ -5,7 +5,7 @@ The action is the scores themselves, or each agent's choice (`A2CSettings.likeli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,8 @@ DOUBT = 0.02
 
 class ActorCritic:
     """The learner: plays, and updates scoring model and critic after every n decisions."""
+
+    last_is_best = False
 
     def __init__(
         self,
@@ -88,10 +90,9 @@ class ActorCritic:
         self.certain = 0
         """First updates in which next to no choice was in doubt; -1 once one was."""
 
-    @property
-    def collapses(self) -> int:
-        """How often the run went back to its best state."""
-        return self.watch.collapses
+    def counts(self) -> Mapping[str, int]:
+        """How often the run went back to its best state, if it did."""
+        return {"collapses": self.watch.collapses} if self.watch.collapses else {}
 
     def advice(self) -> str | None:
         """What a user should hear, if anything."""
@@ -105,7 +106,7 @@ class ActorCritic:
                 "the noise hardly ever makes an agent choose otherwise, so there is little to learn from: raise "
                 f"--a2c.noise.sigma (now {self.recipe.noise.sigma})"
             )
-        if not self.collapses:
+        if not self.watch.collapses:
             return None
         return (
             "the rewards fell far below their best, or every agent idled: the run goes on from its best state, with "
@@ -132,7 +133,7 @@ class ActorCritic:
     def update(self, progress: float = 0.0) -> Figures:
         """One round of the worker's and the learner's loops; `progress` in [0, 1] is how far the run has come."""
         recipe = self.recipe
-        factor = rate_factor(recipe.schedule, progress) * 0.5**self.collapses
+        factor = rate_factor(recipe.schedule, progress) * 0.5**self.watch.collapses
         self.model_optimiser.param_groups[0]["lr"] = recipe.policy_rate * factor
         self.critic_optimiser.param_groups[0]["lr"] = recipe.value_rate * factor
         return self.learn(self.play())

@@ -7,7 +7,7 @@ a candidate is worth is its rank. The update is Adam's along sum of (rank differ
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,9 @@ def centred_ranks(fitness: Floats) -> Floats:
 
 class Evolution:
     """The learner: one update plays every candidate once on the same episodes."""
+
+    # Rows of its log differ by which few episodes all candidates shared more than by the policy.
+    last_is_best = True
 
     def __init__(
         self,
@@ -143,6 +146,10 @@ class Evolution:
             "evolution has nothing to go by. If no agent ever gets a task, let the world show a prior (View.prior) or "
             "have every agent assigned (--forced True); if all decide alike, try a larger --es.sigma or a smaller prior"
         )
+
+    def counts(self) -> Mapping[str, int]:
+        """Nothing."""
+        return {}
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything needed to go on bit for bit."""

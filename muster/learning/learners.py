@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from muster.data import PartialObservation
 from muster.envs.base import BatchEnv
 from muster.envs.registry import kind_of, make
 from muster.errors import InputError, MissingExtraError
 from muster.inference.settings import InferenceSettings
+from muster.learning.base import Learner
 from muster.learning.evolution import Evolution
 from muster.learning.form import choose_pair_scale, local_form
-from muster.learning.settings import TrainSettings
+from muster.learning.settings import LearnerKind, TrainSettings
 from muster.scoring.spec import ModelSpec
 from muster.settings import differences
-
-if TYPE_CHECKING:
-    from muster.learning.actor_critic import ActorCritic
 
 VALIDATION_EPISODES = 500
 VALIDATION_EPISODES_LARGE = 20
@@ -43,13 +41,26 @@ def usual_episodes(settings: TrainSettings, name: str) -> int:
     return VALIDATION_EPISODES_LARGE if large else VALIDATION_EPISODES
 
 
-def make_learner(settings: TrainSettings) -> ActorCritic | Evolution:
+def make_learner(settings: TrainSettings) -> Learner:
     """Worlds, model and learner of the settings."""
-    evolves = settings.learner == "es"
-    # Episodes of a candidate, or environments, are shared out evenly among the worlds.
-    shared, count = settings.es.episodes if evolves else settings.a2c.recipe.envs, len(settings.envs)
-    sizes = [shared // count + (k < shared % count) for k in range(count)]
-    times = 2 * settings.es.pairs if evolves else 1
+    assert settings.learner is not None
+    return MAKERS[settings.learner](settings)
+
+
+class Parts(NamedTuple):
+    """What every learner is made of."""
+
+    envs: list[BatchEnv]
+    spec: ModelSpec
+    inference: InferenceSettings
+    header: dict[str, Any]
+    """Of the policies' files."""
+
+
+def prepare(settings: TrainSettings, slots: int, times: int = 1) -> Parts:
+    """The worlds of a run, among which `slots` environments are shared out evenly, each `times`; and the model."""
+    count = len(settings.envs)
+    sizes = [slots // count + (k < slots % count) for k in range(count)]
     envs = [prepare_env(settings, name, times * size) for name, size in zip(settings.envs, sizes, strict=True)]
     for env in envs:
         env.threads = 1  # one core a run: several runs share a machine better than one run its threads
@@ -59,17 +70,35 @@ def make_learner(settings: TrainSettings) -> ActorCritic | Evolution:
     header: dict[str, Any] = {"env": settings.envs[0]}
     header |= {"envs": list(settings.envs)} if count > 1 else {}
     header |= {"from": settings.from_policy} if settings.from_policy else {}
-    if evolves:
-        return Evolution(envs, spec, inference, settings.es, settings.seed, header)
+    return Parts(envs, spec, inference, header)
+
+
+def make_evolution(settings: TrainSettings) -> Learner:
+    """Every candidate plays the same episodes, all at once."""
+    parts = prepare(settings, settings.es.episodes, times=2 * settings.es.pairs)
+    return Evolution(parts.envs, parts.spec, parts.inference, settings.es, settings.seed, parts.header)
+
+
+def make_actor_critic(settings: TrainSettings) -> Learner:
+    """Needs torch."""
+    need_torch("the a2c learner")
+    from muster.learning.actor_critic import ActorCritic
+
+    parts = prepare(settings, settings.a2c.recipe.envs)
+    return ActorCritic(parts.envs, parts.spec, parts.inference, settings.a2c, settings.seed, parts.header)
+
+
+MAKERS: dict[LearnerKind, Callable[[TrainSettings], Learner]] = {"a2c": make_actor_critic, "es": make_evolution}
+
+
+def need_torch(who: str) -> None:
+    """Refuse in a sentence where torch is not installed; let it use one thread."""
     try:
         import torch
     except ImportError:
-        raise MissingExtraError("the a2c learner", "train") from None
-    from muster.learning.actor_critic import ActorCritic
-
+        raise MissingExtraError(who, "train") from None
     # One thread: the networks are small, and a run is then the same on every machine with these libraries.
     torch.set_num_threads(1)
-    return ActorCritic(envs, spec, inference, settings.a2c, settings.seed, header)
 
 
 def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpec, bool]:

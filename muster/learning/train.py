@@ -22,7 +22,6 @@ from muster.envs.registry import World, text_of
 from muster.errors import InputError, MusterError, WorldError
 from muster.evaluation.rollout import run_episodes
 from muster.learning.episodes import VALIDATION
-from muster.learning.evolution import Evolution
 from muster.learning.learners import make_learner, prepare_env, usual_episodes
 from muster.learning.run import Run, stored_settings
 from muster.learning.settings import TrainSettings
@@ -207,16 +206,14 @@ class Loop:
         row: dict[str, Any] = {"steps": self.learner.steps, "updates": self.updates, **summarise(window)}
         row["episodes"] = int(row["episodes"])
         reward = row.get("reward", -math.inf)
-        # Evolution's rows differ by which few battles all candidates shared more than by the policy: the last counts.
-        if reward > self.best_reward or (self.settings.learner == "es" and np.isfinite(reward)):
+        if reward > self.best_reward or (self.learner.last_is_best and np.isfinite(reward)):
             self.best_reward = reward
             self.best = self.learner.policy().parameters
             if self.run:
                 self.run.save_policy(self._best_policy(), "best")
         if validate:
             row |= self.validate()
-        if not isinstance(self.learner, Evolution) and self.learner.collapses:
-            row["collapses"] = self.learner.collapses
+        row |= self.learner.counts()
         row["cpu_seconds"] = self.cpu_seconds
         if self.learner.steps > self.untimed:
             row["steps_per_second"] = (self.learner.steps - self.untimed) / max(self.cpu_seconds, 1e-9)
