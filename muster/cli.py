@@ -22,6 +22,7 @@ COMMANDS = {
     "solve": "muster.commands.solve:Solve",
     "check-plan": "muster.commands.check_plan:CheckPlan",
     "train": "muster.commands.train:Train",
+    "search": "muster.commands.search:Search",
     "evaluate": "muster.commands.evaluate:Evaluate",
     "compare": "muster.commands.compare:Compare",
     "scale": "muster.commands.scale:Scale",

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from muster.errors import InputError
 
@@ -72,3 +73,23 @@ def sole_writer(folder: Path) -> Iterator[None]:
         finally:
             # The file stays: deleting it would let a third process lock another one of that name.
             file.truncate(0)
+
+
+def take_lock(path: Path, wait: bool = False) -> IO[str] | None:
+    """The file at `path`, locked until it is closed or this process ends; None while another holds it.
+
+    With `wait`, for as long as that takes. The file stays when the lock is gone. Systems without flock lock nothing.
+    """
+    make_folder(path.parent)
+    with writing(path):
+        file = path.open("a")
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        pass
+    except OSError:
+        file.close()
+        return None
+    return file

@@ -22,7 +22,7 @@ RUNS = Path("runs") / "paper"
 CHOICES = ["--a2c.likelihood", "choices", "--evaluate-every", "1000000000"]
 RESCUE_CHOICES = [*CHOICES, "--log-every", "50000"]
 
-# The paper's update: its settings did best on training reward in paper/search.py; the rate falls to 0 so that runs end
+# The paper's update: its settings did best on training reward in paper/search; the rate falls to 0 so that runs end
 # on a policy that has settled. The positional model's CNN allows fewer and smaller updates.
 RESCUE_PLAYED = [
     "--a2c.likelihood",
@@ -85,12 +85,12 @@ BATTLE_MINUTES = {
     ("zh10v10", "dm-played", "a2c"): 2.0,
 }
 BATTLE_SEEDS = {"quad": 3, "lp": 3, "amax": 1}
-# The paper's update. Better than eight draws from its ranges (paper/search.py), then by hand on training reward and
+# The paper's update. Better than eight draws from its ranges (paper/search), then by hand on training reward and
 # validation battles of w15v17: many small updates (after 250,000 decisions the reward was 0.17 with 64 environments and
 # 0.00 with 256) and a sigma of 0.3, since policies that learn with 0.5 are less good without noise (0.81 against 0.90).
 BATTLE_PLAYED = ["--a2c.likelihood", "played", "--a2c.envs", "64", "--a2c.policy-rate", "0.0007"]
 BATTLE_PLAYED += ["--a2c.noise.sigma", "0.3", "--a2c.schedule", "cosine", "--evaluate-every", "1000000000"]
-# Small and many generations did best on validation battles of the scenario trained on (paper/search_es.py).
+# Small and many generations did best on validation battles of the scenario trained on (paper/search/es-battle-w15v17-quad.json).
 BATTLE_ES = ["--es.episodes", "4", "--es.rate", "0.05", "--evaluate-every", "1000000000"]
 # Positions from the middle of the battle: the training reward is the same, but the policies carry further (chosen on
 # m25v25 and m40v40, sizes in no table). The runs on zh10v10 were made before and read positions on the map.

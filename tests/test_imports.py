@@ -13,7 +13,19 @@ import muster
 from muster.cli import COMMANDS
 
 PACKAGE = Path(muster.__file__).parent
-HEAVY = ("torch", "numba", "numpy", "scipy", "gymnasium", "pettingzoo", "matplotlib", "PIL", "highspy", "ortools")
+HEAVY = (
+    "torch",
+    "numba",
+    "numpy",
+    "scipy",
+    "gymnasium",
+    "pettingzoo",
+    "matplotlib",
+    "PIL",
+    "highspy",
+    "ortools",
+    "optuna",
+)
 
 # The sentence that the tree stands for: a module imports only what lies before it, in a room above or higher up in
 # its own room. Imports inside functions count; those for type checking alone do not. A folder's own name is its
@@ -210,6 +222,15 @@ learning.learners
 learning.train
 learning
 
+search.space
+search.settings
+search.results
+search.drawing
+search.journal
+search.study
+search.playing
+search
+
 reproduction.places
 reproduction.record_file
 reproduction.run_names
@@ -217,6 +238,7 @@ reproduction.heuristics
 reproduction.rescue
 reproduction.pursuit
 reproduction.routes
+reproduction.best_settings
 reproduction.battle
 reproduction.battle_rerun
 reproduction.fleet
@@ -283,6 +305,7 @@ commands.evaluate
 commands.starter
 commands.new
 commands.play
+commands.search_results
 commands.plot
 commands.policies
 commands.scale
@@ -295,8 +318,10 @@ commands.tables_heuristics
 commands.tables_rescue
 commands.tables_pursuit
 commands.tables_routes
+commands.tables_settings
 commands.tables
 commands.train
+commands.search
 commands.warmup
 commands.demo
 commands

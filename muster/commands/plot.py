@@ -1,4 +1,4 @@
-"""`muster plot`: learning curves, and what a model has learned about distance."""
+"""`muster plot`: learning curves, what a model has learned about distance, and the draws of a search."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tyro.conf import Positional
 
 from muster.commands.picture import picture
+from muster.commands.search_results import draw_study
 from muster.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plot:
-    """Draw learning curves of runs, or the learned score round one agent (extra `plot`)."""
+    """Draw learning curves of runs, the learned score round one agent, or the draws of a search (extra `plot`)."""
 
-    what: Positional[Literal["curves", "scores"]]
-    """curves: mean outcome over environment steps, from runs' logs; scores: h of a rescue policy as a density."""
+    what: Positional[Literal["curves", "scores", "search"]]
+    """curves: mean outcome over environment steps, from runs' logs; scores: h of a rescue policy as a density; search:
+    a study's draws as parallel coordinates, and which settings matter."""
     names: Positional[tuple[str, ...]]
-    """Folders of runs (or metrics.csv files) for curves; one policy for scores."""
+    """Folders of runs (or metrics.csv files) for curves; one policy for scores; a study's folder for search."""
     out: Path = Path("plot.png")
     """Picture to write: .png, .svg or .pdf."""
     agent: tuple[int, int] = (5, 4)
@@ -34,11 +36,14 @@ class Plot:
         """Draw and write."""
         if not self.names:
             raise InputError(f"muster plot {self.what} needs at least one name")
-        if self.what == "scores" and len(self.names) != 1:
-            raise InputError(f"muster plot scores takes one policy, got {len(self.names)}")
+        if self.what != "curves" and len(self.names) != 1:
+            one = "policy" if self.what == "scores" else "study"
+            raise InputError(f"muster plot {self.what} takes one {one}, got {len(self.names)}")
         with picture(self.out, "muster plot") as (figure, axes):
             if self.what == "curves":
                 draw_curves(axes, self.names)
+            elif self.what == "search":
+                draw_study(figure, axes, Path(self.names[0]))
             else:
                 draw_scores(figure, axes, self.names[0], self.agent, self.grid)
         print(self.out)

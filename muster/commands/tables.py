@@ -18,13 +18,15 @@ FLAGS = {
     "battles": ("heuristics", "battle"),
     "seed_battles": ("battle",),
     "episodes": ("rescue", "pursuit", "routes"),
-    "seed": ("heuristics", "battle", "rescue", "pursuit", "fleet", "routes"),
+    "draws": ("settings",),
+    "minutes": ("settings",),
+    "seed": ("heuristics", "battle", "rescue", "pursuit", "fleet", "routes", "settings"),
     "options": ("heuristics",),
     "policies": ("battle", "rescue", "pursuit", "fleet", "routes"),
-    "only": ("battle", "rescue", "pursuit", "fleet", "routes"),
+    "only": ("battle", "rescue", "pursuit", "fleet", "routes", "settings"),
     "tests": ("battle", "rescue", "pursuit", "fleet", "routes"),
     "fresh": ("battle",),
-    "markdown": ("battle", "pursuit", "fleet", "routes"),
+    "markdown": ("battle", "pursuit", "fleet", "routes", "settings"),
 }
 
 
@@ -32,8 +34,10 @@ FLAGS = {
 class Tables:
     """Print one of the paper's tables with our figures beside it, or another of ours, or run it again."""
 
-    which: Annotated[Literal["rescue", "battle", "heuristics", "pursuit", "fleet", "routes"], tyro.conf.Positional]
-    """Which table."""
+    which: Annotated[
+        Literal["rescue", "battle", "heuristics", "pursuit", "fleet", "routes", "settings"], tyro.conf.Positional
+    ]
+    """Which table; settings: the best settings that the paper's searches and ours found."""
     json: bool = False
     """Print one JSON object instead of a table."""
     rerun: bool = False
@@ -44,8 +48,12 @@ class Tables:
     """Battles a cell when run again, for every seed and with noise (battle)."""
     episodes: int = 1000
     """Episodes a cell when run again (rescue, pursuit, routes)."""
+    draws: int = 8
+    """Draws a cell when run again (settings)."""
+    minutes: float = 0.1
+    """CPU minutes of a draw when run again (settings)."""
     seed: int = 0
-    """Seed of the episodes or battles when run again."""
+    """Seed of the episodes, battles or draws when run again."""
     options: str = ""
     """Simulator settings for the run (heuristics), such as "latency=3,fog=false"."""
     record: Path | None = None
@@ -54,13 +62,14 @@ class Tables:
     policies: Path | None = None
     """Folder of the policies to run again (all but heuristics); by default those of the checkout."""
     only: str = "*"
-    """Run again only the policies whose names match, such as 'battle-w15v17-quad-*' (all but heuristics)."""
+    """Run again only the policies whose names match, such as 'battle-w15v17-quad-*' (all but heuristics; settings: the
+    cells, such as 'w15v17-*')."""
     tests: tuple[str, ...] = ()
     """Run again only these sizes or scenarios, such as 2x4, w15v17 or 100 (all but heuristics)."""
     fresh: bool = False
     """Run again what the record already holds, too (battle)."""
     markdown: bool = False
-    """Print markdown, for a document (battle, pursuit, fleet, routes)."""
+    """Print markdown, for a document (battle, pursuit, fleet, routes, settings)."""
 
     def run(self) -> None:
         """Print the table."""
@@ -81,6 +90,7 @@ class Tables:
             "pursuit": _pursuit,
             "fleet": _fleet,
             "routes": _routes,
+            "settings": _settings,
         }
         print_it[self.which](self)
 
@@ -143,6 +153,30 @@ def _routes(command: Tables) -> None:
 
     counts = {"episodes": command.episodes, "seed": command.seed}
     _played(command, table, tables_routes, lambda cell: cell.mean, counts)
+
+
+def _settings(command: Tables) -> None:
+    from muster.commands import tables_settings
+    from muster.commands.search_results import need_optuna
+    from muster.reproduction import best_settings as table
+    from muster.reproduction.places import record_to_write
+
+    def run_again(reference: Any) -> Any:
+        need_optuna("muster tables settings --rerun")
+        path = record_to_write("settings", command.record)
+        return table.run_table(
+            path,
+            Path("runs") / "search-paper",
+            f"{_line(command, draws=command.draws)} --minutes {command.minutes:g} --seed {command.seed}",
+            draws=command.draws,
+            minutes=command.minutes,
+            seed=command.seed,
+            only=command.only,
+            before=table.Record.load(path) if path.exists() else None,
+            report=lambda line: print(line, file=sys.stderr, flush=True),
+        )
+
+    _show(command, table, tables_settings, _record(command, table, run_again))
 
 
 def _heuristics(command: Tables) -> None:

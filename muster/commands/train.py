@@ -49,7 +49,7 @@ class Train:
     def from_arguments(cls, arguments: Sequence[str]) -> Train:
         """Parse the flags, on top of the file that --config names, on top of the run that --resume goes on with."""
         given = list(arguments)
-        file = _config_of(given)
+        file = config_of(given)
         table = read_toml(file) if file else {}
         command = cls._parse(given, table, file)
         if not command.resume:
@@ -119,7 +119,7 @@ class Train:
         console.print(f"try it: muster evaluate {out} {settings.envs[0]}")
 
 
-def _config_of(given: Sequence[str]) -> str | None:
+def config_of(given: Sequence[str]) -> str | None:
     """What --config names, written with a space or with an equals sign."""
     for place, word in enumerate(given):
         if word.startswith("--config="):

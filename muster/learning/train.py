@@ -41,9 +41,10 @@ LENGTH = ("minutes", "steps")
 class Report(Protocol):
     """What hears of a run's progress: a function of a row of the log and of how far the run is."""
 
-    def __call__(self, row: Mapping[str, Any], progress: float, /) -> None:
+    def __call__(self, row: Mapping[str, Any], progress: float, /) -> bool | None:
         """`row` has what metrics.jsonl has: steps, updates, episodes, reward, outcome, losses or fitness, cpu_seconds,
-        steps_per_second and, after an evaluation, validation. `progress` goes from 0 to 1.
+        steps_per_second and, after an evaluation, validation. `progress` goes from 0 to 1. True ends the run here, as
+        if its time were up.
         """
 
 
@@ -167,9 +168,9 @@ class Loop:
     def go(self, report: Report | None) -> Outcome:
         """Train until the end, or until interrupted: then the state is saved after the update that was under way."""
         settings, learner = self.settings, self.learner
-        first = True
+        first, enough = True, False
         with self._interruptible():
-            while self.progress < 1 and not self.stopped:
+            while self.progress < 1 and not self.stopped and not enough:
                 before = learner.steps
                 try:
                     self.window.append(learner.update(self.progress))
@@ -183,7 +184,7 @@ class Loop:
                 if crossed(before, learner.steps, settings.log_every):
                     row = self._log(crossed(before, learner.steps, settings.evaluate_every))
                     if report:
-                        report(row, min(self.progress, 1.0))
+                        enough = report(row, min(self.progress, 1.0)) is True
                 if crossed(before, learner.steps, settings.checkpoint_every):
                     self._save()
         finished = not self.stopped
