@@ -90,7 +90,7 @@ BATTLE_SEEDS = {"quad": 3, "lp": 3, "amax": 1}
 # 0.00 with 256) and a sigma of 0.3, since policies that learn with 0.5 are less good without noise (0.81 against 0.90).
 BATTLE_PLAYED = ["--a2c.likelihood", "played", "--a2c.envs", "64", "--a2c.policy-rate", "0.0007"]
 BATTLE_PLAYED += ["--a2c.noise.sigma", "0.3", "--a2c.schedule", "cosine", "--evaluate-every", "1000000000"]
-# Small and many generations did best on validation battles of the scenario trained on (paper/search/es-battle-w15v17-quad.json).
+# Small and many generations did best on validation battles of the scenario trained on (paper/search).
 BATTLE_ES = ["--es.episodes", "4", "--es.rate", "0.05", "--evaluate-every", "1000000000"]
 # Positions from the middle of the battle: the training reward is the same, but the policies carry further (chosen on
 # m25v25 and m40v40, sizes in no table). The runs on zh10v10 were made before and read positions on the map.
