@@ -155,6 +155,7 @@ def test_the_tables_hold_every_setting():
         "TrainSettings",
         "A2CSettings",
         "ESSettings",
+        "ImitationSettings",
         "NoiseSettings",
     ):
         assert f"## {kind}\n" in text

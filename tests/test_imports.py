@@ -216,6 +216,10 @@ learning.transfer
 learning.run
 learning.form
 learning.base
+learning.students
+learning.torch_student
+learning.lessons
+learning.imitation
 learning.evolution
 learning.actor_critic
 learning.learners

@@ -61,6 +61,28 @@ class GivesReasons(Protocol):
         ...
 
 
+@runtime_checkable
+class Replans(Protocol):
+    """A policy that follows a plan of the episode, and can make another from what is there."""
+
+    def replan(self, slots: Ints) -> None:
+        """Something else was done in these slots than it decided last: plan anew."""
+        ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A policy that remembers something of the episodes under way: plans, or a stream of random numbers."""
+
+    def get_memory(self) -> State:
+        """All of it, as plain arrays (copies)."""
+        ...
+
+    def set_memory(self, memory: State) -> None:
+        """Go on from what `get_memory` returned."""
+        ...
+
+
 class BatchEnv(ABC):
     """B independent episodes of one world, stepped together.
 

@@ -15,15 +15,16 @@ class RouteMemory:
 
     def __init__(self, solver: Solver) -> None:
         self.solver = solver
-        self._routes: Ints = np.zeros((0, 0, 0), np.int64)
+        self.routes: Ints = np.zeros((0, 0, 0), np.int64)
+        """[B, N, M] of the last decision; none before the first."""
 
     def forget(self, slots: Ints) -> None:
         """New episodes start in these slots."""
-        self._routes[slots[slots < len(self._routes)]] = -1
+        self.routes[slots[slots < len(self.routes)]] = -1
 
     def __call__(self, problem: Problem) -> Solution:
         """Plan, and remember."""
-        known = self._routes.shape == problem.scores.shape
-        found = self.solver(dataclasses.replace(problem, routes=self._routes if known else None))
-        self._routes = found.routes.copy()
+        known = self.routes.shape == problem.scores.shape
+        found = self.solver(dataclasses.replace(problem, routes=self.routes if known else None))
+        self.routes = found.routes.copy()
         return found

@@ -15,6 +15,8 @@ from muster.learning.base import Learner
 from muster.learning.evolution import Evolution
 from muster.learning.form import choose_pair_scale, local_form
 from muster.learning.settings import LearnerKind, TrainSettings
+from muster.learning.students import DirectStudent, Student
+from muster.policy.names import resolve
 from muster.scoring.spec import ModelSpec
 from muster.settings import differences
 
@@ -88,7 +90,39 @@ def make_actor_critic(settings: TrainSettings) -> Learner:
     return ActorCritic(parts.envs, parts.spec, parts.inference, settings.a2c, settings.seed, parts.header)
 
 
-MAKERS: dict[LearnerKind, Callable[[TrainSettings], Learner]] = {"a2c": make_actor_critic, "es": make_evolution}
+def make_imitation(settings: TrainSettings) -> Learner:
+    """The direct model needs no torch."""
+    from muster.learning.imitation import Imitation
+
+    own = settings.imitate
+    parts = prepare(settings, own.envs)
+    assert settings.teacher is not None
+    teachers = []
+    for env in parts.envs:
+        teachers.append(resolve(settings.teacher, env))
+        # A teacher has the world show what it reads itself; what else there is it gets from what the student sees.
+        env.show(pair_features=settings.pair_features, planes=settings.model == "pem")
+    student = make_student(settings, parts.spec)
+    header = parts.header | {"teacher": settings.teacher}
+    return Imitation(parts.envs, teachers, student, parts.spec, parts.inference, own, settings.seed, header)
+
+
+def make_student(settings: TrainSettings, spec: ModelSpec) -> Student:
+    """By kernels for the direct model; other models need torch."""
+    own = settings.imitate
+    if spec.kind == "dm":
+        return DirectStudent(spec, settings.seed, own.gradient_norm, own.weight_decay)
+    need_torch(f"a {spec.kind} model")
+    from muster.learning.torch_student import TorchStudent
+
+    return TorchStudent(spec, settings.seed, own.gradient_norm, own.weight_decay, own.low_precision)
+
+
+MAKERS: dict[LearnerKind, Callable[[TrainSettings], Learner]] = {
+    "a2c": make_actor_critic,
+    "es": make_evolution,
+    "imitate": make_imitation,
+}
 
 
 def need_torch(who: str) -> None:

@@ -28,6 +28,8 @@ COLUMNS = (
     "advantage",
     "fitness",
     "fitness_best",
+    "loss",
+    "agreement",
     "cpu_seconds",
     "steps_per_second",
 )

@@ -11,7 +11,7 @@ from muster.policy.settings import PAPER_NOISE, NoiseSettings
 from muster.scoring.kinds import Form, ModelKind, PairScale
 from muster.settings import AtLeast, Between, Positive, check_fields
 
-LearnerKind = Literal["a2c", "es"]
+LearnerKind = Literal["a2c", "es", "imitate"]
 Schedule = Literal["constant", "cosine"]
 Likelihood = Literal["played", "innovations", "choices"]
 
@@ -146,6 +146,47 @@ class ESSettings:
 
 
 @dataclass(frozen=True)
+class ImitationSettings:
+    """Imitation of a teacher that labels every state. The direct model needs no torch."""
+
+    loss: Literal["fenchel-young", "cross-entropy"] = "fenchel-young"
+    """fenchel-young: what the solver answers to perturbed scores is to be what the teacher does, all agents at once;
+    cross-entropy: each agent's softmax over all tasks, the others on the teacher's."""
+    perturbations: Annotated[int, AtLeast(1)] = 4
+    """Perturbed problems that are solved for each state (fenchel-young)."""
+    epsilon: Annotated[float, Positive()] = 0.3
+    """Standard deviation of the perturbations of h (fenchel-young)."""
+    noise: Literal["normal", "gumbel"] = "normal"
+    """What the perturbations are drawn from (fenchel-young)."""
+    envs: Annotated[int, AtLeast(1)] = 128
+    """Environments played side by side: the states of one update."""
+    rate: Annotated[float, Positive()] = 3e-3
+    """Learning rate of Adam."""
+    warm_up: Annotated[int, AtLeast(0)] = 50
+    """Updates over which the learning rate rises to that."""
+    schedule: Schedule = "cosine"
+    """Learning rate afterwards: a cosine down to 0, or constant."""
+    gradient_norm: Annotated[float, AtLeast(0)] = 1.0
+    """Longest gradient, longer ones are cut to it; 0: any."""
+    weight_decay: Annotated[float, AtLeast(0)] = 0.01
+    """Share of the parameters that an update takes away, times the learning rate (decoupled, as in AdamW)."""
+    teacher_share: Annotated[float, Between(0, 1)] = 0.25
+    """Share of the environments in which the teacher is followed."""
+    noisy_share: Annotated[float, Between(0, 1)] = 0.25
+    """Share in which the student is followed with noise on h, that of its loss; in the others it is followed as is."""
+    low_precision: bool = False
+    """Run the positional model's CNN in bfloat16 while training: half the time on processors that have it."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.teacher_share + self.noisy_share > 1:
+            raise InputError(
+                "teacher_share and noisy_share are shares of the same environments: together at most 1, got "
+                f"{self.teacher_share + self.noisy_share:g}"
+            )
+
+
+@dataclass(frozen=True)
 class TrainSettings:
     """What to learn, how, for how long, and where to."""
 
@@ -156,8 +197,10 @@ class TrainSettings:
     model: ModelKind = "dm"
     """dm: direct model; pem: positional embedding model (needs a grid)."""
     learner: LearnerKind | None = None
-    """a2c: actor-critic, as in the paper (extra `train`); es: evolution, without torch. None: a2c, and es for plan,
-    which nothing else learns."""
+    """a2c: actor-critic, as in the paper (extra `train`); es: evolution, without torch; imitate: does as a `teacher`
+    does. None: a2c, and es for plan, which nothing else learns."""
+    teacher: str | None = None
+    """Whom to imitate (with learner imitate): a rule of the world, a shipped policy, a run or a file."""
     minutes: Annotated[float | None, Positive()] = None
     """Minutes of CPU time to train for (5 if neither this nor steps is given)."""
     steps: Annotated[int | None, AtLeast(1)] = None
@@ -195,6 +238,7 @@ class TrainSettings:
     """How many of them; None: 500, or 20 for a positional model on more than 1,000 cells (battles), which is slow."""
     a2c: A2CSettings = field(default_factory=A2CSettings)
     es: ESSettings = field(default_factory=ESSettings)
+    imitate: ImitationSettings = field(default_factory=ImitationSettings)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -207,14 +251,25 @@ class TrainSettings:
             raise InputError(
                 f"name one world to learn on, or several different ones; got {', '.join(self.envs) or 'none'}"
             )
-        shared = self.a2c.recipe.envs if self.learner == "a2c" else self.es.episodes
+        shares = {
+            "a2c": ("a2c.envs", self.a2c.recipe.envs),
+            "es": ("es.episodes", self.es.episodes),
+            "imitate": ("imitate.envs", self.imitate.envs),
+        }
+        assert self.learner is not None
+        what, shared = shares[self.learner]
         if shared < len(self.envs):
-            what = "a2c.envs" if self.learner == "a2c" else "es.episodes"
             raise InputError(f"{what} are shared out among the worlds: {shared} are too few for {len(self.envs)}")
         if self.minutes is not None and self.steps is not None:
             raise InputError("give the length of the run as minutes or as steps, not both")
         if self.inference == "plan" and self.learner != "es":
             raise InputError("costs of routes are learned by evolution alone; use --learner es, or another --inference")
+        if (self.learner == "imitate") != (self.teacher is not None):
+            raise InputError(
+                "imitation needs a teacher: add --teacher POLICY, such as a rule of the world"
+                if self.teacher is None
+                else f"a teacher is for --learner imitate; {self.learner} learns from rewards"
+            )
         if self.learner == "es" and self.model == "pem":
             raise InputError("evolution tunes the direct model only; use --model dm or --learner a2c")
 

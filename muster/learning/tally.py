@@ -12,7 +12,7 @@ from muster.envs.base import BatchEnv
 Figures = dict[str, float]
 
 # Figures of an update as a whole; all others are means over the episodes that ended in it.
-BY_UPDATE = ("value_loss", "policy_loss", "advantage", "entropy", "fitness", "fitness_best")
+BY_UPDATE = ("value_loss", "policy_loss", "advantage", "entropy", "fitness", "fitness_best", "loss", "agreement")
 
 
 class Ended:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muster.data import Floats32, Ints, Observation
-from muster.envs.base import BatchEnv
+from muster.envs.base import BatchEnv, State
 from muster.envs.padding import observation_of
 from muster.envs.registry import kind_of
 from muster.envs.single import View
@@ -124,6 +124,16 @@ class LearnedPolicy:
         self._states[slots] = np.asarray(seeds, np.uint64) ^ NOISE_STREAM
         if self._exploration is not None:
             self._exploration.reset(slots)
+
+    def get_memory(self) -> State:
+        """Of the episodes under way: the routes, if it makes any. Noise is not among it."""
+        return {} if self._plans is None else {"routes": self._plans.routes.copy()}
+
+    def set_memory(self, memory: State) -> None:
+        """Go on from what `get_memory` returned."""
+        if "routes" in memory:
+            self._plans = self._plans or RouteMemory(self._solver)
+            self._plans.routes = np.array(memory["routes"], np.int64)
 
     @property
     def solver(self) -> Solver:

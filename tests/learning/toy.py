@@ -84,3 +84,18 @@ class Broken(Pairing):
         Broken.rounds += 1
         reward, over = super().step(assignment)
         return (float("nan") if Broken.rounds > 200 else reward), over
+
+
+class Taught(Pairing):
+    """Knows the right answer as a rule, and the wrong one."""
+
+    @classmethod
+    def rules(cls):
+        def right(view: View):
+            agents, tasks = np.asarray(view.agent_features), np.asarray(view.task_features)
+            return (agents == tasks.T).argmax(axis=1)
+
+        def wrong(view: View):
+            return 1 - right(view)
+
+        return {"right": right, "wrong": wrong}

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from muster.compile import entry, kernel, leaf, maker
 from muster.data import Ints, Observation
+from muster.envs.base import State
 from muster.envs.battle import layout as lay
 from muster.envs.battle.layout import Int32s, Int64s
 from muster.envs.battle.status import closest_enemy, contribution, hit_points, stands, tile_distance
@@ -303,3 +304,11 @@ class Heuristic:
 
         world.share_out(env.threads, decide_part)
         return orders
+
+    def get_memory(self) -> State:
+        """Whom the units were sent to, and the streams of random numbers."""
+        return {"rng": self._rng.copy(), "memory": self._memory.copy()}
+
+    def set_memory(self, memory: State) -> None:
+        """Go on from what `get_memory` returned."""
+        self._rng[...], self._memory[...] = memory["rng"], memory["memory"]

@@ -14,6 +14,7 @@ import numpy as np
 
 from muster.compile import entry
 from muster.data import Floats, Ints, Observation, Problem
+from muster.envs.base import State
 from muster.envs.fleet.city import Zones
 from muster.envs.fleet.kernels import Fleet, Roads
 from muster.rng import Seeds
@@ -113,7 +114,7 @@ class Hindsight:
     def __init__(self, env: FleetEnv) -> None:
         self._env = env
         self._stale = np.zeros(env.n_envs, np.bool_)
-        self._plans: list[Ints] = [np.zeros((0, 4), np.int64)] * env.n_envs
+        self._plans: list[Ints] = [np.zeros((0, 3), np.int64)] * env.n_envs
 
     def begin(self, slots: Ints, seeds: Seeds) -> None:
         """New days: no plans yet."""
@@ -130,6 +131,21 @@ class Hindsight:
                 self._make_plan(slot)
                 self._follow(slot, observation.allowed[slot], assignment[slot])
         return assignment
+
+    def replan(self, slots: Ints) -> None:
+        """Plan the rest of the day from where the vehicles are now."""
+        self._stale[slots] = True
+
+    def get_memory(self) -> State:
+        """The plans, one after the other, and where they are out of date."""
+        lengths = np.array([len(part) for part in self._plans], np.int64)
+        return {"plans": np.concatenate(self._plans), "lengths": lengths, "stale": self._stale.copy()}
+
+    def set_memory(self, memory: State) -> None:
+        """Go on from what `get_memory` returned."""
+        ends = np.cumsum(np.asarray(memory["lengths"], np.int64))[:-1]
+        self._plans = [np.array(part, np.int64) for part in np.split(np.asarray(memory["plans"]), ends)]
+        self._stale[...] = memory["stale"]
 
     def _follow(self, slot: int, allowed: Ints, assignment: Ints) -> bool:
         """Write this minute's part of the plan; False if the rules do not allow some of it."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from muster.compile import entry
 from muster.data import Bools, Ints, Observation, Problem
+from muster.envs.base import State
 from muster.envs.pursuit.observe import UNITS_PER_CELL
 from muster.rng import TIE_STREAM, Seeds, below
 
@@ -30,6 +31,14 @@ class Closest:
     def act(self, observation: Observation) -> Ints:
         """[B, N] the nearest evader of each pursuer."""
         return send_to_closest(_distances(observation), observation.task_alive, self._rng)
+
+    def get_memory(self) -> State:
+        """The streams that ties are broken by."""
+        return {"rng": self._rng.copy()}
+
+    def set_memory(self, memory: State) -> None:
+        """Go on from what `get_memory` returned."""
+        self._rng[...] = memory["rng"]
 
 
 class ClosestPairs:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Floats, Ints, Observation, Problem
+from muster.envs.base import State
 from muster.envs.rescue import kernels
 from muster.envs.rescue.distance import chebyshev
 from muster.envs.rescue.mud import HELD_UP, mud_to_cross
@@ -36,6 +37,14 @@ class Closest:
         """[B, N] the nearest victim of each ambulance."""
         agents, tasks = _cells(observation)
         return kernels.send_to_closest(agents, tasks, observation.task_alive, self._manhattan, self._rng)
+
+    def get_memory(self) -> State:
+        """The streams that ties are broken by."""
+        return {"rng": self._rng.copy()}
+
+    def set_memory(self, memory: State) -> None:
+        """Go on from what `get_memory` returned."""
+        self._rng[...] = memory["rng"]
 
 
 class ClosestManhattan(Closest):
@@ -101,6 +110,14 @@ class PlanDistance:
         )
         return self._solver(problem).assignment
 
+    def get_memory(self) -> State:
+        """The routes that the next ones go on from."""
+        return {"routes": self._solver.routes.copy()}
+
+    def set_memory(self, memory: State) -> None:
+        """Go on from what `get_memory` returned."""
+        self._solver.routes = np.array(memory["routes"], np.int64)
+
     def _costs(self, observation: Observation) -> tuple[Floats, Floats]:
         """Steps from ambulances to victims [B, N, M] and from victim to victim [B, M, M]."""
         agents, tasks = _cells(observation)
@@ -154,6 +171,18 @@ class Topline:
             self._routes[slot, :, : len(waiting)] = np.where(stops >= 0, waiting[stops], -1)
             self._unplanned[slot] = False
         return kernels.follow_routes(self._routes, self._env.waiting)
+
+    def replan(self, slots: Ints) -> None:
+        """Find the best routes from where the ambulances are now."""
+        self._unplanned[slots] = True
+
+    def get_memory(self) -> State:
+        """The routes, and where they are out of date."""
+        return {"routes": self._routes.copy(), "unplanned": self._unplanned.copy()}
+
+    def set_memory(self, memory: State) -> None:
+        """Go on from what `get_memory` returned."""
+        self._routes[...], self._unplanned[...] = memory["routes"], memory["unplanned"]
 
 
 def _cells(observation: Observation) -> tuple[Ints, Ints]:

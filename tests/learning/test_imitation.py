@@ -1,0 +1,221 @@
+"""Imitation: it learns what the teacher does, labels what the student visits, and goes on bit for bit."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import numpy as np
+import pytest
+
+import muster
+from muster import InputError
+from muster.envs.base import Remembers, Replans
+from muster.evaluation.rollout import begin_episodes, run_episodes
+from muster.learning.imitation import cross_entropy
+from muster.learning.learners import make_learner
+from muster.learning.lessons import Lesson, Roles
+from muster.learning.settings import ImitationSettings, TrainSettings
+from muster.learning.train import run_training
+from muster.policy.decision import alive_pairs
+from muster.policy.names import resolve
+from muster.rng import episode_seeds
+from tests.learning.test_fenchel_young import scores_for, states
+from tests.learning.test_train import final_state, rows_without_times
+
+TOY = "tests.learning.toy:Taught"
+QUICK = {"steps": 6_000, "log_every": 2_000, "evaluate_every": 10**9}
+
+
+def mean_reward(policy, env=TOY):
+    world = muster.make(env, 50)
+    return float(run_episodes(world, resolve(policy, world), episode_seeds(99, np.arange(200))).reward.mean())
+
+
+@pytest.mark.parametrize("loss", ["fenchel-young", "cross-entropy"])
+@pytest.mark.parametrize("inference", ["amax", "lp", "quad"])
+def test_the_student_does_as_the_teacher_does(inference, loss):
+    imitate = {"loss": loss, "envs": 32, "rate": 0.02}
+    policy = muster.train(TOY, learner="imitate", teacher="right", inference=inference, imitate=imitate, **QUICK)
+    assert mean_reward(policy) == 1.0
+    assert policy.header["teacher"] == "right"
+
+
+def test_rewards_have_no_say():
+    policy = muster.train(TOY, learner="imitate", teacher="wrong", imitate={"envs": 32, "rate": 0.02}, **QUICK)
+    assert mean_reward(policy) == 0.0
+
+
+def test_the_log_says_how_far_teacher_and_student_agree(tmp_path):
+    imitate = {"envs": 32, "rate": 0.02}
+    muster.train(TOY, learner="imitate", teacher="right", imitate=imitate, out=tmp_path / "run", **QUICK)
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert rows[-1]["agreement"] > 0.99 > rows[0]["agreement"]
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    assert rows[-1]["reward"] == pytest.approx(1.0, abs=0.01)
+
+
+def small(teacher, model="dm", env="rescue:2x3,grid=5", **more):
+    return TrainSettings(
+        env=env,
+        learner="imitate",
+        teacher=teacher,
+        model=model,
+        steps=600,
+        log_every=150,
+        checkpoint_every=200,
+        evaluate_every=350,
+        evaluate_episodes=20,
+        imitate=ImitationSettings(envs=16, **more),
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        small("topline"),
+        small("plan-distance", loss="cross-entropy"),
+        small("closest", env=("rescue:2x3,grid=5", "rescue:3x4,grid=6")),
+        small("lp-distance", model="pem"),
+        small("hindsight", env="fleet:2,city=small"),
+    ],
+    ids=["topline", "plan", "two worlds", "pem", "hindsight"],
+)
+def test_an_interrupted_run_goes_on_bit_for_bit(settings, tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run_training(settings, whole)
+    heard = []
+
+    def interrupt(row, progress):
+        heard.append(row)
+        if len(heard) == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    assert not run_training(settings, broken, report=interrupt).finished
+    assert run_training(settings, broken, resume=True).finished
+    one, other = final_state(whole), final_state(broken)
+    assert one.keys() == other.keys()
+    for name in one:
+        assert np.array_equal(one[name], other[name]), name
+    assert rows_without_times(broken) == rows_without_times(whole)
+
+
+def test_labels_of_a_planner_are_plans_from_where_the_student_went():
+    env = muster.make("rescue:2x4", 8)
+    lesson = Lesson(env, resolve("topline", env), Roles.of(8, 0.25, 0.25), seed=0)
+    for _ in range(5):
+        asked = lesson.ask(env.observe())
+        # The student sends everybody to the last victim that waits, the teacher is followed in two slots.
+        last = 3 - np.argmax(env.observe().task_alive[:, ::-1], axis=1)
+        lesson.step(np.repeat(last[:, None], 2, axis=1))
+        fresh = resolve("topline", env)
+        fresh.begin(np.arange(8), np.zeros(8, np.uint64))
+        strayed = (asked != last[:, None]).any(axis=1) & ~lesson.roles.teacher
+        assert strayed.sum() >= 4
+        assert np.array_equal(lesson.ask(env.observe())[strayed], fresh.act(env.observe())[strayed])
+
+
+@pytest.mark.parametrize(
+    ("env", "policy"),
+    [
+        ("rescue:2x4", "closest"),
+        ("rescue:2x4", "plan-distance"),
+        ("rescue:2x4", "topline"),
+        ("rescue:2x4", "rescue-2x4-plan-dm"),
+        ("pursuit:4x2", "closest"),
+        ("battle:m3v3", "rand-nc"),
+        ("fleet:4,city=small", "hindsight"),
+    ],
+)
+def test_what_a_policy_remembers_is_enough_to_go_on(env, policy):
+    world = muster.make(env, 4)
+    one = resolve(policy, world)
+    assert isinstance(one, Remembers)
+    begin_episodes(world, one, np.arange(4), episode_seeds(3, np.arange(4)))
+    for _ in range(4):
+        world.step(one.act(world.observe()))
+    state, memory = world.get_state(), one.get_memory()
+    decisions = []
+    for player in (one, resolve(policy, world)):
+        world.set_state(state)
+        player.set_memory(memory)
+        decisions.append([])
+        for _ in range(4):
+            decisions[-1].append(player.act(world.observe()))
+            world.step(decisions[-1][-1])
+    assert np.array_equal(*decisions)
+
+
+def test_hindsight_plans_anew_where_it_was_not_followed():
+    world = muster.make("fleet:3,city=small", 2)
+    teacher = resolve("hindsight", world)
+    assert isinstance(teacher, Replans)
+    begin_episodes(world, teacher, np.arange(2), episode_seeds(5, np.arange(2)))
+    for _ in range(30):
+        teacher.act(world.observe())
+        world.step(np.full((2, 3), -1))
+        teacher.replan(np.arange(2))
+    fresh = resolve("hindsight", world)
+    fresh.begin(np.arange(2), np.zeros(2, np.uint64))
+    assert np.array_equal(teacher.act(world.observe()), fresh.act(world.observe()))
+
+
+def test_some_slots_follow_the_teacher_and_some_have_noise():
+    roles = Roles.of(128, 0.25, 0.25)
+    assert roles.teacher.sum() == roles.noisy.sum() == 32
+    assert not (roles.teacher & roles.noisy).any()
+    everywhere = Roles.of(5, 1.0, 0.0)
+    assert everywhere.teacher.all()
+    learner = make_learner(small("lp-distance", teacher_share=1.0, noisy_share=0.0))
+    figures = [learner.update() for _ in range(40)]
+    steps = np.average(
+        [row["outcome"] for row in figures if row["episodes"]],
+        weights=[row["episodes"] for row in figures if row["episodes"]],
+    )
+    assert steps == pytest.approx(muster.evaluate("lp-distance", "rescue:2x3,grid=5", 500).mean, abs=0.6)
+
+
+@pytest.mark.parametrize(("quad", "idling"), [(False, False), (True, False), (True, True)])
+def test_slopes_of_the_cross_entropy_are_finite_differences(quad, idling):
+    seen = states(2)
+    scores = scores_for(2, seen, quad)
+    labels = np.where(np.random.default_rng(0).random((4, 3)) < 0.2, -1, np.tile([0, 1, 3], (4, 1)))
+    _, slopes = cross_entropy(seen, scores, labels, idling)
+    step = np.float32(1e-2)
+    for part, slope in enumerate(slopes):
+        for where in [] if slope is None else list(np.ndindex(slope.shape))[::2]:
+            losses = []
+            for sign in (1, -1):
+                moved = [None if array is None else array.copy() for array in scores]
+                moved[part][where] += sign * step
+                losses.append(cross_entropy(seen, tuple(moved), labels, idling)[0])
+            assert slope[where] == pytest.approx((losses[0] - losses[1]) / (2 * step), abs=2e-3)
+    assert not slopes[0][~alive_pairs(seen)[0]].any()
+
+
+def test_a_run_can_go_on_from_a_policy(tmp_path):
+    policy = muster.train(
+        "rescue:2x4", learner="imitate", teacher="topline", steps=256, from_policy="rescue-2x4-lp-dm",
+        inference="lp", imitate={"rate": 1e-9},
+    )  # fmt: skip
+    before = muster.load("rescue-2x4-lp-dm").parameters
+    assert all(np.allclose(policy.parameters[name], before[name], atol=1e-5) for name in before)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learner": "imitate"}, "imitation needs a teacher"),
+        ({"learner": "es", "teacher": "topline"}, "a teacher is for --learner imitate"),
+        ({"learner": "imitate", "teacher": "toplin"}, "did you mean 'topline'"),
+        ({"learner": "imitate", "teacher": "battle-m10v10-lp-dm"}, "trained on battle:m10v10"),
+        ({"learner": "imitate", "teacher": "topline", "inference": "plan"}, "evolution alone"),
+        (
+            {"learner": "imitate", "teacher": "topline", "imitate": {"teacher_share": 0.8, "noisy_share": 0.8}},
+            "together at most 1, got 1.6",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        muster.train("rescue:2x4", steps=1, **settings)
