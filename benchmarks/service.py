@@ -23,6 +23,7 @@ import subprocess
 import sys
 import threading
 import time
+from urllib.request import urlopen
 
 import numpy as np
 
@@ -85,10 +86,12 @@ def measure(port: int, clients: int, seconds: float) -> None:
         "/act, battle w15v17": post("/act", situation(BATTLE, "battle:w15v17")),
         "/health": HEALTH,
     }
-    print(f"| {clients} clients | requests/s | p50, ms | p99, ms |\n|---|---|---|---|")
+    print(f"| {clients} clients | requests/s | p50, ms | p99, ms | CPU of the service, ms |\n|---|---|---|---|---|")
     for name, request in loads.items():
         asyncio.run(run(port, request, clients, 0.5))
-        row(name, asyncio.run(run(port, request, clients, seconds)), seconds)
+        began = cpu_seconds(port)
+        times = asyncio.run(run(port, request, clients, seconds))
+        row(name, times, seconds, f"{1e3 * (cpu_seconds(port) - began) / len(times):.2f}")
     found = subprocess.run([sys.executable, "-c", ORTOOLS, str(seconds)], capture_output=True, text=True, check=False)
     if found.returncode == 0:
         row("OR-Tools min-cost flow, 40x120, in process, one thread", json.loads(found.stdout)["times"], seconds)
@@ -111,11 +114,17 @@ def probing(port: int, seconds: float) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def row(name: str, times: list[float], seconds: float) -> None:
+def row(name: str, times: list[float], seconds: float, cpu: str = "") -> None:
     ms = 1e3 * np.array(times)
-    print(
-        f"| {name} | {len(ms) / seconds:.0f} | {np.percentile(ms, 50):.2f} | {np.percentile(ms, 99):.2f} |", flush=True
-    )
+    figures = (f"{len(ms) / seconds:.0f}", f"{np.percentile(ms, 50):.2f}", f"{np.percentile(ms, 99):.2f}", cpu)
+    print(f"| {' | '.join((name, *figures))} |", flush=True)
+
+
+def cpu_seconds(port: int) -> float:
+    """What the service has used of the processors so far, by its own metrics."""
+    with urlopen(f"http://localhost:{port}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith("process_cpu_seconds_total"))
 
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"

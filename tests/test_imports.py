@@ -254,6 +254,8 @@ service.settings
 service.replies
 service.refusals
 service.reading
+service.decimals
+service.scanning
 service.connections
 service.metrics
 service.pool

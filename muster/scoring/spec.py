@@ -150,10 +150,10 @@ class ModelSpec:
         return dataclasses.replace(seen, agent_features=agents, task_features=tasks)
 
     def _centred(self, seen: Observation) -> Observation:
-        columns = list(self.centred)
+        columns = _consecutive(self.centred)
         alive = np.concatenate([seen.agent_alive, seen.task_alive], axis=1)[:, :, None]
-        both = [features[:, :, columns].astype(np.float64) for features in (seen.agent_features, seen.task_features)]
-        places = np.concatenate(both, axis=1)
+        both = seen.agent_features[:, :, columns], seen.task_features[:, :, columns]
+        places = np.concatenate(both, axis=1, dtype=np.float64)
         middle = (places * alive).sum(1, keepdims=True) / np.maximum(alive.sum(1, keepdims=True), 1)
         places = np.where(alive, places - middle, places)
         agents, tasks = seen.agent_features.copy(), seen.task_features.copy()
@@ -193,6 +193,12 @@ class ModelSpec:
     def as_dict(self) -> dict[str, Any]:
         """As plain values."""
         return dataclasses.asdict(self)
+
+
+def _consecutive(columns: tuple[int, ...]) -> slice | list[int]:
+    """The columns as a slice if they follow one another: numpy takes those in half the time."""
+    first, end = columns[0], columns[0] + len(columns)
+    return slice(first, end) if columns == tuple(range(first, end)) else list(columns)
 
 
 def _global_width(observation: Observation) -> int:

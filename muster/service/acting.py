@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -14,6 +15,7 @@ from muster.envs.single import View
 from muster.errors import suggestion
 from muster.inference.solver import Solver
 from muster.policy.decision import make_problem
+from muster.scoring.reach import scale_pairs
 from muster.service import reading
 from muster.service.bodies import ActBody, checked
 from muster.service.refusals import Refusal
@@ -35,10 +37,51 @@ KEYS = (
     "switch_cost",
 )
 """What a situation may hold."""
+QUICK_PAIRS = 1000
+"""Of agents and tasks, and of tasks: so many are decided on without a thread of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A body of /act that has been read."""
+
+    policy: Served
+    solver: Solver
+    views: list[View]
+    pairs: int
+    """Of all views, with those of tasks."""
+    one: bool
+    """Whether one situation was given, rather than a list of them."""
+    scores: bool
+    """Whether the answer has the scores."""
+    started: float
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it is decided in about a millisecond at most."""
+        return self.pairs <= QUICK_PAIRS and self.solver.method != "plan" and self.solver.effort in ("paper", "fast")
+
+    def answer(self) -> dict[str, Any]:
+        """What the policy decides."""
+        answers = decide_all(self.policy, self.solver, self.views, self.scores)
+        answer: dict[str, Any] = {"policy": self.policy.name}
+        answer |= answers[0] if self.one else {"answers": answers}
+        return answer | {"seconds": time.perf_counter() - self.started}
 
 
 def act(data: dict[str, Any], served: dict[str, Served], size_limit: int) -> dict[str, Any]:
     """The answer to a body of /act."""
+    return read_asked(data, served, size_limit).answer()
+
+
+def quick_act(data: dict[str, Any], served: dict[str, Served], size_limit: int) -> Callable[[], dict[str, Any]] | None:
+    """How to answer a body of /act on the spot; None if that could take its time."""
+    asked = read_asked(data, served, size_limit)
+    return asked.answer if asked.is_quick else None
+
+
+def read_asked(data: dict[str, Any], served: dict[str, Served], size_limit: int) -> Asked:
+    """What a body of /act asks for; Refusal where it is none."""
     started = time.perf_counter()
     body = checked(ActBody, data)
     if body.policy not in served:
@@ -52,19 +95,19 @@ def act(data: dict[str, Any], served: dict[str, Served], size_limit: int) -> dic
     else:
         given = body.situations or []
         places = [f"situations[{k}]" for k in range(len(given))]
-    views, left = [], size_limit
+    views, left, between = [], size_limit, 0
     for situation, where in zip(given, places, strict=True):
-        view, pairs = read_situation(situation, where, chosen, left)
+        view, n, m = read_situation(situation, where, chosen, left)
         views.append(view)
-        left -= pairs
-    answers = decide_all(chosen, chosen.solver(body.method, body.effort), views, body.scores)
-    answer: dict[str, Any] = {"policy": body.policy}
-    answer |= answers[0] if body.situation is not None else {"answers": answers}
-    return answer | {"seconds": time.perf_counter() - started}
+        left -= max(1, n * m)
+        between += m * m
+    solver = chosen.solver(body.method, body.effort)
+    pairs = size_limit - left + between
+    return Asked(chosen, solver, views, pairs, body.situation is not None, body.scores, started)
 
 
-def read_situation(data: dict[str, Any], where: str, served: Served, limit: int) -> tuple[View, int]:
-    """A situation as the view of a world, and how many pairs it has; Refusal where it is none."""
+def read_situation(data: dict[str, Any], where: str, served: Served, limit: int) -> tuple[View, int, int]:
+    """A situation as the view of a world, how many agents it has and how many tasks; Refusal where it is none."""
     for key in data:
         if key not in KEYS:
             refuse(f"{where} has no field {reading.clipped(key)!r}{suggestion(key[:80], KEYS)}", where)
@@ -84,7 +127,7 @@ def read_situation(data: dict[str, Any], where: str, served: Served, limit: int)
         fields["global_features"] = objects([data.get("world")], names.world, f"{where}.world", 1)[0]
     for key, shape in (("contributions", (n, m)), ("prior", (n, m)), ("task_prior", (m, m)), ("switch_cost", (n, m))):
         value = data.get(key)
-        if key == "switch_cost" and value is not None and not isinstance(value, list):
+        if key == "switch_cost" and value is not None and not reading.is_list(value):
             fields[key] = np.full(shape, reading.number(value, f"{where}.{key}"))
         elif value is not None:
             fields[key] = reading.matrix(value, f"{where}.{key}", shape)
@@ -94,7 +137,7 @@ def read_situation(data: dict[str, Any], where: str, served: Served, limit: int)
         fields["allowed"] = reading.mask(data["allowed"], f"{where}.allowed", (n, m))
     if data.get("previous") is not None:
         fields["previous"] = reading.tasks(data["previous"], f"{where}.previous", n, m)
-    return View(**fields), max(1, n * m)
+    return View(**fields), n, m
 
 
 def refuse(error: str, where: str) -> NoReturn:
@@ -109,7 +152,7 @@ def count(value: Any, pairs: Any, axis: int, where: str) -> int:
     if isinstance(value, dict) and value:
         return len(reading.checked_list(next(iter(value.values())), f"{where}.{reading.clipped(next(iter(value)))}"))
     block = next(iter(pairs.values()), None) if isinstance(pairs, dict) else None
-    if value is None and isinstance(block, list) and block and isinstance(block[0], list):
+    if value is None and block is not None and reading.is_list(block, of_lists=True):
         return len(block[0]) if axis else len(block)
     refuse(f"{where} must be a list of objects, or an object of columns, got {reading.kind_of(value)}", where)
 
@@ -145,7 +188,13 @@ def by_name(value: Any, names: Sequence[str], where: str, shape: tuple[int, ...]
         refuse_names(value, names, where)
     # All at once, as long as nothing is wrong with them: most of the time goes into numpy's calls.
     parts = [value[name] for name in names]
-    found = reading.numbers(reading.flattened(parts, shape), None, MOST) if reading.fits(parts, shape) else None
+    if all(isinstance(part, np.ndarray) and part.shape == shape for part in parts):
+        features: Floats32 = np.empty((*shape, len(names)), np.float32)
+        for k, part in enumerate(parts):
+            features[..., k] = part
+        return features
+    flat = reading.flattened(parts, shape)
+    found = None if flat is None else reading.numbers(flat, None, MOST)
     if found is None:
         for name in names:
             if len(shape) == 1:
@@ -153,7 +202,7 @@ def by_name(value: Any, names: Sequence[str], where: str, shape: tuple[int, ...]
             else:
                 reading.matrix(value[name], f"{where}.{name}", (shape[0], shape[1]), largest=MOST)
     assert found is not None, "numbers were refused for no entry"
-    return np.moveaxis(found.reshape(len(names), *shape), 0, -1).astype(np.float32, order="C")
+    return np.ascontiguousarray(found.reshape(len(names), -1).T, np.float32).reshape(*shape, len(names))
 
 
 def refuse_names(given: dict[str, Any], names: Sequence[str], where: str) -> NoReturn:
@@ -172,6 +221,8 @@ MOST = 1e30
 
 def decide_all(served: Served, solver: Solver, views: list[View], with_scores: bool) -> list[dict[str, Any]]:
     """An answer for each view. Those with the same fields and sizes are decided on together: nothing is padded."""
+    if len(views) == 1:
+        return decide(served, solver, together(views), with_scores)
     answers: list[dict[str, Any]] = [{}] * len(views)
     alike: dict[Any, list[int]] = {}
     for k, view in enumerate(views):
@@ -198,7 +249,8 @@ def together(views: list[View]) -> Observation:
         "capacities": np.ones((batch, m)),
     }
     for name in given_of(views[0]):
-        stacked[name] = np.stack([getattr(view, name) for view in views])
+        several = [getattr(view, name) for view in views]
+        stacked[name] = several[0][None] if batch == 1 else np.stack(several)
     return Observation(**stacked)
 
 
@@ -207,6 +259,7 @@ def decide(served: Served, solver: Solver, observation: Observation, with_scores
     policy = served.policy
     seen = policy.spec.view(observation, "the situation")
     h, g = policy.scorer(seen)
+    g = scale_pairs(policy.spec, seen, g)
     solution = solver(make_problem(seen, h, g))
     answers = []
     for b in range(observation.batch):

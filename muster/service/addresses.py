@@ -78,7 +78,11 @@ def handlers_of(state: State) -> dict[tuple[str, str], Handler]:
         return await state.answer(request, lambda data, deadline: solving.check_plan(data, deadline, limit))
 
     async def act(request: Request) -> Response:
-        return await state.answer(request, lambda data, deadline: acting.act(data, state.policies, limit))
+        return await state.answer(
+            request,
+            lambda data, deadline: acting.act(data, state.policies, limit),
+            lambda data: acting.quick_act(data, state.policies, limit),
+        )
 
     found = (health, ready, metrics, policies, solve, check, act)
     return dict(zip(ADDRESSES, found, strict=True))

@@ -1,7 +1,7 @@
 """Strict JSON: what is not exactly what it should be is refused with the name of the entry.
 
 Lists of numbers are checked and turned into arrays as a whole; only when something is wrong are they looked through one
-by one, for the first entry to name.
+by one, for the first entry to name. Lists that `muster.service.scanning` has read are arrays already.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def kind_of(value: Any) -> str:
         return f"{value:g}"
     if isinstance(value, int):
         return str(value) if abs(value) < 10**30 else "a very long number"
-    return "null" if value is None else "a list" if isinstance(value, list) else "an object"
+    return "null" if value is None else "a list" if is_list(value) else "an object"
 
 
 def clipped(text: str) -> str:
@@ -67,6 +67,8 @@ def matrix(
     largest: float = LARGEST,
 ) -> Floats:
     """Rows of numbers as an array [N, M]; `null` is what null stands for, where it may stand."""
+    if isinstance(value, np.ndarray) and value.ndim == 2 and shape in ((None, None), value.shape):
+        return np.asarray(value, np.float64)
     rows = checked_list(value, name, shape[0])
     if set(map(type, rows)) > {list} or (rows and type(rows[0]) is not list):
         i = next(i for i, row in enumerate(rows) if type(row) is not list)
@@ -88,6 +90,8 @@ def vector(
     value: Any, name: str, length: int | None = None, null: float | None = None, largest: float = LARGEST
 ) -> Floats:
     """Numbers as an array [N]."""
+    if isinstance(value, np.ndarray) and value.ndim == 1 and length in (None, len(value)):
+        return np.asarray(value, np.float64)
     row = checked_list(value, name, length)
     found = numbers(row, null, largest)
     if found is None:
@@ -127,15 +131,11 @@ def numbers(row: list[Any], null: float | None, largest: float) -> Floats | None
     return found
 
 
-def fits(parts: list[Any], shape: Sequence[int]) -> bool:
-    """Whether all parts are lists of that length, of lists of the next, and so on."""
-    length, *inner = shape
-    return all(type(part) is list and len(part) == length and (not inner or fits(part, inner)) for part in parts)
-
-
-def flattened(parts: list[Any], shape: Sequence[int]) -> list[Any]:
-    """What is in lists of that shape, one after the other."""
-    for _ in shape:
+def flattened(parts: list[Any], shape: Sequence[int]) -> list[Any] | None:
+    """What is in lists of that shape, one after the other; None if there is anything else among them."""
+    for length in shape:
+        if not (set(map(type, parts)) <= {list} and set(map(len, parts)) <= {length}):
+            return None
         parts = list(chain.from_iterable(parts))
     return parts
 
@@ -152,8 +152,17 @@ def mask(value: Any, name: str, shape: Sequence[int]) -> Bools:
     return np.array(rows, np.bool_)
 
 
+def is_list(value: Any, of_lists: bool = False) -> bool:
+    """Whether it is a list, or one that begins with a list."""
+    if isinstance(value, np.ndarray):
+        return not of_lists or value.ndim == 2
+    return isinstance(value, list) and (not of_lists or (bool(value) and isinstance(value[0], list)))
+
+
 def checked_list(value: Any, name: str, length: int | None = None) -> list[Any]:
     """The value, if it is a list of that length."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if not isinstance(value, list):
         raise Refusal("input", f"{name} must be a list, got {kind_of(value)}", name)
     if length is not None and len(value) != length:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import socket
 import sys
@@ -18,6 +19,7 @@ from muster.service import acting
 from muster.service.app import make_app
 from muster.service.connections import Connection
 from muster.service.door import plain_log
+from muster.service.scanning import scanned
 from muster.service.settings import ServeSettings
 from muster.service.state import State
 
@@ -32,6 +34,9 @@ def serve(settings: ServeSettings, policies: tuple[str, ...]) -> None:
     with bound(settings.host, settings.port) as listener:
         warm(state)
         plain_log()
+        # What is there now stays: it need not be looked through for garbage, which takes longer than a small request.
+        gc.collect()
+        gc.freeze()
         sys.setswitchinterval(SWITCH_INTERVAL)
         Server(app, settings).run(sockets=[listener])
 
@@ -57,6 +62,7 @@ def warm(state: State) -> None:
     one: dict[str, Any] = {"scores": [[1.0, 0.5]], "contributions": [[1.0, 2.0]], "capacities": [1.0, 1.0]}
     for method in get_args(Method):
         assign(**one, method=method, previous=[0], switch_cost=1.0)
+    scanned(b"{}")
     for served in state.policies.values():
         acting.act(acting.example(served), state.policies, state.settings.size_limit)
         served.described()

@@ -69,8 +69,8 @@ def check_plan(data: dict[str, Any], deadline: float, size_limit: int) -> dict[s
 
 def read_problem(body: ProblemBody, size_limit: int) -> tuple[dict[str, Any], tuple[int, int]]:
     """The arguments of `muster.assign` that both addresses know, and how many agents and tasks there are."""
-    rows = reading.checked_list(body.scores, "scores")
-    check_size(len(rows), max((len(row) for row in rows if isinstance(row, list)), default=0), size_limit)
+    rows = body.scores if reading.is_list(body.scores, True) else reading.checked_list(body.scores, "scores")
+    check_size(len(rows), max((len(row) for row in rows if reading.is_list(row)), default=0), size_limit)
     scores = reading.matrix(rows, "scores", null=-np.inf)
     n, m = scores.shape
     if body.method in ("quad", "plan"):
@@ -79,9 +79,9 @@ def read_problem(body: ProblemBody, size_limit: int) -> tuple[dict[str, Any], tu
     if body.task_scores is not None:
         fields["task_scores"] = reading.matrix(body.task_scores, "task_scores", (m, m))
     if body.contributions is not None:
-        given = reading.checked_list(body.contributions, "contributions", n)
-        flat = bool(given) and not isinstance(given[0], list)
-        read = reading.vector(given, "contributions", n) if flat else reading.matrix(given, "contributions", (n, m))
+        given = body.contributions
+        whole = not n or reading.is_list(given, of_lists=True)
+        read = reading.matrix(given, "contributions", (n, m)) if whole else reading.vector(given, "contributions", n)
         fields["contributions"] = read
     if body.capacities is not None:
         fields["capacities"] = reading.vector(body.capacities, "capacities", m, null=np.inf)
@@ -117,7 +117,8 @@ def read_plan(value: Any, name: str, n: int, m: int) -> Any:
     if isinstance(value, dict):
         entries = [(f"{name}.{reading.clipped(key)}", entry) for key, entry in value.items()]
     else:
-        entries = [(f"{name}[{k}]", entry) for k, entry in enumerate(reading.checked_list(value, name, n))]
+        value = reading.checked_list(value, name, n)
+        entries = [(f"{name}[{k}]", entry) for k, entry in enumerate(value)]
     for where, entry in entries:
         if type(entry) is int and not 0 <= entry < m:
             raise Refusal("input", f"{where} must be a task from 0 to {m - 1}, got {reading.kind_of(entry)}", where)
@@ -128,9 +129,9 @@ def read_plan(value: Any, name: str, n: int, m: int) -> Any:
 
 def read_cost(value: Any, n: int, m: int) -> Any:
     """A number, or one for each agent or pair; not negative."""
-    if not isinstance(value, list):
+    if not reading.is_list(value):
         cost: Any = reading.number(value, "switch_cost")
-    elif value and isinstance(value[0], list):
+    elif reading.is_list(value, of_lists=True):
         cost = reading.matrix(value, "switch_cost", (n, m))
     else:
         cost = reading.vector(value, "switch_cost", n)

@@ -18,6 +18,7 @@ from muster.service.pool import Pool
 from muster.service.reading import parse
 from muster.service.refusals import Refusal, refusal_of
 from muster.service.replies import reply
+from muster.service.scanning import scanned
 from muster.service.served import Served
 from muster.service.settings import ServeSettings
 
@@ -25,6 +26,14 @@ MOST_BODIES = 16
 """Bodies of the largest size that may be arriving at once."""
 LINGER = 1.0
 """Seconds for which the rest of a body that is too large is taken in, so that its client gets to read why."""
+QUICK_BODY = 32_768
+"""Bytes of a body at most that the event loop may answer itself."""
+MOST_QUICK = 16
+"""Requests that it answers so in one turn."""
+Work = Callable[[dict[str, Any], float], Any]
+"""From what was sent, and the time by which it is wanted, to what is answered."""
+QuickWork = Callable[[dict[str, Any]], Callable[[], Any] | None]
+"""From what was sent to what answers it at once; None: that would take too long."""
 
 
 @dataclass
@@ -40,16 +49,26 @@ class State:
     """Whether kernels are compiled and nobody has asked to stop."""
     buffered: int = 0
     """Bytes of bodies in memory that are still arriving."""
+    quick: int = 0
+    """Requests that the event loop has been asked to answer itself in this turn."""
 
-    async def answer(self, request: Request, work: Callable[[dict[str, Any], float], Any]) -> Response:
+    async def answer(self, request: Request, work: Work, quick: QuickWork | None = None) -> Response:
         """The answer to a JSON body: `work(data, deadline)` on a thread of the pool, as JSON.
 
-        `deadline` is a time of `time.monotonic` by which the client is told that it takes too long.
+        `deadline` is a time of `time.monotonic` by which the client is told that it takes too long. What `quick(data)`
+        returns is done on the spot instead: handing it over would take longer.
         """
         body = await self.read(request)
         deadline = time.monotonic() + self.settings.time_limit
+        if quick is not None and len(body) <= QUICK_BODY and self._may_be_quick():
+            answered = _answered_plainly(body, lambda data: now() if (now := quick(data)) else None)
+            if answered is not None:
+                return answered
 
         def read_and_work() -> Response:
+            answered = _answered_plainly(body, lambda data: work(data, deadline))
+            if answered is not None:
+                return answered
             data = parse(body)
             try:
                 return reply(work(data, deadline))
@@ -57,6 +76,13 @@ class State:
                 raise refusal_of(error, data) from None
 
         return await self.pool.run(deadline, read_and_work)
+
+    def _may_be_quick(self) -> bool:
+        """Whether the event loop has done little in this turn: others wait for it, /health among them."""
+        if self.quick == 0:
+            asyncio.get_running_loop().call_soon(setattr, self, "quick", 0)
+        self.quick += 1
+        return self.quick <= MOST_QUICK
 
     async def read(self, request: Request) -> bytes:
         """The body, within its limits of size and time."""
@@ -84,6 +110,25 @@ class State:
             await _take_in_the_rest(request)
             raise Refusal("too_large", f"the body has more than {self.settings.body_limit:,} bytes")
         return bytes(body)
+
+
+def _answered_plainly(body: bytes, work: Callable[[dict[str, Any]], Any]) -> Response | None:
+    """The answer to a body of plain JSON; None if it is something else, or there is something wrong with it.
+
+    What is wrong is found out, and put into words, by reading it again slowly.
+    """
+    data = scanned(body)
+    if not isinstance(data, dict):
+        return None
+    try:
+        found = work(data)
+    except MusterError:
+        return None
+    except Refusal as refusal:
+        if refusal.code in ("input", "not_found"):
+            return None
+        raise
+    return None if found is None else reply(found)
 
 
 async def _take_in_the_rest(request: Request) -> None:

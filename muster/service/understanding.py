@@ -20,6 +20,7 @@ from muster.inference.settings import InferenceSettings, Method
 from muster.inference.solver import Solver
 from muster.policy.decision import make_problem
 from muster.policy.learned import LearnedPolicy
+from muster.scoring.reach import scale_pairs
 from muster.service.replies import number
 
 ALTERNATIVES = 8
@@ -45,6 +46,7 @@ def judge(policy: Policy, env: BatchEnv, observation: Observation) -> Judged:
     if isinstance(policy, LearnedPolicy):
         seen = policy.spec.view(observation, env.name)
         h, g = policy.scorer(seen)
+        g = scale_pairs(policy.spec, seen, g)
         costs = None if policy.inference.method != "plan" or g is None else np.asarray(g, np.float64)
         return Judged(make_problem(seen, h, g), policy.inference, f"the scores of {policy.name}", costs)
     settings = InferenceSettings("lp", forced=not env.idling)

@@ -19,6 +19,7 @@ from muster.service.settings import ServeSettings
 
 LOCAL = "http://localhost"
 RESCUE, BATTLE, FLEET = "rescue-2x4-quad-dm", "battle-w15v17-quad-dm", "fleet-24-lp-dm"
+FADING, SCALED = "rescue-small-quad-dm", "rescue-5x10-quad-dm"
 
 
 def client_of(*policies: str, **settings: object) -> TestClient:
@@ -28,7 +29,7 @@ def client_of(*policies: str, **settings: object) -> TestClient:
 
 @pytest.fixture(scope="module")
 def client():
-    with client_of(RESCUE, BATTLE, FLEET) as found:
+    with client_of(RESCUE, BATTLE, FLEET, FADING, SCALED) as found:
         yield found
 
 
@@ -86,7 +87,10 @@ def test_checking_a_plan(client):
     assert not client.post("/check", json=body | {"assignment": [0, 0]}).json()["feasible"]
 
 
-@pytest.mark.parametrize(("policy", "env"), [(RESCUE, "rescue:8x15"), (BATTLE, "battle:w15v17")])
+@pytest.mark.parametrize(
+    ("policy", "env"),
+    [(RESCUE, "rescue:8x15"), (BATTLE, "battle:w15v17"), (FADING, "rescue:16x32"), (SCALED, "rescue:10x20")],
+)
 def test_acting_is_what_the_policy_does(client, policy, env):
     """Agents as objects, tasks as columns; one situation, and several of different sizes."""
     one, expected = situation_of(policy, env)
@@ -98,6 +102,53 @@ def test_acting_is_what_the_policy_does(client, policy, env):
     several = client.post("/act", json={"policy": policy, "situations": [one, other, one]}).json()["answers"]
     for answer, wanted in zip(several, (expected, second, expected), strict=True):
         assert [-1 if j is None else j for j in answer["assignment"]] == wanted.tolist()
+
+
+def without_time(answer: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in answer.items() if name != "seconds"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/act", {"policy": RESCUE, "situation": situation_of(RESCUE, "rescue:8x15")[0], "scores": True}),
+        (
+            "/solve",
+            {
+                "scores": [[3, 2], [2.5, 1]],
+                "contributions": [1, 1],
+                "capacities": [1, 2],
+                "previous": [1, 0],
+                "switch_cost": [1, 0],
+            },
+        ),
+        ("/solve", {"scores": [[3, 2]], "contributions": [[1, 0.5]], "capacities": [1, 1], "switch_cost": [[1, 1]]}),
+        ("/check", {"scores": [[3, 2], [2.5, 1]], "assignment": [0, 1]}),
+    ],
+)
+def test_both_readers_come_to_the_same_answer(client, path, body, monkeypatch):
+    found = client.post(path, json=body)
+    assert found.status_code == 200
+    monkeypatch.setattr("muster.service.state.scanned", lambda body: None)
+    assert without_time(client.post(path, json=body).json()) == without_time(found.json())
+
+
+def test_small_decisions_are_made_on_the_spot_unless_there_are_many(client, monkeypatch):
+    state = client.app.state.service
+    body = {"policy": RESCUE, "situation": situation_of(RESCUE, "rescue:8x15")[0]}
+    handed_over = []
+    run = state.pool.run
+    monkeypatch.setattr(state.pool, "run", lambda *given: handed_over.append(given) or run(*given))
+    wanted = without_time(client.post("/act", json=body).json())
+    assert (state.quick, len(handed_over)) == (0, 0)
+    monkeypatch.setattr("muster.service.state.MOST_QUICK", 0)
+    assert without_time(client.post("/act", json=body).json()) == wanted
+    assert len(handed_over) == 1
+    monkeypatch.undo()
+    large = {"policy": RESCUE, "situation": situation_of(RESCUE, "rescue:20x40")[0]}
+    monkeypatch.setattr(state.pool, "run", lambda *given: handed_over.append(given) or run(*given))
+    client.post("/act", json=large)
+    assert len(handed_over) == 2
 
 
 def test_acting_with_a_prior_and_features_of_the_world(client):
