@@ -238,7 +238,8 @@ def accept(hint: Any, value: Any, name: str, where: str = "") -> Any:
             raise UnknownNameError(f"{name}{place}", value, choices)
         raise InputError(f"{name}{place} must be {wanted(plain)}, got {value!r}")
     for bound in bounds:
-        if found is not None and not bound.holds(found):
+        # Bounds are on numbers: what else an annotation allows (none, "auto") has none.
+        if _is_number(found, numbers.Real) and not bound.holds(found):
             raise InputError(f"{name}{place} must be {bound}, got {value}")
     return found
 

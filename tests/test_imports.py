@@ -208,6 +208,9 @@ learning.optimiser
 learning.episodes
 learning.tally
 learning.rollouts
+learning.player
+learning.crew
+learning.processes
 learning.choices
 learning.fenchel_young
 learning.proximal
@@ -215,14 +218,17 @@ learning.collapse
 learning.transfer
 learning.run
 learning.form
+learning.worlds
 learning.base
 learning.students
 learning.torch_student
 learning.lessons
 learning.imitation
+learning.candidates
 learning.evolution
 learning.actor_critic
 learning.learners
+learning.hiring
 learning.train
 learning
 

@@ -55,8 +55,9 @@ def measure(env: str, inference: str, learner_kind: str = "a2c") -> Row:
     world = learner.worlds[0].env
     world.observe = watch.wrap("features", world.observe)
     world.step = watch.wrap("world", world.step)
-    learner.solver = watch.wrap("inference", learner.solver)
-    learner.scores = watch.wrap("forward", learner.scores)
+    player = learner if learner_kind == "a2c" else learner.field
+    player.solver = watch.wrap("inference", player.solver)
+    player.scores = watch.wrap("forward", player.scores)
     if learner_kind == "a2c":
         learner.learn = watch.wrap("backward", learner.learn)
     steps, began = learner.steps, time.process_time()

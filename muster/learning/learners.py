@@ -8,14 +8,17 @@ from typing import Any, NamedTuple
 
 from muster.data import PartialObservation
 from muster.envs.base import BatchEnv
-from muster.envs.registry import kind_of, make
+from muster.envs.registry import kind_of
 from muster.errors import InputError, MissingExtraError
 from muster.inference.settings import InferenceSettings
 from muster.learning.base import Learner
+from muster.learning.candidates import spread_candidates
+from muster.learning.crew import Crew
 from muster.learning.evolution import Evolution
 from muster.learning.form import choose_pair_scale, local_form
 from muster.learning.settings import LearnerKind, TrainSettings
 from muster.learning.students import DirectStudent, Student
+from muster.learning.worlds import prepare_env
 from muster.policy.names import resolve
 from muster.scoring.spec import ModelSpec
 from muster.settings import differences
@@ -24,14 +27,6 @@ VALIDATION_EPISODES = 500
 VALIDATION_EPISODES_LARGE = 20
 LARGE_GRID = 1000
 """Cells above which a positional model plays but tens of states a second on one core."""
-
-
-def prepare_env(settings: TrainSettings, name: str, n_envs: int, critic: bool = True) -> BatchEnv:
-    """A world of the settings, showing what the model reads and, unless it only plays, the critic too."""
-    env = make(name, n_envs, settings.seed)
-    conv = settings.model == "pem" or (critic and settings.learner == "a2c" and settings.a2c.critic == "conv")
-    env.show(pair_features=settings.pair_features, planes=conv)
-    return env
 
 
 def usual_episodes(settings: TrainSettings, name: str) -> int:
@@ -43,10 +38,10 @@ def usual_episodes(settings: TrainSettings, name: str) -> int:
     return VALIDATION_EPISODES_LARGE if large else VALIDATION_EPISODES
 
 
-def make_learner(settings: TrainSettings) -> Learner:
-    """Worlds, model and learner of the settings."""
+def make_learner(settings: TrainSettings, crew: Crew | None = None) -> Learner:
+    """Worlds, model and learner of the settings; with a crew its workers play."""
     assert settings.learner is not None
-    return MAKERS[settings.learner](settings)
+    return MAKERS[settings.learner](settings) if crew is None else SPREAD[settings.learner](settings, crew)
 
 
 class Parts(NamedTuple):
@@ -118,11 +113,21 @@ def make_student(settings: TrainSettings, spec: ModelSpec) -> Student:
     return TorchStudent(spec, settings.seed, own.gradient_norm, own.weight_decay, own.low_precision)
 
 
+def spread_evolution(settings: TrainSettings, crew: Crew) -> Learner:
+    """Every worker has its share of the candidates, and environments for these."""
+    parts = prepare(settings, settings.es.episodes)
+    episodes = [env.n_envs for env in parts.envs]
+    spread_candidates(crew, settings, parts.spec, parts.inference, episodes)
+    return Evolution(parts.envs, parts.spec, parts.inference, settings.es, settings.seed, parts.header, crew)
+
+
 MAKERS: dict[LearnerKind, Callable[[TrainSettings], Learner]] = {
     "a2c": make_actor_critic,
     "es": make_evolution,
     "imitate": make_imitation,
 }
+SPREAD: dict[LearnerKind, Callable[[TrainSettings, Crew], Learner]] = {"es": spread_evolution}
+"""Those that can play in several processes."""
 
 
 def need_torch(who: str) -> None:

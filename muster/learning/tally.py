@@ -10,9 +10,14 @@ from muster.data import Floats, Ints
 from muster.envs.base import BatchEnv
 
 Figures = dict[str, float]
+Values = dict[str, Floats]
+"""Figures by episode: one number for each."""
 
 # Figures of an update as a whole; all others are means over the episodes that ended in it.
-BY_UPDATE = ("value_loss", "policy_loss", "advantage", "entropy", "fitness", "fitness_best", "loss", "agreement")
+BY_UPDATE = (
+    *("value_loss", "policy_loss", "advantage", "entropy", "fitness", "fitness_best", "loss", "agreement"),
+    *("update_seconds", "idle", "message_bytes"),
+)
 
 
 class Ended:
@@ -28,11 +33,19 @@ class Ended:
         for name, values in {"outcome": env.outcome(), "reward": reward, **env.figures()}.items():
             self._found.setdefault(name.replace("/", "_"), []).append(values[slots])
 
+    def values(self) -> Values:
+        """Each figure of all of them, in the order in which they ended."""
+        return {name: np.concatenate(values) for name, values in self._found.items()}
+
     def figures(self) -> Figures:
         """Their number, and the mean of each figure."""
-        known = {name: np.concatenate(values) for name, values in self._found.items()}
-        means = {name: float(values.mean()) for name, values in known.items() if len(values)}
-        return {"episodes": float(self.episodes), "outcome": float("nan"), "reward": float("nan"), **means}
+        return averaged(self.values(), self.episodes)
+
+
+def averaged(values: Values, episodes: int) -> Figures:
+    """The number of episodes, and the mean of each figure."""
+    means = {name: float(found.mean()) for name, found in values.items() if len(found)}
+    return {"episodes": float(episodes), "outcome": float("nan"), "reward": float("nan"), **means}
 
 
 def combine(names: Sequence[str], worlds: Sequence[Figures]) -> Figures:

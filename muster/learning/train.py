@@ -21,12 +21,15 @@ from numpy.typing import NDArray
 from muster.envs.registry import World, text_of
 from muster.errors import InputError, MusterError, WorldError
 from muster.evaluation.rollout import run_episodes
+from muster.learning.crew import Crew, closing
 from muster.learning.episodes import VALIDATION
-from muster.learning.learners import make_learner, prepare_env, usual_episodes
+from muster.learning.hiring import hire
+from muster.learning.learners import make_learner, usual_episodes
 from muster.learning.run import Run, stored_settings
 from muster.learning.settings import TrainSettings
 from muster.learning.tally import Figures, summarise
 from muster.learning.transfer import carried_over, check_fit
+from muster.learning.worlds import prepare_env
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import load
 from muster.rng import episode_seeds
@@ -35,7 +38,9 @@ from muster.storage import sole_writer
 
 DEFAULT_MINUTES = 5.0
 LENGTH = ("minutes", "steps")
-"""The settings that may change when a run is resumed."""
+"""The settings that may change when a run is resumed, and are asked for anew."""
+MANNER = ("workers",)
+"""Those that may change because they make no difference to the result."""
 
 
 class Report(Protocol):
@@ -73,7 +78,8 @@ def train(
     `env` is an environment string, or a class whose module can be imported.
     The settings are the fields of `muster.learning.settings.TrainSettings`, where each is explained; `a2c`, `es` and
     `a2c`'s `noise` may be given as dictionaries: es={"sigma": 0.1}. With `out`, the run's folder keeps log, checkpoint
-    and policies, and `resume` goes on with it as it was begun: only `minutes` or `steps` may then be given anew.
+    and policies, and `resume` goes on with it as it was begun: only `minutes` or `steps`, and `workers`, may then be
+    given anew.
     `report` hears every row of the log (see `Report`). Ctrl-C ends the run after the update under way: its state is
     saved, and the best policy so far returned.
     """
@@ -108,30 +114,31 @@ def run_training(
     if out is None:
         if resume:
             raise InputError("resume needs the folder of the run (out)")
-        return Loop(settings, None).go(report)
+        with closing(hire(settings)) as crew:
+            return Loop(settings, None, crew).go(report)
     if resume:
         settings = _resumed(settings, out)
-    with sole_writer(out):
-        return Loop(settings, Run(out) if resume else Run.create(out, settings)).go(report)
+    with sole_writer(out), closing(hire(settings)) as crew:
+        return Loop(settings, Run(out) if resume else Run.create(out, settings), crew).go(report)
 
 
 def _resumed(settings: TrainSettings, out: Path) -> TrainSettings:
     """The settings of the run in `out`, longer or shorter if asked; whatever else differs is refused."""
     stored = stored_settings(out)
-    changed = [(name, was, now) for name, was, now in differences(stored, settings) if name not in LENGTH]
+    changed = [(name, was, now) for name, was, now in differences(stored, settings) if name not in LENGTH + MANNER]
     if changed:
         told = "; ".join(f"{name} is {was!r} there, not {now!r}" for name, was, now in changed)
         raise InputError(f"{out} holds a run with other settings: {told}. Leave them out, or begin a run elsewhere")
     longer = settings.minutes is not None or settings.steps is not None
-    return settings if longer else stored
+    return settings if longer else dataclasses.replace(stored, **{name: getattr(settings, name) for name in MANNER})
 
 
 class Loop:
     """One training run in progress."""
 
-    def __init__(self, settings: TrainSettings, run: Run | None) -> None:
-        self.settings, self.run = settings, run
-        self.learner = make_learner(settings)
+    def __init__(self, settings: TrainSettings, run: Run | None, crew: Crew | None = None) -> None:
+        self.settings, self.run, self.crew = settings, run, crew
+        self.learner = make_learner(settings, crew)
         self.updates = 0
         self.cpu_before = 0.0
         self.best_reward = -math.inf
@@ -145,7 +152,7 @@ class Loop:
             self._restore(*saved)
         elif settings.from_policy is not None:
             self._go_on_from(load(settings.from_policy).variant(name=settings.from_policy))
-        self.began = time.process_time()
+        self.began = self._clock()
         self.stopped = self.told_to_end = False
 
     def _go_on_from(self, policy: LearnedPolicy) -> None:
@@ -155,8 +162,13 @@ class Loop:
 
     @property
     def cpu_seconds(self) -> float:
-        """CPU time of the run so far: what came before a resumption included, the first update after it not."""
-        return self.cpu_before + time.process_time() - self.began
+        """CPU time of the run so far, its workers' included: what came before a resumption too, the first update after
+        it not.
+        """
+        return self.cpu_before + self._clock() - self.began
+
+    def _clock(self) -> float:
+        return time.process_time() + (self.crew.cpu_seconds if self.crew else 0.0)
 
     @property
     def progress(self) -> float:
@@ -173,12 +185,13 @@ class Loop:
             while self.progress < 1 and not self.stopped and not enough:
                 before = learner.steps
                 try:
-                    self.window.append(learner.update(self.progress))
+                    figures = learner.update(self.progress)
                 except WorldError as failure:
                     raise self._kept(failure) from failure
+                self.window.append(figures | (self.crew.figures() if self.crew else {}))
                 self.updates += 1
                 if first:  # kernels were compiled or loaded on the way: that is not training
-                    self.began, first = time.process_time(), False
+                    self.began, first = self._clock(), False
                     self.untimed += learner.steps - before
                 self._advise()
                 if crossed(before, learner.steps, settings.log_every):

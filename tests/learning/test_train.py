@@ -14,10 +14,11 @@ import pytest
 import muster
 from muster import InputError, MusterError
 from muster.evaluation.rollout import run_episodes
-from muster.learning.learners import make_learner, prepare_env, usual_episodes
+from muster.learning.learners import make_learner, usual_episodes
 from muster.learning.optimiser import rate_factor
 from muster.learning.settings import A2CSettings, ESSettings, TrainSettings
 from muster.learning.train import run_training
+from muster.learning.worlds import prepare_env
 from muster.rng import episode_seeds
 from muster.settings import from_toml, to_toml
 from muster.storage import sole_writer

@@ -99,3 +99,16 @@ class Taught(Pairing):
             return 1 - right(view)
 
         return {"right": right, "wrong": wrong}
+
+
+class Sealed(Pairing):
+    """Raises in an episode that few begin with."""
+
+    def reset(self, rng: np.random.Generator) -> None:
+        super().reset(rng)
+        self.sealed = rng.random() < 0.1
+
+    def step(self, assignment):
+        if self.sealed:
+            raise ValueError("sealed")
+        return super().step(assignment)

@@ -1,0 +1,281 @@
+"""Evolution's candidates at play: all of them here, or a share of them in each of several workers.
+
+A candidate is the centre, a perturbation and its sign. Workers draw the perturbations themselves, from the state of the
+run's generator, and move the centre themselves, from what all candidates were worth: a message has a few hundred bytes
+however many parameters there are. A worker whose centre is not the run's, be it new or its arithmetic another, says so
+and is sent the centre itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from muster.data import Floats, Observation
+from muster.inference.settings import InferenceSettings
+from muster.inference.solver import Solver
+from muster.learning.crew import Crew, shares
+from muster.learning.episodes import TrainingEpisodes
+from muster.learning.optimiser import Adam
+from muster.learning.player import Job
+from muster.learning.rollouts import check_finite
+from muster.learning.settings import ESSettings, TrainSettings
+from muster.learning.tally import Figures, Values, averaged
+from muster.learning.worlds import prepare_env
+from muster.policy.decision import decide
+from muster.scoring.direct import DirectModel, Parameters, Scores, parameter_shapes
+from muster.scoring.spec import ModelSpec
+
+PLAN_ITERATIONS = 60
+"""Of PLAN while learning: enough for the routes of a few agents, and most of the time goes there."""
+
+
+class Trial(NamedTuple):
+    """What the candidates' episodes in one world came to, candidate by candidate."""
+
+    reward: Floats
+    """[episodes] their sums."""
+    outcome: Floats
+    figures: Values
+    """The world's own."""
+    steps: int
+
+    def averaged(self) -> Figures:
+        """For the log."""
+        return averaged({"outcome": self.outcome, "reward": self.reward, **self.figures}, len(self.reward))
+
+
+class Generation(NamedTuple):
+    """Candidates that are to be played."""
+
+    theta: Floats
+    """Their centre."""
+    noise: Floats
+    """[pairs, D]"""
+    state: dict[str, Any]
+    """Of the generator that drew the noise, before it did."""
+    begun: Sequence[int]
+    """Episodes so far, of each world."""
+
+
+class Field(Protocol):
+    """Where candidates are played."""
+
+    def play(self, generation: Generation) -> list[Trial]:
+        """Every candidate on the same new episodes, world by world."""
+
+    def moved(self, worth: Floats, rate: float, adam: Adam) -> None:
+        """The centre has moved by what the candidates were worth; `adam` as it was left."""
+
+
+def flatten(parameters: Parameters, spec: ModelSpec) -> Floats:
+    """A model's parameters as a vector [D]."""
+    return np.concatenate([parameters[name].ravel() for name in parameter_shapes(spec)]).astype(np.float64)
+
+
+def unflatten(theta: Floats, spec: ModelSpec) -> Parameters:
+    """Parameters [P, ...] from vectors [P, D], or one model's from [D]."""
+    parameters, begin = {}, 0
+    for name, shape in parameter_shapes(spec).items():
+        end = begin + int(np.prod(shape))
+        parameters[name] = theta[..., begin:end].reshape(*theta.shape[:-1], *shape).astype(np.float32)
+        begin = end
+    return parameters
+
+
+def draw_noise(rng: np.random.Generator, settings: ESSettings, size: int) -> Floats:
+    """The perturbations of a generation [pairs, D]."""
+    return rng.standard_normal((settings.pairs, size))
+
+
+def move(theta: Floats, adam: Adam, worth: Floats, noise: Floats, settings: ESSettings, rate: float) -> Floats:
+    """The centre after one more generation; `worth` [2·pairs] is by rank."""
+    pairs = settings.pairs
+    gradient = (worth[:pairs] - worth[pairs:]) @ noise / (2 * pairs * settings.sigma)
+    return adam.step(theta, gradient, rate, settings.weight_decay)
+
+
+class Arena:
+    """Plays the candidates from `begin` up to `end`, each in its own share of a world's environments."""
+
+    def __init__(
+        self,
+        worlds: Sequence[TrainingEpisodes],
+        spec: ModelSpec,
+        inference: InferenceSettings,
+        settings: ESSettings,
+        begin: int,
+        end: int,
+    ) -> None:
+        self.worlds, self.spec, self.settings = worlds, spec, settings
+        self.begin, self.end = begin, end
+        # One core a run or a worker: they share a machine better than one of them its threads.
+        self.solver = Solver.of(inference, threads=1)
+        if inference.method == "plan":
+            self.solver = dataclasses.replace(self.solver, steps=PLAN_ITERATIONS)
+        self._model: DirectModel | None = None
+
+    def play(self, generation: Generation) -> list[Trial]:
+        """These candidates on the same new episodes, all at once, world by world."""
+        signed = np.concatenate([generation.noise, -generation.noise])[self.begin : self.end]
+        candidates = generation.theta + self.settings.sigma * signed
+        # Packed once for all decisions of the generation.
+        self._model = DirectModel(unflatten(candidates, self.spec), self.spec.task_scores)
+        trials = []
+        for world, begun in zip(self.worlds, generation.begun, strict=True):
+            world.begun = begun
+            trials.append(self._play(world))
+        return trials
+
+    def moved(self, worth: Floats, rate: float, adam: Adam) -> None:
+        """Nothing to do: each generation brings its centre."""
+
+    def scores(self, seen: Observation) -> Scores:
+        """h and g of every candidate in its own share of the worlds."""
+        assert self._model is not None
+        return self._model(seen)
+
+    def _play(self, world: TrainingEpisodes) -> Trial:
+        env, count, steps = world.env, self.end - self.begin, 0
+        env.start(np.arange(env.n_envs), np.tile(world.take(env.n_envs // count), count))
+        reward = np.zeros(env.n_envs)
+        running = np.ones(env.n_envs, np.bool_)
+        while running.any():
+            decision = decide(env.observe(), self.spec, self.scores, self.solver)
+            check_finite("score", *decision.played)
+            step = env.step(decision.orders(env.reads_reasons))
+            check_finite("reward", step.reward)
+            reward += step.reward
+            steps += int(running.sum())
+            running &= ~(step.terminated | step.truncated)
+        figures = {name.replace("/", "_"): values for name, values in env.figures().items()}
+        return Trial(reward, env.outcome(), figures, steps)
+
+
+class Stand(NamedTuple):
+    """Message: where the run's centre is."""
+
+    theta: Floats
+    mean: Floats
+    spread: Floats
+    updates: int
+
+
+class Learn(NamedTuple):
+    """Message: what the last generation was worth, and which update that makes."""
+
+    worth: Floats
+    rate: float
+    updates: int
+
+
+class Play(NamedTuple):
+    """Message: play the next generation, if the centre is the one with this digest."""
+
+    state: dict[str, Any]
+    begun: Sequence[int]
+    digest: bytes
+
+
+@dataclass(frozen=True)
+class CandidateJob(Job):
+    """To play the candidates from `begin` up to `end`."""
+
+    settings: TrainSettings
+    spec: ModelSpec
+    inference: InferenceSettings
+    episodes: Sequence[int]
+    """Of a candidate, in each world."""
+    begin: int
+    end: int
+
+    def make(self) -> CandidatePlayer:
+        """With environments for these candidates alone."""
+        return CandidatePlayer(self)
+
+
+class CandidatePlayer:
+    """A worker's share of the candidates, round a centre that it moves as the run does."""
+
+    def __init__(self, job: CandidateJob) -> None:
+        settings, count = job.settings, job.end - job.begin
+        worlds = []
+        for k, (name, episodes) in enumerate(zip(settings.envs, job.episodes, strict=True)):
+            env = prepare_env(settings, name, count * episodes)
+            env.threads = 1
+            worlds.append(TrainingEpisodes(env, settings.seed, k))
+        self.settings = settings.es
+        self.arena = Arena(worlds, job.spec, job.inference, settings.es, job.begin, job.end)
+        self.rng = np.random.default_rng(0)
+        self.theta: Floats = np.zeros(0)
+        self.noise: Floats = np.zeros(0)
+        self.adam = Adam(0)
+
+    def handle(self, message: Stand | Learn | Play) -> list[Trial] | None:
+        """Follow the centre, or play round it; None where it is another than the run's."""
+        if isinstance(message, Stand):
+            self.theta, self.noise = message.theta, np.zeros(0)
+            self.adam = Adam(len(self.theta), message.updates)
+            self.adam.mean, self.adam.spread = message.mean, message.spread
+        elif isinstance(message, Learn):
+            if self.noise.size and self.adam.updates + 1 == message.updates:
+                self.theta = move(self.theta, self.adam, message.worth, self.noise, self.settings, message.rate)
+        elif digest(self.theta) == message.digest:
+            self.rng.bit_generator.state = message.state
+            self.noise = draw_noise(self.rng, self.settings, len(self.theta))
+            return self.arena.play(Generation(self.theta, self.noise, message.state, message.begun))
+        return None
+
+
+class SpreadField:
+    """The candidates in equal shares among the workers of a crew."""
+
+    def __init__(self, crew: Crew, adam: Adam) -> None:
+        self.crew, self.adam = crew, adam
+        self.learned: list[Learn] = []
+
+    def play(self, generation: Generation) -> list[Trial]:
+        """Every candidate on the same new episodes, world by world; in the order of candidates, whoever played them."""
+        theta, adam = generation.theta, self.adam
+        stand = Stand(theta, adam.mean, adam.spread, adam.updates)
+        play = Play(generation.state, generation.begun, digest(theta))
+        everyone = range(self.crew.size)
+        found = self.crew.call({seat: [*self.learned, play] for seat in everyone}, lambda seat: [stand])
+        elsewhere = [seat for seat in everyone if found[seat] is None]
+        if elsewhere:
+            found |= self.crew.call({seat: [stand, play] for seat in elsewhere}, lambda seat: [])
+        return [_join([found[seat][k] for seat in everyone]) for k in range(len(generation.begun))]
+
+    def moved(self, worth: Floats, rate: float, adam: Adam) -> None:
+        """Tell the workers with the next generation."""
+        self.adam, self.learned = adam, [Learn(worth, rate, adam.updates)]
+
+
+def spread_candidates(
+    crew: Crew, settings: TrainSettings, spec: ModelSpec, inference: InferenceSettings, episodes: Sequence[int]
+) -> None:
+    """Give every worker its share of the candidates."""
+    ranges = shares(2 * settings.es.pairs, crew.size)
+    crew.enlist([CandidateJob(settings, spec, inference, tuple(episodes), *one) for one in ranges])
+
+
+def digest(theta: Floats) -> bytes:
+    """What tells one centre from another."""
+    return hashlib.blake2b(theta.tobytes(), digest_size=16).digest()
+
+
+def _join(trials: Sequence[Trial]) -> Trial:
+    """One trial of all candidates from those of their shares; NaN for figures that a share does not have."""
+    names = {name: None for trial in trials for name in trial.figures}
+    unknown = [np.full(len(trial.reward), np.nan) for trial in trials]
+    figures = {
+        name: np.concatenate([trial.figures.get(name, none) for trial, none in zip(trials, unknown, strict=True)])
+        for name in names
+    }
+    reward, outcome = (np.concatenate([getattr(trial, name) for trial in trials]) for name in ("reward", "outcome"))
+    return Trial(reward, outcome, figures, sum(trial.steps for trial in trials))

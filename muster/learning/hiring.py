@@ -1,0 +1,33 @@
+"""From settings to the workers of a run."""
+
+from __future__ import annotations
+
+from muster.errors import InputError
+from muster.learning.crew import Crew, Place
+from muster.learning.learners import SPREAD
+from muster.learning.processes import Processes
+from muster.learning.settings import TrainSettings
+
+
+def hire(settings: TrainSettings) -> Crew | None:
+    """Workers as the settings want them, who begin when they are first needed; None where the run plays itself."""
+    if settings.workers in (None, 1):
+        return None
+    if settings.learner not in SPREAD:
+        raise InputError(f"the learner {settings.learner} plays in one process; leave out --workers")
+    most, what = work_to_share(settings)
+    place: Place = Processes()
+    if settings.workers == "auto":
+        return Crew(place, min(place.capacity(), most))
+    size = int(settings.workers or 1)
+    if size > most:
+        raise InputError(f"there are {most} {what} to share out, too few for {size} workers; use at most {most}")
+    return Crew(place, size)
+
+
+def work_to_share(settings: TrainSettings) -> tuple[int, str]:
+    """How many parts an update has at most, and what they are."""
+    if settings.learner == "es":
+        return 2 * settings.es.pairs, "candidates (twice es.pairs)"
+    envs = settings.a2c.recipe.envs // len(settings.envs)
+    return envs, "environments (a2c.envs) of a world" if len(settings.envs) > 1 else "environments (a2c.envs)"

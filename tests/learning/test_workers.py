@@ -1,0 +1,222 @@
+"""Many processes, one result: the same bits for any number of workers, whatever becomes of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from muster.errors import InputError, WorldError
+from muster.learning.crew import ATTEMPTS, Crew, Lost, closing, shares
+from muster.learning.hiring import hire
+from muster.learning.learners import make_learner
+from muster.learning.player import Failure
+from muster.learning.rollouts import TrainingError
+from muster.learning.run import stored_settings
+from muster.learning.settings import TrainSettings
+from muster.learning.train import run_training
+from tests.learning.crews import Reused, run_with
+
+OWN = "tests.learning.toy:Priced"
+LEARNERS: dict[str, dict[str, Any]] = {
+    "es": {"learner": "es", "inference": "lp", "steps": 60, "es": {"pairs": 3, "episodes": 2}},
+    "es-rescue": {"learner": "es", "inference": "quad", "steps": 600, "es": {"pairs": 3, "episodes": 2}},
+}
+WORLDS = {"es": OWN, "es-rescue": ("rescue:2x4", "rescue:3x5")}
+
+
+def settings_of(name: str, **more: Any) -> TrainSettings:
+    usual: dict[str, Any] = {"env": WORLDS[name], "evaluate_episodes": 2, "log_every": 40}
+    return TrainSettings(**usual | LEARNERS[name] | more)
+
+
+@pytest.fixture(scope="module")
+def place():
+    place = Reused()
+    yield place
+    place.end()
+
+
+def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def state(folder: Path) -> dict[str, np.ndarray]:
+    from safetensors.numpy import load_file
+
+    return load_file(folder / "checkpoint.safetensors")
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """The log without what depends on who did the work."""
+    changing = ("cpu_seconds", "steps_per_second", "update_seconds", "idle", "message_bytes")
+    found = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in row.items() if name not in changing} for row in found]
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_any_number_of_workers_gives_the_same_bits(name, place, tmp_path):
+    settings = settings_of(name)
+    folders = [tmp_path / str(workers) for workers in range(4)]
+    for workers, folder in enumerate(folders):
+        run_with(place, settings, workers, folder)
+    for folder in folders[1:]:
+        assert same(state(folders[0]), state(folder))
+        assert rows(folders[0]) == rows(folder)
+    logged = json.loads((folders[2] / "metrics.jsonl").read_text().splitlines()[-1])
+    assert 0 <= logged["idle"] <= 1
+    assert logged["message_bytes"] > 100
+    assert logged["update_seconds"] > 0
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_run_goes_on_with_another_number_of_workers(name, place, tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    steps = LEARNERS[name]["steps"]
+    constant = {"es": {**LEARNERS[name]["es"], "schedule": "constant"}} if "es" in LEARNERS[name] else {}
+    run_with(place, settings_of(name, **constant), 0, whole)
+    for workers, length in ((2, steps // 3), (0, 2 * steps // 3), (3, steps)):
+        run_with(place, settings_of(name, **constant, steps=length), workers, parts)
+    assert same(state(whole), state(parts))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_worker_that_dies_or_hangs_is_replaced_and_changes_nothing(name, place):
+    plain, disturbed = make_learner(settings_of(name)), None
+    with closing(Crew(place, 2)) as crew:
+        disturbed = make_learner(settings_of(name), crew)
+        for update in range(4):
+            if update == 1:
+                os.kill(crew.hands[1].child.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+            if update == 2:
+                crew.patience = 0.3
+                os.kill(crew.hands[0].child.pid, signal.SIGSTOP)  # type: ignore[attr-defined]
+            plain.update()
+            disturbed.update()
+            crew.patience = 60.0
+        assert crew.replaced == 2
+    assert same(plain.get_state()[0], disturbed.get_state()[0])
+
+
+class Silent:
+    """A place whose workers never come to anything."""
+
+    started = 0
+
+    def start(self, seat):
+        self.started += 1
+        return self
+
+    def send(self, data):
+        raise Lost("it fell")
+
+    def receive(self):
+        raise Lost("it fell")
+
+    def wait(self, hands, seconds):
+        return list(hands)
+
+    def end(self):
+        pass
+
+    close = end
+
+
+def test_a_share_that_costs_worker_after_worker_is_given_up_with_a_sentence():
+    place = Silent()
+    crew = Crew(place, 1)  # type: ignore[arg-type]
+    crew.enlist([None])  # type: ignore[list-item]
+    with pytest.raises(TrainingError, match=r"lost 3 times over the same share of an update \(it fell\)"):
+        crew.call({0: ["hello"]}, lambda seat: [])
+    assert place.started == ATTEMPTS
+
+
+def test_errors_of_a_world_arrive_as_what_they_are():
+    error = Failure.of(WorldError("step() of Falls failed")).error()
+    assert isinstance(error, WorldError)
+    assert str(error) == "step() of Falls failed"
+    try:
+        raise KeyError("nothing")
+    except KeyError as unexpected:
+        told = Failure.of(unexpected).error()
+    assert str(told).startswith("a worker failed: KeyError")
+    assert "Traceback" in str(told.__cause__)
+
+
+def test_a_world_that_fails_in_a_worker_ends_the_run_with_its_sentence(place, tmp_path):
+    settings = TrainSettings(
+        env="tests.learning.toy:Sealed", learner="es", inference="lp", steps=200, es={"pairs": 2, "episodes": 2}
+    )
+    with pytest.raises(WorldError, match=r"step\(\) of .*Sealed failed at .*ValueError: sealed.*--resume goes on"):
+        run_with(place, settings, 2, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"workers": 0}, "workers must be at least 1, got 0"),
+        ({"workers": "many"}, "workers must be a whole number or one of auto or none, got 'many'"),
+        ({"workers": 7}, r"there are 6 candidates .* too few for 7 workers; use at most 6"),
+    ],
+)
+def test_numbers_of_workers_that_make_no_sense_are_refused(more, message):
+    with pytest.raises(InputError, match=message):
+        hire(settings_of("es", **more))
+
+
+def test_one_worker_is_the_run_itself():
+    assert hire(settings_of("es", workers=1)) is None
+    crew = hire(settings_of("es", workers="auto"))
+    assert crew is None or 1 <= crew.size <= 6
+
+
+def test_shares_cover_everything_once():
+    for size in (1, 5, 64):
+        for parts in range(1, size + 1):
+            found = shares(size, parts)
+            assert [k for begin, end in found for k in range(begin, end)] == list(range(size))
+            lengths = [end - begin for begin, end in found]
+            assert max(lengths) - min(lengths) <= 1
+
+
+def children(pid: int) -> list[int]:
+    return [int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_until(true, seconds: float = 60.0) -> None:
+    limit = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes where Linux lists them")
+def test_a_killed_run_leaves_no_worker_behind_and_goes_on(tmp_path):
+    """The command itself: a worker is killed, then the run; resumed without workers, it ends as if nothing had been."""
+    settings = settings_of("es", steps=1500, checkpoint_every=100, log_every=100)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run_training(settings, whole)
+    command = [sys.executable, "-m", "muster", "train", "--config", str(whole / "config.toml"), "--out", str(broken)]
+    run = subprocess.Popen([*command, "--workers", "2"], stderr=subprocess.DEVNULL)
+    wait_until((broken / "checkpoint.safetensors").exists)
+    workers = children(run.pid)
+    assert len(workers) == 2
+    os.kill(workers[0], signal.SIGKILL)
+    before = (broken / "metrics.csv").stat().st_size
+    wait_until(lambda: run.poll() is not None or (broken / "metrics.csv").stat().st_size > before)
+    workers = children(run.pid) or workers
+    run.kill()
+    run.wait()
+    wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+    assert stored_settings(broken).workers == 2
+    assert subprocess.run([*command, "--resume", "--workers", "1"], stderr=subprocess.DEVNULL).returncode == 0
+    assert same(state(whole), state(broken))
+    assert rows(whole) == rows(broken)
