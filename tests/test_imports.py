@@ -167,10 +167,14 @@ scoring.kinds
 scoring.spec
 scoring.tiles
 scoring.reach
+scoring.context
+scoring.relations
 scoring.direct
+scoring.tokens
 scoring.likelihood
 scoring.gradient
 scoring.values
+scoring.attention
 scoring.networks
 scoring
 

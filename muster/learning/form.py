@@ -9,12 +9,37 @@ from muster.data import Observation
 from muster.envs.base import BatchEnv
 from muster.errors import InputError
 from muster.learning.settings import TrainSettings
-from muster.scoring.kinds import PairScale
+from muster.scoring.kinds import Form, PairScale
+
+
+def form_of(settings: TrainSettings, env: BatchEnv) -> Form:
+    """What was asked for; a model that sees everyone needs no positions on the map where there are distances."""
+    if settings.form is not None:
+        return settings.form
+    can = settings.pair_features and names_distances(env)
+    return "local" if settings.model == "context" and can else "plain"
+
+
+def names_distances(env: BatchEnv) -> bool:
+    """Whether the world says which of its pair features are distances."""
+    return len(env.distances) == 2 and env.distance_unit > 0
+
+
+def parts_of(settings: TrainSettings, env: BatchEnv, seen: Observation) -> dict[str, Any]:
+    """What a model of these settings must know of a world beyond the widths of its features."""
+    found = local_form(env, seen) if form_of(settings, env) == "local" else {}
+    if settings.model != "context":
+        return found
+    found["places"] = env.positions
+    # Only a world that shows its pairs shows their distances.
+    if names_distances(env) and seen.pair_features.shape[-1]:
+        found |= {"distances": env.distances, "distance_unit": env.distance_unit}
+    return found
 
 
 def local_form(env: BatchEnv, seen: Observation) -> dict[str, Any]:
     """What a model must know of a world to read nothing that says where on the map: its columns."""
-    if len(env.distances) != 2 or env.distance_unit <= 0:
+    if not names_distances(env):
         raise InputError(
             f"{env.name} does not say which of its pair features are distances (distances, distance_unit): "
             "leave out --form local"
@@ -36,13 +61,16 @@ def choose_pair_scale(settings: TrainSettings, envs: Sequence[BatchEnv]) -> Pair
         return "none"
     # The actor-critic's gradients know of no factor on g: there it must be 1 in training.
     alike = len({env.n_agents for env in envs}) == 1
-    usual: PairScale = "fade" if settings.form == "local" else "size" if alike or settings.learner == "es" else "none"
+    local = form_of(settings, envs[0]) == "local"
+    usual: PairScale = "fade" if local else "size" if alike or settings.learner == "es" else "none"
+    if settings.learner == "a2c" and settings.form is None:
+        usual = "size" if alike else "none"
     wanted = settings.pair_scale or usual
     if settings.learner == "a2c" and (wanted == "fade" or (wanted == "size" and not alike)):
         raise InputError(
             f"a g that is scaled in training (pair_scale {wanted}) is learned by evolution: add --learner es, or "
             "--pair-scale none"
         )
-    if wanted == "fade" and settings.form != "local":
+    if wanted == "fade" and not local:
         raise InputError("a g that fades goes by the world's distances: add --form local")
     return wanted

@@ -15,7 +15,7 @@ from muster.learning.base import Learner
 from muster.learning.candidates import spread_candidates
 from muster.learning.crew import Crew
 from muster.learning.evolution import Evolution
-from muster.learning.form import choose_pair_scale, local_form
+from muster.learning.form import choose_pair_scale, parts_of
 from muster.learning.settings import LearnerKind, TrainSettings
 from muster.learning.students import DirectStudent, Student
 from muster.learning.worlds import prepare_env
@@ -152,7 +152,7 @@ def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpe
         if settings.inference == "plan" and settings.prior and isinstance(seen, PartialObservation) and seen.more:
             # Costs are best learned as what distances leave out.
             seen = seen.more(settings.pair_features, False, True)
-        more = local_form(env, seen) if settings.form == "local" else {}
+        more = parts_of(settings, env, seen)
         spec = ModelSpec.of(seen, settings.model, pairs_of_tasks, centred=centred, prior=settings.prior, **more)
         found.append((spec, settings.forced if settings.forced is not None else not env.idling))
     for env, (spec, forced) in zip(envs, found, strict=True):

@@ -195,7 +195,8 @@ class TrainSettings:
     inference: Method = "quad"
     """Procedure that turns scores into assignments."""
     model: ModelKind = "dm"
-    """dm: direct model; pem: positional embedding model (needs a grid)."""
+    """dm: direct model; pem: positional embedding model (needs a grid); context: every agent and task sees all others
+    (any world; extra `train` to learn)."""
     learner: LearnerKind | None = None
     """a2c: actor-critic, as in the paper (extra `train`); es: evolution, without torch; imitate: does as a `teacher`
     does. None: a2c, and es for plan, which nothing else learns."""
@@ -216,9 +217,10 @@ class TrainSettings:
     """Let the model correct the world's own scores, where it shows some, rather than learn from nothing."""
     centred: bool = False
     """Let the model read positions from the middle of all that live (battles); the paper's reads those on the map."""
-    form: Form = "plain"
+    form: Form | None = None
     """plain: all features; local: no positions on the map, h corrects -0.5·distance (or the world's prior), and g
-    fades with distance (worlds that say what their distances are)."""
+    fades with distance (worlds that say what their distances are). None: local for a context model where it can be,
+    otherwise plain."""
     pair_scale: PairScale | None = None
     """QUAD: g times agents in training / agents now (size), times exp(-distance) (fade), or as it is (none). None: fade
     with form local, else size; none where the actor-critic learns on several sizes."""
@@ -272,7 +274,7 @@ class TrainSettings:
                 if self.teacher is None
                 else f"a teacher is for --learner imitate; {self.learner} learns from rewards"
             )
-        if self.learner == "es" and self.model == "pem":
+        if self.learner == "es" and self.model != "dm":
             raise InputError("evolution tunes the direct model only; use --model dm or --learner a2c")
 
     @property

@@ -13,6 +13,7 @@ from muster.envs.registry import kind_of
 from muster.errors import InputError
 from muster.inference.settings import Method
 from muster.policy.learned import LearnedPolicy
+from muster.scoring.context import context_shapes
 from muster.scoring.direct import Parameters
 from muster.scoring.spec import ModelSpec
 
@@ -30,6 +31,9 @@ TOLD = {
     "embedding": "values of a cell",
     "channels": "channels",
     "blocks": "blocks",
+    "context": "values of a token",
+    "heads": "heads",
+    "rounds": "rounds",
 }
 
 
@@ -44,22 +48,32 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: Batch
             f"{name} learned its scores for {policy.inference.method}: costs of ways are no scores of assignments, "
             f"so a run with --inference {method} cannot go on from it"
         )
-    if (old.kind, spec.kind) == ("pem", "dm"):
-        raise InputError(f"{name} is a positional model, which a direct one cannot go on from; use --model pem")
+    if old.kind not in ("dm", spec.kind):
+        told = {"pem": "positional", "context": "context"}[old.kind]
+        raise InputError(f"{name} is a {told} model, which no other can go on from; use --model {old.kind}")
     if old.centred != spec.centred:
         where, advice = ("from the middle", "add") if old.centred else ("on the map", "leave out")
         raise InputError(f"{name} reads positions {where}, this run's model does not; {advice} --centred")
     if (old.prior and not spec.prior) or (spec.task_scores and old.task_prior and not spec.task_prior):
         raise InputError(f"{name} corrects a prior, which this run does not read; it needs one (prior = true)")
-    if any(getattr(old, part) != getattr(spec, part) for part in FORM) or (old.pair_scale == "fade") != fades:
-        raise InputError(f"{name} was made with another --form than this run's model; use the one it was trained with")
     sizes = ["agent_width", "task_width", *MAY_BE_NEW, "hidden"]
     if old.kind == spec.kind == "pem":
         sizes += ["planes", "embedding", "channels", "blocks"]
+    if old.kind == spec.kind == "context":
+        sizes += ["context", "heads", "rounds"]
     for size in sizes:
         had, has = getattr(old, size), getattr(spec, size)
         if had != has and not (size in MAY_BE_NEW and had == 0):
             raise InputError(f"{name} has {had} {TOLD[size]}, this run's model {has}: it cannot go on from it")
+    # A context model knows distances in any form.
+    form = ("blind", "distance_prior") if spec.kind == "context" and not old.distances else FORM
+    if any(getattr(old, part) != getattr(spec, part) for part in form) or (old.pair_scale == "fade") != fades:
+        raise InputError(f"{name} was made with another --form than this run's model; use the one it was trained with")
+    if old.kind == spec.kind == "context" and context_shapes(old) != context_shapes(spec):
+        raise InputError(
+            f"{name} knows other things of two objects than this run's model (features of pairs, positions, a prior): "
+            "it cannot go on from it"
+        )
 
 
 def carried_over(policy: LearnedPolicy, spec: ModelSpec, fresh: Parameters) -> Parameters:

@@ -26,13 +26,14 @@ from muster.rng import NOISE_STREAM, Seeds
 from muster.scoring.direct import DirectModel, Parameters, Scores
 from muster.scoring.reach import scale_pairs
 from muster.scoring.spec import ModelSpec
+from muster.scoring.tokens import ContextModel
 
 Critic = Callable[[Observation], NDArray[np.floating]]
 """What is still to be earned [B] from what is observed on."""
 
 
 class LearnedPolicy:
-    """observation -> scores -> assignment. The direct model needs no torch.
+    """observation -> scores -> assignment. Direct and context models need no torch.
 
     A policy does not change: `variant` makes another. What it remembers is the noise of the episodes under way.
     """
@@ -286,6 +287,8 @@ def make_scorer(spec: ModelSpec, parameters: Parameters) -> Scorer:
     """The model of a policy as a function from what it reads to scores."""
     if spec.kind == "dm":
         return DirectModel(parameters, spec.task_scores)
+    if spec.kind == "context":
+        return ContextModel(spec, parameters)
     try:
         import torch  # noqa: F401
     except ImportError:

@@ -91,8 +91,8 @@ def failures(figures: Sequence[Figure], policy: LearnedPolicy) -> list[str]:
     found += [f"{figure.test}: {figure.failed:.1%} of episodes hit the limit" for figure in figures if figure.failed]
     remarks = dict.fromkeys(figure.remark for figure in figures if figure.unit == "win rate" and figure.remark)
     found += list(remarks)
-    if policy.spec.kind != "dm":
-        found.append(f"a {policy.spec.kind} model reads planes: it needs torch and is not served by muster serve")
+    if policy.spec.kind == "pem":
+        found.append("a pem model reads planes: it needs torch and is not served by muster serve")
     return found
 
 

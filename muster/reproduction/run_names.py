@@ -17,7 +17,7 @@ INFERENCES = ("amax", "lp", "quad", "plan")
 LEARNERS = ("a2c", "es", "imitate")
 
 _FORM = re.compile(
-    r"([a-z]+)-([a-z0-9]+)-(amax|lp|quad|plan)-(dm|pem)"
+    r"([a-z]+)-([a-z0-9]+)-(amax|lp|quad|plan)-(dm|pem|context)"
     r"(?:-([a-z0-9]+(?:-[a-z0-9]+)*?))?-(a2c|es|imitate)-s(\d{1,9})"
 )
 _EXAMPLES = {
@@ -49,7 +49,7 @@ class RunName:
         if not found or found[1] != world:
             raise InputError(
                 f"{text!r} is not named like {_EXAMPLES[world]}: {world}, what was trained on, {'|'.join(INFERENCES)}, "
-                f"dm|pem, words for a variant or none, {'|'.join(LEARNERS)}, and s with the seed"
+                f"dm|pem|context, words for a variant or none, {'|'.join(LEARNERS)}, and s with the seed"
             )
         world, train, inference, model, variant, learner, seed = found.groups(default="")
         return cls(world, train, inference, model, variant, learner, int(seed))

@@ -16,6 +16,7 @@ import numpy as np
 
 from muster.compile import fast_kernel, fast_leaf, leaf, lean_entry
 from muster.data import Bools, Floats, Floats32, Ints, Observation
+from muster.scoring.context import context_shapes, init_context
 from muster.scoring.spec import ModelSpec
 from muster.scoring.tiles import LANES, STEP, STRIDE, dense, fill_lane, padded, rectify, weigh
 
@@ -25,7 +26,7 @@ Scores = tuple[Floats32, Floats32 | None]
 
 
 def parameter_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every array of the model's pair networks, in their fixed order."""
+    """Name and shape of every array of the model but a CNN's, in their fixed order."""
     k = spec.hidden
     agent, task, world = spec.agent_width + spec.extra, spec.task_width + spec.extra, spec.global_width
     shapes: dict[str, tuple[int, ...]] = {}
@@ -45,7 +46,7 @@ def parameter_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
         }
         if prior:
             shapes[f"{net}.scale"] = (1,)
-    return shapes
+    return shapes | context_shapes(spec) if spec.kind == "context" else shapes
 
 
 def init_parameters(spec: ModelSpec, rng: np.random.Generator) -> Parameters:
@@ -57,6 +58,8 @@ def init_parameters(spec: ModelSpec, rng: np.random.Generator) -> Parameters:
     parameters: Parameters = {}
     for name, shape in shapes.items():
         net, part = name.split(".")
+        if net not in ("h", "g"):
+            continue
         if part == "scale" or (spec.corrects and part in ("weight3", "bias3")):
             parameters[name] = np.full(shape, part == "scale", np.float32)
             continue
@@ -64,7 +67,7 @@ def init_parameters(spec: ModelSpec, rng: np.random.Generator) -> Parameters:
         inputs = sum(shapes[f"{net}.{p}"][0] for p in ("left", "right", "pair")) if first else spec.hidden
         bound = 1.0 / np.sqrt(inputs)
         parameters[name] = rng.uniform(-bound, bound, shape).astype(np.float32)
-    return parameters
+    return parameters | init_context(spec, rng) if spec.kind == "context" else parameters
 
 
 class DirectModel:

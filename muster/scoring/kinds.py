@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-ModelKind = Literal["dm", "pem"]
+ModelKind = Literal["dm", "pem", "context"]
 Form = Literal["plain", "local"]
 """plain: the model reads all features; local: none that says where on the map, and g fades with distance."""
 PairScale = Literal["none", "size", "fade"]

@@ -1,4 +1,4 @@
-"""The networks in torch: direct model, positional embedding model, and the critics that only training needs."""
+"""The networks in torch: direct, positional and context model, and the critics that only training needs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from muster.data import Floats, Floats32, Observation
+from muster.scoring.attention import contextual
 from muster.scoring.direct import Parameters, Scores, init_parameters
 from muster.scoring.spec import ModelSpec
 
@@ -17,7 +18,7 @@ FAR_BELOW = -1e6
 
 
 class ScoringModel(nn.Module):
-    """h and g of a direct or positional model. The parameters of the pair networks are those of `direct.py`."""
+    """h and g of a model of any kind. The parameters of the pair networks are those of `direct.py`."""
 
     def __init__(self, spec: ModelSpec, rng: np.random.Generator) -> None:
         super().__init__()
@@ -45,6 +46,8 @@ class ScoringModel(nn.Module):
             half = self.spec.extra
             agents = torch.cat([agents, at_cells(cells[:, :half], observation.agent_cells)], dim=-1)
             tasks = torch.cat([tasks, at_cells(cells[:, half:], observation.task_cells)], dim=-1)
+        if self.spec.kind == "context":
+            agents, tasks = self._in_context(observation, agents, tasks)
         beside_agents, beside_tasks = agents, tasks
         if self.spec.global_width:
             assert observation.global_features is not None
@@ -55,6 +58,16 @@ class ScoringModel(nn.Module):
         if not self.spec.task_scores:
             return h, None
         return h, self._net("g", beside_tasks, tasks, observation.task_pair_features, observation.task_prior)
+
+    def _in_context(
+        self, seen: Observation, agents: torch.Tensor, tasks: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Features, less those that say where on the map, and beside them the tokens that have heard of the others."""
+        if self.spec.blind:
+            agents, tasks = agents.clone(), tasks.clone()
+            agents[..., list(self.spec.blind)] = tasks[..., list(self.spec.blind)] = 0.0
+        tokens = contextual(self.spec, self.pairs, seen, agents, tasks)
+        return torch.cat([agents, tokens[0]], dim=-1), torch.cat([tasks, tokens[1]], dim=-1)
 
     @torch.no_grad()
     def scores(self, seen: Observation) -> Scores:

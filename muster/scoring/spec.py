@@ -23,7 +23,8 @@ class ModelSpec:
     """Sizes of a scoring model. Checked when made."""
 
     kind: ModelKind
-    """dm: scores from the features of the two objects; pem: with an embedding of their cells from a CNN as well."""
+    """dm: scores from the features of the two objects; pem: with an embedding of their cells from a CNN as well;
+    context: with a token of each that has listened to all others (context.py)."""
     task_scores: bool
     """Whether there is a g (QUAD) beside h."""
     agent_width: Width
@@ -57,6 +58,14 @@ class ModelSpec:
     """The shortest distance that matters, such as a cell."""
     distance_prior: bool = False
     """Whether the prior that h corrects is made of distances: -0.5 a unit."""
+    places: tuple[int, ...] = ()
+    """Features of agents and tasks that are positions, of which relations between any two are made (context)."""
+    context: Width = 32
+    """Values of the token of an agent or a task (context)."""
+    heads: Width = 4
+    """Ways to weigh who speaks, each for its part of the values (context)."""
+    rounds: Width = 2
+    """How often every token listens to the others (context)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -64,6 +73,8 @@ class ModelSpec:
             raise InputError(f"centred of a model must name features of both agents and tasks, got {self.centred}")
         if not all(0 <= k < min(self.agent_width, self.task_width) for k in self.blind):
             raise InputError(f"blind of a model must name features of both agents and tasks, got {self.blind}")
+        if not all(0 <= k < min(self.agent_width, self.task_width) for k in self.places):
+            raise InputError(f"places of a model must name features of both agents and tasks, got {self.places}")
         if self.distances and not (
             len(self.distances) == 2
             and 0 <= self.distances[0] < self.pair_width
@@ -79,6 +90,11 @@ class ModelSpec:
             raise InputError("a model that goes by distances needs to know their columns and their unit")
         if self.hidden < 1 or (self.kind == "pem" and (self.embedding < 2 or self.embedding % 2)):
             raise InputError("a model needs hidden units, and a pem an even embedding of 2 or more")
+        if self.kind == "context" and (self.heads < 1 or self.context < 1 or self.context % self.heads):
+            raise InputError(
+                f"the values of a token are shared out among the heads of a context model: {self.context} cannot be "
+                f"among {self.heads}"
+            )
 
     @classmethod
     def of(
@@ -135,7 +151,8 @@ class ModelSpec:
         """
         seen = self._complete(observation)
         self.check(seen, env)
-        if self.blind:
+        # A context model reads positions only to see how far others are.
+        if self.blind and self.kind != "context":
             seen = self._blinded(seen)
         if self.distance_prior:
             far = seen.pair_features[..., self.distances[0]].astype(np.float64)
@@ -182,8 +199,8 @@ class ModelSpec:
 
     @property
     def extra(self) -> int:
-        """Width that the embedding adds to each object's features."""
-        return self.embedding // 2 if self.kind == "pem" else 0
+        """Width that an embedding, or a token, adds to each object's features."""
+        return {"dm": 0, "pem": self.embedding // 2, "context": self.context}[self.kind]
 
     @property
     def corrects(self) -> bool:

@@ -44,13 +44,13 @@ class Served:
 
 def serve_policies(names: Sequence[str]) -> dict[str, Served]:
     """Those named; with no names, all that come with muster and need no torch."""
-    chosen = list(names) or [name for name in shipped() if name.endswith("-dm")]
+    chosen = list(names) or [name for name in shipped() if not name.endswith("-pem")]
     served: dict[str, Served] = {}
     for name in chosen:
         policy = load(name).variant(name=name)
-        if policy.spec.kind != "dm":
+        if policy.spec.kind == "pem":
             raise InputError(
-                f"{name} is a {policy.spec.kind} policy, which reads planes; a service serves direct models (dm)"
+                f"{name} is a pem policy, which reads planes; a service serves direct and context models (dm, context)"
             )
         served[name] = Served(name, policy, features_of(policy))
     return served
