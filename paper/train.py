@@ -96,6 +96,12 @@ BATTLE_ES = ["--es.episodes", "4", "--es.rate", "0.05", "--evaluate-every", "100
 # m25v25 and m40v40, sizes in no table). The runs on zh10v10 were made before and read positions on the map.
 CENTRED = {"m10v10", "w15v17"}
 
+# Structured learning has its defaults, which were chosen on validation episodes and battles in runs of half a minute
+# (seed 90): a temperature of 1 rather than 0.5.
+SRL = ["--evaluate-every", "1000000000"]
+SRL_MINUTES = {("rescue", "5x10", "quad"): 1.0, ("battle", "m10v10", "lp"): 2.0}
+SRL_SEEDS = 3
+
 # The same time for every procedure. Evolution has its defaults (on validation episodes smaller and more generations
 # were no better). "three": three pursuers are needed to catch but there are two for an evader, so that they must agree
 # whom to hunt first.
@@ -160,7 +166,7 @@ def rescue_runs() -> dict[str, list[str]]:
             *("--inference", inference, "--minutes", str(minutes), "--seed", "0"),
             *RAW,
         ]
-    return found
+    return found | structured_runs("rescue")
 
 
 def battle_runs() -> dict[str, list[str]]:
@@ -177,7 +183,21 @@ def battle_runs() -> dict[str, list[str]]:
                     *extra[model, learner],
                     *(["--centred"] if learner == "es" and scenario in CENTRED else []),
                 ]
-    return found
+    return found | structured_runs("battle")
+
+
+def structured_runs(wanted: str) -> dict[str, list[str]]:
+    """Name and arguments of the runs by structured learning in a world."""
+    return {
+        f"{world}-{size}-{inference}-dm-srl-s{seed}": [
+            f"{world}:{size}",
+            *("--inference", inference, "--model", "dm", "--learner", "srl"),
+            *("--minutes", str(minutes), "--seed", str(seed), *SRL),
+        ]
+        for (world, size, inference), minutes in SRL_MINUTES.items()
+        for seed in range(SRL_SEEDS)
+        if world == wanted
+    }
 
 
 def pursuit_runs() -> dict[str, list[str]]:

@@ -218,6 +218,8 @@ learning.processes
 learning.choices
 learning.fenchel_young
 learning.proximal
+learning.critic
+learning.trials
 learning.collapse
 learning.transfer
 learning.run
@@ -231,6 +233,7 @@ learning.imitation
 learning.candidates
 learning.evolution
 learning.actor_critic
+learning.structured
 learning.learners
 learning.hiring
 learning.train

@@ -6,6 +6,7 @@ from typing import Any
 
 from muster.reproduction import rescue as table
 from muster.reproduction.rescue import BASELINES, METHODS, PAPER, PAPER_BASELINE, PAPER_TOPLINE, TESTS, Cell, Record
+from muster.reproduction.run_names import LEARNERS
 
 
 def line_of(cell: Cell) -> str:
@@ -40,7 +41,7 @@ def print_table(record: Record) -> None:
                 _add_rows(grid, record, (train, test), name, shown if name == method else "")
     console.print(grid)
     for method in (name for base in METHODS for name in (base, *table.variants(record, base))):
-        for learner in ("a2c", "es"):
+        for learner in LEARNERS:
             found = table.improvements(record, method, learner, False)
             if any(value is not None for value in found.values()):
                 parts = ", ".join(f"{name} {value:.0%}" for name, value in found.items() if value is not None)
@@ -55,7 +56,7 @@ def print_table(record: Record) -> None:
 def _add_rows(grid: Any, record: Record, sizes: tuple[str, str], method: str, printed: str) -> None:
     """A row for each learner that was run; one that says so where a method of the paper's was not."""
     train, test = sizes
-    for learner in ("a2c", "es"):
+    for learner in LEARNERS:
         cell = table.pick(record, train, test, method, learner, False)
         if cell is None:
             if learner == "a2c" and method in METHODS:

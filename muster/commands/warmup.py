@@ -64,7 +64,7 @@ def parts() -> Iterator[tuple[str, Callable[[], object]]]:
         learned = [name for name in shipped() if name.startswith(f"{family}-") and name.endswith("-dm")]
         for name in learned[:1]:
             yield f"{env}, {name}", partial(evaluate, name, env, episodes=1, noise=True)
-    for learner in ("es", "a2c") if find_spec("torch") else ("es",):
+    for learner in ("es", "srl", "a2c") if find_spec("torch") else ("es", "srl"):
         yield f"learning, {learner}", partial(_learn, EXAMPLES[0], learner)
 
 

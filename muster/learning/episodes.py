@@ -13,7 +13,7 @@ TRAINING, VALIDATION = 2**40, 2**41
 # Worlds of one run take their episodes this far apart.
 WORLD = 2**40
 # What a run's seed is used for.
-EXPLORATION, WEIGHTS, CANDIDATES = 1, 2, 3
+EXPLORATION, WEIGHTS, CANDIDATES, CRITIC = 1, 2, 3, 4
 
 
 def stream(seed: int, use: int) -> np.random.Generator:

@@ -62,7 +62,7 @@ def choose_pair_scale(settings: TrainSettings, envs: Sequence[BatchEnv]) -> Pair
     # The actor-critic's gradients know of no factor on g: there it must be 1 in training.
     alike = len({env.n_agents for env in envs}) == 1
     local = form_of(settings, envs[0]) == "local"
-    usual: PairScale = "fade" if local else "size" if alike or settings.learner == "es" else "none"
+    usual: PairScale = "fade" if local else "size" if alike or settings.learner in ("es", "srl") else "none"
     if settings.learner == "a2c" and settings.form is None:
         usual = "size" if alike else "none"
     wanted = settings.pair_scale or usual

@@ -121,10 +121,19 @@ def spread_evolution(settings: TrainSettings, crew: Crew) -> Learner:
     return Evolution(parts.envs, parts.spec, parts.inference, settings.es, settings.seed, parts.header, crew)
 
 
+def make_structured(settings: TrainSettings) -> Learner:
+    """Candidates are tried on copies of each state's world."""
+    from muster.learning.structured import Structured
+
+    parts = prepare(settings, settings.srl.states)
+    return Structured(parts.envs, parts.spec, parts.inference, settings.srl, settings.seed, parts.header)
+
+
 MAKERS: dict[LearnerKind, Callable[[TrainSettings], Learner]] = {
     "a2c": make_actor_critic,
     "es": make_evolution,
     "imitate": make_imitation,
+    "srl": make_structured,
 }
 SPREAD: dict[LearnerKind, Callable[[TrainSettings, Crew], Learner]] = {"es": spread_evolution}
 """Those that can play in several processes."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muster.data import Floats
 from muster.learning.settings import Schedule
+from muster.scoring.direct import Parameters
 
 # Adam's usual memory.
 FIRST_MOMENT, SECOND_MOMENT, EPSILON = 0.9, 0.999, 1e-8
@@ -38,3 +42,55 @@ class Adam:
         mean = self.mean / (1 - FIRST_MOMENT**self.updates)
         spread = self.spread / (1 - SECOND_MOMENT**self.updates)
         return (1 - rate * weight_decay) * theta + rate * mean / (np.sqrt(spread) + EPSILON)
+
+
+class Descent:
+    """Named arrays that go down a loss by Adam, along gradients cut to a length."""
+
+    def __init__(self, parameters: Parameters, longest: float) -> None:
+        self.shapes = {name: array.shape for name, array in parameters.items()}
+        self.theta = self.flatten(parameters)
+        self.adam = Adam(len(self.theta))
+        self.longest = longest
+        """Gradients longer than this are cut to it; 0: none is."""
+
+    def flatten(self, parameters: Mapping[str, NDArray[Any]]) -> Floats:
+        """All numbers in a row."""
+        return np.concatenate([parameters[name].ravel() for name in self.shapes]).astype(np.float64)
+
+    def parameters(self) -> Parameters:
+        """The arrays as they stand (copies)."""
+        sizes = [int(np.prod(shape)) for shape in self.shapes.values()]
+        parts = np.split(self.theta, np.cumsum(sizes)[:-1])
+        return {
+            name: part.reshape(shape).astype(np.float32)
+            for part, (name, shape) in zip(parts, self.shapes.items(), strict=True)
+        }
+
+    def start(self, parameters: Parameters) -> None:
+        """Begin with these numbers."""
+        self.theta = self.flatten(parameters)
+
+    def step(self, gradients: Parameters, rate: float) -> float:
+        """One step against the gradient; returns how long that was before it was cut."""
+        gradient = self.flatten(gradients)
+        length = float(np.linalg.norm(gradient))
+        if self.longest and length > self.longest:
+            gradient *= self.longest / length
+        self.theta = self.adam.step(self.theta, -gradient, rate, 0.0)
+        return length
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Arrays to go on from."""
+        adam = self.adam
+        return {
+            "theta": self.theta.copy(),
+            "mean": adam.mean.copy(),
+            "spread": adam.spread.copy(),
+            "updates": np.array([adam.updates]),
+        }
+
+    def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from what `get_state` returned."""
+        self.theta, self.adam.mean, self.adam.spread = (np.array(arrays[name]) for name in ("theta", "mean", "spread"))
+        self.adam.updates = int(arrays["updates"][0])

@@ -79,7 +79,7 @@ class Worker:
         rng: np.random.Generator,
         decide: Decide,
         view: Callable[[Observation], Observation],
-        values: Callable[[Observation], Floats32],
+        values: Callable[[Observation], NDArray[np.floating]],
         remember: bool = False,
     ) -> Rollout:
         """`steps` decisions in every environment; episodes that end are followed by new ones.

@@ -11,9 +11,10 @@ from muster.policy.settings import PAPER_NOISE, NoiseSettings
 from muster.scoring.kinds import Form, ModelKind, PairScale
 from muster.settings import AtLeast, Between, Positive, check_fields
 
-LearnerKind = Literal["a2c", "es", "imitate"]
+LearnerKind = Literal["a2c", "es", "srl", "imitate"]
 Schedule = Literal["constant", "cosine"]
 Likelihood = Literal["played", "innovations", "choices"]
+Valuation = Literal["rollouts", "critic"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ RECIPES: dict[Likelihood, Recipe] = {
     ),
 }
 """What each likelihood was measured with: the settings of a run that names nothing else."""
+ROLLOUT_HORIZON = 10
 OF_CHOICES = ("trace", "minibatches", "clip", "entropy", "gradient_norm")
 
 
@@ -187,6 +189,51 @@ class ImitationSettings:
 
 
 @dataclass(frozen=True)
+class SRLSettings:
+    """Structured reinforcement learning: of several assignments what the better ones have in common. Needs no torch."""
+
+    valuation: Valuation = "rollouts"
+    """How an assignment is valued: rollouts on copies of the world, in which it can be tried, or a critic alone, for
+    worlds that cannot be copied."""
+    states: Annotated[int, AtLeast(1)] = 32
+    """Environments played side by side."""
+    candidates: Annotated[int, AtLeast(2)] = 8
+    """Assignments valued in each state: answers to the scores with noise on h."""
+    sigma: Annotated[float, Positive()] = 0.5
+    """Standard deviation of that noise; times that of h at the start, where that is above 1 (priors, --from)."""
+    hold: Annotated[int, AtLeast(1)] = 8
+    """Decisions for which a candidate keeps its noise in a rollout, and over which that of play is correlated."""
+    horizon: Annotated[int | None, AtLeast(1)] = None
+    """Decisions of a rollout; a critic values what comes after them (rollouts only: 10)."""
+    spacing: Annotated[int, AtLeast(1)] = 4
+    """Decisions played between two updates."""
+    temperature: Annotated[float, Positive()] = 1.0
+    """Of the softmax over the candidates' values, in deviations of a state's values."""
+    discount: Annotated[float, Between(0, 1)] = 0.999
+    """What a reward is worth one decision later."""
+    rate: Annotated[float, Positive()] = 3e-3
+    """Learning rate of the scoring model."""
+    value_rate: Annotated[float, Positive()] = 2e-3
+    """Learning rate of the critic."""
+    schedule: Schedule = "cosine"
+    """Learning rates over the run: constant, or a cosine down to 0."""
+    gradient_norm: Annotated[float, AtLeast(0)] = 1.0
+    """Longest gradient, longer ones are cut to it; 0: any."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.valuation == "critic" and self.horizon is not None:
+            raise InputError("a critic alone plays no rollouts: leave out horizon, or use the valuation rollouts")
+        if self.valuation == "rollouts" and self.horizon is None:
+            object.__setattr__(self, "horizon", ROLLOUT_HORIZON)
+
+    @property
+    def noise(self) -> NoiseSettings:
+        """With which it plays: far smaller than a candidate's, so that states are those of the policy, or near them."""
+        return NoiseSettings(0.5 * self.sigma, self.hold, innovations="normal", task_scores=False)
+
+
+@dataclass(frozen=True)
 class TrainSettings:
     """What to learn, how, for how long, and where to."""
 
@@ -198,8 +245,9 @@ class TrainSettings:
     """dm: direct model; pem: positional embedding model (needs a grid); context: every agent and task sees all others
     (any world; extra `train` to learn)."""
     learner: LearnerKind | None = None
-    """a2c: actor-critic, as in the paper (extra `train`); es: evolution, without torch; imitate: does as a `teacher`
-    does. None: a2c, and es for plan, which nothing else learns."""
+    """a2c: actor-critic, as in the paper (extra `train`); es: evolution, without torch; srl: structured learning from
+    candidates that are tried out, without torch; imitate: does as a `teacher` does. None: a2c, and es for plan, which
+    nothing else learns."""
     teacher: str | None = None
     """Whom to imitate (with learner imitate): a rule of the world, a shipped policy, a run or a file."""
     minutes: Annotated[float | None, Positive()] = None
@@ -243,6 +291,7 @@ class TrainSettings:
     a2c: A2CSettings = field(default_factory=A2CSettings)
     es: ESSettings = field(default_factory=ESSettings)
     imitate: ImitationSettings = field(default_factory=ImitationSettings)
+    srl: SRLSettings = field(default_factory=SRLSettings)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -258,6 +307,7 @@ class TrainSettings:
         shares = {
             "a2c": ("a2c.envs", self.a2c.recipe.envs),
             "es": ("es.episodes", self.es.episodes),
+            "srl": ("srl.states", self.srl.states),
             "imitate": ("imitate.envs", self.imitate.envs),
         }
         assert self.learner is not None
@@ -276,6 +326,8 @@ class TrainSettings:
             )
         if self.learner == "es" and self.model != "dm":
             raise InputError("evolution tunes the direct model only; use --model dm or --learner a2c")
+        if self.learner == "srl" and self.model != "dm":
+            raise InputError("structured learning trains the direct model only; use --model dm or --learner a2c")
 
     @property
     def envs(self) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ Values = dict[str, Floats]
 
 # Figures of an update as a whole; all others are means over the episodes that ended in it.
 BY_UPDATE = (
-    *("value_loss", "policy_loss", "advantage", "entropy", "fitness", "fitness_best", "loss", "agreement"),
-    *("update_seconds", "idle", "message_bytes"),
+    *("value_loss", "policy_loss", "policy_gradient", "advantage", "entropy"),
+    *("fitness", "fitness_best", "loss", "agreement", "update_seconds", "idle", "message_bytes"),
 )
 
 

@@ -69,6 +69,23 @@ class OtherWeights:
         return decide(observation, self.policy.spec, self._model, self.policy.solver).assignment
 
 
+class HeldNoise:
+    """Noise on h [P, N, M] that stays as it is for several decisions; it is meant for who is there now."""
+
+    def __init__(self, noise: Floats32, seen: Observation) -> None:
+        self.noise = noise
+        self.agents, self.tasks = seen.agent_ids, seen.task_ids
+
+    def add(self, scores: Scores, seen: Observation) -> Scores:
+        """The scores with the noise, but for agents and tasks that have come since, where slots are used again."""
+        h, g = scores
+        same: Floats32 | np.float32 = np.float32(1.0)
+        for then, now, axis in ((self.agents, seen.agent_ids, 2), (self.tasks, seen.task_ids, 1)):
+            if then is not None and now is not None:
+                same = same * np.expand_dims(then == now, axis).astype(np.float32)
+        return h + self.noise * same, g
+
+
 class NoisyScores:
     """The policy with noise on h for some decisions, and as it is from then on."""
 
@@ -77,30 +94,14 @@ class NoisyScores:
         self.size = np.float32(DEVIATION if size is None else size)
         self.shape = n_agents, n_tasks
         self.width = n_agents * n_tasks
-        self._noise: Floats32 = np.zeros((0, n_agents, n_tasks), np.float32)
-        self._drawn_for: Observation | None = None
+        self._held: HeldNoise | None = None
 
     def prepare(self, moves: Floats32, seen: Observation) -> None:
         """The noise of P worlds; it is meant for the agents and tasks that are there now."""
-        self._noise = self.size * moves.reshape(-1, *self.shape)
-        self._drawn_for = seen
+        self._held = HeldNoise(self.size * moves.reshape(-1, *self.shape), seen)
 
     def act(self, observation: Observation, step: int) -> Ints:
         """With its noise on h, if it is held that long."""
-
-        def disturb(scores: Scores) -> Scores:
-            h, g = scores
-            return h + self._noise * self._same(observation), g
-
-        explore = disturb if step < HELD else None
+        held = self._held
+        explore = (lambda scores: held.add(scores, observation)) if held is not None and step < HELD else None
         return decide(observation, self.policy.spec, self.policy.scorer, self.policy.solver, explore).assignment
-
-    def _same(self, seen: Observation) -> Floats32 | np.float32:
-        """[P, N, M] 1 where agent and task are those that the noise was drawn for, where slots are used again."""
-        before = self._drawn_for
-        assert before is not None
-        same: Floats32 | np.float32 = np.float32(1.0)
-        for then, now, axis in ((before.agent_ids, seen.agent_ids, 2), (before.task_ids, seen.task_ids, 1)):
-            if then is not None and now is not None:
-                same = same * np.expand_dims(then == now, axis).astype(np.float32)
-        return same

@@ -18,7 +18,7 @@ from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import median_of
 from muster.policy.files import load_policy
 from muster.reproduction.record_file import read_record, write_record
-from muster.reproduction.run_names import policy_files
+from muster.reproduction.run_names import LEARNERS, policy_files
 
 BASELINES = ("closest", "lp-distance", "topline")
 TESTS = ("2x4", "5x10", "8x15")
@@ -209,7 +209,7 @@ def as_json(record: Record) -> dict[str, Any]:
                 "paper": steps,
                 "paper_failures": failures,
             }
-            for learner in ("a2c", "es"):
+            for learner in LEARNERS:
                 for noise in (False, True):
                     cell = pick(record, train, test, method, learner, noise)
                     row[f"{learner}{'_noise' if noise else ''}"] = None if cell is None else asdict(cell)
@@ -227,6 +227,6 @@ def as_json(record: Record) -> dict[str, Any]:
         "improvements": {
             f"{method}-{learner}": improvements(record, method, learner, False)
             for method in METHODS
-            for learner in ("a2c", "es")
+            for learner in LEARNERS
         },
     }

@@ -14,11 +14,11 @@ from pathlib import Path
 from muster.errors import InputError
 
 INFERENCES = ("amax", "lp", "quad", "plan")
-LEARNERS = ("a2c", "es", "imitate")
+LEARNERS = ("a2c", "es", "srl", "imitate")
 
 _FORM = re.compile(
     r"([a-z]+)-([a-z0-9]+)-(amax|lp|quad|plan)-(dm|pem|context)"
-    r"(?:-([a-z0-9]+(?:-[a-z0-9]+)*?))?-(a2c|es|imitate)-s(\d{1,9})"
+    rf"(?:-([a-z0-9]+(?:-[a-z0-9]+)*?))?-({'|'.join(LEARNERS)})-s(\d{{1,9}})"
 )
 _EXAMPLES = {
     "rescue": "rescue-2x4-quad-dm-a2c-s0",
