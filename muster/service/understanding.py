@@ -20,6 +20,7 @@ from muster.inference.settings import InferenceSettings, Method
 from muster.inference.solver import Solver
 from muster.policy.decision import make_problem
 from muster.policy.learned import LearnedPolicy
+from muster.policy.lookahead import LookAhead
 from muster.scoring.reach import scale_pairs
 from muster.service.replies import number
 
@@ -43,12 +44,16 @@ class Judged:
 
 def judge(policy: Policy, env: BatchEnv, observation: Observation) -> Judged:
     """What a policy thinks of slot 0; of a fixed rule, what the world itself would go by."""
+    ahead = isinstance(policy, LookAhead)
+    if isinstance(policy, LookAhead):
+        policy = policy.policy
     if isinstance(policy, LearnedPolicy):
         seen = policy.spec.view(observation, env.name)
         h, g = policy.scorer(seen)
         g = scale_pairs(policy.spec, seen, g)
         costs = None if policy.inference.method != "plan" or g is None else np.asarray(g, np.float64)
-        return Judged(make_problem(seen, h, g), policy.inference, f"the scores of {policy.name}", costs)
+        source = f"the scores of {policy.name}" + (", which played what fared best of its candidates" if ahead else "")
+        return Judged(make_problem(seen, h, g), policy.inference, source, costs)
     settings = InferenceSettings("lp", forced=not env.idling)
     if observation.prior is not None:
         source = f"{policy.name} is a fixed rule without scores; these are what the world itself suggests"

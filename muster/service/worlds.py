@@ -24,6 +24,9 @@ from muster.service.served import Served
 MOST_PAIRS = 10_000
 """Agents x tasks of a world that the page plays."""
 MOST_NUMBER = 5000
+MOST_ROLLOUTS = 32
+HORIZON = 25
+"""Decisions for which candidates are played."""
 LONGEST_NAME = 300
 SIZES = {
     "rescue": ("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32"),
@@ -31,6 +34,7 @@ SIZES = {
     "pursuit": ("pursuit:4x2", "pursuit:8x4", "pursuit:20x10", "pursuit:40x20"),
     "fleet": ("fleet:24,city=small", "fleet:60,city=small", "fleet:100,city=large"),
 }
+_LOOK_AHEAD = re.compile(r"(.+), (\d{1,6}) rollouts")
 _COUNTS = re.compile(r"(?:rescue|pursuit):(\d+)x(\d+)|battle:[a-z]+(\d+)v(\d+)")
 
 
@@ -90,11 +94,22 @@ class Worlds:
         return world
 
     def player(self, name: Any, env: BatchEnv) -> Policy:
-        """The policy of that name, ready for the world; InputError for one that is not played here."""
+        """The policy of that name, ready for the world; InputError for one that is not played here.
+
+        "NAME, 8 rollouts" is a learned policy that looks ahead.
+        """
         if not isinstance(name, str):
             raise InputError(f"policy must be a name, got {name!r:.80}")
         if name in env.baselines():
             return resolve(name, env)
+        if looks_ahead := _LOOK_AHEAD.fullmatch(name):
+            rollouts = min(int(looks_ahead[2]), MOST_ROLLOUTS + 1)
+            if not 2 <= rollouts <= MOST_ROLLOUTS:
+                raise InputError(
+                    f"policy: look-ahead takes from 2 to {MOST_ROLLOUTS} rollouts here, got {looks_ahead[2]}"
+                )
+            policy = self.learned(looks_ahead[1], env).variant(name=name)
+            return resolve(policy.with_rollouts(rollouts, horizon=HORIZON), env)
         return resolve(self.learned(name, env), env)
 
     def learned(self, name: str, env: BatchEnv) -> LearnedPolicy:

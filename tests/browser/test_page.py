@@ -62,6 +62,15 @@ def test_two_policies_play_the_same_episode(page: Any, service: str):
     page.get_by_role("button", name="Pause (space)").click()
 
 
+def test_a_policy_looks_ahead_beside_itself(page: Any, service: str):
+    watch(page, service, beside=POLICY)
+    page.get_by_label("Look-ahead").select_option("4")
+    page.locator("form.bar button.main").click()
+    page.locator("figcaption strong", has_text=", 4 rollouts").wait_for()
+    assert page.locator("figcaption strong").nth(1).inner_text() == POLICY
+    assert "4%20rollouts" in page.url.replace("+", "%20")
+
+
 def test_scrubbing_stepping_and_keys(page: Any, service: str):
     watch(page, service)
     clock = page.locator(".clock")

@@ -64,6 +64,17 @@ def test_an_episode_is_the_one_that_a_replay_holds(client):
     assert post(client, "/watch/episode", **WORLD, policies=[POLICY, "closest"]) == found
 
 
+def test_a_policy_that_looks_ahead_can_be_watched_and_understood(client):
+    name = f"{POLICY}, 4 rollouts"
+    found = post(client, "/watch/episode", **WORLD, policies=[name, POLICY])
+    wanted = record(muster.load(POLICY).with_rollouts(4, horizon=25), "rescue:3x5", seed=4)
+    judged = post(client, "/watch/understand", **WORLD, policy=name, step=0, agent=0)
+    assert judged["played"] == [None if j < 0 else j for j in wanted.assignments[0].tolist()]
+    assert "candidates" in judged["source"]
+    assert [shown["policy"] for shown in found["films"]] == [name, POLICY]
+    assert "2 to 32 rollouts" in refusal(client, "/watch/episode", **WORLD, policies=[f"{POLICY}, 33 rollouts"])
+
+
 def test_a_run_in_the_folder_plays_under_its_name(client):
     rescue = next(world for world in client.get("/watch/worlds").json()["worlds"] if world["kind"] == "rescue")
     assert {"name": "mine", "kind": "run"} in rescue["policies"]

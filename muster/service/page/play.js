@@ -184,7 +184,7 @@ class Play {
         : [this.capacityInput(selected.index), capacityBar(answer, selected.index), taskList(answer, selected.index, nameAgent)];
     const title = selected ? `${selected.kind} ${selected.index}` : "The decision";
     fill(this.panel, make("h2", { text: title }), switcher(options, answer.method, choose),
-      make("p", { class: "about", text: `${answer.source}; ${answer.status}, worth ${Number(answer.objective.toPrecision(4))} in all.` }),
+      make("p", { class: "about", text: `${answer.source}; ${answer.status.replaceAll("_", " ")}, worth ${Number(answer.objective.toPrecision(4))} in all.` }),
       rule ? make("p", { class: "changes", text: `${this.situation.policy} itself would decide otherwise for some; shown is ${answer.method.toUpperCase()} on these scores.` }) : null,
       ...body);
   }

@@ -25,19 +25,23 @@ class Watch {
     this.seed = make("input", { type: "number", min: 0, max: 2147483647, value: options.get("seed") || 0, class: "seed" });
     this.first = make("span");
     this.second = make("span");
+    this.ahead = make("select", { title: "Candidates that the first policy tries on copies of the world before each decision" });
+    for (const count of [0, 4, 8, 16]) this.ahead.append(make("option", { value: count, text: count || "none" }));
     this.kind = make("select", {});
     for (const world of worlds) this.kind.append(make("option", { value: world.kind, text: world.kind }));
     this.kind.addEventListener("change", () => this.choose(this.kind.value, true));
     this.size.addEventListener("change", () => this.choose(kindOf(this.size.value), false));
     this.button = make("button", { class: "main", text: "Watch" });
     this.form = make("form", { class: "bar" }, field("World", this.kind), field("Size and settings", this.size), this.sizes,
-      field("Seed", this.seed), field("Policy", this.first), field("Beside", this.second), this.button);
+      field("Seed", this.seed), field("Policy", this.first), field("Look-ahead", this.ahead), field("Beside", this.second), this.button);
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.load();
     });
     this.element = make("div", {}, this.form, this.alert, make("div", { class: "split" }, this.stage, this.panel));
-    this.choose(kindOf(this.size.value), false, options.get("a"), options.get("b"));
+    const [a, ahead] = lookAhead(options.get("a"));
+    if ([...this.ahead.options].some((option) => option.value === ahead)) this.ahead.value = ahead;
+    this.choose(kindOf(this.size.value), false, a, options.get("b"));
   }
 
   /** Offer the sizes and policies of a kind of world. */
@@ -49,13 +53,19 @@ class Watch {
     const rule = world.policies.find((policy) => policy.kind === "rule");
     this.one = policySelect(world, a ?? firstPolicy(world));
     this.two = policySelect(world, b ?? (rule ? rule.name : ""), "nobody");
+    const offer = () => {
+      this.ahead.disabled = world.policies.some((policy) => policy.name === this.one.value && policy.kind === "rule");
+    };
+    this.one.addEventListener("change", offer);
+    offer();
     fill(this.first, this.one);
     fill(this.second, this.two);
     this.alert.say(world.error);
   }
 
   async load() {
-    const policies = [this.one.value, this.two.value].filter(Boolean);
+    const ahead = !this.ahead.disabled && Number(this.ahead.value);
+    const policies = [this.one.value + (ahead ? `, ${ahead} rollouts` : ""), this.two.value].filter(Boolean);
     const wanted = { env: this.size.value.trim(), seed: Number(this.seed.value), policies };
     this.button.disabled = true;
     this.stage.setAttribute("aria-busy", "true");
@@ -81,6 +91,12 @@ class Watch {
   close() {
     if (this.player) this.player.close();
   }
+}
+
+/** A policy's own name, and how many candidates it tries. */
+function lookAhead(name) {
+  const found = /^(.*), (\d+) rollouts$/.exec(name || "");
+  return found ? [found[1], found[2]] : [name, "0"];
 }
 
 function kindOf(env) {
