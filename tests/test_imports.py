@@ -156,6 +156,9 @@ envs.fleet.baselines
 envs.fleet.hindsight
 envs.fleet.env
 envs.fleet
+envs.log.lines
+envs.log.env
+envs.log
 envs.adapters.registration
 envs.adapters.gymnasium
 envs.adapters.pettingzoo

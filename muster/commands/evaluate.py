@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from tyro.conf import Positional
@@ -23,6 +24,8 @@ class Evaluate(Manner):
     """Which set of episodes; the same for every policy."""
     noise: bool = False
     """Leave a learned policy's exploration noise on, as the paper does."""
+    log: Path | None = None
+    """File to write every decision to, with what was seen: JSON Lines that `muster train --from-log` learns from."""
     json: bool = False
     """Print one JSON object."""
 
@@ -34,7 +37,7 @@ class Evaluate(Manner):
 
         with progress_bar(self.policy, self.episodes, quiet=self.json) as advance:
             policy = self.player(self.policy, rules_of(self.env) if self.asked else [])
-            found = evaluate(policy, self.env, self.episodes, self.seed, self.noise, progress=advance)
+            found = evaluate(policy, self.env, self.episodes, self.seed, self.noise, progress=advance, log=self.log)
         if self.json:
             print(json.dumps(found.as_dict()))
         else:

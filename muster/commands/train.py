@@ -75,6 +75,10 @@ class Train:
     def training(self) -> TrainSettings:
         """The settings, checked."""
         settings = {entry.name: getattr(self.settings, entry.name) for entry in fields(TrainSettings)}
+        log = self.settings.from_log
+        if log and not self.settings.env + self.on:
+            settings["env"] = f"log:{log},set=validation"
+            return TrainSettings(**settings)
         if not self.settings.env + self.on:
             told = f"; {self.config} does not" if self.config else ""
             raise InputError(f"name the world to learn on, such as rescue:2x4{told}")

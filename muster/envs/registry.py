@@ -47,6 +47,11 @@ BUILT_IN = {
         "fleet:VEHICLES,city=small|large or fleet:VEHICLES,trips=FOLDER,set=training|validation|test",
         "vehicles take the minute's requests, such as fleet:24,city=small; or a folder of recorded trips",
     ),
+    "log": BuiltIn(
+        "muster.envs.log",
+        "log:FILE[,set=all|training|validation]",
+        "situations and decisions from a file, without a simulator: worth is agreeing with what was done",
+    ),
 }
 World = str | type[Env] | type[BatchEnv]
 """An environment string, or a class of one's own."""

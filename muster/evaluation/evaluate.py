@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from muster.data import Floats
+from muster.data import Floats, Ints
 from muster.envs.base import BatchEnv, Metric, Policy
+from muster.envs.log.lines import line_of, open_log
 from muster.envs.registry import World, make
 from muster.errors import InputError
 from muster.evaluation.metrics import MEANINGS
-from muster.evaluation.rollout import Episodes, begin_episodes, decide, run_episodes
+from muster.evaluation.rollout import Decision, Episodes, begin_episodes, decide, run_episodes
 from muster.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
 from muster.evaluation.text import describe, evaluation_lines, evaluation_table, html_table
 from muster.policy.learned import LearnedPolicy
@@ -99,18 +102,21 @@ def evaluate(
     noise: bool = False,
     batch: int | None = None,
     progress: Callable[[int], None] | None = None,
+    log: str | Path | None = None,
 ) -> Evaluation:
     """Play `episodes` episodes of the set that `seed` names; "all" plays each episode of a world that has only so many.
 
     `env` is an environment string, a class of your own, or an environment object whose slots are then used; `batch`
-    is the number of slots otherwise. Neither changes a figure other than the times.
+    is the number of slots otherwise. Neither changes a figure other than the times. Every decision is written to `log`,
+    if named, with what was seen: a file to learn from (`muster.envs.log`).
     """
     world = env if isinstance(env, BatchEnv) else make(env, min(batch or BATCH, _count(env, episodes)))
     seeds = choose_episodes(world, episodes, seed)
     player = resolve(policy, world, noise)
     noise = noise or getattr(player, "noisy", False)
     _warm_up(world, player, seeds[:1])
-    records = run_episodes(world, player, seeds, progress)
+    with writing_log(world, log) as witness:
+        records = run_episodes(world, player, seeds, progress, witness)
     name = policy if isinstance(policy, str) else policy.name
     found = summarise(name, world, seed, noise, records, all_episodes=episodes == "all")
     learned = player.policy if isinstance(player, LookAhead) else player
@@ -118,6 +124,24 @@ def evaluate(
         return found
     inference = learned.inference
     return replace(found, inference=inference.method, effort=inference.effort, look_ahead=learned.rollouts)
+
+
+@contextmanager
+def writing_log(env: BatchEnv, log: str | Path | None) -> Iterator[Callable[[Decision, Ints], None] | None]:
+    """What writes decisions down, those with somebody to act and something to take; None where nobody asked for it."""
+    if log is None:
+        yield None
+        return
+    env.show(pair_features=True, planes=False)
+    with open_log(Path(log), "w") as file:
+
+        def write(decision: Decision, slots: Ints) -> None:
+            seen = decision.observation
+            for slot in slots.tolist():
+                if seen.agent_alive[slot].any() and seen.task_alive[slot].any():
+                    file.write(line_of(seen, slot, decision.assignment) + "\n")
+
+        yield write
 
 
 def _count(env: World, episodes: Count) -> int:

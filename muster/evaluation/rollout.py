@@ -83,9 +83,16 @@ def begin_episodes(env: BatchEnv, policy: Policy, slots: Ints, seeds: Seeds) -> 
 
 @clear_interrupts()
 def run_episodes(
-    env: BatchEnv, policy: Policy, seeds: Seeds, progress: Callable[[int], None] | None = None
+    env: BatchEnv,
+    policy: Policy,
+    seeds: Seeds,
+    progress: Callable[[int], None] | None = None,
+    witness: Callable[[Decision, Ints], None] | None = None,
 ) -> Episodes:
-    """Play the episode of each seed to its end; `progress` hears how many ended, after each step that ended some."""
+    """Play the episode of each seed to its end; `progress` hears how many ended, after each step that ended some.
+
+    `witness` sees every decision, and the slots in which it counts.
+    """
     n_episodes = len(seeds)
     outcome, reward = np.zeros(n_episodes), np.zeros(n_episodes)
     steps = np.zeros(n_episodes, np.int64)
@@ -110,7 +117,10 @@ def run_episodes(
     began = time.perf_counter()
     begin(np.arange(env.n_envs))
     while (active := np.flatnonzero(playing >= 0)).size:
-        observation, assignment, result, seconds = decide(env, policy)
+        decision = decide(env, policy)
+        observation, assignment, result, seconds = decision
+        if witness:
+            witness(decision, active)
         policy_seconds += seconds
         if last is not None:
             later = active[steps[playing[active]] > 0]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from muster.data import PartialObservation
 from muster.envs.base import BatchEnv
-from muster.envs.registry import kind_of
+from muster.envs.registry import kind_of, make
 from muster.errors import InputError, MissingExtraError
 from muster.inference.settings import InferenceSettings
 from muster.learning.base import Learner
@@ -90,16 +90,26 @@ def make_imitation(settings: TrainSettings) -> Learner:
     from muster.learning.imitation import Imitation
 
     own = settings.imitate
-    parts = prepare(settings, own.envs)
-    assert settings.teacher is not None
+    teacher = settings.teacher or "taken"
+    parts = prepare(_on_log(settings) if settings.from_log else settings, own.envs)
     teachers = []
     for env in parts.envs:
-        teachers.append(resolve(settings.teacher, env))
+        teachers.append(resolve(teacher, env))
         # A teacher has the world show what it reads itself; what else there is it gets from what the student sees.
         env.show(pair_features=settings.pair_features, planes=settings.model == "pem")
     student = make_student(settings, parts.spec)
-    header = parts.header | {"teacher": settings.teacher}
+    told = {"teacher": settings.teacher} if settings.teacher else {"log": settings.from_log}
+    header = parts.header | {"env": settings.envs[0]} | told
     return Imitation(parts.envs, teachers, student, parts.spec, parts.inference, own, settings.seed, header)
+
+
+def _on_log(settings: TrainSettings) -> TrainSettings:
+    """The same with the log as the world to learn on; the one that was named says whether idling is a choice."""
+    named = settings.envs[0]
+    if kind_of(named) == "log":
+        return dataclasses.replace(settings, env=f"log:{settings.from_log},set=training")
+    forced = not make(named).idling if settings.forced is None else settings.forced
+    return dataclasses.replace(settings, env=f"log:{settings.from_log}", forced=forced)
 
 
 def make_student(settings: TrainSettings, spec: ModelSpec) -> Student:

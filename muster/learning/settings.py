@@ -250,6 +250,9 @@ class TrainSettings:
     nothing else learns."""
     teacher: str | None = None
     """Whom to imitate (with learner imitate): a rule of the world, a shipped policy, a run or a file."""
+    from_log: str | None = None
+    """File of decisions to imitate in place of a teacher: JSON Lines (docs/how-to/logs.md). The world that is named, if
+    any, is then one to play, not to learn on."""
     minutes: Annotated[float | None, Positive()] = None
     """Minutes of CPU time to train for (5 if neither this nor steps is given)."""
     steps: Annotated[int | None, AtLeast(1)] = None
@@ -296,7 +299,8 @@ class TrainSettings:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.learner is None:
-            object.__setattr__(self, "learner", "es" if self.inference == "plan" else "a2c")
+            usual = "imitate" if self.teacher or self.from_log else "es" if self.inference == "plan" else "a2c"
+            object.__setattr__(self, "learner", usual)
         object.__setattr__(self, "a2c", self.a2c.complete())
         if len(self.envs) == 1:
             object.__setattr__(self, "env", self.envs[0])
@@ -318,16 +322,26 @@ class TrainSettings:
             raise InputError("give the length of the run as minutes or as steps, not both")
         if self.inference == "plan" and self.learner != "es":
             raise InputError("costs of routes are learned by evolution alone; use --learner es, or another --inference")
-        if (self.learner == "imitate") != (self.teacher is not None):
-            raise InputError(
-                "imitation needs a teacher: add --teacher POLICY, such as a rule of the world"
-                if self.teacher is None
-                else f"a teacher is for --learner imitate; {self.learner} learns from rewards"
-            )
+        self._check_teaching()
         if self.learner == "es" and self.model != "dm":
             raise InputError("evolution tunes the direct model only; use --model dm or --learner a2c")
         if self.learner == "srl" and self.model != "dm":
             raise InputError("structured learning trains the direct model only; use --model dm or --learner a2c")
+
+    def _check_teaching(self) -> None:
+        """Imitation has a teacher or a log of decisions; nothing else has."""
+        if self.learner != "imitate" and (self.teacher or self.from_log):
+            raise InputError(f"a teacher or a log is for --learner imitate; {self.learner} learns from rewards")
+        if self.learner == "imitate" and not (self.teacher or self.from_log):
+            raise InputError(
+                "imitation needs a teacher: add --teacher POLICY, such as a rule of the world, or --from-log"
+            )
+        if self.teacher and self.from_log:
+            raise InputError("a log says what was done: leave out --teacher, or --from-log")
+        if self.from_log and len(self.envs) > 1:
+            raise InputError(f"a log is of one world; name that one, or none, not {', '.join(self.envs)}")
+        if self.from_log and "," in self.from_log:
+            raise InputError(f"the name of a log must have no comma, got {self.from_log!r}")
 
     @property
     def envs(self) -> tuple[str, ...]:

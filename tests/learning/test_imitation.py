@@ -206,7 +206,7 @@ def test_a_run_can_go_on_from_a_policy(tmp_path):
     ("settings", "message"),
     [
         ({"learner": "imitate"}, "imitation needs a teacher"),
-        ({"learner": "es", "teacher": "topline"}, "a teacher is for --learner imitate"),
+        ({"learner": "es", "teacher": "topline"}, "a teacher or a log is for --learner imitate"),
         ({"learner": "imitate", "teacher": "toplin"}, "did you mean 'topline'"),
         ({"learner": "imitate", "teacher": "battle-m10v10-lp-dm"}, "trained on battle:m10v10"),
         ({"learner": "imitate", "teacher": "topline", "inference": "plan"}, "evolution alone"),

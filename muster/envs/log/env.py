@@ -1,0 +1,187 @@
+"""A log of decisions as a world: each episode is one situation, and worth the share of agents that do what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from muster.data import Bools, Floats, Ints, Observation
+from muster.envs.base import BatchEnv, Policy, State, Step
+from muster.envs.log.lines import Taken, read_log
+from muster.envs.padding import Padded
+from muster.errors import InputError
+from muster.rng import Seeds
+from muster.settings import check_fields, read_options
+
+HELD_OUT = 10
+"""Every tenth line is held out from training, for validation."""
+SLACK = 1e-9
+"""By which loads may exceed a capacity before they count as too much."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """Which file, and which of its lines."""
+
+    file: str
+    """JSON Lines, as `muster evaluate … --log FILE` writes them."""
+    set: Literal["all", "training", "validation"] = "all"
+    """All lines, every tenth (validation), or the others (training)."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+class LogEnv(BatchEnv):
+    """Situations from a file. Its one rule, `taken`, does what was done in them."""
+
+    metric = "return"
+    max_steps = 1
+    random = False
+
+    def __init__(self, settings: LogSettings, n_envs: int) -> None:
+        self.name = f"log:{settings.file}" + ("" if settings.set == "all" else f",set={settings.set}")
+        self.n_envs = n_envs
+        every = _read(str(Path(settings.file).resolve()), _stamp(settings.file))
+        self.n_agents, self.n_tasks = (max(sizes) for sizes in zip(*(taken.size for taken in every), strict=True))
+        self.idling = any(leaves_idle(taken) for taken in every)
+        held = np.arange(len(every)) % HELD_OUT == HELD_OUT - 1
+        chosen = {"all": held | True, "training": ~held, "validation": held}[settings.set]
+        if not chosen.any():
+            raise InputError(f"{self.name} has no lines: of {len(every)} every tenth is held out for validation")
+        self.lines = [every[k] for k in np.flatnonzero(chosen)]
+        self.line: Ints = np.zeros(n_envs, np.int64)
+        """[B] which of them is in each slot."""
+        self._running = np.zeros(n_envs, np.bool_)
+        self._agreement = np.zeros(n_envs)
+        self._seen = Padded(self.name, n_envs, self.n_agents, self.n_tasks)
+
+    @property
+    def taken(self) -> Ints:
+        """[B, N] what was done in the situations of now."""
+        found = np.full((self.n_envs, self.n_agents), -1, np.int64)
+        for slot, line in enumerate(self.line):
+            assignment = self.lines[line].assignment
+            found[slot, : len(assignment)] = assignment
+        return found
+
+    def start(self, slots: Ints, seeds: Seeds) -> None:
+        """Seed k below the number of lines is line k; other seeds are lines too."""
+        self.line[slots] = (np.asarray(seeds, np.uint64) % np.uint64(len(self.lines))).astype(np.int64)
+        self._running[slots], self._agreement[slots] = True, 0.0
+        self._write(slots)
+
+    def _write(self, slots: Ints) -> None:
+        for slot in np.asarray(slots).tolist():
+            self._seen.write(slot, self.lines[self.line[slot]].view)
+
+    def all_episodes(self) -> Seeds:
+        """Every line once."""
+        return np.arange(len(self.lines), dtype=np.uint64)
+
+    def show(self, *, pair_features: bool, planes: bool) -> None:
+        """A log shows what it holds."""
+        if planes:
+            raise InputError(f"{self.name} has no feature planes; use a direct model (dm)")
+
+    def observe(self) -> Observation:
+        """The situations of now."""
+        return self._seen.observation(np.full((self.n_envs, self.n_agents), -1, np.int64))
+
+    def step(self, assignment: Ints) -> Step:
+        """The share of the agents with something to take that do what was done; every episode ends."""
+        if assignment.max(initial=-1) >= self.n_tasks:
+            raise InputError(f"tasks of {self.name} are 0 to {self.n_tasks - 1}, got {assignment.max()}")
+        seen = self.observe()
+        able = seen.agent_alive & (seen.task_alive[:, None] & (True if seen.allowed is None else seen.allowed)).any(2)
+        same = np.where(assignment < 0, -1, assignment) == self.taken
+        share = np.where(able.any(1), (same & able).sum(1) / np.maximum(able.sum(1), 1), 1.0)
+        reward = np.where(self._running, share, 0.0)
+        ended = self._running.copy()
+        self._agreement[ended] = share[ended]
+        self._running[:] = False
+        return Step(reward, ended, np.zeros(self.n_envs, np.bool_))
+
+    def outcome(self) -> Floats:
+        """[B] the share of agreement."""
+        return self._agreement.copy()
+
+    def running(self) -> Bools:
+        """[B]"""
+        return self._running.copy()
+
+    def reseed(self, seeds: Seeds) -> None:
+        """Nothing is left to chance."""
+
+    def get_state(self) -> State:
+        """Which line is where, and what came of it."""
+        return {"line": self.line.copy(), "running": self._running.copy(), "agreement": self._agreement.copy()}
+
+    def set_state(self, state: State) -> None:
+        """Go on from what `get_state` returned."""
+        self.line[...], self._running[...] = state["line"], state["running"]
+        self._agreement[...] = state["agreement"]
+        self._write(np.arange(self.n_envs))
+
+    @classmethod
+    def baselines(cls) -> Mapping[str, Callable[[LogEnv], Policy]]:
+        """What was done."""
+        return {"taken": AsTaken}
+
+
+class AsTaken:
+    """Does what was done, as the file says."""
+
+    name = "taken"
+
+    def __init__(self, env: LogEnv) -> None:
+        self._env = env
+
+    def begin(self, slots: Ints, seeds: Seeds) -> None:
+        """Nothing to remember."""
+
+    def act(self, observation: Observation) -> Ints:
+        """[B, N]"""
+        del observation
+        return self._env.taken
+
+
+def leaves_idle(taken: Taken) -> bool:
+    """Whether an agent was left without a task although one that it may take had room."""
+    view, (n, m) = taken.view, taken.size
+
+    def given(value: object, default: float, shape: tuple[int, ...]) -> Floats:
+        return np.full(shape, default) if value is None else np.asarray(value, np.float64)
+
+    agents, tasks = given(view.agent_alive, 1, (n,)), given(view.task_alive, 1, (m,))
+    allowed, uses = given(view.allowed, 1, (n, m)), given(view.contributions, 1, (n, m))
+    room, load = given(view.capacities, 1, (m,)), np.zeros(m)
+    for agent in np.flatnonzero(taken.assignment >= 0):
+        task = taken.assignment[agent]
+        load[task] += uses[agent, task]
+    free = (load + uses <= room + SLACK) & (tasks > 0) & (allowed > 0)
+    return bool((free.any(axis=1) & (taken.assignment < 0) & (agents > 0)).any())
+
+
+def _stamp(file: str) -> int:
+    """When the file was last changed; 0 where there is none, which reading then says."""
+    path = Path(file)
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
+@lru_cache(maxsize=4)
+def _read(path: str, stamp: int) -> list[Taken]:
+    """A file is read once, however many batches are made of it."""
+    del stamp
+    return read_log(Path(path))
+
+
+def from_options(text: str, n_envs: int) -> LogEnv:
+    """The world that `text` names: "FILE" or "FILE,set=validation"."""
+    file, *texts = text.split(",")
+    return LogEnv(LogSettings(file, **read_options(LogSettings, texts, "log setting", skip=("file",))), n_envs)

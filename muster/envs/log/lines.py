@@ -1,0 +1,164 @@
+"""Logs of decisions: JSON Lines, of which each is a situation (the fields of a View) and the assignment taken in it.
+
+    {"agent_features": [[0.2], [0.9]], "task_features": [[0.1], [0.8], [0.5]], "assignment": [0, 1]}
+
+Numbers of agents and tasks may differ from line to line, numbers of features may not. An agent's assignment is the
+index of its task, or null (or -1) for none. Lines without agents or tasks teach nothing and are passed over. A name
+that ends in .gz is compressed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.data import Ints, Observation
+from muster.envs.padding import ALWAYS, BLOCKS, Padded, view_of
+from muster.envs.single import View
+from muster.errors import InputError, UnknownNameError
+
+FIELDS = tuple(entry.name for entry in dataclasses.fields(View))
+NEEDLESS = ("agent_ids", "task_ids")
+"""Fields that tell slots apart from decision to decision, of which a line knows nothing."""
+DECIMALS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A line: what was seen, and what was done."""
+
+    view: View
+    assignment: Ints
+    """[N] -1 for none."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Numbers of agents and tasks."""
+        return len(self.assignment), len(np.asarray(self.view.task_features))
+
+
+def open_log(path: Path, mode: str) -> IO[str]:
+    """The file as text; InputError where it cannot be opened."""
+    try:
+        if path.suffix == ".gz":
+            return io.TextIOWrapper(gzip.open(path, mode + "b"), encoding="utf-8")  # type: ignore[type-var]
+        return path.open(mode, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot open the log {str(path)!r}: {error.strerror or error}") from None
+
+
+def read_log(path: Path) -> list[Taken]:
+    """Every line, checked; InputError names the first that is no good, and why."""
+    found = [(where, taken) for where, taken in _lines(path) if min(taken.size)]
+    if not found:
+        raise InputError(f"the log {path.name} has no lines; each is a situation and the assignment taken in it")
+    sizes = [taken.size for _, taken in found]
+    room = Padded(path.name, 1, max(n for n, _ in sizes), max(m for _, m in sizes))
+    for where, taken in found:
+        room.name = where
+        room.write(0, taken.view)
+        room.check(np.arange(1))
+        _check(taken, where)
+    return [taken for _, taken in found]
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Taken]]:
+    with open_log(path, "r") as file:
+        try:
+            for number, text in enumerate(file, 1):
+                if text.strip():
+                    where = f"line {number} of {path.name}"
+                    yield where, _parse(text, where)
+        except (OSError, EOFError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot read the log {str(path)!r}: {error}") from None
+
+
+def _parse(text: str, where: str) -> Taken:
+    try:
+        entries = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{where} is not JSON: {error}") from None
+    if not isinstance(entries, dict):
+        raise InputError(f"{where} must be an object with agent_features, task_features and assignment")
+    for name in entries:
+        if name not in (*FIELDS, "assignment"):
+            raise UnknownNameError(f"field in {where}", name, [*FIELDS, "assignment"])
+    for name in ("agent_features", "task_features", "assignment"):
+        if name not in entries:
+            raise InputError(f"{where} lacks {name}")
+    given: dict[str, Any] = {}
+    for name, value in entries.items():
+        if value is None:
+            continue
+        if name == "assignment" and isinstance(value, list):
+            value = [-1 if task is None else task for task in value]
+        given[name] = _array(name, value, where)
+    assignment = given.pop("assignment", np.zeros((), np.int64))
+    n_agents = len(np.atleast_1d(given["agent_features"]))
+    if assignment.shape != (n_agents,) or assignment.dtype.kind not in ("iu" if n_agents else "iuf"):
+        raise InputError(f"assignment of {where} must hold a task or null for each of {n_agents} agents")
+    for name, least in (("agent_features", 2), ("task_features", 2)):
+        if given[name].ndim != least and given[name].size:
+            raise InputError(f"{name} of {where} must be rows of numbers, got shape {list(given[name].shape)}")
+    return Taken(View(**given), assignment.astype(np.int64))
+
+
+def _array(name: str, value: Any, where: str) -> NDArray[Any]:
+    try:
+        array = np.array(value)
+    except ValueError:
+        array = np.array(None)
+    if array.dtype.kind not in "iufb":
+        raise InputError(f"{name} of {where} must be numbers in rows of one length")
+    kind = BLOCKS[name].kind if name in BLOCKS else np.int64
+    return array.astype(kind) if kind in (np.float32, np.float64, np.bool_) else array
+
+
+def _check(taken: Taken, where: str) -> None:
+    """Refuse an assignment to what is not there."""
+    view, (_, tasks) = taken.view, taken.size
+    for agent, task in enumerate(taken.assignment.tolist()):
+        if task == -1:
+            continue
+        if not 0 <= task < tasks:
+            raise InputError(f"{where} sends agent {agent} to task {task}; there are tasks 0 to {tasks - 1}")
+        if view.task_alive is not None and not np.asarray(view.task_alive)[task]:
+            raise InputError(f"{where} sends agent {agent} to task {task}, which `task_alive` says is not there")
+        if view.agent_alive is not None and not np.asarray(view.agent_alive)[agent]:
+            raise InputError(f"{where} gives agent {agent} a task, whom `agent_alive` says is not there")
+        if view.allowed is not None and not np.asarray(view.allowed)[agent, task]:
+            raise InputError(f"{where} sends agent {agent} to task {task}, which `allowed` forbids")
+
+
+def line_of(seen: Observation, slot: int, orders: Ints) -> str:
+    """A decision as a line, without the tasks that are not there; what every task or agent has anyway is left out."""
+    here = np.flatnonzero(seen.task_alive[slot])
+    renumbered = np.full(seen.task_alive.shape[1] + 1, -1, np.int64)
+    renumbered[here] = np.arange(len(here))
+    view = view_of(seen, slot, seen.agent_alive.shape[1], seen.task_alive.shape[1])
+    entries: dict[str, Any] = {}
+    for name, block in BLOCKS.items():
+        value = getattr(view, name)
+        if value is None or name in NEEDLESS or (name == "previous" and seen.switch_cost is None):
+            continue
+        array = np.asarray(value)
+        for axis, letter in enumerate(block.axes):
+            if letter == "M":
+                array = np.take(array, here, axis=axis)
+        if name == "previous":
+            array = renumbered[array]
+        usual = block.default is not None and (array == block.default).all()
+        if usual or (name in ALWAYS and not array.size):
+            continue
+        entries[name] = (array.astype(np.float64).round(DECIMALS) if array.dtype.kind == "f" else array).tolist()
+    chosen = renumbered[np.where(orders[slot] < 0, -1, orders[slot])]
+    return json.dumps(entries | {"assignment": chosen.tolist()}, separators=(",", ":"))
