@@ -234,6 +234,7 @@ learning.torch_student
 learning.lessons
 learning.imitation
 learning.candidates
+learning.blocks
 learning.evolution
 learning.actor_critic
 learning.structured

@@ -19,12 +19,14 @@ from muster.envs.base import BatchEnv
 from muster.errors import MusterError
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
+from muster.learning.blocks import SpreadWorlds, Weights
 from muster.learning.collapse import Watch
+from muster.learning.crew import Crew
 from muster.learning.episodes import EXPLORATION, WEIGHTS, stream
 from muster.learning.optimiser import rate_factor
 from muster.learning.proximal import Played, idle_share
 from muster.learning.returns import n_step_returns, traced_returns
-from muster.learning.rollouts import Rollout, TrainingError, Worker
+from muster.learning.rollouts import Manner, Rollout, TrainingError, Worker
 from muster.learning.settings import A2CSettings
 from muster.learning.tally import Figures, combine
 from muster.policy.decision import Decision, alive_pairs, decide
@@ -56,6 +58,7 @@ class ActorCritic:
         settings: A2CSettings,
         seed: int,
         header: dict[str, Any] | None = None,
+        crew: Crew | None = None,
     ) -> None:
         self.spec, self.inference, self.settings = spec, inference, settings
         self.recipe = settings.recipe
@@ -80,6 +83,7 @@ class ActorCritic:
         # One core a run: several runs share a machine better than one run its threads.
         self.solver = Solver.of(inference, threads=1)
         self.worlds = [Worker(env, seed, self.recipe.noise, spec.task_scores, k) for k, env in enumerate(envs)]
+        self.spread = SpreadWorlds(crew, self.worlds) if crew else None
         self.n_envs = sum(env.n_envs for env in envs)
         self.steps = 0
         self.watch = Watch()
@@ -141,16 +145,13 @@ class ActorCritic:
     @torch.no_grad()
     def play(self) -> list[Rollout]:
         """n decisions in every environment of every world, with noise on the scores."""
-        steps, discount, remember = (
-            self.recipe.return_steps,
-            self.settings.discount,
-            self.settings.likelihood != "played",
-        )
+        steps, remember = self.recipe.return_steps, self.settings.likelihood != "played"
+        manner = Manner(steps, self.settings.discount, remember, self.decide, self.spec.view, self.values)
         self.model.eval()
-        rollouts = [
-            world.play(steps, discount, self.rng, self.decide, self.spec.view, self.values, remember)
-            for world in self.worlds
-        ]
+        if self.spread:
+            rollouts = self.spread.play(Weights(self._model_views, self._critic_views or {}), steps, self.rng)
+        else:
+            rollouts = [world.play(manner, self.rng) for world in self.worlds]
         self.steps += steps * self.n_envs
         return rollouts
 
@@ -349,16 +350,12 @@ class ActorCritic:
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything needed to go on bit for bit: arrays, and plain values."""
         arrays = self._learned() | {f"kept/{name}": array for name, array in self.kept.items()}
-        worlds = []
-        for k, world in enumerate(self.worlds):
-            of_world, plain = world.get_state()
+        of_worlds = self.spread.get_state() if self.spread else [world.get_state() for world in self.worlds]
+        for k, (of_world, _) in enumerate(of_worlds):
             arrays |= {f"world{k}/{name}": array for name, array in of_world.items()}
-            worlds.append(plain)
-        watch = self.watch.get_state()
-        return arrays, {"rng": self.rng.bit_generator.state, "steps": self.steps, "worlds": worlds, "watch": watch} | {
-            "choiceless": self.choiceless,
-            "certain": self.certain,
-        }
+        worlds, watch = [plain for _, plain in of_worlds], self.watch.get_state()
+        plain = {"rng": self.rng.bit_generator.state, "steps": self.steps, "worlds": worlds, "watch": watch}
+        return arrays, plain | {"choiceless": self.choiceless, "certain": self.certain}
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
@@ -366,6 +363,8 @@ class ActorCritic:
         self.kept = _part(arrays, "kept")
         for k, (world, of_world) in enumerate(zip(self.worlds, plain["worlds"], strict=True)):
             world.set_state(_part(arrays, f"world{k}"), of_world)
+        if self.spread:
+            self.spread.set_state()
         self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]
         self.watch.set_state(plain["watch"])
         self.choiceless, self.certain = plain["choiceless"], plain.get("certain", -1)

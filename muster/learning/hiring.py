@@ -15,6 +15,11 @@ def hire(settings: TrainSettings) -> Crew | None:
         return None
     if settings.learner not in SPREAD:
         raise InputError(f"the learner {settings.learner} plays in one process; leave out --workers")
+    if settings.learner == "a2c" and (settings.model != "dm" or settings.a2c.critic != "entity"):
+        # What torch gives for a state depends on the batch it is in.
+        raise InputError(
+            "networks of torch play in one process; leave out --workers, or use --model dm and --a2c.critic entity"
+        )
     most, what = work_to_share(settings)
     place: Place = Processes()
     if settings.workers == "auto":

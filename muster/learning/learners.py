@@ -12,6 +12,7 @@ from muster.envs.registry import kind_of, make
 from muster.errors import InputError, MissingExtraError
 from muster.inference.settings import InferenceSettings
 from muster.learning.base import Learner
+from muster.learning.blocks import spread_worlds
 from muster.learning.candidates import spread_candidates
 from muster.learning.crew import Crew
 from muster.learning.evolution import Evolution
@@ -139,13 +140,26 @@ def make_structured(settings: TrainSettings) -> Learner:
     return Structured(parts.envs, parts.spec, parts.inference, settings.srl, settings.seed, parts.header)
 
 
+def spread_actor_critic(settings: TrainSettings, crew: Crew) -> Learner:
+    """Every worker has its block of each world's environments; learning stays here."""
+    need_torch("the a2c learner")
+    from muster.learning.actor_critic import ActorCritic
+
+    parts = prepare(settings, settings.a2c.recipe.envs)
+    spread_worlds(crew, settings, parts.spec, parts.inference, [env.n_envs for env in parts.envs])
+    return ActorCritic(parts.envs, parts.spec, parts.inference, settings.a2c, settings.seed, parts.header, crew)
+
+
 MAKERS: dict[LearnerKind, Callable[[TrainSettings], Learner]] = {
     "a2c": make_actor_critic,
     "es": make_evolution,
     "imitate": make_imitation,
     "srl": make_structured,
 }
-SPREAD: dict[LearnerKind, Callable[[TrainSettings, Crew], Learner]] = {"es": spread_evolution}
+SPREAD: dict[LearnerKind, Callable[[TrainSettings, Crew], Learner]] = {
+    "a2c": spread_actor_critic,
+    "es": spread_evolution,
+}
 """Those that can play in several processes."""
 
 

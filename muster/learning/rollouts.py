@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,35 @@ class Rollout:
         return h - past_h, g if g is None or past_g is None else g - past_g
 
 
+class Manner(NamedTuple):
+    """How a rollout is played."""
+
+    steps: int
+    """Decisions in every environment."""
+    discount: float
+    remember: bool
+    """Whether to keep the noise of earlier decisions apart from that of each."""
+    decide: Decide
+    view: Callable[[Observation], Observation]
+    values: Callable[[Observation], NDArray[np.floating]]
+
+
+class Draws:
+    """What innovations are made of, drawn for all environments of a world; those from `begin` to `end` are given."""
+
+    def __init__(
+        self, rng: np.random.Generator, gumbel: bool, total: int, begin: int = 0, end: int | None = None
+    ) -> None:
+        self.rng, self.gumbel, self.total, self.block = rng, gumbel, total, slice(begin, end)
+
+    def __call__(self, shape: tuple[int, ...]) -> Floats32:
+        """Of a shape [environments, ...]."""
+        whole = (self.total, *shape[1:])
+        if self.gumbel:
+            return standard_gumbels(self.rng.standard_exponential(whole, np.float32)[self.block])
+        return self.rng.standard_normal(whole, np.float32)[self.block]
+
+
 class Worker:
     """One world of the run: its environments, their episodes and their noise."""
 
@@ -70,76 +99,20 @@ class Worker:
         self.episodes = TrainingEpisodes(env, seed, world)
         self.episodes.begin(np.arange(env.n_envs))
         self.running_reward = np.zeros(env.n_envs)
-        self._room: Room = {}
+        self.room: Room = {}
 
-    def play(
-        self,
-        steps: int,
-        discount: float,
-        rng: np.random.Generator,
-        decide: Decide,
-        view: Callable[[Observation], Observation],
-        values: Callable[[Observation], NDArray[np.floating]],
-        remember: bool = False,
-    ) -> Rollout:
-        """`steps` decisions in every environment; episodes that end are followed by new ones.
+    def play(self, manner: Manner, rng: np.random.Generator) -> Rollout:
+        """Some decisions in every environment; episodes that end are followed by new ones."""
+        playing = Playing(self, manner, Draws(rng, self.noise.gumbel, self.env.n_envs))
+        for _ in range(manner.steps):
+            self.begin(playing.step())
+        return playing.rollout()
 
-        `remember`: keep the noise of earlier decisions apart from that of each.
-        """
-        env = self.env
-        rewards = np.zeros((steps, env.n_envs))
-        ended = np.zeros((steps, env.n_envs), np.bool_)
-        decisions: list[Decision] = []
-        histories: list[Scores] = []
-        rewarded: list[Floats] = []
-        over = Ended()
-
-        def draw(shape: tuple[int, ...]) -> Floats32:
-            if self.noise.gumbel:
-                return standard_gumbels(rng.standard_exponential(shape, np.float32))
-            return rng.standard_normal(shape, np.float32)
-
-        def explore(scores: Scores) -> Scores:
-            if remember:
-                histories.append(self.noise.history())
-            played = self.noise.add(scores, draw)
-            check_finite("score", *played)
-            return played
-
-        for t in range(steps):
-            seen = env.observe()
-            self.noise.follow(seen)
-            decision = decide(seen, explore)
-            step = env.step(decision.orders(env.reads_reasons))
-            check_finite("reward", step.reward)
-            decisions.append(decision)
-            rewards[t] = step.reward
-            self.running_reward += step.reward
-            ended[t] = step.terminated | step.truncated
-            slots = np.flatnonzero(ended[t])
-            if step.truncated.any():
-                # A truncated episode would have gone on: its last state's value belongs to the return.
-                cut = np.flatnonzero(step.truncated)
-                rewards[t, cut] += discount * values(view(env.observe()))[cut]
-            if slots.size:
-                over.add(env, slots, self.running_reward)
-                rewarded.append(self.running_reward[slots])
-                self.running_reward[slots] = 0.0
-                self.episodes.begin(slots)
-                self.noise.reset(slots)
-        return Rollout(
-            seen=join([decision.seen for decision in decisions], self._room),
-            last=decisions[-1].seen,
-            played=_stack("played", [decision.played for decision in decisions], self._room),
-            scores=_stack("scores", [decision.scores for decision in decisions], self._room),
-            history=_stack("history", histories, self._room) if remember else (np.zeros((0, 0, 0), np.float32), None),
-            assignment=np.concatenate([decision.assignment for decision in decisions]),
-            rewards=rewards,
-            ended=ended,
-            after=view(env.observe()),
-            figures=over.figures(),
-            spread=float(np.std(np.concatenate(rewarded))) if over.episodes > 1 else float("nan"),
-        )
+    def begin(self, slots: Ints) -> None:
+        """New episodes in these slots."""
+        if slots.size:
+            self.episodes.begin(slots)
+            self.noise.reset(slots)
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything needed to go on bit for bit: arrays, and plain values."""
@@ -162,6 +135,74 @@ class Worker:
             self.noise.agents[...], self.noise.tasks[...] = arrays["noise_agents"], arrays["noise_tasks"]
         self.running_reward[...] = arrays["running_reward"]
         self.episodes.begun = plain["begun"]
+
+
+class Playing:
+    """A rollout under way."""
+
+    def __init__(self, worker: Worker, manner: Manner, draw: Draws) -> None:
+        self.worker, self.manner, self.draw = worker, manner, draw
+        self.rewards: Floats = np.zeros((manner.steps, worker.env.n_envs))
+        self.ended: Bools = np.zeros((manner.steps, worker.env.n_envs), np.bool_)
+        self.decisions: list[Decision] = []
+        self.histories: list[Scores] = []
+        self.over = Ended()
+        """The episodes that ended."""
+
+    def explore(self, scores: Scores) -> Scores:
+        """The scores with noise."""
+        noise = self.worker.noise
+        if self.manner.remember:
+            self.histories.append(noise.history())
+        played = noise.add(scores, self.draw)
+        check_finite("score", *played)
+        return played
+
+    def step(self) -> Ints:
+        """One decision in every environment; returns the slots whose episodes ended, where others must begin."""
+        worker, manner, t = self.worker, self.manner, len(self.decisions)
+        env = worker.env
+        seen = env.observe()
+        worker.noise.follow(seen)
+        decision = manner.decide(seen, self.explore)
+        step = env.step(decision.orders(env.reads_reasons))
+        check_finite("reward", step.reward)
+        self.decisions.append(decision)
+        self.rewards[t] = step.reward
+        worker.running_reward += step.reward
+        self.ended[t] = step.terminated | step.truncated
+        slots = np.flatnonzero(self.ended[t])
+        if step.truncated.any():
+            # A truncated episode would have gone on: its last state's value belongs to the return.
+            cut = np.flatnonzero(step.truncated)
+            self.rewards[t, cut] += manner.discount * manner.values(manner.view(env.observe()))[cut]
+        if slots.size:
+            self.over.add(env, slots, worker.running_reward)
+            worker.running_reward[slots] = 0.0
+        return slots
+
+    def rollout(self) -> Rollout:
+        """All of it."""
+        room, decisions, manner = self.worker.room, self.decisions, self.manner
+        nothing: Scores = (np.zeros((0, 0, 0), np.float32), None)
+        return Rollout(
+            seen=join([decision.seen for decision in decisions], room),
+            last=decisions[-1].seen,
+            played=_stack("played", [decision.played for decision in decisions], room),
+            scores=_stack("scores", [decision.scores for decision in decisions], room),
+            history=_stack("history", self.histories, room) if manner.remember else nothing,
+            assignment=np.concatenate([decision.assignment for decision in decisions]),
+            rewards=self.rewards,
+            ended=self.ended,
+            after=manner.view(self.worker.env.observe()),
+            figures=self.over.figures(),
+            spread=spread_of(self.over.rewards()),
+        )
+
+
+def spread_of(rewards: Floats) -> float:
+    """Standard deviation; NaN of fewer than two."""
+    return float(np.std(rewards)) if len(rewards) > 1 else float("nan")
 
 
 def join(observations: list[Observation], room: Room) -> Observation:

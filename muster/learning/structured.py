@@ -26,7 +26,7 @@ from muster.learning.episodes import CRITIC, EXPLORATION, WEIGHTS, stream
 from muster.learning.fenchel_young import Moments, slopes_of_model, solve_perturbed
 from muster.learning.optimiser import Descent, rate_factor
 from muster.learning.returns import traced_returns
-from muster.learning.rollouts import Rollout, Worker, check_finite, take
+from muster.learning.rollouts import Manner, Rollout, Worker, check_finite, take
 from muster.learning.settings import SRLSettings
 from muster.learning.tally import Figures, combine
 from muster.learning.trials import Player, Trials
@@ -200,7 +200,8 @@ class Structured:
         """Some decisions in every environment of a world, with some noise."""
         settings = self.settings
         values = self.critic if place.trials else self._value_of_policy
-        rollout = place.worker.play(settings.spacing, settings.discount, self.rng, self.decide, self.spec.view, values)
+        manner = Manner(settings.spacing, settings.discount, False, self.decide, self.spec.view, values)
+        rollout = place.worker.play(manner, self.rng)
         self.steps += settings.spacing * place.env.n_envs
         return rollout
 

@@ -25,17 +25,23 @@ class Ended:
 
     def __init__(self) -> None:
         self._found: dict[str, list[Floats]] = {}
+        self._rewards: list[Floats] = []
         self.episodes = 0
 
     def add(self, env: BatchEnv, slots: Ints, reward: Floats) -> None:
         """The episodes in these slots are over; `reward` [B] is the sum of their rewards."""
         self.episodes += len(slots)
+        self._rewards.append(reward[slots])
         for name, values in {"outcome": env.outcome(), "reward": reward, **env.figures()}.items():
             self._found.setdefault(name.replace("/", "_"), []).append(values[slots])
 
     def values(self) -> Values:
         """Each figure of all of them, in the order in which they ended."""
         return {name: np.concatenate(values) for name, values in self._found.items()}
+
+    def rewards(self) -> Floats:
+        """Their sums of rewards, in that order."""
+        return np.concatenate([np.zeros(0), *self._rewards])
 
     def figures(self) -> Figures:
         """Their number, and the mean of each figure."""

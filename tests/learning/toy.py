@@ -112,3 +112,18 @@ class Sealed(Pairing):
         if self.sealed:
             raise ValueError("sealed")
         return super().step(assignment)
+
+
+class Errands(Pairing):
+    """Several decisions: an episode ends when both agents have been right, at the latest after some steps."""
+
+    max_steps = 4
+
+    def reset(self, rng: np.random.Generator) -> None:
+        super().reset(rng)
+        self.rng = rng
+
+    def step(self, assignment):
+        reward, _ = super().step(assignment)
+        self.tasks = self.rng.permutation(self.tasks)
+        return reward, reward == 1.0
