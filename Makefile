@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 HAS_BROWSER = $(BIN)/python -c 'import sys; from tests.browser.conftest import find_browser; sys.exit(not find_browser())'
 
-.PHONY: setup demo test browser test-slow wheel-test lint docs bench bench-record peers clean
+.PHONY: setup demo test browser test-slow soak wheel-test lint docs bench bench-record peers clean
 
 setup: $(STAMP)
 
@@ -38,6 +38,11 @@ wheel-test: setup
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
+
+# Kills, full disks, damaged files, random instances, poisoned worlds, memory: about an hour, with a record.
+soak: setup
+	$(BIN)/muster warmup
+	$(BIN)/python -m tests.soak
 
 lint: setup
 	$(BIN)/ruff check .

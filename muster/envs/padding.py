@@ -50,6 +50,14 @@ BLOCKS = {
 ALWAYS = ("pair_features", "task_pair_features")
 
 
+class WrongNumberError(InputError):
+    """A number in a view that nothing can be made of, and whose view it is."""
+
+    def __init__(self, text: str, slot: int) -> None:
+        super().__init__(text)
+        self.slot = slot
+
+
 class Padded:
     """B rows of every block. Those that the first view has are those that there are."""
 
@@ -98,7 +106,7 @@ class Padded:
         self._sizes_before[slot] = agents, tasks
 
     def check(self, slots: Ints) -> None:
-        """Raise InputError for numbers in these rows that nothing can be made of."""
+        """Raise WrongNumberError for numbers in these rows that nothing can be made of."""
         for name, array in self.arrays.items():
             if array.dtype.kind != "f":
                 if name.endswith("_ids"):
@@ -113,7 +121,8 @@ class Padded:
             if not fine.all():
                 slot, *where = np.argwhere(~fine)[0].tolist()
                 wanted = "must be finite" if not np.isfinite(rows[(slot, *where)]) else "must not be negative"
-                raise InputError(f"{name} of {self.name} {wanted}, got {rows[(slot, *where)]} at {where}")
+                text = f"{name} of {self.name} {wanted}, got {rows[(slot, *where)]} at {where}"
+                raise WrongNumberError(text, int(slots[slot]))
 
     def observation(self, previous: Ints) -> Observation:
         """Everything, in fresh arrays; `previous` [B, N] where the views do not have it."""

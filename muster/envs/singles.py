@@ -12,7 +12,7 @@ from muster.data import Bools, Floats, Ints, Observation
 from muster.envs.base import BatchEnv, Metric, Policy, State, Step
 from muster.envs.history import GENERATOR_WORDS, History, pack_generator, pack_states, unpack_generator, unpack_state
 from muster.envs.identity import follow, places
-from muster.envs.padding import Padded
+from muster.envs.padding import Padded, WrongNumberError
 from muster.envs.rules import RulePolicy
 from muster.envs.scene import Scene, checked
 from muster.envs.single import Env, Rule, View
@@ -258,6 +258,8 @@ class BatchOfSingles(BatchEnv):
                         raise self._failure("view()", slot, f"it must return a View, got {view!r}")
                     self.seen.write(slot, view)
             self.seen.check(slots)
+        except WrongNumberError as wrong:
+            raise self._failure("view()", wrong.slot, str(wrong)) from None
         except InputError:
             raise
         except Exception as error:

@@ -65,7 +65,7 @@ class Replay:
         """Read a .json replay; raises InputError for what is none, or is damaged."""
         try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"cannot read the replay {str(path)!r}: {error}") from None
         kind = found.get("format") if isinstance(found, dict) else None
         if kind != FORMAT:
@@ -74,7 +74,7 @@ class Replay:
             raise InputError(f"{str(path)!r} is no replay of the format {FORMAT}{hint}")
         try:
             return cls._from_dict(found)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"the replay {str(path)!r} is damaged: {type(error).__name__} {error}") from None
 
     @classmethod

@@ -23,7 +23,7 @@ from muster.learning.crew import Crew, shares
 from muster.learning.episodes import TrainingEpisodes
 from muster.learning.optimiser import Adam
 from muster.learning.player import Job
-from muster.learning.rollouts import check_finite
+from muster.learning.rollouts import blamed, check_finite, check_rewards
 from muster.learning.settings import ESSettings, TrainSettings
 from muster.learning.tally import Figures, Values, averaged
 from muster.learning.worlds import prepare_env
@@ -145,14 +145,18 @@ class Arena:
         env.start(np.arange(env.n_envs), np.tile(world.take(env.n_envs // count), count))
         reward = np.zeros(env.n_envs)
         running = np.ones(env.n_envs, np.bool_)
+        moment = 0
         while running.any():
-            decision = decide(env.observe(), self.spec, self.scores, self.solver)
-            check_finite("score", *decision.played)
+            seen = env.observe()
+            with blamed(env, seen, moment):
+                decision = decide(seen, self.spec, self.scores, self.solver)
+                check_finite("score", *decision.played)
             step = env.step(decision.orders(env.reads_reasons))
-            check_finite("reward", step.reward)
+            check_rewards(env, step.reward, moment)
             reward += step.reward
             steps += int(running.sum())
             running &= ~(step.terminated | step.truncated)
+            moment += 1
         figures = {name.replace("/", "_"): values for name, values in env.figures().items()}
         return Trial(reward, env.outcome(), figures, steps)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from muster.data import Bools, Floats, Floats32, Ints, Observation
 from muster.envs.base import BatchEnv
-from muster.errors import MusterError
+from muster.errors import InputError, MusterError, WorldError
 from muster.learning.episodes import TrainingEpisodes
 from muster.learning.tally import Ended, Figures
 from muster.policy.decision import Decision
@@ -164,9 +165,10 @@ class Playing:
         env = worker.env
         seen = env.observe()
         worker.noise.follow(seen)
-        decision = manner.decide(seen, self.explore)
+        with blamed(env, seen, t):
+            decision = manner.decide(seen, self.explore)
         step = env.step(decision.orders(env.reads_reasons))
-        check_finite("reward", step.reward)
+        check_rewards(env, step.reward, t)
         self.decisions.append(decision)
         self.rewards[t] = step.reward
         worker.running_reward += step.reward
@@ -245,3 +247,39 @@ def check_finite(name: str, *arrays: NDArray[Any] | None) -> None:
             raise TrainingError(
                 f"a {name} is not finite; lower the learning rate or sigma, or check the world's features and rewards"
             )
+
+
+def check_rewards(env: BatchEnv, rewards: Floats, step: int) -> None:
+    """Stop where a world pays what is no number."""
+    if not np.isfinite(rewards).all():
+        slot = int(np.flatnonzero(~np.isfinite(rewards))[0])
+        raise WorldError(f"a reward is not finite: {env.name} paid {rewards[slot]} in {_place(env, slot, step)}")
+
+
+@contextmanager
+def blamed(env: BatchEnv, seen: Observation, step: int) -> Iterator[None]:
+    """Where a decision fails because of a number that the world showed, say which: world, slot, step and field.
+
+    `step` counts from the beginning of the rollout. Looking costs nothing while all goes well.
+    """
+    try:
+        yield
+    except (InputError, TrainingError) as failure:
+        for entry in dataclasses.fields(Observation):
+            array = getattr(seen, entry.name)
+            if array is None or array.dtype.kind != "f":
+                continue
+            fine = np.isfinite(array)
+            if entry.name == "capacities":
+                fine |= array == np.inf
+            if not fine.all():
+                slot, *where = np.argwhere(~fine)[0].tolist()
+                raise WorldError(
+                    f"{entry.name} of {env.name} must be finite, got {array[(slot, *where)]} at {where} in "
+                    f"{_place(env, slot, step)}"
+                ) from failure
+        raise
+
+
+def _place(env: BatchEnv, slot: int, step: int) -> str:
+    return f"slot {slot} of {env.n_envs} at step {step} of the rollout"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from muster.errors import InputError, ModelFileError
 from muster.learning.settings import TrainSettings
-from muster.policy.files import save_policy
+from muster.policy.files import fingerprint, limit_arrays, save_policy
 from muster.policy.learned import LearnedPolicy
 from muster.settings import from_toml, to_toml
 from muster.storage import make_folder, write_atomically, writing
@@ -34,6 +35,10 @@ COLUMNS = (
     "steps_per_second",
 )
 """Of metrics.csv; what else a row has follows: a world's own figures, those of each world, remarks."""
+
+
+MOST_TENSORS = 10_000
+"""Of a checkpoint: one with more is none of ours, and would take long to read."""
 
 
 class Run:
@@ -65,6 +70,7 @@ class Run:
 
     def log(self, row: dict[str, Any]) -> None:
         """Add a row to the CSV and JSONL logs and to TensorBoard."""
+        self._still_there()
         self.rows.append(row)
         tidy = _tidy(row)
         with writing(self.folder):
@@ -88,8 +94,10 @@ class Run:
         """Replace the checkpoint; it holds the log's rows too, so that log and weights cannot disagree."""
         from safetensors.numpy import save
 
+        self._still_there()
         text = json.dumps({**plain, "rows": [_tidy(row) for row in self.rows]})
-        write_atomically(self.folder / "checkpoint.safetensors", save(arrays, metadata={"muster": text}))
+        metadata = {"muster": text, "hash": _seal(arrays, text)}
+        write_atomically(self.folder / "checkpoint.safetensors", save(arrays, metadata=metadata))
 
     def load_checkpoint(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
         """What `save_checkpoint` last wrote, with the logs cut back to it; None if it never did."""
@@ -100,24 +108,36 @@ class Run:
             self._write_rows()
             return None
         try:
+            limit_arrays(path, MOST_TENSORS)
             with safe_open(str(path), framework="numpy") as file:
-                plain = json.loads(file.metadata()["muster"])
+                metadata = file.metadata()
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(f"{path} is damaged ({error}); begin the run anew in another folder") from None
-        self.rows = plain.pop("rows")
+            # Checkpoints of before there was a hash have none.
+            if metadata.get("hash", "") not in ("", _seal(arrays, metadata["muster"])):
+                raise ValueError("its numbers do not match its hash")
+            plain = json.loads(metadata["muster"])
+            self.rows = [dict(row) for row in plain.pop("rows")]
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            raise damaged(path, error) from None
         self._write_rows()
         return arrays, plain
 
     def save_policy(self, policy: LearnedPolicy, which: str) -> None:
         """Write best.safetensors or last.safetensors."""
+        self._still_there()
         save_policy(policy, self.folder / f"{which}.safetensors")
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Write what the run came to."""
+        self._still_there()
         write_atomically(self.folder / "summary.json", (json.dumps(summary, indent=2) + "\n").encode())
         if self._board:
             self._board.close()
+
+    def _still_there(self) -> None:
+        """Refuse to make a folder anew that somebody removed: what is written there could not be resumed."""
+        if not (self.folder / "config.toml").exists():
+            raise InputError(f"cannot write {self.folder}: it, or its config.toml, was removed while the run went on")
 
     def _write_rows(self) -> None:
         make_folder(self.folder)
@@ -136,6 +156,17 @@ def stored_settings(folder: Path) -> TrainSettings:
     if not (folder / "config.toml").exists():
         raise InputError(f"{folder} holds no run to resume")
     return from_toml(TrainSettings, folder / "config.toml")
+
+
+def damaged(path: Path, error: Exception) -> ModelFileError:
+    """What to say of a checkpoint that nothing can be made of."""
+    told = " ".join(str(error).split())[:200]
+    return ModelFileError(f"{path} is damaged ({told}); begin the run anew in another folder")
+
+
+def _seal(arrays: dict[str, NDArray[Any]], text: str) -> str:
+    """SHA-256 over all that a checkpoint holds."""
+    return hashlib.sha256((fingerprint(arrays) + text).encode()).hexdigest()
 
 
 def _tidy(row: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from muster.learning.crew import Crew, closing
 from muster.learning.episodes import VALIDATION
 from muster.learning.hiring import hire
 from muster.learning.learners import make_learner, usual_episodes
-from muster.learning.run import Run, stored_settings
+from muster.learning.run import Run, damaged, stored_settings
 from muster.learning.settings import TrainSettings
 from muster.learning.tally import Figures, summarise
 from muster.learning.transfer import carried_over, check_fit
@@ -37,6 +37,8 @@ from muster.settings import as_table, build, differences, overlaid
 from muster.storage import sole_writer
 
 DEFAULT_MINUTES = 5.0
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""What asks a run to end: Ctrl-C, the system, a terminal that is closed."""
 LENGTH = ("minutes", "steps")
 """The settings that may change when a run is resumed, and are asked for anew."""
 MANNER = ("workers",)
@@ -148,12 +150,16 @@ class Loop:
         self.untimed = 0
         """Steps of first updates, whose time does not count."""
         saved = run.load_checkpoint() if run else None
-        if saved:
-            self._restore(*saved)
+        if run and saved:
+            try:
+                self._restore(*saved)
+            except (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
+                raise damaged(run.folder / "checkpoint.safetensors", error) from None
         elif settings.from_policy is not None:
             self._go_on_from(load(settings.from_policy).variant(name=settings.from_policy))
         self.began = self._clock()
-        self.stopped = self.told_to_end = False
+        self.stopped = False
+        self.told_to_end: int | None = None
 
     def _go_on_from(self, policy: LearnedPolicy) -> None:
         learner = self.learner
@@ -205,8 +211,8 @@ class Loop:
             self._log(validate=True)
         self._save()
         policy = self._best_policy()
-        if self.told_to_end:
-            signal.raise_signal(signal.SIGTERM)  # saved: now the process may end as it was told to
+        if self.told_to_end is not None:
+            signal.raise_signal(self.told_to_end)  # saved: now the process may end as it was told to
         outcome = Outcome(policy, learner.steps, self.cpu_seconds / 60, finished)
         if self.run and finished:
             if not self.best:  # so short that no episode ended: there is nothing to tell policies apart by
@@ -333,9 +339,10 @@ class Loop:
         def stop(signum: int, frame: FrameType | None) -> None:
             if self.stopped:
                 raise KeyboardInterrupt
-            self.stopped, self.told_to_end = True, signum == signal.SIGTERM
+            self.stopped = True
+            self.told_to_end = None if signum == signal.SIGINT else signum
 
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, stop) for number in SIGNALS}
         try:
             yield
         finally:

@@ -24,6 +24,9 @@ VERSION = 2
 READABLE = (1, 2)
 """Version 1 is from when LP knew no local search: "fast" then meant for it what "paper" does now."""
 LARGEST_FILE = 64 * 2**20
+MOST_TENSORS = 1000
+SEAL = "seal"
+"""Of the header: a hash of all else in it. Files of before there was one are read without."""
 
 
 def save_policy(policy: LearnedPolicy, path: str | Path) -> None:
@@ -31,7 +34,7 @@ def save_policy(policy: LearnedPolicy, path: str | Path) -> None:
     from safetensors.numpy import save
 
     header = {
-        **policy.header,
+        **{name: value for name, value in policy.header.items() if name != SEAL},
         "format": FORMAT,
         "version": VERSION,
         "spec": policy.spec.as_dict(),
@@ -39,6 +42,7 @@ def save_policy(policy: LearnedPolicy, path: str | Path) -> None:
         "noise": _plain(policy.noise),
         "hash": fingerprint(policy.parameters),
     }
+    header[SEAL] = _seal(header)
     write_atomically(Path(path), save(policy.parameters, metadata={"muster": json.dumps(header)}))
 
 
@@ -71,6 +75,8 @@ def load_policy(path: str | Path) -> LearnedPolicy:
     _check(path, spec, tensors)
     if header.get("hash") != fingerprint(tensors):
         raise ModelFileError(f"{path} was changed after it was written: its numbers do not match its hash")
+    if header.get(SEAL, "") not in ("", _seal(header)):
+        raise ModelFileError(f"{path} was changed after it was written: its header does not match its seal")
     return LearnedPolicy(path.stem, spec, tensors, inference, noise, header)
 
 
@@ -91,6 +97,11 @@ def fingerprint(tensors: dict[str, NDArray[Any]]) -> str:
     return digest.hexdigest()
 
 
+def _seal(header: dict[str, Any]) -> str:
+    """SHA-256 over the header's text, without the seal."""
+    return hashlib.sha256(json.dumps({k: v for k, v in header.items() if k != SEAL}).encode()).hexdigest()
+
+
 def _plain(settings: Any) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in settings.__slots__}
 
@@ -99,15 +110,26 @@ def _read(path: Path) -> tuple[dict[str, Any], Parameters]:
     from safetensors import SafetensorError, safe_open
 
     try:
+        limit_arrays(path, MOST_TENSORS)
         with safe_open(str(path), framework="numpy") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         header = json.loads(metadata.get("muster", "{}"))
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
-        raise ModelFileError(f"{path} is not a policy file, or damaged ({error})") from None
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        told = " ".join(str(error).split())[:200]
+        raise ModelFileError(f"{path} is not a policy file, or damaged ({told})") from None
     if not isinstance(header, dict):
         raise ModelFileError(f"{path} has a damaged header")
     return header, tensors
+
+
+def limit_arrays(path: Path, most: int) -> None:
+    """Raise ValueError for a safetensors file of more arrays than any of ours: it would take seconds to be read."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        arrays = file.read(min(length, path.stat().st_size)).count(b'"data_offsets"')
+    if arrays > most:
+        raise ValueError(f"{arrays:,} arrays")
 
 
 def _check(path: Path, spec: ModelSpec, tensors: Parameters) -> None:

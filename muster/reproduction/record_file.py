@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from muster.errors import InputError
+from muster.settings import read_table
 from muster.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def read_record(
         raise InputError(f"no record {path}; {advice}")
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        return {name: document[name] for name in head}, [cell(**entry) for entry in document["cells"]]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        # Every field is checked against its annotation: what prints a table need not doubt a number.
+        cells = [cell(**read_table(cell, entry, "a cell")) for entry in document["cells"]]
+        return {name: document[name] for name in head}, cells
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{path} is not a record of this table, or damaged ({error}); {advice}") from None

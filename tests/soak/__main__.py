@@ -1,0 +1,151 @@
+"""`make soak`: the whole campaign, with a record.
+
+    python -m tests.soak [--kills 40] [--files 10000] [--instances 100000] [--poison 140] [--updates 20000]
+                         [--episodes 1000000] [--minutes 60] [--out benchmarks/soak.md]
+
+Parts that would begin after `--minutes` are left out, and the record says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import muster
+from muster.storage import write_atomically
+from tests.soak import faults, files, kills, memory, poison, solver
+
+Result = tuple[str, list[str]]
+"""What was done and found, in a line; and what was wrong."""
+
+
+def of_kills(learner: str, count: int) -> Result:
+    """kill -9."""
+    folder = Path(tempfile.mkdtemp(prefix="soak-"))
+    try:
+        tally = kills.campaign(folder, learner, count)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    said = f"{tally.kills} kills in {tally.resumed} runs: every folder readable, every run ended with the same bits"
+    return said, tally.bad
+
+
+def of_faults() -> Result:
+    """Signals, disks, folders, clocks."""
+    folder = Path(tempfile.mkdtemp(prefix="soak-"))
+    try:
+        found = faults.campaign(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return f"{len(found)}: {', '.join(found)}", [f"{name}: {wrong}" for name, wrong in found.items() if wrong]
+
+
+def of_files(count: int) -> Result:
+    """Damaged files."""
+    folder = Path(tempfile.mkdtemp(prefix="soak-"))
+    try:
+        found = files.campaign(folder, count)
+        made = files.crafted_campaign(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    parts = []
+    for kind, tally in found.items():
+        counts = Counter(tally.counts) + Counter(made[kind].counts if kind in made else {})
+        slowest = max(tally.slowest, made[kind].slowest if kind in made else 0.0)
+        told = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(counts.items()))
+        parts.append(f"{kind} {told}, slowest {1000 * slowest:.0f} ms")
+    bad = [line for tally in (*found.values(), *made.values()) for line in tally.bad]
+    return "; ".join(parts), bad
+
+
+def of_instances(count: int) -> Result:
+    """Solvers."""
+    tally = solver.campaign(count, seed=1)
+    told = ", ".join(f"{number:,} {status}" for status, number in sorted(tally.counts.items()))
+    return f"{count:,} instances: {told}; slowest {tally.slowest:.2f} s", tally.bad
+
+
+def of_poison(count: int) -> Result:
+    """Numbers that are none."""
+    return f"{count} runs, fields {', '.join(poison.FIELDS)}, both learners", poison.campaign(count)
+
+
+def of_training(updates: int) -> Result:
+    """Memory of training."""
+    found = {learner: memory.growth_of_training(learner, updates) for learner in ("es", "a2c")}
+    told = ", ".join(f"{learner} {grown:.1f} MB" for learner, grown in found.items())
+    return f"{updates:,} updates, growth over the second half: {told}", [told] if max(found.values()) > 20 else []
+
+
+def of_evaluation(episodes: int) -> Result:
+    """Memory of evaluation."""
+    grown = memory.growth_of_evaluation(episodes)
+    return f"{episodes:,} episodes: {grown:.0f} MB more than for a tenth", [f"{grown:.0f} MB"] if grown > 200 else []
+
+
+def main() -> None:
+    """Run the parts one after the other and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    counts = {"kills": 40, "files": 10_000, "instances": 100_000, "poison": 140, "updates": 20_000}
+    for name, usual in {**counts, "episodes": 1_000_000}.items():
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/soak.md"))
+    asked = parser.parse_args()
+    parts: dict[str, Callable[[], Result]] = {
+        "damaged files": lambda: of_files(asked.files),
+        "random instances": lambda: of_instances(asked.instances),
+        "numbers that are none": lambda: of_poison(asked.poison),
+        "memory of an evaluation": lambda: of_evaluation(asked.episodes),
+        "memory of training": lambda: of_training(asked.updates),
+        "kill -9, evolution": lambda: of_kills("es", asked.kills // 2),
+        "kill -9, actor-critic": lambda: of_kills("a2c", asked.kills - asked.kills // 2),
+        "faults of the system": of_faults,
+    }
+    began, rows, failed = time.monotonic(), [], False
+    for name, part in parts.items():
+        if time.monotonic() - began > 60 * asked.minutes:
+            rows.append(f"| {name} | not run: the {asked.minutes:g} minutes were over | – |")
+            print(rows[-1], flush=True)
+            continue
+        said, bad = part()
+        failed |= bool(bad)
+        verdict = "none" if not bad else f"{len(bad)}: {'; '.join(bad[:5])}"
+        rows.append(f"| {name} | {said} | {verdict} |".replace("\n", " "))
+        print(rows[-1], flush=True)
+        write_atomically(asked.out, text_of(rows, asked).encode())
+    sys.exit(failed)
+
+
+def text_of(rows: list[str], asked: argparse.Namespace) -> str:
+    """The record."""
+    flags = " ".join(f"--{name} {value}" for name, value in vars(asked).items() if name != "out")
+    machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    return "\n".join(
+        [
+            "# The fault campaign",
+            "",
+            f"Made with `python -m tests.soak {flags}` (`make soak` runs it as it comes), muster {muster.__version__}, "
+            f"{machine}. `tests/soak` says what each part does; `make test` has a short version of each.",
+            "",
+            "| | what was done and what came of it | wrong |",
+            "|---|---|---|",
+            *rows,
+            "",
+            "Of damaged files, `refused` is a sentence of a typed error; `same` hit nothing that counts; `other` is a",
+            "text (settings, replay, record) that now says something else, which nobody can know. Policies and",
+            "checkpoints are sealed by hashes: none of them is ever `other`. Each must take less than 1 s and 200 MB.",
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()

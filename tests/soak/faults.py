@@ -1,0 +1,221 @@
+"""What systems do to programs: full disks, folders that are gone or read-only, signals, clocks that jump.
+
+Each fault is one that a run of `muster` meets in a process of its own; the answer must be one sentence, and what was
+saved before must be there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from muster.learning.run import Run
+from tests.soak.kills import ENV, LEARNERS
+
+ENDLESS = [
+    "--steps",
+    "100000000",
+    "--log-every",
+    "400",
+    "--checkpoint-every",
+    "400",
+    "--evaluate-every",
+    "1000000000000",
+]
+Fault = Callable[[Path, str], str]
+
+
+def run(folder: Path, learner: str, before: str = "") -> subprocess.Popen[str]:
+    """An endless run in `folder`, in a process that first does `before`."""
+    words = ["train", ENV, *LEARNERS[learner], *ENDLESS, "--out", str(folder)]
+    code = f"import os, sys, time, resource\n{before}\nfrom muster.cli import main; main({words!r})"
+    return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(path: Path, process: subprocess.Popen[str], seconds: float = 120) -> None:
+    """Until there is a file, or the process has ended."""
+    until = time.monotonic() + seconds
+    while not path.exists() and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def ended(process: subprocess.Popen[str], seconds: float = 120) -> str:
+    """The last line that it says; its whole word if that holds a traceback."""
+    try:
+        _, said = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return "did not end"
+    if "Traceback" in said:
+        return "traceback: " + said.strip()[-300:]
+    return said.strip().splitlines()[-1] if said.strip() else f"(nothing; status {process.returncode})"
+
+
+def intact(folder: Path) -> str:
+    """What is wrong with the checkpoint of a run."""
+    found = Run.reopen(folder)[0].load_checkpoint()
+    return "" if found else "there is no checkpoint"
+
+
+def sentence_about(said: str, words: str) -> str:
+    """What is wrong with what was said."""
+    return "" if words in said and said.count("\n") == 0 and not said.startswith("traceback") else f"said: {said}"
+
+
+def told(number: int) -> Fault:
+    """The system, or a closed terminal, asks a run to end: it saves first."""
+
+    def fault(folder: Path, learner: str) -> str:
+        process = run(folder, learner)
+        wait_for(folder / "checkpoint.safetensors", process)
+        process.send_signal(number)
+        said = ended(process)
+        if said.startswith(("traceback", "did not")) or process.returncode != -number:
+            return f"status {process.returncode}, said: {said}"
+        return intact(folder)
+
+    return fault
+
+
+def interrupted(folder: Path, learner: str) -> str:
+    """Ctrl-C saves and says how to go on."""
+    process = run(folder, learner)
+    wait_for(folder / "checkpoint.safetensors", process)
+    process.send_signal(signal.SIGINT)
+    return sentence_about(ended(process).replace("\n", " "), "") or intact(folder)
+
+
+def full_disk(folder: Path, learner: str) -> str:
+    """No file may grow beyond a limit that the log reaches after the first checkpoint."""
+    limit = "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    limit += "import threading\n"
+    limit += (
+        f"def shrink():\n    while not os.path.exists({str(folder / 'checkpoint.safetensors')!r}): time.sleep(0.01)\n"
+    )
+    limit += "    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))\n"
+    limit += "threading.Thread(target=shrink, daemon=True).start()\n"
+    process = run(folder, learner, limit)
+    return sentence_about(ended(process), "cannot write") or intact(folder)
+
+
+def removed(folder: Path, learner: str) -> str:
+    """The folder goes away while the run goes on."""
+    process = run(folder, learner)
+    wait_for(folder / "checkpoint.safetensors", process)
+    folder.rename(folder.with_name(folder.name + "-moved"))
+    said = ended(process)
+    return sentence_about(said, "was removed while the run went on") or intact(folder.with_name(folder.name + "-moved"))
+
+
+def clock_jumps(folder: Path, learner: str) -> str:
+    """The wall clock goes back a year at every look: CPU time decides, and the run goes on."""
+    jump = "clock = [2e9]\ndef back():\n    clock[0] -= 3e7\n    return clock[0]\ntime.time = back\n"
+    process = run(folder, learner, jump)
+    wait_for(folder / "checkpoint.safetensors", process)
+    process.send_signal(signal.SIGTERM)
+    said = ended(process)
+    return intact(folder) if process.returncode == -signal.SIGTERM else f"said: {said}"
+
+
+def second_resume(folder: Path, learner: str) -> str:
+    """Two processes in one folder: the second is told who the first is."""
+    process = run(folder, learner)
+    wait_for(folder / "checkpoint.safetensors", process)
+    words = ["train", ENV, *LEARNERS[learner], *ENDLESS, "--out", str(folder), "--resume"]
+    second = subprocess.run([sys.executable, "-m", "muster", *words], capture_output=True, text=True, check=False)
+    process.kill()
+    process.communicate()
+    said = second.stderr.strip()
+    return sentence_about(said, f"is being written to by process {process.pid}") or intact(folder)
+
+
+def says(words: str, *arguments: str) -> Fault:
+    """A command that must be refused with a sentence of these words."""
+
+    def fault(folder: Path, learner: str) -> str:
+        del learner
+        folder.mkdir(parents=True)
+        (folder / "afile").write_text("x")
+        given = [word.replace("FOLDER", str(folder)) for word in arguments]
+        done = subprocess.run([sys.executable, "-m", "muster", *given], capture_output=True, text=True, check=False)
+        wrong = sentence_about(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "", words)
+        return wrong or ("" if done.returncode == 2 and "Traceback" not in done.stderr else f"status {done.returncode}")
+
+    return fault
+
+
+def cache_gone(where: str) -> Fault:
+    """Compiled kernels cannot be kept: the command works all the same."""
+
+    def fault(folder: Path, learner: str) -> str:
+        del learner
+        folder.mkdir(parents=True)
+        (folder / "afile").write_text("x")
+        code = "import numpy as np; from muster.compile import entry\n"
+        code += "@entry\ndef double(x: float) -> float:\n    return 2.0 * x\n"
+        code += "print(double(21.0))"
+        (folder / "kernel.py").write_text(code)
+        place = where.replace("FOLDER", str(folder))
+        done = subprocess.run(
+            [sys.executable, str(folder / "kernel.py")],
+            env={**os.environ, "NUMBA_CACHE_DIR": place},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return "" if done.stdout.strip() == "42.0" else f"said: {done.stderr[-300:]}"
+
+    return fault
+
+
+def interrupted_kernel(folder: Path, learner: str) -> str:
+    """Ctrl-C in the middle of an evaluation whose time goes into one kernel."""
+    del folder, learner
+    process = subprocess.Popen(
+        [sys.executable, "-m", "muster", "evaluate", "topline", "rescue:8x15", "--episodes", "100000"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    time.sleep(20)
+    process.send_signal(signal.SIGINT)
+    said = ended(process)
+    return "" if process.returncode == 130 and said.endswith("interrupted") else f"{process.returncode}, said: {said}"
+
+
+FAULTS: dict[str, Fault] = {
+    "SIGTERM": told(signal.SIGTERM),
+    "SIGHUP": told(signal.SIGHUP),
+    "Ctrl-C": interrupted,
+    "disk full": full_disk,
+    "folder removed": removed,
+    "clock jumps": clock_jumps,
+    "two writers": second_resume,
+    "--out afile/run": says(
+        "cannot write", "train", ENV, "--steps", "100", "--learner", "es", "--out", "FOLDER/afile/run"
+    ),
+    "--out /proc/foo": says("cannot write", "train", ENV, "--steps", "100", "--learner", "es", "--out", "/proc/foo"),
+    "cache folder is a file": cache_gone("FOLDER/afile"),
+    "cache folder in /proc": cache_gone("/proc/foo"),
+    "cache folder is missing": cache_gone("FOLDER/none/there"),
+    "Ctrl-C in a kernel": interrupted_kernel,
+}
+WITH_BOTH = ("SIGTERM", "SIGHUP", "Ctrl-C", "disk full", "folder removed", "two writers")
+"""Tried with both learners."""
+
+
+def campaign(folder: Path, names: tuple[str, ...] = tuple(FAULTS)) -> dict[str, str]:
+    """Fault -> what was wrong, "" if nothing."""
+    found = {}
+    for number, name in enumerate(names):
+        for learner in LEARNERS if name in WITH_BOTH else ("es",):
+            found[f"{name} ({learner})" if name in WITH_BOTH else name] = FAULTS[name](
+                folder / f"{number}-{learner}", learner
+            )
+    return found

@@ -1,0 +1,63 @@
+"""The campaign in short: a little of everything that `make soak` does at length."""
+
+import signal
+
+import pytest
+
+from tests.soak import faults, files, kills, memory, poison, solver
+
+
+def test_damaged_files_are_refused(tmp_path):
+    for kind, tally in files.campaign(tmp_path, 300).items():
+        assert tally.bad == []
+        assert tally.counts["refused"] >= 40, kind
+    for tally in files.crafted_campaign(tmp_path).values():
+        assert tally.bad == []
+        assert tally.counts == {"refused": 4}
+
+
+def test_random_instances_get_answers_that_other_code_agrees_with():
+    assert solver.campaign(400).bad == []
+
+
+def test_the_checks_of_answers_find_wrong_ones():
+    call = solver.make(0, 0) | {"method": "lp", "forced": False}
+    call = {"scores": call["scores"], "method": "lp", "effort": "best", "forced": False}
+
+    class Answer:
+        assignment, objective, bound, status = (0,) * len(call["scores"]), 1e30, 1e30, "optimal"
+
+    assert solver.complain(call, Answer)
+
+
+def test_numbers_that_are_none_are_traced_to_their_world():
+    assert poison.campaign(2 * len(poison.FIELDS)) == []
+
+
+@pytest.mark.parametrize("learner", ["es", "a2c"])
+def test_training_needs_no_more_memory_after_many_updates(learner):
+    assert memory.growth_of_training(learner, 300) < 20
+
+
+def test_evaluation_needs_memory_for_outcomes_alone():
+    assert memory.growth_of_evaluation(50_000) < 30
+
+
+def test_a_closed_terminal_ends_a_run_that_saves_first(tmp_path):
+    assert faults.told(signal.SIGHUP)(tmp_path / "run", "es") == ""
+
+
+def test_a_folder_that_is_removed_is_not_made_anew(tmp_path):
+    assert faults.removed(tmp_path / "run", "es") == ""
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
+    assert faults.full_disk(tmp_path / "run", "es") == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", ["es", "a2c"])
+def test_killed_runs_end_with_the_same_bits(learner, tmp_path):
+    tally = kills.campaign(tmp_path, learner, 4)
+    assert tally.bad == []
