@@ -39,14 +39,14 @@ RECIPES: dict[Likelihood, Recipe] = {
     "played": Recipe(256, 5, 1e-3, 1e-3, "constant", PAPER_NOISE),
     "innovations": Recipe(256, 5, 1e-3, 1e-3, "constant", PAPER_NOISE),
     "choices": Recipe(
-        envs=128,
+        envs=64,
         return_steps=32,
         policy_rate=3e-3,
         value_rate=2e-3,
         schedule="cosine",
         noise=NoiseSettings(sigma=0.5, correlated_steps=10, innovations="gumbel", task_scores=False),
         trace=0.95,
-        minibatches=4,
+        minibatches=8,
         clip=0.2,
         entropy=0.003,
         gradient_norm=1.0,
@@ -65,7 +65,7 @@ class A2CSettings:
     """What a decision is taken to have drawn: all noise of the played scores (the paper's Algorithms 1 and 2), this
     decision's innovations, or the choice of each agent's task given the others' and the noise of earlier decisions."""
     envs: Annotated[int | None, AtLeast(1)] = None
-    """Environments played side by side (128; played: 256)."""
+    """Environments played side by side (64; played: 256)."""
     return_steps: Annotated[int | None, AtLeast(1)] = None
     """n of the n-step return: decisions between two updates (32; played: 5)."""
     discount: Annotated[float, Between(0, 1)] = 0.999
@@ -83,7 +83,7 @@ class A2CSettings:
     trace: Annotated[float | None, Between(0, 1)] = None
     """TD(lambda)'s share of the longer returns, 1 for the n-step return (choices only: 0.95)."""
     minibatches: Annotated[int | None, AtLeast(1)] = None
-    """Parts of what was played, each of which makes a step of the optimisers (choices only: 4)."""
+    """Parts of what was played, each of which makes a step of the optimisers (choices only: 8)."""
     clip: Annotated[float | None, AtLeast(0)] = None
     """How far the chance of a choice may move before it stops counting; 0: any way (choices only: 0.2)."""
     entropy: Annotated[float | None, AtLeast(0)] = None

@@ -1,0 +1,196 @@
+"""Learners beside one another: every one as it comes, the same CPU minutes in every world.
+
+    python paper/learners.py [--minutes 1] [--seeds 3] [--only 'couriers-*'] [--list | --markdown]
+
+A run is one `muster train` in runs/learners, resumed if it was cut short, then played on fixed test episodes. What it
+leaves: paper/learners/record.json with one line a run, and the run's policy, settings and log beside it. Runs in the
+record are not made again. `--markdown` prints the medians over seeds from there; nothing else is chosen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import fnmatch
+import json
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median_low
+
+import muster
+from muster.reproduction.record_file import read_record, write_record
+
+HERE = Path(__file__).resolve().parent / "learners"
+RUNS = Path("runs") / "learners"
+RECORD = HERE / "record.json"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Where is learned and played."""
+
+    name: str
+    inference: str
+    rule: str
+    """The best rule that comes with it and looks no further than the policies do."""
+    episodes: int
+    teacher: str = ""
+    """Whom imitation learns from: a rule that is better than what is learned; where there is none, it is left out."""
+    lower: bool = False
+    """Whether less is better."""
+
+
+WORLDS = {
+    "rescue-2x4": World("rescue:2x4", "quad", "lp-distance", 1000, "topline", lower=True),
+    "rescue-5x10": World("rescue:5x10", "quad", "lp-distance", 1000, "topline", lower=True),
+    "m10v10": World("battle:m10v10", "lp", "c", 400),
+    "w15v17": World("battle:w15v17", "quad", "wcnoks", 400),
+    "zh10v10": World("battle:zh10v10", "lp", "c", 400),
+    "couriers": World("examples.couriers:Couriers", "quad", "nearest", 500, lower=True),
+    "warehouse": World("examples.warehouse:Warehouse", "quad", "worth", 500),
+}
+SEED = 0
+"""Names the test episodes. Training and validation draw from sets far away."""
+LEARNERS = {
+    "played": ["--learner", "a2c", "--a2c.likelihood", "played"],
+    "a2c": ["--learner", "a2c"],
+    "es": ["--learner", "es"],
+    "srl": ["--learner", "srl"],
+    "imitate": ["--learner", "imitate"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One line of the record."""
+
+    world: str
+    learner: str
+    seed: int
+    cpu_minutes: float
+    steps: int
+    mean: float | None
+    ci95: tuple[float, float] | None
+    failed: int
+    collapses: int
+    """How often the run went back to its best state."""
+
+
+def wanted(minutes: float, seeds: int, only: str) -> dict[str, tuple[str, str, int, list[str]]]:
+    """World, learner, seed and arguments of every run, by name; all worlds and learners before the next seed."""
+    found = {}
+    for seed in range(seeds):
+        for key, world in WORLDS.items():
+            for learner, flags in LEARNERS.items():
+                name = f"{key}-{learner}-s{seed}"
+                if not fnmatch.fnmatch(name, only) or (learner == "imitate" and not world.teacher):
+                    continue
+                arguments = [world.name, "--inference", world.inference, *flags]
+                arguments += ["--teacher", world.teacher] * (learner == "imitate")
+                arguments += ["--minutes", f"{minutes:g}", "--seed", str(seed), "--evaluate-every", "1000000000"]
+                found[name] = key, learner, seed, arguments
+    return found
+
+
+def train(name: str, arguments: list[str]) -> Path:
+    """The run's folder, when it is finished; what the record rests on is kept."""
+    folder = RUNS / name
+    if not (folder / "summary.json").exists():
+        resume = ["--resume"] if (folder / "config.toml").exists() else []
+        command = [sys.executable, "-m", "muster", "train", *arguments, "--out", str(folder), *resume]
+        subprocess.run(command, check=True)
+    keep = HERE / "runs" / name
+    keep.mkdir(parents=True, exist_ok=True)
+    for file in ("config.toml", "metrics.csv", "summary.json"):
+        shutil.copy(folder / file, keep / file)
+    (HERE / "policies").mkdir(parents=True, exist_ok=True)
+    shutil.copy(folder / "best.safetensors", HERE / "policies" / f"{name}.safetensors")
+    return folder
+
+
+def play(key: str, learner: str, seed: int, folder: Path) -> Run:
+    """What the run's policy does on the test episodes."""
+    world = WORLDS[key]
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    with (folder / "metrics.csv").open(newline="", encoding="utf-8") as lines:
+        log = list(csv.DictReader(lines))
+    found = muster.evaluate(str(folder / "best.safetensors"), world.name, world.episodes, SEED)
+    return Run(
+        world=key,
+        learner=learner,
+        seed=seed,
+        cpu_minutes=round(summary["cpu_minutes"], 3),
+        steps=summary["steps"],
+        mean=found.mean,
+        ci95=found.ci95,
+        failed=found.failed,
+        collapses=max((int(float(row.get("collapses") or 0)) for row in log), default=0),
+    )
+
+
+def rule(key: str) -> Run:
+    """The world's own rule on the same episodes, as a line of the record."""
+    world = WORLDS[key]
+    found = muster.evaluate(world.rule, world.name, world.episodes, SEED)
+    return Run(key, "rule", 0, 0.0, 0, found.mean, found.ci95, found.failed, 0)
+
+
+def markdown(runs: list[Run]) -> str:
+    """The median seed of each learner in each world (the worse of two), with the seeds in brackets."""
+    grouped: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    for run in runs:
+        grouped[run.world, run.learner].append(run)
+    columns = ["rule", *LEARNERS]
+    lines = [f"| | {' | '.join(columns)} |", "|---|" + "---|" * len(columns)]
+    for key, world in WORLDS.items():
+        cells = []
+        for learner in columns:
+            group = grouped[key, learner]
+            sign = -1.0 if world.lower else 1.0
+            means = [sign * run.mean for run in group if run.mean is not None]
+            digits = 3 if world.name.startswith("battle") else 2
+            seeds = " ".join("–" if run.mean is None else f"{run.mean:.{digits}f}" for run in group)
+            cells.append(f"{sign * median_low(means):.{digits}f} ({seeds})" if len(means) > 1 else seeds or "")
+        lines.append(f"| {key} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run what is asked for and not yet in the record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", default="*", help="names to run, such as 'couriers-es-*'")
+    parser.add_argument("--list", action="store_true", help="print the commands and stop")
+    parser.add_argument("--markdown", action="store_true", help="print the record and stop")
+    asked = parser.parse_args()
+    head = {"minutes": asked.minutes}
+    runs: list[Run] = []
+    if RECORD.exists():
+        head, runs = read_record(RECORD, Run, ["minutes"], "run paper/learners.py")
+        if head["minutes"] != asked.minutes:
+            parser.error(f"the record is of {head['minutes']} minutes a run; give --minutes {head['minutes']}")
+    if asked.markdown:
+        print(markdown(runs))
+        return
+    done = {(run.world, run.learner, run.seed) for run in runs}
+    for name, (key, learner, seed, arguments) in wanted(asked.minutes, asked.seeds, asked.only).items():
+        if asked.list:
+            print("muster train", *arguments)
+            continue
+        if (key, "rule", 0) not in done:
+            runs.append(rule(key))
+            done.add((key, "rule", 0))
+        if (key, learner, seed) not in done:
+            runs.append(play(key, learner, seed, train(name, arguments)))
+            print(json.dumps({"run": name, "mean": runs[-1].mean, "failed": runs[-1].failed}), flush=True)
+        HERE.mkdir(exist_ok=True)
+        write_record(RECORD, head, runs)
+
+
+if __name__ == "__main__":
+    main()
