@@ -182,7 +182,7 @@ def test_a_world_that_fails_in_a_worker_ends_the_run_with_its_sentence(place, tm
     [
         ({"workers": 0}, "workers must be at least 1, got 0"),
         ({"workers": "many"}, "workers must be a whole number or one of auto or none, got 'many'"),
-        ({"learner": "a2c", "workers": 129}, r"there are 128 environments .* too few for 129 workers"),
+        ({"learner": "a2c", "workers": 65}, r"there are 64 environments .* too few for 65 workers"),
         (
             {"learner": "a2c", "model": "pem", "workers": 2},
             "networks of torch play in one process; leave out --workers",
