@@ -17,7 +17,7 @@ from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import median_of
 from muster.policy.files import load_policy
-from muster.reproduction.record_file import read_record, write_record
+from muster.reproduction.record_file import TableRecord
 from muster.reproduction.run_names import LEARNERS, policy_files
 
 BASELINES = ("closest", "lp-distance", "topline")
@@ -62,25 +62,10 @@ class Cell:
         return self.policy, self.test, self.noise
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(TableRecord[Cell]):
     """A run of the table."""
 
-    episodes: int
-    seed: int
-    command: str
-    cells: list[Cell]
-
-    def save(self, path: Path) -> None:
-        """Write JSON, one cell a line."""
-        head = {"episodes": self.episodes, "seed": self.seed, "command": self.command}
-        write_record(path, head, self.cells)
-
-    @classmethod
-    def load(cls, path: Path) -> Record:
-        """Read what `save` wrote."""
-        head, cells = read_record(path, Cell, ("episodes", "seed", "command"), "make one with: --rerun")
-        return cls(cells=cells, **head)
+    cell_type = Cell
 
 
 def run_table(
@@ -103,11 +88,8 @@ def run_table(
     for test in tests:
         if test not in TESTS:
             raise UnknownNameError("test size in this table", test, TESTS)
-    if before is not None and (before.episodes, before.seed) != (episodes, seed):
-        raise InputError(
-            f"the record has {before.episodes} episodes of seed {before.seed} in every cell; run part of it again with "
-            f"--episodes {before.episodes} --seed {before.seed}, or into another file with --record"
-        )
+    if before is not None:
+        before.check_episodes(episodes, seed)
     files = policy_files(policies, "rescue")
     kept = [name for name in (*BASELINES, *(path.stem for path in files)) if fnmatch.fnmatchcase(name, only)]
     if not kept:

@@ -18,7 +18,7 @@ from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import bootstrap_interval
 from muster.policy.files import load_policy
-from muster.reproduction.record_file import read_record, write_record
+from muster.reproduction.record_file import TableRecord
 from muster.reproduction.run_names import policy_files
 
 MUD = 0.3
@@ -59,24 +59,10 @@ class Cell:
         return self.policy, self.ground, self.test
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(TableRecord[Cell]):
     """A run of the table."""
 
-    episodes: int
-    seed: int
-    command: str
-    cells: list[Cell]
-
-    def save(self, path: Path) -> None:
-        """Write JSON, one cell a line."""
-        write_record(path, {"episodes": self.episodes, "seed": self.seed, "command": self.command}, self.cells)
-
-    @classmethod
-    def load(cls, path: Path) -> Record:
-        """Read what `save` wrote."""
-        head, cells = read_record(path, Cell, ("episodes", "seed", "command"), "make one with: --rerun")
-        return cls(cells=cells, **head)
+    cell_type = Cell
 
 
 def run_table(
@@ -99,11 +85,8 @@ def run_table(
     for test in tests:
         if not any(test in sizes for sizes in TESTS.values()):
             raise UnknownNameError("test size in this table", test, sorted({*TESTS[DRY], *TESTS[MUDDY]}))
-    if before is not None and (before.episodes, before.seed) != (episodes, seed):
-        raise InputError(
-            f"the record has {before.episodes} episodes of seed {before.seed} in every cell; run part of it again with "
-            f"--episodes {before.episodes} --seed {before.seed}, or into another file with --record"
-        )
+    if before is not None:
+        before.check_episodes(episodes, seed)
     files = policy_files(policies, "rescue", only)
     if not files:
         raise InputError(f"nothing to play: no policy in {policies} is named {only!r}")
