@@ -61,9 +61,10 @@ def parts() -> Iterator[tuple[str, Callable[[], object]]]:
             yield f"{env}, {name}", partial(evaluate, name, env, episodes=1)
         yield f"{env}, replay", partial(_record, env)
         family = env.partition(":")[0]
-        learned = [name for name in shipped() if name.startswith(f"{family}-") and name.endswith("-dm")]
-        for name in learned[:1]:
-            yield f"{env}, {name}", partial(evaluate, name, env, episodes=1, noise=True)
+        for model in ("dm", "context"):
+            learned = [name for name in shipped() if name.startswith(f"{family}-") and name.endswith(f"-{model}")]
+            for name in learned[:1]:
+                yield f"{env}, {name}", partial(evaluate, name, env, episodes=1, noise=True)
     for learner in ("es", "srl", "a2c") if find_spec("torch") else ("es", "srl"):
         yield f"learning, {learner}", partial(_learn, EXAMPLES[0], learner)
 

@@ -30,6 +30,13 @@ def test_scores_that_keep_their_meaning_still_win_where_there_are_many(name):
     assert learned.mean < linear.mean - 0.2
 
 
+def test_a_model_that_sees_everyone_is_ahead_of_pairs_of_tasks_at_a_size_that_neither_saw():
+    names = ("rescue-small-lp-context", "rescue-small-quad-dm")
+    seeing, pairs = (muster.evaluate(name, "rescue:8x15", episodes=300, seed=6) for name in names)
+    assert seeing.failed == 0
+    assert seeing.mean < pairs.mean - 0.1
+
+
 @pytest.mark.parametrize(
     ("name", "env", "heuristic"),
     [
