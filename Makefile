@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
+CLUSTER_STAMP := $(VENV)/.installed-cluster
 HAS_BROWSER = $(BIN)/python -c 'import sys; from tests.browser.conftest import find_browser; sys.exit(not find_browser())'
 
-.PHONY: setup demo test browser test-slow soak wheel-test lint docs bench bench-record peers clean
+.PHONY: setup demo test browser test-slow soak wheel-test lint docs bench bench-record peers clean cluster-test
 
 setup: $(STAMP)
 
@@ -17,6 +18,10 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(BENCH_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	touch $@
+
+$(CLUSTER_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,cluster]'
 	touch $@
 
 demo: setup
@@ -35,6 +40,10 @@ browser: setup
 # The wheel, in an empty environment without torch.
 wheel-test: setup
 	$(BIN)/python -m pytest -m slow tests/test_wheel.py
+
+# Workers of a Ray cluster on this machine. Ray takes 200 MB, so it is not part of what the other tests need.
+cluster-test: $(CLUSTER_STAMP)
+	$(BIN)/python -m pytest -m slow tests/learning/test_cluster.py
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow

@@ -218,6 +218,7 @@ learning.rollouts
 learning.player
 learning.crew
 learning.processes
+learning.cluster
 learning.choices
 learning.fenchel_young
 learning.proximal

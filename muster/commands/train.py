@@ -41,7 +41,8 @@ class Train:
     out: Path | None = None
     """Folder of the run; runs/ENV-INFERENCE-MODEL-LEARNER-sSEED if not given."""
     resume: bool = False
-    """Go on with the run in that folder, as it was begun; only minutes or steps, and workers, may be given anew."""
+    """Go on with the run in that folder, as it was begun; only minutes or steps, workers and cluster may be given
+    anew."""
     config: str | None = None
     """TOML file with settings; flags given beside it win."""
 

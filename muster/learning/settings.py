@@ -290,7 +290,10 @@ class TrainSettings:
     evaluate_episodes: Annotated[int | None, AtLeast(1)] = None
     """How many of them; None: 500, or 20 for a positional model on more than 1,000 cells (battles), which is slow."""
     workers: Annotated[int | Literal["auto"] | None, AtLeast(1)] = None
-    """Processes that play; auto: one a core. The result is the same to the last bit, whatever their number. None: 1."""
+    """Processes that play; auto: one a core. The result is the same to the last bit, whatever their number. None: 1, or
+    one for every core of the cluster."""
+    cluster: str | None = None
+    """Ray cluster that has the workers (extra `cluster`): local for one on this machine, or its address."""
     a2c: A2CSettings = field(default_factory=A2CSettings)
     es: ESSettings = field(default_factory=ESSettings)
     imitate: ImitationSettings = field(default_factory=ImitationSettings)

@@ -41,7 +41,7 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 """What asks a run to end: Ctrl-C, the system, a terminal that is closed."""
 LENGTH = ("minutes", "steps")
 """The settings that may change when a run is resumed, and are asked for anew."""
-MANNER = ("workers",)
+MANNER = ("workers", "cluster")
 """Those that may change because they make no difference to the result."""
 
 
@@ -80,8 +80,8 @@ def train(
     `env` is an environment string, or a class whose module can be imported.
     The settings are the fields of `muster.learning.settings.TrainSettings`, where each is explained; `a2c`, `es` and
     `a2c`'s `noise` may be given as dictionaries: es={"sigma": 0.1}. With `out`, the run's folder keeps log, checkpoint
-    and policies, and `resume` goes on with it as it was begun: only `minutes` or `steps`, and `workers`, may then be
-    given anew.
+    and policies, and `resume` goes on with it as it was begun: only `minutes` or `steps`, `workers` and `cluster` may
+    then be given anew.
     `report` hears every row of the log (see `Report`). Ctrl-C ends the run after the update under way: its state is
     saved, and the best policy so far returned.
     """

@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from muster.errors import InputError, WorldError
+from muster.errors import MusterError, WorldError
 from muster.learning.crew import ATTEMPTS, Crew, Lost, closing, shares
 from muster.learning.hiring import hire
 from muster.learning.learners import make_learner
@@ -187,12 +188,17 @@ def test_a_world_that_fails_in_a_worker_ends_the_run_with_its_sentence(place, tm
             {"learner": "a2c", "model": "pem", "workers": 2},
             "networks of torch play in one process; leave out --workers",
         ),
+        pytest.param(
+            {"cluster": "local"},
+            r"--cluster needs an extra; install it with: pip install 'muster-rl\[cluster\]'",
+            marks=pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed"),
+        ),
         ({"learner": "imitate", "teacher": "x", "workers": 2}, "the learner imitate plays in one process"),
         ({"workers": 7}, r"there are 6 candidates .* too few for 7 workers; use at most 6"),
     ],
 )
 def test_numbers_of_workers_that_make_no_sense_are_refused(more, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(MusterError, match=message):
         hire(settings_of("es", **more))
 
 

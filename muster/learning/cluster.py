@@ -1,0 +1,87 @@
+"""Workers of a Ray cluster: the same players with the same messages, as actors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from muster.errors import InputError, MissingExtraError, in_words
+from muster.learning.crew import Hand, Lost
+from muster.learning.player import Host
+
+LOCAL = "local"
+
+
+class Remote:
+    """One worker: an actor, and the answer that it owes."""
+
+    def __init__(self, ray: Any, actor: Any) -> None:
+        self.ray, self.actor = ray, actor
+        self.answer: Any = None
+
+    def send(self, data: bytes) -> None:
+        """Send bytes; what becomes of them shows in the answer."""
+        self.answer = self.actor.answer.remote(data)
+
+    def receive(self) -> bytes:
+        """The answer that has come."""
+        try:
+            found: bytes = self.ray.get(self.answer)
+        except self.ray.exceptions.RayError as error:
+            raise Lost(f"{type(error).__name__} of Ray") from None
+        return found
+
+    def end(self) -> None:
+        """End it at once."""
+        self.ray.kill(self.actor)
+
+
+class Cluster:
+    """Where workers are actors of Ray, with a core each."""
+
+    def __init__(self, address: str, workers: int | None) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise MissingExtraError("--cluster", "cluster") from None
+        self.ray, self.local = ray, address == LOCAL
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        more: dict[str, Any] = {}
+        if self.local:
+            path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
+            more = {"num_cpus": workers, "include_dashboard": False, "runtime_env": {"env_vars": {"PYTHONPATH": path}}}
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR", **more)
+        except (ray.exceptions.RayError, ConnectionError, OSError, RuntimeError, ValueError) as error:
+            raise InputError(
+                f"no Ray cluster answers at {address}: {in_words(error)}; start one (ray start --head), or use "
+                "--cluster local"
+            ) from None
+        self.worker = ray.remote(num_cpus=1, max_restarts=0)(Host)
+        cores = self.capacity()
+        if workers is not None and workers > cores:
+            self.close()
+            raise InputError(f"the cluster at {address} has {cores} cores, too few for {workers} workers")
+
+    def capacity(self) -> int:
+        """Cores of the cluster."""
+        return int(self.ray.cluster_resources().get("CPU", 1))
+
+    def start(self, seat: int) -> Hand:
+        """A new worker, on whichever machine has a core left."""
+        del seat
+        return Remote(self.ray, self.worker.remote())
+
+    def wait(self, hands: Sequence[Hand], seconds: float) -> list[Hand]:
+        """Those whose answer has come, or will never."""
+        owed = {hand.answer: hand for hand in hands if isinstance(hand, Remote)}
+        ready, _ = self.ray.wait(list(owed), num_returns=1, timeout=max(0.0, seconds))
+        if ready:
+            ready, _ = self.ray.wait(list(owed), num_returns=len(owed), timeout=0.0)
+        return [owed[answer] for answer in ready]
+
+    def close(self) -> None:
+        """Leave the cluster; one that was begun here ends."""
+        self.ray.shutdown()

@@ -1,0 +1,42 @@
+"""Workers of a Ray cluster: the bits of one process, and actors that are killed change nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.errors import InputError
+from muster.learning.cluster import Cluster
+from muster.learning.crew import Crew
+from muster.learning.learners import make_learner
+from tests.learning.test_workers import same, settings_of
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: make cluster-test installs it")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(scope="module")
+def place():
+    place = Cluster("local", 3)
+    yield place
+    place.close()
+
+
+@pytest.mark.parametrize("name", ["es", "a2c-rescue"])
+def test_a_cluster_gives_the_bits_of_one_process_though_actors_die(name, place):
+    plain, crew = make_learner(settings_of(name)), Crew(place, 3)
+    spread = make_learner(settings_of(name), crew)
+    for update in range(4):
+        if update in (1, 2):
+            ray.kill(crew.hands[update].actor)
+        plain.update()
+        spread.update()
+    assert crew.replaced == 2
+    assert same(plain.get_state()[0], spread.get_state()[0])
+    for hand in crew.hands.values():
+        hand.end()
+
+
+def test_an_address_where_nothing_answers_is_refused(place):
+    place.close()
+    with pytest.raises(InputError, match=r"no Ray cluster answers at 127\.0\.0\.1:1"):
+        Cluster("127.0.0.1:1", 2)
