@@ -66,8 +66,8 @@ def command_of(name: str, policy: LearnedPolicy) -> str:
     if folder.is_dir() and (folder / "config.toml").exists():
         return f"muster train --config {folder / 'config.toml'}"
     if name in shipped():
-        folder = "context" if policy.spec.kind == "context" else name.partition("-")[0]
-        return f"muster train --config paper/{folder}/runs/{run_of(name, policy)}/config.toml"
+        kept = "context" if policy.spec.kind == "context" else name.partition("-")[0]
+        return f"muster train --config paper/{kept}/runs/{run_of(name, policy)}/config.toml"
     return NOT_RECORDED
 
 
