@@ -1,18 +1,21 @@
 """Ship the best policy of each kind: from paper/WORLD to muster/policy/shipped.
 
-    python paper/ship.py [rescue|battle|pursuit|fleet|routes]
+    python paper/ship.py [rescue|battle|pursuit|fleet|routes] [--only PATTERN]
 
 Best is the fewest steps, the most battles won or the largest return, without noise, on held-out validation episodes of
-the world that was trained on. No test episode has a say, nor has a larger size.
+the world that was trained on. No test episode has a say, nor has a larger size. Of variants only distilled ones are
+shipped: positional models, where imitation does better than A2C in the time there is.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import fnmatch
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +34,9 @@ SCALED = ("rescue-5x10-quad-dm",)
 FOLDERS = ("rescue", "battle", "pursuit", "fleet", "routes")
 # Policies of routes play in search and rescue, but are no row of its table.
 WORLDS = {"routes": "rescue"}
+VARIANTS = ("", "distilled")
+POSITIONAL = 500
+"""Episodes for positional models, whose states cost a hundred times as much; those of a run's own validation."""
 EPISODES = {"rescue": 2000, "battle": 400, "pursuit": 4000, "fleet": 400}
 
 
@@ -40,21 +46,28 @@ def scaled(policy: LearnedPolicy) -> LearnedPolicy:
     return policy.variant(spec=dataclasses.replace(policy.spec, pair_scale="size", trained_agents=size))
 
 
+def learner_of(header: dict[str, Any]) -> str:
+    """Who taught it: a learner, or the policy that it imitates."""
+    return f"imitation of {header['teacher']}" if "teacher" in header else str(header["learner"])
+
+
 def main() -> None:
     """Copy, and write the index with a line on each; the other worlds' policies stay as they are."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("world", nargs="?", choices=FOLDERS, default="*", help="all by default")
+    parser.add_argument("--only", default="*", help="names of policies to choose among, such as '*-pem-*'")
     asked = parser.parse_args()
     best: dict[str, tuple[float, Path, str]] = {}
     for path in sorted(HERE.glob(f"{asked.world}/policies/*.safetensors")):
         run = RunName.parse(path.stem, WORLDS.get(path.parts[-3], path.parts[-3]))
-        if run.variant:
+        if run.variant not in VARIANTS or not fnmatch.fnmatch(path.stem, asked.only):
             continue
         policy = load_policy(path)
         header = policy.header
         env = make(str(header["env"]), 256)
         adapt(policy, env)
-        seeds = episode_seeds(VALIDATION, np.arange(EPISODES[run.world]))
+        episodes = POSITIONAL if run.model == "pem" else EPISODES[run.world]
+        seeds = episode_seeds(VALIDATION, np.arange(episodes))
         outcome = float(run_episodes(env, policy, seeds).outcome.mean())
         figure = {
             "win_rate": f"wins {outcome:.3f} of validation battles",
@@ -63,7 +76,7 @@ def main() -> None:
         }[env.metric]
         name = f"{run.world}-{run.train}-{run.inference}-{run.model}"
         line = (
-            f"trained on {header['env']} by {header['learner']}, seed {header['seed']}, "
+            f"trained on {header['env']} by {learner_of(header)}, seed {header['seed']}, "
             f"{header['cpu_minutes']:.1f} CPU minutes; {figure}"
         )
         print(path.stem, f"{outcome:.3f}", flush=True)

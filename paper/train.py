@@ -40,6 +40,13 @@ LARGER = ["--a2c.policy-rate", "0.0003"]
 PEM = ["--a2c.envs", "32", "--a2c.low-precision", "--log-every", "20000", "--evaluate-every", "200000"]
 PEM += ["--a2c.schedule", "cosine", "--a2c.noise.sigma", "0.3", "--a2c.likelihood", "played"]
 
+# Positional models that imitate the direct QUAD policy of their size, in the states that they visit themselves. They
+# start from the LP policy of their size, whose h they correct: the CNN's inputs start at zero. A CPU without bfloat16
+# learns from some 500 states a second, so updates are small and many.
+DISTILLED = ["--imitate.envs", "64", "--imitate.rate", "0.002", "--log-every", "5000", "--evaluate-every", "1000000000"]
+DISTILLED_LOSS = {"amax": "cross-entropy", "lp": "fenchel-young", "quad": "fenchel-young"}
+IMITATED = ["--log-every", "20000", "--evaluate-every", "1000000000"]
+
 # CPU minutes by size, procedure, model (with words for a variant) and learner; seeds by model and learner.
 RESCUE_MINUTES = {
     ("2x4", "quad", "dm", "a2c"): 0.5,
@@ -66,11 +73,26 @@ RESCUE_MINUTES = {
     ("5x10", "quad", "pem", "a2c"): 3.0,
     ("5x10", "lp", "pem", "a2c"): 3.0,
     ("5x10", "amax", "pem", "a2c"): 3.0,
+    ("5x10", "quad", "dm", "imitate"): 0.6,
+    ("5x10", "lp", "dm", "imitate"): 0.4,
+    ("2x4", "amax", "pem-distilled", "imitate"): 2.0,
+    ("5x10", "amax", "pem-distilled", "imitate"): 2.0,
+    ("2x4", "quad", "pem-distilled", "imitate"): 2.0,
+    ("5x10", "quad", "pem-distilled", "imitate"): 2.0,
+    ("2x4", "lp", "pem-distilled", "imitate"): 2.0,
+    ("5x10", "lp", "pem-distilled", "imitate"): 2.0,
 }
 # The paper's features, coordinates without relative positions, with sigma 1.
 RAW = ["--no-pair-features", "--a2c.likelihood", "played", "--a2c.noise.sigma", "1", "--log-every", "200000"]
 RAW_MINUTES = {"quad": 2.0}
-RESCUE_SEEDS = {("dm", "a2c"): 3, ("dm-played", "a2c"): 3, ("dm", "es"): 1, ("pem", "a2c"): 1}
+RESCUE_SEEDS = {
+    ("dm", "a2c"): 3,
+    ("dm-played", "a2c"): 3,
+    ("dm", "es"): 1,
+    ("pem", "a2c"): 1,
+    ("dm", "imitate"): 3,
+    ("pem-distilled", "imitate"): 3,
+}
 
 # By scenario, model and learner; the same time for every procedure, but for the actor-critic's of CHOICES_MINUTES.
 BATTLE_MINUTES = {
@@ -161,8 +183,10 @@ def rescue_runs() -> dict[str, list[str]]:
     for (size, inference, model, learner), minutes in RESCUE_MINUTES.items():
         for seed in range(RESCUE_SEEDS[model, learner]):
             extra = {"dm": RESCUE_CHOICES, "dm-played": RESCUE_PLAYED, "pem": PEM}[model] if learner == "a2c" else []
-            if size == "5x10" and model != "dm":
+            if size == "5x10" and model != "dm" and learner == "a2c":
                 extra = extra + LARGER
+            if learner == "imitate":
+                extra = imitation(size, inference, model)
             found[f"rescue-{size}-{inference}-{model}-{learner}-s{seed}"] = [
                 f"rescue:{size}",
                 *("--inference", inference, "--model", model.partition("-")[0], "--learner", learner),
@@ -176,6 +200,14 @@ def rescue_runs() -> dict[str, list[str]]:
             *RAW,
         ]
     return found | structured_runs("rescue")
+
+
+def imitation(size: str, inference: str, model: str) -> list[str]:
+    """Teacher and settings: the optimum for direct models, the direct QUAD policy for positional ones."""
+    if model == "dm":
+        return ["--teacher", "topline", *IMITATED]
+    start = ["--teacher", f"rescue-{size}-quad-dm", "--from", f"rescue-{size}-lp-dm"]
+    return [*start, "--imitate.loss", DISTILLED_LOSS[inference], *DISTILLED]
 
 
 def battle_runs() -> dict[str, list[str]]:

@@ -48,6 +48,7 @@ def print_table(record: Record) -> None:
                 print(f"improvement over greedy, {method} by {learner}: {parts}")
     print("The paper's figures are best read as T-1 with the noise on (docs/worlds/rescue.md); compare like with like.")
     print("played: by the paper's own update; the other direct models by a2c learn from choices.")
+    print("distilled: positional models that imitate the direct QUAD policy of their size, from the LP policy on.")
     print("raw: coordinates alone, as in the paper; the other direct models see relative positions as well.")
     print("The median seed is shown where there are several. gap closed: 0 is greedy, 100 % is the optimum.")
     print(f"made with: {record.command}")

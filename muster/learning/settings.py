@@ -93,7 +93,8 @@ class A2CSettings:
     critic: Literal["entity", "conv"] = "entity"
     """entity: pooled networks per object, cheap on a CPU; conv: the paper's residual CNN over the grid."""
     low_precision: bool = False
-    """Run the positional model's CNN in bfloat16 while training: half the time on processors that have it."""
+    """Run the positional model's CNN in bfloat16 while training: half the time on processors that have it, ten
+    times as long on others."""
     noise: NoiseSettings = field(default_factory=NoiseSettings)
 
     def __post_init__(self) -> None:
@@ -177,7 +178,8 @@ class ImitationSettings:
     noisy_share: Annotated[float, Between(0, 1)] = 0.25
     """Share in which the student is followed with noise on h, that of its loss; in the others it is followed as is."""
     low_precision: bool = False
-    """Run the positional model's CNN in bfloat16 while training: half the time on processors that have it."""
+    """Run the positional model's CNN in bfloat16 while training: half the time on processors that have it, ten
+    times as long on others."""
 
     def __post_init__(self) -> None:
         check_fields(self)
