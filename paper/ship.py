@@ -59,6 +59,8 @@ def main() -> None:
     asked = parser.parse_args()
     best: dict[str, tuple[float, Path, str]] = {}
     for path in sorted(HERE.glob(f"{asked.world}/policies/*.safetensors")):
+        if path.parts[-3] not in FOLDERS:  # short runs for a comparison
+            continue
         run = RunName.parse(path.stem, WORLDS.get(path.parts[-3], path.parts[-3]))
         if run.variant not in VARIANTS or not fnmatch.fnmatch(path.stem, asked.only):
             continue

@@ -1,9 +1,10 @@
 """Train the policies of the tables: each run is one `muster train`, resumed if it was cut short.
 
-    python paper/train.py rescue|battle|pursuit|fleet|routes|context [--only PATTERN] [--list]
+    python paper/train.py rescue|battle|pursuit|fleet|routes|context|capacities [--only PATTERN] [--list]
 
 Runs are made in runs/paper. What a finished run leaves for the record: its best policy, settings and log, under
-paper/rescue, paper/battle, paper/pursuit, paper/fleet, paper/routes or paper/context.
+paper/rescue, paper/battle, paper/pursuit, paper/fleet, paper/routes, paper/context or
+paper/capacities.
 """
 
 from __future__ import annotations
@@ -177,6 +178,18 @@ CONTEXT_TEACHERS = {"battle-m10v10": "battle:m10v10", "fleet-24": "fleet:24,city
 CONTEXT_LOG = ["--log-every", "20000", "--evaluate-every", "1000000000"]
 
 
+# Battles with the capacities that the world gives, with learned ones and with none:
+# the same short time for each. As the runs of Tables 2 and 3 otherwise.
+CAPACITIES = {
+    "given": [],
+    "learned": ["--learn", "capacities"],
+    "none": ["--unlimited"],
+}
+CAPACITIES_SCENARIOS = ("w15v17", "zh10v10")
+CAPACITIES_MINUTES = 0.5
+CAPACITIES_SEEDS = 2
+
+
 def rescue_runs() -> dict[str, list[str]]:
     """Name and arguments of every run of Table 1."""
     found = {}
@@ -307,6 +320,24 @@ def context_runs() -> dict[str, list[str]]:
     return found
 
 
+def capacities_runs() -> dict[str, list[str]]:
+    """Name and arguments of every run of the table of learned capacities, those of LP and of the first seeds first."""
+    found = {}
+    for inference in ("lp", "quad"):
+        for seed in range(CAPACITIES_SEEDS):
+            for scenario in CAPACITIES_SCENARIOS:
+                for variant, extra in CAPACITIES.items():
+                    found[f"battle-{scenario}-{inference}-dm-{variant}-es-s{seed}"] = [
+                        f"battle:{scenario}",
+                        *("--inference", inference, "--model", "dm", "--learner", "es"),
+                        *("--minutes", str(CAPACITIES_MINUTES), "--seed", str(seed)),
+                        *BATTLE_ES,
+                        *(["--centred"] if scenario in CENTRED else []),
+                        *extra,
+                    ]
+    return found
+
+
 RUNS_OF = {
     "rescue": rescue_runs,
     "battle": battle_runs,
@@ -314,6 +345,7 @@ RUNS_OF = {
     "fleet": fleet_runs,
     "routes": routes_runs,
     "context": context_runs,
+    "capacities": capacities_runs,
 }
 
 

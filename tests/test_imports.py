@@ -168,6 +168,7 @@ envs
 
 scoring.kinds
 scoring.spec
+scoring.heads
 scoring.tiles
 scoring.reach
 scoring.context

@@ -5,7 +5,7 @@ The action is the scores themselves, or each agent's choice (`A2CSettings.likeli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,12 @@ from muster.learning.returns import n_step_returns, traced_returns
 from muster.learning.rollouts import Manner, Rollout, TrainingError, Worker
 from muster.learning.settings import A2CSettings
 from muster.learning.tally import Figures, combine
-from muster.policy.decision import Decision, alive_pairs, decide
+from muster.policy.decision import Decision, Explore, Limit, alive_pairs, decide
 from muster.policy.learned import LearnedPolicy
 from muster.policy.noise import GUMBEL_DEVIATION
 from muster.scoring.direct import DirectModel, Parameters, Scores
 from muster.scoring.gradient import policy_gradient, score_gradient
+from muster.scoring.heads import HEADS
 from muster.scoring.likelihood import importance_ratio, log_likelihood
 from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel, network_from, parameters_of
 from muster.scoring.spec import ModelSpec
@@ -80,9 +81,9 @@ class ActorCritic:
         optimiser = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.SGD
         self.model_optimiser = optimiser(self.model.parameters(), lr=self.recipe.policy_rate)
         self.critic_optimiser = optimiser(self.critic.parameters(), lr=self.recipe.value_rate)
-        # One core a run: several runs share a machine better than one run its threads.
-        self.solver = Solver.of(inference, threads=1)
-        self.worlds = [Worker(env, seed, self.recipe.noise, spec.task_scores, k) for k, env in enumerate(envs)]
+        self.solver = Solver.of(inference, threads=1)  # one core a run
+        noise, quad, heads = self.recipe.noise, spec.task_scores, [HEADS[what] for what in spec.learned]
+        self.worlds = [Worker(env, seed, noise, quad, k, heads) for k, env in enumerate(envs)]
         self.spread = SpreadWorlds(crew, self.worlds) if crew else None
         self.n_envs = sum(env.n_envs for env in envs)
         self.steps = 0
@@ -146,7 +147,8 @@ class ActorCritic:
     def play(self) -> list[Rollout]:
         """n decisions in every environment of every world, with noise on the scores."""
         steps, remember = self.recipe.return_steps, self.settings.likelihood != "played"
-        manner = Manner(steps, self.settings.discount, remember, self.decide, self.spec.view, self.values)
+        limits = self._direct.limits if self._direct is not None and self.spec.learned else None
+        manner = Manner(steps, self.settings.discount, remember, self.decide, self.spec.view, self.values, limits)
         self.model.eval()
         if self.spread:
             rollouts = self.spread.play(Weights(self._model_views, self._critic_views or {}), steps, self.rng)
@@ -155,9 +157,9 @@ class ActorCritic:
         self.steps += steps * self.n_envs
         return rollouts
 
-    def decide(self, observation: Observation, explore: Callable[[Scores], Scores]) -> Decision:
-        """One decision of the present policy."""
-        return decide(observation, self.spec, self.scores, self.solver, explore)
+    def decide(self, observation: Observation, explore: Explore, limit: Limit | None = None) -> Decision:
+        """One decision of the present policy; `limit` puts learned limits in place, with noise."""
+        return decide(observation, self.spec, self.scores, self.solver, explore, limit)
 
     def learn(self, rollouts: Sequence[Rollout]) -> Figures:
         """The optimisation steps on what was played."""
@@ -225,10 +227,7 @@ class ActorCritic:
     @property
     def tau(self) -> float:
         """Scale of Gumbel innovations of deviation sigma/p: the temperature of the softmax."""
-        noise = self.recipe.noise
-        assert noise.sigma is not None
-        assert noise.correlated_steps is not None
-        return noise.sigma / noise.correlated_steps / GUMBEL_DEVIATION
+        return self.recipe.noise.innovation / GUMBEL_DEVIATION
 
     def _remember(self, rollout: Rollout) -> Played:
         """What was played, with targets of the values and the likelihood that each choice had."""
@@ -249,7 +248,9 @@ class ActorCritic:
         weight = share * self.settings.policy_weight
         loss, entropy, slopes = batch.slopes(now, self.tau, self.recipe.clip, self.recipe.entropy, weight)
         if self._direct is not None:
-            self._add_to_pairs(score_gradient(self._direct, batch.seen, slopes), 1.0)
+            more, limit_slopes = batch.limit_slopes(self._direct.limits(batch.seen), self.recipe, weight)
+            self._add_to_pairs(score_gradient(self._direct, batch.seen, slopes, limit_slopes), 1.0)
+            loss += more
         else:
             ends = [(end, slope) for end, slope in zip((h, g), slopes, strict=True) if end is not None]
             torch.autograd.backward([end for end, _ in ends], [torch.from_numpy(slope) for _, slope in ends])
@@ -299,8 +300,7 @@ class ActorCritic:
         assert sigma is not None
         if self.settings.likelihood == "innovations":
             # Drawn from N(h + history, sigma / p): the same as played less history from N(h, sigma / p).
-            assert noise.correlated_steps is not None
-            sigma /= noise.correlated_steps
+            sigma = noise.innovation
             played = rollout.without_history()
         if self._direct is not None:
             gain = np.float32(weight) * advantage

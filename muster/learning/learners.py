@@ -142,6 +142,10 @@ def make_structured(settings: TrainSettings) -> Learner:
 
 def spread_actor_critic(settings: TrainSettings, crew: Crew) -> Learner:
     """Every worker has its block of each world's environments; learning stays here."""
+    if settings.learn:
+        raise InputError(
+            f"the actor-critic learns {settings.learn} in one process: leave out --workers, or --learner es"
+        )
     need_torch("the a2c learner")
     from muster.learning.actor_critic import ActorCritic
 
@@ -185,7 +189,7 @@ def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpe
         if settings.inference == "plan" and settings.prior and isinstance(seen, PartialObservation) and seen.more:
             # Costs are best learned as what distances leave out.
             seen = seen.more(settings.pair_features, False, True)
-        more = parts_of(settings, env, seen)
+        more = parts_of(settings, env, seen) | {"learned": settings.learned, "unlimited": settings.unlimited}
         spec = ModelSpec.of(seen, settings.model, pairs_of_tasks, centred=centred, prior=settings.prior, **more)
         found.append((spec, settings.forced if settings.forced is not None else not env.idling))
     for env, (spec, forced) in zip(envs, found, strict=True):

@@ -3,7 +3,9 @@
     L = -mean over agents of min(ratio·A, clamp(ratio, 1 - clip, 1 + clip)·A) + entropy·H
 
 where ratio is the chance of an agent's choice (choices.py) now by what it was when it was made, A the advantage of its
-state, of mean 0 and deviation 1, and H the entropy of its options.
+state, of mean 0 and deviation 1, and H the entropy of its options. Limits that are learned (scoring/heads.py) are
+drawn before the agents choose: each has the same loss by itself, with the ratio of the densities N(z, s) of what was
+drawn beside the noise of earlier decisions, averaged over the limits that count.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from muster.data import Floats, Floats32, Ints, Observation
 from muster.inference.settings import InferenceSettings
 from muster.learning.choices import Decisions, choice_likelihood, choice_slopes, share_with_moves
 from muster.learning.rollouts import Rollout, take
+from muster.learning.settings import Recipe
 from muster.policy.decision import alive_pairs
 from muster.policy.limits import within_limits
 from muster.scoring.direct import Scores
+from muster.scoring.heads import Limits
 
 FEW = 0.1
 """Share of agents with a choice of their own below which exchanges are what is learned from."""
@@ -43,6 +47,10 @@ class Played:
     """Mean absolute advantage, as it was."""
     able: float
     """Share of the agents that had a choice of their own."""
+    z: Limits
+    """Of learned limits, as the model gave it: capacities [S, 1, M], contributions [S, N, M]."""
+    drawn: Limits
+    """The same with this decision's innovation."""
 
     @classmethod
     def of(cls, rollout: Rollout, inference: InferenceSettings, returns: Floats, advantage: Floats, tau: float) -> Self:
@@ -69,7 +77,7 @@ class Played:
         flat = advantage.reshape(-1)
         even = (flat - flat.mean()) / (flat.std() + 1e-8)
         target = returns.reshape(-1).astype(np.float32)
-        return cls(seen, decisions, target, even, before, float(np.abs(flat).mean()), able)
+        return cls(seen, decisions, target, even, before, float(np.abs(flat).mean()), able, *rollout.limits)
 
     def take(self, states: Ints) -> Self:
         """Some of the states."""
@@ -82,6 +90,8 @@ class Played:
             target=self.target[states],
             advantage=self.advantage[states],
             before=self.before[states],
+            z={head: array[states] for head, array in self.z.items()},
+            drawn={head: array[states] for head, array in self.drawn.items()},
         )
 
     def slopes(
@@ -93,18 +103,36 @@ class Played:
         likelihood = np.zeros(self.before.shape)
         choice_likelihood(self.decisions, h, g, tau, likelihood)
         ratio = np.exp(np.clip(likelihood - self.before, -20.0, 20.0))
-        advantage = self.advantage[:, None]
         count = max(int(self.decisions.agent_alive.sum()), 1)
-        worth, gain = ratio * advantage, ratio * advantage
-        if clip:
-            clamped = np.clip(ratio, 1.0 - clip, 1.0 + clip) * advantage
-            # Where the clamped ratio is the worse one, no slope runs through it.
-            worth, gain = np.minimum(worth, clamped), np.where(clamped < worth, 0.0, gain)
+        worth, gain = clipped(ratio, self.advantage[:, None], clip)
         slope_h, slope_g = np.zeros(h.shape), np.zeros(g.shape)
         spread = choice_slopes(self.decisions, h, g, tau, gain / count, entropy / count, slope_h, slope_g)
         loss = -float((worth * self.decisions.agent_alive).sum()) / count - entropy * spread
         down_h, down_g = ((-weight * slope).astype(np.float32) for slope in (slope_h, slope_g))
         return loss, spread, (down_h, None if given is None else down_g)
+
+    def limit_slopes(self, now: Limits, recipe: Recipe, weight: float) -> tuple[float, Limits]:
+        """Loss of the drawn limits, and `weight` times its slopes in the present z."""
+        loss, slopes, deviation = 0.0, {}, recipe.noise.limit_innovation
+        for head, z in now.items():
+            off, was = self.drawn[head] - z, self.drawn[head] - self.z[head]
+            ratio = np.exp(np.clip((was**2 - off**2) / (2.0 * deviation**2), -20.0, 20.0))
+            worth, gain = clipped(ratio, self.advantage[:, None, None], recipe.clip)
+            counts = self.decisions.open if head == "contribution" else self.seen.task_alive[:, None, :]
+            share = counts / max(int(counts.sum()), 1)
+            loss -= float((worth * share).sum())
+            slopes[head] = (-weight * gain * share * off / deviation**2).astype(np.float32)
+        return loss, slopes
+
+
+def clipped(ratio: Floats, advantage: Floats, clip: float) -> tuple[Floats, Floats]:
+    """min(ratio·A, clamp(ratio)·A), and ratio·A where a slope runs through it; a clip of 0 clamps nothing."""
+    worth = gain = ratio * advantage
+    if clip:
+        clamped = np.clip(ratio, 1.0 - clip, 1.0 + clip) * advantage
+        # Where the clamped ratio is the worse one, no slope runs through it.
+        worth, gain = np.minimum(worth, clamped), np.where(clamped < worth, 0.0, gain)
+    return worth, gain
 
 
 def idle_share(rollouts: Sequence[Rollout]) -> float:

@@ -20,9 +20,14 @@ from muster.policy.decision import Decision
 from muster.policy.noise import ScoreNoise, standard_gumbels
 from muster.policy.settings import NoiseSettings
 from muster.scoring.direct import Scores
+from muster.scoring.heads import Limits, with_limits
 
 Room = dict[str, NDArray[Any]]
-Decide = Callable[[Observation, Callable[[Scores], Scores]], Decision]
+Decide = Callable[..., Decision]
+"""Of an observation and of what adds noise to scores; and, where limits are learned, of what puts them in place."""
+
+
+NO_LIMITS: tuple[Limits, Limits] = ({}, {})
 
 
 class TrainingError(MusterError):
@@ -54,6 +59,8 @@ class Rollout:
     """Of the episodes that ended."""
     spread: float
     """Standard deviation of their rewards; NaN if fewer than two ended."""
+    limits: tuple[Limits, Limits] = NO_LIMITS
+    """z of learned limits, of T·B states: as the model gave it, and as drawn, without noise of earlier decisions."""
 
     def without_history(self) -> Scores:
         """h and g with nothing but each decision's own innovation."""
@@ -73,6 +80,8 @@ class Manner(NamedTuple):
     decide: Decide
     view: Callable[[Observation], Observation]
     values: Callable[[Observation], NDArray[np.floating]]
+    limits: Callable[[Observation], Limits] | None = None
+    """z of learned capacities and contributions, which `decide` is then given with noise; None: none are learned."""
 
 
 class Draws:
@@ -85,18 +94,30 @@ class Draws:
 
     def __call__(self, shape: tuple[int, ...]) -> Floats32:
         """Of a shape [environments, ...]."""
-        whole = (self.total, *shape[1:])
         if self.gumbel:
+            whole = (self.total, *shape[1:])
             return standard_gumbels(self.rng.standard_exponential(whole, np.float32)[self.block])
-        return self.rng.standard_normal(whole, np.float32)[self.block]
+        return self.normal(shape)
+
+    def normal(self, shape: tuple[int, ...]) -> Floats32:
+        """Standard normals of such a shape."""
+        return self.rng.standard_normal((self.total, *shape[1:]), np.float32)[self.block]
 
 
 class Worker:
     """One world of the run: its environments, their episodes and their noise."""
 
-    def __init__(self, env: BatchEnv, seed: int, noise: NoiseSettings, task_scores: bool, world: int = 0) -> None:
+    def __init__(
+        self,
+        env: BatchEnv,
+        seed: int,
+        noise: NoiseSettings,
+        task_scores: bool,
+        world: int = 0,
+        heads: Sequence[str] = (),
+    ) -> None:
         self.env = env
-        self.noise = ScoreNoise(noise, env.n_envs, env.n_agents, env.n_tasks, task_scores)
+        self.noise = ScoreNoise(noise, env.n_envs, env.n_agents, env.n_tasks, task_scores, heads)
         self.episodes = TrainingEpisodes(env, seed, world)
         self.episodes.begin(np.arange(env.n_envs))
         self.running_reward = np.zeros(env.n_envs)
@@ -149,6 +170,8 @@ class Playing:
         self.histories: list[Scores] = []
         self.over = Ended()
         """The episodes that ended."""
+        self.given: list[Limits] = []
+        self.drawn: list[Limits] = []
 
     def explore(self, scores: Scores) -> Scores:
         """The scores with noise."""
@@ -159,6 +182,15 @@ class Playing:
         check_finite("score", *played)
         return played
 
+    def limit(self, seen: Observation) -> Observation:
+        """What is seen with learned limits, with noise."""
+        assert self.manner.limits is not None
+        self.given.append(self.manner.limits(seen))
+        played, drawn = self.worker.noise.add_to_limits(self.given[-1], self.draw.normal)
+        check_finite("limit", *played.values())
+        self.drawn.append(drawn)
+        return with_limits(seen, played)
+
     def step(self) -> Ints:
         """One decision in every environment; returns the slots whose episodes ended, where others must begin."""
         worker, manner, t = self.worker, self.manner, len(self.decisions)
@@ -166,7 +198,8 @@ class Playing:
         seen = env.observe()
         worker.noise.follow(seen)
         with blamed(env, seen, t):
-            decision = manner.decide(seen, self.explore)
+            learned = () if manner.limits is None else (self.limit,)
+            decision = manner.decide(seen, self.explore, *learned)
         step = env.step(decision.orders(env.reads_reasons))
         check_rewards(env, step.reward, t)
         self.decisions.append(decision)
@@ -199,6 +232,7 @@ class Playing:
             after=manner.view(self.worker.env.observe()),
             figures=self.over.figures(),
             spread=spread_of(self.over.rewards()),
+            limits=(_join_limits(self.given), _join_limits(self.drawn)),
         )
 
 
@@ -223,6 +257,11 @@ def take(seen: Observation, states: Ints) -> Observation:
         array = getattr(seen, entry.name)
         parts[entry.name] = None if array is None else array[states]
     return Observation(**parts)
+
+
+def _join_limits(limits: list[Limits]) -> Limits:
+    """z of T·B states from T of B."""
+    return {head: np.concatenate([z[head] for z in limits]) for head in (limits[0] if limits else ())}
 
 
 def _stack(name: str, scores: list[Scores], room: Room) -> Scores:

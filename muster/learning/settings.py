@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from muster.errors import InputError
 from muster.inference.settings import Effort, Method, Rounding
 from muster.policy.settings import PAPER_NOISE, NoiseSettings
-from muster.scoring.kinds import Form, ModelKind, PairScale
+from muster.scoring.kinds import Form, Learned, ModelKind, PairScale
 from muster.settings import AtLeast, Between, Positive, check_fields
 
 LearnerKind = Literal["a2c", "es", "srl", "imitate"]
 Schedule = Literal["constant", "cosine"]
+Learn = Literal["capacities", "contributions", "capacities,contributions"]
 Likelihood = Literal["played", "innovations", "choices"]
 Valuation = Literal["rollouts", "critic"]
 
@@ -44,7 +45,7 @@ RECIPES: dict[Likelihood, Recipe] = {
         policy_rate=3e-3,
         value_rate=2e-3,
         schedule="cosine",
-        noise=NoiseSettings(sigma=0.5, correlated_steps=10, innovations="gumbel", task_scores=False),
+        noise=NoiseSettings(sigma=0.5, correlated_steps=10, innovations="gumbel", task_scores=False, limits=3.0),
         trace=0.95,
         minibatches=8,
         clip=0.2,
@@ -264,6 +265,11 @@ class TrainSettings:
     from_policy: str | None = None
     """Policy to go on from (--from): shipped, a run or a file, of the same kind of world. What the model reads or
     scores beyond it starts at zero; critic and optimisers start anew."""
+    learn: Learn | None = None
+    """What the model learns in place of what the world gives: how much each task takes (capacities), how much of it
+    each agent uses up (contributions), or both (LP and QUAD, direct model)."""
+    unlimited: bool = False
+    """Leave the world's capacities out: any number of agents may take a task."""
     pair_features: bool = True
     """Let the model see relative positions too, where the world offers them as a choice; the paper's does not."""
     prior: bool = True
@@ -328,6 +334,7 @@ class TrainSettings:
         if self.inference == "plan" and self.learner != "es":
             raise InputError("costs of routes are learned by evolution alone; use --learner es, or another --inference")
         self._check_teaching()
+        self._check_limits()
         if self.learner == "es" and self.model != "dm":
             raise InputError("evolution tunes the direct model only; use --model dm or --learner a2c")
         if self.learner == "srl" and self.model != "dm":
@@ -347,6 +354,24 @@ class TrainSettings:
             raise InputError(f"a log is of one world; name that one, or none, not {', '.join(self.envs)}")
         if self.from_log and "," in self.from_log:
             raise InputError(f"the name of a log must have no comma, got {self.from_log!r}")
+
+    def _check_limits(self) -> None:
+        what = f"--learn {self.learn}" if self.learn else "--unlimited"
+        if (self.learn or self.unlimited) and self.inference not in ("lp", "quad"):
+            raise InputError(f"{what} is about capacities, which {self.inference} does not weigh; use lp or quad")
+        if self.learn and self.unlimited:
+            raise InputError("--unlimited leaves capacities out, so there are none to learn; leave out one of the two")
+        if self.learn and self.model != "dm":
+            raise InputError(f"{what} needs the direct model; use --model dm")
+        if self.learn and self.learner not in ("a2c", "es"):
+            raise InputError(f"{what} is for the learners es and a2c; {self.learner} learns scores alone")
+        if self.learn and self.learner == "a2c" and self.a2c.likelihood != "choices":
+            raise InputError(f"{what} is learned by the actor-critic with the likelihood choices, or by --learner es")
+
+    @property
+    def learned(self) -> tuple[Learned, ...]:
+        """What is learned beside scores."""
+        return tuple(name for name in get_args(Learned) if name in (self.learn or "").split(","))
 
     @property
     def envs(self) -> tuple[str, ...]:

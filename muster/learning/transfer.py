@@ -56,6 +56,9 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: Batch
         raise InputError(f"{name} reads positions {where}, this run's model does not; {advice} --centred")
     if (old.prior and not spec.prior) or (spec.task_scores and old.task_prior and not spec.task_prior):
         raise InputError(f"{name} corrects a prior, which this run does not read; it needs one (prior = true)")
+    for what in old.learned:
+        if what not in spec.learned:
+            raise InputError(f"{name} learned {what}, which this run takes from the world; add --learn {what}")
     sizes = ["agent_width", "task_width", *MAY_BE_NEW, "hidden"]
     if old.kind == spec.kind == "pem":
         sizes += ["planes", "embedding", "channels", "blocks"]
@@ -84,7 +87,7 @@ def carried_over(policy: LearnedPolicy, spec: ModelSpec, fresh: Parameters) -> P
             continue
         net, _, part = name.partition(".")
         if part == "left":
-            had = old.agent_width if net == "h" else old.task_width
+            had = {"g": old.task_width, "capacity": 0}.get(net, old.agent_width)
             found[name] = _placed(array, (had, old.extra, old.global_width), (had, spec.extra, spec.global_width))
         elif part == "right":
             found[name] = _placed(array, (old.task_width, old.extra), (old.task_width, spec.extra))

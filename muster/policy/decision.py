@@ -12,20 +12,24 @@ from muster.data import Bools, Ints, Observation, Problem, Solution
 from muster.envs.base import IDLE
 from muster.inference.outcomes import BETTER_LEFT_OUT, NEGATIVE_SCORES, REASONS
 from muster.policy.limits import less_switching
-from muster.scoring.direct import Scores
+from muster.scoring.direct import DirectModel, Scores
 from muster.scoring.reach import scale_pairs
 from muster.scoring.spec import ModelSpec
 
 WANTS_NONE = (REASONS[NEGATIVE_SCORES], REASONS[BETTER_LEFT_OUT])
 
 Scorer = Callable[[Observation], Scores]
+Explore = Callable[[Scores], Scores]
+"""Adds noise."""
+Limit = Callable[[Observation], Observation]
+"""Puts learned capacities and contributions in place of the world's."""
 
 
 class Decision(NamedTuple):
     """An assignment and what led to it."""
 
     seen: Observation
-    """What is observed, as the model reads it."""
+    """What is observed, as the model reads it, with the limits that it has learned, if any."""
     scores: Scores
     """h and g of the model, g as it counts at this size."""
     played: Scores
@@ -48,15 +52,24 @@ def decide(
     spec: ModelSpec,
     scorer: Scorer,
     solver: Callable[[Problem], Solution],
-    explore: Callable[[Scores], Scores] | None = None,
+    explore: Explore | None = None,
+    limit: Limit | None = None,
 ) -> Decision:
-    """One decision for each of B worlds."""
+    """One decision for each of B worlds; `limit`: None for limits as the scorer has learned them, if it has any."""
     seen = spec.view(observation)
+    if spec.learned:
+        seen = limit(seen) if limit else limits_of(scorer)(seen)
     h, g = scorer(seen)
     scores = h, scale_pairs(spec, seen, g)
     played = explore(scores) if explore else scores
     solution = solver(make_problem(seen, *played))
     return Decision(seen, scores, played, solution.assignment, solution.reasons)
+
+
+def limits_of(scorer: Scorer) -> Limit:
+    """The limits that a model has learned."""
+    assert isinstance(scorer, DirectModel)
+    return scorer.limit
 
 
 def make_problem(seen: Observation, h: NDArray[Any], g: NDArray[Any] | None) -> Problem:

@@ -19,7 +19,7 @@ from muster.errors import InputError, MissingExtraError, UnknownNameError
 from muster.inference.route_memory import RouteMemory
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
-from muster.policy.decision import Decision, Scorer, decide
+from muster.policy.decision import Decision, Scorer, decide, limits_of
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
 from muster.policy.settings import NoiseSettings, RolloutSettings
 from muster.rng import NOISE_STREAM, Seeds
@@ -150,7 +150,15 @@ class LearnedPolicy:
 
     def scores(self, observation: Observation) -> tuple[Floats32, Floats32 | None]:
         """h [B, N, M] and g [B, M, M], without noise."""
-        seen = self.spec.view(observation)
+        return self.score(self.spec.view(observation))
+
+    def read(self, observation: Observation, env: str = "what is observed") -> Observation:
+        """What is observed, as the model reads it, with the capacities and contributions that it has learned."""
+        seen = self.spec.view(observation, env)
+        return limits_of(self.scorer)(seen) if self.spec.learned else seen
+
+    def score(self, seen: Observation) -> tuple[Floats32, Floats32 | None]:
+        """h and g of what `read` returns, g as it counts at this size."""
         h, g = self.scorer(seen)
         return h, scale_pairs(self.spec, seen, g)
 
@@ -244,7 +252,9 @@ class LearnedPolicy:
         widths |= {"task-pair": spec.task_pair_width, "global": spec.global_width}
         return {
             "model": f"{spec.kind}, {size:,} numbers, {'h and g' if spec.task_scores else 'h'}"
-            + (", on top of the world's prior" if spec.corrects else ""),
+            + (", on top of the world's prior" if spec.corrects else "")
+            + (f", {' and '.join(spec.learned)} learned" if spec.learned else "")
+            + (", no capacities" if spec.unlimited else ""),
             "inference": f"{inference.method}, effort {inference.effort}, "
             + ("every agent assigned" if inference.forced else "idling allowed")
             + (", with noise" if self.noisy else "")

@@ -21,6 +21,7 @@ from muster.errors import InputError
 from muster.policy.settings import PAPER_NOISE, NoiseSettings
 from muster.rng import Seeds, normal, uniform
 from muster.scoring.direct import Scores
+from muster.scoring.heads import Limits
 
 GUMBEL_DEVIATION = math.pi / math.sqrt(6.0)
 """Standard deviation of a Gumbel variable of scale 1."""
@@ -65,9 +66,17 @@ class CorrelatedNoise:
 
 
 class ScoreNoise:
-    """Noise for h [B, N, M] and, if there is one, g [B, M, M]."""
+    """Noise for h [B, N, M] and, if there is one, g [B, M, M]; and for the limits that are learned, by head."""
 
-    def __init__(self, settings: NoiseSettings, batch: int, n_agents: int, n_tasks: int, task_scores: bool) -> None:
+    def __init__(
+        self,
+        settings: NoiseSettings,
+        batch: int,
+        n_agents: int,
+        n_tasks: int,
+        task_scores: bool,
+        heads: Sequence[str] = (),
+    ) -> None:
         settings = settings.over(PAPER_NOISE)
         sigma, steps = settings.sigma, settings.correlated_steps
         assert sigma is not None
@@ -76,6 +85,11 @@ class ScoreNoise:
         noisy = task_scores and settings.task_scores
         self.h = CorrelatedNoise(batch, (n_agents, n_tasks), sigma, steps)
         self.g = CorrelatedNoise(batch, (n_tasks, n_tasks), sigma, steps) if noisy else None
+        self.limits: dict[str, CorrelatedNoise] = {}
+        for head in heads:
+            assert settings.limits is not None
+            rows = 1 if head == "capacity" else n_agents
+            self.limits[head] = CorrelatedNoise(batch, (rows, n_tasks), settings.limits, steps)
         self.agents: Ints = np.full((batch, n_agents), -1, np.int64)
         """[B, N] whose noise it is, in worlds where places are used again; likewise `tasks` [B, M]."""
         self.tasks: Ints = np.full((batch, n_tasks), -1, np.int64)
@@ -83,7 +97,7 @@ class ScoreNoise:
     @property
     def parts(self) -> dict[str, CorrelatedNoise]:
         """The noises that there are, by name."""
-        return {name: part for name, part in (("h", self.h), ("g", self.g)) if part is not None}
+        return {name: part for name, part in (("h", self.h), ("g", self.g)) if part is not None} | self.limits
 
     def reset(self, slots: Ints) -> None:
         """New episodes begin in these slots."""
@@ -102,6 +116,8 @@ class ScoreNoise:
             self.h.forget(agents[:, :, None] | tasks[:, None, :])
             if self.g is not None:
                 self.g.forget(tasks[:, :, None] | tasks[:, None, :])
+            for head, part in self.limits.items():
+                part.forget(tasks[:, None, :] if head == "capacity" else agents[:, :, None] | tasks[:, None, :])
 
     def history(self) -> Scores:
         """The noise of earlier decisions that the next one is played with, before its own."""
@@ -115,6 +131,15 @@ class ScoreNoise:
         h, g = scores
         h = h + self.h.add(draw(h.shape))
         return h, g if g is None or self.g is None else g + self.g.add(draw(g.shape))
+
+    def add_to_limits(self, z: Limits, draw: Callable[[tuple[int, ...]], Floats32]) -> tuple[Limits, Limits]:
+        """z of the limits with the noise of this decision, from standard normal draws; and without that of earlier."""
+        played, drawn = {}, {}
+        for head, part in self.limits.items():
+            history = part.total.copy()
+            played[head] = z[head] + part.add(draw(z[head].shape))
+            drawn[head] = played[head] - history
+        return played, drawn
 
 
 def standard_gumbels(exponentials: NDArray[np.floating]) -> Floats32:

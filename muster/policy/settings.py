@@ -47,9 +47,25 @@ class NoiseSettings:
     """What an innovation is drawn from (choices: gumbel, under which a choice is a softmax; played: normal)."""
     task_scores: bool | None = None
     """Whether g is played with noise too (choices: false; played: true)."""
+    limits: Annotated[float | None, Positive()] = None
+    """While capacities or contributions are learned: p times the deviation of an innovation on their z, the softplus of
+    which counts in agents (choices: 3)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    @property
+    def innovation(self) -> float:
+        """Standard deviation of an innovation on a score; of settings that say all."""
+        assert self.sigma is not None
+        assert self.correlated_steps is not None
+        return self.sigma / self.correlated_steps
+
+    @property
+    def limit_innovation(self) -> float:
+        """Likewise of one on the z of a limit; 0 where there is no such noise."""
+        assert self.correlated_steps is not None
+        return (self.limits or 0.0) / self.correlated_steps
 
     def over(self, below: NoiseSettings) -> NoiseSettings:
         """These settings, with those of `below` where nothing is said."""

@@ -38,6 +38,8 @@ def make_card(name: str, measured: Sequence[Figure] = (), latencies: dict[str, f
         "commit": header.get("commit", NOT_RECORDED),
         "model": {"kind": spec.kind, "numbers": sum(array.size for array in policy.parameters.values())},
         "corrects_prior": spec.corrects,
+        "learned_limits": list(spec.learned),
+        "unlimited": spec.unlimited,
         "weights_hash": fingerprint(policy.parameters),
         "inference": {entry: getattr(policy.inference, entry) for entry in policy.inference.__slots__},
         "noise": {entry: getattr(policy.noise, entry) for entry in policy.noise.__slots__},
@@ -144,6 +146,9 @@ def as_markdown(card: dict[str, Any]) -> str:
     inference, noise = card["inference"], card["noise"]
     steps = NOT_RECORDED if card["steps"] is None else f"{card['steps']:,}"
     minutes = NOT_RECORDED if card["cpu_minutes"] is None else f"{card['cpu_minutes']:.1f}"
+    model = f"{card['model']['kind']}, {card['model']['numbers']:,} numbers"
+    model += f", {' and '.join(card['learned_limits'])} learned" if card["learned_limits"] else ""
+    model += ", no capacities" if card["unlimited"] else ""
     lines = [
         f"# {card['policy']}",
         "",
@@ -154,7 +159,7 @@ def as_markdown(card: dict[str, Any]) -> str:
         f"| learner | {card['learner']}, seed {card['seed']}, {steps} steps, {minutes} CPU minutes |",
         f"| command | `{card['command']}` |",
         f"| commit | {card['commit']} |",
-        f"| model | {card['model']['kind']}, {card['model']['numbers']:,} numbers, {card['weights_hash'][:12]} |",
+        f"| model | {model}, {card['weights_hash'][:12]} |",
         f"| inference | {', '.join(f'{name} {to_text(value)}' for name, value in inference.items())} |",
         f"| noise in training | {', '.join(f'{name} {to_text(value)}' for name, value in noise.items())} |",
         f"| stops winning | {card['stops_winning']} |",

@@ -17,6 +17,7 @@ import numpy as np
 from muster.compile import fast_kernel, fast_leaf, leaf, lean_entry
 from muster.data import Bools, Floats, Floats32, Ints, Observation
 from muster.scoring.context import context_shapes, init_context
+from muster.scoring.heads import START, Limits, start_of, with_limits
 from muster.scoring.spec import ModelSpec
 from muster.scoring.tiles import LANES, STEP, STRIDE, dense, fill_lane, padded, rectify, weigh
 
@@ -33,6 +34,11 @@ def parameter_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
     nets = [("h", agent, task, spec.pair_width, spec.prior)]
     if spec.task_scores:
         nets.append(("g", task, task, spec.task_pair_width, spec.task_prior))
+    # Learned limits: a capacity is between the world and a task, a contribution between agent and task.
+    if "capacities" in spec.learned:
+        nets.append(("capacity", 0, task, 0, False))
+    if "contributions" in spec.learned:
+        nets.append(("contribution", agent, task, spec.pair_width, False))
     for net, left, right, pair, prior in nets:
         shapes |= {
             f"{net}.left": (left + world, k),
@@ -52,20 +58,24 @@ def parameter_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
 def init_parameters(spec: ModelSpec, rng: np.random.Generator) -> Parameters:
     """Uniform within 1/sqrt(inputs) of each layer, as torch's linear layers begin.
 
-    A model that corrects a prior begins as the prior itself: its last layers are 0, its scales 1.
+    A model that corrects a prior begins as the prior itself: its last layers are 0, its scales 1. The last layers of
+    heads are 0 too: every task has the same capacity, and all agents contribute alike.
     """
     shapes = parameter_shapes(spec)
     parameters: Parameters = {}
     for name, shape in shapes.items():
         net, part = name.split(".")
-        if net not in ("h", "g"):
+        if net not in ("h", "g", *START):
+            continue
+        if net in START and part in ("weight3", "bias3"):
+            parameters[name] = np.full(shape, start_of(net) if part == "bias3" else 0.0, np.float32)
             continue
         if part == "scale" or (spec.corrects and part in ("weight3", "bias3")):
             parameters[name] = np.full(shape, part == "scale", np.float32)
             continue
         first = part in ("left", "right", "pair", "bias1")
         inputs = sum(shapes[f"{net}.{p}"][0] for p in ("left", "right", "pair")) if first else spec.hidden
-        bound = 1.0 / np.sqrt(inputs)
+        bound = 1.0 / np.sqrt(max(inputs, 1))
         parameters[name] = rng.uniform(-bound, bound, shape).astype(np.float32)
     return parameters | init_context(spec, rng) if spec.kind == "context" else parameters
 
@@ -77,11 +87,20 @@ class DirectModel:
         self.parameters = parameters
         self.h = pack(parameters, "h")
         self.g = pack(parameters, "g") if task_scores else None
+        self.heads = {net: pack(parameters, net) for net in START if f"{net}.bias1" in parameters}
 
     def __call__(self, seen: Observation) -> Scores:
         """h [B, N, M] and, if the model has one, g [B, M, M]."""
         h = pair_scores(self.h, self.pairs(seen, "h"))
         return h, None if self.g is None else pair_scores(self.g, self.pairs(seen, "g"))
+
+    def limits(self, seen: Observation) -> Limits:
+        """z of the capacities [B, 1, M] and of the contributions [B, N, M], of those that the model has heads for."""
+        return {net: pair_scores(packed, self.pairs(seen, net)) for net, packed in self.heads.items()}
+
+    def limit(self, seen: Observation) -> Observation:
+        """What is seen, with the capacities and contributions that the model has learned."""
+        return with_limits(seen, self.limits(seen)) if self.heads else seen
 
     def pairs(self, seen: Observation, net: str) -> Pairs:
         """What the network `net` reads."""
@@ -110,13 +129,17 @@ ALL_ALLOWED = np.zeros((0, 0, 0), np.bool_)
 
 
 def pairs_of(seen: Observation, net: str, with_prior: bool) -> Pairs:
-    """Agents and tasks for h, tasks twice for g."""
+    """Agents and tasks for h and contributions, tasks twice for g, the world itself and tasks for capacities."""
     left, alive, pair, prior = seen.agent_features, seen.agent_alive, seen.pair_features, seen.prior
     if net == "g":
         left, alive, pair, prior = seen.task_features, seen.task_alive, seen.task_pair_features, seen.task_prior
+    if net == "capacity":
+        batch, m = seen.task_alive.shape
+        left, alive = np.zeros((batch, 1, 0), np.float32), np.ones((batch, 1), np.bool_)
+        pair = np.zeros((batch, 1, m, 0), np.float32)
     left = beside(left, seen.global_features)
     left, right, pair = (np.ascontiguousarray(array) for array in (left, seen.task_features, pair))
-    allowed = ALL_ALLOWED if net == "g" or seen.allowed is None else np.ascontiguousarray(seen.allowed)
+    allowed = ALL_ALLOWED if net in ("g", "capacity") or seen.allowed is None else np.ascontiguousarray(seen.allowed)
     given = NO_PRIOR if prior is None or not with_prior else np.ascontiguousarray(prior, np.float64)
     return Pairs(left, right, pair, alive, seen.task_alive, allowed, given)
 

@@ -16,6 +16,7 @@ import numpy as np
 from muster.compile import fast_entry, fast_kernel
 from muster.data import Floats32, Observation
 from muster.scoring.direct import DirectModel, Packed, Pairs, Parameters, Scores, is_forbidden, lanes_of, score_tile
+from muster.scoring.heads import Limits
 from muster.scoring.likelihood import LARGEST_RATIO, SMALLEST_RATIO
 from muster.scoring.tiles import LANES, STRIDE, add_products, add_rows, dense, fill_lane, gate
 
@@ -47,16 +48,20 @@ def policy_gradient(
         None if scores is None or actions is None else Loss(NONE, scores, actions, advantage, np.float32(sigma))
         for scores, actions in zip(old, played, strict=True)
     ]
-    return _descend(model, seen, losses)
+    return _descend(model, seen, dict(zip("hg", losses, strict=True)))
 
 
-def score_gradient(model: DirectModel, seen: Observation, slopes: Scores) -> Parameters:
-    """The slope of a loss for every parameter, given its slopes in h [B, N, M] and, if there is one, g [B, M, M].
+def score_gradient(model: DirectModel, seen: Observation, slopes: Scores, limits: Limits | None = None) -> Parameters:
+    """The slope of a loss for every parameter, given its slopes in h [B, N, M], in g [B, M, M] and in z of the heads.
 
     Most agents are in no doubt, so that nineteen of twenty slopes of their choices are next to nothing: those pairs are
     passed over.
     """
-    losses = [None if slope is None else Loss(_notable(slope), NONE, NONE, NOBODY, np.float32(1.0)) for slope in slopes]
+    given = dict(zip("hg", slopes, strict=True)) | (limits or {})
+    losses = {
+        net: None if slope is None else Loss(_notable(slope), NONE, NONE, NOBODY, np.float32(1.0))
+        for net, slope in given.items()
+    }
     return _descend(model, seen, losses)[1]
 
 
@@ -65,9 +70,10 @@ def _notable(slope: Floats32) -> Floats32:
     return np.where(size > NEGLIGIBLE * size.mean(), slope, np.float32(0.0))
 
 
-def _descend(model: DirectModel, seen: Observation, losses: list[Loss | None]) -> tuple[float, Parameters]:
+def _descend(model: DirectModel, seen: Observation, losses: dict[str, Loss | None]) -> tuple[float, Parameters]:
     total, gradients, parameters = 0.0, {}, model.parameters
-    for net, packed, loss in zip("hg", (model.h, model.g), losses, strict=True):
+    for net, packed in {"h": model.h, "g": model.g, **model.heads}.items():
+        loss = losses.get(net)
         if packed is None or loss is None:
             continue
         slopes = Packed(*(np.zeros(array.shape) for array in packed))  # type: ignore[arg-type]

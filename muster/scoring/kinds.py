@@ -9,3 +9,5 @@ Form = Literal["plain", "local"]
 """plain: the model reads all features; local: none that says where on the map, and g fades with distance."""
 PairScale = Literal["none", "size", "fade"]
 """By what g is multiplied, so that it keeps its meaning at other sizes (see muster.scoring.reach)."""
+Learned = Literal["capacities", "contributions"]
+"""What a model may learn beside scores."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from muster.data import Observation, PartialObservation
 from muster.errors import InputError
-from muster.scoring.kinds import ModelKind, PairScale
+from muster.scoring.kinds import Learned, ModelKind, PairScale
 from muster.settings import AtLeast, Between, check_fields
 
 DISTANCE_WEIGHT = 0.5
@@ -66,6 +66,10 @@ class ModelSpec:
     """Ways to weigh who speaks, each for its part of the values (context)."""
     rounds: Width = 2
     """How often every token listens to the others (context)."""
+    learned: tuple[Learned, ...] = ()
+    """What is learned in place of what the world gives (heads.py; dm)."""
+    unlimited: bool = False
+    """Whether the world's capacities are left out."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -88,6 +92,8 @@ class ModelSpec:
             raise InputError("pairs are scaled by size only where the size in training is known (trained_agents)")
         if (self.pair_scale == "fade" or self.distance_prior) and not (self.distances and self.distance_unit > 0):
             raise InputError("a model that goes by distances needs to know their columns and their unit")
+        if self.learned and (self.kind != "dm" or self.unlimited):
+            raise InputError("capacities and contributions are learned by a direct model (dm) that respects capacities")
         if self.hidden < 1 or (self.kind == "pem" and (self.embedding < 2 or self.embedding % 2)):
             raise InputError("a model needs hidden units, and a pem an even embedding of 2 or more")
         if self.kind == "context" and (self.heads < 1 or self.context < 1 or self.context % self.heads):
@@ -154,6 +160,8 @@ class ModelSpec:
         # A context model reads positions only to see how far others are.
         if self.blind and self.kind != "context":
             seen = self._blinded(seen)
+        if self.unlimited:
+            seen = dataclasses.replace(seen, capacities=np.full_like(seen.capacities, np.inf))
         if self.distance_prior:
             far = seen.pair_features[..., self.distances[0]].astype(np.float64)
             seen = dataclasses.replace(seen, prior=-DISTANCE_WEIGHT / self.distance_unit * far)

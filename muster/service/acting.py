@@ -15,7 +15,6 @@ from muster.envs.single import View
 from muster.errors import suggestion
 from muster.inference.solver import Solver
 from muster.policy.decision import make_problem
-from muster.scoring.reach import scale_pairs
 from muster.service import reading
 from muster.service.bodies import ActBody, checked
 from muster.service.refusals import Refusal
@@ -257,9 +256,8 @@ def together(views: list[View]) -> Observation:
 def decide(served: Served, solver: Solver, observation: Observation, with_scores: bool) -> list[dict[str, Any]]:
     """Observation -> scores -> assignment, with reasons."""
     policy = served.policy
-    seen = policy.spec.view(observation, "the situation")
-    h, g = policy.scorer(seen)
-    g = scale_pairs(policy.spec, seen, g)
+    seen = policy.read(observation, "the situation")
+    h, g = policy.score(seen)
     solution = solver(make_problem(seen, h, g))
     answers = []
     for b in range(observation.batch):

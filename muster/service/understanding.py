@@ -21,7 +21,6 @@ from muster.inference.solver import Solver
 from muster.policy.decision import make_problem
 from muster.policy.learned import LearnedPolicy
 from muster.policy.lookahead import LookAhead
-from muster.scoring.reach import scale_pairs
 from muster.service.replies import number
 
 ALTERNATIVES = 8
@@ -48,9 +47,8 @@ def judge(policy: Policy, env: BatchEnv, observation: Observation) -> Judged:
     if isinstance(policy, LookAhead):
         policy = policy.policy
     if isinstance(policy, LearnedPolicy):
-        seen = policy.spec.view(observation, env.name)
-        h, g = policy.scorer(seen)
-        g = scale_pairs(policy.spec, seen, g)
+        seen = policy.read(observation, env.name)
+        h, g = policy.score(seen)
         costs = None if policy.inference.method != "plan" or g is None else np.asarray(g, np.float64)
         source = f"the scores of {policy.name}" + (", which played what fared best of its candidates" if ahead else "")
         return Judged(make_problem(seen, h, g), policy.inference, source, costs)

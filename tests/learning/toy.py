@@ -127,3 +127,22 @@ class Errands(Pairing):
         reward, _ = super().step(assignment)
         self.tasks = self.rng.permutation(self.tasks)
         return reward, reward == 1.0
+
+
+class Lifting(Env):
+    """One decision: six agents, and loads of one, two and three people, as each says. Best 1, one each 1/3."""
+
+    metric = "return"
+    n_agents = 6
+    n_tasks = 3
+    max_steps = 3
+
+    def reset(self, rng: np.random.Generator) -> None:
+        self.needs = rng.permutation([1, 2, 3])
+
+    def view(self) -> View:
+        return View(np.ones((6, 1)), self.needs[:, None] / 3.0)
+
+    def step(self, assignment):
+        found = np.bincount(np.asarray(assignment)[np.asarray(assignment) >= 0], minlength=3)
+        return float(np.mean(found == self.needs)), True

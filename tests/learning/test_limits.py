@@ -1,0 +1,208 @@
+"""Learned capacities and contributions: positive, in agents, the same however slots are numbered; and they learn."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import muster
+from muster import InputError
+from muster.inference.settings import InferenceSettings
+from muster.learning.proximal import Played
+from muster.learning.settings import TrainSettings
+from muster.learning.train import Loop, run_training
+from muster.policy.files import load_policy, save_policy
+from muster.policy.learned import LearnedPolicy
+from muster.policy.settings import NoiseSettings
+from muster.scoring.direct import DirectModel, init_parameters, parameter_shapes
+from muster.scoring.gradient import score_gradient
+from muster.scoring.heads import units, with_limits
+from muster.scoring.spec import ModelSpec
+
+BATTLE, LIFTING = "battle:m5v5", "tests.learning.toy:Lifting"
+BOTH = ("capacities", "contributions")
+
+
+@pytest.fixture
+def seen():
+    world = muster.make("battle:zh10v10", 4, seed=3)
+    for _ in range(20):
+        world.step(np.tile(np.arange(world.n_agents) % world.n_tasks, (4, 1)))
+    return world.observe()
+
+
+@pytest.fixture
+def policy(seen):
+    """With heads that say something."""
+    spec = ModelSpec.of(seen, "dm", task_scores=False, learned=BOTH)
+    rng = np.random.default_rng(1)
+    start = init_parameters(spec, rng)
+    parameters = {name: array + 0.3 * rng.standard_normal(array.shape).astype("f") for name, array in start.items()}
+    return LearnedPolicy("p", spec, parameters, InferenceSettings("lp"), NoiseSettings(), {"env": "battle:zh10v10"})
+
+
+def test_limits_start_as_the_same_room_for_every_task_whatever_the_world_gives(seen):
+    spec = ModelSpec.of(seen, "dm", task_scores=False, learned=BOTH)
+    assert {name.partition(".")[0] for name in parameter_shapes(spec)} == {"h", "capacity", "contribution"}
+    model = DirectModel(init_parameters(spec, np.random.default_rng(0)), False)
+    limited = model.limit(seen)
+    np.testing.assert_allclose(limited.capacities[seen.task_alive], 2.5 * units(seen)[seen.task_alive], rtol=1e-6)
+    pairs = seen.agent_alive[:, :, None] & seen.task_alive[:, None, :]
+    same = np.broadcast_to(0.8 * units(seen)[:, None], pairs.shape)
+    np.testing.assert_allclose(limited.contributions[pairs], same[pairs], rtol=1e-6)
+    other = dataclasses.replace(seen, capacities=7 * seen.capacities)
+    np.testing.assert_array_equal(model.limit(other).capacities, limited.capacities)
+
+
+def test_limits_are_positive_and_in_the_units_of_the_world(policy, seen):
+    limited = policy.read(seen)
+    assert (limited.capacities > 0).all()
+    assert (limited.contributions > 0).all()
+    larger = policy.read(dataclasses.replace(seen, contributions=10 * seen.contributions))
+    np.testing.assert_allclose(larger.capacities[seen.task_alive], 10 * limited.capacities[seen.task_alive])
+    extreme = with_limits(seen, {"capacity": np.full((4, 1, seen.capacities.shape[1]), -80, np.float32)})
+    assert (extreme.capacities > 0).all()
+    assert (extreme.contributions == seen.contributions).all()
+
+
+def test_renumbering_agents_and_tasks_renumbers_limits(policy, seen):
+    rng = np.random.default_rng(2)
+    n, m = seen.contributions.shape[1:]
+    agents, tasks = rng.permutation(n), rng.permutation(m)
+    moved = dataclasses.replace(
+        seen,
+        agent_features=seen.agent_features[:, agents],
+        task_features=seen.task_features[:, tasks],
+        pair_features=seen.pair_features[:, agents][:, :, tasks],
+        task_pair_features=seen.task_pair_features[:, tasks][:, :, tasks],
+        agent_alive=seen.agent_alive[:, agents],
+        task_alive=seen.task_alive[:, tasks],
+        contributions=seen.contributions[:, agents][:, :, tasks],
+        capacities=seen.capacities[:, tasks],
+    )
+    one, other = policy.read(seen), policy.read(moved)
+    np.testing.assert_allclose(other.capacities, one.capacities[:, tasks], rtol=1e-5)
+    np.testing.assert_allclose(other.contributions, one.contributions[:, agents][:, :, tasks], rtol=1e-5)
+
+
+def test_assignments_respect_what_was_learned_and_not_what_the_world_gives(policy, seen):
+    limited, assignment = policy.read(seen), policy.act(seen)
+    for b in range(seen.batch):
+        for j in range(seen.capacities.shape[1]):
+            load = limited.contributions[b, assignment[b] == j, j].sum()
+            assert load <= limited.capacities[b, j] * (1 + 1e-6)
+    nothing = policy.parameters | {"capacity.bias3": np.full(1, -30, np.float32)}
+    assert (policy.variant(parameters=nothing).act(seen) == -1).all()
+
+
+def test_a_model_without_capacities_lets_all_take_one_task():
+    seen = muster.make(LIFTING, 2).observe()
+    spec = ModelSpec.of(seen, "dm", task_scores=False, unlimited=True)
+    parameters = init_parameters(spec, np.random.default_rng(0))
+    policy = LearnedPolicy("p", spec, parameters, InferenceSettings("lp", forced=True), NoiseSettings())
+    assert all(len(set(row)) == 1 for row in policy.act(seen).tolist())
+    assert "no capacities" in policy.facts()["model"]
+
+
+def test_learned_limits_survive_their_file_and_are_told(policy, seen, tmp_path):
+    save_policy(policy, tmp_path / "p.safetensors")
+    again = load_policy(tmp_path / "p.safetensors")
+    assert again.spec == policy.spec
+    assert (again.act(seen) == policy.act(seen)).all()
+    assert "capacities and contributions learned" in again.facts()["model"]
+
+
+@pytest.mark.parametrize(
+    ("learn", "steps", "rate", "enough"), [("capacities", 12_000, 0.1, 0.95), ("contributions", 16_000, 0.03, 0.6)]
+)
+def test_evolution_learns_how_many_a_task_takes(learn, steps, rate, enough):
+    """Without limits to learn the reward is 1/3: one agent a task."""
+    es = {"pairs": 16, "episodes": 8, "sigma": 0.1, "rate": rate}
+    policy = muster.train(LIFTING, inference="lp", learner="es", learn=learn, steps=steps, seed=0, es=es)
+    assert muster.evaluate(policy, LIFTING, episodes=60).mean > enough
+    seen = muster.make(LIFTING, 5).observe()
+    limited = policy.read(seen)
+    room = limited.capacities / limited.contributions.mean(axis=1)
+    assert (room.argmax(axis=1) == seen.task_features[..., 0].argmax(axis=1)).all()
+
+
+def test_the_actor_critic_learns_how_many_a_task_takes():
+    wanted = {"inference": "lp", "learner": "a2c", "learn": "capacities", "log_every": 5000}
+    policy = muster.train(LIFTING, **wanted, steps=20_000, a2c={"return_steps": 8, "envs": 64})
+    assert muster.evaluate(policy, LIFTING, episodes=60).mean > 0.95
+
+
+def test_the_gradient_of_drawn_limits_is_that_of_their_loss():
+    """Against finite differences; z adds its last bias, so that the slopes in z add up to that in the bias."""
+    settings = TrainSettings(
+        BATTLE, inference="lp", learner="a2c", learn="capacities,contributions", a2c={"envs": 2, "return_steps": 3}
+    )
+    learner = Loop(settings, None).learner
+    played = learner._remember(learner.play()[0])
+    rng = np.random.default_rng(0)
+    # As far from what played as some updates lead.
+    z = {head: array + 0.1 * rng.standard_normal(array.shape) for head, array in played.z.items()}
+    slopes = played.limit_slopes(z, learner.recipe, 1.0)[1]
+    for head in z:
+        away = 1e-5 * rng.standard_normal(z[head].shape)
+        up, down = (played.limit_slopes({**z, head: z[head] + move}, learner.recipe, 1.0)[0] for move in (away, -away))
+        assert float((slopes[head] * away).sum()) == pytest.approx((up - down) / 2, rel=1e-3)
+    model = DirectModel(learner._model_views, False)
+    gradients = score_gradient(model, played.seen, (None, None), slopes)
+    for name in ("capacity.bias3", "contribution.bias3"):
+        head = name.partition(".")[0]
+        assert gradients[name][0] == pytest.approx(slopes[head].sum(), rel=1e-3)
+    assert gradients["contribution.left"].shape == model.parameters["contribution.left"].shape
+
+
+def test_limits_are_played_with_noise_that_the_rollout_tells_apart():
+    settings = TrainSettings(BATTLE, inference="lp", learner="a2c", learn="capacities", a2c={"envs": 8})
+    learner = Loop(settings, None).learner
+    rollout = learner.play()[0]
+    z, drawn = (part["capacity"] for part in rollout.limits)
+    assert isinstance(learner._remember(rollout), Played)
+    assert np.std(drawn - z) == pytest.approx(settings.a2c.recipe.noise.limit_innovation, rel=0.1)
+    played = rollout.seen.capacities / units(rollout.seen)
+    assert np.std(played[rollout.seen.task_alive]) > 2 * np.std(drawn - z)
+
+
+@pytest.mark.parametrize("learner", ["es", "a2c"])
+def test_a_run_that_learns_limits_resumes_bit_for_bit(learner, tmp_path):
+    small = {"pairs": 2, "episodes": 2} if learner == "es" else {"envs": 8, "return_steps": 4}
+    small["schedule"] = "constant"  # the two runs are told different lengths
+    wanted = {"inference": "quad", "learner": learner, "learn": "capacities,contributions", learner: small}
+    muster.train(LIFTING, **wanted, steps=256, out=tmp_path / "whole")
+    muster.train(LIFTING, **wanted, steps=128, out=tmp_path / "broken")
+    muster.train(LIFTING, steps=256, out=tmp_path / "broken", resume=True)
+    whole, broken = (load_policy(tmp_path / name / "last.safetensors").parameters for name in ("whole", "broken"))
+    assert all((whole[name] == broken[name]).all() for name in whole)
+    assert any("capacity" in name for name in whole)
+
+
+def test_a_run_goes_on_from_learned_limits_and_adds_heads_to_a_policy_without(tmp_path):
+    es = {"pairs": 2, "episodes": 2}
+    first = run_training(TrainSettings(LIFTING, "lp", learner="es", learn="capacities", steps=40, es=es), tmp_path)
+    again = TrainSettings(LIFTING, "lp", learner="a2c", learn="capacities,contributions", from_policy=str(tmp_path))
+    parameters = Loop(again, None).learner.policy().parameters
+    assert all((parameters[name] == array).all() for name, array in first.policy.parameters.items())
+    assert not parameters["contribution.weight3"].any()
+    with pytest.raises(InputError, match="add --learn capacities"):
+        Loop(TrainSettings(LIFTING, "lp", from_policy=str(tmp_path)), None)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"learn": "capacities", "inference": "amax"}, "which amax does not weigh; use lp or quad"),
+        ({"unlimited": True, "inference": "plan"}, "--unlimited is about capacities, which plan"),
+        ({"learn": "contributions", "unlimited": True}, "leave out one"),
+        ({"learn": "capacities", "model": "pem"}, "needs the direct model"),
+        ({"learn": "capacities", "learner": "a2c", "a2c": {"likelihood": "played"}}, "likelihood choices"),
+        ({"learn": "capacities", "model": "context"}, "needs the direct model"),
+        ({"learn": "capacities", "learner": "imitate", "teacher": "x"}, "for the learners es and a2c"),
+        ({"learn": "scores"}, "learn"),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(wanted, message):
+    with pytest.raises(InputError, match=message):
+        muster.train(LIFTING, steps=10, **wanted)
