@@ -170,11 +170,11 @@ ROUTES_ES = {
 }
 
 # Models that see everyone. In search and rescue they imitate the planner of routes on sizes up to 5x10; rates of 0.005
-# and 0.01 did alike, and better than 0.002, on episodes of no table, one CPU minute each. In battles and fleets they
-# imitate the shipped direct model, beside a direct one that does the same in the same time.
+# and 0.01 did alike, and better than 0.002, on episodes of no table, one CPU minute each. In battles they imitate
+# the shipped direct model, beside a direct one that does the same in the same time.
 SMALL = [f"rescue:{size}" for size in ("2x4", "3x6", "4x8", "5x10")]
 CONTEXT_SEEDS = 3
-CONTEXT_TEACHERS = {"battle-m10v10": "battle:m10v10", "fleet-24": "fleet:24,city=small"}
+CONTEXT_TEACHERS = {"battle-m10v10": "battle:m10v10"}
 CONTEXT_LOG = ["--log-every", "20000", "--evaluate-every", "1000000000"]
 
 

@@ -27,7 +27,6 @@ BESIDE = ("rescue-5x10-lp-dm", "rescue-small-quad-dm", "plan-distance")
 OTHERS = {
     "battle:m10v10": (400, "battle-m10v10-lp-dm"),
     "battle:m15v15": (200, "battle-m10v10-lp-dm"),
-    "fleet:24,city=small": (200, "fleet-24-lp-dm"),
 }
 SIZES = ("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32", "rescue:50x100,grid=64")
 
@@ -55,7 +54,7 @@ def rescue() -> Iterator[tuple[str, str, dict[str, float]]]:
 
 
 def others() -> Iterator[tuple[str, str, dict[str, float]]]:
-    """Battles and fleets, beside the teacher."""
+    """Battles, beside the teacher."""
     for env, (episodes, teacher) in OTHERS.items():
         for policy in (*ours(env.partition(":")[0]), teacher):
             yield policy, env, played(policy, env, episodes)
