@@ -1,0 +1,145 @@
+"""What workers gain, and what an update would take with up to 1,000 of them.
+
+    python benchmarks/workers.py speed                 # 2 workers beside 1, on the clock: needs an idle machine
+    python benchmarks/workers.py costs > costs.json    # what the parts of an update cost, in CPU seconds
+    python benchmarks/workers.py simulate costs.json   # an update's seconds by the number of workers
+
+`speed` prints steps a second, the ratio and the idle share. `costs` measures, for evolution, what it costs to play n
+candidates, to draw and to use a number of noise, and to send a message. `simulate` adds them up: every worker draws all
+perturbations and plays its share, and the run tells the workers one after the other, hears them and moves the centre.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from muster.learning.candidates import Generation, Learn, draw_noise, move
+from muster.learning.crew import Crew, closing
+from muster.learning.hiring import hire
+from muster.learning.learners import make_learner
+from muster.learning.optimiser import Adam
+from muster.learning.processes import Processes
+from muster.learning.settings import TrainSettings
+
+WORLDS = {
+    "ES, battle:w15v17": {"env": "battle:w15v17", "learner": "es", "inference": "quad"},
+    "ES, a Python world": {"env": "examples.delivery:Delivery", "learner": "es", "inference": "lp"},
+    "A2C, a Python world": {"env": "examples.delivery:Delivery", "learner": "a2c", "inference": "lp"},
+}
+NETWORK_SECONDS, NETWORK_BYTES = 0.0005, 125e6
+"""Of a message between machines: a round trip, and bytes a second (1 Gbit/s)."""
+POPULATIONS = (64, 512, 4096)
+
+
+def speed(name: str, updates: int) -> dict[str, Any]:
+    """Environment steps a second with 1 and with 2 workers, one after the other."""
+    found: dict[str, Any] = {"what": name}
+    for workers in (1, 2):
+        settings = TrainSettings(**WORLDS[name], steps=1, workers=workers)  # type: ignore[arg-type]
+        with closing(hire(settings)) as crew:
+            learner = make_learner(settings, crew)
+            for _ in range(2):
+                learner.update()
+            if crew:
+                crew.figures()
+            steps, began = learner.steps, time.perf_counter()
+            for _ in range(updates):
+                learner.update()
+            found[str(workers)] = (learner.steps - steps) / (time.perf_counter() - began)
+            if crew:
+                found |= {key: value for key, value in crew.figures().items() if key != "update_seconds"}
+    return found | {"ratio": found["2"] / found["1"]}
+
+
+def costs(env: str) -> dict[str, Any]:
+    """CPU seconds of an update's parts."""
+    play, size = {}, 0
+    for count in (2, 2, 8, 32):  # the first time to load the kernels
+        learner: Any = make_learner(TrainSettings(env=env, learner="es", steps=1, es={"pairs": count // 2}))
+        size = len(learner.theta)
+        generation: Generation = learner._next()
+        began = time.process_time()
+        learner.field.play(generation)
+        play[count] = time.process_time() - began
+    settings = TrainSettings(env=env, learner="es", steps=1)
+    rng, adam, theta = np.random.default_rng(0), Adam(size), np.zeros(size)
+    began = time.process_time()
+    noise = draw_noise(rng, settings.es, size)
+    drawn = time.process_time()
+    move(theta, adam, np.zeros(64), noise, settings.es, 0.1)
+    moved = time.process_time()
+    with closing(Crew(Processes(), 2)) as crew:
+        make_learner(settings, crew)
+        message = [Learn(np.zeros(64), 0.1, 1)]
+        crew.call({0: message, 1: message}, lambda seat: [])
+        crew.figures()
+        told = time.process_time()
+        for _ in range(200):
+            crew.call({0: message, 1: message}, lambda seat: [])
+        told = (time.process_time() - told) / 400
+    return {
+        "env": env,
+        "parameters": size,
+        "episodes": settings.es.episodes,
+        "play": play,
+        "draw": (drawn - began) / noise.size,
+        "move": (moved - drawn) / noise.size,
+        "message": told,
+    }
+
+
+def simulate(measured: dict[str, Any], candidates: int, workers: int, network: bool = True) -> float:
+    """Seconds of an update."""
+    play = {int(count): seconds for count, seconds in measured["play"].items()}
+    share = math.ceil(candidates / workers)
+    most = max(play)
+    # Between measured shares along the line; above, in proportion; a pair is the least that was measured.
+    counts = sorted(play)
+    seconds = share / most * play[most] if share > most else float(np.interp(share, counts, [play[c] for c in counts]))
+    numbers = candidates // 2 * measured["parameters"]
+    if workers == 1:
+        return numbers * (measured["draw"] + measured["move"]) + seconds
+    seconds += numbers * (measured["draw"] + measured["move"])  # in every worker, and meanwhile in the run
+    seconds += workers * measured["message"]
+    if network:
+        told, heard = 8 * candidates + 300, 16 * measured["episodes"] * share + 300
+        seconds += NETWORK_SECONDS + workers * (told + heard) / NETWORK_BYTES
+    return seconds
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("what", choices=("speed", "costs", "simulate"))
+    asked.add_argument("file", nargs="?", help="costs.json, for simulate")
+    asked.add_argument("--updates", type=int, default=20)
+    asked.add_argument("--env", default="battle:w15v17")
+    given = asked.parse_args()
+    if given.what == "speed":
+        for name in WORLDS:
+            print(json.dumps(speed(name, given.updates)), flush=True)
+    elif given.what == "costs":
+        print(json.dumps(costs(given.env), indent=2))
+    elif given.file is None:
+        asked.error("simulate needs the file that costs wrote")
+    else:
+        measured = json.loads(Path(given.file).read_text())
+        print("| workers | " + " | ".join(f"{population:,} candidates" for population in POPULATIONS) + " |")
+        print("|---:" * (len(POPULATIONS) + 1) + "|")
+        for workers in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000):
+            cells = []
+            for population in POPULATIONS:
+                one, here = simulate(measured, population, 1), simulate(measured, population, min(workers, population))
+                more = "" if workers <= population else ", no more to share"
+                cells.append(f"{here:.3g} s ({one / here:.3g}x{more})")
+            print(f"| {workers:,} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()
