@@ -8,7 +8,8 @@ from muster.errors import ModelFileError
 from muster.policy.learned import Critic
 from muster.scoring.values import NETS, EntityValues
 
-PREFIX = "critic/"
+PREFIX = "learner/critic/"
+"""Of the critic's arrays in the checkpoint of a run."""
 
 
 def run_critic(folder: str | Path) -> Critic | None:
