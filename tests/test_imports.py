@@ -53,6 +53,7 @@ inference.oracle
 inference.rounding
 inference.frank_wolfe
 inference.local_search
+inference.wandering
 inference.certificate
 inference.batch
 inference.amax

@@ -16,6 +16,7 @@ from muster.inference.local_search import Search, eject, exhaust, improve, kick,
 from muster.inference.oracle import Oracle, make_oracle, maximise, read_vertex, set_profits
 from muster.inference.outcomes import INVALID, LOCAL_OPTIMUM, OPTIMAL, TIME_LIMIT
 from muster.inference.rounding import STRICT, Plan, clear, copy_plan, make_plan, round_point, value_of
+from muster.inference.wandering import are_alike, wander
 
 PAPER, FAST, BEST = 0, 1, 2
 
@@ -27,6 +28,8 @@ KICKS = (0, 3, 1_000_000)
 ROUNDS = 12
 # FAST ejects agents from full tasks in instances with no more pairs than this.
 EJECTING_PAIRS = 300
+# Steps of tabu search for each agent, where agents are alike and the instance is larger than that.
+WANDERING = 8
 # Every assignment is tried in instances that have no more than this many, at each effort.
 EXHAUSTIBLE = (0.0, 32.0, 100_000.0)
 
@@ -138,6 +141,7 @@ def find_assignment(work: Work, it: Instance, settings: Settings, trace: Floats,
         work.relaxed[0].value, work.relaxed[0].gap = np.nan, np.nan
         if exhaust(work.plan, work.candidate, it, work.order, scale, stop):
             return OPTIMAL
+    wandering = effort != PAPER and n * m > EJECTING_PAIRS and are_alike(it)
     status = LOCAL_OPTIMUM
     found = effort == FAST and start_from_secant(work, it, scale, stop)
     for turn in range(STARTS[effort] + settings.rounds):
@@ -157,6 +161,8 @@ def find_assignment(work: Work, it: Instance, settings: Settings, trace: Floats,
             while effort == BEST and stop[0] == 0:
                 if not eject(plan, it, scale, stop) and not kick(plan, it, work.search, KICKS[BEST], scale, stop):
                     break
+            if effort == BEST and wandering and stop[0] == 0:
+                wander(plan, work.search.trial, it, work.search, WANDERING * n, scale, stop)
         if turn == 0 or total_value(plan, it) > total_value(work.plan, it):
             work.relaxed[0].value, work.relaxed[0].gap = work.walk.ended[0].value, work.walk.ended[0].gap
         if found and total_value(plan, it) > total_value(work.plan, it):
@@ -165,6 +171,8 @@ def find_assignment(work: Work, it: Instance, settings: Settings, trace: Floats,
     if effort == FAST and stop[0] == 0:
         improve(work.plan, it, work.search, True, scale, stop)
         kick(work.plan, it, work.search, KICKS[FAST], scale, stop)
+        if wandering and stop[0] == 0:
+            wander(work.plan, work.search.trial, it, work.search, WANDERING * n, scale, stop)
         while n * m <= EJECTING_PAIRS and stop[0] == 0 and eject(work.plan, it, scale, stop):
             improve(work.plan, it, work.search, True, scale, stop)
     if small and exhaust(work.plan, work.candidate, it, work.order, scale, stop):

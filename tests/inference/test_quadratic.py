@@ -3,7 +3,7 @@ import pytest
 from numba import njit
 
 from muster.data import Problem
-from muster.inference import quadratic, solve
+from muster.inference import Solver, quadratic, solve
 from muster.inference.batch import Settings
 from muster.inference.instance import Given, fill_instance, make_instance
 from tests.inference.cases import PULLS, enumerate_best, make_problem
@@ -108,3 +108,13 @@ def test_on_a_concave_objective_the_gap_bounds_the_error():
         bound = rough.relaxed_objective[0] + rough.frank_wolfe_gap[0]
         assert fine.relaxed_objective[0] <= bound + 1e-9
         assert enumerate_best(problem, 0) <= bound + 1e-9
+
+
+def test_where_agents_are_alike_fast_comes_near_long_runs():
+    """Maximum diversity: 20 of 150 elements, uniform distances; nobody is assigned twice."""
+    upper = np.triu(np.random.default_rng(5).uniform(0, 10, (150, 150)), 1)
+    problem = Problem(np.zeros((1, 20, 150)), 0.5 * (upper + upper.T)[None])
+    fast = Solver("quad", "fast", threads=1)(problem)
+    best = Solver("quad", "best", threads=1, time_limit=0.3)(problem)
+    assert len(set(fast.assignment[0].tolist())) == 20
+    assert fast.objective[0] >= 0.985 * best.objective[0]
