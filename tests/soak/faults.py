@@ -28,12 +28,17 @@ ENDLESS = [
     "1000000000000",
 ]
 Fault = Callable[[Path, str], str]
+# A campaign that itself runs behind nohup or in the background must not hand on that it ignores signals.
+LISTENING = """import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
 
 
 def run(folder: Path, learner: str, before: str = "") -> subprocess.Popen[str]:
     """An endless run in `folder`, in a process that first does `before`."""
     words = ["train", ENV, *LEARNERS[learner], *ENDLESS, "--out", str(folder)]
-    code = f"import os, sys, time, resource\n{before}\nfrom muster.cli import main; main({words!r})"
+    code = f"{LISTENING}import os, sys, time, resource\n{before}\nfrom muster.cli import main; main({words!r})"
     return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
 
 
@@ -81,6 +86,18 @@ def told(number: int) -> Fault:
         return intact(folder)
 
     return fault
+
+
+def hung_up_behind_nohup(folder: Path, learner: str) -> str:
+    """A run that was begun with nohup goes on when its terminal closes."""
+    process = run(folder, learner, "signal.signal(signal.SIGHUP, signal.SIG_IGN)")
+    wait_for(folder / "checkpoint.safetensors", process)
+    process.send_signal(signal.SIGHUP)
+    time.sleep(2)
+    went_on = process.poll() is None
+    process.terminate()
+    ended(process)
+    return intact(folder) if went_on else "ended by a hang-up that it was told to ignore"
 
 
 def interrupted(folder: Path, learner: str) -> str:
@@ -177,8 +194,9 @@ def cache_gone(where: str) -> Fault:
 def interrupted_kernel(folder: Path, learner: str) -> str:
     """Ctrl-C in the middle of an evaluation whose time goes into one kernel."""
     del folder, learner
+    words = ["evaluate", "topline", "rescue:8x15", "--episodes", "100000"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "muster", "evaluate", "topline", "rescue:8x15", "--episodes", "100000"],
+        [sys.executable, "-c", f"{LISTENING}from muster.cli import main; main({words!r})"],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
@@ -192,6 +210,7 @@ def interrupted_kernel(folder: Path, learner: str) -> str:
 FAULTS: dict[str, Fault] = {
     "SIGTERM": told(signal.SIGTERM),
     "SIGHUP": told(signal.SIGHUP),
+    "SIGHUP behind nohup": hung_up_behind_nohup,
     "Ctrl-C": interrupted,
     "disk full": full_disk,
     "folder removed": removed,

@@ -47,6 +47,11 @@ def test_a_closed_terminal_ends_a_run_that_saves_first(tmp_path):
     assert faults.told(signal.SIGHUP)(tmp_path / "run", "es") == ""
 
 
+@pytest.mark.slow
+def test_a_run_behind_nohup_outlives_its_terminal(tmp_path):
+    assert faults.hung_up_behind_nohup(tmp_path / "run", "es") == ""
+
+
 def test_a_folder_that_is_removed_is_not_made_anew(tmp_path):
     assert faults.removed(tmp_path / "run", "es") == ""
     assert not (tmp_path / "run").exists()
