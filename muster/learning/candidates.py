@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from muster.data import Floats
+from muster.data import Floats, Observation
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
 from muster.learning.crew import Crew, shares
@@ -28,7 +28,7 @@ from muster.learning.settings import ESSettings, TrainSettings
 from muster.learning.tally import Figures, Values, averaged
 from muster.learning.worlds import prepare_env
 from muster.policy.decision import decide
-from muster.scoring.direct import DirectModel, Parameters, parameter_shapes
+from muster.scoring.direct import DirectModel, Parameters, Scores, parameter_shapes
 from muster.scoring.spec import ModelSpec
 
 PLAN_ITERATIONS = 60
@@ -118,23 +118,29 @@ class Arena:
         self.solver = Solver.of(inference, threads=1)
         if inference.method == "plan":
             self.solver = dataclasses.replace(self.solver, steps=PLAN_ITERATIONS)
+        self._model: DirectModel | None = None
+
+    def scores(self, seen: Observation) -> Scores:
+        """h and g of every candidate in its own share of the worlds."""
+        assert self._model is not None
+        return self._model(seen)
 
     def play(self, generation: Generation) -> list[Trial]:
         """These candidates on the same new episodes, all at once, world by world."""
         signed = np.concatenate([generation.noise, -generation.noise])[self.begin : self.end]
         candidates = generation.theta + self.settings.sigma * signed
         # Packed once for all decisions of the generation.
-        model = DirectModel(unflatten(candidates, self.spec), self.spec.task_scores)
+        self._model = DirectModel(unflatten(candidates, self.spec), self.spec.task_scores)
         trials = []
         for world, begun in zip(self.worlds, generation.begun, strict=True):
             world.begun = begun
-            trials.append(self._play(world, model))
+            trials.append(self._play(world))
         return trials
 
     def moved(self, worth: Floats, rate: float, adam: Adam) -> None:
         """Nothing to do: each generation brings its centre."""
 
-    def _play(self, world: TrainingEpisodes, model: DirectModel) -> Trial:
+    def _play(self, world: TrainingEpisodes) -> Trial:
         """Every candidate in its own share of the worlds."""
         env, count, steps = world.env, self.end - self.begin, 0
         env.start(np.arange(env.n_envs), np.tile(world.take(env.n_envs // count), count))
@@ -144,7 +150,7 @@ class Arena:
         while running.any():
             seen = env.observe()
             with blamed(env, seen, moment):
-                decision = decide(seen, self.spec, model, self.solver)
+                decision = decide(seen, self.spec, self.scores, self.solver)
                 check_finite("score", *decision.played)
             step = env.step(decision.orders(env.reads_reasons))
             check_rewards(env, step.reward, moment)

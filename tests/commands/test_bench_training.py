@@ -25,12 +25,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rates_and_where_the_time_goes(capsys):
     main(["bench", "training", "--json"])
     found = json.loads(capsys.readouterr().out)
-    assert [row["inference"] for row in found["rows"]] == ["amax", "lp", "quad"]
+    methods, learners = ("amax", "lp", "quad"), training.RESCUE_LEARNERS
+    expected = [(method, "a2c") for method in methods] + [("quad", learner) for learner in learners[1:]]
+    assert [(row["inference"], row["learner"]) for row in found["rows"]] == expected
     for row in found["rows"]:
         assert row["steps_per_second"] > 0
         assert set(row["shares"]) == set(training.PARTS)
         assert sum(row["shares"].values()) == pytest.approx(1.0, abs=0.05)
-        assert row["shares"]["backward"] > 0
+        assert (row["shares"]["backward"] > 0) == (row["learner"] != "es")
     assert found["peer"] is None
 
 
@@ -43,7 +45,13 @@ def test_evolution_is_measured_too():
 def test_the_table_sets_ours_beside_the_peer_s():
     row = {"env": "rescue:2x4", "inference": "lp", "learner": "a2c", "steps_per_second": 500.0}
     row["shares"] = dict.fromkeys(training.PARTS, 0.1)
-    found = {"machine": "m", "rows": [row], "peer": {"2x4": 1000.0}, "worlds": [], "note": ""}
+    found = {
+        "machine": "m",
+        "rows": [row],
+        "peer": {"a2c": {"2x4": 1000.0}, "ppo": {"2x4": 800.0}},
+        "worlds": [],
+        "note": "",
+    }
     assert "| rescue:2x4 | lp | a2c | 500 | 10% | 10% | 10% | 10% | 10% | 10% | 0.50 |" in training.report(found)
     absent = training.report(found | {"peer": None, "note": "a note"})
     assert any(line.startswith("Stable-Baselines3 is not here") for line in absent)
