@@ -21,6 +21,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.slow
 def test_peers_agree_and_absent_ones_are_noted(monkeypatch, capsys):
     real = inference.ask_peer
     missing = "glop skipped: no ortools"

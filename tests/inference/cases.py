@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from functools import cache
 
 import numpy as np
 
@@ -112,17 +112,24 @@ class Highs:
         return float(self._solver.getObjectiveValue()) * scale
 
 
+@cache
+def all_plans(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every assignment of n agents to m tasks or to none (m) [K, n], and who is where [K, n, m]."""
+    plans = np.indices((m + 1,) * n).reshape(n, -1).T
+    return plans, plans[:, :, None] == np.arange(m)
+
+
 def enumerate_best(problem: Problem, b: int, capacities: bool = True) -> float:
     """The best value of any assignment of instance b, by trying them all."""
     h, mu, u = problem.scores[b], problem.contributions[b], problem.capacities[b]
     n, m = h.shape
-    plans = np.array(list(itertools.product(range(m + 1), repeat=n))).reshape(-1, n)
-    chosen = plans[:, :, None] == np.arange(m)
-    values = (chosen * h).sum((1, 2))
+    plans, chosen = all_plans(n, m)
+    idle = np.concatenate([h, np.zeros((n, 1))], axis=1)
+    values = idle[np.arange(n), plans].sum(1)
     if problem.task_scores is not None:
         crowd = chosen.sum(1).astype(float)
-        values = values + np.einsum("ki,ij,kj->k", crowd, problem.task_scores[b], crowd)
+        values = values + ((crowd @ problem.task_scores[b]) * crowd).sum(1)
     if capacities:
-        feasible = ((chosen * mu).sum(1) <= u * (1 + 1e-9)).all(1)
+        feasible = (np.einsum("kij,ij->kj", chosen, mu) <= u * (1 + 1e-9)).all(1)
         values = values[feasible]
     return float(values.max())
