@@ -120,10 +120,15 @@ class Arena:
             self.solver = dataclasses.replace(self.solver, steps=PLAN_ITERATIONS)
         self._model: DirectModel | None = None
 
-    def scores(self, seen: Observation) -> Scores:
-        """h and g of every candidate in its own share of the worlds."""
+    @property
+    def model(self) -> DirectModel:
+        """All candidates', each for its own share of the worlds."""
         assert self._model is not None
-        return self._model(seen)
+        return self._model
+
+    def scores(self, seen: Observation) -> Scores:
+        """h and g of every candidate."""
+        return self.model(seen)
 
     def play(self, generation: Generation) -> list[Trial]:
         """These candidates on the same new episodes, all at once, world by world."""
@@ -150,7 +155,7 @@ class Arena:
         while running.any():
             seen = env.observe()
             with blamed(env, seen, moment):
-                decision = decide(seen, self.spec, self.scores, self.solver)
+                decision = decide(seen, self.spec, self.scores, self.solver, limit=self.model.limit)
                 check_finite("score", *decision.played)
             step = env.step(decision.orders(env.reads_reasons))
             check_rewards(env, step.reward, moment)
