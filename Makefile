@@ -35,7 +35,7 @@ test: setup
 
 # The browser that tests of the page drive; without one they are skipped.
 browser: setup
-	$(HAS_BROWSER) || apt-get install --yes --no-install-recommends chromium
+	$(HAS_BROWSER) || (apt-get update --quiet && apt-get install --yes --no-install-recommends chromium)
 
 # The wheel, in an empty environment without torch.
 wheel-test: setup
