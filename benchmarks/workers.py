@@ -4,9 +4,13 @@
     python benchmarks/workers.py costs > costs.json    # what the parts of an update cost, in CPU seconds
     python benchmarks/workers.py simulate costs.json   # an update's seconds by the number of workers
 
-`speed` prints steps a second, the ratio and the idle share. `costs` measures, for evolution, what it costs to play n
-candidates, to draw and to use a number of noise, and to send a message. `simulate` adds them up: every worker draws all
-perturbations and plays its share, and the run tells the workers one after the other, hears them and moves the centre.
+`speed` takes about two minutes. The same updates are made by 1 and by 2 workers in turn; it prints steps a second, the
+ratio on the clock, and what explains it: CPU seconds of either, and of an update with 2 the share of the workers' time
+in which they had nothing to do, and its messages. On a busy machine only CPU seconds and messages mean anything.
+
+`costs` measures, for evolution, what it costs to play n candidates, to draw and to use a number of noise, and to send a
+message. `simulate` adds them up: every worker draws all perturbations and plays its share, and the run tells the
+workers one after the other, hears them and moves the centre.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -27,6 +32,7 @@ from muster.learning.learners import make_learner
 from muster.learning.optimiser import Adam
 from muster.learning.processes import Processes
 from muster.learning.settings import TrainSettings
+from muster.learning.tally import Figures
 
 WORLDS = {
     "ES, battle:w15v17": {"env": "battle:w15v17", "learner": "es", "inference": "quad"},
@@ -38,24 +44,50 @@ NETWORK_SECONDS, NETWORK_BYTES = 0.0005, 125e6
 POPULATIONS = (64, 512, 4096)
 
 
-def speed(name: str, updates: int) -> dict[str, Any]:
-    """Environment steps a second with 1 and with 2 workers, one after the other."""
-    found: dict[str, Any] = {"what": name}
-    for workers in (1, 2):
-        settings = TrainSettings(**WORLDS[name], steps=1, workers=workers)  # type: ignore[arg-type]
-        with closing(hire(settings)) as crew:
-            learner = make_learner(settings, crew)
-            for _ in range(2):
-                learner.update()
-            if crew:
-                crew.figures()
-            steps, began = learner.steps, time.perf_counter()
-            for _ in range(updates):
-                learner.update()
-            found[str(workers)] = (learner.steps - steps) / (time.perf_counter() - began)
-            if crew:
-                found |= {key: value for key, value in crew.figures().items() if key != "update_seconds"}
-    return found | {"ratio": found["2"] / found["1"]}
+class Pace:
+    """A learner's updates against the clock."""
+
+    def __init__(self, settings: TrainSettings, crew: Crew | None) -> None:
+        self.crew, self.learner = crew, make_learner(settings, crew)
+        self.steps, self.seconds, self.cpu_seconds = 0, 0.0, 0.0
+        self.rows: list[Figures] = []
+        self.learner.update()  # starts the workers, and loads the kernels
+
+    def update(self) -> None:
+        """One more."""
+        if self.crew:
+            self.crew.figures()
+        steps, began, cpu = self.learner.steps, time.perf_counter(), self._cpu()
+        self.learner.update()
+        self.seconds += time.perf_counter() - began
+        self.cpu_seconds += self._cpu() - cpu
+        self.steps += self.learner.steps - steps
+        if self.crew:
+            self.rows.append(self.crew.figures())
+
+    def _cpu(self) -> float:
+        return time.process_time() + (self.crew.cpu_seconds if self.crew else 0.0)
+
+
+def speed(name: str, seconds: float) -> dict[str, Any]:
+    """Environment steps a second with 1 and with 2 workers, which take turns, update by update."""
+    settings = {count: TrainSettings(**WORLDS[name], steps=1, workers=count) for count in (1, 2)}  # type: ignore[arg-type]
+    with closing(hire(settings[2])) as crew:
+        one, two = Pace(settings[1], None), Pace(settings[2], crew)
+        until = time.perf_counter() + seconds
+        while not one.steps or time.perf_counter() < until:
+            one.update()
+            two.update()
+            print(f"{name}: {one.seconds:.1f} s with 1, {two.seconds:.1f} s with 2", file=sys.stderr, flush=True)
+    assert one.steps == two.steps  # the same bits, so the same episodes
+    return {
+        "what": name,
+        "updates": len(two.rows),
+        "steps_per_second": {"1": round(one.steps / one.seconds), "2": round(two.steps / two.seconds)},
+        "ratio": round(one.seconds / two.seconds, 3),
+        "cpu_seconds": {"1": round(one.cpu_seconds, 2), "2": round(two.cpu_seconds, 2)},
+        **{key: round(float(np.mean([row[key] for row in two.rows])), 3) for key in two.rows[0]},
+    }
 
 
 def costs(env: str) -> dict[str, Any]:
@@ -118,12 +150,12 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("what", choices=("speed", "costs", "simulate"))
     asked.add_argument("file", nargs="?", help="costs.json, for simulate")
-    asked.add_argument("--updates", type=int, default=20)
+    asked.add_argument("--seconds", type=float, default=25.0, help="of each row of speed, after the first updates")
     asked.add_argument("--env", default="battle:w15v17")
     given = asked.parse_args()
     if given.what == "speed":
         for name in WORLDS:
-            print(json.dumps(speed(name, given.updates)), flush=True)
+            print(json.dumps(speed(name, given.seconds)), flush=True)
     elif given.what == "costs":
         print(json.dumps(costs(given.env), indent=2))
     elif given.file is None:

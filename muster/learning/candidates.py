@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -44,6 +45,7 @@ class Trial(NamedTuple):
     figures: Values
     """The world's own."""
     steps: int
+    candidates: int
 
     def averaged(self) -> Figures:
         """For the log."""
@@ -164,7 +166,7 @@ class Arena:
             running &= ~(step.terminated | step.truncated)
             moment += 1
         figures = {name.replace("/", "_"): values for name, values in env.figures().items()}
-        return Trial(reward, env.outcome(), figures, steps)
+        return Trial(reward, env.outcome(), figures, steps, count)
 
 
 class Stand(NamedTuple):
@@ -199,13 +201,13 @@ class CandidateJob(Job):
     settings: TrainSettings
     spec: ModelSpec
     inference: InferenceSettings
-    episodes: Sequence[int]
-    """Of a candidate, in each world."""
     begin: int
     end: int
+    episodes: Sequence[tuple[int, int]]
+    """Which of each world's the candidates play."""
 
     def make(self) -> CandidatePlayer:
-        """With environments for these candidates alone."""
+        """With environments for these alone."""
         return CandidatePlayer(self)
 
 
@@ -215,11 +217,12 @@ class CandidatePlayer:
     def __init__(self, job: CandidateJob) -> None:
         settings, count = job.settings, job.end - job.begin
         worlds = []
-        for k, (name, episodes) in enumerate(zip(settings.envs, job.episodes, strict=True)):
-            env = prepare_env(settings, name, count * episodes)
+        for k, (name, (first, last)) in enumerate(zip(settings.envs, job.episodes, strict=True)):
+            env = prepare_env(settings, name, count * (last - first))
             env.threads = 1
             worlds.append(TrainingEpisodes(env, settings.seed, k))
         self.settings = settings.es
+        self.skipped = [first for first, _ in job.episodes]
         self.arena = Arena(worlds, job.spec, job.inference, settings.es, job.begin, job.end)
         self.rng = np.random.default_rng(0)
         self.theta: Floats = np.zeros(0)
@@ -238,15 +241,17 @@ class CandidatePlayer:
         elif digest(self.theta) == message.digest:
             self.rng.bit_generator.state = message.state
             self.noise = draw_noise(self.rng, self.settings, len(self.theta))
-            return self.arena.play(Generation(self.theta, self.noise, message.state, message.begun))
+            begun = [before + skipped for before, skipped in zip(message.begun, self.skipped, strict=True)]
+            return self.arena.play(Generation(self.theta, self.noise, message.state, begun))
         return None
 
 
 class SpreadField:
-    """The candidates in equal shares among the workers of a crew."""
+    """Candidates and their episodes in equal shares among the workers of a crew."""
 
-    def __init__(self, crew: Crew, adam: Adam) -> None:
+    def __init__(self, crew: Crew, adam: Adam, episodes: Sequence[int]) -> None:
         self.crew, self.adam = crew, adam
+        self.columns = columns(crew.size, episodes)
         self.learned: list[Learn] = []
 
     def play(self, generation: Generation) -> list[Trial]:
@@ -259,19 +264,32 @@ class SpreadField:
         elsewhere = [seat for seat in everyone if found[seat] is None]
         if elsewhere:
             found |= self.crew.call({seat: [stand, play] for seat in elsewhere}, lambda seat: [])
-        return [_join([found[seat][k] for seat in everyone]) for k in range(len(generation.begun))]
+        rows = [list(everyone)[begin : begin + self.columns] for begin in everyone[:: self.columns]]
+        return [_joined([[found[seat][k] for seat in row] for row in rows]) for k in range(len(generation.begun))]
 
     def moved(self, worth: Floats, rate: float, adam: Adam) -> None:
         """Tell the workers with the next generation."""
         self.adam, self.learned = adam, [Learn(worth, rate, adam.updates)]
 
 
+def columns(workers: int, episodes: Sequence[int]) -> int:
+    """In how many equal parts workers share the episodes of each world; what else there is to share is candidates.
+
+    Candidates may play for very unequal times, where some never come to an end. Whoever plays them all, on some of the
+    episodes, is done when the others are.
+    """
+    return math.gcd(workers, *episodes)
+
+
 def spread_candidates(
     crew: Crew, settings: TrainSettings, spec: ModelSpec, inference: InferenceSettings, episodes: Sequence[int]
 ) -> None:
-    """Give every worker its share of the candidates."""
-    ranges = shares(2 * settings.es.pairs, crew.size)
-    crew.enlist([CandidateJob(settings, spec, inference, tuple(episodes), *one) for one in ranges])
+    """Give every worker its share: neighbouring workers the same candidates on other episodes."""
+    parts = columns(crew.size, episodes)
+    of_candidates = shares(2 * settings.es.pairs, crew.size // parts)
+    of_episodes = list(zip(*(shares(count, parts) for count in episodes), strict=True))
+    jobs = [CandidateJob(settings, spec, inference, *row, column) for row in of_candidates for column in of_episodes]
+    crew.enlist(jobs)
 
 
 def digest(theta: Floats) -> bytes:
@@ -279,13 +297,24 @@ def digest(theta: Floats) -> bytes:
     return hashlib.blake2b(theta.tobytes(), digest_size=16).digest()
 
 
-def _join(trials: Sequence[Trial]) -> Trial:
-    """One trial of all candidates from those of their shares; NaN for figures that a share does not have."""
+def _joined(rows: Sequence[Sequence[Trial]]) -> Trial:
+    """One trial of all candidates, of rows that have other candidates and columns that have other episodes."""
+    trials = [trial for row in rows for trial in row]
     names = {name: None for trial in trials for name in trial.figures}
-    unknown = [np.full(len(trial.reward), np.nan) for trial in trials]
-    figures = {
-        name: np.concatenate([trial.figures.get(name, none) for trial, none in zip(trials, unknown, strict=True)])
-        for name in names
-    }
-    reward, outcome = (np.concatenate([getattr(trial, name) for trial in trials]) for name in ("reward", "outcome"))
-    return Trial(reward, outcome, figures, sum(trial.steps for trial in trials))
+    counts = [row[0].candidates for row in rows]
+
+    def joined(values: Callable[[Trial], Floats]) -> Floats:
+        parts = [[values(trial).reshape(count, -1) for trial in row] for count, row in zip(counts, rows, strict=True)]
+        return np.block(parts).ravel()
+
+    def figure(name: str) -> Floats:
+        """NaN where a share does not have it."""
+        return joined(lambda trial: trial.figures.get(name, np.full(len(trial.reward), np.nan)))
+
+    return Trial(
+        joined(lambda trial: trial.reward),
+        joined(lambda trial: trial.outcome),
+        {name: figure(name) for name in names},
+        sum(trial.steps for trial in trials),
+        sum(counts),
+    )

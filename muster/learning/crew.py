@@ -88,7 +88,7 @@ class Crew:
         """Workers that died or hung."""
         self._answered = False
         self._longest = 0.0
-        self._bytes, self._busy, self._since = 0, 0.0, time.perf_counter()
+        self._messages, self._bytes, self._busy, self._since = 0, 0, 0.0, time.perf_counter()
 
     def enlist(self, jobs: Sequence[Job]) -> None:
         """One job for each seat; workers that had another forget it."""
@@ -118,12 +118,13 @@ class Crew:
         return answers
 
     def figures(self) -> Figures:
-        """Of the time since it was last asked: seconds, share of the workers' that was idle, bytes either way."""
+        """Since it was last asked: seconds, share of the workers' that was idle, messages and bytes either way."""
         now = time.perf_counter()
         seconds = now - self._since
         idle = 1.0 - self._busy / max(seconds * self.size, 1e-9)
-        found = {"update_seconds": seconds, "idle": min(max(idle, 0.0), 1.0), "message_bytes": float(self._bytes)}
-        self._bytes, self._busy, self._since = 0, 0.0, now
+        found = {"update_seconds": seconds, "idle": min(max(idle, 0.0), 1.0), "messages": float(self._messages)}
+        found["message_bytes"] = float(self._bytes)
+        self._messages, self._bytes, self._busy, self._since = 0, 0, 0.0, now
         return found
 
     def close(self) -> None:
@@ -143,6 +144,7 @@ class Crew:
             request = [self.jobs[seat], *recover(seat), *request]
             patience += self.beginning if self._answered else COMPILING
         data = packed(list(request))
+        self._messages += 1
         self._bytes += len(data)
         # A worker that is gone already is found out when its answer is waited for.
         with suppress(Lost):
@@ -173,6 +175,7 @@ class Crew:
         data = hand.receive()
         reply: Reply = unpacked(data)
         self._answered = True
+        self._messages += 1
         self._bytes += len(data)
         self._busy += reply.seconds
         self.cpu_seconds += reply.cpu_seconds

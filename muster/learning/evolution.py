@@ -77,7 +77,9 @@ class Evolution:
         self.episodes = [env.n_envs // (1 if crew else candidates) for env in envs]
         """That every candidate plays in an update, of each world."""
         self.field: Field = (
-            SpreadField(crew, self.adam) if crew else Arena(self.worlds, spec, inference, settings, 0, candidates)
+            SpreadField(crew, self.adam, self.episodes)
+            if crew
+            else Arena(self.worlds, spec, inference, settings, 0, candidates)
         )
         self.steps = 0
         self.alike = 0

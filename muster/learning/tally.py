@@ -16,7 +16,7 @@ Values = dict[str, Floats]
 # Figures of an update as a whole; all others are means over the episodes that ended in it.
 BY_UPDATE = (
     *("value_loss", "policy_loss", "policy_gradient", "advantage", "entropy"),
-    *("fitness", "fitness_best", "loss", "agreement", "update_seconds", "idle", "message_bytes"),
+    *("fitness", "fitness_best", "loss", "agreement", "update_seconds", "idle", "messages", "message_bytes"),
 )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from muster.errors import MusterError, WorldError
+from muster.learning.candidates import columns, spread_candidates
 from muster.learning.crew import ATTEMPTS, Crew, Lost, closing, shares
 from muster.learning.hiring import hire
 from muster.learning.learners import make_learner
@@ -63,7 +64,7 @@ def state(folder: Path) -> dict[str, np.ndarray]:
 
 def rows(folder: Path) -> list[dict[str, Any]]:
     """The log without what depends on who did the work."""
-    changing = ("cpu_seconds", "steps_per_second", "update_seconds", "idle", "message_bytes")
+    changing = ("cpu_seconds", "steps_per_second", "update_seconds", "idle", "messages", "message_bytes")
     found = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [{name: value for name, value in row.items() if name not in changing} for row in found]
 
@@ -71,7 +72,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", LEARNERS)
 def test_any_number_of_workers_gives_the_same_bits(name, place, tmp_path):
     settings = settings_of(name)
-    folders = [tmp_path / str(workers) for workers in range(4)]
+    folders = [tmp_path / str(workers) for workers in (0, 1, 2, 3, 4)]
     for workers, folder in enumerate(folders):
         run_with(place, settings, workers, folder)
     for folder in folders[1:]:
@@ -79,8 +80,25 @@ def test_any_number_of_workers_gives_the_same_bits(name, place, tmp_path):
         assert rows(folders[0]) == rows(folder)
     logged = json.loads((folders[2] / "metrics.jsonl").read_text().splitlines()[-1])
     assert 0 <= logged["idle"] <= 1
+    assert logged["messages"] >= 4
     assert logged["message_bytes"] > 100
     assert logged["update_seconds"] > 0
+
+
+def test_workers_share_episodes_before_candidates():
+    assert [columns(workers, [16]) for workers in range(1, 9)] == [1, 2, 1, 4, 1, 2, 1, 8]
+    assert columns(4, [6, 5, 5]) == 1
+    settings = TrainSettings(env=SIZES, learner="es", es={"pairs": 2, "episodes": 8})
+    crew = Crew(Silent(), 6)  # type: ignore[arg-type]
+    spread_candidates(crew, settings, None, None, [4, 4])  # type: ignore[arg-type]
+    played = [
+        (who, world, which)
+        for job in crew.jobs
+        for who in range(job.begin, job.end)
+        for world, (first, last) in enumerate(job.episodes)
+        for which in range(first, last)
+    ]
+    assert sorted(played) == [(who, world, which) for who in range(4) for world in range(2) for which in range(4)]
 
 
 @pytest.mark.parametrize("name", LEARNERS)
