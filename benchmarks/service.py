@@ -2,8 +2,9 @@
 
     python benchmarks/service.py [--seconds 5] [--clients 16]
 
-The service and the clients share the machine. Clients are closed loops: each sends its next request when it has its
-answer. OR-Tools (extra `bench`) solves the same problem in a process of its own, without HTTP or JSON around it.
+The service and the clients share the machine. The clients are one lean process (`service_client.py`): closed loops,
+each of which sends its next request when it has its answer, and then, for /act, an open loop at a stated rate.
+OR-Tools (extra `bench`) solves the same problem in a process of its own, without HTTP or JSON around it.
 
 The long run against the OpenAPI document is schemathesis's own command:
 
@@ -16,13 +17,13 @@ status_code_conformance,content_type_conformance,response_schema_conformance,neg
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import socket
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from urllib.request import urlopen
 
 import numpy as np
@@ -31,6 +32,7 @@ from muster.envs.registry import make
 from muster.policy.names import resolve
 from muster.service.served import serve_policies
 
+CLIENT = Path(__file__).with_name("service_client.py")
 RESCUE, BATTLE = "rescue-2x4-quad-dm", "battle-w15v17-quad-dm"
 ORTOOLS = """
 import sys, time, json
@@ -59,47 +61,49 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--probe", type=int, default=0, help="ask the /health of this port, and print the times")
+    parser.add_argument("--processes", type=int, default=2, help="of the service")
+    parser.add_argument("--rate", type=float, default=400.0, help="requests a second of the open loop")
+    parser.add_argument("--acts-only", action="store_true", help="leave out what is measured beside other loads")
     asked = parser.parse_args()
-    if asked.probe:
-        print(json.dumps(asyncio.run(run(asked.probe, HEALTH, 1, asked.seconds, pause=0.01))))
-        return
     command = [sys.executable, "-m", "muster", "serve", RESCUE, BATTLE, "--port", "0"]
+    command += ["--processes", str(asked.processes)]
     service = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         port = next(int(line.strip().rpartition(":")[2]) for line in service.stderr if "policies at" in line)
         threading.Thread(target=lambda: [None for _ in service.stderr], daemon=True).start()
-        measure(port, asked.clients, asked.seconds)
+        measure(port, asked)
     finally:
         service.terminate()
         service.wait()
 
 
-def measure(port: int, clients: int, seconds: float) -> None:
+def measure(port: int, asked: argparse.Namespace) -> None:
+    clients, seconds = asked.clients, asked.seconds
     rng = np.random.default_rng(0)
     small, large = (
         {"scores": rng.random(shape).round(4).tolist(), "method": "lp"} for shape in ((40, 120), (500, 500))
     )
-    loads = {
-        "/solve, 40x120, lp": post("/solve", small),
+    solves = {"40x120": post("/solve", small), "500x500": post("/solve", large)}
+    acts = {
         "/act, rescue 8x15": post("/act", situation(RESCUE, "rescue:8x15")),
         "/act, battle w15v17": post("/act", situation(BATTLE, "battle:w15v17")),
-        "/health": HEALTH,
     }
     print(f"| {clients} clients | requests/s | p50, ms | p99, ms | CPU of the service, ms |\n|---|---|---|---|---|")
-    for name, request in loads.items():
-        asyncio.run(run(port, request, clients, 0.5))
-        began = cpu_seconds(port)
-        times = asyncio.run(run(port, request, clients, seconds))
-        row(name, times, seconds, f"{1e3 * (cpu_seconds(port) - began) / len(times):.2f}")
+    for name, request in {"/solve, 40x120, lp": solves["40x120"], **acts, "/health": HEALTH}.items():
+        run(port, request, clients, 0.5)
+        under_load(name, port, request, asked)
+    for name, request in acts.items():
+        under_load(f"{name}, {asked.rate:g} a second whatever is answered", port, request, asked, asked.rate)
+    if asked.acts_only:
+        return
     found = subprocess.run([sys.executable, "-c", ORTOOLS, str(seconds)], capture_output=True, text=True, check=False)
     if found.returncode == 0:
         row("OR-Tools min-cost flow, 40x120, in process, one thread", json.loads(found.stdout)["times"], seconds)
     else:
         print("OR-Tools is not installed (extra bench)", file=sys.stderr)
-    for name, request in (("40x120", loads["/solve, 40x120, lp"]), ("500x500", post("/solve", large))):
+    for name, request in solves.items():
         probe = probing(port, seconds)
-        asyncio.run(run(port, request, clients, seconds))
+        run(port, request, clients, seconds)
         row(f"/health, one client, beside {clients} that solve {name}", json.loads(probe.communicate()[0]), seconds)
     silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(1000)]
     times = json.loads(probing(port, seconds).communicate()[0])
@@ -108,10 +112,16 @@ def measure(port: int, clients: int, seconds: float) -> None:
         connection.close()
 
 
+def under_load(name: str, port: int, request: bytes, asked: argparse.Namespace, rate: float = 0.0) -> None:
+    """A row of the table: what the clients saw, and what the service used of the processors."""
+    began = cpu_seconds(port)
+    times = run(port, request, asked.clients, asked.seconds, rate)
+    row(name, times, asked.seconds, f"{1e3 * (cpu_seconds(port) - began) / len(times):.2f}")
+
+
 def probing(port: int, seconds: float) -> subprocess.Popen[str]:
     """A process of its own that asks for /health: the others' clients must not delay it."""
-    command = [sys.executable, __file__, "--probe", str(port), "--seconds", str(seconds)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return started(port, HEALTH, 1, seconds, pause=0.01)
 
 
 def row(name: str, times: list[float], seconds: float, cpu: str = "") -> None:
@@ -121,10 +131,12 @@ def row(name: str, times: list[float], seconds: float, cpu: str = "") -> None:
 
 
 def cpu_seconds(port: int) -> float:
-    """What the service has used of the processors so far, by its own metrics."""
+    """What the processes of the service have used of the processors so far, by their own metrics."""
+    # Each shows the others twice a second what it counts.
+    time.sleep(0.6)
     with urlopen(f"http://localhost:{port}/metrics") as answer:
         lines = answer.read().decode().splitlines()
-    return next(float(line.split()[1]) for line in lines if line.startswith("process_cpu_seconds_total"))
+    return sum(float(line.split()[1]) for line in lines if line.startswith("process_cpu_seconds_total"))
 
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -137,26 +149,27 @@ def post(path: str, body: object) -> bytes:
     return head.encode() + data
 
 
-async def run(port: int, request: bytes, clients: int, seconds: float, pause: float = 0.0) -> list[float]:
+def run(port: int, request: bytes, clients: int, seconds: float, rate: float = 0.0) -> list[float]:
     """Seconds from each request to its answer."""
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-
-    async def client() -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        while time.perf_counter() < end:
-            began = time.perf_counter()
-            writer.write(request)
-            head = await reader.readuntil(b"\r\n\r\n")
-            assert head.startswith(b"HTTP/1.1 200"), head
-            await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]))
-            times.append(time.perf_counter() - began)
-            if pause:
-                await asyncio.sleep(pause)
-        writer.close()
-
-    await asyncio.gather(*(client() for _ in range(clients)))
+    found = started(port, request, clients, seconds, rate=rate).communicate()[0]
+    times: list[float] = json.loads(found)
     return times
+
+
+def started(
+    port: int, request: bytes, clients: int, seconds: float, pause: float = 0.0, rate: float = 0.0
+) -> subprocess.Popen[str]:
+    """A process of clients that ask from now on."""
+    named = {"clients": clients, "seconds": seconds, "pause": pause, "rate": rate}
+    flags = [f"--{name}={value}" for name, value in named.items()]
+    process = subprocess.Popen(
+        [sys.executable, CLIENT, str(port), *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    process.stdin.write(request.decode())
+    process.stdin.close()
+    process.stdin = None
+    return process
 
 
 def situation(policy: str, env: str) -> dict[str, object]:

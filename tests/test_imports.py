@@ -276,12 +276,15 @@ service.refusals
 service.reading
 service.decimals
 service.scanning
-service.connections
+service.crowd
 service.metrics
+service.gate
 service.pool
 service.served
 service.state
 service.door
+service.shortcut
+service.connections
 service.bodies
 service.solving
 service.acting
@@ -293,6 +296,9 @@ service.understanding
 service.sandbox
 service.watch
 service.app
+service.board
+service.processes
+service.server
 service.run
 service
 

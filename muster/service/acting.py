@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NoReturn
@@ -12,7 +13,7 @@ import numpy as np
 
 from muster.data import Floats32, Observation
 from muster.envs.single import View
-from muster.errors import suggestion
+from muster.errors import MusterError, suggestion
 from muster.inference.solver import Solver
 from muster.policy.decision import make_problem
 from muster.service import reading
@@ -62,7 +63,10 @@ class Asked:
 
     def answer(self) -> dict[str, Any]:
         """What the policy decides."""
-        answers = decide_all(self.policy, self.solver, self.views, self.scores)
+        return self.answer_of(decide_all(self.policy, self.solver, self.views, self.scores))
+
+    def answer_of(self, answers: list[dict[str, Any]]) -> dict[str, Any]:
+        """The answer in which these are the decisions."""
         answer: dict[str, Any] = {"policy": self.policy.name}
         answer |= answers[0] if self.one else {"answers": answers}
         return answer | {"seconds": time.perf_counter() - self.started}
@@ -73,10 +77,26 @@ def act(data: dict[str, Any], served: dict[str, Served], size_limit: int) -> dic
     return read_asked(data, served, size_limit).answer()
 
 
-def quick_act(data: dict[str, Any], served: dict[str, Served], size_limit: int) -> Callable[[], dict[str, Any]] | None:
-    """How to answer a body of /act on the spot; None if that could take its time."""
+def quick_asked(data: dict[str, Any], served: dict[str, Served], size_limit: int) -> Asked | None:
+    """A body of /act that can be answered on the spot; None if that could take its time."""
     asked = read_asked(data, served, size_limit)
-    return asked.answer if asked.is_quick else None
+    return asked if asked.is_quick else None
+
+
+def answer_together(asked: Sequence[Asked]) -> list[dict[str, Any] | None]:
+    """The answers to several bodies, of which those alike are decided on at once; None where that fails."""
+    answers: list[dict[str, Any] | None] = [None] * len(asked)
+    alike: dict[Any, list[int]] = {}
+    for k, one in enumerate(asked):
+        alike.setdefault((one.policy.name, one.solver, one.scores), []).append(k)
+    for members in alike.values():
+        first = asked[members[0]]
+        views = [view for k in members for view in asked[k].views]
+        with suppress(MusterError):
+            decided = iter(decide_all(first.policy, first.solver, views, first.scores))
+            for k in members:
+                answers[k] = asked[k].answer_of([next(decided) for _ in asked[k].views])
+    return answers
 
 
 def read_asked(data: dict[str, Any], served: dict[str, Served], size_limit: int) -> Asked:

@@ -16,6 +16,7 @@ from muster.service.door import Handler
 from muster.service.refusals import STATUS, Refusal
 from muster.service.replies import reply
 from muster.service.served import Served
+from muster.service.shortcut import Answer, Read
 from muster.service.state import State
 
 ADDRESSES = {
@@ -27,6 +28,7 @@ ADDRESSES = {
     ("POST", "/check"): "Whether a plan keeps the rules, what it is worth, and what would be better",
     ("POST", "/act"): "Let a policy decide",
 }
+ALIVE = {"status": "alive", "version": __version__}
 ALWAYS = ("unauthorized", "forbidden", "internal")
 WITH_BODY = ("input", "slow_client", "too_large", "media_type", "busy", "time_limit")
 
@@ -57,7 +59,7 @@ def handlers_of(state: State) -> dict[tuple[str, str], Handler]:
     limit, served = state.settings.size_limit, state.policies.values()
 
     async def health(request: Request) -> Response:
-        return reply({"status": "alive", "version": __version__})
+        return reply(ALIVE)
 
     async def ready(request: Request) -> Response:
         if not state.ready:
@@ -81,11 +83,23 @@ def handlers_of(state: State) -> dict[tuple[str, str], Handler]:
         return await state.answer(
             request,
             lambda data, deadline: acting.act(data, state.policies, limit),
-            lambda data: acting.quick_act(data, state.policies, limit),
+            lambda data: acting.quick_asked(data, state.policies, limit),
         )
 
     found = (health, ready, metrics, policies, solve, check, act)
     return dict(zip(ADDRESSES, found, strict=True))
+
+
+def ways_of(state: State) -> dict[tuple[bytes, bytes], tuple[Read, Answer]]:
+    """By address, how small requests are read and answered in the turn in which they arrive."""
+
+    def quick(data: dict[str, Any]) -> acting.Asked | None:
+        return acting.quick_asked(data, state.policies, state.settings.size_limit)
+
+    return {
+        (b"GET", b"/health"): (lambda body: ALIVE, lambda asked: asked),
+        (b"POST", b"/act"): (lambda body: state.read_at_once(body, quick), acting.answer_together),
+    }
 
 
 def _described(

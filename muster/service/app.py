@@ -18,13 +18,15 @@ from starlette.staticfiles import StaticFiles
 
 from muster import __version__
 from muster.errors import InputError
-from muster.service.addresses import ADDRESSES, add_to
-from muster.service.connections import Crowd
-from muster.service.door import LOCAL, OPEN, Door
+from muster.service.addresses import ADDRESSES, add_to, ways_of
+from muster.service.crowd import Crowd
+from muster.service.door import Door
+from muster.service.gate import LOCAL, OPEN, Gate
 from muster.service.pool import Pool
 from muster.service.refusals import Refusal
 from muster.service.served import serve_policies
 from muster.service.settings import ServeSettings
+from muster.service.shortcut import Shortcut
 from muster.service.state import State
 
 PAGE = Path(__file__).parent / "page"
@@ -35,7 +37,7 @@ Every error is one object: `code`, `error` (a sentence) and `where` (the entry).
 
 
 def make_app(settings: ServeSettings | None = None, policies: Sequence[str] = ()) -> FastAPI:
-    """The service as an ASGI application; `app.state.service` is its State."""
+    """The service as an ASGI application; `app.state` has its State (`service`), its `gate` and its `shortcut`."""
     settings = settings or ServeSettings()
     crowd = Crowd(settings.connections, settings.read_limit)
     state = State(settings, serve_policies(policies), Pool(settings.threads, settings.queue), crowd, ready=True)
@@ -58,14 +60,11 @@ def make_app(settings: ServeSettings | None = None, policies: Sequence[str] = ()
         )
         # What CORS is about lies in answers to pages from elsewhere: nothing is answered past it.
         direct = {}
-    app.add_middleware(
-        Door,
-        state=state,
-        direct=direct,
-        guarded=is_guarded,
-        token=read_token(settings.token_file),
-        hosts=LOCAL if settings.host in LOCAL else (),
-    )
+    token, hosts = read_token(settings.token_file).encode(), LOCAL if settings.host in LOCAL else ()
+    gate = Gate(state.metrics, is_guarded, token, hosts)
+    app.state.gate = gate
+    app.state.shortcut = Shortcut(state, gate, ways_of(state) if direct else {})
+    app.add_middleware(Door, state=state, gate=gate, direct=direct)
     return app
 
 

@@ -1,7 +1,5 @@
-"""Connections with limits that uvicorn does not have: on headers, on slow readers, on how many there are.
-
-A connection is idle while no request of it is being answered. When there are too many, the one that has been idle
-longest makes room, so that a crowd of clients that say nothing keeps nobody out.
+"""Connections with limits that uvicorn does not have, on headers, on slow readers and on how many there are, and with
+a short way for small requests.
 """
 
 from __future__ import annotations
@@ -11,24 +9,12 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from muster.service.crowd import Crowd
 from muster.service.replies import encoded
+from muster.service.shortcut import Shortcut
 
 MOST_HEADERS = 65_536
 """Bytes of a request's line and headers at most."""
-
-
-class Crowd:
-    """All connections of a server."""
-
-    def __init__(self, most: int, seconds: float) -> None:
-        self.most = most
-        self.seconds = seconds
-        """For which a client may be in the middle of its headers, or leave an answer unread."""
-        self.open = 0
-        self.idle: dict[Connection, None] = {}
-        """Those without a request, longest first."""
-        self.closed_idle = 0
-        """How many had to make room."""
 
 
 class Connection(HttpToolsProtocol):
@@ -36,12 +22,18 @@ class Connection(HttpToolsProtocol):
 
     crowd: Crowd
     """Of the server; a subclass for each has its own."""
+    shortcut: Shortcut
+    """Also of the server."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._header_bytes = 0
         self._patience: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
+        self._begun: list[bytes] | None = None
+        """The body so far of a request that may yet be answered the short way; None: there is none."""
+        self._waits = False
+        """Whether it is there as a whole, and has its answer at the end of this turn."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count it; another makes room if there are too many."""
@@ -57,6 +49,7 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
         self.crowd.open -= 1
+        self.crowd.closed[0] += 1
         self.crowd.idle.pop(self, None)
         self._stop_waiting()
         if self._unread:
@@ -70,16 +63,81 @@ class Connection(HttpToolsProtocol):
             self._wait_for_headers()
         if self.parser is not None and not self.transport.is_closing():
             super().data_received(data)
+            if self._begun is not None and not self._waits:
+                self._go_the_usual_way()
         # Those of a request that is through were not counted apart from its body.
         if self in self.crowd.idle and self._header_bytes > MOST_HEADERS and not self.transport.is_closing():
             self.send_error(431, "too_large", f"the headers have more than {MOST_HEADERS:,} bytes")
 
     def on_headers_complete(self) -> None:
         """A request begins."""
+        if self._waits:
+            # Answers come in the order of requests.
+            self.shortcut.answer_all()
         self.crowd.idle.pop(self, None)
         self._header_bytes = 0
         self._stop_waiting()
+        if self._may_be_short():
+            self._begun = []
+        else:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """More of a request."""
+        if self._begun is not None:
+            self._begun.append(body)
+        else:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """A request is there as a whole: answer it in this turn, if it can be."""
+        if self._begun is None:
+            super().on_message_complete()
+            return
+        body = b"".join(self._begun)
+        self.shortcut.fixed = self.server_state.default_headers
+        self._waits = self.shortcut.enter(self, self.parser.get_method(), self.url, self.headers, body)
+        if not self._waits:
+            self._go_the_usual_way()
+            super().on_message_complete()
+
+    def receive(self, answer: bytes | None) -> None:
+        """The answer of the short way; None: the request has to go the usual one after all."""
+        self._waits = False
+        if self.transport.is_closing():
+            self._begun = None
+        elif answer is None:
+            self._go_the_usual_way()
+            super().on_message_complete()
+        else:
+            self._begun = None
+            self.transport.write(answer)
+            self.on_response_complete()
+
+    def shutdown(self) -> None:
+        """The server is about to end."""
+        if self._waits:
+            self.shortcut.answer_all()
+        super().shutdown()
+
+    def _may_be_short(self) -> bool:
+        """Whether a request may be answered the short way once it is there: nothing is before it, nor unread."""
+        parser = self.parser
+        return (
+            self.shortcut.leads_to(parser.get_method(), self.url)
+            and (self.cycle is None or self.cycle.response_complete)
+            and not self.flow.write_paused
+            and parser.get_http_version() == "1.1"
+            and parser.should_keep_alive()
+            and not parser.should_upgrade()
+        )
+
+    def _go_the_usual_way(self) -> None:
+        """Through the application, with what is there of the request."""
+        body, self._begun = b"".join(self._begun or ()), None
         super().on_headers_complete()
+        if body:
+            super().on_body(body)
 
     def on_response_complete(self) -> None:
         """A request has its answer."""

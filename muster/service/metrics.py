@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -27,6 +28,8 @@ class Metrics:
             "muster_request_seconds", "Seconds to an answer.", ["path"], buckets=SECONDS, registry=self.registry
         )
         self._known: dict[tuple[str, str, int], tuple[Any, Any]] = {}
+        self.with_others: Callable[[bytes], bytes] | None = None
+        """From the metrics of this process to those of all; None: there is one."""
 
     def watch(self, state: State) -> None:
         """Show what the service holds at the moment of asking."""
@@ -52,6 +55,11 @@ class Metrics:
         count.inc()
         times.observe(seconds)
 
-    def text(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+    def own_text(self) -> bytes:
+        """What this process counts, as Prometheus reads it."""
         return generate_latest(self.registry)
+
+    def text(self) -> bytes:
+        """What all processes of the service count."""
+        own = self.own_text()
+        return own if self.with_others is None else self.with_others(own)

@@ -49,11 +49,8 @@ class Pool:
         self._jobs: deque[Job] = deque()
         self._signal = threading.Semaphore(0)
         self._closed = False
-        self._workers = [
-            threading.Thread(target=self._serve, name=f"muster-{k}", daemon=True) for k in range(self.threads)
-        ]
-        for worker in self._workers:
-            worker.start()
+        self._workers: list[threading.Thread] = []
+        """Started with the first piece of work: a process that has threads is not copied safely."""
 
     async def run(self, deadline: float, work: Callable[[], Answer]) -> Answer:
         """The result of `work()` on a thread; a Refusal if there is no room, or not in time.
@@ -66,6 +63,8 @@ class Pool:
                 "busy", f"{self.held} requests are being worked on; try again", "", {"Retry-After": str(after)}
             )
         self.held += 1
+        if not self._workers:
+            self._start()
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[Answer] = loop.create_future()
         stop: Ints = np.zeros(1, np.int64)
@@ -78,6 +77,13 @@ class Pool:
         finally:
             for timer in timers:
                 timer.cancel()
+
+    def _start(self) -> None:
+        self._workers = [
+            threading.Thread(target=self._serve, name=f"muster-{k}", daemon=True) for k in range(self.threads)
+        ]
+        for worker in self._workers:
+            worker.start()
 
     def close(self) -> None:
         """Wait for what runs, and end the threads."""

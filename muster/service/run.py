@@ -1,25 +1,24 @@
-"""The server: kernels first, then the port; and an end that finishes what runs."""
+"""`muster serve`: kernels first, then the port, then one process behind it or several."""
 
 from __future__ import annotations
 
-import asyncio
+import dataclasses
 import gc
-import logging
 import socket
 import sys
 from typing import Any, get_args
 
-import uvicorn
-from fastapi import FastAPI
-
 from muster.errors import InputError
 from muster.inference import assign
 from muster.inference.settings import Method
+from muster.parallel import thread_count
 from muster.service import acting
 from muster.service.app import make_app
-from muster.service.connections import Connection
-from muster.service.door import plain_log
+from muster.service.board import Board
+from muster.service.gate import Lines, plain_log
+from muster.service.processes import Doorkeeper
 from muster.service.scanning import scanned
+from muster.service.server import Server, Worker
 from muster.service.settings import ServeSettings
 from muster.service.state import State
 
@@ -29,16 +28,44 @@ SWITCH_INTERVAL = 0.0005
 
 def serve(settings: ServeSettings, policies: tuple[str, ...]) -> None:
     """Listen until told to stop."""
-    app = make_app(settings, policies)
+    app = make_app(share(settings), policies)
     state: State = app.state.service
     with bound(settings.host, settings.port) as listener:
         warm(state)
         plain_log()
+        app.state.gate.say = Lines().say
         # What is there now stays: it need not be looked through for garbage, which takes longer than a small request.
         gc.collect()
         gc.freeze()
         sys.setswitchinterval(SWITCH_INTERVAL)
-        Server(app, settings).run(sockets=[listener])
+        host, port = listener.getsockname()[:2]
+        several = f"{settings.processes} processes with " if settings.processes > 1 else ""
+        said = f"muster: {several}{len(state.policies)} policies at http://{host}:{port}"
+
+        def announce() -> None:
+            print(said, file=sys.stderr, flush=True)
+
+        if settings.processes == 1:
+            Server(app, announce).run(sockets=[listener])
+            return
+        board = Board(settings.processes)
+
+        def work(number: int, way: socket.socket) -> None:
+            Worker(app, board, number, way).run()
+
+        Doorkeeper(listener, board, settings.grace, work).run(announce)
+
+
+def share(settings: ServeSettings) -> ServeSettings:
+    """The settings of one process: its part of what is shared out among them."""
+    each = settings.processes
+    return dataclasses.replace(
+        settings,
+        processes=1,
+        threads=max(1, (settings.threads or thread_count()) // each),
+        queue=settings.queue // each,
+        connections=settings.connections // each,
+    )
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -66,41 +93,3 @@ def warm(state: State) -> None:
     for served in state.policies.values():
         acting.act(acting.example(served), state.policies, state.settings.size_limit)
         served.described()
-
-
-class Server(uvicorn.Server):
-    """Uvicorn, with the limits of its connections, and an end in two steps."""
-
-    def __init__(self, app: FastAPI, settings: ServeSettings) -> None:
-        self.service: State = app.state.service
-        # Protocols are made by their class alone.
-        own = type("Connection", (Connection,), {"crowd": self.service.crowd})
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http=own,
-                ws="none",
-                lifespan="off",
-                access_log=False,
-                log_config=None,
-                server_header=False,
-                proxy_headers=False,
-                timeout_keep_alive=int(max(1, settings.read_limit)),
-                timeout_graceful_shutdown=int(settings.time_limit + settings.read_limit) + 1,
-                backlog=2048,
-            )
-        )
-        logging.getLogger("uvicorn").setLevel(logging.ERROR)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say where."""
-        await super().startup(sockets)
-        address = "http://{}:{}".format(*(sockets or [])[0].getsockname()[:2])
-        print(f"muster: {len(self.service.policies)} policies at {address}", file=sys.stderr, flush=True)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """First say that the end is near, and answer what is on its way; then close the door and finish."""
-        self.service.ready = False
-        await asyncio.sleep(self.service.settings.grace)
-        await super().shutdown(sockets)
-        self.service.pool.close()

@@ -7,7 +7,6 @@ here; who asks reads them slowly then, and finds the words for what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,39 +57,48 @@ def scanned(body: bytes) -> Any:
     if not scan(letters, tape):
         return None
     try:
-        return _built(iter(tape.tokens[: tape.marks[TOP]].tolist()), body, tape.values)
+        return _built(tape.tokens[: tape.marks[TOP]].tolist(), body, tape.values)
     except KeyError:
         return None
 
 
-def _built(tokens: Iterator[list[int]], body: bytes, values: Floats) -> Any:
-    """The value that the next tokens tell of; KeyError for a name that an object has twice."""
-    kind, begin, rows, columns, whole = next(tokens)
-    if kind in (NUMBERS, MATRIX):
-        found = values[begin : begin + rows * columns]
-        found = found.astype(np.int64) if whole else found
-        return found.reshape(rows, columns) if kind == MATRIX else found
-    if kind == NUMBER:
-        return int(values[begin]) if whole else float(values[begin])
-    if kind == TEXT:
-        return body[begin:rows].decode("ascii")
-    if kind == OBJECT:
-        members: dict[str, Any] = {}
-        while (name := _built(tokens, body, values)) is not _END:
-            if name in members:
-                raise KeyError(name)
-            members[name] = _built(tokens, body, values)
-        return members
-    if kind == LIST:
-        entries = []
-        while (entry := _built(tokens, body, values)) is not _END:
-            entries.append(entry)
-        return entries
-    return _CONSTANTS[kind]
+def _built(tokens: list[list[int]], body: bytes, values: Floats) -> Any:
+    """The value that the tokens tell of; KeyError for a name that an object has twice."""
+    whole_value: list[Any] = []
+    inside: Any = whole_value
+    outside: list[Any] = []
+    name: str | None = None
+    for kind, begin, rows, columns, whole in tokens:
+        if kind == END:
+            inside = outside.pop()
+            continue
+        if kind in (NUMBERS, MATRIX):
+            value: Any = values[begin : begin + rows * columns]
+            value = value.astype(np.int64) if whole else value
+            value = value.reshape(rows, columns) if kind == MATRIX else value
+        elif kind == TEXT:
+            value = body[begin:rows].decode("ascii")
+            if name is None and type(inside) is dict:
+                if value in inside:
+                    raise KeyError(value)
+                name = value
+                continue
+        elif kind == NUMBER:
+            value = int(values[begin]) if whole else float(values[begin])
+        else:
+            value = {} if kind == OBJECT else [] if kind == LIST else _CONSTANTS[kind]
+        if name is not None:
+            inside[name] = value
+            name = None
+        else:
+            inside.append(value)
+        if kind in (OBJECT, LIST):
+            outside.append(inside)
+            inside = value
+    return whole_value[0]
 
 
-_END = object()
-_CONSTANTS = {END: _END, TRUE: True, FALSE: False, NULL: None}
+_CONSTANTS = {TRUE: True, FALSE: False, NULL: None}
 
 
 @leaf

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from muster.errors import InputError
 from muster.settings import AtLeast, Between, Positive, check_fields
 
 
@@ -21,6 +23,9 @@ class ServeSettings:
     """File with a secret; requests must then carry the header `Authorization: Bearer SECRET`."""
     origins: tuple[str, ...] = ()
     """Web pages from elsewhere that may call the service (CORS), such as https://example.org; none by default."""
+    processes: Annotated[int, AtLeast(1)] = 1
+    """Processes behind the port. One interpreter works on one small request at a time; threads, queue and connections
+    are shared out among several."""
     threads: Annotated[int | None, AtLeast(1)] = None
     """Requests worked on at once; none: one a core."""
     queue: Annotated[int, AtLeast(0)] = 128
@@ -42,3 +47,9 @@ class ServeSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        for name in ("threads", "connections"):
+            most = getattr(self, name)
+            if most is not None and most < self.processes:
+                raise InputError(f"{name} must be at least processes ({self.processes}), each has its own; got {most}")
+        if self.processes > 1 and not hasattr(os, "fork"):
+            raise InputError("processes must be 1 on this system: it cannot copy a process")

@@ -6,13 +6,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from muster.errors import MusterError
-from muster.service.connections import Crowd
+from muster.service.crowd import Crowd
 from muster.service.metrics import Metrics
 from muster.service.pool import Pool
 from muster.service.reading import parse
@@ -32,8 +32,17 @@ MOST_QUICK = 16
 """Requests that it answers so in one turn."""
 Work = Callable[[dict[str, Any], float], Any]
 """From what was sent, and the time by which it is wanted, to what is answered."""
-QuickWork = Callable[[dict[str, Any]], Callable[[], Any] | None]
-"""From what was sent to what answers it at once; None: that would take too long."""
+
+
+class Answerable(Protocol):
+    """A request that has been read."""
+
+    def answer(self) -> Any:
+        """What answers it."""
+
+
+QuickWork = Callable[[dict[str, Any]], Answerable | None]
+"""From what was sent to what can be answered at once; None: that would take too long."""
 
 
 @dataclass
@@ -60,15 +69,13 @@ class State:
         """
         body = await self.read(request)
         deadline = time.monotonic() + self.settings.time_limit
-        if quick is not None and len(body) <= QUICK_BODY and self._may_be_quick():
-            answered = _answered_plainly(body, lambda data: now() if (now := quick(data)) else None)
-            if answered is not None:
-                return answered
+        if quick is not None and (asked := self.read_at_once(body, quick)) is not None:
+            return reply(asked.answer())
 
         def read_and_work() -> Response:
-            answered = _answered_plainly(body, lambda data: work(data, deadline))
-            if answered is not None:
-                return answered
+            found = _found_plainly(body, lambda data: work(data, deadline))
+            if found is not None:
+                return reply(found)
             data = parse(body)
             try:
                 return reply(work(data, deadline))
@@ -76,6 +83,13 @@ class State:
                 raise refusal_of(error, data) from None
 
         return await self.pool.run(deadline, read_and_work)
+
+    def read_at_once(self, body: bytes, quick: QuickWork) -> Answerable | None:
+        """What can be answered on the spot; None if that could take its time, or something is wrong with it."""
+        if len(body) > QUICK_BODY or not self._may_be_quick():
+            return None
+        asked: Answerable | None = _found_plainly(body, quick)
+        return asked
 
     def _may_be_quick(self) -> bool:
         """Whether the event loop has done little in this turn: others wait for it, /health among them."""
@@ -112,8 +126,8 @@ class State:
         return bytes(body)
 
 
-def _answered_plainly(body: bytes, work: Callable[[dict[str, Any]], Any]) -> Response | None:
-    """The answer to a body of plain JSON; None if it is something else, or there is something wrong with it.
+def _found_plainly(body: bytes, work: Callable[[dict[str, Any]], Any]) -> Any:
+    """What answers a body of plain JSON; None if it is something else, or there is something wrong with it.
 
     What is wrong is found out, and put into words, by reading it again slowly.
     """
@@ -121,14 +135,13 @@ def _answered_plainly(body: bytes, work: Callable[[dict[str, Any]], Any]) -> Res
     if not isinstance(data, dict):
         return None
     try:
-        found = work(data)
+        return work(data)
     except MusterError:
         return None
     except Refusal as refusal:
         if refusal.code in ("input", "not_found"):
             return None
         raise
-    return None if found is None else reply(found)
 
 
 async def _take_in_the_rest(request: Request) -> None:

@@ -368,3 +368,19 @@ def test_explanations_on_request(client):
     body = {"scores": [[3, 2], [2.5, 0.5]], "method": "lp", "agents": ["a", "b"], "explain": True}
     found = client.post("/solve", json=body).json()["explanation"]
     assert [row["agent"] for row in found["agents"]] == ["a", "b"]
+
+
+def test_bodies_answered_together_get_the_answers_they_get_alone():
+    names = ("rescue-2x4-quad-dm", "battle-w15v17-quad-dm")
+    served = serve_policies(names)
+    bodies = [
+        {"policy": policy, "situation": situation_of(policy, env, seed)[0]}
+        for seed in range(3)
+        for policy, env in zip(names, ("rescue:2x4", "battle:w15v17"), strict=True)
+    ]
+    bodies.append({"policy": names[0], "situations": [situation_of(names[0], "rescue:3x5")[0], bodies[0]["situation"]]})
+    bodies.append(bodies[0] | {"scores": True})
+    bodies.append(bodies[0] | {"method": "lp"})
+    asked = [acting.read_asked(body, served, 250_000) for body in bodies]
+    together = acting.answer_together(asked)
+    assert [without_time(answer) for answer in together] == [without_time(one.answer()) for one in asked]

@@ -12,11 +12,19 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from muster.cli import main
+from muster.service import acting
+from muster.service.app import make_app
+from muster.service.connections import Connection
+from muster.service.served import serve_policies
+from muster.service.settings import ServeSettings
 
+NEEDS_PROC = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at through /proc")
 POLICY = "rescue-2x4-quad-dm"
 SLOW = {"scores": [[1.0] * 40] * 40, "task_scores": [[0.1] * 40] * 40, "effort": "best", "time_limit": 0.4}
 """A problem that takes 0.4 s."""
@@ -137,19 +145,135 @@ def test_under_full_load_health_answers_and_what_is_too_much_is_told_when_to_com
     assert min(seconds) < 0.2
 
 
-def test_sigterm_in_the_middle_of_100_requests_loses_none():
-    service = Service("--queue", "200")
+def read_answers(connection: socket.socket, count: int) -> list[tuple[dict[str, str], dict[str, object]]]:
+    """Headers and bodies of so many answers on a connection that stays open."""
+    found, received = [], b""
+    while len(found) < count:
+        head, end, rest = received.partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")[1:] if end else []
+        headers = dict(line.split(": ", 1) for line in lines)
+        length = int(headers.get("content-length", -1))
+        if 0 <= length <= len(rest):
+            found.append((headers, json.loads(rest[:length])))
+            received = rest[length:]
+        else:
+            chunk = connection.recv(65536)
+            assert chunk, received
+            received += chunk
+    return found
+
+
+def small_decision(policy: str = POLICY) -> dict[str, object]:
+    return acting.example(serve_policies((policy,))[policy])
+
+
+def without_time(answer: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in answer.items() if name != "seconds"}
+
+
+def test_requests_sent_in_one_go_are_answered_in_their_order_whichever_way_they_take(service):
+    act, solve = small_decision(), {"scores": [[1.0, 2.0]], "method": "lp"}
+    wrong = act | {"policy": "no-such"}
+    sent = [("/act", act), ("/health", None), ("/solve", solve), ("/act", act), ("/act", wrong), ("/health", None)]
+    with service.connect() as connection:
+        connection.sendall(b"".join(request(path, body, close=False) for path, body in sent))
+        found = [body for _, body in read_answers(connection, len(sent))]
+    assert without_time(found[0]) == without_time(found[3])
+    assert found[0]["assignment"] == [0]
+    assert found[1] == found[5]
+    assert (found[1]["status"], found[2]["assignment"], found[4]["code"]) == ("alive", [1], "not_found")
+
+
+def test_a_decision_is_the_same_in_one_piece_in_two_and_through_the_pool(service):
+    act = request("/act", small_decision(), close=False)
+    slowly = json.dumps(small_decision() | {"effort": "best"})
+    with service.connect() as connection:
+        connection.sendall(act)
+        (headers, whole), *_ = read_answers(connection, 1)
+        connection.sendall(act[:-20])
+        time.sleep(0.1)
+        connection.sendall(act[-20:])
+        (_, halved), *_ = read_answers(connection, 1)
+        connection.sendall(request("/act", json.loads(slowly), close=False))
+        (_, searched), *_ = read_answers(connection, 1)
+    assert without_time(whole) == without_time(halved)
+    assert searched["assignment"] == whole["assignment"]
+    assert len(headers["x-request-id"]) == 32
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_short_way_has_the_same_gate_and_the_same_line(service):
+    act = request("/act", small_decision(), close=False)
+    with service.connect() as connection:
+        connection.sendall(act.replace(b"Host: localhost", b"Host: evil.example\r\nX-Request-ID: evil"))
+        (_, refused), *_ = read_answers(connection, 1)
+        connection.sendall(act.replace(b"Host: localhost", b"Host: localhost\r\nX-Request-ID: mine.1"))
+        (headers, _), *_ = read_answers(connection, 1)
+    assert (refused["code"], headers["x-request-id"]) == ("forbidden", "mine.1")
+    time.sleep(0.3)
+    lines = [line for line in service.lines if "id=mine.1" in line or "id=evil" in line]
+    assert [" ".join(line.split()[2:6]).partition(" ms")[0] for line in lines] == [
+        "id=evil method=POST path=/act status=403",
+        "id=mine.1 method=POST path=/act status=200",
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"url": b"/act?x=1"},
+        {"cycle": SimpleNamespace(response_complete=False)},
+        {"flow": SimpleNamespace(write_paused=True)},
+        {"parser": {"get_http_version": lambda: "1.0"}},
+        {"parser": {"should_keep_alive": lambda: False}},
+        {"parser": {"should_upgrade": lambda: True}},
+        {"parser": {"get_method": lambda: b"PUT"}},
+    ],
+)
+def test_what_is_not_simple_goes_the_usual_way(change):
+    """Above all who does not read answers gets no more of them: only the usual way waits."""
+    parser = {
+        "get_method": lambda: b"POST",
+        "get_http_version": lambda: "1.1",
+        "should_keep_alive": lambda: True,
+        "should_upgrade": lambda: False,
+    }
+    connection = Connection.__new__(Connection)
+    connection.shortcut = make_app(ServeSettings(), (POLICY,)).state.shortcut
+    connection.url, connection.cycle, connection.flow = b"/act", None, SimpleNamespace(write_paused=False)
+    connection.parser = SimpleNamespace(**parser)
+    assert connection._may_be_short()
+    for name, value in change.items():
+        setattr(connection, name, SimpleNamespace(**parser | value) if name == "parser" else value)
+    assert not connection._may_be_short()
+
+
+def children_of(process: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("processes", ["1", pytest.param("2", marks=NEEDS_PROC)])
+def test_sigterm_in_the_middle_of_100_requests_loses_none(processes):
+    service = Service("--queue", "200", "--processes", processes, "--threads", "2")
+    # A supervisor may signal all processes at once.
+    signalled = [service.process.pid, *(children_of(service.process.pid) if processes == "2" else ())]
     crowd = [service.connect() for _ in range(100)]
     body = SLOW | {"time_limit": 0.02}
     for connection in crowd:
         connection.sendall(request("/solve", body, close=False))
-    os.kill(service.process.pid, signal.SIGTERM)
+    for process in signalled:
+        os.kill(process, signal.SIGTERM)
+    time.sleep(0.15)
+    with service.connect() as late:
+        late.sendall(request("/ready"))
+        assert late.recv(65536).startswith(b"HTTP/1.1 503")
     statuses = [answer(connection)[0] for connection in crowd]
     assert statuses == [200] * 100
     service.process.wait(30)
     service._reader.join(10)
     logged = [line for line in service.lines if "path=/solve status=200" in line]
     assert len(logged) == 100
+    assert service.process.returncode == -signal.SIGTERM
     assert not any("Traceback" in line for line in service.lines)
 
 
