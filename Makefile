@@ -48,7 +48,8 @@ cluster-test: $(CLUSTER_STAMP)
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
 
-# Kills, full disks, damaged files, random instances, poisoned worlds, memory: about an hour, with a record.
+# Kills, full disks, damaged files, random instances, poisoned worlds, memory: up to two hours, with a record. For its part
+# with Ray: make cluster-test first.
 soak: setup
 	$(BIN)/muster warmup
 	$(BIN)/python -m tests.soak

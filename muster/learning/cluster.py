@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,8 @@ from muster.learning.crew import Hand, Lost
 from muster.learning.player import Host
 
 LOCAL = "local"
+KNOCKING = 10.0
+"""Seconds in which a cluster must accept a connection."""
 
 
 class Remote:
@@ -38,6 +41,13 @@ class Remote:
         self.ray.kill(self.actor)
 
 
+def check_listens(address: str) -> None:
+    """Raise OSError where nobody does; Ray itself would try for minutes. It finds what is no HOST:PORT itself."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), KNOCKING).close()
+
+
 class Cluster:
     """Where workers are actors of Ray, with a core each."""
 
@@ -50,14 +60,18 @@ class Cluster:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         more: dict[str, Any] = {}
         if self.local:
+            # Workers of a machine of one's own would otherwise give way to whatever else runs on it.
+            os.environ.setdefault("RAY_worker_niceness", "0")
             path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
             more = {"num_cpus": workers, "include_dashboard": False, "runtime_env": {"env_vars": {"PYTHONPATH": path}}}
         try:
+            if not self.local:
+                check_listens(address)
             ray.init(address=address, log_to_driver=False, logging_level="ERROR", **more)
         except (ray.exceptions.RayError, ConnectionError, OSError, RuntimeError, ValueError) as error:
+            why = getattr(error, "strerror", None) or in_words(error)
             raise InputError(
-                f"no Ray cluster answers at {address}: {in_words(error)}; start one (ray start --head), or use "
-                "--cluster local"
+                f"no Ray cluster answers at {address}: {why}; start one (ray start --head), or use --cluster local"
             ) from None
         self.worker = ray.remote(num_cpus=1, max_restarts=0)(Host)
         cores = self.capacity()

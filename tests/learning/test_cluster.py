@@ -38,5 +38,5 @@ def test_a_cluster_gives_the_bits_of_one_process_though_actors_die(name, place):
 
 def test_an_address_where_nothing_answers_is_refused(place):
     place.close()
-    with pytest.raises(InputError, match=r"no Ray cluster answers at 127\.0\.0\.1:1"):
+    with pytest.raises(InputError, match=r"no Ray cluster answers at 127\.0\.0\.1:1: Connection refused; start one"):
         Cluster("127.0.0.1:1", 2)

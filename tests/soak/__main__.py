@@ -1,7 +1,8 @@
 """`make soak`: the whole campaign, with a record.
 
-    python -m tests.soak [--kills 40] [--files 10000] [--instances 100000] [--poison 140] [--updates 20000]
-                         [--episodes 1000000] [--minutes 60] [--only files kill …] [--out benchmarks/soak.md]
+    python -m tests.soak [--kills 200] [--files 10000] [--instances 100000] [--poison 140] [--updates 100000]
+                         [--episodes 1000000] [--ray-minutes 10] [--minutes 120] [--only files kill …]
+                         [--out benchmarks/soak.md]
 
 Parts that would begin after `--minutes` are left out, and the record says so. `--only` runs those parts whose names
 hold one of these words; the rows of others stay in the record as they were.
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import muster
@@ -27,15 +29,32 @@ Result = tuple[str, list[str]]
 """What was done and found, in a line; and what was wrong."""
 
 
-def of_kills(learner: str, count: int) -> Result:
+def of_kills(learner: str, count: int, workers: int = 1) -> Result:
     """kill -9."""
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     try:
-        tally = kills.campaign(folder, learner, count)
+        tally = kills.campaign(folder, learner, count, workers)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    said = f"{tally.kills} kills in {tally.resumed} runs: every folder readable, every run ended with the same bits"
-    return said, tally.bad
+    when = f"{tally.kills} kills, {tally.writing} of them while a checkpoint was written"
+    return (
+        f"{when}; {tally.resumed} runs came to their end by resuming, with the bits of one that nobody killed",
+        tally.bad,
+    )
+
+
+def of_ray(minutes: float) -> Result:
+    """Ray workers."""
+    if find_spec("ray") is None:
+        return "not run: Ray is not installed", ["–"]
+    from tests.soak import cluster
+
+    told, bad = [], []
+    for learner in cluster.LEARNERS:
+        killed, updates, wrong = cluster.campaign(learner, 30 * minutes)
+        told.append(f"{learner} {killed} workers killed in {updates:,} updates")
+        bad += wrong
+    return f"one every 10 s for {minutes:g} minutes: {', '.join(told)}; the bits of one process", bad
 
 
 def of_faults() -> Result:
@@ -95,10 +114,11 @@ def of_evaluation(episodes: int) -> Result:
 def main() -> None:
     """Run the parts one after the other and write the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    counts = {"kills": 40, "files": 10_000, "instances": 100_000, "poison": 140, "updates": 20_000}
+    counts = {"kills": 200, "files": 10_000, "instances": 100_000, "poison": 140, "updates": 100_000}
     for name, usual in {**counts, "episodes": 1_000_000}.items():
         parser.add_argument(f"--{name}", type=int, default=usual)
-    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--ray-minutes", type=float, default=10.0)
+    parser.add_argument("--minutes", type=float, default=120.0)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--out", type=Path, default=Path("benchmarks/soak.md"))
     asked = parser.parse_args()
@@ -108,8 +128,13 @@ def main() -> None:
         "numbers that are none": lambda: of_poison(asked.poison),
         "memory of an evaluation": lambda: of_evaluation(asked.episodes),
         "memory of training": lambda: of_training(asked.updates),
-        "kill -9, evolution": lambda: of_kills("es", asked.kills // 2),
-        "kill -9, actor-critic": lambda: of_kills("a2c", asked.kills - asked.kills // 2),
+        "kill -9, evolution": lambda: of_kills("es", asked.kills // 3),
+        "kill -9, actor-critic": lambda: of_kills("a2c", asked.kills // 3),
+        "kill -9, evolution, 2 workers": lambda: of_kills("es", asked.kills // 6, 2),
+        "kill -9, actor-critic, 2 workers": lambda: of_kills(
+            "a2c", asked.kills - 2 * (asked.kills // 3) - asked.kills // 6, 2
+        ),
+        "Ray workers killed": lambda: of_ray(asked.ray_minutes),
         "faults of the system": of_faults,
     }
     began, failed = time.monotonic(), False

@@ -15,8 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from muster.learning.run import Run
-from tests.soak.kills import ENV, LEARNERS
+from tests.soak import kills
+from tests.soak.kills import ENV, children, left_behind
 
+LEARNERS = {
+    **kills.LEARNERS,
+    **{f"{name}, 2 workers": [*flags, "--workers", "2"] for name, flags in kills.LEARNERS.items()},
+}
 ENDLESS = [
     "--steps",
     "100000000",
@@ -68,6 +73,13 @@ def intact(folder: Path) -> str:
     return "" if found else "there is no checkpoint"
 
 
+def all_gone(workers: list[int], learner: str) -> str:
+    """What is wrong with the workers of a run that has ended."""
+    wanted = 2 if "workers" in learner else 0
+    left = left_behind(workers, 10.0)
+    return f"{len(left)} of {len(workers)} workers left behind" if left or len(workers) != wanted else ""
+
+
 def sentence_about(said: str, words: str) -> str:
     """What is wrong with what was said."""
     return "" if words in said and said.count("\n") == 0 and not said.startswith("traceback") else f"said: {said}"
@@ -79,11 +91,12 @@ def told(number: int) -> Fault:
     def fault(folder: Path, learner: str) -> str:
         process = run(folder, learner)
         wait_for(folder / "checkpoint.safetensors", process)
+        workers = children(process.pid)
         process.send_signal(number)
         said = ended(process)
         if said.startswith(("traceback", "did not")) or process.returncode != -number:
             return f"status {process.returncode}, said: {said}"
-        return intact(folder)
+        return intact(folder) or all_gone(workers, learner)
 
     return fault
 
@@ -104,8 +117,9 @@ def interrupted(folder: Path, learner: str) -> str:
     """Ctrl-C saves and says how to go on."""
     process = run(folder, learner)
     wait_for(folder / "checkpoint.safetensors", process)
+    workers = children(process.pid)
     process.send_signal(signal.SIGINT)
-    return sentence_about(ended(process).replace("\n", " "), "") or intact(folder)
+    return sentence_about(ended(process), "--resume") or intact(folder) or all_gone(workers, learner)
 
 
 def full_disk(folder: Path, learner: str) -> str:
@@ -227,14 +241,16 @@ FAULTS: dict[str, Fault] = {
 }
 WITH_BOTH = ("SIGTERM", "SIGHUP", "Ctrl-C", "disk full", "folder removed", "two writers")
 """Tried with both learners."""
+WITH_WORKERS = ("SIGTERM", "SIGHUP", "Ctrl-C")
+"""And these with workers too."""
 
 
 def campaign(folder: Path, names: tuple[str, ...] = tuple(FAULTS)) -> dict[str, str]:
     """Fault -> what was wrong, "" if nothing."""
     found = {}
     for number, name in enumerate(names):
-        for learner in LEARNERS if name in WITH_BOTH else ("es",):
-            found[f"{name} ({learner})" if name in WITH_BOTH else name] = FAULTS[name](
-                folder / f"{number}-{learner}", learner
-            )
+        learners = list(LEARNERS) if name in WITH_WORKERS else list(kills.LEARNERS) if name in WITH_BOTH else ["es"]
+        for learner in learners:
+            label = f"{name} ({learner})" if len(learners) > 1 else name
+            found[label] = FAULTS[name](folder / f"{number}-{learner.replace(', ', '-').replace(' ', '-')}", learner)
     return found

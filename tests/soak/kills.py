@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,11 @@ LEARNERS = {
 }
 COMMON = ["--steps", "60000", "--log-every", "500", "--checkpoint-every", "500", "--evaluate-episodes", "10"]
 ENV = "rescue:2x3,grid=5"
+CHECKPOINT = "checkpoint.safetensors"
+STARTING = 0.2
+"""Share of the kills at any moment from the first on; the others wait until the run has saved once."""
+PATIENCE = 60.0
+"""Seconds in which the workers of a killed run must be gone."""
 
 
 @dataclass
@@ -28,6 +34,8 @@ class Tally:
     """What came of the kills of one learner."""
 
     kills: int = 0
+    writing: int = 0
+    """Of these, while a checkpoint was half written."""
     early: int = 0
     """Before the run had written its settings: there is nothing to resume, and it is begun again."""
     resumed: int = 0
@@ -46,8 +54,10 @@ def final_hash(folder: Path) -> str:
     return fingerprint(found[0])
 
 
-def campaign(folder: Path, learner: str, kills: int, seed: int = 0) -> Tally:
-    """One undisturbed run; then the same, killed and resumed until it was killed so often; begun anew when it ends."""
+def campaign(folder: Path, learner: str, kills: int, workers: int = 1, seed: int = 0) -> Tally:
+    """One undisturbed run by one process; then the same with so many, killed and resumed until it was killed so often;
+    begun anew when it ends.
+    """
     tally, rng = Tally(), np.random.default_rng(seed)
     whole = folder / f"{learner}-whole"
     began = time.monotonic()
@@ -58,31 +68,80 @@ def campaign(folder: Path, learner: str, kills: int, seed: int = 0) -> Tally:
     while tally.kills < kills:
         more = ["--resume"] if (broken / "config.toml").exists() else []
         tally.early += not more and broken.exists()
-        process = subprocess.Popen(command(learner, broken, *more), stderr=subprocess.PIPE)
-        # Mostly in the part that trains, which follows the start of the interpreter.
-        wait = float(rng.uniform(0.02, 0.5 * length))
-        try:
-            _, said = process.communicate(timeout=wait)
-        except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
-            process.communicate()
-            tally.kills += 1
-            _look(tally, broken)
-            continue
-        if process.returncode != 0:
-            tally.bad.append(f"{broken.name} did not resume: {said.decode()[-200:]}")
-            return tally
-        tally.resumed += 1
-        if final_hash(broken) != expected:
-            tally.bad.append(f"{broken.name} ended with other bits")
+        # A file takes whatever it says: a pipe that nobody reads would fill up.
+        with (folder / "said").open("w+b") as said:
+            process = subprocess.Popen(
+                command(learner, broken, *more, "--workers", str(workers)), stderr=said, stdout=subprocess.DEVNULL
+            )
+            if _killed(process, broken, rng, length, tally):
+                _look(tally, broken)
+                continue
+            said.seek(0)
+            if process.returncode != 0:
+                tally.bad.append(f"{broken.name} did not resume: {said.read().decode()[-200:]}")
+                return tally
+        _compare(tally, broken, expected)
         number += 1
         broken = folder / f"{learner}-{number}"
     if (broken / "config.toml").exists():
         subprocess.run(command(learner, broken, "--resume"), check=True, capture_output=True)
-        tally.resumed += 1
-        if final_hash(broken) != expected:
-            tally.bad.append(f"{broken.name} ended with other bits")
+        _compare(tally, broken, expected)
     return tally
+
+
+def _killed(
+    process: subprocess.Popen[bytes], folder: Path, rng: np.random.Generator, length: float, tally: Tally
+) -> bool:
+    """Whether the process was killed at its moment, or False if it had ended before."""
+    if rng.random() >= STARTING:
+        before = _written(folder)
+        while process.poll() is None and _written(folder) == before:
+            time.sleep(0.01)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(float(rng.uniform(0.0, 0.3 * length)))
+    draft = folder / f"{CHECKPOINT}.part"
+    if rng.random() < 0.5:
+        until = time.monotonic() + 2.0
+        while process.poll() is None and not draft.exists() and time.monotonic() < until:
+            pass
+    if process.poll() is not None:
+        return False
+    workers = children(process.pid)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    tally.kills += 1
+    tally.writing += draft.exists()
+    left = left_behind(workers)
+    if left:
+        tally.bad.append(f"workers of {folder.name} were left behind: {left}")
+    return True
+
+
+def children(pid: int) -> list[int]:
+    """Processes that this one has begun and that go on; none where the system does not list them."""
+    try:
+        return [int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def left_behind(workers: list[int], seconds: float = PATIENCE) -> list[int]:
+    """Those that have not ended after so long."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and any(Path(f"/proc/{worker}").exists() for worker in workers):
+        time.sleep(0.02)
+    return [worker for worker in workers if Path(f"/proc/{worker}").exists()]
+
+
+def _written(folder: Path) -> int:
+    path = folder / CHECKPOINT
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
+def _compare(tally: Tally, folder: Path, expected: str) -> None:
+    tally.resumed += 1
+    if final_hash(folder) != expected:
+        tally.bad.append(f"{folder.name} ended with other bits")
 
 
 def _look(tally: Tally, folder: Path) -> None:

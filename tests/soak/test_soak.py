@@ -48,6 +48,16 @@ def test_a_closed_terminal_ends_a_run_that_saves_first(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("number", "learner"), [(signal.SIGTERM, "es, 2 workers"), (signal.SIGTERM, "a2c, 2 workers")])
+def test_a_run_that_is_told_to_end_saves_and_leaves_no_worker_behind(number, learner, tmp_path):
+    assert faults.told(number)(tmp_path / "run", learner) == ""
+
+
+def test_ctrl_c_with_workers_saves_and_leaves_none_behind(tmp_path):
+    assert faults.interrupted(tmp_path / "run", "es, 2 workers") == ""
+
+
+@pytest.mark.slow
 def test_a_run_behind_nohup_outlives_its_terminal(tmp_path):
     assert faults.hung_up_behind_nohup(tmp_path / "run", "es") == ""
 
@@ -62,7 +72,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("learner", ["es", "a2c"])
-def test_killed_runs_end_with_the_same_bits(learner, tmp_path):
-    tally = kills.campaign(tmp_path, learner, 4)
+@pytest.mark.parametrize(("learner", "workers"), [("es", 1), ("a2c", 1), ("es", 2)])
+def test_killed_runs_end_with_the_same_bits(learner, workers, tmp_path):
+    tally = kills.campaign(tmp_path, learner, 4, workers)
     assert tally.bad == []
