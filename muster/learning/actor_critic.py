@@ -77,6 +77,8 @@ class ActorCritic:
         # The kernels' view of the parameters: the same memory, which optimisers and loading change in place.
         self._model_views = self.model.views()
         self._critic_views = self.critic.views() if isinstance(self.critic, EntityCritic) else None
+        if settings.likelihood == "choices":
+            self._quiet_pairs()
         self._pack()
         optimiser = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.SGD
         self.model_optimiser = optimiser(self.model.parameters(), lr=self.recipe.policy_rate)
@@ -118,6 +120,12 @@ class ActorCritic:
             "half the learning rates, as it will each time (collapses in the log). If that is often, lower "
             "--a2c.policy-rate or raise --a2c.entropy"
         )
+
+    def _quiet_pairs(self) -> None:
+        """Begin with a g of 0: noise is on h alone, and what random pairs of many agents add up to would drown it."""
+        for name in ("g.weight3", "g.bias3"):
+            if name in self._model_views:
+                self._model_views[name][...] = 0.0
 
     def _pack(self) -> None:
         """Pack the weights for the kernels: once an update, after which they are constant."""

@@ -175,10 +175,9 @@ class Playing:
 
     def explore(self, scores: Scores) -> Scores:
         """The scores with noise."""
-        noise = self.worker.noise
+        played, history = self.worker.noise.add(scores, self.draw)
         if self.manner.remember:
-            self.histories.append(noise.history())
-        played = noise.add(scores, self.draw)
+            self.histories.append(history)
         check_finite("score", *played)
         return played
 

@@ -45,7 +45,9 @@ RECIPES: dict[Likelihood, Recipe] = {
         policy_rate=3e-3,
         value_rate=2e-3,
         schedule="cosine",
-        noise=NoiseSettings(sigma=0.5, correlated_steps=10, innovations="gumbel", task_scores=False, limits=3.0),
+        noise=NoiseSettings(
+            sigma=0.5, correlated_steps=10, innovations="gumbel", task_scores=False, limits=3.0, together=0.0
+        ),
         trace=0.95,
         minibatches=8,
         clip=0.2,
@@ -111,6 +113,8 @@ class A2CSettings:
             raise InputError(f"{needless[0]} belongs to the likelihood choices, not to {self.likelihood}")
         said = {name: value for name, value in given.items() if value is not None}
         found = replace(measured, **said, noise=self.noise.over(measured.noise))
+        if self.likelihood != "choices" and found.noise.together:
+            raise InputError(f"noise.together belongs to the likelihood choices, not to {self.likelihood}")
         if self.likelihood == "choices" and found.noise.task_scores:
             raise InputError("the likelihood choices explains noise on h alone; leave out noise.task_scores")
         return found

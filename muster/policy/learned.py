@@ -224,7 +224,7 @@ class LearnedPolicy:
                 return standard_gumbels(draw_exponentials(states, int(np.prod(shape[1:])))).reshape(shape)
             return draw_normals(states, int(np.prod(shape[1:]))).reshape(shape)
 
-        return self._exploration.add(scores, draw)
+        return self._exploration.add(scores, draw)[0]
 
     def _make_room(self, slots: int) -> None:
         if slots > len(self._states):

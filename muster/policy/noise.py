@@ -85,6 +85,9 @@ class ScoreNoise:
         noisy = task_scores and settings.task_scores
         self.h = CorrelatedNoise(batch, (n_agents, n_tasks), sigma, steps)
         self.g = CorrelatedNoise(batch, (n_tasks, n_tasks), sigma, steps) if noisy else None
+        shared = settings.together or 0.0
+        self.together = CorrelatedNoise(batch, (1, 1), shared, steps) if shared else None
+        """One number for all of h, whoever takes what place: what doing anything is worth beside waiting."""
         self.limits: dict[str, CorrelatedNoise] = {}
         for head in heads:
             assert settings.limits is not None
@@ -97,7 +100,8 @@ class ScoreNoise:
     @property
     def parts(self) -> dict[str, CorrelatedNoise]:
         """The noises that there are, by name."""
-        return {name: part for name, part in (("h", self.h), ("g", self.g)) if part is not None} | self.limits
+        of_scores = (("h", self.h), ("g", self.g), ("together", self.together))
+        return {name: part for name, part in of_scores if part is not None} | self.limits
 
     def reset(self, slots: Ints) -> None:
         """New episodes begin in these slots."""
@@ -119,18 +123,21 @@ class ScoreNoise:
             for head, part in self.limits.items():
                 part.forget(tasks[:, None, :] if head == "capacity" else agents[:, :, None] | tasks[:, None, :])
 
-    def history(self) -> Scores:
-        """The noise of earlier decisions that the next one is played with, before its own."""
-        return self.h.total.copy(), None if self.g is None else self.g.total.copy()
+    def add(self, scores: Scores, draw: Callable[[tuple[int, ...]], Floats32]) -> tuple[Scores, Scores]:
+        """The scores with the noise of this decision; and what of it no agent drew by itself: `history`.
 
-    def add(self, scores: Scores, draw: Callable[[tuple[int, ...]], Floats32]) -> Scores:
-        """The scores with the noise of this decision; `draw` gives what the innovations are, of a shape [B, ...].
-
-        Standard normals, or Gumbel variables of mean 0 and deviation 1 (`standard_gumbels`) where `gumbel` says so.
+        That is the noise of earlier decisions, and all that the agents have in common. `draw` gives what the
+        innovations are, of a shape [B, ...]: standard normals, or Gumbel variables of mean 0 and deviation 1
+        (`standard_gumbels`) where `gumbel` says so.
         """
         h, g = scores
+        given = self.h.total.copy()
+        if self.together is not None:
+            shared = self.together.add(draw((len(h), 1, 1)))
+            given, h = given + shared, h + shared
+        history: Scores = given, None if self.g is None else self.g.total.copy()
         h = h + self.h.add(draw(h.shape))
-        return h, g if g is None or self.g is None else g + self.g.add(draw(g.shape))
+        return (h, g if g is None or self.g is None else g + self.g.add(draw(g.shape))), history
 
     def add_to_limits(self, z: Limits, draw: Callable[[tuple[int, ...]], Floats32]) -> tuple[Limits, Limits]:
         """z of the limits with the noise of this decision, from standard normal draws; and without that of earlier."""

@@ -50,6 +50,9 @@ class NoiseSettings:
     limits: Annotated[float | None, Positive()] = None
     """While capacities or contributions are learned: p times the deviation of an innovation on their z, the softplus of
     which counts in agents (choices: 3)."""
+    together: Annotated[float | None, AtLeast(0)] = None
+    """p times the deviation of an innovation that all scores of a state share: agents wait, or go, together (choices
+    only: 0)."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -53,6 +53,18 @@ def test_noise_that_changes_no_choice_is_told_so(capsys):
     assert capsys.readouterr().err.count("raise --a2c.noise.sigma (now 0.001)") == 1
 
 
+def test_noise_on_h_is_not_drowned_by_the_pairs_that_a_run_begins_with():
+    """With fifteen units a random g decides every choice, and nothing is ever tried: it begins at 0, and is learned."""
+    begins = {}
+    for likelihood in ("choices", "played"):
+        a2c = dataclasses.replace(A2CSettings(likelihood), envs=2, return_steps=2)
+        learner = make_learner(TrainSettings(env=ROOMY, inference="quad", learner="a2c", a2c=a2c))
+        begins[likelihood] = learner.policy().parameters["g.weight3"].any()
+    assert begins == {"choices": False, "played": True}
+    policy = muster.train(ROOMY, learner="a2c", a2c=CHOICES, inference="quad", steps=512)
+    assert policy.parameters["g.weight3"].any()
+
+
 def test_innovations_reach_the_known_optimum():
     a2c = {"likelihood": "innovations", "envs": 64, "return_steps": 2, "policy_rate": 1e-2}
     settings = {"steps": 12_000, "log_every": 2_000, "evaluate_every": 10**9, "seed": 1, "inference": "lp"}
@@ -107,6 +119,7 @@ def test_a_run_writes_every_value_that_its_likelihood_uses(tmp_path):
     [
         ({"likelihood": "played", "clip": 0.2}, "clip belongs to the likelihood choices, not to played"),
         ({"likelihood": "choices", "noise": {"task_scores": True}}, "explains noise on h alone"),
+        ({"likelihood": "played", "noise": {"together": 0.5}}, "together belongs to the likelihood choices"),
         ({"likelihood": "choice"}, "did you mean 'choices'"),
     ],
 )

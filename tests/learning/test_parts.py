@@ -15,7 +15,7 @@ from muster.learning.evolution import centred_ranks
 from muster.learning.returns import n_step_returns
 from muster.policy.decision import alive_pairs
 from muster.policy.learned import LearnedPolicy
-from muster.policy.noise import CorrelatedNoise, draw_normals
+from muster.policy.noise import CorrelatedNoise, ScoreNoise, draw_normals
 from muster.policy.settings import NoiseSettings
 from muster.rng import episode_seeds
 from muster.scoring.direct import DirectModel, init_parameters, parameter_shapes
@@ -47,6 +47,24 @@ def test_noise_starts_from_nothing_in_the_slots_that_are_reset():
     played = noise.add(np.zeros((3, 2), np.float32))
     assert played[1].tolist() == [0.0, 0.0]
     assert played[0] == pytest.approx([1.0, 1.0])  # four remembered innovations of 1/4
+
+
+def test_what_agents_share_is_given_to_a_choice_and_not_drawn_by_it():
+    """played = h + history + this decision's innovations, where the history has all of what is shared."""
+    noise = ScoreNoise(NoiseSettings(sigma=1e-9, correlated_steps=4, together=2.0), 3, 2, 5, False)
+    h, rng = np.zeros((3, 2, 5), np.float32), np.random.default_rng(0)
+    before = np.zeros(3)
+    for _ in range(4):
+        (played, _), (history, _) = noise.add((h, None), lambda shape: rng.standard_normal(shape, np.float32))
+        shared = played[:, 0, 0]
+        assert played == pytest.approx(np.broadcast_to(shared[:, None, None], h.shape), abs=1e-6)
+        assert history == pytest.approx(played, abs=1e-6)
+        assert (np.abs(shared - before) > 1e-3).all()
+        before = shared
+    noise.reset(np.array([1]))
+    (played, _), _ = noise.add((h, None), lambda shape: np.zeros(shape, np.float32))
+    assert np.abs(played[1]).max() < 1e-6
+    assert np.abs(played[0]).min() > 1e-3
 
 
 def test_slot_noise_depends_on_the_slot_alone():
