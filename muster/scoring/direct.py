@@ -5,7 +5,8 @@
 and g(j, l) likewise from the two tasks; the world's own features stand beside x_i, and where it shows no prior there is
 no scale. Parameters are a dict of arrays; with a leading axis P they are P models, each for its own share of the batch
 (as evolution needs them). Only living and allowed pairs are scored, a tile of them at a time (see tiles.py): nothing is
-kept that does not fit in the cache.
+kept that does not fit in the cache. Objects that nothing tells apart, such as free vehicles at one place, are scored
+once.
 """
 
 from __future__ import annotations
@@ -223,13 +224,17 @@ def pair_scores(packed: Packed, pairs: Pairs) -> Floats32:
         np.zeros(LANES, np.int64),
         np.zeros(scores.shape[2], np.int64),
     )
-    score_pairs(packed, pairs, tile, pairs.prior.reshape(-1), scores.reshape(-1))
+    twins = np.empty(pairs.left_alive.shape, np.int64)
+    score_pairs(packed, pairs, tile, twins, pairs.prior.reshape(-1), scores.reshape(-1))
     return scores
 
 
 @lean_entry
-def score_pairs(packed: Packed, pairs: Pairs, tile: Tile, prior: Floats, scores: Floats32) -> None:
-    """Score every living pair that is allowed; a model's pairs share its tiles. `prior` and `scores` lie flat."""
+def score_pairs(packed: Packed, pairs: Pairs, tile: Tile, twins: Ints, prior: Floats, scores: Floats32) -> None:
+    """Score every living pair that is allowed; a model's pairs share its tiles. `prior` and `scores` lie flat.
+
+    `twins` [B, N] is room for whose scores each left object has.
+    """
     batch, n, m = pairs.left_alive.shape[0], pairs.left_alive.shape[1], pairs.right_alive.shape[1]
     models = packed.bias1.shape[0]
     each = batch // models
@@ -238,7 +243,11 @@ def score_pairs(packed: Packed, pairs: Pairs, tile: Tile, prior: Floats, scores:
         for slot in range(p * each, (p + 1) * each):
             count = list_living(pairs.right_alive, slot, tile.living)
             for i in range(n):
+                twins[slot, i] = i
                 if not pairs.left_alive[slot, i]:
+                    continue
+                twins[slot, i] = twin_of(pairs, slot, i, tile.living, count)
+                if twins[slot, i] != i:
                     continue
                 for c in range(count):
                     j = tile.living[c]
@@ -254,6 +263,42 @@ def score_pairs(packed: Packed, pairs: Pairs, tile: Tile, prior: Floats, scores:
         if filled:
             score_tile(packed, p, tile.inputs, tile.x, tile.y, tile.scores, filled)
             spread(tile, packed.scale, p, prior, scores, filled)
+    for slot in range(batch):
+        for i in range(n):
+            if twins[slot, i] != i:
+                row, twin = (slot * n + i) * m, (slot * n + twins[slot, i]) * m
+                for j in range(m):
+                    scores[row + j] = scores[twin + j]
+
+
+@leaf
+def twin_of(pairs: Pairs, slot: int, i: int, living: Ints, count: int) -> int:
+    """The first left object that reads as object i does with each of the living right ones: itself if no other."""
+    for other in range(i):
+        if pairs.left_alive[slot, other] and are_alike(pairs, slot, i, other, living, count):
+            return other
+    return i
+
+
+@leaf
+def are_alike(pairs: Pairs, slot: int, i: int, other: int, living: Ints, count: int) -> bool:
+    """Whether nothing tells two left objects apart."""
+    for k in range(pairs.left.shape[2]):
+        if pairs.left[slot, i, k] != pairs.left[slot, other, k]:
+            return False
+    for c in range(count):
+        j = living[c]
+        forbidden = is_forbidden(pairs.allowed, slot, i, j)
+        if forbidden != is_forbidden(pairs.allowed, slot, other, j):
+            return False
+        if forbidden:
+            continue
+        if len(pairs.prior) > 0 and pairs.prior[slot, i, j] != pairs.prior[slot, other, j]:
+            return False
+        for k in range(pairs.pair.shape[3]):
+            if pairs.pair[slot, i, j, k] != pairs.pair[slot, other, j, k]:
+                return False
+    return True
 
 
 @leaf

@@ -51,8 +51,8 @@ def of_ray(minutes: float) -> Result:
 
     told, bad = [], []
     for learner in cluster.LEARNERS:
-        killed, updates, wrong = cluster.campaign(learner, 30 * minutes)
-        told.append(f"{learner} {killed} workers killed in {updates:,} updates")
+        killed, replaced, updates, wrong = cluster.campaign(learner, 30 * minutes)
+        told.append(f"{learner} {killed} workers killed, {replaced} replaced, in {updates:,} updates")
         bad += wrong
     return f"one every 10 s for {minutes:g} minutes: {', '.join(told)}; the bits of one process", bad
 
