@@ -25,9 +25,9 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from numba.core import config, types
-from numba.core.targetconfig import TargetConfig
 
 from muster.kernel_cache import make_cache
+from muster.quick_compile import compare_options_quickly, note_kernel, translate_on_demand
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -41,6 +41,8 @@ def _compiled(from_python: bool = False, **options: Any) -> Callable[[Function],
             return _plain(function) if from_python else function
         dispatcher = compile_with(function)
         dispatcher._cache = make_cache(function)
+        if options.get("no_cpython_wrapper"):
+            note_kernel(function)
         dispatcher.get_call_template = _blind_to_constants(dispatcher.get_call_template)
         return dispatcher
 
@@ -68,32 +70,8 @@ def _plain(function: Function) -> Function:
     return cast(Function, call)
 
 
-def _compare_options_quickly() -> None:
-    """Let numba compare compiler options by those that are set: the same answers, for a quarter less compiling.
-
-    For every operator in a kernel numba looks through tables whose keys hold all options of the function, and reads
-    some forty of them by name at each comparison.
-    """
-
-    def set_otherwise(options: Any) -> dict[str, Any]:
-        return {name: value for name, value in options._values.items() if value != options.options[name].default}
-
-    def same(self: Any, other: Any) -> bool:
-        if not isinstance(other, TargetConfig):
-            return NotImplemented
-        same_kind = type(self) is type(other) or self.options.keys() == other.options.keys()  # type: ignore[attr-defined]
-        return same_kind and (self._values == other._values or set_otherwise(self) == set_otherwise(other))
-
-    @functools.cache
-    def hash_of(kind: Any) -> int:
-        # As numba does: of the names alone, since values may change.
-        return hash(tuple(sorted(kind.options)))
-
-    TargetConfig.__eq__ = same  # type: ignore[method-assign]
-    TargetConfig.__hash__ = lambda self: hash_of(type(self))  # type: ignore[method-assign]
-
-
-_compare_options_quickly()
+compare_options_quickly()
+translate_on_demand()
 
 # Without wrappers for Python a function compiles in half the time.
 _FOR_KERNELS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import numba
 from numba.core.compiler import Flags
 
 import muster
-import muster.compile
+from muster.compile import entry, kernel
 
 PACKAGE = Path(muster.__file__).parent
+
+
+@kernel
+def doubled(x: int) -> int:
+    return 2 * x
+
+
+@entry
+def doubled_twice(x: int) -> int:
+    return doubled(doubled(x))
+
+
+@numba.njit
+def is_even(x: int) -> bool:
+    return True if x == 0 else is_odd(x - 1)
+
+
+@numba.njit
+def is_odd(x: int) -> bool:
+    return False if x == 0 else is_even(x - 1)
 
 
 def test_only_one_module_knows_numbas_decorators():
@@ -51,3 +74,41 @@ def test_compiler_options_are_compared_as_numba_does():
             if one == other:
                 assert hash(one) == hash(other)
     assert Flags() != 3
+
+
+def test_what_only_kernels_call_has_no_machine_code_until_its_address_is_asked_for():
+    assert doubled_twice(3) == 12
+    doubled.compile((numba.int64,))
+    (inner,), (outer,) = doubled.overloads.values(), doubled_twice.overloads.values()
+    assert inner.library._waits
+    assert not outer.library._waits
+    name = inner.fndesc.llvm_func_name
+    assert inner.library.get_pointer_to_function("no_such_function") == 0
+    assert inner.library._waits
+    assert inner.library.get_pointer_to_function(name) != 0
+    assert not inner.library._waits
+
+
+def test_machine_code_is_loaded_again(tmp_path):
+    """The first process compiles, the second loads; a kernel is loaded as intermediate code for a new caller."""
+    (tmp_path / "halves.py").write_text(
+        "from muster.compile import entry, kernel\n"
+        "@kernel\ndef halved(x):\n    return x / 2.0\n"
+        "@entry\ndef quartered(x):\n    return halved(halved(x))\n"
+        "@entry\ndef eighth(x):\n    return halved(quartered(x))\n"
+    )
+    for call, wanted in (("quartered(8.0)", "2.0"), ("quartered(8.0)", "2.0"), ("eighth(8.0)", "1.0")):
+        code = f"import halves; print(halves.{call})"
+        found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert found.stdout.strip() == wanted
+    assert len(list(tmp_path.rglob("*.nbc"))) == 3
+
+
+def test_functions_of_others_are_compiled_as_ever():
+    assert [is_even(4), is_odd(4)] == [True, False]
+
+    @numba.vectorize(["float64(float64)"])
+    def halved(x):
+        return x / 2.0
+
+    assert halved([2.0, 4.0]).tolist() == [1.0, 2.0]

@@ -34,6 +34,7 @@ STATED = """
 errors
 data
 kernel_cache
+quick_compile
 compile
 rng
 parallel

@@ -17,6 +17,8 @@ class Card:
     """A shipped policy by name, or the path to a run or model file."""
     envs: tuple[str, ...] = ()
     """Measure it on these worlds as well, beside their rules on the same episodes, with its milliseconds a decision."""
+    latency: bool = True
+    """Measure the milliseconds of a decision on this machine, in the worlds on record."""
     episodes: int = 100
     """Episodes of each measurement."""
     seed: int = 0
@@ -28,9 +30,10 @@ class Card:
         """Print it."""
         if self.episodes < 1:
             raise InputError(f"episodes must be at least 1, got {self.episodes}")
-        from muster.reproduction.card import as_markdown, as_text, make_card, measure
+        from muster.reproduction.card import as_markdown, as_text, latencies_of, make_card, measure
 
         found = {env: measure(self.policy, env, self.episodes, self.seed) for env in self.envs}
         figures = [figure for figure, _ in found.values()]
-        card = make_card(self.policy, figures, {env: ms for env, (_, ms) in found.items()})
+        recorded = latencies_of(make_card(self.policy)) if self.latency else {}
+        card = make_card(self.policy, figures, recorded | {env: ms for env, (_, ms) in found.items()})
         print(as_text(card) if self.json else as_markdown(card))

@@ -9,9 +9,16 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from muster.inference.settings import Method
+
+ROUNDED: dict[str, Any] = {
+    "scores": [[4.0, 2.0], [3.0, 4.0], [3.0, 1.0]],
+    "contributions": [[3.0, 2.0], [2.0, 3.0], [2.0, 1.0]],
+    "capacities": [4.0, 2.5],
+}
+"""A problem that agents split themselves between tasks in, with contributions that differ by agent and by task."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,11 @@ def parts() -> Iterator[tuple[str, Callable[[], object]]]:
     from muster.policy.names import shipped
 
     for method in get_args(Method):
-        yield f"inference, {method}", partial(assign, [[1.0, 0.5]], method=method)
+        # Without task scores QUAD is LP.
+        more: dict[str, Any] = {"task_scores": [[0.5, 0.1], [0.1, 0.0]]} if method == "quad" else {}
+        yield f"inference, {method}", partial(assign, [[1.0, 0.5]], method=method, **more)
+    for effort in ("fast", "best", "exact"):
+        yield f"inference, lp that has to be rounded, {effort}", partial(assign, **ROUNDED, method="lp", effort=effort)
     yield "inference, plans that stay", partial(assign, [[1.0, 0.5]], previous=[0])
     yield "inference, tables of pairs", _solve_pairs
     for env in EXAMPLES:

@@ -6,14 +6,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from muster.compile import entry, kernel, maker
+from muster.compile import entry, glue, kernel, maker
 from muster.data import Floats, Ints
 from muster.inference.batch import WORKSPACES, Output, Settings, write_answer
 from muster.inference.certificate import PROVEN, primal_value, set_prices, settle_bound
-from muster.inference.instance import Given, Instance, fill_instance, lay_instance
-from muster.inference.oracle import Oracle, make_oracle, maximise, read_vertex, set_profits
+from muster.inference.instance import TRANSPORT, Given, Instance, fill_instance, lay_instance
+from muster.inference.oracle import (
+    Oracle,
+    make_oracle,
+    maximise_generalised,
+    maximise_transport,
+    read_vertex,
+    set_profits,
+)
 from muster.inference.outcomes import INVALID, OPTIMAL, ROUNDED, TIME_LIMIT
 from muster.inference.rounding import Plan, make_plan, round_point
+
+LEFT = 100
+"""Status of an instance that `solve_batch` has left; never seen outside."""
 
 
 class Work(NamedTuple):
@@ -60,21 +70,49 @@ def judge(work: Work, it: Instance, certify: bool, prices: Floats, proven: Any) 
     return OPTIMAL if reached else ROUNDED
 
 
+@glue
+def write_solved(
+    out: Output, b: int, it: Instance, work: Work, settings: Settings, solved: int, prices: Floats, proven: Any
+) -> None:
+    """Round the solution of an instance's linear programme, judge it, and write both to row b."""
+    prices[:] = 0.0
+    read_vertex(work.oracle, it)
+    round_point(work.plan, it, work.oracle.vertex, settings.rule, work.keys, work.ties, work.order)
+    status = judge(work, it, settings.certify, prices, proven)
+    # The value of a programme that was stopped bounds nothing, but its prices do all the same.
+    out.status[b] = status if solved == OPTIMAL or (status == OPTIMAL and settings.certify) else TIME_LIMIT
+    write_answer(out, b, work.plan, it, prices, proven)
+
+
 @entry
 def solve_batch(begin: int, end: int, given: Given, settings: Settings, out: Output, space: Floats, stop: Ints) -> None:
-    """Solve instances begin..end-1; see `muster.inference.batch`."""
+    """Solve instances begin..end-1; see `muster.inference.batch`.
+
+    Those whose contributions differ by agent and by task are left for `solve_generalised`, with that status: it is
+    half of the code, and most callers need not wait for it to be compiled.
+    """
     it = lay_instance(space, False)
     work = lay_work(space[WORKSPACES - 1])
     prices, proof = np.zeros(given.scores.shape[2]), np.zeros(1, PROVEN)
     for b in range(begin, end):
         if not fill_instance(it, given, b, settings.forced):
             out.status[b] = INVALID
-            continue
-        prices[:] = 0.0
-        solved = maximise(work.oracle, it, set_profits(work.oracle, it, work.bonus), False, stop)
-        read_vertex(work.oracle, it)
-        round_point(work.plan, it, work.oracle.vertex, settings.rule, work.keys, work.ties, work.order)
-        status = judge(work, it, settings.certify, prices, proof[0])
-        # The value of a programme that was stopped bounds nothing, but its prices do all the same.
-        out.status[b] = status if solved == OPTIMAL or (status == OPTIMAL and settings.certify) else TIME_LIMIT
-        write_answer(out, b, work.plan, it, prices, proof[0])
+        elif it.facts[0].kind != TRANSPORT:
+            out.status[b] = LEFT
+        else:
+            solved = maximise_transport(work.oracle, it, set_profits(work.oracle, it, work.bonus), False, stop)
+            write_solved(out, b, it, work, settings, solved, prices, proof[0])
+
+
+@entry
+def solve_generalised(
+    rows: Ints, begin: int, end: int, given: Given, settings: Settings, out: Output, space: Floats, stop: Ints
+) -> None:
+    """Solve instances rows[begin:end], which `solve_batch` has left."""
+    it = lay_instance(space, False)
+    work = lay_work(space[WORKSPACES - 1])
+    prices, proof = np.zeros(given.scores.shape[2]), np.zeros(1, PROVEN)
+    for r in range(begin, end):
+        fill_instance(it, given, rows[r], settings.forced)
+        solved = maximise_generalised(work.oracle, it, set_profits(work.oracle, it, work.bonus), False, stop)
+        write_solved(out, rows[r], it, work, settings, solved, prices, proof[0])

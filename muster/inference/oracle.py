@@ -107,58 +107,55 @@ def set_profits(oracle: Oracle, it: Instance, bonus: Floats) -> float:
 @glue
 def maximise(oracle: Oracle, it: Instance, scale: float, warm: bool, stop: Ints) -> int:
     """Solve to optimality from a greedy basis, or from the last one if `warm`; OPTIMAL or TIME_LIMIT."""
-    tolerance = transport.PRICE_TOLERANCE * scale
-    if not warm:
-        start(oracle, it)
-    status = OPTIMAL
-    if it.facts[0].n * it.facts[0].m > 0:
-        short = use_lists(oracle, it)
-        fresh = not warm
-        while True:
-            if short and not choose_lists(oracle, it, tolerance, fresh):
-                break
-            fresh = False
-            lists = oracle.lists if short else oracle.lists[:, :0]
-            if it.facts[0].kind == TRANSPORT:
-                status = transport.optimise(
-                    oracle.tree,
-                    oracle.profit,
-                    oracle.slack,
-                    it.supply,
-                    it.inverse,
-                    lists,
-                    it.facts[0].n,
-                    it.facts[0].m,
-                    tolerance,
-                    stop,
-                )
-            else:
-                status = generalised.optimise(
-                    oracle.tree,
-                    oracle.top,
-                    oracle.profit,
-                    oracle.slack,
-                    it.scaled,
-                    it.usable,
-                    lists,
-                    it.facts[0].n,
-                    it.facts[0].m,
-                    tolerance,
-                    stop,
-                )
-            if status != OPTIMAL or not short:
-                break
+    if it.facts[0].kind == TRANSPORT:
+        status = maximise_transport(oracle, it, scale, warm, stop)
+    else:
+        status = maximise_generalised(oracle, it, scale, warm, stop)
     return status
 
 
-@kernel
-def start(oracle: Oracle, it: Instance) -> None:
-    """Put the simplex on a greedy basis."""
+@glue
+def maximise_transport(oracle: Oracle, it: Instance, scale: float, warm: bool, stop: Ints) -> int:
+    """The same for an instance that is known to be a transport problem."""
     n, m = it.facts[0].n, it.facts[0].m
-    if it.facts[0].kind == TRANSPORT:
-        transport.start(oracle.tree, oracle.profit, oracle.slack, it.supply, it.capacity, n, m)
-    else:
-        generalised.start(oracle.tree, oracle.top, oracle.profit, oracle.slack, it.scaled, it.capacity, n, m)
+    tree, profit, slack, supply = oracle.tree, oracle.profit, oracle.slack, it.supply
+    tolerance = transport.PRICE_TOLERANCE * scale
+    if not warm:
+        transport.start(tree, profit, slack, supply, it.capacity, n, m)
+    status = OPTIMAL
+    short, fresh, missing = use_lists(oracle, it), not warm, n * m > 0
+    while missing:
+        if short:
+            transport.price(tree, profit, slack, n, m)
+            missing = choose_lists(oracle, it, tolerance, fresh)
+        fresh = False
+        if missing:
+            lists = oracle.lists if short else oracle.lists[:, :0]
+            status = transport.optimise(tree, profit, slack, supply, it.inverse, lists, n, m, tolerance, stop)
+            missing = short and status == OPTIMAL
+    return status
+
+
+@glue
+def maximise_generalised(oracle: Oracle, it: Instance, scale: float, warm: bool, stop: Ints) -> int:
+    """The same for an instance that is known not to be one."""
+    n, m = it.facts[0].n, it.facts[0].m
+    tree, top, profit, slack, scaled = oracle.tree, oracle.top, oracle.profit, oracle.slack, it.scaled
+    tolerance = transport.PRICE_TOLERANCE * scale
+    if not warm:
+        generalised.start(tree, top, profit, slack, scaled, it.capacity, n, m)
+    status = OPTIMAL
+    short, fresh, missing = use_lists(oracle, it), not warm, n * m > 0
+    while missing:
+        if short:
+            generalised.price(tree, top, profit, slack, scaled, n, m)
+            missing = choose_lists(oracle, it, tolerance, fresh)
+        fresh = False
+        if missing:
+            lists = oracle.lists if short else oracle.lists[:, :0]
+            status = generalised.optimise(tree, top, profit, slack, scaled, it.usable, lists, n, m, tolerance, stop)
+            missing = short and status == OPTIMAL
+    return status
 
 
 @kernel
@@ -172,15 +169,10 @@ def use_lists(oracle: Oracle, it: Instance) -> bool:
 def choose_lists(oracle: Oracle, it: Instance, tolerance: float, fresh: bool) -> bool:
     """Whether some pair of all could enter; if so, agents with such a pair get new short lists (all if `fresh`).
 
-    A short list holds the tasks of largest reduced profit.
+    A short list holds the tasks of largest reduced profit. The duals are current.
     """
-    n, m = it.facts[0].n, it.facts[0].m
-    tree, profit, dual = oracle.tree, oracle.profit, oracle.tree.dual
+    n, m, dual = it.facts[0].n, it.facts[0].m, oracle.tree.dual
     transporting = it.facts[0].kind == TRANSPORT
-    if transporting:
-        transport.price(tree, profit, oracle.slack, n, m)
-    else:
-        generalised.price(tree, oracle.top, profit, oracle.slack, it.scaled, n, m)
     missing = False
     for v in range(n, n + m):
         missing = missing or dual[v] < -tolerance

@@ -137,11 +137,24 @@ class Solver(InferenceSettings):
                 staying.keep_previous(begin, end, given, previous, settings, out, space, stop)
 
             share_out(size, threads, solve_part)
+            if method == "lp" and given.contributions.size:
+                self._solve_left(given, settings, out, threads, stop)
             if method == "lp" and self._searches:
                 self._make_whole(given, settings, out, threads, stop)
             if previous is not None and method in ("lp", "quad"):
                 # Last, so that nothing that follows gives up what is kept.
                 share_out(size, threads, keep_part)
+
+    def _solve_left(self, given: Given, settings: batch.Settings, out: batch.Output, threads: int, stop: Ints) -> None:
+        """LP where contributions differ by agent and by task: an entry of its own, compiled when it is needed."""
+        rows = np.flatnonzero(out.status == linear.LEFT)
+
+        def solve(begin: int, end: int) -> None:
+            space = np.empty((batch.WORKSPACES, *given.scores.shape[1:]))
+            linear.solve_generalised(rows, begin, end, given, settings, out, space, stop)
+
+        if rows.size:
+            share_out(rows.size, threads, solve)
 
     @property
     def _searches(self) -> bool:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from muster.envs.registry import EXAMPLES, kind_of, make
+from muster.errors import MusterError
 from muster.evaluation.compare import compare
 from muster.policy.features import features_of
 from muster.policy.files import fingerprint
 from muster.policy.learned import LearnedPolicy
-from muster.policy.names import load, shipped
+from muster.policy.names import load, resolve, shipped
 from muster.reproduction.figures import Figure, figures_of
 from muster.settings import to_text
 
@@ -137,6 +142,29 @@ def measure(name: str, env: str, episodes: int, seed: int) -> tuple[Figure, floa
     return figure, own.ms_per_decision
 
 
+def latencies_of(card: dict[str, Any]) -> dict[str, float]:
+    """By world on record, the milliseconds of one decision in one world: the median of several, on this machine.
+
+    Worlds that cannot be made here, for want of their data or of torch, are left out.
+    """
+    found = {}
+    for env in dict.fromkeys(figure["test"] for figure in card["figures"]):
+        with suppress(MusterError):
+            world = make(env)
+            policy = resolve(card["policy"], world)
+            seen = world.observe()
+            policy.act(seen)
+            seconds = []
+            for _ in range(DECISIONS):
+                began = time.perf_counter()
+                policy.act(seen)
+                seconds.append(time.perf_counter() - began)
+            found[env] = 1e3 * float(np.median(seconds))
+    return found
+
+
+DECISIONS = 15
+"""Timed for a card in each world."""
 BOUNDS = ("topline", "hindsight", "knowing")
 """Rules that know more than a policy can: bounds, not rivals."""
 
@@ -176,7 +204,8 @@ def as_markdown(card: dict[str, Any]) -> str:
     if card["figures_from"]:
         lines += [f"From `{card['figures_from']}`; 95 % intervals.", ""]
     if card["latency_ms"]:
-        lines += ["## Milliseconds a decision", "", *(f"- {e}: {ms:.3g}" for e, ms in card["latency_ms"].items()), ""]
+        timed = [f"- {env}: {ms:.3g}" for env, ms in card["latency_ms"].items()]
+        lines += ["## Milliseconds a decision, on this machine", "", *timed, ""]
     if card["not_compared"]:
         lines += [f"Not on this record: {', '.join(card['not_compared'])}.", ""]
     lines += ["## Known failures", "", *(f"- {text}" for text in card["known_failures"] or ["none on record"])]

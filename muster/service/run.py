@@ -86,9 +86,19 @@ def bound(host: str, port: int) -> socket.socket:
 
 def warm(state: State) -> None:
     """Use everything once that has kernels: nobody's request waits for a compiler."""
-    one: dict[str, Any] = {"scores": [[1.0, 0.5]], "contributions": [[1.0, 2.0]], "capacities": [1.0, 1.0]}
+    problem: dict[str, Any] = {
+        "scores": [[4.0, 2.0], [3.0, 4.0], [3.0, 1.0]],
+        "task_scores": [[0.5, 0.1], [0.1, 0.0]],
+        "capacities": [4.0, 2.5],
+        "previous": [0, 1, 0],
+        "switch_cost": 1.0,
+    }
     for method in get_args(Method):
-        assign(**one, method=method, previous=[0], switch_cost=1.0)
+        assign(**problem, method=method)
+    # Contributions that differ by agent and by task, without task scores: LP has an entry of its own for them.
+    del problem["task_scores"]
+    for effort in ("fast", "best"):
+        assign(**problem, contributions=[[3.0, 2.0], [2.0, 3.0], [2.0, 1.0]], method="lp", effort=effort)
     scanned(b"{}")
     for served in state.policies.values():
         acting.act(acting.example(served), state.policies, state.settings.size_limit)

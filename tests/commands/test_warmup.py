@@ -5,6 +5,7 @@ from typing import get_args
 from muster.cli import main
 from muster.commands import warmup
 from muster.envs.registry import EXAMPLES, make
+from muster.inference import assign
 from muster.inference.settings import Method
 
 
@@ -16,6 +17,12 @@ def test_every_procedure_world_rule_and_learner_is_warmed_up():
     for env in EXAMPLES:
         assert {f"{env}, {rule}" for rule in make(env).baselines()} < set(names)
     assert "learning, es" in names
+
+
+def test_what_is_warmed_up_for_lp_has_to_be_rounded_and_proven():
+    found = assign(**warmup.ROUNDED, method="lp", effort="paper")
+    assert found.status == "rounded"
+    assert assign(**warmup.ROUNDED, method="lp", effort="exact").status == "optimal"
 
 
 def test_each_part_is_named_and_timed_and_the_folder_is_told(capsys, monkeypatch):

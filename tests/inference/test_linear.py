@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -91,3 +94,27 @@ def test_a_lone_price_lies_between_the_two_offers():
     assert solution.assignment.tolist() == [[0, -1]]
     assert 3.0 <= solution.prices[0, 0] <= 5.0
     assert solution.reasons[0, 1] == "no capacity left"
+
+
+def test_instances_of_both_kinds_in_one_batch_are_solved_as_they_are_alone():
+    """Contributions of the form a_i d_j are a transport problem; others have an entry of their own."""
+    plain, mixed = (make_problem(regime, "normal", 20, 6, 7, seed=2) for regime in ("real", "pair"))
+    fields = ("scores", "contributions", "capacities")
+    order = np.random.default_rng(0).permutation(40)
+    both = Problem(**{name: np.concatenate([getattr(plain, name), getattr(mixed, name)])[order] for name in fields})
+    together = solve(both, "lp")
+    alone = [solve(plain, "lp"), solve(mixed, "lp")]
+    for name in ("assignment", "objective", "relaxed_objective", "prices", "loads", "status"):
+        expected = np.concatenate([getattr(solution, name) for solution in alone])[order]
+        np.testing.assert_array_equal(getattr(together, name), expected)
+
+
+def test_what_a_plain_problem_does_not_need_is_not_compiled():
+    code = (
+        "import muster; from muster.inference import linear\n"
+        "weights = [[1.0, 1.0], [2.0, 2.0]]\n"
+        "muster.assign([[3.0, 1.0], [2.0, 2.0]], capacities=[2.0, 3.0], contributions=weights, method='lp')\n"
+        "print(len(linear.solve_batch.signatures), len(linear.solve_generalised.signatures))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["1", "0"]
