@@ -21,7 +21,16 @@ import numpy as np
 from muster.benchmarks.inference import describe_machine
 from muster.benchmarks.public_peers import PEERS
 from muster.benchmarks.public_report import markdown, print_tables
-from muster.benchmarks.public_sets import FOLDER, Public, diversity_problem, gap_problems, make_diversity, make_gap
+from muster.benchmarks.public_sets import (
+    FOLDER,
+    SMALL_SIZES,
+    Public,
+    diversity_problem,
+    gap_problems,
+    make_diversity,
+    make_gap,
+    small_problems,
+)
 from muster.data import Problem
 from muster.errors import InputError
 from muster.inference import Solver
@@ -34,25 +43,32 @@ LIMITS = (0.1, 1.0, 10.0)
 DIVERSE = (500, 50)
 """Elements, and how many of them are chosen."""
 DIVERSE_SEEDS = (0, 1)
+DIVERSE_LIMITS = (1.0, 10.0, 60.0)
+"""Seconds; the last is what the others are measured by."""
+SMALL_SEEDS, SMALL_LIMIT = range(5), 60.0
+PROVER = "HiGHS"
+"""The peer that has as long as we have for a proof."""
 PLAIN_SIZES = (50, 200, 1000)
 """Agents and tasks of plain assignment."""
 
 
-def run(json: bool, limits: tuple[float, ...] = LIMITS, record: Path | None = None) -> None:
+def run(json: bool, limits: tuple[float, ...] = LIMITS, proof: float | None = None, record: Path | None = None) -> None:
     """Measure everything and print it; keep it in `record` too if that is named."""
     if not limits or min(limits) <= 0:
         raise InputError(f"limits must be positive numbers of seconds, got {limits}")
+    if proof is not None and not proof > 0:
+        raise InputError(f"proof must be a positive number of seconds, got {proof}")
     began = time.perf_counter()
     command = f"muster bench public --limits {' '.join(f'{limit:g}' for limit in limits)}"
+    command += "" if proof is None else f" --proof {proof:g}"
     found: Row = {"command": command, "machine": describe_machine(), "notes": [], "limits": list(limits)}
     if not FOLDER.is_dir():
         found["notes"].append("There is no shared/public/gap beside the repository: types c, d, e are made here.")
     warm_up()
-    found["gap"] = measure_gap(gap_problems(), limits, found["notes"])
-    found["diversity"] = [
-        measure_diversity(kind, seed, limits) for kind in ("MDG-a", "GKD-c") for seed in DIVERSE_SEEDS
-    ]
+    found["small"] = [measure_small(machines, jobs) for machines, jobs in SMALL_SIZES]
+    found["diversity"] = [measure_diversity(kind, seed) for kind in ("MDG-a", "GKD-c") for seed in DIVERSE_SEEDS]
     found["plain"] = [measure_plain(size) for size in PLAIN_SIZES]
+    found["gap"] = measure_gap(gap_problems(), limits, proof, found["notes"])
     found["load_at_end"], found["seconds"] = os.getloadavg()[0], time.perf_counter() - began
     if record is not None:
         write_atomically(record, (json_format.dumps(found, indent=1) + "\n").encode())
@@ -71,8 +87,10 @@ def warm_up() -> None:
     Solver("quad", "best", threads=1, time_limit=0.01)(diversity_problem(make_diversity("MDG-a", 10, 0), 3))
 
 
-def measure_gap(problems: Iterable[Public], limits: tuple[float, ...], notes: list[str]) -> list[Row]:
-    """Generalised assignment: our efforts, and the peers at each limit."""
+def measure_gap(
+    problems: Iterable[Public], limits: tuple[float, ...], proof: float | None, notes: list[str]
+) -> list[Row]:
+    """Generalised assignment: our efforts and the peers at each limit, then the two that have `proof` for a proof."""
     rows = []
     for public in problems:
         row: Row = {
@@ -85,13 +103,10 @@ def measure_gap(problems: Iterable[Public], limits: tuple[float, ...], notes: li
         for limit in limits:
             row["runs"].append({"solver": "muster best", "limit": limit, **own(public, "best", limit)})
             row["runs"].append({"solver": "muster exact", "limit": limit, **own(public, "exact", limit)})
-            for name in PEERS:
-                answer = ask_peer(name, public, limit)
-                if "skipped" in answer:
-                    if answer["skipped"] not in notes:
-                        notes.append(answer["skipped"])
-                else:
-                    row["runs"].append({"solver": name, "limit": limit, **answer})
+            row["runs"] += ask_peers(PEERS, public, limit, notes)
+        if proof is not None and proof not in limits:
+            row["runs"].append({"solver": "muster exact", "limit": proof, **own(public, "exact", proof)})
+            row["runs"] += ask_peers((PROVER,), public, proof, notes)
         values = [run["value"] for run in row["runs"] if run["value"] is not None]
         if np.isnan(row["known"]) and values:
             row["known"] = max(values) if public.sense == "max" else min(values)
@@ -117,6 +132,32 @@ def own(public: Public, effort: Any, limit: float | None) -> Row:
     }
 
 
+def ask_peers(names: Iterable[str], public: Public, limit: float, notes: list[str]) -> list[Row]:
+    """The answers of those that are installed; a note of those that are not."""
+    rows = []
+    for name in names:
+        answer = ask_peer(name, public, limit)
+        if "skipped" not in answer:
+            rows.append({"solver": name, "limit": limit, **answer})
+        elif answer["skipped"] not in notes:
+            notes.append(answer["skipped"])
+    return rows
+
+
+def measure_small(machines: int, jobs: int) -> Row:
+    """Small ones of type c: how many are proven, and how long the longest proof takes."""
+    runs = [own(public, "exact", SMALL_LIMIT) for public in small_problems(machines, jobs, SMALL_SEEDS)]
+    seconds = [entry["seconds"] for entry in runs]
+    return {
+        "size": f"{machines}x{jobs}",
+        "problems": len(runs),
+        "proven": sum(entry["proven"] for entry in runs),
+        "mean": float(np.mean(seconds)),
+        "longest": max(seconds),
+        "longest_wall": max(entry["wall"] for entry in runs),
+    }
+
+
 def ask_peer(name: str, public: Public, limit: float) -> Row:
     """A peer's answer likewise, from a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
@@ -139,7 +180,7 @@ def ask_peer(name: str, public: Public, limit: float) -> Row:
     }
 
 
-def measure_diversity(kind: str, seed: int, limits: tuple[float, ...]) -> Row:
+def measure_diversity(kind: str, seed: int, limits: tuple[float, ...] = DIVERSE_LIMITS) -> Row:
     """Maximum diversity by QUAD: fast, and best at each limit; gaps are to the best of these."""
     problem = diversity_problem(make_diversity(kind, DIVERSE[0], seed), DIVERSE[1])
     row: Row = {"kind": kind, "seed": seed, "runs": []}

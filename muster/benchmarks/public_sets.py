@@ -21,6 +21,10 @@ from muster.errors import InputError
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "public" / "gap"
 SIZES = ((5, 100), (10, 100), (20, 100), (20, 200))
 """Machines and jobs of what is made where there are no files."""
+SMALL_SIZES = (
+    (5, 15), (5, 20), (5, 25), (5, 30), (8, 24), (8, 32), (8, 40), (8, 48), (10, 30), (10, 40), (10, 50), (10, 60)
+)  # fmt: skip
+"""Those of OR-Library's small ones."""
 SENSES = ("max", "min")
 
 
@@ -100,6 +104,12 @@ def gap_problems() -> Iterator[Public]:
         for machines, jobs in SIZES:
             name = f"{kind}{machines:02}{jobs} made here"
             yield from both_senses(name, make_gap(kind, machines, jobs, seed=0), {})
+
+
+def small_problems(machines: int, jobs: int, seeds: range) -> Iterator[Public]:
+    """Small ones of type c by the generator, in both senses."""
+    for seed in seeds:
+        yield from both_senses(f"c{machines:02}{jobs}, seed {seed}", make_gap("c", machines, jobs, seed), {})
 
 
 def make_diversity(kind: str, elements: int, seed: int) -> Floats:

@@ -26,6 +26,7 @@ OPTIONS = {
     "peer_seconds": ("routes",),
     "record": ("routes", "public"),
     "limits": ("public",),
+    "proof": ("public",),
 }
 
 
@@ -49,6 +50,8 @@ class Bench:
     it are taken over."""
     limits: tuple[float, ...] | None = None
     """public: seconds that each solver has for a problem (0.1 1 10)."""
+    proof: float | None = None
+    """public: seconds that effort exact and HiGHS have beside that, to prove their answers (60: half an hour more)."""
 
     def run(self) -> None:
         """Measure and print."""

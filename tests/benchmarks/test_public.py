@@ -55,15 +55,17 @@ def test_a_minimum_is_a_maximum_in_its_own_numbers():
 
 def test_the_report_counts_proofs_and_answers_that_are_not_whole():
     one = next(public_sets.both_senses("c0309", public_sets.make_gap("c", 3, 9, seed=2), {}))
-    rows = public.measure_gap([one], (0.2,), notes := [])
+    rows = public.measure_gap([one], (0.2,), 0.3, notes := [])
+    assert ("muster exact", 0.3) in [(entry["solver"], entry["limit"]) for entry in rows[0]["runs"]]
     assert {"muster fast", "muster best", "muster exact"} <= {entry["solver"] for entry in rows[0]["runs"]}
     assert all(entry["gap"] >= 0 for entry in rows[0]["runs"] if entry["gap"] is not None)
     rows[0]["runs"][0] |= {"value": None, "gap": None, "proven": False}
     machine = {"description": "m", "versions": {}, "date": "d", "load": 0.0}
     found = {"command": "muster bench public", "machine": machine, "notes": notes, "seconds": 1.0, "load_at_end": 0.0}
-    text = markdown(found | {"gap": rows, "diversity": [], "plain": []})
+    text = markdown(found | {"gap": rows, "small": [public.measure_small(5, 15)], "diversity": [], "plain": []})
     assert "| muster fast | 1 | 1 |  |  | 0 |" in text
     assert "| muster exact, 0.2 s | 1 | 0 | 0.000 % | 0.000 % | 1 |" in text
+    assert "| 5x15 | 10 | 10 |" in text
 
 
 def test_options_of_other_benchmarks_are_refused():
@@ -71,3 +73,5 @@ def test_options_of_other_benchmarks_are_refused():
         Bench("routes", limits=(1.0,)).run()
     with pytest.raises(InputError, match="positive numbers of seconds"):
         Bench("public", limits=(0.0,)).run()
+    with pytest.raises(InputError, match="proof must be a positive number of seconds"):
+        Bench("public", proof=0.0).run()
