@@ -69,9 +69,9 @@ def _each(found: Row) -> Section:
 
 
 def _small(found: Row) -> Section:
+    times = ("mean", "longest", "longest_wall")
     rows = [
-        (row["size"], str(row["problems"]), str(row["proven"]))
-        + tuple(f"{1e3 * row[name]:.1f}" for name in ("mean", "longest", "longest_wall"))
+        (row["size"], str(row["problems"]), str(row["proven"]), *(f"{1e3 * row[name]:.1f}" for name in times))
         for row in found["small"]
     ]
     note = "Machines x jobs, type c by the generator, seeds 0 to 4, both senses; effort exact."
