@@ -20,6 +20,9 @@ ROUNDED: dict[str, Any] = {
 }
 """A problem that agents split themselves between tasks in, with contributions that differ by agent and by task."""
 
+VARIANTS = ("battle:w3v3,first_order=-5", "rescue:2x4,mud=0.3")
+"""Worlds whose settings have kernels of their own."""
+
 
 @dataclass(frozen=True)
 class Warmup:
@@ -76,7 +79,10 @@ def parts() -> Iterator[tuple[str, Callable[[], object]]]:
             learned = [name for name in shipped() if name.startswith(f"{family}-") and name.endswith(f"-{model}")]
             for name in learned[:1]:
                 yield f"{env}, {name}", partial(evaluate, name, env, episodes=1, noise=True)
-    for learner in ("es", "srl", "a2c") if find_spec("torch") else ("es", "srl"):
+    for env in VARIANTS:
+        yield env, partial(evaluate, next(iter(make(env).baselines())), env, episodes=1)
+    yield "service, JSON", _read_json
+    for learner in ("es", "srl", "imitate", "a2c") if find_spec("torch") else ("es", "srl", "imitate"):
         yield f"learning, {learner}", partial(_learn, EXAMPLES[0], learner)
 
 
@@ -91,6 +97,13 @@ def _solve_pairs() -> None:
     for use in ([1.0, 1.0], [1.0, 2.0]):
         pairs = np.arange(2)
         solve_sparse(SparseProblem.of(2, pairs, here.repeat(2), np.ones(2), np.array(use), np.ones(1)), Solver("lp"))
+
+
+def _read_json() -> None:
+    """Bodies of requests are read by a kernel."""
+    from muster.service.scanning import scanned
+
+    scanned(b"{}")
 
 
 def _record(env: str) -> None:
@@ -108,6 +121,7 @@ def _learn(env: str, learner: str) -> None:
     from muster.learning.settings import TrainSettings
     from muster.learning.train import run_training
 
-    settings = TrainSettings(env=env, learner=learner, steps=1, evaluate_every=10**9)  # type: ignore[arg-type]
+    teacher = "lp-distance" if learner == "imitate" else None
+    settings = TrainSettings(env=env, learner=learner, teacher=teacher, steps=1, evaluate_every=10**9)  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory() as folder:
         run_training(settings, Path(folder) / "run")
