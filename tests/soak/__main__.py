@@ -4,8 +4,8 @@
                          [--episodes 1000000] [--ray-minutes 10] [--minutes 120] [--only files kill …]
                          [--out benchmarks/soak.md]
 
-Parts that would begin after `--minutes` are left out, and the record says so. `--only` runs those parts whose names
-hold one of these words; the rows of others stay in the record as they were.
+Parts that would begin after `--minutes` are left out, and the record says so; kills end there. `--only` runs those
+parts whose names hold one of these words; the rows of others stay in the record as they were.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Result = tuple[str, list[str]]
 """What was done and found, in a line; and what was wrong."""
 
 
-def of_kills(learner: str, count: int, workers: int = 1) -> Result:
+def of_kills(learner: str, count: int, until: float, workers: int = 1) -> Result:
     """kill -9."""
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     try:
-        tally = kills.campaign(folder, learner, count, workers)
+        tally = kills.campaign(folder, learner, count, workers, until=until)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     when = f"{tally.kills} kills, {tally.writing} of them while a checkpoint was written"
@@ -54,7 +54,8 @@ def of_ray(minutes: float) -> Result:
         killed, replaced, updates, wrong = cluster.campaign(learner, 30 * minutes)
         told.append(f"{learner} {killed} workers killed, {replaced} replaced, in {updates:,} updates")
         bad += wrong
-    return f"one every 10 s for {minutes:g} minutes: {', '.join(told)}; the bits of one process", bad
+    when = f"one every 10 s, or when the run next calls its workers, for {minutes:g} minutes"
+    return f"{when}: {', '.join(told)}; the bits of one process", bad
 
 
 def of_faults() -> Result:
@@ -122,27 +123,27 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--out", type=Path, default=Path("benchmarks/soak.md"))
     asked = parser.parse_args()
+    end, failed = time.monotonic() + 60 * asked.minutes, False
     parts: dict[str, Callable[[], Result]] = {
         "damaged files": lambda: of_files(asked.files),
         "random instances": lambda: of_instances(asked.instances),
         "numbers that are none": lambda: of_poison(asked.poison),
         "memory of an evaluation": lambda: of_evaluation(asked.episodes),
         "memory of training": lambda: of_training(asked.updates),
-        "kill -9, evolution": lambda: of_kills("es", asked.kills // 3),
-        "kill -9, actor-critic": lambda: of_kills("a2c", asked.kills // 3),
-        "kill -9, evolution, 2 workers": lambda: of_kills("es", asked.kills // 6, 2),
+        "kill -9, evolution": lambda: of_kills("es", asked.kills // 3, end),
+        "kill -9, actor-critic": lambda: of_kills("a2c", asked.kills // 3, end),
+        "kill -9, evolution, 2 workers": lambda: of_kills("es", asked.kills // 6, end, 2),
         "kill -9, actor-critic, 2 workers": lambda: of_kills(
-            "a2c", asked.kills - 2 * (asked.kills // 3) - asked.kills // 6, 2
+            "a2c", asked.kills - 2 * (asked.kills // 3) - asked.kills // 6, end, 2
         ),
         "Ray workers killed": lambda: of_ray(asked.ray_minutes),
         "faults of the system": of_faults,
     }
-    began, failed = time.monotonic(), False
     for name, part in parts.items():
         if asked.only and not any(word in name for word in asked.only):
             continue
         said, bad = f"not run: the {asked.minutes:g} minutes were over", ["–"]
-        if time.monotonic() - began <= 60 * asked.minutes:
+        if time.monotonic() <= end:
             said, bad = part()
             failed |= bool(bad)
         verdict = "none" if not bad else "–" if bad == ["–"] else f"{len(bad)}: {'; '.join(bad[:5])}"

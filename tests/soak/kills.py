@@ -54,9 +54,9 @@ def final_hash(folder: Path) -> str:
     return fingerprint(found[0])
 
 
-def campaign(folder: Path, learner: str, kills: int, workers: int = 1, seed: int = 0) -> Tally:
-    """One undisturbed run by one process; then the same with so many, killed and resumed until it was killed so often;
-    begun anew when it ends.
+def campaign(folder: Path, learner: str, kills: int, workers: int = 1, seed: int = 0, until: float = np.inf) -> Tally:
+    """One undisturbed run by one process; then the same with so many, killed and resumed until it was killed so often,
+    or until that moment of the monotonic clock; begun anew when it ends.
     """
     tally, rng = Tally(), np.random.default_rng(seed)
     whole = folder / f"{learner}-whole"
@@ -65,7 +65,7 @@ def campaign(folder: Path, learner: str, kills: int, workers: int = 1, seed: int
     length = time.monotonic() - began
     expected, number = final_hash(whole), 0
     broken = folder / f"{learner}-0"
-    while tally.kills < kills:
+    while tally.kills < kills and time.monotonic() < until:
         more = ["--resume"] if (broken / "config.toml").exists() else []
         tally.early += not more and broken.exists()
         # A file takes whatever it says: a pipe that nobody reads would fill up.
