@@ -224,6 +224,7 @@ learning.processes
 learning.cluster
 learning.choices
 learning.fenchel_young
+learning.pairs
 learning.proximal
 learning.critic
 learning.trials

@@ -24,6 +24,7 @@ from muster.learning.collapse import Watch
 from muster.learning.crew import Crew
 from muster.learning.episodes import EXPLORATION, WEIGHTS, stream
 from muster.learning.optimiser import rate_factor
+from muster.learning.pairs import begin_without_pairs, rate_groups
 from muster.learning.proximal import Played, idle_share
 from muster.learning.returns import n_step_returns, traced_returns
 from muster.learning.rollouts import Manner, Rollout, TrainingError, Worker
@@ -77,11 +78,13 @@ class ActorCritic:
         # The kernels' view of the parameters: the same memory, which optimisers and loading change in place.
         self._model_views = self.model.views()
         self._critic_views = self.critic.views() if isinstance(self.critic, EntityCritic) else None
-        if settings.likelihood == "choices":
-            self._quiet_pairs()
-        self._pack()
         optimiser = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.SGD
-        self.model_optimiser = optimiser(self.model.parameters(), lr=self.recipe.policy_rate)
+        groups: list[dict[str, Any]] = [{"params": list(self.model.parameters()), "share": 1.0}]
+        if settings.likelihood == "choices":
+            begin_without_pairs(self._model_views)
+            groups = rate_groups(self.model, max(env.n_agents for env in envs))
+        self._pack()
+        self.model_optimiser = optimiser(groups, lr=self.recipe.policy_rate)
         self.critic_optimiser = optimiser(self.critic.parameters(), lr=self.recipe.value_rate)
         self.solver = Solver.of(inference, threads=1)  # one core a run
         noise, quad, heads = self.recipe.noise, spec.task_scores, [HEADS[what] for what in spec.learned]
@@ -121,12 +124,6 @@ class ActorCritic:
             "--a2c.policy-rate or raise --a2c.entropy"
         )
 
-    def _quiet_pairs(self) -> None:
-        """Begin with a g of 0: noise is on h alone, and what random pairs of many agents add up to would drown it."""
-        for name in ("g.weight3", "g.bias3"):
-            if name in self._model_views:
-                self._model_views[name][...] = 0.0
-
     def _pack(self) -> None:
         """Pack the weights for the kernels: once an update, after which they are constant."""
         self._direct = DirectModel(self._model_views, self.spec.task_scores) if self.spec.kind == "dm" else None
@@ -147,7 +144,8 @@ class ActorCritic:
         """One round of the worker's and the learner's loops; `progress` in [0, 1] is how far the run has come."""
         recipe = self.recipe
         factor = rate_factor(recipe.schedule, progress) * 0.5**self.watch.collapses
-        self.model_optimiser.param_groups[0]["lr"] = recipe.policy_rate * factor
+        for group in self.model_optimiser.param_groups:
+            group["lr"] = recipe.policy_rate * factor * group["share"]
         self.critic_optimiser.param_groups[0]["lr"] = recipe.value_rate * factor
         return self.learn(self.play())
 

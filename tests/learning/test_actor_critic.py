@@ -65,6 +65,18 @@ def test_noise_on_h_is_not_drowned_by_the_pairs_that_a_run_begins_with():
     assert policy.parameters["g.weight3"].any()
 
 
+@pytest.mark.parametrize(
+    ("env", "inference", "shares"), [("5x10", "quad", [0.4, 1]), ("2x4", "quad", [1]), ("5x10", "lp", [1])]
+)
+def test_a_g_that_many_agents_feel_is_learned_in_smaller_steps(env, inference, shares):
+    a2c = A2CSettings(envs=2, return_steps=2, policy_rate=0.01, schedule="constant")
+    learner = make_learner(TrainSettings(env=f"rescue:{env}", inference=inference, learner="a2c", a2c=a2c))
+    learner.update()
+    groups = learner.model_optimiser.param_groups
+    assert [group["lr"] for group in groups] == pytest.approx([0.01 * share for share in shares])
+    assert sum(len(group["params"]) for group in groups) == len(list(learner.model.parameters()))
+
+
 def test_innovations_reach_the_known_optimum():
     a2c = {"likelihood": "innovations", "envs": 64, "return_steps": 2, "policy_rate": 1e-2}
     settings = {"steps": 12_000, "log_every": 2_000, "evaluate_every": 10**9, "seed": 1, "inference": "lp"}
