@@ -27,7 +27,7 @@ import numpy as np
 from numba.core import config, types
 
 from muster.kernel_cache import make_cache
-from muster.quick_compile import compare_options_quickly, note_kernel, translate_on_demand
+from muster.quick_compile import note_kernel, speed_up
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -70,8 +70,7 @@ def _plain(function: Function) -> Function:
     return cast(Function, call)
 
 
-compare_options_quickly()
-translate_on_demand()
+speed_up()
 
 # Without wrappers for Python a function compiles in half the time.
 _FOR_KERNELS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
