@@ -85,7 +85,7 @@ class PartialObservation(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Maximise sum h·b + c'gc over assignments b, where c_j counts the agents on task j.
+    """Maximise sum h·b + c'gc over assignments b, where c_j counts the agents on task j (or is its load: Solver.crowd).
 
     Each agent takes at most one task and the contributions to a task stay within its capacity.
     """
@@ -131,8 +131,8 @@ class Solution:
     """[B] value of the relaxed solution that was rounded."""
     bound: Floats
     """[B] no assignment that the settings allow is worth more (forced: none that leaves nobody out); NaN if nothing is
-    proven. AMAX: its own objective; LP: what the prices prove; QUAD: where every assignment was tried, or where c'gc is
-    concave, as without task scores."""
+    proven. AMAX: its own objective; LP: what the prices prove; QUAD: what pair terms can add at most, the tangent where
+    c'gc is concave, or a proof; at effort "paper" only where that is seen at a glance."""
     status: Any
     """[B] one of `muster.inference.STATUSES`."""
     duality_gap: Floats

@@ -45,6 +45,7 @@ inference.settings
 inference.outcomes
 inference.statuses
 inference.workspace
+inference.given
 inference.instance
 inference.switching
 inference.entries
@@ -53,12 +54,16 @@ inference.generalised
 inference.oracle
 inference.rounding
 inference.frank_wolfe
+inference.gains
 inference.local_search
 inference.wandering
 inference.certificate
 inference.batch
 inference.amax
 inference.linear
+inference.pair_terms
+inference.pair_proof
+inference.bounding
 inference.quadratic
 inference.bettering
 inference.grain

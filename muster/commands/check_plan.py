@@ -8,11 +8,11 @@ from typing import Annotated
 
 import tyro
 
-from muster.commands.problem_files import add_tables, read_problem
+from muster.commands.problem_files import add_tables, read_problem, take_crowd
 from muster.commands.sheets import read_sheet
 from muster.errors import InputError
 from muster.inference.as_json import verdict_as_json
-from muster.inference.settings import Effort, Method
+from muster.inference.settings import Crowd, Effort, Method
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class CheckPlan:
     """How hard a better plan is looked for."""
     forced: bool = False
     """Nobody may be left out who fits somewhere."""
+    crowd: Crowd | None = None
+    """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
     time_limit: float | None = None
     """Seconds that a better plan is looked for."""
     capacities: str | None = None
@@ -49,7 +51,7 @@ class CheckPlan:
             contributions=self.contributions,
             task_scores=self.task_scores,
         )
-        assignment = problem.pop("assignment", None)
+        assignment, crowd = problem.pop("assignment", None), take_crowd(problem, self.crowd)
         if (assignment is None) == (self.plan is None):
             raise InputError("give the plan once: as 'assignment' in the problem's JSON, or as --plan FILE.csv")
         if self.plan is not None:
@@ -63,6 +65,7 @@ class CheckPlan:
             effort=self.effort,
             forced=self.forced,
             time_limit=self.time_limit,
+            crowd=crowd,
         )
         print(json.dumps(verdict_as_json(verdict), allow_nan=False) if self.json else verdict)
         if not verdict.feasible:

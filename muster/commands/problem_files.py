@@ -7,6 +7,7 @@ from typing import Any
 
 from muster.commands.sheets import is_csv, read_sheet, read_text
 from muster.errors import InputError, UnknownNameError
+from muster.inference.settings import Crowd
 
 FIELDS = (
     "scores",
@@ -21,6 +22,9 @@ FIELDS = (
     "previous",
     "switch_cost",
 )
+
+# What JSON may say about the problem beside its numbers.
+MEANINGS = ("crowd",)
 
 SCORES = "a table with the columns agent, task and score, or a row per agent and a column per task"
 
@@ -41,8 +45,8 @@ def read_problem(file: str, *, extra: tuple[str, ...] = ()) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InputError(f"{source} must hold a JSON object with 'scores', got {_kind(data)}")
     for key in data:
-        if key not in FIELDS and key not in extra:
-            raise UnknownNameError("field", key, FIELDS + extra)
+        if key not in FIELDS + MEANINGS + extra:
+            raise UnknownNameError("field", key, FIELDS + MEANINGS + extra)
     if data.get("scores") is None:
         raise InputError(f"{source} has no 'scores': a row per agent with a number per task")
     scores = data["scores"]
@@ -70,6 +74,14 @@ def add_tables(problem: dict[str, Any], **files: str | None) -> dict[str, Any]:
             raise InputError(f"{field} came twice: in the problem's file and in {file}; give one of them")
         problem[field] = read_sheet(file, expected[field])
     return problem
+
+
+def take_crowd(problem: dict[str, Any], flag: Crowd | None) -> Crowd:
+    """What task scores act on, by the problem's file or by the flag; the problem is left without it."""
+    said: Crowd | None = problem.pop("crowd", None)
+    if said is not None and flag is not None and said != flag:
+        raise InputError(f"crowd came twice: {said!r} in the problem's file and --crowd {flag}; give one of them")
+    return said if said is not None else flag if flag is not None else "count"
 
 
 def _kind(data: object) -> str:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from muster.commands.problem_files import add_tables, read_problem
+from muster.commands.problem_files import add_tables, read_problem, take_crowd
 from muster.commands.sheets import write_sheet
 from muster.errors import InputError
 from muster.inference.as_json import answer_as_json, rows_as_json
-from muster.inference.settings import Effort, Method, Objective, Rounding
+from muster.inference.settings import Crowd, Effort, Method, Objective, Rounding
 
 if TYPE_CHECKING:
     from muster.inference.answer import Answer
@@ -26,8 +26,8 @@ class Solve:
     file: Annotated[str, tyro.conf.Positional]
     """CSV with the columns agent, task, score and, if wanted, contribution, or with a row per agent and a column per
     task; or JSON with `scores` (a row per agent, a column per task; null forbids a pair) and, if wanted, `task_scores`,
-    `contributions`, `capacities`, `allowed`, `agents`, `tasks`, `previous`, `switch_cost`, and for plan `end_scores`
-    and `routes`; - reads JSON from standard input."""
+    `contributions`, `capacities`, `allowed`, `agents`, `tasks`, `previous`, `switch_cost`, `crowd`, and for plan
+    `end_scores` and `routes`; - reads JSON from standard input."""
     method: Method = "quad"
     """amax: each agent's best task; lp: within capacities; quad: with task-task scores too; plan: routes through all
     tasks, task scores being what it is worth to go from one to the next."""
@@ -37,6 +37,8 @@ class Solve:
     """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
     forced: bool = False
     """Assign every agent that fits somewhere, however bad its scores."""
+    crowd: Crowd | None = None
+    """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
     objective: Objective = "longest"
     """What plan makes short: the longest route, or the total of all."""
     time_limit: float | None = None
@@ -71,6 +73,7 @@ class Solve:
         )
         if self.switch_cost is not None:
             problem["switch_cost"] = self.switch_cost
+        crowd = take_crowd(problem, self.crowd)
         from muster.inference import assign
 
         solution = assign(
@@ -81,6 +84,7 @@ class Solve:
             forced=self.forced,
             objective=self.objective,
             time_limit=self.time_limit,
+            crowd=crowd,
         )
         if self.out is not None:
             write_plan(solution, self.out)

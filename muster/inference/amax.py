@@ -7,7 +7,8 @@ import numpy as np
 from muster.compile import kernel, lean_entry
 from muster.data import Floats, Ints
 from muster.inference.batch import Output, Settings
-from muster.inference.instance import LARGEST, Given, valid_amount
+from muster.inference.given import Given
+from muster.inference.instance import LARGEST, valid_amount
 from muster.inference.outcomes import ASSIGNED, INVALID, NEGATIVE_SCORES, OPTIMAL
 
 

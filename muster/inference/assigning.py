@@ -10,7 +10,7 @@ from muster.errors import InputError
 from muster.inference.answer import Answer, answer
 from muster.inference.naming import Name
 from muster.inference.reading import Call, read_call
-from muster.inference.settings import Effort, Method, Objective, Rounding
+from muster.inference.settings import Crowd, Effort, Method, Objective, Rounding
 from muster.inference.solver import Solver
 
 
@@ -31,6 +31,7 @@ def assign(
     previous: Any = None,
     switch_cost: Any = 0.0,
     time_limit: float | None = None,
+    crowd: Crowd = "count",
     agents: Sequence[Name] | None = None,
     tasks: Sequence[Name] | None = None,
 ) -> Answer:
@@ -39,7 +40,8 @@ def assign(
     `scores` h is [N, M] (-inf forbids a pair), `task_scores` g is [M, M]. Each agent takes at most one task and the
     `contributions` [N, M] (or [N]; default 1) to a task stay within its entry of `capacities` [M] (default 1, +inf for
     no limit). `allowed` [N, M] is False for pairs that must not be; their other entries are not looked at. AMAX looks
-    at neither task scores nor capacities, LP at no task scores; their objectives leave them out.
+    at neither task scores nor capacities, LP at no task scores; their objectives leave them out. With `crowd="load"`,
+    for QUAD, c_j is the sum of the contributions that task j gets instead of a number of agents.
 
     PLAN makes routes: h is what it is worth for an agent to go to a task first, g for whoever leaves task j to go on to
     task k, `end_scores` [N, M] to end there; costs are negative scores. Every task is visited by as many agents as its
@@ -74,7 +76,11 @@ def assign(
         switch_cost,
     )
     problem, names = read_call(call)
-    return answer(problem, _solver(method, effort, rounding, forced, objective, time_limit), names)
+    return answer(problem, _solver(method, effort, rounding, forced, objective, time_limit, crowd), names)
+
+
+def _make(method: Any, effort: Any, rounding: Any, forced: Any, objective: Any, time_limit: Any, crowd: Any) -> Solver:
+    return Solver(method, effort, rounding, forced, objective, time_limit, crowd=crowd)
 
 
 def _solver(*settings: Any) -> Solver:
@@ -83,9 +89,9 @@ def _solver(*settings: Any) -> Solver:
         return _known_solver(*settings)
     except TypeError:
         # Something that cannot be a setting; the check says so.
-        return Solver(*settings)
+        return _make(*settings)
 
 
 @lru_cache(maxsize=128, typed=True)
 def _known_solver(*settings: Any) -> Solver:
-    return Solver(*settings)
+    return _make(*settings)

@@ -21,6 +21,10 @@ from muster.inference.rounding import Plan, value_of
 WORKSPACES = 5
 
 
+PAPER, FAST, BEST = 0, 1, 2
+"""Efforts."""
+
+
 class Settings(NamedTuple):
     """How to solve."""
 
@@ -30,6 +34,8 @@ class Settings(NamedTuple):
     forced: bool
     rounds: int
     certify: bool
+    proving: bool
+    """Go on until the answer is proven (QUAD)."""
     power: int
     """What routes' costs are raised to (PLAN)."""
 

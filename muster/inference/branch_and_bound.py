@@ -16,8 +16,9 @@ from muster.data import Floats, Ints
 from muster.inference.batch import Output, Settings
 from muster.inference.bettering import read_answer, write_better
 from muster.inference.certificate import PROVEN
+from muster.inference.given import Given
 from muster.inference.grain import grain_of, whole_limit
-from muster.inference.instance import Given, Instance, fill_instance, fits, lay_instance
+from muster.inference.instance import Instance, fill_instance, fits, lay_instance
 from muster.inference.knapsack import Knapsacks, fill_knapsacks, lay_grid, make_knapsacks
 from muster.inference.lagrangian import (
     BEATEN,

@@ -8,10 +8,10 @@ import numpy as np
 
 from muster.compile import kernel
 from muster.data import Floats
-from muster.inference.instance import CAPACITY_TOLERANCE, Instance, fits
-from muster.inference.oracle import Oracle
+from muster.inference.instance import CAPACITY_TOLERANCE, LOADED, Instance, fits
+from muster.inference.oracle import Oracle, bonus_of
 from muster.inference.outcomes import BETTER_LEFT_OUT, NEGATIVE_SCORES, NO_CAPACITY
-from muster.inference.rounding import Plan
+from muster.inference.rounding import Plan, join_gain
 
 PROVEN = np.dtype(
     (
@@ -28,13 +28,14 @@ PROOF_TOLERANCE = 1e-9
 @kernel
 def primal_value(oracle: Oracle, it: Instance, bonus: Floats) -> float:
     """Value of the oracle's vertex under its profits."""
-    point = oracle.vertex
+    point, loaded = oracle.vertex, it.facts[0].quadratic == LOADED
     total = 0.0
     for i in range(it.facts[0].n):
         placed = 0.0
         for k in range(point.first[i], point.first[i + 1]):
             placed += point.value[k]
-            total += point.value[k] * (it.score[i, point.task[k]] + bonus[point.task[k]])
+            j = point.task[k]
+            total += point.value[k] * (it.score[i, j] + bonus_of(it, i, j, bonus, loaded))
         total += it.facts[0].idle * (1.0 - placed)
     return total
 
@@ -46,7 +47,7 @@ def set_prices(oracle: Oracle, it: Instance, bonus: Floats, prices: Floats) -> f
     The proof uses the prices alone: sum_j u_j pi_j + sum_i max(idle, max_j w_ij - mu_ij pi_j).
     """
     n, m = it.facts[0].n, it.facts[0].m
-    tree = oracle.tree
+    tree, loaded = oracle.tree, it.facts[0].quadratic == LOADED
     for j in range(m):
         price = max(0.0, tree.dual[n + j] * it.price_scale[j]) if n > 0 else 0.0
         if it.room[j] <= 0.0:
@@ -57,8 +58,8 @@ def set_prices(oracle: Oracle, it: Instance, bonus: Floats, prices: Floats) -> f
                     for k in range(m):
                         if it.room[k] > 0.0 or it.use[i, k] == 0.0:
                             lost = it.use[i, k] * max(0.0, tree.dual[n + k] * it.price_scale[k])
-                            worth = max(worth, it.score[i, k] + bonus[k] - lost)
-                    price = max(price, (it.score[i, j] + bonus[j] - worth) / it.use[i, j])
+                            worth = max(worth, it.score[i, k] + bonus_of(it, i, k, bonus, loaded) - lost)
+                    price = max(price, (it.score[i, j] + bonus_of(it, i, j, bonus, loaded) - worth) / it.use[i, j])
         prices[j] = price
     total = 0.0
     for j in range(m):
@@ -67,7 +68,7 @@ def set_prices(oracle: Oracle, it: Instance, bonus: Floats, prices: Floats) -> f
     for i in range(n):
         best = it.facts[0].idle
         for j in range(m):
-            best = max(best, it.score[i, j] + bonus[j] - it.use[i, j] * prices[j])
+            best = max(best, it.score[i, j] + bonus_of(it, i, j, bonus, loaded) - it.use[i, j] * prices[j])
         total += best
     return total
 
@@ -108,7 +109,7 @@ def reason_of(plan: Plan, it: Instance, i: int) -> int:
     wanted, room = False, False
     for j in range(it.facts[0].m):
         # With task scores a task may pay in spite of its score.
-        if it.score[i, j] > 0.0 or it.score[i, j] + plan.pull[j] > it.facts[0].idle:
+        if it.score[i, j] > 0.0 or join_gain(plan, it, i, j) > it.facts[0].idle:
             wanted = True
             room = room or fits(plan.load[j], it.use[i, j], it.room[j])
     if not wanted:

@@ -15,7 +15,7 @@ from muster.inference.instance import CAPACITY_TOLERANCE
 from muster.inference.naming import Name, Names, as_assignment
 from muster.inference.reading import Call, read_call
 from muster.inference.rows import Rows
-from muster.inference.settings import Effort, Method
+from muster.inference.settings import Crowd, Effort, Method
 from muster.inference.single import loads_of, may, rooms, uses, value_of
 from muster.inference.solver import Solver
 from muster.inference.sparse import DENSE, SparseProblem
@@ -63,6 +63,7 @@ def check(
     effort: Effort = "fast",
     forced: bool = False,
     time_limit: float | None = None,
+    crowd: Crowd = "count",
 ) -> Verdict:
     """Whether a plan is feasible, which rules it breaks, what it is worth, and what a better plan would change.
 
@@ -74,7 +75,9 @@ def check(
     >>> muster.check({"scores": [[3.0, 2.0], [2.5, 0.5]]}, [0, 1], method="lp").better.plan
     {0: 1, 1: 0}
     """
-    asked, names, solver = _what_is_asked(problem, Solver(method, effort, forced=forced, time_limit=time_limit))
+    asked, names, solver = _what_is_asked(
+        problem, Solver(method, effort, forced=forced, time_limit=time_limit, crowd=crowd)
+    )
     if solver.method == "plan":
         raise InputError("check is for amax, lp and quad: routes are more than an assignment")
     _, n, m = asked.scores.shape
@@ -86,7 +89,7 @@ def judge(problem: Problem, names: Names | None, solver: Solver, plan: Ints) -> 
     """The verdict on task indices [N]."""
     found = answer(replace(problem, previous=plan[None], switch_cost=0.0), solver, names)
     broken = tuple(broken_rules(problem, found, solver, plan))
-    value = value_of(problem, plan, solver.method)
+    value = value_of(problem, plan, solver.method, solver.crowd)
     reached = float(found.objective)
     slack = NOTICED * max(abs(value), abs(reached))
     better = found if broken or not value >= reached - slack else None

@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from muster.data import Bools, Floats, Problem
 from muster.errors import InputError
-from muster.inference.instance import LARGEST, SMALLEST, Given
+from muster.inference.given import Given
+from muster.inference.instance import LARGEST, SMALLEST
 from muster.inference.switching import less_switch_cost
 
 
-def read_problem(problem: Problem, quadratic_part: bool) -> Given:
+def read_problem(problem: Problem, quadratic_part: bool, by_load: bool = False) -> Given:
     """The problem as the contiguous arrays of the kernels; absent blocks have no rows. The kernels check entries."""
     scores = as_array("scores", problem.scores, 3, batched=True)
     size, n, m = scores.shape
@@ -51,7 +52,18 @@ def read_problem(problem: Problem, quadratic_part: bool) -> Given:
         before = np.ascontiguousarray(problem.routes, np.int64)
         fit("routes", before, (size, n, m))
         before = as_writeable(before)
-    return Given(scores, task_scores, contributions, capacities, agent_alive, task_alive, allowed, end_scores, before)
+    return Given(
+        scores,
+        task_scores,
+        contributions,
+        capacities,
+        agent_alive,
+        task_alive,
+        allowed,
+        end_scores,
+        before,
+        by_load,
+    )
 
 
 def read_switching(problem: Problem, given: Given) -> Floats:
@@ -89,6 +101,8 @@ def name_culprit(given: Given) -> None:
     if given.end_scores.size:
         refuse("end_scores", given.end_scores, counted)
     refuse("capacities", given.capacities, tasks, negative=False, infinite=1)
+    if given.by_load:
+        raise InputError(f"task_scores times contributions squared must be within ±{LARGEST:g} with crowd 'load'")
     raise AssertionError("a kernel refused an instance for no entry")
 
 

@@ -1,4 +1,4 @@
-"""Pairwise Frank-Wolfe for max h·b + c'gc over the relaxed assignments, where c_j = sum_i b_ij.
+"""Pairwise Frank-Wolfe for max h·b + c'gc over the relaxed assignments, where c_j = sum_i b_ij, or sum_i mu_ij b_ij.
 
 The quadratic part sees b only through the loads c, so a vertex is kept as its score h·v, its loads and its few
 non-zero entries; no (nm)^2 matrix, and none of size nm but the point itself, is ever built.
@@ -12,7 +12,7 @@ import numpy as np
 
 from muster.compile import kernel, leaf, maker
 from muster.data import Floats, Ints
-from muster.inference.instance import Instance
+from muster.inference.instance import LOADED, Instance, weight
 from muster.inference.oracle import Oracle, Point, make_point, maximise, read_vertex, set_profits
 from muster.inference.outcomes import CONVERGED, ITERATION_LIMIT, OPTIMAL, STALLED, TIME_LIMIT
 
@@ -83,9 +83,14 @@ def make_walk(n: int, m: int, steps: int) -> Walk:
 
 @kernel
 def scale_of(it: Instance) -> float:
-    """Largest size of a score or task score."""
+    """Largest size of a score, or of what a pair of agents earns by a task score."""
     n, m, quadratic = it.facts[0].n, it.facts[0].m, it.facts[0].quadratic
-    largest = 0.0
+    largest, heaviest = 0.0, 1.0
+    if quadratic == LOADED:
+        heaviest = 0.0
+        for i in range(n):
+            for j in range(m):
+                heaviest = max(heaviest, it.use[i, j])
     for i in range(n):
         for j in range(m):
             if it.score[i, j] > -np.inf:
@@ -93,7 +98,7 @@ def scale_of(it: Instance) -> float:
     if quadratic != 0:
         for j in range(m):
             for k in range(m):
-                largest = max(largest, abs(it.task_score[j, k]))
+                largest = max(largest, abs(it.task_score[j, k]) * heaviest * heaviest)
     return largest
 
 
@@ -107,7 +112,7 @@ def vertex_score(it: Instance, vertex: Point, loads: Floats) -> float:
         placed = 0.0
         for k in range(vertex.first[i], vertex.first[i + 1]):
             j = vertex.task[k]
-            loads[j] += vertex.value[k]
+            loads[j] += vertex.value[k] * weight(it, i, j)
             placed += vertex.value[k]
             total += vertex.value[k] * it.score[i, j]
         total += it.facts[0].idle * (1.0 - placed)

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from muster.compile import kernel, leaf, maker
-from muster.data import Bools, Floats, Ints
+from muster.data import Floats, Ints
+from muster.inference.given import Given
 
 # Contributions mu_ij count as a_i d_j when they agree to this relative accuracy.
 SPLIT_TOLERANCE = 1e-13
@@ -16,33 +17,13 @@ CAPACITY_TOLERANCE = 1e-11
 
 TRANSPORT, GENERALISED = 0, 1
 
+# Task scores act on the number of agents on each task, or on the contributions that it gets.
+COUNTED, LOADED = 1, 2
+
 # Numbers beyond this size are refused: sums of them would overflow ...
 LARGEST = 1e100
 # ... and so are contributions and capacities below this size that are not 0: ratios of them would.
 SMALLEST = 1e-100
-
-
-class Given(NamedTuple):
-    """A batch as it comes in: `muster.data.Problem` as arrays. Blocks that are not given have no rows."""
-
-    scores: Floats
-    """[B, N, M]"""
-    task_scores: Floats
-    """[B, M, M], or [0, 0, 0] for none"""
-    contributions: Floats
-    """[B, N, M], or [0, 0, 0] for 1"""
-    capacities: Floats
-    """[B, M]"""
-    agent_alive: Bools
-    """[B, N]"""
-    task_alive: Bools
-    """[B, M]"""
-    allowed: Bools
-    """[B, N, M], or [0, 0, 0] for all; what else is given of a pair that is not allowed is never looked at."""
-    end_scores: Floats
-    """[B, N, M], or [0, 0, 0] for none (PLAN)"""
-    routes: Ints
-    """[B, N, M] those to go on from, or [0, 0, 0] for none (PLAN)"""
 
 
 FACTS = np.dtype(
@@ -61,9 +42,9 @@ FACTS = np.dtype(
 )
 """The numbers of an instance.
 
-n, m: agents and tasks; kind: TRANSPORT or GENERALISED; free: 1 if some pair takes no capacity; quadratic: 1 if there
-are task scores; restricted: 1 if `arc` is not just `score`; idle: value of leaving an agent out, which is 0, or very
-negative when assignments are forced.
+n, m: agents and tasks; kind: TRANSPORT or GENERALISED; free: 1 if some pair takes no capacity; quadratic: COUNTED or
+LOADED, what task scores act on, or 0 if there are none; restricted: 1 if `arc` is not just `score`; idle: value of
+leaving an agent out, which is 0, or very negative when assignments are forced.
 """
 
 
@@ -151,16 +132,20 @@ def fill_instance(it: Instance, given: Given, b: int, forced: bool) -> bool:
     if given.task_scores.shape[0] > 0:
         steepest = fill_task_scores(it, given, b)
         sound &= steepest <= LARGEST
-        facts.quadratic = 1
+        facts.quadratic = COUNTED
+    plain = given.contributions.shape[0] == 0
+    smallest, largest = (1.0, 1.0) if plain else fill_uses(it, given, b)
+    sound &= largest <= LARGEST
+    if given.by_load and facts.quadratic != 0 and not plain:
+        steepest = weigh_task_scores(it, steepest, largest)
+        sound &= steepest <= LARGEST
     facts.idle = 0.0
     if forced and high > -np.inf:
         # More than any change of the other assignments could be worth.
         facts.idle = min(0.0, low) - (n + 1) * (high - low + 2.0 * n * steepest + max(abs(low), abs(high)))
-    if given.contributions.shape[0] == 0:
+    if plain:
         fill_plain(it, closed)
         return sound
-    smallest, largest = fill_uses(it, given, b)
-    sound &= largest <= LARGEST
     if sound and smallest < SMALLEST:
         for i in range(n):
             for j in range(m):
@@ -248,6 +233,26 @@ def fill_uses(it: Instance, given: Given, b: int) -> tuple[float, float]:
             smallest = min(smallest, value)
             largest = max(largest, value)
     return smallest, largest if sound else np.nan
+
+
+@kernel
+def weigh_task_scores(it: Instance, steepest: float, largest: float) -> float:
+    """Let task scores act on loads: the most that a pair of agents then earns.
+
+    Where a task gets the same from everyone, loads are multiples of numbers of agents, and g takes the factors.
+    """
+    n, m, use = it.facts[0].n, it.facts[0].m, it.use
+    for i in range(1, n):
+        for j in range(m):
+            if use[i, j] != use[0, j]:
+                it.facts[0].quadratic = LOADED
+                return steepest * largest * largest
+    if n > 0:
+        for j in range(m):
+            for k in range(m):
+                it.task_score[j, k] *= use[0, j] * use[0, k]
+                it.both[j, k] *= use[0, j] * use[0, k]
+    return steepest * largest * largest
 
 
 @leaf
@@ -370,6 +375,12 @@ def split(it: Instance, n: int, m: int, largest: float) -> bool:
     for j in range(m):
         price_scale[j] = 1.0 / price_scale[j] if price_scale[j] > 0.0 else 0.0
     return True
+
+
+@leaf
+def weight(it: Instance, i: int, j: int) -> float:
+    """What agent i counts for on task j, to the task scores."""
+    return it.use[i, j] if it.facts[0].quadratic == LOADED else 1.0
 
 
 @leaf

@@ -10,7 +10,8 @@ from muster.compile import entry, glue, kernel, maker
 from muster.data import Floats, Ints
 from muster.inference.batch import WORKSPACES, Output, Settings, write_answer
 from muster.inference.certificate import PROVEN, primal_value, set_prices, settle_bound
-from muster.inference.instance import TRANSPORT, Given, Instance, fill_instance, lay_instance
+from muster.inference.given import Given
+from muster.inference.instance import TRANSPORT, Instance, fill_instance, lay_instance
 from muster.inference.oracle import (
     Oracle,
     make_oracle,

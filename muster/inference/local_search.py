@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.compile import kernel, leaf, maker
+from muster.compile import kernel, maker
 from muster.data import Floats, Ints
-from muster.inference.instance import CAPACITY_TOLERANCE, Instance, fits
-from muster.inference.rounding import Plan, best_to_join, clear, copy_plan, make_plan, rank, reassign
+from muster.inference.gains import best_move, best_swap, leave_gain, move_gain
+from muster.inference.instance import LOADED, Instance, fits
+from muster.inference.rounding import Plan, best_to_join, copy_plan, make_plan, rank, reassign
 
 # Gains below this share of the largest score are rounding errors.
 GAIN_TOLERANCE = 1e-11
@@ -48,83 +49,6 @@ def make_search(n: int, m: int) -> Search:
         np.zeros(2 * m, np.int64),
         np.zeros(2 * m),
     )
-
-
-@leaf
-def leave_gain(plan: Plan, it: Instance, i: int) -> float:
-    """Change of the objective when agent i gives up its task (0 for one that has none)."""
-    j = plan.task[i]
-    if j < 0:
-        return 0.0
-    return it.facts[0].idle - it.score[i, j] - plan.pull[j] + it.both[j, j]
-
-
-@leaf
-def move_gain(plan: Plan, it: Instance, i: int, k: int) -> float:
-    """Change of the objective when agent i moves to task k."""
-    j = plan.task[i]
-    gain = leave_gain(plan, it, i) + it.score[i, k] - it.facts[0].idle + plan.pull[k]
-    return gain - it.both[j, k] if j >= 0 else gain
-
-
-@leaf
-def best_move(plan: Plan, it: Instance, i: int, least: float) -> tuple[float, int]:
-    """The best move of agent i worth more than `least`: its gain and task (-1: give up; -2: there is none)."""
-    load, pull, score, use, room, both = plan.load, plan.pull, it.score, it.use, it.room, it.both
-    m, old = it.facts[0].m, plan.task[i]
-    if old < 0:
-        base = -it.facts[0].idle
-        best, where = least - base, -2
-        for k in range(m):
-            gain = score[i, k] + pull[k]
-            if gain > best and fits(load[k], use[i, k], room[k]):
-                best, where = gain, k
-        return best + base, where
-    base = both[old, old] - score[i, old] - pull[old]
-    best, where = least - base, -2
-    if it.facts[0].idle > best:
-        best, where = it.facts[0].idle, -1
-    for k in range(m):
-        gain = score[i, k] + pull[k] - both[old, k]
-        if gain > best and k != old and fits(load[k], use[i, k], room[k]):
-            best, where = gain, k
-    return best + base, where
-
-
-@leaf
-def swap_fits(plan: Plan, it: Instance, i: int, k: int) -> bool:
-    """Whether agents i and k can trade their tasks within the capacities."""
-    a, b = plan.task[i], plan.task[k]
-    slackness = 1.0 + CAPACITY_TOLERANCE
-    if a >= 0 and it.use[k, a] > it.use[i, a] and plan.load[a] - it.use[i, a] + it.use[k, a] > it.room[a] * slackness:
-        return False
-    return not (
-        b >= 0 and it.use[i, b] > it.use[k, b] and plan.load[b] - it.use[k, b] + it.use[i, b] > it.room[b] * slackness
-    )
-
-
-@leaf
-def best_swap(plan: Plan, it: Instance, own: Floats, i: int, least: float) -> tuple[float, int]:
-    """The best swap of agent i worth more than `least`: its gain and the other agent (-1: there is none).
-
-    Swaps leave the number of agents on every task unchanged, so only scores count; `own` has each agent's present one.
-    """
-    task, score = plan.task, it.score
-    n, a = it.facts[0].n, plan.task[i]
-    best, partner = least, -1
-    mine = own[i]
-    for k in range(n):
-        b = task[k]
-        if b == a:
-            continue
-        gain = -mine - own[k]
-        if b >= 0:
-            gain += score[i, b]
-        if a >= 0:
-            gain += score[k, a]
-        if gain > best and swap_fits(plan, it, i, k):
-            best, partner = gain, k
-    return best, partner
 
 
 @kernel
@@ -230,38 +154,6 @@ def eject(plan: Plan, it: Instance, scale: float, stop: Ints) -> bool:
 
 
 @kernel
-def exhaust(plan: Plan, trial: Plan, it: Instance, choice: Ints, scale: float, stop: Ints) -> bool:
-    """Try every assignment and leave the best in `plan`; False if stopped before the end."""
-    n, m = it.facts[0].n, it.facts[0].m
-    clear(trial, it)
-    best = total_value(plan, it) + GAIN_TOLERANCE * scale
-    depth = 0
-    choice[0] = -2
-    while depth >= 0:
-        if stop[0] != 0:
-            return False
-        reassign(trial, it, depth, -1)
-        choice[depth] += 1
-        task = choice[depth]
-        if task == m:
-            depth -= 1
-            continue
-        if task >= 0:
-            if it.score[depth, task] == -np.inf or not fits(trial.load[task], it.use[depth, task], it.room[task]):
-                continue
-            reassign(trial, it, depth, task)
-        if depth == n - 1:
-            value = total_value(trial, it)
-            if value > best:
-                best = value
-                copy_plan(plan, trial, n, m)
-        else:
-            depth += 1
-            choice[depth] = -2
-    return True
-
-
-@kernel
 def fill(plan: Plan, it: Instance, search: Search, j: int) -> float:
     """Send to task j the agents that gain most, until it is full; returns the gain, which may be negative."""
     n = it.facts[0].n
@@ -328,6 +220,8 @@ def list_kicks(plan: Plan, it: Instance, search: Search, tries: int) -> int:
         more = float(n) if use == 0.0 else min(float(n), (it.room[j] - plan.load[j]) / use)
         if more >= 1.0 - 1e-9:
             gain[j] = plan.pull[j] + 2.0 * it.task_score[j, j] * (more - 1.0)
+            if it.facts[0].quadratic == LOADED:
+                gain[j] = use * (plan.pull[j] + it.task_score[j, j] * ((2.0 * more - 1.0) * use - 1.0))
     count = 0
     for side in range(2):
         for _ in range(min(tries, m)):
@@ -388,11 +282,12 @@ def kick(plan: Plan, it: Instance, search: Search, tries: int, scale: float, sto
 def total_value(plan: Plan, it: Instance) -> float:
     """The objective with the penalty for agents that are left out, by way of `pull`: sum h + c·(pull - diag g) / 2."""
     n, m = it.facts[0].n, it.facts[0].m
+    crowd = plan.load if it.facts[0].quadratic == LOADED else plan.crowd
     total = 0.0
     for i in range(n):
         j = plan.task[i]
         total += it.score[i, j] if j >= 0 else it.facts[0].idle
     for j in range(m):
-        if plan.crowd[j] != 0.0:
-            total += 0.5 * plan.crowd[j] * (plan.pull[j] - it.task_score[j, j])
+        if crowd[j] != 0.0:
+            total += 0.5 * crowd[j] * (plan.pull[j] - it.task_score[j, j])
     return total

@@ -10,7 +10,7 @@ from muster.compile import glue, kernel, leaf, maker
 from muster.data import Floats, Ints
 from muster.inference import generalised, transport
 from muster.inference.generalised import CYCLE, Top, make_top
-from muster.inference.instance import TRANSPORT, Instance
+from muster.inference.instance import LOADED, TRANSPORT, Instance
 from muster.inference.outcomes import OPTIMAL
 from muster.inference.workspace import Tree, make_tree
 
@@ -73,9 +73,16 @@ def make_oracle(profit: Floats) -> Oracle:
     )
 
 
+@leaf
+def bonus_of(it: Instance, i: int, j: int, bonus: Floats, loaded: bool) -> float:
+    """What agent i has of the bonus of task j: all of it, or its contribution's worth where loads count."""
+    return it.use[i, j] * bonus[j] if loaded else bonus[j]
+
+
 @kernel
 def set_profits(oracle: Oracle, it: Instance, bonus: Floats) -> float:
-    """Profits w_ij = h_ij + bonus_j; returns the largest size of a profit."""
+    """Profits w_ij = h_ij + bonus_j (or mu_ij bonus_j); returns the largest size of a profit."""
+    loaded = it.facts[0].quadratic == LOADED
     n, m, has_free = it.facts[0].n, it.facts[0].m, it.facts[0].free
     idle = it.facts[0].idle
     # A forced assignment's penalty is no score, but its size limits the accuracy of the duals all the same.
@@ -86,19 +93,19 @@ def set_profits(oracle: Oracle, it: Instance, bonus: Floats) -> float:
         best, best_task = idle, -1
         if has_free != 0:
             for j in range(m):
-                if it.use[i, j] == 0.0 and score[i, j] + bonus[j] > best:
-                    best, best_task = score[i, j] + bonus[j], j
+                if it.use[i, j] == 0.0 and score[i, j] + bonus_of(it, i, j, bonus, loaded) > best:
+                    best, best_task = score[i, j] + bonus_of(it, i, j, bonus, loaded), j
         oracle.free[i] = best_task
         oracle.slack[i] = best * inverse
         largest = max(largest, best)
         if it.facts[0].restricted == 0:
             for j in range(m):
-                value = score[i, j] + bonus[j]
+                value = score[i, j] + bonus_of(it, i, j, bonus, loaded)
                 profit[i, j] = value * inverse
                 largest = max(largest, value)
         else:
             for j in range(m):
-                value = arc[i, j] + bonus[j]
+                value = arc[i, j] + bonus_of(it, i, j, bonus, loaded)
                 profit[i, j] = value * inverse if value > -np.inf else value
                 largest = max(largest, value)
     return largest

@@ -10,7 +10,8 @@ from muster.compile import entry, kernel, maker
 from muster.data import Floats, Ints
 from muster.inference.amax import is_sound
 from muster.inference.batch import Output, Settings
-from muster.inference.instance import LARGEST, Given
+from muster.inference.given import Given
+from muster.inference.instance import LARGEST
 from muster.inference.outcomes import ASSIGNED, BETTER_LEFT_OUT, INVALID, ITERATION_LIMIT, OPTIMAL, TIME_LIMIT
 from muster.inference.route_positions import make_lists
 from muster.inference.route_search import construct, copy_routes, improve, make_ruin, met

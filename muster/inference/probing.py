@@ -24,7 +24,8 @@ class Probe:
 
     def __init__(self, problem: Problem, solver: Solver) -> None:
         self.problem = problem
-        self.solver = replace(solver, certify=False)
+        # As good as the answer that is explained: QUAD proves small instances only where it certifies.
+        self.solver = replace(solver, certify=solver.certify and solver.method == "quad")
         self.scores = problem.scores[0]
         _, n, m = problem.scores.shape
         if problem.previous is not None:
@@ -34,6 +35,8 @@ class Probe:
         self.both: Floats = np.zeros((m, m))
         if problem.task_scores is not None and solver.method == "quad":
             self.both = problem.task_scores[0] + problem.task_scores[0].T
+        # What an agent counts for on a task, to the task scores.
+        self.weight = self.use if solver.crowd == "load" else np.ones((n, m))
         self.within = np.full((n, m), True) if solver.method == "amax" else self.fits()
 
     def fits(self) -> np.ndarray:
@@ -70,7 +73,7 @@ class Probe:
             alive = np.ones((size, self.scores.shape[0]), np.bool_)
             for k, (i, j) in enumerate(part):
                 alive[k, i] = False
-                scores[k] += self.both[j]
+                scores[k] += self.weight[i, j] * self.weight * self.both[j]
                 # What rounding would take from the last agent that fits is left to it.
                 room[k, j] = max(0.0, room[k, j] * (1.0 + 0.1 * CAPACITY_TOLERANCE) - self.use[i, j])
                 if room[k, j] < CAPACITY_TOLERANCE * self.room[j]:
@@ -88,7 +91,8 @@ class Probe:
             for k, (i, j) in enumerate(part):
                 plan = found.assignment[k]
                 plan[i] = j
-                yield float(found.objective[k] + self.scores[i, j] + 0.5 * self.both[j, j]), plan
+                own = 0.5 * self.weight[i, j] ** 2 * self.both[j, j]
+                yield float(found.objective[k] + self.scores[i, j] + own), plan
 
     def _chunks(self, pairs: Sequence[Pair]) -> Iterator[Sequence[Pair]]:
         step = max(1, CHUNK // max(1, self.scores.size))

@@ -8,17 +8,17 @@ import numpy as np
 
 from muster.compile import entry, glue, kernel, maker
 from muster.data import Floats, Ints
-from muster.inference.batch import WORKSPACES, Output, Settings, write_answer
-from muster.inference.certificate import PROVEN, primal_value, set_prices, settle_bound
+from muster.inference.batch import BEST, FAST, PAPER, WORKSPACES, Output, Settings, write_answer
+from muster.inference.bounding import bound_answer, is_small, limit_by_curvature, make_bounds, solve_for_bonus
+from muster.inference.certificate import PROOF_TOLERANCE, PROVEN, settle_bound
 from muster.inference.frank_wolfe import ENDED, Walk, make_walk, scale_of, walk_up, write_sparse
-from muster.inference.instance import Given, Instance, fill_instance, lay_instance
-from muster.inference.local_search import Search, eject, exhaust, improve, kick, make_search, total_value
-from muster.inference.oracle import Oracle, make_oracle, maximise, read_vertex, set_profits
+from muster.inference.given import Given
+from muster.inference.instance import LOADED, Instance, fill_instance, lay_instance
+from muster.inference.local_search import Search, eject, improve, kick, make_search, mean_use, total_value
+from muster.inference.oracle import Oracle, make_oracle, read_vertex
 from muster.inference.outcomes import INVALID, LOCAL_OPTIMUM, OPTIMAL, TIME_LIMIT
-from muster.inference.rounding import STRICT, Plan, clear, copy_plan, make_plan, round_point, value_of
+from muster.inference.rounding import STRICT, Plan, clear, complete, copy_plan, make_plan, round_point, value_of
 from muster.inference.wandering import are_alike, wander
-
-PAPER, FAST, BEST = 0, 1, 2
 
 # Frank-Wolfe steps, walks, and tasks tried for each kind of kick, of each effort.
 STEPS = (600, 48, 60)
@@ -30,8 +30,6 @@ ROUNDS = 12
 EJECTING_PAIRS = 300
 # Steps of tabu search for each agent, where agents are alike and the instance is larger than that.
 WANDERING = 8
-# Every assignment is tried in instances that have no more than this many, at each effort.
-EXHAUSTIBLE = (0.0, 32.0, 100_000.0)
 
 
 class Work(NamedTuple):
@@ -78,7 +76,7 @@ def lay_work(profit: Floats, steps: int) -> Work:
 
 @kernel
 def secant_bonus(bonus: Floats, it: Instance, share: float) -> bool:
-    """What a full task earns from its own term g_jj, per agent, times `share`; False if that is nothing anywhere.
+    """What a full task earns from its own term g_jj, per agent (or unit), times `share`; False if nothing anywhere.
 
     The linear programme looks at the first agent on a task only and so never starts a crowd; this does.
     """
@@ -92,11 +90,13 @@ def secant_bonus(bonus: Floats, it: Instance, share: float) -> bool:
                 if it.use[i, j] > 0.0:
                     total += it.use[i, j]
                     pairs += 1
-            crowd = float(n)
+            crowd, each = float(n), 1.0
             if pairs == n and total > 0.0:
                 crowd = min(crowd, it.room[j] * n / total)
+            if it.facts[0].quadratic == LOADED:
+                each = total / n
             if crowd > 1.0:
-                bonus[j] = share * it.task_score[j, j] * (crowd - 1.0)
+                bonus[j] = share * it.task_score[j, j] * (crowd - 1.0) * each
                 useful = True
     return useful
 
@@ -108,20 +108,9 @@ def random_bonus(bonus: Floats, it: Instance, scale: float, turn: int) -> None:
     for j in range(it.facts[0].m):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
         bonus[j] = scale * (float(state >> np.uint64(33)) / 1073741824.0 - 1.0)
-
-
-@kernel
-def is_concave(it: Instance) -> bool:
-    """Whether c'gc is seen at a glance to be concave: no off-diagonal sum outweighs its diagonal entry of g + g'."""
-    m, both = it.facts[0].m, it.both
-    for j in range(m):
-        total = both[j, j]
-        for k in range(m):
-            if k != j:
-                total += abs(both[j, k])
-        if total > 0.0:
-            return False
-    return True
+        if it.facts[0].quadratic == LOADED:
+            use = mean_use(it, j)
+            bonus[j] /= use if use > 0.0 else 1.0
 
 
 @kernel
@@ -130,20 +119,20 @@ def find_assignment(work: Work, it: Instance, settings: Settings, trace: Floats,
 
     PAPER: one walk from the linear solution, then rounding. FAST: a short walk, and the secant solution as it is; local
     search, a round of kicks. BEST: more starts, kicks until none helps, then `rounds` random starts, or until stopped.
-    FAST and BEST end by trying everything on the smallest instances; FAST does nothing else there unless the
-    certificate of the relaxation is wanted too. `trace` (may be empty) receives the objectives of the last walk.
+    On the smallest instances FAST leaves the rest to the proof, and the walk too unless its certificate is wanted.
+    `trace` (may be empty) receives the objectives of the last walk.
     """
     n, m, effort = it.facts[0].n, it.facts[0].m, settings.effort
     scale = scale_of(it)
-    small = n > 0 and (m + 1.0) ** n <= EXHAUSTIBLE[effort]
-    if small and effort == FAST and not settings.certify:
+    small = is_small(it, settings)
+    if effort == FAST and not settings.certify and small:
         clear(work.plan, it)
+        complete(work.plan, it, work.keys, work.ties, work.order)
         work.relaxed[0].value, work.relaxed[0].gap = np.nan, np.nan
-        if exhaust(work.plan, work.candidate, it, work.order, scale, stop):
-            return OPTIMAL
+        return TIME_LIMIT if stop[0] != 0 else LOCAL_OPTIMUM
     wandering = effort != PAPER and n * m > EJECTING_PAIRS and are_alike(it)
     status = LOCAL_OPTIMUM
-    found = effort == FAST and start_from_secant(work, it, scale, stop)
+    found = effort == FAST and not small and start_from_secant(work, it, scale, stop)
     for turn in range(STARTS[effort] + settings.rounds):
         if turn > 0 and stop[0] != 0:
             break
@@ -168,15 +157,13 @@ def find_assignment(work: Work, it: Instance, settings: Settings, trace: Floats,
         if found and total_value(plan, it) > total_value(work.plan, it):
             copy_plan(work.plan, plan, n, m)
         found = True
-    if effort == FAST and stop[0] == 0:
+    if effort == FAST and not small and stop[0] == 0:
         improve(work.plan, it, work.search, True, scale, stop)
         kick(work.plan, it, work.search, KICKS[FAST], scale, stop)
         if wandering and stop[0] == 0:
             wander(work.plan, work.search.trial, it, work.search, WANDERING * n, scale, stop)
         while n * m <= EJECTING_PAIRS and stop[0] == 0 and eject(work.plan, it, scale, stop):
             improve(work.plan, it, work.search, True, scale, stop)
-    if small and exhaust(work.plan, work.candidate, it, work.order, scale, stop):
-        return OPTIMAL
     return TIME_LIMIT if stop[0] != 0 else status
 
 
@@ -185,7 +172,7 @@ def start_from_secant(work: Work, it: Instance, scale: float, stop: Ints) -> boo
     """Round and improve the solution that sees what full tasks earn; False if none would earn anything."""
     useful = secant_bonus(work.bonus, it, 1.0)
     if useful:
-        maximise(work.oracle, it, set_profits(work.oracle, it, work.bonus), False, stop)
+        solve_for_bonus(work.oracle, it, work.bonus, False, stop)
         read_vertex(work.oracle, it)
         round_point(work.plan, it, work.oracle.vertex, STRICT, work.keys, work.ties, work.order)
         improve(work.plan, it, work.search, False, scale, stop)
@@ -208,19 +195,12 @@ def choose_bonus(bonus: Floats, it: Instance, effort: int, turn: int, scale: flo
 
 
 @kernel
-def judge(work: Work, it: Instance, status: int, certify: bool, prices: Floats, proven: Any) -> int:
-    """What is proven about the answer; its status, which is OPTIMAL if no assignment is better."""
+def judge(work: Work, it: Instance, status: int, limit: float, proven: Any) -> int:
+    """What follows for the answer from nothing exceeding `limit`; its status, which is OPTIMAL if that proves it."""
     proven.relaxed, proven.frank_wolfe_gap = work.relaxed[0].value, work.relaxed[0].gap
-    proven.duality_gap, proven.bound = np.nan, np.nan
-    if certify:
-        # The last linear programme's profits are the gradient where the last walk stopped.
-        slope, ended = work.walk.slope, work.walk.ended[0]
-        proven.duality_gap = set_prices(work.oracle, it, slope, prices) - primal_value(work.oracle, it, slope)
-        if status != OPTIMAL and is_concave(it):
-            # A concave objective lies below its tangent at that point.
-            limit = ended.value + ended.gap + proven.duality_gap
-            if settle_bound(proven, work.plan, it, total_value(work.plan, it), limit):
-                status = OPTIMAL
+    proven.bound = np.nan
+    if limit < np.inf and settle_bound(proven, work.plan, it, total_value(work.plan, it), limit):
+        status = OPTIMAL
     if status == OPTIMAL:
         proven.bound = value_of(work.plan, it)
     return status
@@ -229,14 +209,25 @@ def judge(work: Work, it: Instance, status: int, certify: bool, prices: Floats, 
 @entry
 def solve_batch(begin: int, end: int, given: Given, settings: Settings, out: Output, space: Floats, stop: Ints) -> None:
     """Solve instances begin..end-1; see `muster.inference.batch`."""
+    n, m = given.scores.shape[1], given.scores.shape[2]
     it = lay_instance(space, True)
-    work = lay_work(space[WORKSPACES - 1], settings.steps)
-    prices, proof, untraced = np.zeros(given.scores.shape[2]), np.zeros(1, PROVEN), np.zeros(0)
+    work, bounds = lay_work(space[WORKSPACES - 1], settings.steps), make_bounds(n, m)
+    prices, proof, untraced = np.zeros(m), np.zeros(1, PROVEN), np.zeros(0)
     for b in range(begin, end):
         if not fill_instance(it, given, b, settings.forced):
             out.status[b] = INVALID
             continue
         prices[:] = 0.0
         status = find_assignment(work, it, settings, untraced, stop)
-        out.status[b] = judge(work, it, status, settings.certify, prices, proof[0])
+        limit = bound_answer(
+            bounds, work.plan, work.candidate, work.oracle, work.walk, work.search, it, settings, prices, proof[0], stop
+        )
+        if settings.certify and settings.effort == BEST and bounds.curve.shape[0] > 0:
+            value = total_value(work.plan, it)
+            if limit > value + PROOF_TOLERANCE * abs(value):
+                limit = min(limit, limit_by_curvature(bounds, work.oracle, work.walk, it, settings.steps, stop))
+                fill_instance(it, given, b, settings.forced)
+        out.status[b] = judge(work, it, status, limit, proof[0])
+        if not settings.certify and out.status[b] != OPTIMAL:
+            proof[0].bound = np.nan
         write_answer(out, b, work.plan, it, prices, proof[0])

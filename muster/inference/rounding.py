@@ -8,7 +8,7 @@ import numpy as np
 
 from muster.compile import kernel, leaf, maker
 from muster.data import Floats, Ints
-from muster.inference.instance import Instance, fits
+from muster.inference.instance import LOADED, Instance, fits
 from muster.inference.oracle import Point
 
 STRICT, ORIGINAL = 0, 1
@@ -29,7 +29,8 @@ class Plan(NamedTuple):
     crowd: Floats
     """[M] agents received."""
     pull: Floats
-    """[M] (g + g') crowd + diag g: what one more agent on a task adds to the task-task term."""
+    """[M] (g + g') c + diag g, where c is the crowd, or the load where that counts: what one more agent on a task, or
+    one more unit, adds to the task-task term."""
 
 
 @maker
@@ -76,13 +77,29 @@ def reassign(plan: Plan, it: Instance, i: int, j: int) -> None:
         load[j] += use[i, j]
         crowd[j] += 1.0
     task[i] = j
-    if it.facts[0].quadratic != 0:
+    quadratic = it.facts[0].quadratic
+    if quadratic == LOADED:
+        for k in range(m):
+            if old >= 0:
+                pull[k] -= use[i, old] * both[old, k]
+            if j >= 0:
+                pull[k] += use[i, j] * both[j, k]
+    elif quadratic != 0:
         if old >= 0:
             for k in range(m):
                 pull[k] -= both[old, k]
         if j >= 0:
             for k in range(m):
                 pull[k] += both[j, k]
+
+
+@leaf
+def join_gain(plan: Plan, it: Instance, i: int, j: int) -> float:
+    """Change of the objective when agent i, which has no task, takes task j; without what it is worth to have none."""
+    if it.facts[0].quadratic == LOADED:
+        use = it.use[i, j]
+        return it.score[i, j] + use * (plan.pull[j] + (use - 1.0) * it.task_score[j, j])
+    return it.score[i, j] + plan.pull[j]
 
 
 @kernel
@@ -94,12 +111,13 @@ def value_of(plan: Plan, it: Instance) -> float:
         if plan.task[i] >= 0:
             total += it.score[i, plan.task[i]]
     if quadratic != 0:
+        crowd = plan.load if quadratic == LOADED else plan.crowd
         for j in range(m):
-            if plan.crowd[j] != 0.0:
+            if crowd[j] != 0.0:
                 row = 0.0
                 for k in range(m):
-                    row += it.task_score[j, k] * plan.crowd[k]
-                total += plan.crowd[j] * row
+                    row += it.task_score[j, k] * crowd[k]
+                total += crowd[j] * row
     return total
 
 
@@ -189,10 +207,10 @@ def round_point(plan: Plan, it: Instance, point: Point, rule: int, keys: Floats,
 @leaf
 def best_to_join(plan: Plan, it: Instance, i: int) -> tuple[float, int]:
     """The task with room that the unassigned agent i gains most by taking, and the gain; -1 where none pays."""
-    load, pull, score, use, room = plan.load, plan.pull, it.score, it.use, it.room
+    load, use, room = plan.load, it.use, it.room
     best, where = it.facts[0].idle, -1
     for j in range(it.facts[0].m):
-        gain = score[i, j] + pull[j]
+        gain = join_gain(plan, it, i, j)
         if gain > best and fits(load[j], use[i, j], room[j]):
             best, where = gain, j
     return best - it.facts[0].idle, where

@@ -12,6 +12,7 @@ Method = Literal["amax", "lp", "quad", "plan"]
 Effort = Literal["paper", "fast", "best", "exact"]
 Rounding = Literal["strict", "original"]
 Objective = Literal["longest", "total"]
+Crowd = Literal["count", "load"]
 
 
 @dataclass(frozen=True, slots=True)

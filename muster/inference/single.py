@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from muster.data import Bools, Floats, Ints, Problem
-from muster.inference.settings import Method
+from muster.inference.settings import Crowd, Method
 
 
 def may(problem: Problem) -> Bools:
@@ -31,13 +31,18 @@ def loads_of(problem: Problem, plan: Ints) -> Floats:
     return loads.astype(np.float64)
 
 
-def value_of(problem: Problem, plan: Ints, method: Method) -> float:
-    """Sum h·b + c'gc; NaN where a pair is not allowed."""
+def crowds_of(problem: Problem, plan: Ints) -> Floats:
+    """[M] how many agents each task gets."""
+    return np.bincount(plan[plan >= 0], minlength=problem.scores.shape[2]).astype(np.float64)
+
+
+def value_of(problem: Problem, plan: Ints, method: Method, crowd: Crowd = "count") -> float:
+    """Sum h·b + c'gc, where c counts agents or is the loads; NaN where a pair is not allowed."""
     placed = np.flatnonzero(plan >= 0)
     if not may(problem)[placed, plan[placed]].all():
         return float("nan")
     value = float(problem.scores[0, placed, plan[placed]].sum())
     if method == "quad" and problem.task_scores is not None:
-        crowd = np.bincount(plan[placed], minlength=problem.scores.shape[2]).astype(np.float64)
-        value += float(crowd @ problem.task_scores[0] @ crowd)
+        c = loads_of(problem, plan) if crowd == "load" else crowds_of(problem, plan)
+        value += float(c @ problem.task_scores[0] @ c)
     return value

@@ -17,9 +17,9 @@ from muster.errors import InputError
 from muster.inference import amax, batch, branch_and_bound, linear, plan, quadratic, rounding, staying, whole
 from muster.inference import routes as routing
 from muster.inference.entries import name_culprit, read_problem, read_switching
-from muster.inference.instance import Given
-from muster.inference.outcomes import INVALID, NOT_ALIVE, OPTIMAL, REASONS
-from muster.inference.settings import Effort, InferenceSettings, Method, Rounding
+from muster.inference.given import Given
+from muster.inference.outcomes import INVALID, LOCAL_OPTIMUM, NOT_ALIVE, OPTIMAL, REASONS, TIME_LIMIT
+from muster.inference.settings import Crowd, Effort, InferenceSettings, Method, Rounding
 from muster.inference.statuses import NAMES
 from muster.inference.switching import count_changes
 from muster.parallel import share_out, thread_count
@@ -49,10 +49,16 @@ class Solver(InferenceSettings):
     threads: int | None = None
     """Threads for large batches; None for one a core (or NUMBA_NUM_THREADS)."""
     certify: bool = True
-    """Fill in duality gap and prices; a learner's inner loop can do without."""
+    """Fill in duality gap, bound and prices; a learner's inner loop can do without. QUAD's "fast" then proves instances
+    of up to 32 assignments only, instead of 4,096."""
+    crowd: Crowd = "count"
+    """What task scores act on: "count", the number of agents on each task, as in the paper; or "load", the
+    contributions that it gets."""
 
     def __post_init__(self) -> None:
         InferenceSettings.__post_init__(self)
+        if self.crowd == "load" and self.method != "quad":
+            raise InputError(f"crowd 'load' is for method 'quad', which has task scores; got method {self.method!r}")
         if self.time_limit is not None and not self.time_limit > 0:
             raise InputError(f"time_limit must be a positive number of seconds, got {self.time_limit}")
         if self.threads is not None and self.threads < 1:
@@ -88,7 +94,7 @@ class Solver(InferenceSettings):
 
     def run(self, problem: Problem) -> tuple[batch.Output, Ints | None]:
         """What the kernels wrote for each instance, and how many agents changed where there was a plan before."""
-        given = read_problem(problem, quadratic_part=self.method in ("quad", "plan"))
+        given = read_problem(problem, self.method in ("quad", "plan"), by_load=self.crowd == "load")
         if problem.previous is not None:
             given = given._replace(scores=read_switching(problem, given))
         size, n, m = given.scores.shape
@@ -119,8 +125,6 @@ class Solver(InferenceSettings):
         method: Method = "lp" if linear_only else self.method
         if linear_only:
             given = given._replace(task_scores=np.zeros((0, 0, 0)))
-        if self.effort == "exact" and method == "quad":
-            raise InputError("effort 'exact' is for scores alone: leave out task_scores, or use effort 'best'")
         settings = self._settings(method)
         solve_batch = _PROCEDURES[method]
         # Below this much work, waking the threads costs more than they save.
@@ -139,6 +143,9 @@ class Solver(InferenceSettings):
             share_out(size, threads, solve_part)
             if method == "lp" and given.contributions.size:
                 self._solve_left(given, settings, out, threads, stop)
+            if method == "quad" and self.effort == "exact":
+                # What is not proven was cut short.
+                out.status[out.status == LOCAL_OPTIMUM] = TIME_LIMIT
             if method == "lp" and self._searches:
                 self._make_whole(given, settings, out, threads, stop)
             if previous is not None and method in ("lp", "quad"):
@@ -194,9 +201,9 @@ class Solver(InferenceSettings):
             return whole.SWINGS[_EFFORTS.index(self.effort)]
         if method == "plan":
             return 0 if self.time_limit is None else 1_000_000_000
-        if self.effort not in ("best", "exact"):
-            return 0
-        return quadratic.ROUNDS if self.time_limit is None else 1_000_000_000
+        if self.effort == "best" and self.time_limit is not None:
+            return 1_000_000_000
+        return quadratic.ROUNDS if self.effort in ("best", "exact") else 0
 
     def _settings(self, method: Method) -> batch.Settings:
         # What is to be proven is first searched as well as `best` does.
@@ -213,6 +220,7 @@ class Solver(InferenceSettings):
             forced=self.forced,
             rounds=self._rounds(method),
             certify=self.certify or (method == "lp" and self._searches),
+            proving=self.effort == "exact",
             power=routing.LONGEST if self.objective == "longest" else routing.TOTAL,
         )
 

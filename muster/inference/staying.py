@@ -9,7 +9,8 @@ from muster.data import Floats, Ints
 from muster.inference.batch import Output, Settings
 from muster.inference.certificate import reason_of
 from muster.inference.frank_wolfe import scale_of
-from muster.inference.instance import Given, Instance, fill_instance, fits, lay_instance
+from muster.inference.given import Given
+from muster.inference.instance import Instance, fill_instance, fits, lay_instance
 from muster.inference.local_search import Search, improve, make_search, total_value
 from muster.inference.outcomes import ASSIGNED, INVALID, LOCAL_OPTIMUM, OPTIMAL, ROUNDED, TIME_LIMIT
 from muster.inference.rounding import Plan, clear, make_plan, reassign, value_of

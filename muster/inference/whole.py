@@ -17,8 +17,9 @@ from muster.inference.batch import Output, Settings
 from muster.inference.bettering import read_answer, write_better
 from muster.inference.certificate import PROVEN
 from muster.inference.gap_search import CHOICES, Chart, draw, draw_chart, make_chart, oscillate
+from muster.inference.given import Given
 from muster.inference.grain import grain_of, whole_limit
-from muster.inference.instance import Given, Instance, fill_instance, lay_instance
+from muster.inference.instance import Instance, fill_instance, lay_instance
 from muster.inference.rounding import make_plan
 
 # Steps of the first swing, those without success after which it ends, and pairs of agents that it looks at.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from muster.errors import suggestion
-from muster.inference.settings import Effort, Method, Objective, Rounding
+from muster.inference.settings import Crowd, Effort, Method, Objective, Rounding
 from muster.service.reading import clipped, kind_of
 from muster.service.refusals import Refusal
 
@@ -59,6 +59,9 @@ class ProblemBody(Body):
     method: Method = Field("quad", description="amax, lp (within capacities), quad (task scores too) or plan (routes).")
     effort: Effort = Field("fast", description="How hard is tried.")
     forced: bool = Field(False, description="Assign every agent that fits somewhere.")
+    crowd: Crowd = Field(
+        "count", description="quad: what task scores act on, numbers of agents or contributions (load)."
+    )
     time_limit: float | None = Field(
         None, gt=0, le=3600, description="Seconds; the best found by then comes back. Below the service's own limit."
     )

@@ -39,6 +39,7 @@ def solve(data: dict[str, Any], deadline: float, size_limit: int) -> dict[str, A
         effort=body.effort,
         rounding=body.rounding,
         forced=body.forced,
+        crowd=body.crowd,
         objective=body.objective,
         time_limit=allowed_time(body, deadline),
     )
@@ -62,6 +63,7 @@ def check_plan(data: dict[str, Any], deadline: float, size_limit: int) -> dict[s
         method=body.method,
         effort=body.effort,
         forced=body.forced,
+        crowd=body.crowd,
         time_limit=allowed_time(body, deadline),
     )
     return verdict_as_json(verdict)

@@ -69,3 +69,18 @@ def test_bad_questions_get_one_sentence_and_status_2(folder, capsys, arguments, 
     assert left.value.code == 2
     assert complaint in captured.err
     assert captured.err.count("\n") == 1
+
+
+def test_a_plan_is_worth_its_loads(tmp_path, capsys):
+    problem = {
+        "scores": [[1.0], [1.0]],
+        "task_scores": [[-0.5]],
+        "contributions": [[0.5], [1.0]],
+        "capacities": [9],
+        "crowd": "load",
+        "assignment": [0, 0],
+    }
+    path = tmp_path / "problem.json"
+    path.write_text(json.dumps(problem), encoding="utf-8")
+    main(["check-plan", str(path), "--json"])
+    assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(2 - 0.5 * 1.5**2)

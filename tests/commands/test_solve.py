@@ -75,6 +75,31 @@ def test_nobody_and_nothing_is_an_answer(capsys, write, scores):
     assert solved(capsys, write({"scores": scores}))["assignment"] == [None] * len(scores)
 
 
+def test_task_scores_act_on_loads_by_flag_or_field(capsys, write):
+    problem = {
+        "scores": [[1.0, 0.9], [1.0, 0.9]],
+        "task_scores": [[-0.5, 0.0], [0.0, -0.5]],
+        "contributions": [[0.1, 1.0], [0.2, 1.0]],
+        "capacities": [9, 9],
+    }
+    assert solved(capsys, write(problem))["assignment"] in ([0, 1], [1, 0])
+    by_flag = solved(capsys, write(problem), "--crowd", "load")
+    assert by_flag["assignment"] == [0, 0]
+    assert by_flag["objective"] == pytest.approx(2 - 0.5 * 0.3**2)
+    by_field = solved(capsys, write(problem | {"crowd": "load"}))
+    assert by_field["objective"] == by_flag["objective"]
+    for content, flags, complaint in (
+        (problem | {"crowd": "load"}, ["--crowd", "count"], "crowd came twice: 'load' in the problem's file"),
+        (problem | {"crowd": "lots"}, [], "no crowd 'lots'"),
+        (problem | {"crowd": []}, [], "crowd must be"),
+        (problem | {"crowd": "load"}, ["--method", "lp"], "crowd 'load' is for method 'quad'"),
+    ):
+        with pytest.raises(SystemExit) as left:
+            main(["solve", write(content), *flags])
+        assert left.value.code == 2
+        assert complaint in capsys.readouterr().err
+
+
 def test_tables_for_people(capsys, write):
     main(["solve", write({"scores": [[3.0], [2.5]]}), "--method", "lp"])
     text = capsys.readouterr().out

@@ -87,7 +87,7 @@ def test_a_solution_shows_itself_in_a_line():
     assert "7 optimal" in repr(many)
     assert len(one) <= 120
     assert len(repr(many)) <= 120
-    assert "bound" not in repr(muster.assign(np.ones((9, 9)), np.ones((9, 9))))
+    assert "bound" not in repr(muster.assign(np.ones((9, 9)), np.ones((9, 9)), effort="paper"))
     html = many._repr_html_()
     assert html.startswith("<table>")
     assert "7 optimal" in html

@@ -6,7 +6,8 @@ from muster.data import Problem
 from muster.inference import Solver, quadratic, solve
 from muster.inference.batch import Settings
 from muster.inference.frank_wolfe import scale_of, walk_up
-from muster.inference.instance import Given, fill_instance, make_instance
+from muster.inference.given import Given
+from muster.inference.instance import fill_instance, make_instance
 from tests.inference.cases import PULLS, enumerate_best, make_problem
 
 # What the paper's procedure, a walk and its rounding, may lose on average of these small instances.
@@ -83,8 +84,12 @@ def test_frank_wolfe_never_descends_and_its_point_is_feasible(regime, pulls):
         h, g, mu, u = (a[b] for a in (problem.scores, problem.task_scores, problem.contributions, problem.capacities))
         everybody, nothing = np.ones((1, 6), np.bool_), np.zeros((0, 0, 0), np.bool_)
         ends, routes = np.zeros((0, 0, 0)), np.zeros((0, 0, 0), np.int64)
-        given = Given(h[None], g[None], mu[None], u[None], everybody, np.ones((1, 8), np.bool_), nothing, ends, routes)
-        paper = Settings(effort=quadratic.PAPER, steps=200, rule=0, forced=False, rounds=0, certify=True, power=1)
+        given = Given(
+            h[None], g[None], mu[None], u[None], everybody, np.ones((1, 8), np.bool_), nothing, ends, routes, False
+        )
+        paper = Settings(
+            quadratic.PAPER, steps=200, rule=0, forced=False, rounds=0, certify=True, proving=False, power=1
+        )
         trace, reached, gap, steps, point, loads = trace_of_paper(given, paper)
         values = trace[: steps + 1]
         assert (np.diff(values) >= -1e-9 * np.abs(values).max()).all()

@@ -87,6 +87,19 @@ def test_checking_a_plan(client):
     assert not client.post("/check", json=body | {"assignment": [0, 0]}).json()["feasible"]
 
 
+def test_task_scores_act_on_loads_if_asked(client):
+    body = {"scores": [[1.0], [1.0]], "task_scores": [[-0.2]], "contributions": [[0.5], [1.0]], "capacities": [9]}
+    assert client.post("/solve", json=body).json()["objective"] == pytest.approx(2 - 0.2 * 4)
+    by_load = client.post("/solve", json=body | {"crowd": "load", "effort": "exact"}).json()
+    assert by_load["objective"] == pytest.approx(2 - 0.2 * 2.25)
+    assert by_load["status"] == "optimal"
+    checked = client.post("/check", json=body | {"crowd": "load", "assignment": [0, 0]}).json()
+    assert checked["value"] == pytest.approx(by_load["objective"])
+    refused = client.post("/solve", json=body | {"crowd": "load", "method": "lp"})
+    assert refused.status_code == 422 or refused.status_code == 400
+    assert "crowd 'load' is for method 'quad'" in refused.json()["error"]
+
+
 @pytest.mark.parametrize(
     ("policy", "env"),
     [(RESCUE, "rescue:8x15"), (BATTLE, "battle:w15v17"), (FADING, "rescue:16x32"), (SCALED, "rescue:10x20")],

@@ -56,8 +56,6 @@ def make(seed: int, number: int) -> dict[str, Any]:
         "effort": str(rng.choice(["paper", "fast", "best", "exact"])),
         "forced": bool(rng.random() < 0.3),
     }
-    if method == "quad" and call["effort"] == "exact":  # is for scores alone
-        call["effort"] = "best"
     if method == "quad":
         pull = rng.normal(size=(m, m)) * scale * 10.0 ** rng.integers(-2, 2)
         call["task_scores"] = np.rint(pull) if rng.random() < 0.2 else pull
@@ -71,6 +69,8 @@ def make(seed: int, number: int) -> dict[str, Any]:
     if rng.random() < 0.2:
         call["previous"] = rng.integers(-1, m, n)
         call["switch_cost"] = float(scale * rng.random())
+    if method == "quad" and "contributions" in call and rng.random() < 0.5:
+        call["crowd"] = "load"
     if method == "lp" and rng.random() < 0.3 and not {"allowed", "previous"} & set(call):
         call["sparse"] = True
     return call
@@ -131,7 +131,9 @@ def complain(call: dict[str, Any], found: Any) -> str:
 
 def scale_of(call: dict[str, Any]) -> float:
     """The largest number that a value is made of."""
-    parts = [np.abs(call["scores"][np.isfinite(call["scores"])]), np.abs(np.ravel(call.get("task_scores", 0.0)))]
+    heaviest = np.max(call["contributions"]) if "crowd" in call else 1.0
+    pulls = np.abs(np.ravel(call.get("task_scores", 0.0))) * heaviest**2
+    parts = [np.abs(call["scores"][np.isfinite(call["scores"])]), pulls]
     n = len(call["scores"])
     return float(max(part.max(initial=0.0) for part in parts)) * n * n + 1e-300
 
@@ -155,7 +157,8 @@ def value(call: dict[str, Any], plan: Any) -> tuple[float, Any]:
         loads[j] += use[i, j]
         counts[j] += 1
     if call["method"] == "quad":
-        total += counts @ call["task_scores"] @ counts
+        crowd = loads if "crowd" in call else counts
+        total += crowd @ call["task_scores"] @ crowd
     return float(total), loads
 
 
