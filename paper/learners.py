@@ -1,6 +1,7 @@
-"""Learners beside one another: every one as it comes, the same CPU minutes in every world.
+"""Learners beside one another: every one as it comes, the same CPU minutes in every world; and the actor-critic without
+each of the things that steady it.
 
-    python paper/learners.py [--minutes 1] [--seeds 3] [--only 'couriers-*'] [--list | --markdown]
+    python paper/learners.py [--minutes 0.5] [--seeds 3] [--only 'couriers-*'] [--list | --markdown]
 
 A run is one `muster train` in runs/learners, resumed if it was cut short, then played on fixed test episodes. What it
 leaves: paper/learners/record.json with one line a run, and the run's policy, settings and log beside it. Runs in the
@@ -17,6 +18,7 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median_low
@@ -62,6 +64,16 @@ LEARNERS = {
     "srl": ["--learner", "srl"],
     "imitate": ["--learner", "imitate"],
 }
+STEADY = {
+    "no-clip": ["--a2c.clip", "0"],
+    "one-batch": ["--a2c.minibatches", "1"],
+    "no-entropy": ["--a2c.entropy", "0"],
+    "any-gradient": ["--a2c.gradient-norm", "0"],
+    "no-trace": ["--a2c.trace", "1"],
+    "constant-rate": ["--a2c.schedule", "constant"],
+}
+"""The actor-critic with one thing less."""
+STEADY_WORLDS = ("rescue-2x4", "m10v10")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +95,10 @@ class Run:
 def wanted(minutes: float, seeds: int, only: str) -> dict[str, tuple[str, str, int, list[str]]]:
     """World, learner, seed and arguments of every run, by name; all worlds and learners before the next seed."""
     found = {}
+    less = {name: ["--learner", "a2c", *flags] for name, flags in STEADY.items()}
     for seed in range(seeds):
         for key, world in WORLDS.items():
-            for learner, flags in LEARNERS.items():
+            for learner, flags in (LEARNERS | (less if key in STEADY_WORLDS else {})).items():
                 name = f"{key}-{learner}-s{seed}"
                 if not fnmatch.fnmatch(name, only) or (learner == "imitate" and not world.teacher):
                     continue
@@ -139,14 +152,14 @@ def rule(key: str) -> Run:
     return Run(key, "rule", 0, 0.0, 0, found.mean, found.ci95, found.failed, 0)
 
 
-def markdown(runs: list[Run]) -> str:
+def markdown(runs: list[Run], columns: Sequence[str], worlds: Collection[str]) -> str:
     """The median seed of each learner in each world (the worse of two), with the seeds in brackets."""
     grouped: dict[tuple[str, str], list[Run]] = defaultdict(list)
-    for run in runs:
+    for run in sorted(runs, key=lambda run: run.seed):
         grouped[run.world, run.learner].append(run)
-    columns = ["rule", *LEARNERS]
     lines = [f"| | {' | '.join(columns)} |", "|---|" + "---|" * len(columns)]
-    for key, world in WORLDS.items():
+    for key in worlds:
+        world = WORLDS[key]
         cells = []
         for learner in columns:
             group = grouped[key, learner]
@@ -162,7 +175,7 @@ def markdown(runs: list[Run]) -> str:
 def main() -> None:
     """Run what is asked for and not yet in the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--minutes", type=float, default=0.5)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="*", help="names to run, such as 'couriers-es-*'")
     parser.add_argument("--list", action="store_true", help="print the commands and stop")
@@ -175,7 +188,8 @@ def main() -> None:
         if head["minutes"] != asked.minutes:
             parser.error(f"the record is of {head['minutes']} minutes a run; give --minutes {head['minutes']}")
     if asked.markdown:
-        print(markdown(runs))
+        print(markdown(runs, ["rule", *LEARNERS], WORLDS))
+        print(f"\n{markdown(runs, ['a2c', *STEADY], STEADY_WORLDS)}")
         return
     done = {(run.world, run.learner, run.seed) for run in runs}
     for name, (key, learner, seed, arguments) in wanted(asked.minutes, asked.seeds, asked.only).items():
