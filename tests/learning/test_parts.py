@@ -363,7 +363,7 @@ def test_a_model_that_corrects_a_prior_begins_as_the_prior(method):
     policy = LearnedPolicy("p", spec, parameters, InferenceSettings(method), NoiseSettings())
     h, g = policy.scores(observation)
     assert np.array_equal(h, np.where(observation.allowed, observation.prior, 0).astype(np.float32))
-    rule = Solver(method)(
+    rule = Solver(method, certify=False)(
         Problem(
             observation.prior.astype(np.float32).astype(np.float64),
             observation.task_prior.astype(np.float32).astype(np.float64) if method == "quad" else None,
