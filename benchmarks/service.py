@@ -21,9 +21,10 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 from urllib.request import urlopen
 
 import numpy as np
@@ -67,14 +68,26 @@ def main() -> None:
     asked = parser.parse_args()
     command = [sys.executable, "-m", "muster", "serve", RESCUE, BATTLE, "--port", "0"]
     command += ["--processes", str(asked.processes)]
-    service = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
-        port = next(int(line.strip().rpartition(":")[2]) for line in service.stderr if "policies at" in line)
-        threading.Thread(target=lambda: [None for _ in service.stderr], daemon=True).start()
-        measure(port, asked)
-    finally:
-        service.terminate()
-        service.wait()
+    # The log goes to a file: nobody who reads it takes the processors from those who are measured.
+    with TemporaryFile("w+") as log:
+        service = subprocess.Popen(command, stderr=log)
+        try:
+            measure(port_of(service, log), asked)
+        finally:
+            service.terminate()
+            service.wait()
+
+
+def port_of(service: subprocess.Popen[bytes], log: IO[str]) -> int:
+    """Where the service listens, once it does."""
+    while service.poll() is None:
+        log.seek(0)
+        for line in log.read().splitlines():
+            if "policies at" in line:
+                return int(line.rpartition(":")[2])
+        time.sleep(0.1)
+    log.seek(0)
+    raise SystemExit(f"the service ended: {log.read()[-500:]}")
 
 
 def measure(port: int, asked: argparse.Namespace) -> None:
@@ -88,6 +101,7 @@ def measure(port: int, asked: argparse.Namespace) -> None:
         "/act, rescue 8x15": post("/act", situation(RESCUE, "rescue:8x15")),
         "/act, battle w15v17": post("/act", situation(BATTLE, "battle:w15v17")),
     }
+    print(f"connections by process: {shared_out(port, acts['/act, rescue 8x15'], clients)}\n")
     print(f"| {clients} clients | requests/s | p50, ms | p99, ms | CPU of the service, ms |\n|---|---|---|---|---|")
     for name, request in {"/solve, 40x120, lp": solves["40x120"], **acts, "/health": HEALTH}.items():
         run(port, request, clients, 0.5)
@@ -132,11 +146,24 @@ def row(name: str, times: list[float], seconds: float, cpu: str = "") -> None:
 
 def cpu_seconds(port: int) -> float:
     """What the processes of the service have used of the processors so far, by their own metrics."""
-    # Each shows the others twice a second what it counts.
+    return sum(counted(port, "process_cpu_seconds_total"))
+
+
+def shared_out(port: int, request: bytes, clients: int) -> list[int]:
+    """How many connections each process of the service has while the clients ask; that of this question included."""
+    process = started(port, request, clients, 2.0)
+    found = counted(port, "muster_connections{")
+    process.communicate()
+    return [int(number) for number in found]
+
+
+def counted(port: int, name: str) -> list[float]:
+    """What the processes of the service count, one after the other."""
+    # Each shows the others twice a second.
     time.sleep(0.6)
     with urlopen(f"http://localhost:{port}/metrics") as answer:
         lines = answer.read().decode().splitlines()
-    return sum(float(line.split()[1]) for line in lines if line.startswith("process_cpu_seconds_total"))
+    return [float(line.split()[-1]) for line in lines if line.startswith(name)]
 
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"

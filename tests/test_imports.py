@@ -295,6 +295,7 @@ service.connections
 service.bodies
 service.solving
 service.acting
+service.forms
 service.addresses
 service.runs
 service.worlds

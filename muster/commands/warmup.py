@@ -101,9 +101,9 @@ def _solve_pairs() -> None:
 
 def _read_json() -> None:
     """Bodies of requests are read by a kernel."""
-    from muster.service.scanning import scanned
+    from muster.service.forms import Forms
 
-    scanned(b"{}")
+    Forms(lambda data: None).read(b"{}")
 
 
 def _record(env: str) -> None:

@@ -63,13 +63,14 @@ class Asked:
 
     def answer(self) -> dict[str, Any]:
         """What the policy decides."""
-        return self.answer_of(decide_all(self.policy, self.solver, self.views, self.scores))
+        return self.answer_of(decide_all(self.policy, self.solver, self.views, self.scores), self.started)
 
-    def answer_of(self, answers: list[dict[str, Any]]) -> dict[str, Any]:
-        """The answer in which these are the decisions."""
+    def answer_of(self, answers: list[dict[str, Any]], started: float) -> dict[str, Any]:
+        """The answer in which these are the decisions, to what was begun to be read then."""
         answer: dict[str, Any] = {"policy": self.policy.name}
         answer |= answers[0] if self.one else {"answers": answers}
-        return answer | {"seconds": time.perf_counter() - self.started}
+        answer["seconds"] = time.perf_counter() - started
+        return answer
 
 
 def act(data: dict[str, Any], served: dict[str, Served], size_limit: int) -> dict[str, Any]:
@@ -77,10 +78,10 @@ def act(data: dict[str, Any], served: dict[str, Served], size_limit: int) -> dic
     return read_asked(data, served, size_limit).answer()
 
 
-def quick_asked(data: dict[str, Any], served: dict[str, Served], size_limit: int) -> Asked | None:
-    """A body of /act that can be answered on the spot; None if that could take its time."""
-    asked = read_asked(data, served, size_limit)
-    return asked if asked.is_quick else None
+def quick_asked(data: Any, served: dict[str, Served], size_limit: int) -> Asked | None:
+    """A body of /act that can be answered on the spot; None if that could take its time, or it is no object."""
+    asked = read_asked(data, served, size_limit) if isinstance(data, dict) else None
+    return asked if asked is not None and asked.is_quick else None
 
 
 def answer_together(asked: Sequence[Asked]) -> list[dict[str, Any] | None]:
@@ -95,7 +96,8 @@ def answer_together(asked: Sequence[Asked]) -> list[dict[str, Any] | None]:
         with suppress(MusterError):
             decided = iter(decide_all(first.policy, first.solver, views, first.scores))
             for k in members:
-                answers[k] = asked[k].answer_of([next(decided) for _ in asked[k].views])
+                found = [next(decided) for _ in asked[k].views]
+                answers[k] = asked[k].answer_of(found, asked[k].started)
     return answers
 
 
@@ -260,17 +262,23 @@ def given_of(view: View) -> dict[str, Any]:
 
 def together(views: list[View]) -> Observation:
     """Views of the same fields and sizes as one observation."""
-    batch, n, m = len(views), len(views[0].agent_features), len(views[0].task_features)  # type: ignore[arg-type]
-    stacked: dict[str, Any] = {
+    stacked: dict[str, Any] = {}
+    for name in given_of(views[0]):
+        several = [getattr(view, name) for view in views]
+        stacked[name] = several[0][None] if len(views) == 1 else np.stack(several)
+    return observed(stacked)
+
+
+def observed(stacked: dict[str, Any]) -> Observation:
+    """An observation of the fields that were given, each with a leading axis B: everybody in it is alive."""
+    (batch, n), m = stacked["agent_features"].shape[:2], stacked["task_features"].shape[1]
+    assumed = {
         "agent_alive": np.ones((batch, n), np.bool_),
         "task_alive": np.ones((batch, m), np.bool_),
         "contributions": np.ones((batch, n, m)),
         "capacities": np.ones((batch, m)),
     }
-    for name in given_of(views[0]):
-        several = [getattr(view, name) for view in views]
-        stacked[name] = several[0][None] if batch == 1 else np.stack(several)
-    return Observation(**stacked)
+    return Observation(**assumed | stacked)
 
 
 def decide(served: Served, solver: Solver, observation: Observation, with_scores: bool) -> list[dict[str, Any]]:

@@ -13,8 +13,10 @@ from starlette.responses import Response
 from muster import __version__
 from muster.service import acting, bodies, solving
 from muster.service.door import Handler
+from muster.service.forms import Forms, answer_together
 from muster.service.refusals import STATUS, Refusal
 from muster.service.replies import reply
+from muster.service.scanning import scanned
 from muster.service.served import Served
 from muster.service.shortcut import Answer, Read
 from muster.service.state import State
@@ -83,7 +85,7 @@ def handlers_of(state: State) -> dict[tuple[str, str], Handler]:
         return await state.answer(
             request,
             lambda data, deadline: acting.act(data, state.policies, limit),
-            lambda data: acting.quick_asked(data, state.policies, limit),
+            lambda body: acting.quick_asked(scanned(body), state.policies, limit),
         )
 
     found = (health, ready, metrics, policies, solve, check, act)
@@ -92,13 +94,10 @@ def handlers_of(state: State) -> dict[tuple[str, str], Handler]:
 
 def ways_of(state: State) -> dict[tuple[bytes, bytes], tuple[Read, Answer]]:
     """By address, how small requests are read and answered in the turn in which they arrive."""
-
-    def quick(data: dict[str, Any]) -> acting.Asked | None:
-        return acting.quick_asked(data, state.policies, state.settings.size_limit)
-
+    forms = Forms(lambda data: acting.quick_asked(data, state.policies, state.settings.size_limit))
     return {
         (b"GET", b"/health"): (lambda body: ALIVE, lambda asked: asked),
-        (b"POST", b"/act"): (lambda body: state.read_at_once(body, quick), acting.answer_together),
+        (b"POST", b"/act"): (lambda body: state.read_at_once(body, forms.read), answer_together),
     }
 
 

@@ -15,9 +15,9 @@ from muster.parallel import thread_count
 from muster.service import acting
 from muster.service.app import make_app
 from muster.service.board import Board
+from muster.service.forms import Forms
 from muster.service.gate import Lines, plain_log
 from muster.service.processes import Doorkeeper
-from muster.service.scanning import scanned
 from muster.service.server import Server, Worker
 from muster.service.settings import ServeSettings
 from muster.service.state import State
@@ -99,7 +99,7 @@ def warm(state: State) -> None:
     del problem["task_scores"]
     for effort in ("fast", "best"):
         assign(**problem, contributions=[[3.0, 2.0], [2.0, 3.0], [2.0, 1.0]], method="lp", effort=effort)
-    scanned(b"{}")
+    Forms(lambda data: None).read(b"{}")
     for served in state.policies.values():
         acting.act(acting.example(served), state.policies, state.settings.size_limit)
         served.described()

@@ -47,6 +47,12 @@ class Tape(NamedTuple):
 
 def scanned(body: bytes) -> Any:
     """The value in a body of plain JSON, its lists of numbers as arrays; None if it is not plain."""
+    tape = taped(body)
+    return None if tape is None else built(tape, body, tape.values)
+
+
+def taped(body: bytes) -> Tape | None:
+    """What a body of plain JSON holds; None if it is not plain."""
     letters = np.frombuffer(b"".join((body, b"\0")), np.uint8)
     tape = Tape(
         np.empty(len(body) // 2 + 1),
@@ -54,10 +60,13 @@ def scanned(body: bytes) -> Any:
         np.empty(DEEPEST + 1, np.int64),
         np.zeros(4, np.int64),
     )
-    if not scan(letters, tape):
-        return None
+    return tape if scan(letters, tape) else None
+
+
+def built(tape: Tape, body: bytes, values: Floats) -> Any:
+    """The value that a tape tells of, with these numbers; None if an object has a name twice."""
     try:
-        return _built(tape.tokens[: tape.marks[TOP]].tolist(), body, tape.values)
+        return _built(tape.tokens[: tape.marks[TOP]].tolist(), body, values)
     except KeyError:
         return None
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -30,6 +30,7 @@ QUICK_BODY = 32_768
 """Bytes of a body at most that the event loop may answer itself."""
 MOST_QUICK = 16
 """Requests that it answers so in one turn."""
+Found = TypeVar("Found")
 Work = Callable[[dict[str, Any], float], Any]
 """From what was sent, and the time by which it is wanted, to what is answered."""
 
@@ -41,8 +42,8 @@ class Answerable(Protocol):
         """What answers it."""
 
 
-QuickWork = Callable[[dict[str, Any]], Answerable | None]
-"""From what was sent to what can be answered at once; None: that would take too long."""
+QuickWork = Callable[[bytes], Answerable | None]
+"""From a body to what can be answered at once; None: that would take too long, or it is not plain."""
 
 
 @dataclass
@@ -64,7 +65,7 @@ class State:
     async def answer(self, request: Request, work: Work, quick: QuickWork | None = None) -> Response:
         """The answer to a JSON body: `work(data, deadline)` on a thread of the pool, as JSON.
 
-        `deadline` is a time of `time.monotonic` by which the client is told that it takes too long. What `quick(data)`
+        `deadline` is a time of `time.monotonic` by which the client is told that it takes too long. What `quick(body)`
         returns is done on the spot instead: handing it over would take longer.
         """
         body = await self.read(request)
@@ -88,8 +89,7 @@ class State:
         """What can be answered on the spot; None if that could take its time, or something is wrong with it."""
         if len(body) > QUICK_BODY or not self._may_be_quick():
             return None
-        asked: Answerable | None = _found_plainly(body, quick)
-        return asked
+        return _unless_wrong(lambda: quick(body))
 
     def _may_be_quick(self) -> bool:
         """Whether the event loop has done little in this turn: others wait for it, /health among them."""
@@ -126,16 +126,19 @@ class State:
         return bytes(body)
 
 
-def _found_plainly(body: bytes, work: Callable[[dict[str, Any]], Any]) -> Any:
-    """What answers a body of plain JSON; None if it is something else, or there is something wrong with it.
+def _found_plainly(body: bytes, work: Callable[[dict[str, Any]], Found | None]) -> Found | None:
+    """What answers a body of plain JSON; None if it is something else, or there is something wrong with it."""
+    data = scanned(body)
+    return _unless_wrong(lambda: work(data)) if isinstance(data, dict) else None
+
+
+def _unless_wrong(work: Callable[[], Found | None]) -> Found | None:
+    """What comes of it; None if there is something wrong with what was sent.
 
     What is wrong is found out, and put into words, by reading it again slowly.
     """
-    data = scanned(body)
-    if not isinstance(data, dict):
-        return None
     try:
-        return work(data)
+        return work()
     except MusterError:
         return None
     except Refusal as refusal:
