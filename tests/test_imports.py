@@ -39,6 +39,7 @@ compile
 rng
 parallel
 storage
+checkout
 settings
 
 inference.settings

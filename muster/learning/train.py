@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.checkout import code_commit
 from muster.envs.registry import World, text_of
 from muster.errors import InputError, MusterError, WorldError
 from muster.evaluation.rollout import run_episodes
@@ -141,6 +142,9 @@ class Loop:
     def __init__(self, settings: TrainSettings, run: Run | None, crew: Crew | None = None) -> None:
         self.settings, self.run, self.crew = settings, run, crew
         self.learner = make_learner(settings, crew)
+        commit = code_commit()
+        self.origin = {} if commit is None else {"commit": commit}
+        """The commit of the code, where it is known."""
         self.updates = 0
         self.cpu_before = 0.0
         self.best_reward = -math.inf
@@ -271,6 +275,7 @@ class Loop:
             "steps": self.learner.steps,
             "cpu_minutes": round(self.cpu_seconds / 60, 3),
             "training_reward": None if not self.best else self.best_reward,
+            **self.origin,
         }
         return policy.variant(parameters=self.best or policy.parameters, header=header)
 
@@ -286,6 +291,7 @@ class Loop:
             "updates": self.updates,
             "cpu_minutes": outcome.cpu_minutes,
             "best_training_reward": self.best_reward if self.best else None,
+            **self.origin,
         }
 
     def _kept(self, failure: WorldError) -> WorldError:

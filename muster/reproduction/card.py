@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from muster.checkout import last_commits
 from muster.envs.registry import EXAMPLES, kind_of, make
 from muster.errors import MusterError
 from muster.evaluation.compare import compare
 from muster.policy.features import features_of
 from muster.policy.files import fingerprint
 from muster.policy.learned import LearnedPolicy
-from muster.policy.names import load, resolve, shipped
+from muster.policy.names import SHIPPED, load, resolve, shipped
 from muster.reproduction.figures import Figure, figures_of
 from muster.settings import to_text
 
@@ -40,7 +41,7 @@ def make_card(name: str, measured: Sequence[Figure] = (), latencies: dict[str, f
         "steps": header.get("steps"),
         "cpu_minutes": header.get("cpu_minutes"),
         "command": command_of(name, policy),
-        "commit": header.get("commit", NOT_RECORDED),
+        "commit": commit_of(name, policy),
         "model": {"kind": spec.kind, "numbers": sum(array.size for array in policy.parameters.values())},
         "corrects_prior": spec.corrects,
         "learned_limits": list(spec.learned),
@@ -76,6 +77,14 @@ def command_of(name: str, policy: LearnedPolicy) -> str:
         kept = "context" if policy.spec.kind == "context" else name.partition("-")[0]
         return f"muster train --config paper/{kept}/runs/{run_of(name, policy)}/config.toml"
     return NOT_RECORDED
+
+
+def commit_of(name: str, policy: LearnedPolicy) -> str:
+    """The commit of the code that trained it; of those shipped from before that was kept, the one that has the file."""
+    if "commit" in policy.header:
+        return str(policy.header["commit"])
+    added = last_commits(SHIPPED).get(f"{name}.safetensors") if name in shipped() else None
+    return f"{added} put the file there; that of its training is {NOT_RECORDED}" if added else NOT_RECORDED
 
 
 def stops_winning(figures: Sequence[Figure]) -> str:

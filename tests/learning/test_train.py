@@ -13,6 +13,7 @@ import pytest
 
 import muster
 from muster import InputError, MusterError
+from muster.checkout import code_commit
 from muster.evaluation.rollout import run_episodes
 from muster.learning.learners import make_learner, usual_episodes
 from muster.learning.optimiser import rate_factor
@@ -70,7 +71,9 @@ def test_an_untrained_policy_does_not():
 def test_a_run_too_short_for_one_episode_still_leaves_its_policy(tmp_path):
     out = tmp_path / "run"
     muster.train("rescue:2x4", steps=1, a2c=A2CSettings(envs=2, return_steps=1), out=out)
-    assert json.loads((out / "summary.json").read_text())["best_training_reward"] is None
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["best_training_reward"] is None
+    assert summary.get("commit") == muster.load(out).header.get("commit") == code_commit()
     assert (
         muster.load(out / "best.safetensors").parameters.keys()
         == muster.load(out / "last.safetensors").parameters.keys()

@@ -6,12 +6,13 @@ import json
 
 import pytest
 
+from muster.checkout import code_commit
 from muster.cli import main
 from muster.policy.files import save_policy
 from muster.policy.names import load, shipped
 from muster.reproduction import rescue
 from muster.reproduction.card import as_markdown, make_card
-from muster.reproduction.places import committed_record
+from muster.reproduction.places import committed_record, in_checkout
 
 
 def test_every_shipped_policy_has_a_card_from_records():
@@ -21,6 +22,20 @@ def test_every_shipped_policy_has_a_card_from_records():
         assert card["trained_on"]
         assert name in as_markdown(card)
         json.dumps(card, allow_nan=False)
+
+
+def test_a_run_s_card_has_the_commit_that_its_policy_was_trained_at(tmp_path):
+    policy = load("rescue-2x4-lp-dm")
+    for header, said in ({"commit": "0123456789ab, changed"}, "0123456789ab, changed"), ({}, "not recorded"):
+        save_policy(policy.variant(header=policy.header | header), tmp_path / "own.safetensors")
+        assert make_card(str(tmp_path / "own.safetensors"))["commit"] == said
+
+
+def test_shipped_policies_from_before_say_which_commit_has_the_file():
+    with_file = make_card("rescue-2x4-lp-dm")["commit"]
+    assert "not recorded" in with_file
+    if in_checkout() and code_commit():
+        assert "put the file there" in with_file
 
 
 def test_figures_are_those_of_the_record():
