@@ -221,6 +221,7 @@ evaluation
 learning.settings
 learning.returns
 learning.optimiser
+learning.memory
 learning.episodes
 learning.tally
 learning.rollouts

@@ -23,6 +23,7 @@ from muster.learning.blocks import SpreadWorlds, Weights
 from muster.learning.collapse import Watch
 from muster.learning.crew import Crew
 from muster.learning.episodes import EXPLORATION, WEIGHTS, stream
+from muster.learning.memory import memory_of, recall
 from muster.learning.optimiser import rate_factor
 from muster.learning.pairs import begin_without_pairs, rate_groups
 from muster.learning.proximal import Played, idle_share
@@ -380,8 +381,7 @@ class ActorCritic:
         arrays: dict[str, NDArray[Any]] = {f"model/{k}": v for k, v in parameters_of(self.model).items()}
         arrays |= {f"critic/{k}": v.detach().numpy().copy() for k, v in self.critic.state_dict().items()}
         for name, optimiser in (("model", self.model_optimiser), ("critic", self.critic_optimiser)):
-            for index, entry in optimiser.state_dict()["state"].items():
-                arrays |= {f"{name}_optimiser/{index}/{k}": v.numpy().copy() for k, v in entry.items()}
+            arrays |= {f"{name}_optimiser/{key}": array for key, array in memory_of(optimiser).items()}
         return arrays
 
     def _set_learned(self, arrays: dict[str, NDArray[Any]]) -> None:
@@ -389,11 +389,7 @@ class ActorCritic:
         self.model.load_state_dict(network_from(self.spec, _part(arrays, "model")).state_dict())
         self.critic.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in _part(arrays, "critic").items()})
         for name, optimiser in (("model", self.model_optimiser), ("critic", self.critic_optimiser)):
-            state: dict[int, dict[str, torch.Tensor]] = {}
-            for key, value in _part(arrays, f"{name}_optimiser").items():
-                index, _, entry = key.partition("/")
-                state.setdefault(int(index), {})[entry] = torch.from_numpy(np.array(value))
-            optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+            recall(optimiser, _part(arrays, f"{name}_optimiser"))
         self._pack()
 
 

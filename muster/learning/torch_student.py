@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from muster.data import Observation
 from muster.learning.episodes import WEIGHTS, stream
+from muster.learning.memory import memory_of, recall
 from muster.learning.students import check_length
 from muster.scoring.direct import Parameters, Scores
 from muster.scoring.networks import ScoringModel, network_from, parameters_of
@@ -63,17 +63,14 @@ class TorchStudent:
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Parameters, statistics and the optimiser's memory."""
         arrays: dict[str, NDArray[Any]] = {f"model/{name}": array for name, array in self.parameters.items()}
-        for index, entry in self.optimiser.state_dict()["state"].items():
-            arrays |= {f"optimiser/{index}/{name}": value.numpy().copy() for name, value in entry.items()}
-        return arrays, {}
+        return arrays | {f"optimiser/{key}": array for key, array in memory_of(self.optimiser).items()}, {}
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
         del plain
-        self.start({name.removeprefix("model/"): v for name, v in arrays.items() if name.startswith("model/")})
-        state: dict[int, dict[str, torch.Tensor]] = {}
-        for name, value in arrays.items():
-            if name.startswith("optimiser/"):
-                _, index, entry = name.split("/")
-                state.setdefault(int(index), {})[entry] = torch.from_numpy(np.array(value))
-        self.optimiser.load_state_dict({"state": state, "param_groups": self.optimiser.state_dict()["param_groups"]})
+        parts = {
+            prefix: {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}
+            for prefix in ("model/", "optimiser/")
+        }
+        self.start(parts["model/"])
+        recall(self.optimiser, parts["optimiser/"])
