@@ -42,7 +42,7 @@ def _compiled(from_python: bool = False, **options: Any) -> Callable[[Function],
         dispatcher = compile_with(function)
         dispatcher._cache = make_cache(function)
         if options.get("no_cpython_wrapper"):
-            note_kernel(function)
+            note_kernel(function, exact=not options.get("fastmath"))
         dispatcher.get_call_template = _blind_to_constants(dispatcher.get_call_template)
         return dispatcher
 
