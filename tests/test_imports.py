@@ -78,6 +78,7 @@ inference.route_positions
 inference.route_search
 inference.plan
 inference.staying
+inference.bending
 inference.solver
 inference.sparse_market
 inference.sparse_search

@@ -9,23 +9,20 @@ import numpy as np
 from muster.compile import kernel, maker
 from muster.data import Floats, Ints
 from muster.inference.batch import BEST, FAST, PAPER, Settings
-from muster.inference.certificate import primal_value, set_prices
-from muster.inference.frank_wolfe import Walk, scale_of, walk_up
+from muster.inference.certificate import priced, primal_value, set_prices
+from muster.inference.frank_wolfe import Walk, scale_of
 from muster.inference.instance import Instance
 from muster.inference.local_search import Search
-from muster.inference.oracle import Oracle, maximise, read_vertex, set_profits
+from muster.inference.oracle import Oracle, maximise, set_profits
 from muster.inference.pair_proof import Proof, make_proof, prove
 from muster.inference.pair_terms import (
     Reach,
-    bend_down,
     count_closely,
     curves_down,
     fill_reach,
-    find_shift,
     least_shift,
     list_most,
     make_reach,
-    priced,
     share_bonus,
     shift_prices,
 )
@@ -122,17 +119,6 @@ def limit_at_tangent(bounds: Bounds, walk: Walk, it: Instance, effort: int) -> f
 def solve_for_bonus(oracle: Oracle, it: Instance, bonus: Floats, warm: bool, stop: Ints) -> None:
     """Put the oracle on the best vertex for scores + bonus."""
     maximise(oracle, it, set_profits(oracle, it, bonus), warm, stop)
-
-
-@kernel
-def limit_by_curvature(bounds: Bounds, oracle: Oracle, walk: Walk, it: Instance, steps: int, stop: Ints) -> float:
-    """What a concave instance that is worth no less proves; it takes the place of `it`."""
-    bend_down(bounds.reach, it, find_shift(bounds.curve, bounds.reach, it))
-    bounds.bonus[:] = 0.0
-    walk_up(walk, oracle, it, bounds.bonus, steps, scale_of(it), bounds.bonus[:0], stop)
-    read_vertex(oracle, it)
-    dual = set_prices(oracle, it, walk.slope, bounds.shadow)
-    return walk.ended[0].value + walk.ended[0].gap + dual - primal_value(oracle, it, walk.slope)
 
 
 @kernel

@@ -61,6 +61,13 @@ def set_prices(oracle: Oracle, it: Instance, bonus: Floats, prices: Floats) -> f
                             worth = max(worth, it.score[i, k] + bonus_of(it, i, k, bonus, loaded) - lost)
                     price = max(price, (it.score[i, j] + bonus_of(it, i, j, bonus, loaded) - worth) / it.use[i, j])
         prices[j] = price
+    return priced(it, bonus, prices)
+
+
+@kernel
+def priced(it: Instance, bonus: Floats, prices: Floats) -> float:
+    """What prices prove: nothing is worth more; sum_j u_j pi_j + sum_i max(idle, max_j w_ij - mu_ij pi_j)."""
+    n, m, loaded = it.facts[0].n, it.facts[0].m, it.facts[0].quadratic == LOADED
     total = 0.0
     for j in range(m):
         if prices[j] > 0.0:
@@ -68,7 +75,9 @@ def set_prices(oracle: Oracle, it: Instance, bonus: Floats, prices: Floats) -> f
     for i in range(n):
         best = it.facts[0].idle
         for j in range(m):
-            best = max(best, it.score[i, j] + bonus_of(it, i, j, bonus, loaded) - it.use[i, j] * prices[j])
+            # Whoever needs capacity that is not there is kept away without a price.
+            if it.room[j] > 0.0 or it.use[i, j] == 0.0:
+                best = max(best, it.score[i, j] + bonus_of(it, i, j, bonus, loaded) - it.use[i, j] * prices[j])
         total += best
     return total
 

@@ -15,7 +15,6 @@ import numpy as np
 from muster.compile import kernel, leaf, maker
 from muster.data import Floats, Ints
 from muster.inference.instance import LOADED, Instance, fits, weight
-from muster.inference.oracle import bonus_of
 from muster.inference.rounding import rank
 
 # The diagonal that is always added is this share of the largest entry: rounding errors are far below.
@@ -138,23 +137,6 @@ def shift_prices(shadow: Floats, prices: Floats, slope: Floats, bonus: Floats, r
     for j in range(m):
         use = 1.0 if loaded or reach.use[j] == 0.0 else reach.use[j]
         shadow[j] = max(0.0, prices[j] + (bonus[j] - slope[j] - rise) / use) if it.room[j] < np.inf else 0.0
-
-
-@kernel
-def priced(it: Instance, bonus: Floats, prices: Floats) -> float:
-    """What prices prove: no assignment is worth more with this bonus; sum u pi + sum_i max(idle, max_j w - mu pi)."""
-    n, m, loaded = it.facts[0].n, it.facts[0].m, it.facts[0].quadratic == LOADED
-    total = 0.0
-    for j in range(m):
-        if prices[j] > 0.0:
-            total += it.room[j] * prices[j]
-    for i in range(n):
-        best = it.facts[0].idle
-        for j in range(m):
-            if it.room[j] > 0.0 or it.use[i, j] == 0.0:
-                best = max(best, it.score[i, j] + bonus_of(it, i, j, bonus, loaded) - it.use[i, j] * prices[j])
-        total += best
-    return total
 
 
 @kernel

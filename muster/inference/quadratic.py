@@ -9,8 +9,8 @@ import numpy as np
 from muster.compile import entry, glue, kernel, maker
 from muster.data import Floats, Ints
 from muster.inference.batch import BEST, FAST, PAPER, WORKSPACES, Output, Settings, write_answer
-from muster.inference.bounding import bound_answer, is_small, limit_by_curvature, make_bounds, solve_for_bonus
-from muster.inference.certificate import PROOF_TOLERANCE, PROVEN, settle_bound
+from muster.inference.bounding import bound_answer, is_small, make_bounds, solve_for_bonus
+from muster.inference.certificate import PROVEN, settle_bound
 from muster.inference.frank_wolfe import ENDED, Walk, make_walk, scale_of, walk_up, write_sparse
 from muster.inference.given import Given
 from muster.inference.instance import LOADED, Instance, fill_instance, lay_instance
@@ -222,11 +222,6 @@ def solve_batch(begin: int, end: int, given: Given, settings: Settings, out: Out
         limit = bound_answer(
             bounds, work.plan, work.candidate, work.oracle, work.walk, work.search, it, settings, prices, proof[0], stop
         )
-        if settings.certify and settings.effort == BEST and bounds.curve.shape[0] > 0:
-            value = total_value(work.plan, it)
-            if limit > value + PROOF_TOLERANCE * abs(value):
-                limit = min(limit, limit_by_curvature(bounds, work.oracle, work.walk, it, settings.steps, stop))
-                fill_instance(it, given, b, settings.forced)
         out.status[b] = judge(work, it, status, limit, proof[0])
         if not settings.certify and out.status[b] != OPTIMAL:
             proof[0].bound = np.nan

@@ -14,7 +14,7 @@ import numpy as np
 
 from muster.data import Floats, Ints, Problem, Solution
 from muster.errors import InputError
-from muster.inference import amax, batch, branch_and_bound, linear, plan, quadratic, rounding, staying, whole
+from muster.inference import amax, batch, bending, branch_and_bound, linear, plan, quadratic, rounding, staying, whole
 from muster.inference import routes as routing
 from muster.inference.entries import name_culprit, read_problem, read_switching
 from muster.inference.given import Given
@@ -143,6 +143,8 @@ class Solver(InferenceSettings):
             share_out(size, threads, solve_part)
             if method == "lp" and given.contributions.size:
                 self._solve_left(given, settings, out, threads, stop)
+            if method == "quad" and self.certify and settings.effort == batch.BEST:
+                self._bend(given, settings, out, threads, stop)
             if method == "quad" and self.effort == "exact":
                 # What is not proven was cut short.
                 out.status[out.status == LOCAL_OPTIMUM] = TIME_LIMIT
@@ -162,6 +164,17 @@ class Solver(InferenceSettings):
 
         if rows.size:
             share_out(rows.size, threads, solve)
+
+    def _bend(self, given: Given, settings: batch.Settings, out: batch.Output, threads: int, stop: Ints) -> None:
+        """Tighten the bounds of QUAD where its answers are not proven."""
+        rows = np.flatnonzero((out.status != OPTIMAL) & (out.status != INVALID))
+
+        def bend(begin: int, end: int) -> None:
+            space = np.empty((batch.WORKSPACES, *given.scores.shape[1:]))
+            bending.bend_batch(rows, begin, end, given, settings, out, space, stop)
+
+        if rows.size:
+            share_out(rows.size, threads, bend)
 
     @property
     def _searches(self) -> bool:
