@@ -20,8 +20,8 @@ from muster.learning.train import run_training
 from muster.policy.decision import alive_pairs
 from muster.policy.names import resolve
 from muster.rng import episode_seeds
+from tests.learning.short_runs import final_state, rows_without_times
 from tests.learning.test_fenchel_young import scores_for, states
-from tests.learning.test_train import final_state, rows_without_times
 
 TOY = "tests.learning.toy:Taught"
 QUICK = {"steps": 6_000, "log_every": 2_000, "evaluate_every": 10**9}

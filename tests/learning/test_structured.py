@@ -15,7 +15,8 @@ from muster.learning.structured import ALIKE, Valued, candidate_weights
 from muster.learning.train import run_training
 from muster.learning.trials import Player
 from muster.scoring.direct import DirectModel
-from tests.learning.test_train import final_state, mean_reward, rows_without_times
+from tests.learning.short_runs import final_state, rows_without_times
+from tests.learning.test_train import mean_reward
 from tests.learning.toy import Pairing
 
 TOY = "tests.learning.toy:Pairing"

@@ -1,12 +1,8 @@
-"""The loop: it learns what can be learned, goes on bit for bit, and stops with a sentence when it must."""
+"""The loop: it learns what can be learned, and stops with a sentence when it must."""
 
 import dataclasses
 import inspect
 import json
-import os
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -18,11 +14,10 @@ from muster.evaluation.rollout import run_episodes
 from muster.learning.learners import make_learner, usual_episodes
 from muster.learning.optimiser import rate_factor
 from muster.learning.settings import A2CSettings, ESSettings, TrainSettings
-from muster.learning.train import run_training
 from muster.learning.worlds import prepare_env
 from muster.rng import episode_seeds
 from muster.settings import from_toml, to_toml
-from muster.storage import sole_writer
+from tests.learning.short_runs import rows_without_times, small
 from tests.learning.toy import Broken
 
 TOY = "tests.learning.toy:Pairing"
@@ -93,135 +88,6 @@ def test_evolution_keeps_the_last_policy(tmp_path):
     muster.train(TOY, steps=3000, log_every=300, learner="es", inference="lp", es=ESSettings(pairs=4), out=out)
     best, last = (muster.load(out / f"{name}.safetensors").parameters for name in ("best", "last"))
     assert all(np.array_equal(best[name], last[name]) for name in best)
-
-
-def small(learner: str, steps: int, likelihood: str = "played") -> TrainSettings:
-    pem = learner == "pem"
-    a2c = A2CSettings(likelihood, envs=16, return_steps=8 if likelihood == "choices" else None)
-    return TrainSettings(
-        env="rescue:2x3,grid=5",
-        learner="a2c" if pem else learner,
-        model="pem" if pem else "dm",
-        steps=steps // 4 if pem else steps,
-        log_every=500,
-        checkpoint_every=700,
-        evaluate_every=1000,
-        evaluate_episodes=20,
-        a2c=a2c,
-        es=ESSettings(pairs=2, episodes=4),
-    )
-
-
-def rows_without_times(folder):
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in row.items() if k not in ("cpu_seconds", "steps_per_second")} for row in rows]
-
-
-def final_state(folder):
-    from safetensors.numpy import load_file
-
-    return load_file(folder / "checkpoint.safetensors")
-
-
-@pytest.mark.parametrize(
-    ("learner", "likelihood"),
-    [("a2c", "played"), ("a2c", "innovations"), ("a2c", "choices"), ("es", "played"), ("pem", "played")],
-)
-def test_a_run_killed_and_resumed_equals_one_that_was_not(learner, likelihood, tmp_path):
-    settings = small(learner, 6000, likelihood)
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    run_training(settings, whole)
-    child = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import sys, pathlib; from tests.learning.test_train import *\n"
-            "import muster.learning.run as r, os, signal\n"
-            "old = r.Run.save_checkpoint\n"
-            "def save(self, *a):\n"
-            "    old(self, *a)\n"
-            "    if self.rows and self.rows[-1]['steps'] > 900:\n"
-            "        print('far enough', flush=True); import time; time.sleep(60)\n"
-            "r.Run.save_checkpoint = save\n"
-            f"run_training(small({learner!r}, 6000, {likelihood!r}), pathlib.Path(sys.argv[1]))",
-            str(broken),
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline() == "far enough\n"
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
-    child.stdout.close()
-    # Rows written after the checkpoint are cut back.
-    with (broken / "metrics.jsonl").open("a") as log:
-        log.write('{"steps": 99}\n')
-    run_training(settings, broken, resume=True)
-    assert rows_without_times(broken) == rows_without_times(whole)
-    one, other = final_state(whole), final_state(broken)
-    assert one.keys() == other.keys()
-    for name in one:
-        assert np.array_equal(one[name], other[name]), name
-    assert muster.load(str(whole)).parameters.keys() == muster.load(str(broken)).parameters.keys()
-
-
-def test_an_interrupt_saves_and_says_how_to_go_on(tmp_path):
-    child = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "muster",
-            "train",
-            "rescue:2x3,grid=5",
-            "--steps",
-            "100000000",
-            "--out",
-            str(tmp_path / "r"),
-            "--learner",
-            "es",
-            "--log-every",
-            "1000",
-            "--es.pairs",
-            "2",
-            "--es.episodes",
-            "4",
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stderr is not None
-    child.stderr.readline()
-    child.send_signal(signal.SIGINT)
-    said = child.stderr.read()
-    child.stderr.close()
-    assert child.wait() == 130
-    assert "--resume" in said
-    assert "Traceback" not in said
-    assert (tmp_path / "r" / "checkpoint.safetensors").exists()
-
-
-def test_a_process_told_to_end_saves_first(tmp_path):
-    code = (
-        "import sys, signal, muster\n"
-        "heard = lambda row, progress: signal.raise_signal(signal.SIGTERM)\n"
-        f"muster.train({TOY!r}, learner='es', steps=10**9, log_every=100, out=sys.argv[1], report=heard)\n"
-        "print('still here')"
-    )
-    child = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "r")], capture_output=True, text=True, check=False
-    )
-    assert child.returncode == -signal.SIGTERM
-    assert child.stdout == ""
-    assert (tmp_path / "r" / "checkpoint.safetensors").exists()
-
-
-def test_a_second_run_in_the_same_folder_is_refused(tmp_path):
-    run_training(small("es", 100), tmp_path / "r")
-    with pytest.raises(InputError, match=r"already holds a run.*--resume"):
-        run_training(small("es", 100), tmp_path / "r")
-    with pytest.raises(InputError, match="holds no run to resume"):
-        run_training(small("es", 100), tmp_path / "other", resume=True)
 
 
 @pytest.mark.parametrize("learner", ["a2c", "es"])
@@ -377,36 +243,6 @@ def test_the_first_row_counts_only_steps_whose_time_counts(tmp_path):
     assert all(row["steps_per_second"] <= row["steps"] / row["cpu_seconds"] for row in rows[1:])
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"seed": 4}, "seed is 0 there, not 4"),
-        ({"es": {"sigma": 0.2}}, "es.sigma is 0.07 there, not 0.2"),
-        (
-            {"inference": "lp", "learner": "a2c"},
-            "inference is 'quad' there, not 'lp'; learner is 'es' there, not 'a2c'",
-        ),
-    ],
-)
-def test_resuming_with_other_settings_is_refused(changes, message, tmp_path):
-    out = tmp_path / "r"
-    settings = {"learner": "es", "es": {"pairs": 2, "episodes": 2}}
-    muster.train(TOY, steps=20, out=out, **settings)
-    with pytest.raises(InputError, match=message):
-        muster.train(TOY, out=out, resume=True, **changes)
-    with pytest.raises(InputError, match="env is"):
-        muster.train("rescue:2x4", out=out, resume=True)
-    muster.train(TOY, steps=60, out=out, resume=True, seed=0)
-    assert json.loads((out / "summary.json").read_text())["steps"] == 64
-
-
-def test_two_processes_do_not_write_to_one_run(tmp_path):
-    out = tmp_path / "r"
-    muster.train(TOY, steps=20, learner="es", out=out, es={"pairs": 2, "episodes": 2})
-    with sole_writer(out), pytest.raises(InputError, match="is being written to by process"):
-        muster.train(TOY, steps=60, out=out, resume=True)
-
-
 def test_evolution_says_when_its_candidates_cannot_be_told_apart(tmp_path, capsys):
     out = tmp_path / "r"
     muster.train("tests.learning.toy:Same", learner="es", steps=400, log_every=40, es={"pairs": 2}, out=out)
@@ -492,35 +328,6 @@ def test_returns_and_figures_are_logged_as_they_are(learner, tmp_path):
 
 
 MIXTURE = ("rescue:2x3,grid=5", "rescue:3x5,grid=6", "rescue:1x2,grid=4")
-
-
-@pytest.mark.parametrize("learner", ["a2c", "es", "pem"])
-def test_a_run_on_several_worlds_logs_each_and_resumes_bit_for_bit(learner, tmp_path):
-    settings = dataclasses.replace(small(learner, 6000), env=MIXTURE)
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    run_training(settings, whole)
-    heard = []
-
-    def interrupt(row, progress):
-        heard.append(row)
-        if len(heard) == 1:
-            signal.raise_signal(signal.SIGINT)
-
-    assert not run_training(settings, broken, report=interrupt).finished
-    assert run_training(settings, broken, resume=True).finished
-    one, other = final_state(whole), final_state(broken)
-    assert one.keys() == other.keys()
-    for name in one:
-        assert np.array_equal(one[name], other[name]), name
-    rows = rows_without_times(whole)
-    known = set().union(*(row.keys() for row in rows))
-    assert known >= {f"{figure}/{env}" for figure in ("reward", "outcome", "validation") for env in MIXTURE}
-    assert rows[-1]["reward"] == pytest.approx(np.mean([rows[-1][f"reward/{env}"] for env in MIXTURE]))
-    summary = json.loads((whole / "summary.json").read_text())
-    assert (summary["env"], summary["envs"]) == (MIXTURE[0], list(MIXTURE))
-    policy = muster.load(whole)
-    assert policy.header["envs"] == list(MIXTURE)
-    assert muster.evaluate(policy, "rescue:4x6,grid=6", 3).episodes == 3
 
 
 def test_worlds_of_a_mixture_share_the_work():

@@ -1,0 +1,33 @@
+"""Runs of a second or two, and what of them must not differ."""
+
+import json
+
+from muster.learning.settings import A2CSettings, ESSettings, TrainSettings
+
+
+def small(learner: str, steps: int, likelihood: str = "played") -> TrainSettings:
+    pem = learner == "pem"
+    a2c = A2CSettings(likelihood, envs=16, return_steps=8 if likelihood == "choices" else None)
+    return TrainSettings(
+        env="rescue:2x3,grid=5",
+        learner="a2c" if pem else learner,
+        model="pem" if pem else "dm",
+        steps=steps // 4 if pem else steps,
+        log_every=500,
+        checkpoint_every=700,
+        evaluate_every=1000,
+        evaluate_episodes=20,
+        a2c=a2c,
+        es=ESSettings(pairs=2, episodes=4),
+    )
+
+
+def rows_without_times(folder):
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in row.items() if k not in ("cpu_seconds", "steps_per_second")} for row in rows]
+
+
+def final_state(folder):
+    from safetensors.numpy import load_file
+
+    return load_file(folder / "checkpoint.safetensors")
