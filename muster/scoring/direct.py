@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.compile import fast_kernel, fast_leaf, leaf, lean_entry
+from muster.compile import fast_kernel, fast_leaf, kernel, leaf, lean_entry
 from muster.data import Bools, Floats, Floats32, Ints, Observation
 from muster.scoring.context import context_shapes, init_context
 from muster.scoring.heads import START, Limits, start_of, with_limits
 from muster.scoring.spec import ModelSpec
-from muster.scoring.tiles import LANES, STEP, STRIDE, dense, fill_lane, padded, rectify, weigh
+from muster.scoring.tiles import LANES, STEP, STRIDE, dense, gather, padded, rectify, weigh
 
 Parameters = dict[str, Floats32]
 Scores = tuple[Floats32, Floats32 | None]
@@ -125,6 +125,8 @@ class Pairs(NamedTuple):
     """[B, N, M], or nothing; rounded where it is read."""
 
 
+KEY_SHIFT = 0.7316
+"""Weighs features apart from one another."""
 NO_PRIOR = np.zeros((0, 0, 0))
 ALL_ALLOWED = np.zeros((0, 0, 0), np.bool_)
 
@@ -208,8 +210,22 @@ class Tile(NamedTuple):
     """[LANES]"""
     where: Ints
     """[LANES] the pair of each lane, as an index of all scores."""
+    left: Ints
+    """[LANES] its left object, as an index of all."""
+    right: Ints
     living: Ints
     """[M] the right objects of a state that live."""
+    keys: Floats
+    """[N] a number that left objects of the same features have in common."""
+
+
+class Flat(NamedTuple):
+    """The features and the prior of `Pairs`, object after object and pair after pair."""
+
+    left: Floats32
+    right: Floats32
+    pair: Floats32
+    prior: Floats
 
 
 def pair_scores(packed: Packed, pairs: Pairs) -> Floats32:
@@ -222,16 +238,20 @@ def pair_scores(packed: Packed, pairs: Pairs) -> Floats32:
         np.zeros((hidden, STRIDE), np.float32),
         np.zeros(LANES, np.float32),
         np.zeros(LANES, np.int64),
+        np.zeros(LANES, np.int64),
+        np.zeros(LANES, np.int64),
         np.zeros(scores.shape[2], np.int64),
+        np.zeros(scores.shape[1]),
     )
+    flat = Flat(pairs.left.reshape(-1), pairs.right.reshape(-1), pairs.pair.reshape(-1), pairs.prior.reshape(-1))
     twins = np.empty(pairs.left_alive.shape, np.int64)
-    score_pairs(packed, pairs, tile, twins, pairs.prior.reshape(-1), scores.reshape(-1))
+    score_pairs(packed, pairs, flat, tile, twins, scores.reshape(-1))
     return scores
 
 
 @lean_entry
-def score_pairs(packed: Packed, pairs: Pairs, tile: Tile, twins: Ints, prior: Floats, scores: Floats32) -> None:
-    """Score every living pair that is allowed; a model's pairs share its tiles. `prior` and `scores` lie flat.
+def score_pairs(packed: Packed, pairs: Pairs, flat: Flat, tile: Tile, twins: Ints, scores: Floats32) -> None:
+    """Score every living pair that is allowed; a model's pairs share its tiles. `scores` lie flat.
 
     `twins` [B, N] is room for whose scores each left object has.
     """
@@ -246,36 +266,63 @@ def score_pairs(packed: Packed, pairs: Pairs, tile: Tile, twins: Ints, prior: Fl
                 twins[slot, i] = i
                 if not pairs.left_alive[slot, i]:
                     continue
-                twins[slot, i] = twin_of(pairs, slot, i, tile.living, count)
+                twins[slot, i] = twin_of(pairs, twins, slot, i, tile, count)
                 if twins[slot, i] != i:
                     continue
                 for c in range(count):
                     j = tile.living[c]
                     if is_forbidden(pairs.allowed, slot, i, j):
                         continue
-                    fill_lane(pairs.left, pairs.right, pairs.pair, slot, i, j, tile.inputs, filled)
                     tile.where[filled] = (slot * n + i) * m + j
+                    tile.left[filled] = slot * n + i
+                    tile.right[filled] = slot * m + j
                     filled += 1
                     if filled == LANES:
-                        score_tile(packed, p, tile.inputs, tile.x, tile.y, tile.scores, filled)
-                        spread(tile, packed.scale, p, prior, scores, filled)
+                        score_lanes(packed, p, pairs, flat, tile, scores, filled)
                         filled = 0
         if filled:
-            score_tile(packed, p, tile.inputs, tile.x, tile.y, tile.scores, filled)
-            spread(tile, packed.scale, p, prior, scores, filled)
-    for slot in range(batch):
-        for i in range(n):
-            if twins[slot, i] != i:
-                row, twin = (slot * n + i) * m, (slot * n + twins[slot, i]) * m
-                for j in range(m):
-                    scores[row + j] = scores[twin + j]
+            score_lanes(packed, p, pairs, flat, tile, scores, filled)
+    copy_to_twins(pairs, twins, tile.living, scores)
+
+
+@kernel
+def score_lanes(packed: Packed, p: int, pairs: Pairs, flat: Flat, tile: Tile, scores: Floats32, filled: int) -> None:
+    """Fill the tile with the features of its pairs, feature by feature, and write their scores to where they belong."""
+    d, e, f = pairs.left.shape[2], pairs.right.shape[2], pairs.pair.shape[3]
+    gather(flat.left, tile.left, d, tile.inputs, 0, filled)
+    gather(flat.right, tile.right, e, tile.inputs, d, filled)
+    gather(flat.pair, tile.where, f, tile.inputs, d + e, filled)
+    score_tile(packed, p, tile.inputs, tile.x, tile.y, tile.scores, filled)
+    spread(tile, packed.scale, p, flat.prior, scores, filled)
 
 
 @leaf
-def twin_of(pairs: Pairs, slot: int, i: int, living: Ints, count: int) -> int:
+def copy_to_twins(pairs: Pairs, twins: Ints, living: Ints, scores: Floats32) -> None:
+    """Give left objects that are scored by another one's name its scores."""
+    n, m = twins.shape[1], pairs.right_alive.shape[1]
+    for slot in range(twins.shape[0]):
+        count = -1
+        for i in range(n):
+            if twins[slot, i] != i:
+                if count < 0:
+                    count = list_living(pairs.right_alive, slot, living)
+                row, twin = (slot * n + i) * m, (slot * n + twins[slot, i]) * m
+                for c in range(count):
+                    scores[row + living[c]] = scores[twin + living[c]]
+
+
+@leaf
+def twin_of(pairs: Pairs, twins: Ints, slot: int, i: int, tile: Tile, count: int) -> int:
     """The first left object that reads as object i does with each of the living right ones: itself if no other."""
+    key = 0.0
+    for k in range(pairs.left.shape[2]):
+        key += (k + KEY_SHIFT) * pairs.left[slot, i, k]
+    tile.keys[i] = key
     for other in range(i):
-        if pairs.left_alive[slot, other] and are_alike(pairs, slot, i, other, living, count):
+        # Most differ here already. Those that have a twin before them are like it.
+        if tile.keys[other] != key or twins[slot, other] != other or not pairs.left_alive[slot, other]:
+            continue
+        if are_alike(pairs, slot, i, other, tile.living, count):
             return other
     return i
 

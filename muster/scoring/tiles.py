@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from muster.compile import fast_kernel, leaf
-from muster.data import Floats, Floats32
+from muster.data import Floats, Floats32, Ints
 
 LANES, STEP, BLOCK = 256, 64, 4
 # Rows a power of two apart would crowd into few sets of the cache.
@@ -37,6 +37,14 @@ def fill_lane(
     row += right.shape[2]
     for k in range(pair.shape[3]):
         tile[row + k, lane] = pair[slot, i, j, k]
+
+
+@leaf
+def gather(features: Floats32, rows: Ints, width: int, tile: Floats32, first: int, filled: int) -> None:
+    """Write the features of the objects `rows`, `width` of each, to the rows of a tile from `first` on."""
+    for k in range(width):
+        for t in range(filled):
+            tile[first + k, t] = features[rows[t] * width + k]
 
 
 @fast_kernel

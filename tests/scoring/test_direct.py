@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from muster.data import Observation
-from muster.scoring.direct import DirectModel, init_parameters
+from muster.scoring.direct import KEY_SHIFT, DirectModel, init_parameters
 from muster.scoring.spec import ModelSpec
 
 SPEC = ModelSpec(
@@ -65,6 +67,25 @@ def test_scores_of_a_pair_do_not_depend_on_who_else_is_there(models):
     dead = ~(seen.agent_alive[:, :, None] & seen.task_alive[:, None] & seen.allowed)
     assert not h[dead].any()
     assert h[~dead].all()
+
+
+def test_agents_of_different_features_but_one_key_are_told_apart():
+    rng = np.random.default_rng(0)
+    seen = dataclasses.replace(
+        observation(rng, 1, 2, 3),
+        agent_features=np.array([[[1, 0, 1], [0, 2, 0]]], np.float32),
+        pair_features=np.zeros((1, 2, 3, 2), np.float32),
+        prior=np.zeros((1, 2, 3)),
+        agent_alive=np.ones((1, 2), np.bool_),
+        task_alive=np.ones((1, 3), np.bool_),
+        allowed=np.ones((1, 2, 3), np.bool_),
+    )
+    keys = (KEY_SHIFT + np.arange(3)) @ seen.agent_features[0].T.astype(np.float64)
+    assert keys[0] == keys[1]
+    parameters = init_parameters(SPEC, rng)
+    parameters["h.weight3"] = rng.normal(size=parameters["h.weight3"].shape).astype(np.float32)
+    h, _ = DirectModel(parameters, task_scores=True)(seen)
+    assert (h[0, 0] != h[0, 1]).all()
 
 
 OF_AGENTS = ("agent_features", "pair_features", "agent_alive", "contributions", "allowed", "prior")
