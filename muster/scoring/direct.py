@@ -125,7 +125,7 @@ class Pairs(NamedTuple):
     """[B, N, M], or nothing; rounded where it is read."""
 
 
-KEY_SHIFT = 0.7316
+KEY_SHIFT = 0.734375
 """Weighs features apart from one another."""
 NO_PRIOR = np.zeros((0, 0, 0))
 ALL_ALLOWED = np.zeros((0, 0, 0), np.bool_)
