@@ -98,7 +98,8 @@ class Critic:
         self.second = MEMORY * self.second + (1 - MEMORY) * float((returns**2).mean())
         target = ((returns - self.mean) / self.unit).astype(np.float32)
         _, loss, gradients = value_gradient(self._values, seen, target)
-        self.descent.step(gradients, rate)
+        self.descent.add(gradients)
+        self.descent.step(rate)
         self._pack()
         return loss
 

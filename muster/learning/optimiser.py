@@ -45,14 +45,17 @@ class Adam:
 
 
 class Descent:
-    """Named arrays that go down a loss by Adam, along gradients cut to a length."""
+    """Named arrays that go down a loss by Adam, along sums of gradients cut to a length."""
 
-    def __init__(self, parameters: Parameters, longest: float) -> None:
+    def __init__(self, parameters: Parameters, longest: float, weight_decay: float = 0.0) -> None:
         self.shapes = {name: array.shape for name, array in parameters.items()}
         self.theta = self.flatten(parameters)
         self.adam = Adam(len(self.theta))
+        self.added = np.zeros(len(self.theta))
+        """The sum of the gradients since the last step."""
         self.longest = longest
         """Gradients longer than this are cut to it; 0: none is."""
+        self.weight_decay = weight_decay
 
     def flatten(self, parameters: Mapping[str, NDArray[Any]]) -> Floats:
         """All numbers in a row."""
@@ -71,14 +74,21 @@ class Descent:
         """Begin with these numbers."""
         self.theta = self.flatten(parameters)
 
-    def step(self, gradients: Parameters, rate: float) -> float:
-        """One step against the gradient; returns how long that was before it was cut."""
-        gradient = self.flatten(gradients)
-        length = float(np.linalg.norm(gradient))
+    def add(self, gradients: Parameters) -> None:
+        """Add a gradient for the next step."""
+        self.added += self.flatten(gradients)
+
+    def length(self) -> float:
+        """How long the sum of the gradients is, before it is cut."""
+        return float(np.linalg.norm(self.added))
+
+    def step(self, rate: float) -> None:
+        """One step against what was added, which is then forgotten."""
+        length = self.length()
         if self.longest and length > self.longest:
-            gradient *= self.longest / length
-        self.theta = self.adam.step(self.theta, -gradient, rate, 0.0)
-        return length
+            self.added *= self.longest / length
+        self.theta = self.adam.step(self.theta, -self.added, rate, self.weight_decay)
+        self.added[:] = 0.0
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Arrays to go on from."""

@@ -221,7 +221,9 @@ class Structured:
             weights = place.weigh(one.worth, self.settings.temperature)
             for name, slope in self.gradient(one.seen, one.answers, weights).items():
                 gradients[name] = gradients.get(name, np.float32(0.0)) + slope / np.float32(len(found))
-        length = self.actor.step(gradients, factor * self.settings.rate)
+        self.actor.add(gradients)
+        length = self.actor.length()
+        self.actor.step(factor * self.settings.rate)
         check_finite("parameter", self.actor.theta)
         self._pack()
         return length

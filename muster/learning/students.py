@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from muster.data import Observation
 from muster.learning.episodes import WEIGHTS, stream
-from muster.learning.optimiser import Adam
+from muster.learning.optimiser import Descent
 from muster.learning.rollouts import TrainingError
-from muster.scoring.direct import DirectModel, Parameters, Scores, init_parameters, parameter_shapes
+from muster.scoring.direct import DirectModel, Parameters, Scores, init_parameters
 from muster.scoring.gradient import score_gradient
 from muster.scoring.spec import ModelSpec
 
@@ -46,15 +46,9 @@ class DirectStudent:
     """The direct model, by kernels alone: needs no torch."""
 
     def __init__(self, spec: ModelSpec, seed: int, gradient_norm: float, weight_decay: float) -> None:
-        self.spec, self.gradient_norm, self.weight_decay = spec, gradient_norm, weight_decay
-        self.shapes = parameter_shapes(spec)
-        self.theta = self._flat(init_parameters(spec, stream(seed, WEIGHTS)))
-        self.adam = Adam(len(self.theta))
-        self._gradient = np.zeros(len(self.theta))
+        self.spec = spec
+        self.descent = Descent(init_parameters(spec, stream(seed, WEIGHTS)), gradient_norm, weight_decay)
         self._pack()
-
-    def _flat(self, parameters: Parameters) -> NDArray[np.float64]:
-        return np.concatenate([parameters[name].ravel() for name in self.shapes]).astype(np.float64)
 
     def _pack(self) -> None:
         self._model = DirectModel(self.parameters, self.spec.task_scores)
@@ -62,16 +56,11 @@ class DirectStudent:
     @property
     def parameters(self) -> Parameters:
         """Its numbers."""
-        found, begin = {}, 0
-        for name, shape in self.shapes.items():
-            end = begin + int(np.prod(shape))
-            found[name] = self.theta[begin:end].reshape(shape).astype(np.float32)
-            begin = end
-        return found
+        return self.descent.parameters()
 
     def start(self, parameters: Parameters) -> None:
         """Begin with these numbers."""
-        self.theta = self._flat(parameters)
+        self.descent.start(parameters)
         self._pack()
 
     def scores(self, seen: Observation) -> Scores:
@@ -80,27 +69,22 @@ class DirectStudent:
 
     def add(self, seen: Observation, slopes: Scores) -> None:
         """Add a gradient."""
-        self._gradient += self._flat(score_gradient(self._model, seen, slopes))
+        self.descent.add(score_gradient(self._model, seen, slopes))
 
     def step(self, rate: float) -> None:
         """Adam, with decoupled weight decay, against the gradient cut to its longest."""
-        length = float(np.linalg.norm(self._gradient))
-        check_length(length)
-        if self.gradient_norm and length > self.gradient_norm:
-            self._gradient *= self.gradient_norm / length
-        self.theta = self.adam.step(self.theta, -self._gradient, rate, self.weight_decay)
-        self._gradient[:] = 0.0
+        check_length(self.descent.length())
+        self.descent.step(rate)
         self._pack()
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Parameters and the optimiser's memory."""
-        arrays = {"theta": self.theta.copy(), "mean": self.adam.mean.copy(), "spread": self.adam.spread.copy()}
-        return arrays, {"updates": self.adam.updates}
+        return self.descent.get_state(), {}
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
-        self.theta, self.adam.mean, self.adam.spread = (np.array(arrays[name]) for name in ("theta", "mean", "spread"))
-        self.adam.updates = plain["updates"]
+        del plain
+        self.descent.set_state(arrays)
         self._pack()
 
 
