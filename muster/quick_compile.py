@@ -1,4 +1,4 @@
-"""Three changes to numba's insides that make it compile in half the time.
+"""Changes to numba's insides: it compiles in half the time, and what is compiled does not depend on what was before.
 
 They reach into what numba does not promise to keep, so they are made to the version that they were tried with alone:
 with any other, kernels compile as numba does it, and longer.
@@ -10,6 +10,7 @@ import functools
 from typing import Any
 
 import numba
+from llvmlite.binding import Linkage
 from numba.core import codegen, itanium_mangler
 from numba.core.targetconfig import TargetConfig
 
@@ -119,6 +120,7 @@ def translate_on_demand() -> None:
 
     def finish_now(self: Any) -> None:
         self._waits = False
+        keep_to_itself(self._final_module)
         finish(self)
         for variable in self._final_module.global_variables:
             if variable.name in environments:
@@ -145,6 +147,18 @@ def translate_on_demand() -> None:
     library.get_pointer_to_function = address_on_demand
     library.serialize_using_object_code = serialized
     engine.set_env = set_env_where_it_is
+
+
+def keep_to_itself(module: Any) -> None:
+    """Let what was compiled into a module be called from there alone.
+
+    Otherwise all that a process runs would call the copy that was loaded first. Copies of a kernel whose sums may be
+    reordered differ in their last bits, so those would depend on what was called before, and on whether the code had
+    been compiled or was found in the cache.
+    """
+    for function in module.functions:
+        if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+            function.linkage = Linkage.internal
 
 
 def defined_in(module: Any) -> list[str]:
