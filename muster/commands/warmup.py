@@ -68,6 +68,7 @@ def parts() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"inference, {method}", partial(assign, [[1.0, 0.5]], method=method, **more)
     for effort in ("fast", "best", "exact"):
         yield f"inference, lp that has to be rounded, {effort}", partial(assign, **ROUNDED, method="lp", effort=effort)
+    yield "inference, quad that is not proven", _bound_pairs
     yield "inference, plans that stay", partial(assign, [[1.0, 0.5]], previous=[0])
     yield "inference, tables of pairs", _solve_pairs
     for env in EXAMPLES:
@@ -84,6 +85,17 @@ def parts() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "service, JSON", _read_json
     for learner in ("es", "srl", "imitate", "a2c") if find_spec("torch") else ("es", "srl", "imitate"):
         yield f"learning, {learner}", partial(_learn, EXAMPLES[0], learner)
+
+
+def _bound_pairs() -> None:
+    """A problem too large for QUAD's proof, whose bound is looked for."""
+    import numpy as np
+
+    from muster.inference import assign
+
+    draw = np.random.default_rng(0)
+    h, g = draw.random((16, 16)), draw.standard_normal((16, 16))
+    assign(h, task_scores=g, capacities=[2.0] * 16, method="quad", effort="best")
 
 
 def _solve_pairs() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from muster.compile import entry, kernel
 from muster.data import Floats, Ints
 from muster.inference.batch import WORKSPACES, Output, Settings
-from muster.inference.bounding import CURVED, Bounds, make_bounds
+from muster.inference.bounding import Bounds, make_bounds
 from muster.inference.certificate import PROVEN, primal_value, set_prices, settle_bound
 from muster.inference.frank_wolfe import Walk, make_walk, scale_of, walk_up
 from muster.inference.given import Given
@@ -47,10 +47,8 @@ def tighten(out: Output, b: int, plan: Plan, it: Instance, limit: float, proven:
 def bend_batch(
     rows: Ints, begin: int, end: int, given: Given, settings: Settings, out: Output, space: Floats, stop: Ints
 ) -> None:
-    """Tighten the bounds of the answers in rows[begin:end], which QUAD has found and not proven."""
+    """Tighten the bounds of the answers in rows[begin:end], which QUAD has not proven; no more tasks than CURVED."""
     n, m = given.scores.shape[1], given.scores.shape[2]
-    if m > CURVED:
-        return
     it, plan, bounds = lay_instance(space, True), make_plan(n, m), make_bounds(n, m)
     oracle, walk = make_oracle(space[WORKSPACES - 1]), make_walk(n, m, settings.steps)
     place, order, keys, ties = np.zeros(m, np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros(n)

@@ -16,6 +16,7 @@ from muster.data import Floats, Ints, Problem, Solution
 from muster.errors import InputError
 from muster.inference import amax, batch, bending, branch_and_bound, linear, plan, quadratic, rounding, staying, whole
 from muster.inference import routes as routing
+from muster.inference.bounding import CURVED
 from muster.inference.entries import name_culprit, read_problem, read_switching
 from muster.inference.given import Given
 from muster.inference.outcomes import INVALID, LOCAL_OPTIMUM, NOT_ALIVE, OPTIMAL, REASONS, TIME_LIMIT
@@ -166,7 +167,9 @@ class Solver(InferenceSettings):
             share_out(rows.size, threads, solve)
 
     def _bend(self, given: Given, settings: batch.Settings, out: batch.Output, threads: int, stop: Ints) -> None:
-        """Tighten the bounds of QUAD where its answers are not proven."""
+        """Tighten the bounds of QUAD where its answers are not proven and there are not too many tasks to look at."""
+        if given.scores.shape[2] > CURVED:
+            return
         rows = np.flatnonzero((out.status != OPTIMAL) & (out.status != INVALID))
 
         def bend(begin: int, end: int) -> None:
