@@ -220,6 +220,7 @@ evaluation.writers
 evaluation
 
 learning.settings
+learning.parts
 learning.returns
 learning.optimiser
 learning.memory

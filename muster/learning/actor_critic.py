@@ -26,6 +26,7 @@ from muster.learning.episodes import EXPLORATION, WEIGHTS, stream
 from muster.learning.memory import memory_of, recall
 from muster.learning.optimiser import rate_factor
 from muster.learning.pairs import begin_without_pairs, rate_groups
+from muster.learning.parts import part, under
 from muster.learning.proximal import Played, idle_share
 from muster.learning.returns import n_step_returns, traced_returns
 from muster.learning.rollouts import Manner, Rollout, TrainingError, Worker
@@ -208,14 +209,14 @@ class ActorCritic:
         played = [self._remember(rollout) for rollout in rollouts]
         orders = [np.array_split(self.rng.permutation(len(one.target)), recipe.minibatches) for one in played]
         figures = {"value_loss": 0.0, "policy_loss": 0.0, "advantage": 0.0, "entropy": 0.0}
-        for part in range(recipe.minibatches):
+        for turn in range(recipe.minibatches):
             self.critic_optimiser.zero_grad(set_to_none=True)
             self.model_optimiser.zero_grad(set_to_none=True)
             value_loss = policy_loss = 0.0
             for one, order, share in zip(played, orders, shares, strict=True):
-                if not len(order[part]):
+                if not len(order[turn]):
                     continue
-                batch = one.take(order[part])
+                batch = one.take(order[turn])
                 value_loss += share * self._value_gradient(batch.seen, batch.target, share)[1]
                 loss, entropy = self._choice_gradient(batch, share)
                 policy_loss += share * loss
@@ -367,9 +368,9 @@ class ActorCritic:
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
         self._set_learned(arrays)
-        self.kept = _part(arrays, "kept")
+        self.kept = part(arrays, "kept")
         for k, (world, of_world) in enumerate(zip(self.worlds, plain["worlds"], strict=True)):
-            world.set_state(_part(arrays, f"world{k}"), of_world)
+            world.set_state(part(arrays, f"world{k}"), of_world)
         if self.spread:
             self.spread.set_state()
         self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]
@@ -378,23 +379,19 @@ class ActorCritic:
 
     def _learned(self) -> dict[str, NDArray[Any]]:
         """Copies of parameters, statistics and the optimisers' memories."""
-        arrays: dict[str, NDArray[Any]] = {f"model/{k}": v for k, v in parameters_of(self.model).items()}
-        arrays |= {f"critic/{k}": v.detach().numpy().copy() for k, v in self.critic.state_dict().items()}
+        arrays = under("model", parameters_of(self.model))
+        arrays |= under("critic", {k: v.detach().numpy().copy() for k, v in self.critic.state_dict().items()})
         for name, optimiser in (("model", self.model_optimiser), ("critic", self.critic_optimiser)):
-            arrays |= {f"{name}_optimiser/{key}": array for key, array in memory_of(optimiser).items()}
+            arrays |= under(f"{name}_optimiser", memory_of(optimiser))
         return arrays
 
     def _set_learned(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Go on from what `_learned` returned."""
-        self.model.load_state_dict(network_from(self.spec, _part(arrays, "model")).state_dict())
-        self.critic.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in _part(arrays, "critic").items()})
+        self.model.load_state_dict(network_from(self.spec, part(arrays, "model")).state_dict())
+        self.critic.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in part(arrays, "critic").items()})
         for name, optimiser in (("model", self.model_optimiser), ("critic", self.critic_optimiser)):
-            recall(optimiser, _part(arrays, f"{name}_optimiser"))
+            recall(optimiser, part(arrays, f"{name}_optimiser"))
         self._pack()
-
-
-def _part(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {k.removeprefix(prefix + "/"): v for k, v in arrays.items() if k.startswith(prefix + "/")}
 
 
 def _add_gradient(parameter: nn.Parameter, gradient: Floats32, share: float) -> None:

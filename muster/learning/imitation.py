@@ -22,6 +22,7 @@ from muster.learning.episodes import EXPLORATION, stream
 from muster.learning.fenchel_young import Moments, completed, draw_noise, fenchel_young, slopes_of_model
 from muster.learning.lessons import Lesson, Roles
 from muster.learning.optimiser import rate_factor
+from muster.learning.parts import part, under
 from muster.learning.rollouts import TrainingError, check_finite
 from muster.learning.settings import ImitationSettings
 from muster.learning.students import Student
@@ -137,24 +138,20 @@ class Imitation:
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything needed to go on bit for bit."""
         of_student, plain = self.student.get_state()
-        arrays = {f"student/{name}": array for name, array in of_student.items()}
+        arrays = under("student", of_student)
         worlds = []
         for k, world in enumerate(self.worlds):
             of_world, plain_of_world = world.get_state()
-            arrays |= {f"world{k}/{name}": array for name, array in of_world.items()}
+            arrays |= under(f"world{k}", of_world)
             worlds.append(plain_of_world)
         counts = {"steps": self.steps, "updates": self.updates, "rng": self.rng.bit_generator.state}
         return arrays, counts | {"student": plain, "worlds": worlds}
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
-
-        def part(prefix: str) -> dict[str, NDArray[Any]]:
-            return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-        self.student.set_state(part("student/"), plain["student"])
+        self.student.set_state(part(arrays, "student"), plain["student"])
         for k, (world, of_world) in enumerate(zip(self.worlds, plain["worlds"], strict=True)):
-            world.set_state(part(f"world{k}/"), of_world)
+            world.set_state(part(arrays, f"world{k}"), of_world)
         self.steps, self.updates = plain["steps"], plain["updates"]
         self.rng.bit_generator.state = plain["rng"]
 

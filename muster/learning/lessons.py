@@ -15,6 +15,7 @@ from muster.data import Bools, Ints, Observation
 from muster.envs.base import BatchEnv, GivesReasons, Policy, Remembers, Replans
 from muster.evaluation.rollout import begin_episodes
 from muster.learning.episodes import TrainingEpisodes
+from muster.learning.parts import part, under
 from muster.learning.rollouts import check_finite
 from muster.learning.tally import Ended, Figures
 
@@ -81,19 +82,15 @@ class Lesson:
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything needed to go on bit for bit, between two decisions: arrays, and plain values."""
-        arrays: dict[str, NDArray[Any]] = {f"env/{name}": array for name, array in self.env.get_state().items()}
+        arrays = under("env", self.env.get_state())
         if isinstance(self.teacher, Remembers):
-            arrays |= {f"teacher/{name}": array for name, array in self.teacher.get_memory().items()}
+            arrays |= under("teacher", self.teacher.get_memory())
         return arrays | {"running_reward": self.running_reward.copy()}, {"begun": self.episodes.begun}
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
-
-        def part(prefix: str) -> dict[str, NDArray[Any]]:
-            return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-        self.env.set_state(part("env/"))
+        self.env.set_state(part(arrays, "env"))
         if isinstance(self.teacher, Remembers):
-            self.teacher.set_memory(part("teacher/"))
+            self.teacher.set_memory(part(arrays, "teacher"))
         self.running_reward[...] = arrays["running_reward"]
         self.episodes.begun = plain["begun"]

@@ -15,6 +15,7 @@ from muster.data import Bools, Floats, Floats32, Ints, Observation
 from muster.envs.base import BatchEnv
 from muster.errors import InputError, MusterError, WorldError
 from muster.learning.episodes import TrainingEpisodes
+from muster.learning.parts import part, under
 from muster.learning.tally import Ended, Figures
 from muster.policy.decision import Decision
 from muster.policy.noise import ScoreNoise, standard_gumbels
@@ -138,7 +139,7 @@ class Worker:
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything needed to go on bit for bit: arrays, and plain values."""
-        arrays: dict[str, NDArray[Any]] = {f"env/{k}": v for k, v in self.env.get_state().items()}
+        arrays = under("env", self.env.get_state())
         for name, noise in self.noise.parts.items():
             arrays |= {f"noise_{name}/queue": noise.queue.copy(), f"noise_{name}/total": noise.total.copy()}
         arrays |= {"noise_agents": self.noise.agents.copy(), "noise_tasks": self.noise.tasks.copy()}
@@ -148,7 +149,7 @@ class Worker:
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
-        self.env.set_state({k.removeprefix("env/"): v for k, v in arrays.items() if k.startswith("env/")})
+        self.env.set_state(part(arrays, "env"))
         for name, noise in self.noise.parts.items():
             noise.queue[...] = arrays[f"noise_{name}/queue"]
             noise.total[...] = arrays[f"noise_{name}/total"]

@@ -25,6 +25,7 @@ from muster.learning.critic import Critic, with_choices
 from muster.learning.episodes import CRITIC, EXPLORATION, WEIGHTS, stream
 from muster.learning.fenchel_young import Moments, slopes_of_model, solve_perturbed
 from muster.learning.optimiser import Descent, rate_factor
+from muster.learning.parts import part, under
 from muster.learning.returns import traced_returns
 from muster.learning.rollouts import Manner, Rollout, Worker, check_finite, take
 from muster.learning.settings import SRLSettings
@@ -259,12 +260,12 @@ class Structured:
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything needed to go on bit for bit."""
-        arrays = {f"actor/{name}": array for name, array in self.actor.get_state().items()}
-        arrays |= {f"values/{name}": array for name, array in self.critic.get_state().items()}
+        arrays = under("actor", self.actor.get_state())
+        arrays |= under("values", self.critic.get_state())
         worlds = []
         for k, place in enumerate(self.worlds):
             of_world, plain = place.worker.get_state()
-            arrays |= {f"world{k}/{name}": array for name, array in of_world.items()}
+            arrays |= under(f"world{k}", of_world)
             worlds.append(plain | {"usual": place.usual})
         plain = {"rng": self.rng.bit_generator.state, "steps": self.steps, "worlds": worlds}
         return arrays, plain | {"alike": self.alike, "sigma": self.sigma}
@@ -279,8 +280,3 @@ class Structured:
             place.worker.set_state(part(arrays, f"world{k}"), of_world)
             place.usual = of_world["usual"]
         self.rng.bit_generator.state, self.steps, self.alike = plain["rng"], plain["steps"], plain["alike"]
-
-
-def part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """The arrays under a prefix, without it."""
-    return {k.removeprefix(prefix + "/"): v for k, v in arrays.items() if k.startswith(prefix + "/")}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from muster.data import Observation
 from muster.learning.episodes import WEIGHTS, stream
 from muster.learning.memory import memory_of, recall
+from muster.learning.parts import part, under
 from muster.learning.students import check_length
 from muster.scoring.direct import Parameters, Scores
 from muster.scoring.networks import ScoringModel, network_from, parameters_of
@@ -62,15 +63,10 @@ class TorchStudent:
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Parameters, statistics and the optimiser's memory."""
-        arrays: dict[str, NDArray[Any]] = {f"model/{name}": array for name, array in self.parameters.items()}
-        return arrays | {f"optimiser/{key}": array for key, array in memory_of(self.optimiser).items()}, {}
+        return under("model", self.parameters) | under("optimiser", memory_of(self.optimiser)), {}
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
         del plain
-        parts = {
-            prefix: {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}
-            for prefix in ("model/", "optimiser/")
-        }
-        self.start(parts["model/"])
-        recall(self.optimiser, parts["optimiser/"])
+        self.start(part(arrays, "model"))
+        recall(self.optimiser, part(arrays, "optimiser"))

@@ -26,6 +26,7 @@ from muster.learning.crew import Crew, closing
 from muster.learning.episodes import VALIDATION
 from muster.learning.hiring import hire
 from muster.learning.learners import make_learner, usual_episodes
+from muster.learning.parts import part
 from muster.learning.run import Run, damaged, stored_settings
 from muster.learning.settings import TrainSettings
 from muster.learning.tally import Figures, summarise
@@ -326,11 +327,8 @@ class Loop:
         )
 
     def _restore(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
-        def part(prefix: str) -> dict[str, NDArray[Any]]:
-            return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
-        self.learner.set_state(part("learner/"), plain["learner"])
-        self.best = part("best/")
+        self.learner.set_state(part(arrays, "learner"), plain["learner"])
+        self.best = part(arrays, "best")
         self.best_reward = -math.inf if plain["best_reward"] is None else plain["best_reward"]
         self.updates, self.cpu_before, self.window = plain["updates"], plain["cpu_seconds"], plain["window"]
         self.untimed, self.advised, self.remark = plain["untimed"], plain["advised"], plain["remark"]

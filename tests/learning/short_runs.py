@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+
 from muster.learning.settings import A2CSettings, ESSettings, TrainSettings
 
 
@@ -25,6 +27,14 @@ def small(learner: str, steps: int, likelihood: str = "played") -> TrainSettings
 def rows_without_times(folder):
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [{k: v for k, v in row.items() if k not in ("cpu_seconds", "steps_per_second")} for row in rows]
+
+
+def assert_same_end(one, other):
+    """Everything that two runs would go on from is the same, bit for bit."""
+    first, second = final_state(one), final_state(other)
+    assert first.keys() == second.keys()
+    for name in first:
+        assert np.array_equal(first[name], second[name]), name
 
 
 def final_state(folder):

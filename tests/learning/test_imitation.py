@@ -20,7 +20,7 @@ from muster.learning.train import run_training
 from muster.policy.decision import alive_pairs
 from muster.policy.names import resolve
 from muster.rng import episode_seeds
-from tests.learning.short_runs import final_state, rows_without_times
+from tests.learning.short_runs import assert_same_end, rows_without_times
 from tests.learning.test_fenchel_young import scores_for, states
 
 TOY = "tests.learning.toy:Taught"
@@ -93,10 +93,7 @@ def test_an_interrupted_run_goes_on_bit_for_bit(settings, tmp_path):
 
     assert not run_training(settings, broken, report=interrupt).finished
     assert run_training(settings, broken, resume=True).finished
-    one, other = final_state(whole), final_state(broken)
-    assert one.keys() == other.keys()
-    for name in one:
-        assert np.array_equal(one[name], other[name]), name
+    assert_same_end(whole, broken)
     assert rows_without_times(broken) == rows_without_times(whole)
 
 

@@ -14,7 +14,7 @@ import muster
 from muster import InputError
 from muster.learning.train import run_training
 from muster.storage import sole_writer
-from tests.learning.short_runs import final_state, rows_without_times, small
+from tests.learning.short_runs import assert_same_end, rows_without_times, small
 from tests.learning.test_train import MIXTURE, TOY
 
 
@@ -55,10 +55,7 @@ def test_a_run_killed_and_resumed_equals_one_that_was_not(learner, likelihood, t
         log.write('{"steps": 99}\n')
     run_training(settings, broken, resume=True)
     assert rows_without_times(broken) == rows_without_times(whole)
-    one, other = final_state(whole), final_state(broken)
-    assert one.keys() == other.keys()
-    for name in one:
-        assert np.array_equal(one[name], other[name]), name
+    assert_same_end(whole, broken)
     assert muster.load(str(whole)).parameters.keys() == muster.load(str(broken)).parameters.keys()
 
 
@@ -164,10 +161,7 @@ def test_a_run_on_several_worlds_logs_each_and_resumes_bit_for_bit(learner, tmp_
 
     assert not run_training(settings, broken, report=interrupt).finished
     assert run_training(settings, broken, resume=True).finished
-    one, other = final_state(whole), final_state(broken)
-    assert one.keys() == other.keys()
-    for name in one:
-        assert np.array_equal(one[name], other[name]), name
+    assert_same_end(whole, broken)
     rows = rows_without_times(whole)
     known = set().union(*(row.keys() for row in rows))
     assert known >= {f"{figure}/{env}" for figure in ("reward", "outcome", "validation") for env in MIXTURE}

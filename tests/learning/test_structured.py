@@ -15,7 +15,7 @@ from muster.learning.structured import ALIKE, Valued, candidate_weights
 from muster.learning.train import run_training
 from muster.learning.trials import Player
 from muster.scoring.direct import DirectModel
-from tests.learning.short_runs import final_state, rows_without_times
+from tests.learning.short_runs import assert_same_end, rows_without_times
 from tests.learning.test_train import mean_reward
 from tests.learning.toy import Pairing
 
@@ -152,10 +152,7 @@ def test_a_run_that_stops_and_goes_on_equals_one_that_does_not(valuation, tmp_pa
     assert not run_training(settings, tmp_path / "broken", report=stop).finished
     run_training(settings, tmp_path / "broken", resume=True)
     assert rows_without_times(tmp_path / "broken") == rows_without_times(tmp_path / "whole")
-    first, second = final_state(tmp_path / "whole"), final_state(tmp_path / "broken")
-    assert first.keys() == second.keys()
-    for name in first:
-        assert np.array_equal(first[name], second[name]), name
+    assert_same_end(tmp_path / "whole", tmp_path / "broken")
 
 
 def test_several_worlds_are_learned_on_and_logged():
