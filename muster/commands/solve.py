@@ -52,7 +52,7 @@ class Solve:
     previous: str | None = None
     """CSV with the columns agent and task, such as an earlier --out: the plan before."""
     switch_cost: float | None = None
-    """What is taken from the score of every other task while an agent's last one is there."""
+    """What is taken from the score of every other task while an agent's last one is there; needs the plan before."""
     out: str | None = None
     """Write the plan to a file: .csv with agent, task, score, contribution and reason, or .json as --json prints."""
     explain: bool = False

@@ -20,6 +20,9 @@ from muster.inference.single import loads_of, may, rooms, uses, value_of
 from muster.inference.solver import Solver
 from muster.inference.sparse import DENSE, SparseProblem
 
+# Of what `muster.assign` takes, what a plan's worth has nothing to do with.
+SWITCHING = ("previous", "switch_cost")
+
 # A plan is called better when it is worth more by this share.
 NOTICED = 1e-9
 
@@ -68,8 +71,9 @@ def check(
     """Whether a plan is feasible, which rules it breaks, what it is worth, and what a better plan would change.
 
     `problem` is a dictionary of what `muster.assign` takes ({"scores": …, "capacities": …}), scores alone, a Problem of
-    one instance, or an answer, whose settings then hold. `assignment` is a task for each agent, by number or name, or
-    {agent: task}. (The laws of a world are checked by `muster check ENV` and `muster.envs.checker`.)
+    one instance, or an answer, whose settings then hold (what switching costs is left out). `assignment` is a task for
+    each agent, by number or name, or {agent: task}. (The laws of a world are checked by `muster check ENV` and
+    `muster.envs.checker`.)
 
     >>> import muster
     >>> muster.check({"scores": [[3.0, 2.0], [2.5, 0.5]]}, [0, 1], method="lp").better.plan
@@ -164,6 +168,8 @@ def _what_is_asked(problem: Any, solver: Solver) -> tuple[Problem, Names | None,
         for field in problem:
             if field not in Call._fields:
                 raise UnknownNameError("field", str(field), Call._fields)
+            if field in SWITCHING:
+                raise InputError(f"check says what a plan is worth by itself, not after another; leave {field} out")
         asked, names = read_call(Call(**problem))
     else:
         asked, names = read_call(Call(problem))

@@ -14,6 +14,7 @@ from muster.errors import InputError
 from muster.inference.entries import as_array
 from muster.inference.naming import Name, Names, as_assignment, entries, is_frame, matrix, vector
 from muster.inference.sparse import DENSE, SparseProblem
+from muster.inference.switching import refuse_cost_alone
 from muster.inference.tables import Table, is_table, read_table
 
 
@@ -66,6 +67,7 @@ def read_pairs(call: Call, table: Table) -> SparseProblem:
             raise InputError(f"capacities must have shape {(m,)} to fit the scores, got {room.shape}")
     problem = SparseProblem.of(n, table.rows, table.columns, table.scores, use, room)
     if call.previous is None:
+        refuse_cost_alone(call.switch_cost)
         return problem
     cost = call.switch_cost
     if isinstance(cost, (int, float)):
@@ -95,6 +97,8 @@ def read_arrays(call: Call, names: Names | None = None) -> Problem:
     if previous is None and routes is not None and m > 0:
         # Where routes go on, those are the plan before.
         previous = routes[:, :, 0].copy()
+    if previous is None:
+        refuse_cost_alone(call.switch_cost)
     return Problem(
         scores=h[None],
         task_scores=None if call.task_scores is None else as_array("task_scores", call.task_scores, 2)[None],

@@ -22,7 +22,7 @@ from muster.inference.given import Given
 from muster.inference.outcomes import INVALID, LOCAL_OPTIMUM, NOT_ALIVE, OPTIMAL, REASONS, TIME_LIMIT
 from muster.inference.settings import Crowd, Effort, InferenceSettings, Method, Rounding
 from muster.inference.statuses import NAMES
-from muster.inference.switching import count_changes
+from muster.inference.switching import count_changes, refuse_cost_alone
 from muster.parallel import share_out, thread_count
 
 # The procedures; a new one is a module with a `solve_batch`, entered here and in `settings.Method`.
@@ -98,6 +98,8 @@ class Solver(InferenceSettings):
         given = read_problem(problem, self.method in ("quad", "plan"), by_load=self.crowd == "load")
         if problem.previous is not None:
             given = given._replace(scores=read_switching(problem, given))
+        else:
+            refuse_cost_alone(problem.switch_cost)
         size, n, m = given.scores.shape
         out = batch.Output(
             assignment=_filled((size, n), -1),

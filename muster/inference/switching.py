@@ -8,6 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Bools, Floats, Ints
+from muster.errors import InputError
+
+ALONE = "switch_cost is for leaving a task of the plan before; give previous too, with none for who had no task"
+
+
+def refuse_cost_alone(cost: Any) -> None:
+    """Raise InputError for a switch cost, other than 0, where there is no plan before: it would change nothing."""
+    if cost != 0 if isinstance(cost, (int, float)) else np.any(cost):
+        raise InputError(ALONE)
 
 
 def still_had(previous: Ints, task_alive: Bools) -> Bools:

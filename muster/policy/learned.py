@@ -19,6 +19,7 @@ from muster.errors import InputError, MissingExtraError, UnknownNameError
 from muster.inference.route_memory import RouteMemory
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
+from muster.inference.switching import ALONE
 from muster.policy.decision import Decision, Scorer, decide, limits_of
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
 from muster.policy.settings import NoiseSettings, RolloutSettings
@@ -202,6 +203,9 @@ class LearnedPolicy:
     def _act_on(self, views: list[View]) -> list[Ints]:
         if not views:
             return []
+        for view in views:
+            if view.switch_cost is not None and view.previous is None and np.any(view.switch_cost):
+                raise InputError(ALONE)
         sizes = [len(np.asarray(view.agent_features)) for view in views]
         if self.spec.pair_scale == "size" and len(set(sizes)) > 1:
             # Padded to one size they would all be scaled as the largest.

@@ -15,6 +15,7 @@ from muster.data import Floats32, Observation
 from muster.envs.single import View
 from muster.errors import MusterError, suggestion
 from muster.inference.solver import Solver
+from muster.inference.switching import ALONE
 from muster.policy.decision import make_problem
 from muster.service import reading
 from muster.service.bodies import ActBody, checked
@@ -158,7 +159,18 @@ def read_situation(data: dict[str, Any], where: str, served: Served, limit: int)
         fields["allowed"] = reading.mask(data["allowed"], f"{where}.allowed", (n, m))
     if data.get("previous") is not None:
         fields["previous"] = reading.tasks(data["previous"], f"{where}.previous", n, m)
+    if "switch_cost" in fields:
+        check_cost(fields, f"{where}.switch_cost")
     return View(**fields), n, m
+
+
+def check_cost(fields: dict[str, Any], where: str) -> None:
+    """Refuse a switch cost that is negative, or that nothing before could be left for."""
+    cost = fields["switch_cost"]
+    if np.min(cost, initial=0.0) < 0.0:
+        refuse(f"{where} must not be negative", where)
+    if "previous" not in fields and cost.any():
+        refuse(f"{where}: {ALONE}", where)
 
 
 def refuse(error: str, where: str) -> NoReturn:

@@ -86,7 +86,9 @@ class SolveBody(ProblemBody):
         }
     )
     previous: Previous = Field(None, description="The plan before: a task for each agent, or {agent: task}.")
-    switch_cost: Costs = Field(None, description="What leaving the previous task costs: a number, [N] or [N, M].")
+    switch_cost: Costs = Field(
+        None, description="What leaving the previous task costs: a number, [N] or [N, M]; needs `previous`."
+    )
     end_scores: Matrix = Field(None, description="plan: what it is worth for an agent to end with a task.")
     routes: Routes = Field(None, description="plan: routes to go on from, by task number.")
     rounding: Rounding = Field("strict", description="Whether the last agent may exceed a capacity.")

@@ -30,7 +30,7 @@ MOST_FORMS = 128
 # Without numbers from the body.
 _FIXED = ("allowed",)
 # Which numbers may stand here depends on others: each is looked at.
-_CHECKED = ("previous",)
+_CHECKED = ("previous", "switch_cost")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -179,6 +179,22 @@ def test_bad_plans_and_costs_get_a_sentence(arguments, complaint):
     assert complaint in str(refused.value)
 
 
+def test_a_cost_without_a_plan_before_is_refused_at_every_door():
+    scores, pairs = [[3.0, 2.0], [2.5, 0.5]], {(i, j): 1.0 for i in range(1001) for j in (i, i + 1)}
+    for cost in (0.5, -1.0, [0.5, 0.0], [[0.0, 0.5], [0.0, 0.0]]):
+        with pytest.raises(InputError, match="give previous too"):
+            muster.assign(scores, method="lp", switch_cost=cost)
+    with pytest.raises(InputError, match="give previous too"):
+        muster.assign(pairs, method="lp", switch_cost=0.5)
+    with pytest.raises(InputError, match="give previous too"):
+        solve(Problem(np.ones((2, 3, 4)), switch_cost=np.full((2, 3, 4), 0.5)), "lp")
+    for field in ("previous", "switch_cost"):
+        with pytest.raises(InputError, match=f"leave {field} out"):
+            muster.check({"scores": scores, field: [0, 1]}, [0, 1])
+    assert muster.assign(scores, method="lp", switch_cost=0).changes is None
+    assert muster.assign(scores, method="lp", switch_cost=0.5, previous=[None, None]).changes == 0
+
+
 def test_a_batch_wants_its_plans_as_whole_numbers():
     with pytest.raises(InputError, match="previous must hold a task index for each agent"):
         solve(Problem(np.ones((2, 3, 4)), previous=np.zeros((2, 3))), "lp")

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from muster.envs.padding import observation_of
 from muster.envs.single import View
+from muster.errors import InputError
 from muster.inference.settings import InferenceSettings
 from muster.policy.learned import LearnedPolicy
 from muster.policy.limits import within_limits
@@ -39,6 +42,17 @@ def test_all_idle_where_everything_is_forbidden():
     inference = InferenceSettings(method="lp", forced=True)
     policy = LearnedPolicy("x", spec, init_parameters(spec, rng), inference, NoiseSettings())
     assert (policy.act(seen) == -1).all()
+
+
+def test_acting_on_a_view_with_a_switch_cost_takes_the_plan_before():
+    rng = np.random.default_rng(0)
+    view = situation(rng)
+    spec = ModelSpec.of(observation_of([view]), "dm", task_scores=False)
+    policy = LearnedPolicy("x", spec, init_parameters(spec, rng), InferenceSettings("lp", forced=True), NoiseSettings())
+    other = (policy.act(view) + 1) % 6
+    assert policy.act(replace(view, previous=other, switch_cost=99.0)).tolist() == other.tolist()
+    with pytest.raises(InputError, match="give previous too"):
+        policy.act(replace(view, switch_cost=99.0))
 
 
 def test_the_switch_cost_is_taken_from_other_tasks_while_the_old_one_is_there():

@@ -50,7 +50,7 @@ def test_what_is_read_by_form_is_answered_as_what_is_read_slowly(policy):
     rng, known, sizes = np.random.default_rng(0), Forms(read), [(2, 4), (3, 4)]
     extras = [
         lambda n, m: {},
-        lambda n, m: {"switch_cost": float(rng.random())},
+        lambda n, m: {"task_prior": rng.random((m, m)).tolist()},
         lambda n, m: {
             "contributions": rng.random((n, m)).tolist(),
             "allowed": (np.arange(n * m).reshape(n, m) % 3 > 0).tolist(),
@@ -83,6 +83,15 @@ def test_plans_before_are_looked_at_each_time():
         assert isinstance(known.read(text), acting.Asked)
     with pytest.raises(acting.Refusal, match=r"previous\[0\]"):
         known.read(text.replace(b"[3, 0]", b"[4, 0]"))
+
+
+def test_switch_costs_are_looked_at_each_time():
+    known, rng = Forms(read), np.random.default_rng(2)
+    text = json.dumps(body_of(RESCUE, 2, 4, rng, switch_cost=0)).encode()
+    for _ in range(4):
+        assert isinstance(known.read(text), acting.Asked)
+    with pytest.raises(acting.Refusal, match="give previous too"):
+        known.read(text.replace(b'"switch_cost": 0', b'"switch_cost": 5'))
 
 
 def test_no_more_forms_are_kept_than_there_is_room_for():
