@@ -37,8 +37,9 @@ class ModelFileError(MusterError):
 class MissingExtraError(MusterError):
     """A feature whose optional dependency is not installed."""
 
-    def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an extra; install it with: pip install 'muster-rl[{extra}]'")
+    def __init__(self, feature: str, extra: str, instead: str = "") -> None:
+        install = f"pip install 'muster-rl[{extra}]'"
+        super().__init__(f"{feature} needs an extra; install it with: {install}{instead and f', or {instead}'}")
 
 
 @contextmanager

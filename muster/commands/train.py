@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import tyro
 
 from muster.errors import InputError
-from muster.learning.settings import TrainSettings
+from muster.learning.settings import TrainSettings, refuse_others
 from muster.settings import as_table, build, overlaid, read_toml
 
 
@@ -53,15 +53,22 @@ class Train:
         file = config_of(given)
         table = read_toml(file) if file else {}
         command = cls._parse(given, table, file)
-        if not command.resume:
-            return command
+        if command.resume:
+            command = cls._parse(given, cls._lasting(command.folder, table), file)
+        flags = [word.partition("=")[0] for word in given if word.startswith("--") and "." in word]
+        if flags:
+            refuse_others(command.training, ((flag[2:].partition(".")[0], flag) for flag in flags))
+        return command
+
+    @classmethod
+    def _lasting(cls, folder: Path, table: dict[str, Any]) -> dict[str, Any]:
+        """What the run in a folder was begun with, but for its length, under the file that --config names."""
         from muster.learning.run import stored_settings
         from muster.learning.train import LENGTH
 
         # Once more on top of what the run was begun with: what then differs from it was asked for.
-        stored = as_table(stored_settings(command.folder))
-        lasting = {name: value for name, value in stored.items() if name not in LENGTH}
-        return cls._parse(given, overlaid(lasting, table), file)
+        stored = as_table(stored_settings(folder))
+        return overlaid({name: value for name, value in stored.items() if name not in LENGTH}, table)
 
     @classmethod
     def _parse(cls, given: list[str], table: dict[str, Any], file: str | None) -> Train:
@@ -88,10 +95,11 @@ class Train:
     @property
     def folder(self) -> Path:
         """Where the run is kept."""
+        if self.out is not None:
+            return self.out
         settings = self.training
         name = "-".join(settings.envs).replace(":", "-").replace(",", "-").replace("=", "").replace("/", "-")
-        made = f"{name}-{settings.inference}-{settings.model}-{settings.learner}-s{settings.seed}"
-        return self.out or Path("runs") / made
+        return Path("runs") / f"{name}-{settings.inference}-{settings.model}-{settings.learner}-s{settings.seed}"
 
     def run(self) -> None:
         """Train with a progress display; Ctrl-C saves and says how to go on."""

@@ -71,6 +71,9 @@ def prepare(settings: TrainSettings, slots: int, times: int = 1) -> Parts:
     return Parts(envs, spec, inference, header)
 
 
+NO_TORCH = "use --learner es, which needs no torch"
+
+
 def make_evolution(settings: TrainSettings) -> Learner:
     """Every candidate plays the same episodes, all at once."""
     parts = prepare(settings, settings.es.episodes, times=2 * settings.es.pairs)
@@ -79,7 +82,7 @@ def make_evolution(settings: TrainSettings) -> Learner:
 
 def make_actor_critic(settings: TrainSettings) -> Learner:
     """Needs torch."""
-    need_torch("the a2c learner")
+    need_torch("the a2c learner", NO_TORCH)
     from muster.learning.actor_critic import ActorCritic
 
     parts = prepare(settings, settings.a2c.recipe.envs)
@@ -118,7 +121,7 @@ def make_student(settings: TrainSettings, spec: ModelSpec) -> Student:
     own = settings.imitate
     if spec.kind == "dm":
         return DirectStudent(spec, settings.seed, own.gradient_norm, own.weight_decay)
-    need_torch(f"a {spec.kind} model")
+    need_torch(f"a {spec.kind} model", "use --model dm")
     from muster.learning.torch_student import TorchStudent
 
     return TorchStudent(spec, settings.seed, own.gradient_norm, own.weight_decay, own.low_precision)
@@ -146,7 +149,7 @@ def spread_actor_critic(settings: TrainSettings, crew: Crew) -> Learner:
         raise InputError(
             f"the actor-critic learns {settings.learn} in one process: leave out --workers, or --learner es"
         )
-    need_torch("the a2c learner")
+    need_torch("the a2c learner", NO_TORCH)
     from muster.learning.actor_critic import ActorCritic
 
     parts = prepare(settings, settings.a2c.recipe.envs)
@@ -167,12 +170,12 @@ SPREAD: dict[LearnerKind, Callable[[TrainSettings, Crew], Learner]] = {
 """Those that can play in several processes."""
 
 
-def need_torch(who: str) -> None:
+def need_torch(who: str, instead: str) -> None:
     """Refuse in a sentence where torch is not installed; let it use one thread."""
     try:
         import torch
     except ImportError:
-        raise MissingExtraError(who, "train") from None
+        raise MissingExtraError(who, "train", instead) from None
     # One thread: the networks are small, and a run is then the same on every machine with these libraries.
     torch.set_num_threads(1)
 

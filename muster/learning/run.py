@@ -63,6 +63,12 @@ class Run:
         run._write_rows()
         return run
 
+    def undo(self) -> None:
+        """Leave the folder as it was before `create`: nothing was learned, so there is nothing to go on with."""
+        for name in ("config.toml", "metrics.csv", "metrics.jsonl"):
+            with writing(self.folder):
+                (self.folder / name).unlink(missing_ok=True)
+
     @classmethod
     def reopen(cls, folder: Path) -> tuple[Run, TrainSettings]:
         """The run in a folder and its settings."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Literal, get_args
 
@@ -381,3 +382,10 @@ class TrainSettings:
     def envs(self) -> tuple[str, ...]:
         """The worlds to learn on."""
         return (self.env,) if isinstance(self.env, str) else self.env
+
+
+def refuse_others(settings: TrainSettings, given: Iterable[tuple[str, str]]) -> None:
+    """Raise InputError for a table of settings, with the words that gave it, of another learner than the run's own."""
+    for table, words in given:
+        if table in get_args(LearnerKind) and table != settings.learner:
+            raise InputError(f"{words} is for the learner {table}, but this run learns by {settings.learner}")

@@ -28,7 +28,7 @@ from muster.learning.hiring import hire
 from muster.learning.learners import make_learner, usual_episodes
 from muster.learning.parts import part
 from muster.learning.run import Run, damaged, stored_settings
-from muster.learning.settings import TrainSettings
+from muster.learning.settings import TrainSettings, refuse_others
 from muster.learning.tally import Figures, summarise
 from muster.learning.transfer import carried_over, check_fit
 from muster.learning.worlds import prepare_env
@@ -97,6 +97,7 @@ def train(
         stored = as_table(stored_settings(Path(out)))
         given = overlaid({name: value for name, value in stored.items() if name not in LENGTH}, given)
     made = build(TrainSettings, given, "")
+    refuse_others(made, ((name, name) for name in settings))
     return run_training(made, None if out is None else Path(out), resume, report).policy
 
 
@@ -123,7 +124,14 @@ def run_training(
     if resume:
         settings = _resumed(settings, out)
     with sole_writer(out), closing(hire(settings)) as crew:
-        return Loop(settings, Run(out) if resume else Run.create(out, settings), crew).go(report)
+        run = Run(out) if resume else Run.create(out, settings)
+        try:
+            loop = Loop(settings, run, crew)
+        except MusterError:  # what was asked for cannot be: the next try may have the same folder
+            if not resume:
+                run.undo()
+            raise
+        return loop.go(report)
 
 
 def _resumed(settings: TrainSettings, out: Path) -> TrainSettings:

@@ -1,12 +1,15 @@
 """muster train, plot and tables rescue, as a user calls them."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 
 from muster.cli import main
 from muster.commands.plot import draw_curves
+from muster.errors import InputError
+from muster.learning.train import train
 from muster.policy.files import load_policy
 from muster.reproduction import rescue as rescue_table
 from muster.reproduction.rescue import Cell, Record
@@ -73,6 +76,50 @@ def test_a_run_is_resumed_as_it_was_begun(run, capsys):
     assert "es.pairs is 2 there, not 3" in said
     said = refused(capsys, ["train", "rescue:2x4", "--resume", "--out", str(run), "--no-pair-features"])
     assert "env is 'rescue:2x3,grid=6' there, not 'rescue:2x4'; pair_features is True there, not False" in said
+
+
+def test_a_run_knows_its_world_when_it_is_resumed(run, tmp_path, capsys):
+    main(["train", "--resume", "--out", str(run), "--steps", "900"])
+    summary = json.loads((run / "summary.json").read_text())
+    assert (summary["env"], summary["steps"] >= 900) == ("rescue:2x3,grid=6", True)
+    assert "holds no run to resume" in refused(capsys, ["train", "--resume", "--out", str(tmp_path / "none")])
+
+
+def test_a_run_that_could_not_begin_leaves_its_folder_to_the_next(run, tmp_path, capsys):
+    out = tmp_path / "second"
+    begin = ["train", "rescue:2x3,grid=6", *SHORT, "--out", str(out)]
+    for wrong in (
+        ["--from", "nowhere"],
+        ["--inference", "quad", "--from", "battle-m10v10-lp-dm"],
+        ["rescue:9x9,grid=2"],
+    ):
+        refused(capsys, [*begin, *wrong])
+    assert not (out / "config.toml").exists()
+    main(begin)
+    refused(capsys, [*begin, "--from", "nowhere"])
+    assert (out / "summary.json").exists()
+
+
+def test_who_has_no_torch_hears_what_does_without(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    said = refused(capsys, ["train", "rescue:2x3,grid=6", "--steps", "10", "--out", str(tmp_path / "r")])
+    assert "pip install 'muster-rl[train]', or use --learner es, which needs no torch" in said
+    assert not (tmp_path / "r" / "config.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "flag"),
+    [
+        (["--learner", "es", "--a2c.noise.sigma", "0.3"], "--a2c.noise.sigma is for the learner a2c"),
+        (["--inference", "plan", "--srl.sigma=0.3"], "--srl.sigma is for the learner srl"),
+        (["--es.pairs", "3"], "--es.pairs is for the learner es, but this run learns by a2c"),
+    ],
+)
+def test_settings_of_another_learner_are_refused(given, flag, tmp_path, capsys):
+    assert flag in refused(capsys, ["train", "rescue:2x3,grid=6", "--out", str(tmp_path / "r"), *given])
+    assert not (tmp_path / "r").exists()
+    with pytest.raises(InputError, match="a2c is for the learner a2c"):
+        train("rescue:2x3,grid=6", learner="es", steps=1, a2c={"envs": 4})
 
 
 @pytest.mark.parametrize(
