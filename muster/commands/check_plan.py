@@ -55,7 +55,7 @@ class CheckPlan:
         if (assignment is None) == (self.plan is None):
             raise InputError("give the plan once: as 'assignment' in the problem's JSON, or as --plan FILE.csv")
         if self.plan is not None:
-            assignment = read_sheet(self.plan, "a table with the columns agent and task")
+            assignment = read_sheet(self.plan, "a table with the columns agent and task", ("agent", "task"))
         from muster.inference import check
 
         verdict = check(

@@ -72,7 +72,8 @@ def add_tables(problem: dict[str, Any], **files: str | None) -> dict[str, Any]:
             continue
         if field in problem:
             raise InputError(f"{field} came twice: in the problem's file and in {file}; give one of them")
-        problem[field] = read_sheet(file, expected[field])
+        needs = ("agent", "task") if field == "previous" else ()
+        problem[field] = read_sheet(file, expected[field], needs)
     return problem
 
 

@@ -47,8 +47,11 @@ def is_csv(file: str) -> bool:
     return Path(file).suffix.lower() in (".csv", ".tsv")
 
 
-def read_sheet(file: str, expected: str) -> Sheet:
-    """A CSV file: the first column and those that hold names are text, all others numbers or empty."""
+def read_sheet(file: str, expected: str, needs: Sequence[str] = ()) -> Sheet:
+    """A CSV file: the first column and those that hold names are text, all others numbers or empty.
+
+    `needs` are columns that must be there, `expected` is what to say of the file where it is something else.
+    """
     content = read_text(file, expected)
     head = content.partition("\n")[0]
     delimiter = max(",;\t", key=head.count)
@@ -59,6 +62,11 @@ def read_sheet(file: str, expected: str) -> Sheet:
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise InputError(f"{file} has two columns called {twice!r}; column names must differ")
+    if _is_number(header[0]):
+        raise InputError(f"{file} begins with numbers; its first row must name the columns: expected {expected}")
+    lacking = [name for name in needs if name not in [cell.lower() for cell in header]]
+    if lacking:
+        raise InputError(f"{file} has no column {lacking[0]!r}, got {', '.join(header)}; expected {expected}")
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(header):
             raise InputError(f"{file}, row {number}: expected {len(header)} cells as in the first row, got {len(line)}")
@@ -67,9 +75,17 @@ def read_sheet(file: str, expected: str) -> Sheet:
         cells = [line[k].strip() for line in lines[1:]]
         named = k == 0 or name.lower() in TEXT
         columns[name.lower() if _is_word(name) else name] = (
-            cells if named else [_number(file, row, name, cell) for row, cell in enumerate(cells, start=2)]
+            cells if named else [_number(file, row, name, cell, expected) for row, cell in enumerate(cells, start=2)]
         )
     return Sheet(columns)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_word(name: str) -> bool:
@@ -77,13 +93,14 @@ def _is_word(name: str) -> bool:
     return name.lower() in (*TEXT, "score", "contribution", "capacity")
 
 
-def _number(file: str, row: int, column: str, cell: str) -> float | None:
+def _number(file: str, row: int, column: str, cell: str, expected: str) -> float | None:
     if cell == "":
         return None
-    try:
+    if _is_number(cell):
         return float(cell)
-    except ValueError:
-        raise InputError(f"{file}, row {row}, column {column!r}: expected a number or nothing, got {cell!r}") from None
+    point = cell.replace(",", ".")
+    told = f"write {point} for it" if _is_number(point) else f"the file should be {expected}"
+    raise InputError(f"{file}, row {row}, column {column!r}: expected a number or nothing, got {cell!r}; {told}")
 
 
 def write_sheet(file: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:

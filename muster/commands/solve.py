@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from muster.commands.problem_files import add_tables, read_problem, take_crowd
-from muster.commands.sheets import write_sheet
+from muster.commands.sheets import Sheet, write_sheet
 from muster.errors import InputError
 from muster.inference.as_json import answer_as_json, rows_as_json
+from muster.inference.outcomes import NEGATIVE_SCORES, REASONS
 from muster.inference.settings import Crowd, Effort, Method, Objective, Rounding
 
 if TYPE_CHECKING:
@@ -86,6 +89,8 @@ class Solve:
             time_limit=self.time_limit,
             crowd=crowd,
         )
+        for note in notes(solution, problem, self):
+            print(f"muster: {note}", file=sys.stderr)
         if self.out is not None:
             write_plan(solution, self.out)
         why = solution.explain() if self.explain else None
@@ -109,6 +114,39 @@ def write_plan(solution: Answer, file: str) -> None:
         write_sheet(file, table, table.columns)
     else:
         Path(file).write_text(json.dumps(answer_as_json(solution), allow_nan=False) + "\n", encoding="utf-8")
+
+
+def notes(solution: Answer, problem: Mapping[str, Any], settings: Solve) -> list[str]:
+    """What somebody might not expect of an answer that is as it should be."""
+    found = []
+    unassigned = solution.assignment < 0
+    if unassigned.size and unassigned.all() and (solution.reasons == REASONS[NEGATIVE_SCORES]).all():
+        found.append(
+            "nobody is assigned, since no score is above 0: muster maximises, and an agent without a task is worth 0; "
+            "for costs, --forced assigns every agent that fits"
+        )
+    if settings.method == "amax" and (solution.loads > solution.capacities).any():
+        found.append("amax looks at no capacities, and some are exceeded; lp and quad keep within them")
+    if settings.method in ("amax", "lp") and "task_scores" in problem:
+        found.append(f"{settings.method} looks at no task scores; quad does")
+    gone = strangers(problem.get("previous"), solution)
+    if gone:
+        more = f" and {len(gone) - 5} more" if len(gone) > 5 else ""
+        found.append(f"the plan before names {', '.join(gone[:5])}{more}, not there any more; counted as no task")
+    return found
+
+
+def strangers(previous: Any, solution: Answer) -> list[str]:
+    """Names in the plan before that the problem does not have."""
+    if isinstance(previous, Sheet):
+        pairs = list(zip(previous["agent"], previous["task"], strict=True))
+    elif isinstance(previous, Mapping):
+        pairs = list(previous.items())
+    else:
+        return []
+    agents, tasks = set(solution.agents), set(solution.tasks)
+    gone = [f"agent {agent!r}" for agent, _ in pairs if agent not in agents]
+    return gone + [f"task {task!r}" for task in dict(pairs).values() if task not in (None, "") and task not in tasks]
 
 
 def _print_tables(solution: Answer, settings: Solve) -> None:
@@ -140,9 +178,14 @@ def _print_tables(solution: Answer, settings: Solve) -> None:
         console.print(routes)
     procedure = f"{settings.method} ({settings.effort})" if settings.method in ("quad", "plan") else settings.method
     changed = "" if solution.changes is None else f", {solution.changes} changed"
+    idle = int((solution.assignment < 0).sum())
+    left = f", {idle} of {len(solution.assignment)} without a task" if idle else ""
+    took = f"{solution.seconds:.3g} s" if solution.seconds >= 1.0 else f"{solution.seconds * 1e3:.3g} ms"
+    objective = solution.objective + 0.0  # never -0
     console.print(
-        f"{procedure}: [bold]{solution.status}[/], objective [bold]{solution.objective:.9g}[/], {_standing(solution)}"
-        f"{changed}, {solution.seconds * 1e3:.3g} ms"
+        f"{procedure}: [bold]{solution.status}[/], objective [bold]{objective:.9g}[/], {_standing(solution)}"
+        f"{changed}{left}; {took} with loading what was compiled",
+        soft_wrap=True,
     )
 
 

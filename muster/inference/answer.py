@@ -10,17 +10,29 @@ from typing import Any
 import numpy as np
 
 from muster.data import Floats, Ints, Problem, Solution
-from muster.errors import InputError
+from muster.errors import InputError, UnknownNameError
 from muster.inference.explanation import Explanation, explain
 from muster.inference.naming import Name, Names, as_assignment
 from muster.inference.reading import as_switch_cost, padded_routes, per_agent_or_pair
-from muster.inference.revision import carry_switch_cost, revise
+from muster.inference.revision import carry_switch_cost, listed, revise
 from muster.inference.rows import Row, Rows
 from muster.inference.single import rooms
 from muster.inference.solver import REASON_NAMES, Solver
 from muster.inference.sparse import SparseProblem, solve_sparse
 from muster.inference.statuses import NAMES
 
+CHANGES = (
+    "without_agents",
+    "without_tasks",
+    "with_agents",
+    "with_tasks",
+    "scores",
+    "contributions",
+    "capacities",
+    "task_scores",
+    "switch_cost",
+)
+"""What `Answer.again` takes beside the solver's settings."""
 DIFFERENCE = ("agent", "from", "to", "score_from", "score_to", "note")
 
 
@@ -85,8 +97,8 @@ class Answer(Solution):
         For some agents and tasks, by name, or for all. Every figure comes from solving again, a few times for each row.
         """
         names = Names(self.agents, self.tasks)
-        some = range(len(names.agents)) if agents is None else [names.agent(name) for name in agents]
-        others = range(len(names.tasks)) if tasks is None else [names.task(name) for name in tasks]
+        some = range(len(names.agents)) if agents is None else list(map(names.agent, listed("agents", agents)))
+        others = range(len(names.tasks)) if tasks is None else list(map(names.task, listed("tasks", tasks)))
         return explain(self._asked(), self._how(), self, (names.agents, names.tasks), some, others)
 
     def again(
@@ -109,6 +121,10 @@ class Answer(Solution):
         `with_tasks` {task: {agent: score}}; `scores`, `contributions`, `capacities` and `task_scores` hold, by name,
         what is other or new. `switch_cost` stays as it was unless given; `settings` are the solver's (effort, …).
         """
+        known = [field.name for field in fields(Solver)]
+        for name in settings:
+            if name not in known:
+                raise UnknownNameError("change or setting for again()", name, [*CHANGES, *known])
         names = Names(self.agents, self.tasks)
         problem, now = revise(
             self._asked(),
@@ -164,9 +180,11 @@ class Answer(Solution):
             pair = problem.pair_of(plan)
             return problem.score[pair].tolist(), problem.use[pair].tolist()
         problem = self._asked()
+        if not (plan >= 0).any():  # nor need there be any task to look at
+            return [np.nan] * plan.size, [np.nan] * plan.size
         each = np.arange(plan.size)
         use = np.ones(plan.size) if problem.contributions is None else problem.contributions[0, each, plan]
-        return (problem.scores[0, each, plan].tolist() if plan.size else []), use.tolist()
+        return problem.scores[0, each, plan].tolist(), use.tolist()
 
     def _asked(self) -> Problem:
         if isinstance(self.problem, SparseProblem):

@@ -48,7 +48,11 @@ class Verdict:
 
     def __str__(self) -> str:
         lines = ["feasible" if self.feasible else "not feasible", *(f"- {rule}" for rule in self.broken)]
-        worth = f"worth {self.value:.9g}" if self.value == self.value else "worth nothing that could be said"
+        worth = (
+            f"worth {self.value:.9g}"
+            if self.value == self.value
+            else "worth what nobody can say, with a pair that has no score"
+        )
         proven = "nothing is proven about the best" if np.isnan(self.bound) else f"no plan exceeds {self.bound:.9g}"
         lines.append(f"{worth}; {proven}")
         if self.better is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,13 @@ from muster.errors import InputError
 from muster.inference.given import Given
 from muster.inference.instance import LARGEST, SMALLEST
 from muster.inference.switching import less_switch_cost
+
+
+def refuse_others(problem: object) -> None:
+    """InputError for what is no Problem."""
+    if not isinstance(problem, Problem):
+        kind = type(problem).__name__
+        raise InputError(f"a solver takes a muster.Problem, got {kind}; muster.assign takes scores as they are")
 
 
 def read_problem(problem: Problem, quadratic_part: bool, by_load: bool = False) -> Given:
@@ -136,6 +144,8 @@ def as_writeable(array: NDArray[Any]) -> NDArray[Any]:
 
 def ragged(value: object) -> str:
     """The tail of an error message: the first row of another length, or the first entry that is no number."""
+    if isinstance(value, Mapping):
+        return ", got a dictionary; names are for scores that have some (agents=…, tasks=…, or a table)"
     if not isinstance(value, (list, tuple)):
         return f", got {type(value).__name__}"
     rows = [row for row in value if isinstance(row, (list, tuple))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -65,7 +66,7 @@ def look_up(kind: str, name: Name, index: Mapping[Name, int]) -> int:
 
 def is_frame(value: object) -> bool:
     """Whether it is a pandas or polars frame, or behaves as one."""
-    return hasattr(value, "columns") and hasattr(value, "to_numpy")
+    return hasattr(value, "to_numpy") and hasattr(value, "columns")
 
 
 def plain_list(column: Any) -> list[Any]:
@@ -101,16 +102,22 @@ def vector(label: str, value: Any, kind: str, names: Names) -> Any:
         return value
     known = names.agents if kind == "agent" else names.tasks
     find = names.agent if kind == "agent" else names.task
-    filled: list[Any] = [None] * len(known)
+    filled: dict[int, Any] = {}
     for name, entry in found:
         try:
-            filled[find(name)] = entry
+            place = find(name)
         except InputError as error:
             raise InputError(f"{label}: {error}") from None
-    for name, entry in zip(known, filled, strict=True):
-        if is_missing(entry):
-            raise InputError(f"{label} has no entry for {kind} {name!r}; give one for each {kind}")
-    return as_array(label, filled, 1)
+        if place in filled:
+            raise InputError(f"{label} has {kind} {name!r} twice; give one number for each {kind}")
+        filled[place] = entry
+    for place, name in enumerate(known):
+        if is_missing(filled.get(place)):
+            given = [str(known[k]) for k in filled]
+            near = difflib.get_close_matches(str(name), given, n=1, cutoff=0.6)
+            told = f"; is {near[0]!r} meant for it?" if near else ""
+            raise InputError(f"{label} has no entry for {kind} {name!r}; give one for each {kind}{told}")
+    return as_array(label, [filled[place] for place in range(len(known))], 1)
 
 
 def matrix(label: str, value: Any, names: Names, absent: float, rows: str = "agent") -> Any:
@@ -124,11 +131,15 @@ def matrix(label: str, value: Any, names: Names, absent: float, rows: str = "age
     find = names.agent if rows == "agent" else names.task
     height = len(names.agents if rows == "agent" else names.tasks)
     filled: Floats = np.full((height, len(names.tasks)), absent)
+    seen: set[tuple[int, int]] = set()
     for row, column, entry in found:
         try:
             place = find(row), names.task(column)
         except InputError as error:
             raise InputError(f"{label}: {error}") from None
+        if place in seen:
+            raise InputError(f"{label} has the pair ({row!r}, {column!r}) twice")
+        seen.add(place)
         if not is_missing(entry):
             filled[place] = number(label, entry, (row, column))
     return filled
@@ -198,7 +209,11 @@ def as_assignment(label: str, value: Any, names: Names | None, n: int, m: int, o
     if found is not None:
         if names is None:
             names = Names(range(n), range(m))
+        seen: set[Name] = set()
         for agent, task in found:
+            if agent in seen:
+                raise InputError(f"{label} has agent {agent!r} twice; give each agent one task, or none")
+            seen.add(agent)
             if not is_missing(task) and task != "" and (not others or names.has(agent, task)):
                 assigned[names.agent(agent)] = names.task(task)
         return assigned

@@ -25,8 +25,8 @@ def revise(
     task_scores: Any,
 ) -> tuple[Problem, Names]:
     """The problem [1, N, M] and its names after the changes, without a plan before."""
-    gone = {names.agent(name) for name in _listed("without_agents", without_agents)}
-    closed = {names.task(name) for name in _listed("without_tasks", without_tasks)}
+    gone = {names.agent(name) for name in listed("without_agents", without_agents)}
+    closed = {names.task(name) for name in listed("without_tasks", without_tasks)}
     keep = np.array([i for i in range(len(names.agents)) if i not in gone], np.int64)
     stay = np.array([j for j in range(len(names.tasks)) if j not in closed], np.int64)
     now = Names(
@@ -69,7 +69,8 @@ def carry_switch_cost(problem: Problem, names: Names, now: Names) -> Floats | fl
     return carried
 
 
-def _listed(label: str, given: Iterable[Name]) -> list[Name]:
+def listed(label: str, given: Iterable[Name]) -> list[Name]:
+    """Names as a list; one name alone is refused, since its letters would be taken for names."""
     if isinstance(given, str):
         raise InputError(f"{label} must be a list of names, got {given!r}; write [{given!r}]")
     return list(given)

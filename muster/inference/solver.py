@@ -17,7 +17,7 @@ from muster.errors import InputError
 from muster.inference import amax, batch, bending, branch_and_bound, linear, plan, quadratic, rounding, staying, whole
 from muster.inference import routes as routing
 from muster.inference.bounding import CURVED
-from muster.inference.entries import name_culprit, read_problem, read_switching
+from muster.inference.entries import name_culprit, read_problem, read_switching, refuse_others
 from muster.inference.given import Given
 from muster.inference.outcomes import INVALID, LOCAL_OPTIMUM, NOT_ALIVE, OPTIMAL, REASONS, TIME_LIMIT
 from muster.inference.settings import Crowd, Effort, InferenceSettings, Method, Rounding
@@ -95,6 +95,7 @@ class Solver(InferenceSettings):
 
     def run(self, problem: Problem) -> tuple[batch.Output, Ints | None]:
         """What the kernels wrote for each instance, and how many agents changed where there was a plan before."""
+        refuse_others(problem)
         given = read_problem(problem, self.method in ("quad", "plan"), by_load=self.crowd == "load")
         if problem.previous is not None:
             given = given._replace(scores=read_switching(problem, given))

@@ -55,6 +55,7 @@ def read_table(
         if all(column in columns for column in LONG):
             listed = {name: plain_list(scores[column]) for name, column in columns.items()}
             return _from_columns(listed, agents, tasks, more_tasks)
+        _refuse_half_long(list(columns))
         rows, names, cells = wide(scores)
         values = [[_cell(cell, rows[i], names[j]) for j, cell in enumerate(row)] for i, row in enumerate(cells)]
         return _reordered(
@@ -63,6 +64,16 @@ def read_table(
     matrix = as_array("scores", scores, 2)
     n, m = matrix.shape
     return Table(Names(_listed("agents", agents, n), _listed("tasks", tasks, m)), matrix)
+
+
+def _refuse_half_long(columns: list[str]) -> None:
+    """A table with some of the columns of pairs is meant as one of pairs: its tasks are not called task and score."""
+    words = [column.strip().lower() for column in columns]
+    if "score" in words or {"agent", "task"} <= set(words):
+        raise InputError(
+            f"a table of pairs has the columns agent, task and score, got {', '.join(columns)}; rename them (muster "
+            "maximises: a cost is a score with a minus sign)"
+        )
 
 
 def _cell(cell: Any, agent: Name, task: Name) -> float:

@@ -58,7 +58,10 @@ def test_a_plan_inside_the_problem(folder, capsys):
     [
         (["scores.csv"], "give the plan once"),
         (["scores.csv", "--plan", "nowhere.csv"], "cannot read nowhere.csv"),
-        (["scores.csv", "--plan", "cap.csv"], "must have two columns"),
+        (
+            ["scores.csv", "--plan", "cap.csv"],
+            "cap.csv has no column 'agent', got task, capacity, more; expected a table",
+        ),
     ],
 )
 def test_bad_questions_get_one_sentence_and_status_2(folder, capsys, arguments, complaint):

@@ -224,6 +224,40 @@ def test_names_in_json_and_in_tables_for_people(folder, capsys, write):
     assert "1 changed" in text
 
 
+@pytest.mark.parametrize(
+    ("problem", "flags", "note"),
+    [
+        (
+            {"scores": [[-3, -2], [-1, -2]]},
+            ["--method", "lp"],
+            "muster maximises, and an agent without a task is worth 0",
+        ),
+        ({"scores": [[3, 2], [1, 0]]}, ["--method", "amax"], "amax looks at no capacities, and some are exceeded"),
+        ({"scores": [[3]], "task_scores": [[1]]}, ["--method", "lp"], "lp looks at no task scores; quad does"),
+        (
+            {"scores": {"a": {"x": 1}}, "previous": {"a": "y", "b": "x"}},
+            [],
+            "the plan before names agent 'b', task 'y', not there any more",
+        ),
+        ({"scores": [[-3, -2], [-1, -2]]}, ["--method", "lp", "--forced"], None),
+        ({"scores": [[3, 2], [1, 0]], "previous": [0, None]}, [], None),
+    ],
+)
+def test_what_nobody_expects_is_said_beside_the_answer(write, capsys, problem, flags, note):
+    main(["solve", write(problem), *flags, "--json"])
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["status"] == "optimal"
+    assert (note in printed.err) if note else (printed.err == "")
+
+
+def test_the_last_line_counts_who_is_left_out(write, capsys):
+    main(["solve", write({"scores": [[3], [2], [1]]}), "--method", "lp"])
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert "2 of 3 without a task" in last
+    main(["solve", write({"scores": [[3.0]]}), "--method", "plan"])
+    assert "objective -0" not in capsys.readouterr().out
+
+
 def test_reasons_as_sentences_and_as_rows(folder, capsys):
     main(["solve", "long.csv", "--capacities", "cap.csv", "--method", "lp", "--explain"])
     assert "nobody takes west: no agent is allowed" in capsys.readouterr().out
@@ -242,6 +276,12 @@ def test_reasons_as_sentences_and_as_rows(folder, capsys):
         (["twice.csv"], "has two columns called 'x'"),
         (["empty.csv"], "empty.csv is empty; expected a table with the columns agent, task and score"),
         (["given.json", "--capacities", "cap.csv"], "capacities came twice"),
+        (["costs.csv"], "got agent, task, cost; rename them (muster maximises: a cost is a score with a minus sign)"),
+        (["bare.csv"], "bare.csv begins with numbers; its first row must name the columns: expected a table"),
+        (["comma.csv"], "column 'score': expected a number or nothing, got '3,5'; write 3.5 for it"),
+        (["noted.csv"], "got 'soon'; the file should be a table with the columns agent, task and score"),
+        (["long.csv", "--previous", "jobs.csv"], "jobs.csv has no column 'task', got agent, job"),
+        (["long.csv", "--previous", "two.csv"], "previous has agent 'van-1' twice"),
     ],
 )
 def test_bad_tables_get_one_sentence(folder, capsys, arguments, complaint):
@@ -249,5 +289,11 @@ def test_bad_tables_get_one_sentence(folder, capsys, arguments, complaint):
     (folder / "ragged.csv").write_text("agent,task,score\na,x\n", encoding="utf-8")
     (folder / "twice.csv").write_text("agent,x,x\na,1,2\n", encoding="utf-8")
     (folder / "empty.csv").write_text("", encoding="utf-8")
+    (folder / "costs.csv").write_text("agent,task,cost\na,x,1\n", encoding="utf-8")
+    (folder / "bare.csv").write_text("3,2\n2.5,0.5\n", encoding="utf-8")
+    (folder / "comma.csv").write_text("agent;task;score\na;x;3,5\n", encoding="utf-8")
+    (folder / "noted.csv").write_text("agent,task,score,note\na,x,3,soon\n", encoding="utf-8")
+    (folder / "jobs.csv").write_text("agent,job\nvan-1,north\n", encoding="utf-8")
+    (folder / "two.csv").write_text("agent,task\nvan-1,north\nvan-1,south\n", encoding="utf-8")
     (folder / "given.json").write_text(json.dumps({**GOOD, "capacities": [1, 1]}), encoding="utf-8")
     fails(capsys, complaint, *arguments)

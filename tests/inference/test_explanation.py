@@ -155,3 +155,5 @@ def test_what_cannot_be_explained():
         muster.assign([[-1.0]], method="plan").explain()
     with pytest.raises(InputError, match="no agent 7"):
         muster.assign([[1.0]]).explain(agents=[7])
+    with pytest.raises(InputError, match=r"agents must be a list of names, got 'van'; write \['van'\]"):
+        muster.assign({"van": {"x": 1.0}}).explain(agents="van")

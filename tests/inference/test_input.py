@@ -77,6 +77,17 @@ def test_no_agents_or_no_tasks_is_an_answer(shape, method):
     assert solution.loads.shape == (shape[1],)
 
 
+def test_tables_of_no_agents_or_no_tasks_are_there():
+    for shape in ((0, 3), (2, 0)):
+        found = muster.assign(np.zeros(shape), method="lp")
+        assert [row["task"] for row in found.table()] == [None] * shape[0]
+
+
+def test_a_solver_says_what_it_takes():
+    with pytest.raises(InputError, match=r"a solver takes a muster\.Problem, got ndarray"):
+        muster.Solver("lp")(np.zeros((1, 2, 2)))
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, np.int64, np.uint8, np.bool_])
 def test_other_number_types_are_taken(dtype):
     scores = np.array([[3, 2], [1, 0]]).astype(dtype)

@@ -114,6 +114,8 @@ def test_routes_go_on():
         ({"with_tasks": {"east": [1.0]}}, "with_tasks['east'] must be scores by name or 3 scores, got 1 entries"),
         ({"with_tasks": {"north": {}}}, "task 'north' is there twice"),
         ({"scores": [[1.0]]}, "scores to change must be {(agent, task): score}"),
+        ({"previous": {"van-1": "north"}}, "no change or setting for again() 'previous'"),
+        ({"without_agent": ["van-3"]}, "did you mean 'without_agents'?"),
         ({"capacities": [1.0]}, "capacities to change must be given by name, got list"),
         ({"capacities": {"north": -1.0}}, "capacities must not be negative"),
     ],
