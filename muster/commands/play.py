@@ -16,8 +16,8 @@ class Play(Manner):
     """A baseline of the environment, a shipped policy, or a path to a run or model file."""
     env: Positional[str]
     """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
-    out: Path = Path("replay.gif")
-    """The file to write."""
+    out: Path = Path("replay.html")
+    """The file to write; a .gif needs a world that draws itself."""
     beside: str | None = None
     """A second policy on the same episode, shown beside the first (.html)."""
     seed: int = 0

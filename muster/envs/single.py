@@ -148,7 +148,10 @@ class Env(ABC):
 
     def draw(self) -> Any:
         """A picture of the world: an array [height, width, 3] of uint8, or what numpy makes one of."""
-        raise MusterError(f"{type(self).__name__} has no picture of itself")
+        raise MusterError(
+            f"{type(self).__name__} has no picture of itself: it must define draw() "
+            "(a page, such as replay.html, needs none)"
+        )
 
     def describe(self) -> str:
         """The world as text, for terminals."""

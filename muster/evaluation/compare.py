@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ class Comparison:
 
 
 def compare(
-    policies: Sequence[str | Policy],
+    policies: Sequence[str | Path | Policy],
     env: World | BatchEnv,
     episodes: Count = 1000,
     seed: int = 0,
@@ -86,13 +87,14 @@ def compare(
     `policies`, `env`, `episodes`, `seed` and `batch` are as in `muster.evaluate`.
     """
     if isinstance(policies, str) or len(policies) < 2:
-        given = policies if isinstance(policies, str) else " ".join(map(str, policies)) or "none"
-        raise InputError(f"a comparison needs a list of two or more policies, got {given}")
+        told = policies if isinstance(policies, str) else " ".join(map(str, policies)) or "none"
+        raise InputError(f"a comparison needs a list of two or more policies, got {told}")
     fixed = (env if isinstance(env, BatchEnv) else make(env)).baselines()
     found = []
-    for policy in policies:
+    for given in policies:
+        policy = str(given) if isinstance(given, Path) else given
         learned = policy not in fixed if isinstance(policy, str) else isinstance(policy, LearnedPolicy)
-        with watch(policy if isinstance(policy, str) else policy.name) as progress:
+        with watch(policy if isinstance(policy, str) else getattr(policy, "name", "")) as progress:
             found.append(evaluate(policy, env, episodes, seed, noise and learned, batch, progress))
     return Comparison(tuple(found), tuple(differences(found)))
 

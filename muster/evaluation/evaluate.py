@@ -95,7 +95,7 @@ class Evaluation:
 
 
 def evaluate(
-    policy: str | Policy,
+    policy: str | Path | Policy,
     env: World | BatchEnv,
     episodes: Count = 1000,
     seed: int = 0,
@@ -117,7 +117,7 @@ def evaluate(
     _warm_up(world, player, seeds[:1])
     with writing_log(world, log) as witness:
         records = run_episodes(world, player, seeds, progress, witness)
-    name = policy if isinstance(policy, str) else policy.name
+    name = str(policy) if isinstance(policy, (str, Path)) else policy.name
     found = summarise(name, world, seed, noise, records, all_episodes=episodes == "all")
     learned = player.policy if isinstance(player, LookAhead) else player
     if not isinstance(learned, LearnedPolicy):
@@ -160,6 +160,8 @@ def choose_episodes(env: BatchEnv, episodes: Count, seed: int = 0) -> Seeds:
         if seed:
             raise InputError(f"all episodes are the same whatever the seed; leave it out, got {seed}")
         return every
+    if not isinstance(seed, (int, np.integer)):
+        raise InputError(f"a seed is a whole number, got {seed!r}")
     if not isinstance(episodes, int) or episodes < 1:
         raise InputError(f"an evaluation needs at least 1 episode, or 'all', got {episodes!r}")
     return episode_seeds(seed, np.arange(episodes))

@@ -16,11 +16,13 @@ from muster.policy.lookahead import LookAhead
 SHIPPED = Path(__file__).parent / "shipped"
 
 
-def resolve(policy: str | Policy, env: BatchEnv, noise: bool = False) -> Policy:
+def resolve(policy: str | Path | Policy, env: BatchEnv, noise: bool = False) -> Policy:
     """The policy that a name means for `env`, or the object itself, made ready for it.
 
     `noise` leaves a learned policy's exploration on. An object is not changed: who plays is a copy.
     """
+    if isinstance(policy, Path):
+        policy = str(policy)
     if isinstance(policy, str):
         baselines = env.baselines()
         if policy in baselines:
@@ -34,6 +36,11 @@ def resolve(policy: str | Policy, env: BatchEnv, noise: bool = False) -> Policy:
         adapt(policy, env)
         policy = policy.variant(noisy=noise or policy.noisy)
         return LookAhead(policy, env) if policy.rollouts else policy
+    if isinstance(policy, type) or not all(hasattr(policy, name) for name in ("name", "begin", "act")):
+        raise InputError(
+            f"a policy is a name, a path or an object with a name, begin() and act(), got {policy!r:.80}; a rule of "
+            "your own, from a view to an assignment, goes into rules() of its world"
+        )
     if noise:
         raise InputError(f"noise is for learned policies; {policy.name!r} is none")
     return policy

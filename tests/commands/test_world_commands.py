@@ -79,6 +79,15 @@ def test_play_writes_a_replay(capsys, tmp_path: Path):
     assert path.stat().st_size > 1000
 
 
+def test_play_writes_a_page_unless_told_otherwise(capsys, tmp_path: Path, monkeypatch):
+    monkeypatch.syspath_prepend(Path.cwd())
+    monkeypatch.chdir(tmp_path)
+    assert "written to replay.html" in say(capsys, "play", "nearest", "examples.couriers:Couriers")
+    with pytest.raises(SystemExit):
+        main(["play", "nearest", "examples.couriers:Couriers", "--out", "replay.gif"])
+    assert "it must define draw() (a page, such as replay.html, needs none)" in capsys.readouterr().err
+
+
 def test_play_puts_two_policies_on_one_page(capsys, tmp_path: Path):
     path = tmp_path / "replay.html"
     said = say(capsys, "play", "topline", "rescue:2x3,grid=6", "--beside", "closest", "--out", str(path))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,13 @@ def test_an_environment_object_and_a_policy_object_do_as_well_as_names():
     assert found.mean == muster.evaluate("closest", "rescue:2x4", 50).mean
 
 
+def test_a_path_does_as_well_as_a_name():
+    file = Path(muster.__file__).parent / "policy" / "shipped" / "rescue-2x4-lp-dm.safetensors"
+    by_name, by_path = (muster.evaluate(one, "rescue:2x4", 10) for one in ("rescue-2x4-lp-dm", file))
+    assert by_path.mean == by_name.mean
+    assert muster.compare(["closest", file], "rescue:2x4", 10).evaluations[1].policy == str(file)
+
+
 def test_differences_are_paired():
     best, rule = (muster.evaluate(policy, "rescue:3x6", 200) for policy in ("topline", "closest"))
     (gap,) = differences([best, rule])
@@ -88,6 +97,9 @@ def test_win_rates_count_every_episode(monkeypatch):
             "noise is for learned policies; 'closest' is",
         ),
         (("topline", "rescue:2x40"), InputError, "up to 16 victims, got 40"),
+        ((lambda view: [0, 1], "rescue:2x4", 1), InputError, "a policy is a name, a path or an object with a name"),
+        ((None, "rescue:2x4", 1), InputError, "got None; a rule of your own"),
+        (("closest", "rescue:2x4", 1, "a"), InputError, "a seed is a whole number, got 'a'"),
     ],
 )
 def test_bad_input_gets_one_clear_sentence(arguments, error, complaint):

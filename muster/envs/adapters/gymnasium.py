@@ -6,7 +6,7 @@ arguments: `gymnasium.make("muster/SearchRescue-v0", agents=5, tasks=10, grid=32
 Some learners, such as those of Stable-Baselines3, know only actions that count from 0. With `start=0` they do: 0 is no
 task and j + 1 is task j. What is seen is a dictionary, or one long vector after gymnasium's own wrapper:
 
-    env = FlattenObservation(gymnasium.make("muster/SearchRescue-v0", start=0))
+    env = FlattenObservation(gymnasium.make("muster/Assignment-v0", env="couriers:Couriers", start=0))
     PPO("MlpPolicy", env).learn(10_000)
 """
 
@@ -27,9 +27,12 @@ from numpy.typing import NDArray
 from muster.data import Bools, Ints, Observation
 from muster.envs.base import BatchEnv
 from muster.envs.registry import make
-from muster.errors import InputError
+from muster.envs.single import Env
+from muster.envs.singles import BatchOfSingles
+from muster.errors import InputError, UnknownNameError
 
-RENDER_MODES = ["rgb_array", "ansi"]
+RENDER_MODES = {"rgb_array": "draw", "ansi": "describe"}
+"""Each with the method of a world that it shows."""
 FRAMES_A_SECOND = 4
 
 Arrays = dict[str, NDArray[Any]]
@@ -38,11 +41,10 @@ Arrays = dict[str, NDArray[Any]]
 class AssignmentEnv(gymnasium.Env[Arrays, Ints]):
     """One episode of a world, as gymnasium wants it."""
 
-    metadata = {"render_modes": RENDER_MODES, "render_fps": FRAMES_A_SECOND}  # noqa: RUF012, gymnasium's own way
-
     def __init__(self, world: BatchEnv, render_mode: str | None = None, start: int = -1) -> None:
+        self.metadata = {"render_modes": render_modes(world), "render_fps": FRAMES_A_SECOND}
         self.world = world
-        self.render_mode = checked_render_mode(render_mode)
+        self.render_mode = checked_render_mode(render_mode, world)
         self.start = checked_start(start)
         self.observation_space = observation_space(world)
         self.action_space = action_space(world, start)
@@ -72,12 +74,12 @@ class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
 
     def __init__(self, world: BatchEnv, render_mode: str | None = None, start: int = -1) -> None:
         self.metadata = {
-            "render_modes": RENDER_MODES,
+            "render_modes": render_modes(world),
             "render_fps": FRAMES_A_SECOND,
             "autoreset_mode": AutoresetMode.NEXT_STEP,
         }
         self.world = world
-        self.render_mode = checked_render_mode(render_mode)
+        self.render_mode = checked_render_mode(render_mode, world)
         self.start = checked_start(start)
         self.num_envs = world.n_envs
         self.single_observation_space = observation_space(world)
@@ -148,36 +150,44 @@ def battle_vector(
     return AssignmentVectorEnv(_battle(num_envs, scenario, settings), render_mode, start)
 
 
-def assignment(env: str | type, render_mode: str | None = None, **options: Any) -> AssignmentEnv:
+def assignment(env: str | type, render_mode: str | None = None, start: int = -1, **options: Any) -> AssignmentEnv:
     """`muster/Assignment-v0`: any environment string or class, with its options as keyword arguments."""
-    return AssignmentEnv(make(env, **options), render_mode)
+    return AssignmentEnv(make(env, **options), render_mode, start)
 
 
 def assignment_vector(
-    num_envs: int = 1, env: str | type = "rescue:2x4", render_mode: str | None = None, **options: Any
+    num_envs: int = 1,
+    env: str | type = "rescue:2x4",
+    render_mode: str | None = None,
+    start: int = -1,
+    **options: Any,
 ) -> AssignmentVectorEnv:
     """`muster/Assignment-v0` for `gymnasium.make_vec`."""
-    return AssignmentVectorEnv(make(env, num_envs, **options), render_mode)
+    return AssignmentVectorEnv(make(env, num_envs, **options), render_mode, start)
 
 
-def pursuit(render_mode: str | None = None, **settings: Any) -> AssignmentEnv:
+def pursuit(render_mode: str | None = None, start: int = -1, **settings: Any) -> AssignmentEnv:
     """`muster/Pursuit-v0`; keyword arguments are the fields of PursuitSettings."""
-    return AssignmentEnv(_pursuit(1, settings), render_mode)
+    return AssignmentEnv(_pursuit(1, settings), render_mode, start)
 
 
-def pursuit_vector(num_envs: int = 1, render_mode: str | None = None, **settings: Any) -> AssignmentVectorEnv:
+def pursuit_vector(
+    num_envs: int = 1, render_mode: str | None = None, start: int = -1, **settings: Any
+) -> AssignmentVectorEnv:
     """`muster/Pursuit-v0` for `gymnasium.make_vec`."""
-    return AssignmentVectorEnv(_pursuit(num_envs, settings), render_mode)
+    return AssignmentVectorEnv(_pursuit(num_envs, settings), render_mode, start)
 
 
-def fleet(render_mode: str | None = None, **settings: Any) -> AssignmentEnv:
+def fleet(render_mode: str | None = None, start: int = -1, **settings: Any) -> AssignmentEnv:
     """`muster/Fleet-v0`; keyword arguments are the fields of FleetSettings."""
-    return AssignmentEnv(_fleet(1, settings), render_mode)
+    return AssignmentEnv(_fleet(1, settings), render_mode, start)
 
 
-def fleet_vector(num_envs: int = 1, render_mode: str | None = None, **settings: Any) -> AssignmentVectorEnv:
+def fleet_vector(
+    num_envs: int = 1, render_mode: str | None = None, start: int = -1, **settings: Any
+) -> AssignmentVectorEnv:
     """`muster/Fleet-v0` for `gymnasium.make_vec`."""
-    return AssignmentVectorEnv(_fleet(num_envs, settings), render_mode)
+    return AssignmentVectorEnv(_fleet(num_envs, settings), render_mode, start)
 
 
 def observation_space(world: BatchEnv) -> Any:
@@ -227,11 +237,24 @@ def space_of(name: str, example: NDArray[Any]) -> spaces.Space[Any]:
     return spaces.Box(low, limits.max, example.shape, kind)
 
 
-def checked_render_mode(render_mode: str | None) -> str | None:
-    """The render mode, if it is one; raises InputError otherwise."""
-    if render_mode not in (None, *RENDER_MODES):
-        raise InputError(f"render_mode is one of {', '.join(RENDER_MODES)} or None, got {render_mode!r}")
-    return render_mode
+def render_modes(world: BatchEnv) -> list[str]:
+    """How a world can be shown: as a picture if its class draws itself, as text if it describes itself."""
+    kind = world.single if isinstance(world, BatchOfSingles) else type(world)
+    return [
+        mode
+        for mode, method in RENDER_MODES.items()
+        if getattr(kind, method) not in (getattr(BatchEnv, method), getattr(Env, method))
+    ]
+
+
+def checked_render_mode(render_mode: str | None, world: BatchEnv) -> str | None:
+    """The render mode, if it is one of this world; raises InputError otherwise."""
+    modes = render_modes(world)
+    if render_mode is None or render_mode in modes:
+        return render_mode
+    if render_mode in RENDER_MODES:
+        raise InputError(f"{world.name} defines no {RENDER_MODES[render_mode]}(), which {render_mode} shows")
+    raise InputError(f"render_mode is one of {', '.join(RENDER_MODES)} or None, got {render_mode!r}")
 
 
 def checked_start(start: int) -> int:
@@ -241,22 +264,31 @@ def checked_start(start: int) -> int:
     return start
 
 
+def _settings(kind: Any, given: dict[str, Any]) -> Any:
+    """Settings of a world from keyword arguments; an unknown one is named with the nearest."""
+    known = [field.name for field in fields(kind)]
+    for name in given:
+        if name not in known:
+            raise UnknownNameError("setting", name, known)
+    return kind(**given)
+
+
 def _rescue(num_envs: int, settings: dict[str, Any]) -> BatchEnv:
     from muster.envs.rescue import RescueEnv, RescueSettings
 
-    return RescueEnv(RescueSettings(**settings), num_envs)
+    return RescueEnv(_settings(RescueSettings, settings), num_envs)
 
 
 def _pursuit(num_envs: int, settings: dict[str, Any]) -> BatchEnv:
     from muster.envs.pursuit import PursuitEnv, PursuitSettings
 
-    return PursuitEnv(PursuitSettings(**settings), num_envs)
+    return PursuitEnv(_settings(PursuitSettings, settings), num_envs)
 
 
 def _fleet(num_envs: int, settings: dict[str, Any]) -> BatchEnv:
     from muster.envs.fleet import FleetEnv, FleetSettings
 
-    return FleetEnv(FleetSettings(**settings), num_envs)
+    return FleetEnv(_settings(FleetSettings, settings), num_envs)
 
 
 def _battle(num_envs: int, scenario: str, settings: dict[str, Any]) -> BatchEnv:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from muster.envs.adapters.gymnasium import (
     FRAMES_A_SECOND,
-    RENDER_MODES,
     checked_render_mode,
     episode_seed,
+    render_modes,
     show,
     space_of,
 )
@@ -35,16 +35,15 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
     An action is a task index, or -1 for none; `action_mask` says which, -1 first.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
-        "name": "muster",
-        "render_modes": RENDER_MODES,
-        "render_fps": FRAMES_A_SECOND,
-        "is_parallelizable": True,
-    }
-
     def __init__(self, world: BatchEnv, render_mode: str | None = None) -> None:
+        self.metadata: dict[str, Any] = {
+            "name": "muster",
+            "render_modes": render_modes(world),
+            "render_fps": FRAMES_A_SECOND,
+            "is_parallelizable": True,
+        }
         self.world = world
-        self.render_mode = checked_render_mode(render_mode)
+        self.render_mode = checked_render_mode(render_mode, world)
         self.possible_agents = [f"agent_{i}" for i in range(world.n_agents)]
         self.agents: list[str] = []
         self._numbers = {agent: i for i, agent in enumerate(self.possible_agents)}

@@ -93,7 +93,27 @@ def test_gymnasium_batches_single_environments_too():
     vector.close()
 
 
+def test_a_world_that_does_not_draw_itself_offers_no_pictures():
+    env = gymnasium.make("muster/Assignment-v0", env="examples.couriers:Couriers", n_agents=2)
+    check_env(env.unwrapped)
+    assert env.unwrapped.metadata["render_modes"] == []
+    with pytest.raises(InputError, match=r"defines no draw\(\), which rgb_array shows"):
+        gymnasium.make("muster/Assignment-v0", env="examples.couriers:Couriers", render_mode="rgb_array")
+    assert gymnasium.make(ID).unwrapped.metadata["render_modes"] == ["rgb_array", "ansi"]
+
+
+@pytest.mark.parametrize("env_id", ["muster/Assignment-v0", "muster/Pursuit-v0", "muster/Fleet-v0", ID, BATTLE])
+def test_actions_count_from_0_wherever_it_is_asked_for(env_id):
+    settings = {"muster/Assignment-v0": {"env": "rescue:2x4"}, "muster/Fleet-v0": {"city": "small"}}.get(env_id, {})
+    env = gymnasium.make(env_id, start=0, **settings)
+    assert (env.action_space.start == 0).all()
+    vector = gymnasium.make_vec(env_id, num_envs=2, start=0, **settings)
+    assert (vector.single_action_space.start == 0).all()
+
+
 def test_a_wrong_setting_is_refused():
+    with pytest.raises(InputError, match="no setting 'task'; did you mean 'tasks'"):
+        gymnasium.make(ID, agents=3, task=6)
     with pytest.raises(InputError, match="agents must be at least 1, got 0"):
         gymnasium.make(ID, agents=0)
 

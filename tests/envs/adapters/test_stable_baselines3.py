@@ -16,7 +16,11 @@ from muster.errors import InputError
 @pytest.mark.parametrize("wrap", [True, False], ids=["flat", "dict"])
 @pytest.mark.parametrize(
     ("env_id", "settings"),
-    [("muster/SearchRescue-v0", {"features": "pair"}), ("muster/Battle-v0", {"scenario": "m2v2"})],
+    [
+        ("muster/SearchRescue-v0", {"features": "pair"}),
+        ("muster/Battle-v0", {"scenario": "m2v2"}),
+        ("muster/Assignment-v0", {"env": "examples.couriers:Couriers"}),
+    ],
 )
 def test_ppo_learns_on_actions_counted_from_0(env_id, settings, wrap):
     env = gymnasium.make(env_id, start=0, **settings)
