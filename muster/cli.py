@@ -119,13 +119,14 @@ def _run(arguments: list[str]) -> None:
     loaded: dict[str, Any] = {name: _load(target) for name, target in chosen.items()}
     command: Command
     if len(loaded) == 1 and hasattr(loaded[arguments[0]], "from_arguments"):
-        command = parse(loaded[arguments[0]].from_arguments, arguments[1:])
+        command = parse(loaded[arguments[0]].from_arguments, arguments[1:], arguments[0])
     else:
         command = parse(
             lambda given: tyro.extras.subcommand_cli_from_dict(
                 loaded, prog="muster", description=import_module("muster").__doc__, args=given
             ),
             arguments or ["--help"],
+            next(iter(loaded)) if len(loaded) == 1 else "",
         )
     command.run()
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from muster.errors import InputError
 
@@ -13,7 +14,7 @@ from muster.errors import InputError
 class Card:
     """A policy's card: how it was trained, what it reads, how well it does by size, and where it stops winning."""
 
-    policy: Positional[str]
+    policy: Annotated[str, Positional, arg(metavar="POLICY")]
     """A shipped policy by name, or the path to a run or model file."""
     envs: tuple[str, ...] = ()
     """Measure it on these worlds as well, beside their rules on the same episodes, with its milliseconds a decision."""

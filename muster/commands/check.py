@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Annotated
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 
 @dataclass(frozen=True)
 class Check:
     """Check the laws that every environment obeys, on a built-in environment or on your own."""
 
-    env: Positional[str]
+    env: Annotated[str, Positional, arg(metavar="ENV")]
     """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
     json: bool = False
     """Print one JSON object."""

@@ -19,7 +19,7 @@ from muster.inference.settings import Crowd, Effort, Method
 class CheckPlan:
     """Check an assignment: feasible or not, which rule it breaks, its value, and what a better plan changes."""
 
-    file: Annotated[str, tyro.conf.Positional]
+    file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """The problem as for `muster solve`; a JSON object may hold the plan as `assignment`: a task (or null) for each
     agent, or a task by agent; - reads JSON from standard input."""
     plan: str | None = None

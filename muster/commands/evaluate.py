@@ -3,9 +3,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from muster.commands.manner import Manner
 
@@ -14,9 +14,9 @@ from muster.commands.manner import Manner
 class Evaluate(Manner):
     """Play a fixed set of episodes and print the figures of merit, with 95 % intervals."""
 
-    policy: Positional[str]
+    policy: Annotated[str, Positional, arg(metavar="POLICY")]
     """A baseline of the environment, a shipped policy, or a path to a run or model file."""
-    env: Positional[str]
+    env: Annotated[str, Positional, arg(metavar="ENV")]
     """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
     episodes: int | Literal["all"] = 1000
     """How many episodes of the set to play; all: each episode of a world that has only so many."""

@@ -4,8 +4,9 @@ import keyword
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
+from typing import Annotated
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from muster.commands.starter import TEST, WORLD
 from muster.errors import InputError
@@ -15,7 +16,7 @@ from muster.errors import InputError
 class New:
     """Write a world of your own to begin with: NAME.py and its test, test_NAME.py."""
 
-    name: Positional[str]
+    name: Annotated[str, Positional, arg(metavar="NAME")]
     """The module's name, such as couriers: letters, digits and underscores."""
     folder: Path = Path()
     """Where to write; the current folder by default."""

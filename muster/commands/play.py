@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from muster.commands.manner import Manner
 
@@ -12,9 +13,9 @@ from muster.commands.manner import Manner
 class Play(Manner):
     """Play one episode and write it down: .html to watch and step through, .gif to show, .json as data."""
 
-    policy: Positional[str]
+    policy: Annotated[str, Positional, arg(metavar="POLICY")]
     """A baseline of the environment, a shipped policy, or a path to a run or model file."""
-    env: Positional[str]
+    env: Annotated[str, Positional, arg(metavar="ENV")]
     """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
     out: Path = Path("replay.html")
     """The file to write; a .gif needs a world that draws itself."""

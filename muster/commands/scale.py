@@ -7,9 +7,9 @@ import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from muster.commands.manner import Manner
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Scale(Manner):
     """Play one policy on worlds of growing size beside the best baseline: where it wins, is even and loses."""
 
-    policy: Positional[str]
+    policy: Annotated[str, Positional, arg(metavar="POLICY")]
     """A shipped policy, a path to a run or model file, or a baseline of the environment."""
     env: str
     """battle:m, battle:w, battle:zh, rescue, pursuit or fleet; options follow a comma: fleet,city=large."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Solve:
     """Assign agents to tasks: scores from a JSON or CSV file in, assignment with its certificate out."""
 
-    file: Annotated[str, tyro.conf.Positional]
+    file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """CSV with the columns agent, task, score and, if wanted, contribution, or with a row per agent and a column per
     task; or JSON with `scores` (a row per agent, a column per task; null forbids a pair) and, if wanted, `task_scores`,
     `contributions`, `capacities`, `allowed`, `agents`, `tasks`, `previous`, `switch_cost`, `crowd`, and for plan

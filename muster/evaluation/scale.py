@@ -92,7 +92,7 @@ def split_env(env: str) -> tuple[Kind, str]:
         return KINDS[name], rest
     if ":" in name and name.partition(":")[0] not in BUILT_IN:
         return own_kind(name, env), rest
-    raise UnknownNameError("kind of world that comes in sizes", name, KINDS)
+    raise UnknownNameError("kind of world that comes in sizes", name, [*KINDS, "package.module:Class for your own"])
 
 
 def own_kind(name: str, env: str) -> Kind:

@@ -264,7 +264,8 @@ class TrainSettings:
     minutes: Annotated[float | None, Positive()] = None
     """Minutes of CPU time to train for (5 if neither this nor steps is given)."""
     steps: Annotated[int | None, AtLeast(1)] = None
-    """Environment steps to train for."""
+    """Environment steps to train for, and as many more as complete the last update (of es, the episodes of all
+    candidates)."""
     seed: Annotated[int, AtLeast(0)] = 0
     """Decides the first parameters, the noise and the episodes."""
     from_policy: str | None = None

@@ -94,9 +94,17 @@ async def _refused(request: Request, refusal: Any) -> Response:
     return response
 
 
+def instead(error: Any) -> str:
+    """The methods that an address does know."""
+    allowed = (error.headers or {}).get("Allow", "")
+    return f"; try {allowed}" if allowed else ""
+
+
 async def _not_there(request: Request, error: Any) -> Response:
     if error.status_code == 405:
-        return Refusal("method", f"{request.method[:16]} is not known here", "", error.headers).response()
+        return Refusal(
+            "method", f"{request.method[:16]} is not known here{instead(error)}", "", error.headers
+        ).response()
     return Refusal("not_found", "there is nothing at this address").response()
 
 

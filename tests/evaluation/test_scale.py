@@ -166,6 +166,7 @@ def test_the_command_prints_draws_and_gives_json(tmp_path: Path, capsys: pytest.
         (["closest", "--env", "rescue:2x4"], "write rescue rather than rescue:2x4"),
         (["c", "--env", "battle:w15v17"], "write battle:w rather than"),
         (["c", "--env", "battle:x"], "did you mean 'battle:w'"),
+        (["c", "--env", "couriers"], "package.module:Class for your own"),
         (["closest", "--env", "rescue", "--sizes", "5.."], "sizes are such as"),
         (["closest", "--env", "rescue", "--sizes", "100"], "enlarge grid"),
         (["closest", "--env", "rescue", "--sizes", "2", "--baseline", "clost"], "did you mean 'closest'"),

@@ -58,6 +58,14 @@ def test_a_policy_that_loses_is_said_to_lose():
     assert any("hit the limit" in text for text in card["known_failures"])
 
 
+def test_failures_that_the_docs_tell_of_are_on_the_card():
+    assert (
+        "rescue:16x32 and larger: worse than the rule lp-distance"
+        in make_card("rescue-2x4-quad-dm")["known_failures"][0]
+    )
+    assert "muster scale plays larger ones" in make_card("rescue-2x4-quad-dm")["stops_winning"]
+
+
 def test_rules_that_are_not_on_record_are_named():
     assert "plan-distance" in make_card("rescue-2x4-quad-dm")["not_compared"]
 

@@ -278,6 +278,7 @@ def test_unknown_policies_and_addresses(client):
     assert client.get("/nothing").json()["code"] == "not_found"
     wrong = client.get("/solve")
     assert (wrong.status_code, wrong.json()["code"], wrong.headers["allow"]) == (405, "method", "POST")
+    assert wrong.json()["error"] == "GET is not known here; try POST"
     assert client.post("/solve", content="{}", headers={"Content-Type": "text/plain"}).json()["code"] == "media_type"
 
 
