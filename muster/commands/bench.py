@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -27,6 +28,15 @@ OPTIONS = {
     "record": ("routes", "public"),
     "limits": ("public",),
     "proof": ("public",),
+}
+
+
+LENGTHS = {
+    "inference": "some minutes",
+    "envs": "some minutes",
+    "training": "some minutes",
+    "routes": "up to half an hour",
+    "public": "half an hour or more",
 }
 
 
@@ -60,4 +70,5 @@ class Bench:
             if self.which not in OPTIONS[name]:
                 wanted = " and ".join(OPTIONS[name])
                 raise InputError(f"--{name.replace('_', '-')} is for muster bench {wanted}, not {self.which}")
+        print(f"muster: measuring, which takes {LENGTHS[self.which]}", file=sys.stderr, flush=True)
         import_module(BENCHMARKS[self.which]).run(self.json, **given)

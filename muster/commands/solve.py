@@ -35,7 +35,7 @@ class Solve:
     """amax: each agent's best task; lp: within capacities; quad: with task-task scores too; plan: routes through all
     tasks, task scores being what it is worth to go from one to the next."""
     effort: Effort = "fast"
-    """How hard quad and plan try."""
+    """How hard lp, quad and plan try; exact: until nothing is left to prove."""
     rounding: Rounding = "strict"
     """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
     forced: bool = False
@@ -120,7 +120,12 @@ def notes(solution: Answer, problem: Mapping[str, Any], settings: Solve) -> list
     """What somebody might not expect of an answer that is as it should be."""
     found = []
     unassigned = solution.assignment < 0
-    if unassigned.size and unassigned.all() and (solution.reasons == REASONS[NEGATIVE_SCORES]).all():
+    if (
+        len(solution.tasks)
+        and unassigned.size
+        and unassigned.all()
+        and (solution.reasons == REASONS[NEGATIVE_SCORES]).all()
+    ):
         found.append(
             "nobody is assigned, since no score is above 0: muster maximises, and an agent without a task is worth 0; "
             "for costs, --forced assigns every agent that fits"

@@ -31,6 +31,7 @@ def serve(settings: ServeSettings, policies: tuple[str, ...]) -> None:
     app = make_app(share(settings), policies)
     state: State = app.state.service
     with bound(settings.host, settings.port) as listener:
+        print("muster: loading what is compiled, before the first request needs it", file=sys.stderr, flush=True)
         warm(state)
         plain_log()
         app.state.gate.say = Lines().say

@@ -10,6 +10,7 @@ import time
 import pytest
 
 import muster
+from muster.benchmarks import routes as benchmarks_of_routes
 from muster.cli import main
 from muster.commands.parsing import sentence
 from muster.errors import clear_interrupts
@@ -65,6 +66,14 @@ def test_the_version(capsys, flag):
 )
 def test_wrong_words_get_one_sentence_with_the_nearest_right_one(capsys, arguments, complaint):
     assert complaint in refusal(capsys, *arguments)
+
+
+def test_long_measurements_say_so_first(capsys, monkeypatch):
+    monkeypatch.setattr(benchmarks_of_routes, "run", lambda json, **given: print("{}"))
+    main(["bench", "routes", "--json"])
+    said = capsys.readouterr()
+    assert said.out == "{}\n"
+    assert said.err == "muster: measuring, which takes up to half an hour\n"
 
 
 def test_a_file_that_cannot_be_written_gets_one_sentence(capsys, tmp_path):

@@ -88,6 +88,10 @@ def service() -> Iterator[Service]:
     found.end()
 
 
+def test_who_waits_for_the_port_hears_why(service):
+    assert "muster: loading what is compiled, before the first request needs it\n" in service.lines
+
+
 def test_headers_and_bodies_that_do_not_arrive_are_not_waited_for(service):
     with service.connect() as silent, service.connect() as halting, service.connect() as slow:
         halting.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
