@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
 from tyro.conf import Positional, arg
+
+EPISODE = re.compile(r" at step \d+ of the episode with seed \d+ \(slot \d+ of \d+\)")
+"""Where something failed, as a world that raises is told of."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,12 @@ class Check:
             laws = [{"law": found.law, "status": found.status, "detail": found.detail} for found in findings]
             print(json.dumps({"env": self.env, "ok": not broken, "laws": laws}))
         else:
+            seen: set[str] = set()
             for found in findings:
-                print(f"{found.status:10}{found.law}" + (f": {found.detail}" if found.detail else ""))
+                # One mistake breaks many laws, each in an episode of its own.
+                kind = EPISODE.sub("", found.detail)
+                detail = "the same" if kind in seen else found.detail
+                seen |= {kind} if found.status == "broken" else set()
+                print(f"{found.status:10}{found.law}" + (f": {detail}" if detail else ""))
         if broken:
             raise SystemExit(1)

@@ -178,7 +178,7 @@ def _is_world(found: object) -> bool:
 
 def _options_of(own: Any, name: str) -> dict[str, Option]:
     if not _is_world(own):
-        raise InputError(f"{name} is not a subclass of muster.envs.single.Env or muster.envs.base.BatchEnv")
+        raise InputError(f"{name} is not a subclass of muster.Env or muster.BatchEnv")
     return {option: found for option, found in options_of(own).items() if option != "n_envs"}
 
 

@@ -131,6 +131,7 @@ def run_training(
             if not resume:
                 run.undo()
             raise
+        loop.fresh = not resume
         return loop.go(report)
 
 
@@ -150,6 +151,8 @@ class Loop:
 
     def __init__(self, settings: TrainSettings, run: Run | None, crew: Crew | None = None) -> None:
         self.settings, self.run, self.crew = settings, run, crew
+        self.fresh = False
+        """Whether the run's folder was made for it just now."""
         self.learner = make_learner(settings, crew)
         commit = code_commit()
         self.origin = {} if commit is None else {"commit": commit}
@@ -306,6 +309,9 @@ class Loop:
     def _kept(self, failure: WorldError) -> WorldError:
         """Save what was learned before a user's world failed, and say so."""
         if self.run is None:
+            return failure
+        if self.updates == 0 and self.fresh:
+            self.run.undo()
             return failure
         self.run.save_policy(self.learner.policy(), "last")
         try:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from muster.envs.base import BatchEnv, Policy
-from muster.envs.registry import rules
+from muster.envs.registry import kind_of, rules
 from muster.errors import InputError, UnknownNameError, suggestion
 from muster.policy.files import load_policy
 from muster.policy.learned import LearnedPolicy, adapt
@@ -30,7 +30,9 @@ def resolve(policy: str | Path | Policy, env: BatchEnv, noise: bool = False) -> 
                 raise InputError(f"noise is for learned policies; {policy!r} is a fixed rule of {env.name}")
             return baselines[policy](env)
         if not is_learned(policy):
-            raise UnknownNameError(f"policy for {env.name}", policy, [*baselines, *shipped()])
+            raise UnknownNameError(
+                f"policy for {env.name}", policy, [*baselines, *shipped_for(env), "the path of a run"]
+            )
         policy = load(policy).variant(name=policy)
     if isinstance(policy, LearnedPolicy):
         adapt(policy, env)
@@ -50,6 +52,11 @@ def shipped() -> dict[str, str]:
     """The learned policies that come with muster, with a line on each."""
     index = SHIPPED / "index.json"
     return dict(json.loads(index.read_text())) if index.exists() else {}
+
+
+def shipped_for(env: BatchEnv) -> list[str]:
+    """Those that learned on worlds of this kind, by their names."""
+    return [name for name in shipped() if name.startswith(f"{kind_of(env.name)}-")]
 
 
 def load(policy: str | Path) -> LearnedPolicy:

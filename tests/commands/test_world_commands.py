@@ -100,10 +100,26 @@ def test_check_says_which_laws_hold(capsys):
     assert json.loads(say(capsys, "check", "examples.delivery:Delivery", "--json"))["ok"] is True
 
 
+def test_one_mistake_is_told_once(capsys):
+    with pytest.raises(SystemExit):
+        main(["check", "tests.envs.own_worlds:Raises"])
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("KeyError: 'boom'" in line for line in lines) == 1
+    assert sum(line.endswith(": the same") for line in lines) > 5
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (("evaluate", "clossest", "rescue:2x4"), "no policy for rescue:2x4 'clossest'; did you mean 'closest'?"),
+        (
+            ("evaluate", "x", "pursuit:4x2"),
+            "there is closest, closest-pairs, lp-distance, pursuit-4x2-amax-dm, pursuit-4x2-lp-dm",
+        ),
+        (
+            ("evaluate", "x", "examples.couriers:Couriers"),
+            "no policy for examples.couriers:Couriers 'x'; there is nearest, the path",
+        ),
         (("evaluate", "closest", "resque:2x4"), "no environment 'resque'; did you mean 'rescue'?"),
         (("evaluate", "closest", "rescue:2x4", "--noise"), "noise is for learned policies"),
         (("evaluate", "topline", "rescue:2x17"), "up to 16 victims, got 17"),

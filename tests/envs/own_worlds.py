@@ -90,3 +90,18 @@ class SavedOrders(Orders):
     def set_state(self, state: Mapping[str, Any]) -> None:
         for name, value in state.items():
             setattr(self, name, value if value.ndim else int(value))
+
+
+class Raises(Env):
+    """Shows something and then fails."""
+
+    n_agents, n_tasks, max_steps = 2, 3, 10
+
+    def reset(self, rng: np.random.Generator) -> None:
+        del rng
+
+    def view(self) -> View:
+        return View(np.zeros((2, 1)), np.zeros((3, 1)))
+
+    def step(self, assignment: Ints) -> tuple[float, bool]:
+        raise KeyError("boom")

@@ -59,7 +59,7 @@ def test_make_begins_the_first_episodes_of_the_seed():
             "examples.delivery:Delivery,n_agents=5",
             "no option 'n_agents=5': the constructor of examples",
         ),
-        ("examples.delivery:nearest", "is not a subclass of muster.envs.single.Env"),
+        ("examples.delivery:nearest", "is not a subclass of muster.Env"),
     ],
 )
 def test_a_bad_environment_string_gets_one_clear_sentence(env, complaint):
@@ -108,7 +108,7 @@ def test_a_class_and_keywords_do_as_well_as_a_string():
         (Orders, {"n_agents": "4"}, "n_agents in .*Orders must be a whole number, got '4'"),
         (Needy, {}, "needs n_agents, rate"),
         (Env, {}, "cannot be made: TypeError: Can't instantiate abstract class"),
-        (int, {}, "is not a subclass of muster.envs.single.Env"),
+        (int, {}, "is not a subclass of muster.Env"),
         (Orders(), {}, "make takes an environment string such as 'rescue:2x4', or a class"),
         ("tests.envs.own_worlds:Orders,rate=1", {"rate": 2.0}, "rate is given in .* and as a keyword"),
     ],

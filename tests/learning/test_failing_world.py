@@ -25,6 +25,15 @@ ENV = "tests.learning.test_failing_world:Falls"
 SETTINGS: dict[str, Any] = {"learner": "es", "inference": "lp", "es": {"pairs": 4, "episodes": 2}}
 
 
+def test_a_world_that_fails_at_once_leaves_the_folder_to_the_next_try(tmp_path):
+    Falls.left = 1
+    with pytest.raises(muster.WorldError, match="the sky") as caught:
+        muster.train(ENV, steps=200, out=tmp_path / "run", **SETTINGS)
+    assert "--resume" not in str(caught.value)
+    Falls.left = 0
+    assert muster.train(ENV, steps=200, out=tmp_path / "run", **SETTINGS).header["steps"] >= 200
+
+
 def test_what_was_learned_is_kept_and_the_run_goes_on(tmp_path):
     Falls.left = 400
     with pytest.raises(muster.WorldError, match=r"step\(\) of .*Falls failed at .*Error: the sky") as caught:
