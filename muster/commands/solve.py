@@ -118,14 +118,11 @@ def write_plan(solution: Answer, file: str) -> None:
 
 def notes(solution: Answer, problem: Mapping[str, Any], settings: Solve) -> list[str]:
     """What somebody might not expect of an answer that is as it should be."""
+    from muster.inference.answer import NOTHING_ALLOWED
+
     found = []
-    unassigned = solution.assignment < 0
-    if (
-        len(solution.tasks)
-        and unassigned.size
-        and unassigned.all()
-        and (solution.reasons == REASONS[NEGATIVE_SCORES]).all()
-    ):
+    negative, why = REASONS[NEGATIVE_SCORES], set(solution.reasons)
+    if negative in why and why <= {negative, NOTHING_ALLOWED}:
         found.append(
             "nobody is assigned, since no score is above 0: muster maximises, and an agent without a task is worth 0; "
             "for costs, --forced assigns every agent that fits"

@@ -8,15 +8,17 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muster.data import Floats, Ints, Problem, Solution
 from muster.errors import InputError, UnknownNameError
 from muster.inference.explanation import Explanation, explain
 from muster.inference.naming import Name, Names, as_assignment
+from muster.inference.outcomes import NEGATIVE_SCORES
 from muster.inference.reading import as_switch_cost, padded_routes, per_agent_or_pair
 from muster.inference.revision import carry_switch_cost, listed, revise
 from muster.inference.rows import Row, Rows
-from muster.inference.single import rooms
+from muster.inference.single import may, rooms
 from muster.inference.solver import REASON_NAMES, Solver
 from muster.inference.sparse import SparseProblem, solve_sparse
 from muster.inference.statuses import NAMES
@@ -33,6 +35,8 @@ CHANGES = (
     "switch_cost",
 )
 """What `Answer.again` takes beside the solver's settings."""
+NOTHING_ALLOWED = "nothing allowed"
+"""Why an agent of one instance has no task where every pair of it is forbidden; to a batch it is a negative score."""
 DIFFERENCE = ("agent", "from", "to", "score_from", "score_to", "note")
 
 
@@ -221,7 +225,7 @@ def answer(problem: Problem | SparseProblem, solver: Solver, names: Names | None
         frank_wolfe_gap=out.frank_wolfe_gap.item(),  # type: ignore[arg-type]
         loads=out.loads[0],
         prices=out.prices[0],
-        reasons=REASON_NAMES[out.reason[0]],
+        reasons=_reasons(problem, out.reason[0]),
         seconds=time.perf_counter() - started,
         routes=routes,
         changes=None if changes is None else int(changes[0]),
@@ -229,3 +233,11 @@ def answer(problem: Problem | SparseProblem, solver: Solver, names: Names | None
         solver=solver,
         names=names,
     )
+
+
+def _reasons(problem: Problem, codes: Ints) -> NDArray[Any]:
+    """The kernels' reasons in words, and of whom nothing is allowed that instead of what its scores are."""
+    words = REASON_NAMES[codes]
+    if NEGATIVE_SCORES in codes:
+        words[(codes == NEGATIVE_SCORES) & ~may(problem).any(axis=1)] = NOTHING_ALLOWED
+    return words

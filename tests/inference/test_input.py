@@ -83,6 +83,16 @@ def test_tables_of_no_agents_or_no_tasks_are_there():
         assert [row["task"] for row in found.table()] == [None] * shape[0]
 
 
+@pytest.mark.parametrize("method", ["amax", "lp", "quad"])
+@pytest.mark.parametrize("forced", [False, True])
+def test_who_may_do_nothing_is_not_said_to_have_negative_scores(method, forced):
+    scores, allowed = [[-np.inf, -np.inf], [1.0, -np.inf], [-1.0, 3.0]], [[True, True], [True, True], [True, False]]
+    found = muster.assign(scores, allowed=allowed, capacities=[2, 2], method=method, forced=forced)
+    assert found.reasons.tolist() == ["nothing allowed", "", "" if forced else "negative scores"]
+    assert found.explain().agents[0]["reason"] == "nothing allowed"
+    assert muster.assign(np.zeros((1, 0)), method=method).reasons.tolist() == ["nothing allowed"]
+
+
 def test_a_solver_says_what_it_takes():
     with pytest.raises(InputError, match=r"a solver takes a muster\.Problem, got ndarray"):
         muster.Solver("lp")(np.zeros((1, 2, 2)))
