@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from muster.compile import kernel, leaf, maker
-from muster.data import Floats, Ints
+from muster.data import Bools, Floats, Ints
 from muster.inference.given import Given
 
 # Contributions mu_ij count as a_i d_j when they agree to this relative accuracy.
@@ -178,11 +178,10 @@ def fill_scores(it: Instance, given: Given, b: int) -> tuple[float, float]:
     allowed = given.allowed
     low, high, sound = np.inf, -np.inf, True
     for i in range(n):
-        gather(score, i, given.scores, b, agents[i], tasks, m)
         if allowed.shape[0] > 0:
-            for j in range(m):
-                if not allowed[b, agents[i], tasks[j]]:
-                    score[i, j] = -np.inf
+            gather_allowed(score, i, given.scores, allowed, b, agents[i], tasks, m)
+        else:
+            gather(score, i, given.scores, b, agents[i], tasks, m)
         for j in range(m):
             value = score[i, j]
             sound &= value <= LARGEST
@@ -265,6 +264,20 @@ def gather(target: Floats, row: int, source: Floats, b: int, source_row: int, co
     else:
         for j in range(m):
             target[row, j] = source[b, source_row, columns[j]]
+
+
+@leaf
+def gather_allowed(
+    target: Floats, row: int, source: Floats, allowed: Bools, b: int, source_row: int, columns: Ints, m: int
+) -> None:
+    """The same, -inf where the pair is not allowed."""
+    if m > 0 and columns[m - 1] == m - 1:
+        for j in range(m):
+            target[row, j] = source[b, source_row, j] if allowed[b, source_row, j] else -np.inf
+    else:
+        for j in range(m):
+            k = columns[j]
+            target[row, j] = source[b, source_row, k] if allowed[b, source_row, k] else -np.inf
 
 
 @leaf
