@@ -178,6 +178,7 @@ envs
 scoring.kinds
 scoring.spec
 scoring.heads
+scoring.vectors
 scoring.tiles
 scoring.reach
 scoring.context

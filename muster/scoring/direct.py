@@ -20,7 +20,7 @@ from muster.data import Bools, Floats, Floats32, Ints, Observation
 from muster.scoring.context import context_shapes, init_context
 from muster.scoring.heads import START, Limits, start_of, with_limits
 from muster.scoring.spec import ModelSpec
-from muster.scoring.tiles import LANES, STEP, STRIDE, dense, gather, padded, rectify, weigh
+from muster.scoring.tiles import LANES, STEP, STRIDE, dense_rectified, gather, padded, weigh
 
 Parameters = dict[str, Floats32]
 Scores = tuple[Floats32, Floats32 | None]
@@ -377,10 +377,8 @@ def score_tile(
 ) -> int:
     """The three layers of model p on a tile, keeping the hidden ones in x and y; returns the lanes used."""
     lanes = lanes_of(filled)
-    dense(packed.weight1[p], packed.bias1[p], inputs, x, lanes)
-    rectify(x, lanes)
-    dense(packed.weight2[p], packed.bias2[p], x, y, lanes)
-    rectify(y, lanes)
+    dense_rectified(packed.weight1[p], packed.bias1[p], inputs, x, lanes)
+    dense_rectified(packed.weight2[p], packed.bias2[p], x, y, lanes)
     weigh(packed.weight3[p], packed.bias3[p], y, scores, lanes)
     return lanes
 

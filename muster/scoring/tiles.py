@@ -11,8 +11,9 @@ import numpy as np
 
 from muster.compile import fast_kernel, leaf
 from muster.data import Floats, Floats32, Ints
+from muster.scoring.vectors import AT_ONCE, OUTPUTS, multiply
 
-LANES, STEP, BLOCK = 256, 64, 4
+LANES, STEP, BLOCK = 256, 64, OUTPUTS
 # Rows a power of two apart would crowd into few sets of the cache.
 STRIDE = LANES + 16
 ZERO = np.float32(0.0)
@@ -49,33 +50,18 @@ def gather(features: Floats32, rows: Ints, width: int, tile: Floats32, first: in
 
 @fast_kernel
 def dense(weight: Floats32, bias: Floats32, x: Floats32, y: Floats32, lanes: int) -> None:
-    """y = weightᵀ x + bias, four by four."""
-    for k in range(0, weight.shape[1], 4):
-        b0, b1, b2, b3 = bias[k], bias[k + 1], bias[k + 2], bias[k + 3]
-        for t in range(lanes):
-            y[k, t] = b0
-            y[k + 1, t] = b1
-            y[k + 2, t] = b2
-            y[k + 3, t] = b3
-        for i in range(0, weight.shape[0], 4):
-            w00, w01, w02, w03 = weight[i, k], weight[i + 1, k], weight[i + 2, k], weight[i + 3, k]
-            w10, w11, w12, w13 = weight[i, k + 1], weight[i + 1, k + 1], weight[i + 2, k + 1], weight[i + 3, k + 1]
-            w20, w21, w22, w23 = weight[i, k + 2], weight[i + 1, k + 2], weight[i + 2, k + 2], weight[i + 3, k + 2]
-            w30, w31, w32, w33 = weight[i, k + 3], weight[i + 1, k + 3], weight[i + 2, k + 3], weight[i + 3, k + 3]
-            for t in range(lanes):
-                x0, x1, x2, x3 = x[i, t], x[i + 1, t], x[i + 2, t], x[i + 3, t]
-                y[k, t] += w00 * x0 + w01 * x1 + w02 * x2 + w03 * x3
-                y[k + 1, t] += w10 * x0 + w11 * x1 + w12 * x2 + w13 * x3
-                y[k + 2, t] += w20 * x0 + w21 * x1 + w22 * x2 + w23 * x3
-                y[k + 3, t] += w30 * x0 + w31 * x1 + w32 * x2 + w33 * x3
+    """y = weightᵀ x + bias."""
+    for t in range(0, lanes, AT_ONCE):
+        for k in range(0, weight.shape[1], OUTPUTS):
+            multiply(weight, bias, x, y, k, t, False)
 
 
 @fast_kernel
-def rectify(x: Floats32, lanes: int) -> None:
-    """x = max(x, 0)."""
-    for k in range(x.shape[0]):
-        for t in range(lanes):
-            x[k, t] = max(x[k, t], ZERO)
+def dense_rectified(weight: Floats32, bias: Floats32, x: Floats32, y: Floats32, lanes: int) -> None:
+    """y = max(weightᵀ x + bias, 0)."""
+    for t in range(0, lanes, AT_ONCE):
+        for k in range(0, weight.shape[1], OUTPUTS):
+            multiply(weight, bias, x, y, k, t, True)
 
 
 @fast_kernel

@@ -16,7 +16,19 @@ from numpy.typing import NDArray
 from muster.compile import fast_entry, fast_kernel, maker
 from muster.data import Bools, Floats, Floats32, Observation
 from muster.scoring.direct import Parameters
-from muster.scoring.tiles import LANES, STEP, STRIDE, ZERO, add_products, add_rows, dense, gate, padded, rectify, weigh
+from muster.scoring.tiles import (
+    LANES,
+    STEP,
+    STRIDE,
+    ZERO,
+    add_products,
+    add_rows,
+    dense,
+    dense_rectified,
+    gate,
+    padded,
+    weigh,
+)
 
 NETS = ("agent", "task", "head")
 ONE = np.float32(1.0)
@@ -167,8 +179,7 @@ def pool(net: Net, side: Side, which: int, begin: int, filled: int, lanes: int, 
     for i in range(n):
         if not read_object(side, i, begin, filled, space):
             continue
-        dense(net.weight1, net.bias1, objects, x, lanes)
-        rectify(x, lanes)
+        dense_rectified(net.weight1, net.bias1, objects, x, lanes)
         dense(net.weight2, net.bias2, x, z, lanes)
         for t in range(lanes):
             count[t] += here[t]
@@ -203,8 +214,7 @@ def descend_pool(
     for i in range(side.alive.shape[1]):
         if not read_object(side, i, begin, filled, space):
             continue
-        dense(net.weight1, net.bias1, objects, x, lanes)
-        rectify(x, lanes)
+        dense_rectified(net.weight1, net.bias1, objects, x, lanes)
         for k in range(width):
             for t in range(lanes):
                 slope[k, t] = here[t] * share[t] * mean[k, t] + (top[k, t] if winners[k, t] == i else ZERO)
@@ -228,8 +238,7 @@ def value_tile(
     for t in range(filled):
         for k in range(shared.shape[1]):
             space.inputs[first + k, t] = shared[begin + t, k]
-    dense(head.weight1, head.bias1, space.inputs, space.x, lanes)
-    rectify(space.x, lanes)
+    dense_rectified(head.weight1, head.bias1, space.inputs, space.x, lanes)
     weigh(head.weight2[:, 0], head.bias2[0], space.x, space.values, lanes)
     return lanes
 
