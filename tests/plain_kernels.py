@@ -11,7 +11,7 @@ from muster.data import Floats32
 from muster.envs.registry import make
 from muster.evaluation.evaluate import evaluate
 from muster.rng import episode_seeds
-from muster.scoring.direct import ALL_ALLOWED, NO_PRIOR, Pairs, pack, pair_scores
+from muster.scoring.direct import ALL_ALLOWED, NO_PRIOR, NOT_SHARED, Pairs, pack, pair_scores
 
 
 def infer() -> None:
@@ -38,7 +38,7 @@ def score() -> None:
     shapes |= {"weight2": (6, 6), "bias2": (6,), "weight3": (6, 1), "bias3": (1,)}
     parameters = {f"h.{name}": draw(*shape) for name, shape in shapes.items()}
     alive = np.ones((2, 3), np.bool_), np.ones((2, 4), np.bool_)
-    pairs = Pairs(draw(2, 3, 2), draw(2, 4, 3), draw(2, 3, 4, 5), *alive, ALL_ALLOWED, NO_PRIOR)
+    pairs = Pairs(draw(2, 3, 2), draw(2, 4, 3), draw(2, 3, 4, 5), *alive, ALL_ALLOWED, NO_PRIOR, NOT_SHARED)
     print("scores", pair_scores(pack(parameters, "h"), pairs).tolist())
 
 

@@ -20,7 +20,7 @@ from muster.data import Bools, Floats, Floats32, Ints, Observation
 from muster.scoring.context import context_shapes, init_context
 from muster.scoring.heads import START, Limits, start_of, with_limits
 from muster.scoring.spec import ModelSpec
-from muster.scoring.tiles import LANES, STEP, STRIDE, dense_rectified, gather, padded, weigh
+from muster.scoring.tiles import LANES, STEP, STRIDE, Offsets, dense_rectified, gather, padded, weigh
 
 Parameters = dict[str, Floats32]
 Scores = tuple[Floats32, Floats32 | None]
@@ -123,12 +123,15 @@ class Pairs(NamedTuple):
     """[B, N, M], or nothing: then all are."""
     prior: Floats
     """[B, N, M], or nothing; rounded where it is read."""
+    shared: Floats32
+    """[B, F] of the world itself, read behind the left object's, or nothing."""
 
 
 KEY_SHIFT = 0.734375
 """Weighs features apart from one another."""
 NO_PRIOR = np.zeros((0, 0, 0))
 ALL_ALLOWED = np.zeros((0, 0, 0), np.bool_)
+NOT_SHARED = np.zeros((0, 0), np.float32)
 
 
 def pairs_of(seen: Observation, net: str, with_prior: bool) -> Pairs:
@@ -140,11 +143,11 @@ def pairs_of(seen: Observation, net: str, with_prior: bool) -> Pairs:
         batch, m = seen.task_alive.shape
         left, alive = np.zeros((batch, 1, 0), np.float32), np.ones((batch, 1), np.bool_)
         pair = np.zeros((batch, 1, m, 0), np.float32)
-    left = beside(left, seen.global_features)
     left, right, pair = (np.ascontiguousarray(array) for array in (left, seen.task_features, pair))
     allowed = ALL_ALLOWED if net in ("g", "capacity") or seen.allowed is None else np.ascontiguousarray(seen.allowed)
     given = NO_PRIOR if prior is None or not with_prior else np.ascontiguousarray(prior, np.float64)
-    return Pairs(left, right, pair, alive, seen.task_alive, allowed, given)
+    shared = NOT_SHARED if seen.global_features is None else np.array(seen.global_features, np.float32, order="C")
+    return Pairs(left, right, pair, alive, seen.task_alive, allowed, given, shared)
 
 
 def beside(features: Floats32, shared: Floats32 | None) -> Floats32:
@@ -208,24 +211,29 @@ class Tile(NamedTuple):
     y: Floats32
     scores: Floats32
     """[LANES]"""
-    where: Ints
+    where: Offsets
     """[LANES] the pair of each lane, as an index of all scores."""
-    left: Ints
+    left: Offsets
     """[LANES] its left object, as an index of all."""
-    right: Ints
+    right: Offsets
+    slot: Offsets
+    """[LANES] its state."""
     living: Ints
     """[M] the right objects of a state that live."""
+    firsts: Ints
+    """[N] the left objects of a state that are scored."""
     keys: Floats
-    """[N] a number that left objects of the same features have in common."""
+    """[N] for each left object a number that those which read alike have in common."""
 
 
 class Flat(NamedTuple):
-    """The features and the prior of `Pairs`, object after object and pair after pair."""
+    """The features and the prior of `Pairs`, object after object, pair after pair and state after state."""
 
     left: Floats32
     right: Floats32
     pair: Floats32
     prior: Floats
+    shared: Floats32
 
 
 def pair_scores(packed: Packed, pairs: Pairs) -> Floats32:
@@ -237,13 +245,21 @@ def pair_scores(packed: Packed, pairs: Pairs) -> Floats32:
         np.zeros((hidden, STRIDE), np.float32),
         np.zeros((hidden, STRIDE), np.float32),
         np.zeros(LANES, np.float32),
-        np.zeros(LANES, np.int64),
-        np.zeros(LANES, np.int64),
-        np.zeros(LANES, np.int64),
+        np.zeros(LANES, np.uint64),
+        np.zeros(LANES, np.uint64),
+        np.zeros(LANES, np.uint64),
+        np.zeros(LANES, np.uint64),
         np.zeros(scores.shape[2], np.int64),
+        np.zeros(scores.shape[1], np.int64),
         np.zeros(scores.shape[1]),
     )
-    flat = Flat(pairs.left.reshape(-1), pairs.right.reshape(-1), pairs.pair.reshape(-1), pairs.prior.reshape(-1))
+    flat = Flat(
+        pairs.left.reshape(-1),
+        pairs.right.reshape(-1),
+        pairs.pair.reshape(-1),
+        pairs.prior.reshape(-1),
+        pairs.shared.reshape(-1),
+    )
     twins = np.empty(pairs.left_alive.shape, np.int64)
     score_pairs(packed, pairs, flat, tile, twins, scores.reshape(-1))
     return scores
@@ -261,14 +277,16 @@ def score_pairs(packed: Packed, pairs: Pairs, flat: Flat, tile: Tile, twins: Int
     for p in range(models):
         filled = 0
         for slot in range(p * each, (p + 1) * each):
-            count = list_living(pairs.right_alive, slot, tile.living)
+            count, others = list_living(pairs.right_alive, slot, tile.living), 0
+            set_keys(pairs, slot, tile, count)
             for i in range(n):
                 twins[slot, i] = i
                 if not pairs.left_alive[slot, i]:
                     continue
-                twins[slot, i] = twin_of(pairs, twins, slot, i, tile, count)
+                twins[slot, i] = twin_of(pairs, slot, i, tile, others, count)
                 if twins[slot, i] != i:
                     continue
+                others += 1
                 for c in range(count):
                     j = tile.living[c]
                     if is_forbidden(pairs.allowed, slot, i, j):
@@ -276,6 +294,7 @@ def score_pairs(packed: Packed, pairs: Pairs, flat: Flat, tile: Tile, twins: Int
                     tile.where[filled] = (slot * n + i) * m + j
                     tile.left[filled] = slot * n + i
                     tile.right[filled] = slot * m + j
+                    tile.slot[filled] = slot
                     filled += 1
                     if filled == LANES:
                         score_lanes(packed, p, pairs, flat, tile, scores, filled)
@@ -288,10 +307,14 @@ def score_pairs(packed: Packed, pairs: Pairs, flat: Flat, tile: Tile, twins: Int
 @kernel
 def score_lanes(packed: Packed, p: int, pairs: Pairs, flat: Flat, tile: Tile, scores: Floats32, filled: int) -> None:
     """Fill the tile with the features of its pairs, feature by feature, and write their scores to where they belong."""
-    d, e, f = pairs.left.shape[2], pairs.right.shape[2], pairs.pair.shape[3]
-    gather(flat.left, tile.left, d, tile.inputs, 0, filled)
-    gather(flat.right, tile.right, e, tile.inputs, d, filled)
-    gather(flat.pair, tile.where, f, tile.inputs, d + e, filled)
+    row = 0
+    gather(flat.left, tile.left, pairs.left.shape[2], tile.inputs, row, filled)
+    row += pairs.left.shape[2]
+    gather(flat.shared, tile.slot, pairs.shared.shape[1], tile.inputs, row, filled)
+    row += pairs.shared.shape[1]
+    gather(flat.right, tile.right, pairs.right.shape[2], tile.inputs, row, filled)
+    row += pairs.right.shape[2]
+    gather(flat.pair, tile.where, pairs.pair.shape[3], tile.inputs, row, filled)
     score_tile(packed, p, tile.inputs, tile.x, tile.y, tile.scores, filled)
     spread(tile, packed.scale, p, flat.prior, scores, filled)
 
@@ -312,18 +335,36 @@ def copy_to_twins(pairs: Pairs, twins: Ints, living: Ints, scores: Floats32) -> 
 
 
 @leaf
-def twin_of(pairs: Pairs, twins: Ints, slot: int, i: int, tile: Tile, count: int) -> int:
-    """The first left object that reads as object i does with each of the living right ones: itself if no other."""
-    key = 0.0
-    for k in range(pairs.left.shape[2]):
-        key += (k + KEY_SHIFT) * pairs.left[slot, i, k]
-    tile.keys[i] = key
-    for other in range(i):
-        # Most differ here already. Those that have a twin before them are like it.
-        if tile.keys[other] != key or twins[slot, other] != other or not pairs.left_alive[slot, other]:
-            continue
-        if are_alike(pairs, slot, i, other, tile.living, count):
-            return other
+def set_keys(pairs: Pairs, slot: int, tile: Tile, count: int) -> None:
+    """Give each left object of a state its key, from some of what is read of it.
+
+    Nothing is decided in between, so that what is not in the cache yet comes all at once.
+    """
+    first, keys = pairs.pair.shape[3] > 0, tile.keys
+    for i in range(pairs.left.shape[1]):
+        key = 0.0
+        for k in range(pairs.left.shape[2]):
+            key += (k + KEY_SHIFT) * pairs.left[slot, i, k]
+        for c in range(count):
+            if first:
+                key += (c + KEY_SHIFT) * pairs.pair[slot, i, tile.living[c], 0]
+            if len(pairs.prior) > 0:
+                key += pairs.prior[slot, i, tile.living[c]]
+        keys[i] = key
+
+
+@leaf
+def twin_of(pairs: Pairs, slot: int, i: int, tile: Tile, others: int, count: int) -> int:
+    """The first left object that reads as object i does with each of the living right ones: itself if no other.
+
+    It is looked for among those that are scored, `others` so far; i itself is added to them if there is none.
+    """
+    firsts, keys = tile.firsts, tile.keys
+    for c in range(others):
+        # Most differ here already.
+        if keys[firsts[c]] == keys[i] and are_alike(pairs, slot, i, firsts[c], tile.living, count):
+            return firsts[c]
+    firsts[others] = i
     return i
 
 

@@ -119,7 +119,7 @@ def descend_pairs(packed: Packed, pairs: Pairs, loss: Loss, slopes: Packed) -> f
                     continue
                 if known and loss.slope[slot, i, j] == 0.0:
                     continue
-                fill_lane(pairs.left, pairs.right, pairs.pair, slot, i, j, inputs, filled)
+                fill_lane(pairs.left, pairs.shared, pairs.right, pairs.pair, slot, i, j, inputs, filled)
                 if known:
                     worth[filled] = loss.slope[slot, i, j]
                 else:

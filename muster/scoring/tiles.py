@@ -8,15 +8,19 @@ not depend on its lane.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muster.compile import fast_kernel, leaf
-from muster.data import Floats, Floats32, Ints
+from muster.data import Floats, Floats32
 from muster.scoring.vectors import AT_ONCE, OUTPUTS, multiply
 
 LANES, STEP, BLOCK = 256, 64, OUTPUTS
 # Rows a power of two apart would crowd into few sets of the cache.
 STRIDE = LANES + 16
 ZERO = np.float32(0.0)
+
+Offsets = NDArray[np.uint64]
+"""Indices without a sign: compiled code need not ask whether they count from the end."""
 
 
 def padded(width: int) -> int:
@@ -26,13 +30,24 @@ def padded(width: int) -> int:
 
 @leaf
 def fill_lane(
-    left: Floats32, right: Floats32, pair: Floats32, slot: int, i: int, j: int, tile: Floats32, lane: int
+    left: Floats32,
+    shared: Floats32,
+    right: Floats32,
+    pair: Floats32,
+    slot: int,
+    i: int,
+    j: int,
+    tile: Floats32,
+    lane: int,
 ) -> None:
-    """Write the features of objects i and j of a state into a lane: the left object's, the right one's, the pair's."""
+    """Write the features of objects i and j of a state into a lane: left object's, state's, right object's, pair's."""
     row = 0
     for k in range(left.shape[2]):
         tile[row + k, lane] = left[slot, i, k]
     row += left.shape[2]
+    for k in range(shared.shape[1]):
+        tile[row + k, lane] = shared[slot, k]
+    row += shared.shape[1]
     for k in range(right.shape[2]):
         tile[row + k, lane] = right[slot, j, k]
     row += right.shape[2]
@@ -41,11 +56,11 @@ def fill_lane(
 
 
 @leaf
-def gather(features: Floats32, rows: Ints, width: int, tile: Floats32, first: int, filled: int) -> None:
+def gather(features: Floats32, rows: Offsets, width: int, tile: Floats32, first: int, filled: int) -> None:
     """Write the features of the objects `rows`, `width` of each, to the rows of a tile from `first` on."""
     for k in range(width):
         for t in range(filled):
-            tile[first + k, t] = features[rows[t] * width + k]
+            tile[first + k, t] = features[rows[t] * np.uint64(width) + np.uint64(k)]
 
 
 @fast_kernel

@@ -47,11 +47,11 @@ class ContextModel:
         agents, tasks = self.read(seen)
         of_agents, of_tasks = self.tokens(seen, agents, tasks)
         agents, tasks = np.concatenate([agents, of_agents], axis=2), np.concatenate([tasks, of_tasks], axis=2)
-        pairs = self.direct.pairs(seen, "h")._replace(left=beside(agents, seen.global_features), right=tasks)
+        pairs = self.direct.pairs(seen, "h")._replace(left=agents, right=tasks)
         h = pair_scores(self.direct.h, pairs)
         if self.direct.g is None:
             return h, None
-        pairs = self.direct.pairs(seen, "g")._replace(left=beside(tasks, seen.global_features), right=tasks)
+        pairs = self.direct.pairs(seen, "g")._replace(left=tasks, right=tasks)
         return h, pair_scores(self.direct.g, pairs)
 
     def read(self, seen: Observation) -> tuple[Floats32, Floats32]:

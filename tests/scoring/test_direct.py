@@ -88,6 +88,22 @@ def test_agents_of_different_features_but_one_key_are_told_apart():
     assert (h[0, 0] != h[0, 1]).all()
 
 
+def test_features_of_the_world_are_read_as_if_every_agent_had_them():
+    rng = np.random.default_rng(2)
+    seen = observation(rng, 3, 4, 5)
+    shared = rng.normal(size=(3, 2)).astype(np.float32)
+    spec = dataclasses.replace(SPEC, task_scores=False, global_width=2)
+    parameters = init_parameters(spec, rng)
+    parameters["h.weight3"] = rng.normal(size=parameters["h.weight3"].shape).astype(np.float32)
+    model = DirectModel(parameters, task_scores=False)
+    both = np.concatenate([seen.agent_features, np.repeat(shared[:, None], 4, axis=1)], axis=2)
+    h, _ = model(dataclasses.replace(seen, global_features=shared))
+    own, _ = model(dataclasses.replace(seen, agent_features=both))
+    assert np.array_equal(h, own)
+    other, _ = model(dataclasses.replace(seen, global_features=shared[::-1]))
+    assert not np.array_equal(h, other)
+
+
 OF_AGENTS = ("agent_features", "pair_features", "agent_alive", "contributions", "allowed", "prior")
 
 
