@@ -51,6 +51,38 @@ def world(name: str, batch: int, steps: int, baseline: str | None = None) -> Wor
     return work
 
 
+def played(name: str, policy_name: str, batch: int, steps: int) -> Work:
+    """Steps of a world under a learned policy: observing, network and inference included."""
+    import numpy as np
+
+    from muster.envs.registry import make
+    from muster.policy.names import resolve
+    from muster.rng import episode_seeds
+
+    env = make(name, batch)
+    policy = resolve(policy_name, env)
+    slots, begun = np.arange(batch), 0
+
+    def begin(ended: np.ndarray) -> None:
+        nonlocal begun
+        seeds = episode_seeds(0, begun + np.arange(len(ended)))
+        env.start(ended, seeds)
+        policy.begin(ended, seeds)
+        begun += len(ended)
+
+    def work() -> int:
+        for _ in range(steps):
+            observation = env.observe()
+            result = env.step(policy.orders(observation) if env.reads_reasons else policy.act(observation))
+            ended = np.flatnonzero(result.terminated | result.truncated)
+            if ended.size:
+                begin(ended)
+        return steps * batch
+
+    begin(slots)
+    return work
+
+
 def inference(method: str, size: tuple[int, int], batch: int, times: int) -> Work:
     """Solves of a batch of random problems."""
     from muster.benchmarks.instances import as_problem, make_instances
@@ -88,6 +120,12 @@ CASES: dict[str, tuple[str, Callable[[], Work]]] = {
     "rescue:5x10, random": ("steps", lambda: world("rescue:5x10", 256, 6000)),
     "battle:m10v10, c": ("decisions", lambda: world("battle:m10v10", 64, 250, "c")),
     "battle:w15v17, wcnoks": ("decisions", lambda: world("battle:w15v17", 64, 100, "wcnoks")),
+    "fleet:24, fleet-24-lp-dm": ("decisions", lambda: played("fleet:24,city=small", "fleet-24-lp-dm", 256, 120)),
+    "rescue:5x10, rescue-5x10-lp-dm": ("decisions", lambda: played("rescue:5x10", "rescue-5x10-lp-dm", 256, 200)),
+    "battle:m10v10, battle-m10v10-lp-dm": (
+        "decisions",
+        lambda: played("battle:m10v10", "battle-m10v10-lp-dm", 64, 250),
+    ),
     "LP 5x10, batch 256": ("solves", lambda: inference("lp", (5, 10), 256, 200)),
     "LP 80x82, batch 16": ("solves", lambda: inference("lp", (80, 82), 16, 10)),
     "QUAD 5x10, batch 256": ("solves", lambda: inference("quad", (5, 10), 256, 20)),
