@@ -14,13 +14,14 @@ def changed_share(before: Observation, assignment_before: Ints, observation: Obs
     getting another is no change.
     """
     alive = observation.agent_alive
-    had = (assignment_before >= 0) & alive
-    old = np.where(had, assignment_before, 0)
-    still = np.take_along_axis(observation.task_alive, old, axis=1)
+    moved = (assignment_before >= 0) & (assignment >= 0) & (assignment != assignment_before) & alive
+    # Few do, so that the rest is asked of them alone.
+    slots, agents = np.nonzero(moved)
+    old = assignment_before[slots, agents]
+    still = observation.task_alive[slots, old]
     if observation.task_ids is not None and before.task_ids is not None:
-        ids = np.take_along_axis(observation.task_ids, old, axis=1)
-        still &= ids == np.take_along_axis(before.task_ids, old, axis=1)
+        still &= observation.task_ids[slots, old] == before.task_ids[slots, old]
     if observation.agent_ids is not None and before.agent_ids is not None:
-        still &= observation.agent_ids == before.agent_ids
-    changed = had & still & (assignment >= 0) & (assignment != assignment_before)
-    return changed.sum(1) / np.maximum(alive.sum(1), 1)
+        still &= observation.agent_ids[slots, agents] == before.agent_ids[slots, agents]
+    changed = np.bincount(slots[still], minlength=len(alive))
+    return changed / np.maximum(alive.sum(1), 1)
