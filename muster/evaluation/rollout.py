@@ -12,7 +12,7 @@ import numpy as np
 from muster.data import Bools, Floats, Ints, Observation
 from muster.envs.base import BatchEnv, GivesReasons, Policy, Step
 from muster.errors import clear_interrupts
-from muster.evaluation.changes import changed_share
+from muster.evaluation.changes import Before, changed_share, keep
 from muster.rng import Seeds
 
 
@@ -98,7 +98,7 @@ def run_episodes(
     steps = np.zeros(n_episodes, np.int64)
     changes = np.zeros(n_episodes)
     figures: dict[str, Floats] = {}
-    last: tuple[Observation, Ints] | None = None
+    last: Before | None = None
     truncated = np.zeros(n_episodes, np.bool_)
     # Which episode each slot plays; -1 once there is none left for it.
     playing = np.full(env.n_envs, -1, np.int64)
@@ -124,8 +124,8 @@ def run_episodes(
         policy_seconds += seconds
         if last is not None:
             later = active[steps[playing[active]] > 0]
-            changes[playing[later]] += changed_share(*last, observation, assignment)[later]
-        last = observation, assignment
+            changes[playing[later]] += changed_share(last, observation, assignment)[later]
+        last = keep(observation, assignment)
         reward[playing[active]] += result.reward[active]
         steps[playing[active]] += 1
         ended = active[(result.terminated | result.truncated)[active]]
@@ -137,5 +137,7 @@ def run_episodes(
             begin(ended)
             if progress:
                 progress(int(ended.size))
+        # Worlds fill the memory of an observation again once nobody holds it, while it is still in the cache.
+        del decision, observation
     seconds = time.perf_counter() - began
     return Episodes(seeds, outcome, steps, reward, truncated, seconds, policy_seconds, changes, figures)
