@@ -20,7 +20,7 @@ class Manner:
     inference: Method | None = None
     """Another procedure under a learned policy's scores; plan only where they were learned for it."""
     effort: Effort | None = None
-    """How hard lp, quad or plan tries."""
+    """How hard quad or plan tries; lp plays as it was learned."""
     rollouts: int | None = None
     """Look ahead: try so many candidates on copies of the world before each decision, and play the best one's move."""
     until: float | None = None

@@ -26,6 +26,9 @@ FIELDS = (
 # What JSON may say about the problem beside its numbers.
 MEANINGS = ("crowd",)
 
+# What the service takes in its JSON, and a command as a flag.
+FLAGS = ("method", "effort", "rounding", "forced", "objective", "time_limit", "explain")
+
 SCORES = "a table with the columns agent, task and score, or a row per agent and a column per task"
 
 
@@ -45,6 +48,8 @@ def read_problem(file: str, *, extra: tuple[str, ...] = ()) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InputError(f"{source} must hold a JSON object with 'scores', got {_kind(data)}")
     for key in data:
+        if key in FLAGS:
+            raise InputError(f"{key!r} is no field of {source}: give --{key.replace('_', '-')}")
         if key not in FIELDS + MEANINGS + extra:
             raise UnknownNameError("field", key, FIELDS + MEANINGS + extra)
     if data.get("scores") is None:

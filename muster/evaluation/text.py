@@ -42,7 +42,8 @@ def evaluation_lines(found: Evaluation) -> list[str]:
     if found.changes_per_decision is not None:
         add("change of task", f"{100 * found.changes_per_decision:.2f} % of the agents a decision")
     add("policy", f"{found.ms_per_decision:.4g} ms a decision, in batches")
-    add("with the world", f"{found.decisions_per_second:,.0f} decisions a second")
+    pace = found.decisions_per_second
+    add("with the world", f"{pace:,.0f} decisions a second" if pace >= 10 else f"{pace:.2g} decisions a second")
     return lines
 
 
@@ -55,7 +56,9 @@ def describe(found: Evaluation) -> str:
 
 def episodes_of(found: Evaluation) -> str:
     """Which episodes were played."""
-    return f"all {found.episodes:,} episodes" if found.all else f"{found.episodes:,} episodes of seed {found.seed}"
+    if found.all:
+        return f"all {found.episodes:,} episodes"
+    return f"{found.episodes:,} episode{'s' if found.episodes != 1 else ''} of seed {found.seed}"
 
 
 def difference_line(found: Difference, metric: Metric) -> str:

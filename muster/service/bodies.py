@@ -188,7 +188,9 @@ def checked(kind: type[Checked], data: dict[str, Any]) -> Checked:
     try:
         return kind.model_validate(data)
     except ValidationError as problems:
-        first = problems.errors(include_url=False, include_context=False)[0]
+        found = problems.errors(include_url=False, include_context=False)
+        # What is missing may be there under a name that is not known.
+        first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
     where = clipped(place(first["loc"]))
     if first["type"] == "extra_forbidden":
         name = str(first["loc"][-1])

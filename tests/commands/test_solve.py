@@ -224,6 +224,13 @@ def test_names_in_json_and_in_tables_for_people(folder, capsys, write):
     assert "1 changed" in text
 
 
+def test_what_the_service_takes_in_its_body_is_a_flag_here(write, capsys):
+    with pytest.raises(SystemExit):
+        main(["solve", write({"scores": [[1]], "time_limit": 3})])
+    assert "'time_limit' is no field of" in (said := capsys.readouterr().err)
+    assert "give --time-limit" in said
+
+
 @pytest.mark.parametrize(
     ("problem", "flags", "note"),
     [

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,12 @@ def test_an_environment_object_and_a_policy_object_do_as_well_as_names():
     found = muster.evaluate(resolve("closest", env), env, 50)
     assert found.policy == "closest"
     assert found.mean == muster.evaluate("closest", "rescue:2x4", 50).mean
+
+
+def test_few_and_slow_are_written_as_such():
+    found = replace(muster.evaluate("closest", "rescue:2x4", 1), decisions_per_second=0.043)
+    assert "closest on rescue:2x4: 1 episode of seed 0\n" in repr(found)
+    assert "0.043 decisions a second" in repr(found)
 
 
 def test_a_path_does_as_well_as_a_name():

@@ -218,6 +218,7 @@ SCORES = '{"scores": %s}'
         ("/solve", '{"scores": [[1]], "time_limit": NaN}', "time_limit"),
         ("/solve", '{"scores": [[1]], "time_limit": 1000}', "time_limit"),
         ("/solve", '{"scores": [[1]], "skores": 1}', "skores"),
+        ("/solve", '{"score": [[1]]}', "score"),
         ("/solve", '{"scores": [[1], [2]], "agents": ["a", "a"]}', "agents[1]"),
         ("/solve", '{"scores": [[1]], "agents": ["a", "b"]}', "agents"),
         ("/solve", '{"scores": [[1]], "previous": [1]}', "previous[0]"),
