@@ -20,20 +20,24 @@ class Card:
     """Measure it on these worlds as well, beside their rules on the same episodes, with its milliseconds a decision."""
     latency: bool = True
     """Measure the milliseconds of a decision on this machine, in the worlds on record."""
-    episodes: int = 100
-    """Episodes of each measurement."""
-    seed: int = 0
-    """Which episodes are played."""
+    episodes: int | None = None
+    """Episodes that are played in each of --envs (100)."""
+    seed: int | None = None
+    """Which set of them (0)."""
     json: bool = False
     """Print one JSON object instead of Markdown."""
 
     def run(self) -> None:
         """Print it."""
-        if self.episodes < 1:
-            raise InputError(f"episodes must be at least 1, got {self.episodes}")
+        for name in ("episodes", "seed"):
+            if getattr(self, name) is not None and not self.envs:
+                raise InputError(f"--{name} says how --envs are measured; name some, such as --envs rescue:2x4")
+        episodes, seed = 100 if self.episodes is None else self.episodes, self.seed or 0
+        if episodes < 1:
+            raise InputError(f"episodes must be at least 1, got {episodes}")
         from muster.reproduction.card import as_markdown, as_text, latencies_of, make_card, measure
 
-        found = {env: measure(self.policy, env, self.episodes, self.seed) for env in self.envs}
+        found = {env: measure(self.policy, env, episodes, seed) for env in self.envs}
         figures = [figure for figure, _ in found.values()]
         recorded = latencies_of(make_card(self.policy)) if self.latency else {}
         card = make_card(self.policy, figures, recorded | {env: ms for env, (_, ms) in found.items()})

@@ -78,7 +78,7 @@ def print_curve(curve: Curve) -> None:
     head, rows = curve.table()
     grid: Any = Table(title=curve.title, title_justify="left")
     for name in head:
-        grid.add_column(name, justify="left" if name in ("world", "verdict") else "right")
+        grid.add_column(name, justify="left" if name in ("world", "verdict") else "right", overflow="fold")
     for row in rows:
         grid.add_row(*row)
     Console(width=max(125, Console().width)).print(grid)

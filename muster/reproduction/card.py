@@ -189,6 +189,8 @@ BOUNDS = ("topline", "hindsight", "knowing")
 def as_markdown(card: dict[str, Any]) -> str:
     """The card as a page."""
     inference, noise = card["inference"], card["noise"]
+    # Others explore by weights or by candidates; a policy of theirs has noise for those who want some.
+    explored = "noise in training" if card["learner"] == "a2c" else "noise, where asked for"
     steps = NOT_RECORDED if card["steps"] is None else f"{card['steps']:,}"
     minutes = NOT_RECORDED if card["cpu_minutes"] is None else f"{card['cpu_minutes']:.1f}"
     model = f"{card['model']['kind']}, {card['model']['numbers']:,} numbers"
@@ -206,7 +208,7 @@ def as_markdown(card: dict[str, Any]) -> str:
         f"| commit | {card['commit']} |",
         f"| model | {model}, {card['weights_hash'][:12]} |",
         f"| inference | {', '.join(f'{name} {to_text(value)}' for name, value in inference.items())} |",
-        f"| noise in training | {', '.join(f'{name} {to_text(value)}' for name, value in noise.items())} |",
+        f"| {explored} | {', '.join(f'{name} {to_text(value)}' for name, value in noise.items())} |",
         f"| stops winning | {card['stops_winning']} |",
         "",
         f"## Features ({card['feature_hash']})",

@@ -58,6 +58,11 @@ def test_a_policy_that_loses_is_said_to_lose():
     assert any("hit the limit" in text for text in card["known_failures"])
 
 
+def test_only_the_actor_critic_trains_with_noise():
+    assert "| noise in training |" in as_markdown(make_card("rescue-2x4-lp-dm"))
+    assert "| noise, where asked for |" in as_markdown(make_card("rescue-5x10-lp-dm"))
+
+
 def test_failures_that_the_docs_tell_of_are_on_the_card():
     assert (
         "rescue:16x32 and larger: worse than the rule lp-distance"
@@ -84,7 +89,15 @@ def test_a_file_of_ones_own_is_measured_on_request(tmp_path, capsys):
     assert "None on record" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("flags", "words"), [(["nobody"], "no learned policy"), (["closest"], "fixed rule")])
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["nobody"], "no learned policy"),
+        (["closest"], "fixed rule"),
+        (["rescue-2x4-lp-dm", "--episodes", "5"], "--episodes says how --envs are measured"),
+        (["rescue-2x4-lp-dm", "--envs", "rescue:2x4", "--episodes", "0"], "episodes must be at least 1, got 0"),
+    ],
+)
 def test_cards_of_what_is_no_policy(flags, words, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["card", *flags])
