@@ -71,6 +71,15 @@ class Replans(Protocol):
 
 
 @runtime_checkable
+class Foresees(Protocol):
+    """A policy that follows a plan of the episode, and knows what the plan is worth."""
+
+    def outlook(self, observation: Observation) -> Floats:
+        """[B] the rewards from here on if its plan is carried out; of the state in which it was asked last."""
+        ...
+
+
+@runtime_checkable
 class Remembers(Protocol):
     """A policy that remembers something of the episodes under way: plans, or a stream of random numbers."""
 

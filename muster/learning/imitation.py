@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Bools, Floats32, Ints, Observation
-from muster.envs.base import BatchEnv, Policy
+from muster.data import Bools, Floats, Floats32, Ints, Observation
+from muster.envs.base import BatchEnv, Foresees, Policy, Step
+from muster.errors import InputError
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
 from muster.learning.choices import Decisions, choice_likelihood, choice_slopes
@@ -23,7 +24,7 @@ from muster.learning.fenchel_young import Moments, completed, draw_noise, fenche
 from muster.learning.lessons import Lesson, Roles
 from muster.learning.optimiser import rate_factor
 from muster.learning.parts import part, under
-from muster.learning.rollouts import TrainingError, check_finite
+from muster.learning.rollouts import TrainingError, check_finite, take
 from muster.learning.settings import ImitationSettings
 from muster.learning.students import Student
 from muster.learning.tally import Figures, combine
@@ -36,6 +37,8 @@ from muster.scoring.reach import scale_pairs
 from muster.scoring.spec import ModelSpec
 
 NONE = np.zeros((0, 0, 0), np.float32)
+ROUNDING = 1e-9
+"""Share of what was hoped for that is no regret."""
 
 
 class Imitation:
@@ -62,7 +65,12 @@ class Imitation:
         self.solver = Solver.of(inference, threads=1)
         self.worlds = []
         for k, (env, teacher) in enumerate(zip(envs, teachers, strict=True)):
-            roles = Roles.of(env.n_envs, settings.teacher_share, settings.noisy_share)
+            if settings.regret and not isinstance(teacher, Foresees):
+                raise InputError(
+                    f"{teacher.name} cannot say what its plan is worth, so nobody knows what a decision cost: "
+                    "leave out --imitate.regret"
+                )
+            roles = Roles.of(env.n_envs, *settings.shares)
             self.worlds.append(Lesson(env, teacher, roles, seed, k))
         self.n_envs = sum(env.n_envs for env in envs)
         self.steps = self.updates = 0
@@ -70,13 +78,13 @@ class Imitation:
     def update(self, progress: float = 0.0) -> Figures:
         """One decision in every environment, and one step of the optimiser."""
         names = [world.env.name for world in self.worlds]
-        figures, learned = [], {"loss": 0.0, "agreement": 0.0}
+        figures, learned = [], dict.fromkeys(("loss", "agreement", *(("regret",) if self.settings.regret else ())), 0.0)
         for world in self.worlds:
             share = world.env.n_envs / self.n_envs
-            found, loss, agreement = self._attend(world, share)
+            found, of_world = self._attend(world, share)
             figures.append(found)
-            learned["loss"] += share * loss
-            learned["agreement"] += share * agreement
+            for name in learned:
+                learned[name] += share * of_world[name]
         if not np.isfinite(learned["loss"]):
             raise TrainingError(f"the loss became {learned['loss']}; lower --imitate.rate")
         self.updates += 1
@@ -85,11 +93,12 @@ class Imitation:
         self.steps += self.n_envs
         return combine(names, figures) | learned
 
-    def _attend(self, world: Lesson, share: float) -> tuple[Figures, float, float]:
-        """Decide, hear what the teacher would have done, add the gradient, go on: figures, loss and agreement."""
+    def _attend(self, world: Lesson, share: float) -> tuple[Figures, Figures]:
+        """Decide, hear what the teacher would have done, go on, add the gradient: figures of play and of learning."""
         env = world.env
         observation = env.observe()
         labels = world.ask(observation)
+        hoped = world.outlook(observation) if self.settings.regret else None
         seen = self.spec.view(observation)
         h, g = self.student.scores(seen)
         scores: Scores = h, scale_pairs(self.spec, seen, g)
@@ -97,11 +106,32 @@ class Imitation:
         played = h + self._noise(1, h.shape)[0] * world.roles.noisy[:, None, None]
         solution = self.solver(make_problem(seen, played, scores[1]))
         decision = Decision(seen, scores, (played, scores[1]), solution.assignment, solution.reasons)
+        learned = {"agreement": agreeing(seen, solution.assignment, labels, ~world.roles.noisy)}
+        figures, step = world.step(decision.orders(env.reads_reasons))
+        if hoped is None:
+            return figures, learned | {"loss": self._learn(seen, scores, labels, share)}
+        regret = regrets(hoped, step, world.outlook(env.observe()))
+        loss = self._learn_where(np.flatnonzero(regret), regret, seen, scores, labels, share)
+        return figures, learned | {"loss": loss, "regret": float(regret.mean())}
+
+    def _learn(self, seen: Observation, scores: Scores, labels: Ints, share: float) -> float:
+        """Add the gradient of all states; returns the mean loss."""
         loss, slopes = self._loss(seen, scores, labels)
-        down = slopes_of_model(self.spec, seen, slopes)
-        self.student.add(seen, (_times(down[0], share), None if down[1] is None else _times(down[1], share)))
-        agreement = agreeing(seen, solution.assignment, labels, ~world.roles.noisy)
-        return world.step(decision.orders(env.reads_reasons)), loss, agreement
+        self.student.add(seen, _times(slopes_of_model(self.spec, seen, slopes), np.float32(share)))
+        return loss
+
+    def _learn_where(
+        self, states: Ints, weights: Floats, seen: Observation, scores: Scores, labels: Ints, share: float
+    ) -> float:
+        """Add the gradient of some states, each by its weight; returns their mean loss, 0 of none."""
+        if not len(states):
+            return 0.0
+        some, given = take(seen, states), (scores[0][states], None if scores[1] is None else scores[1][states])
+        loss, slopes = self._loss(some, given, labels[states])
+        factors = share * weights[states] / weights[states].mean()
+        slopes = _times(slopes_of_model(self.spec, some, slopes), factors.astype(np.float32)[:, None, None])
+        self.student.add(seen, slopes, states)
+        return loss
 
     def _noise(self, samples: int, shape: tuple[int, ...]) -> Floats32:
         """[K, B, N, M] as the loss sees it: under a softmax over scores choices are made by Gumbel noise of scale 1."""
@@ -194,5 +224,17 @@ def agreeing(seen: Observation, assignment: Ints, labels: Ints, slots: Bools) ->
     return float((assignment == labels)[could].mean()) if could.any() else float("nan")
 
 
-def _times(slope: Floats32, share: float) -> Floats32:
-    return slope if share == 1.0 else np.float32(share) * slope
+def regrets(hoped: Floats, step: Step, outlook: Floats) -> Floats:
+    """[B] what a decision cost by the teacher's reckoning: what its plan was to earn, less what was earned and what its
+    plan is to earn from there on.
+
+    0 where chance or a better plan made up for it, and where an episode was cut short: who knows what would have come.
+    """
+    after = np.where(step.terminated, 0.0, outlook)
+    cost = hoped - step.reward - after
+    return np.where(step.truncated | (cost <= ROUNDING * np.abs(hoped)), 0.0, cost)
+
+
+def _times(slopes: Scores, factor: np.float32 | Floats32) -> Scores:
+    h, g = slopes
+    return factor * h, None if g is None else factor * g

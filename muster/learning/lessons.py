@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Bools, Ints, Observation
-from muster.envs.base import BatchEnv, GivesReasons, Policy, Remembers, Replans
+from muster.data import Bools, Floats, Ints, Observation
+from muster.envs.base import BatchEnv, Foresees, GivesReasons, Policy, Remembers, Replans, Step
 from muster.evaluation.rollout import begin_episodes
 from muster.learning.episodes import TrainingEpisodes
 from muster.learning.parts import part, under
@@ -42,6 +42,7 @@ class Lesson:
         self.episodes = TrainingEpisodes(env, seed, world)
         self.running_reward = np.zeros(env.n_envs)
         self._orders: Ints | None = None
+        """[B, N] the teacher's for the present states; None before it was asked."""
         self._begin(np.arange(env.n_envs))
 
     def _begin(self, slots: Ints) -> None:
@@ -49,13 +50,13 @@ class Lesson:
             begin_episodes(self.env, self.teacher, slots, self.episodes.take(len(slots)))
 
     def ask(self, observation: Observation) -> Ints:
-        """[B, N] what the teacher would do now, -1 for no task."""
-        gives = self.env.reads_reasons and isinstance(self.teacher, GivesReasons)
-        orders = self.teacher.orders(observation) if gives else self.teacher.act(observation)  # type: ignore[attr-defined]
-        self._orders = orders
-        return np.where(orders < 0, -1, orders)
+        """[B, N] what the teacher would do now, -1 for no task. It is asked once before each step."""
+        if self._orders is None:
+            gives = self.env.reads_reasons and isinstance(self.teacher, GivesReasons)
+            self._orders = self.teacher.orders(observation) if gives else self.teacher.act(observation)  # type: ignore[attr-defined]
+        return np.where(self._orders < 0, -1, self._orders)
 
-    def step(self, orders: Ints) -> Figures:
+    def step(self, orders: Ints) -> tuple[Figures, Step]:
         """Carry out the student's orders [B, N], and the teacher's where it is followed; figures of ended episodes.
 
         Only where the student is followed, without noise, is it known how good it is; where nobody but the teacher is
@@ -78,13 +79,22 @@ class Lesson:
             strayed = (np.where(played < 0, -1, played) != np.where(asked < 0, -1, asked)).any(axis=1)
             self.teacher.replan(np.flatnonzero(strayed))
         self._begin(ended)
-        return over.figures()
+        self._orders = None
+        return over.figures(), result
+
+    def outlook(self, observation: Observation) -> Floats:
+        """[B] what the teacher's plan is to earn from the present states on."""
+        assert isinstance(self.teacher, Foresees)
+        self.ask(observation)
+        return self.teacher.outlook(observation)
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything needed to go on bit for bit, between two decisions: arrays, and plain values."""
         arrays = under("env", self.env.get_state())
         if isinstance(self.teacher, Remembers):
             arrays |= under("teacher", self.teacher.get_memory())
+        if self._orders is not None:
+            arrays["orders"] = self._orders.copy()
         return arrays | {"running_reward": self.running_reward.copy()}, {"begun": self.episodes.begun}
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
@@ -92,5 +102,6 @@ class Lesson:
         self.env.set_state(part(arrays, "env"))
         if isinstance(self.teacher, Remembers):
             self.teacher.set_memory(part(arrays, "teacher"))
+        self._orders = np.array(arrays["orders"]) if "orders" in arrays else None
         self.running_reward[...] = arrays["running_reward"]
         self.episodes.begun = plain["begun"]

@@ -179,21 +179,36 @@ class ImitationSettings:
     """Longest gradient, longer ones are cut to it; 0: any."""
     weight_decay: Annotated[float, AtLeast(0)] = 0.01
     """Share of the parameters that an update takes away, times the learning rate (decoupled, as in AdamW)."""
-    teacher_share: Annotated[float, Between(0, 1)] = 0.25
-    """Share of the environments in which the teacher is followed."""
-    noisy_share: Annotated[float, Between(0, 1)] = 0.25
-    """Share in which the student is followed with noise on h, that of its loss; in the others it is followed as is."""
+    regret: bool = False
+    """Learn only where the student's decision cost something by the teacher's own plan, and by how much (teachers that
+    know what their plan is worth: topline and plan-distance of rescue)."""
+    teacher_share: Annotated[float | None, Between(0, 1)] = None
+    """Share of the environments in which the teacher is followed (0.25; 0 with regret, of which it has none)."""
+    noisy_share: Annotated[float | None, Between(0, 1)] = None
+    """Share in which the student is followed with noise on h, that of its loss; in the others it is followed as is
+    (0.25; 0 with regret)."""
     low_precision: bool = False
     """Run the positional model's CNN in bfloat16 while training: half the time on processors that have it, ten
     times as long on others."""
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.teacher_share + self.noisy_share > 1:
+        for name in ("teacher_share", "noisy_share"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, 0.0 if self.regret else 0.25)
+        together = self.shares[0] + self.shares[1]
+        if together > 1:
             raise InputError(
                 "teacher_share and noisy_share are shares of the same environments: together at most 1, got "
-                f"{self.teacher_share + self.noisy_share:g}"
+                f"{together:g}"
             )
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Of the environments: in which the teacher is followed, and the student with noise."""
+        assert self.teacher_share is not None
+        assert self.noisy_share is not None
+        return self.teacher_share, self.noisy_share
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Observation
+from muster.data import Ints, Observation
 from muster.learning.episodes import WEIGHTS, stream
 from muster.learning.optimiser import Descent
-from muster.learning.rollouts import TrainingError
+from muster.learning.rollouts import TrainingError, take
 from muster.scoring.direct import DirectModel, Parameters, Scores, init_parameters
 from muster.scoring.gradient import score_gradient
 from muster.scoring.spec import ModelSpec
@@ -29,8 +29,8 @@ class Student(Protocol):
     def scores(self, seen: Observation) -> Scores:
         """h and g as the model gives them; `add` may follow for the same states."""
 
-    def add(self, seen: Observation, slopes: Scores) -> None:
-        """Add the gradient of a loss, given its slopes in the h and g just given."""
+    def add(self, seen: Observation, slopes: Scores, states: Ints | None = None) -> None:
+        """Add the gradient of a loss, given its slopes in the h and g just given, or in those of some `states`."""
 
     def step(self, rate: float) -> None:
         """Move against the gradients that were added, and forget them."""
@@ -67,9 +67,10 @@ class DirectStudent:
         """h and g."""
         return self._model(seen)
 
-    def add(self, seen: Observation, slopes: Scores) -> None:
+    def add(self, seen: Observation, slopes: Scores, states: Ints | None = None) -> None:
         """Add a gradient."""
-        self.descent.add(score_gradient(self._model, seen, slopes))
+        some = seen if states is None else take(seen, states)
+        self.descent.add(score_gradient(self._model, some, slopes))
 
     def step(self, rate: float) -> None:
         """Adam, with decoupled weight decay, against the gradient cut to its longest."""

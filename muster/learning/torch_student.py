@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from muster.data import Observation
+from muster.data import Ints, Observation
 from muster.learning.episodes import WEIGHTS, stream
 from muster.learning.memory import memory_of, recall
 from muster.learning.parts import part, under
@@ -45,11 +45,12 @@ class TorchStudent:
         h, g = self._ends = self.model(seen)
         return h.detach().numpy(), None if g is None else g.detach().numpy()
 
-    def add(self, seen: Observation, slopes: Scores) -> None:
+    def add(self, seen: Observation, slopes: Scores, states: Ints | None = None) -> None:
         """Add a gradient."""
         del seen
         assert self._ends is not None
-        ends = [(end, slope) for end, slope in zip(self._ends, slopes, strict=True) if end is not None]
+        some = slice(None) if states is None else torch.from_numpy(states)
+        ends = [(end[some], slope) for end, slope in zip(self._ends, slopes, strict=True) if end is not None]
         torch.autograd.backward([end for end, _ in ends], [torch.from_numpy(slope) for _, slope in ends])
         self._ends = None
 

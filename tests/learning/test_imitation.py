@@ -12,7 +12,7 @@ import muster
 from muster import InputError
 from muster.envs.base import Remembers, Replans
 from muster.evaluation.rollout import begin_episodes, run_episodes
-from muster.learning.imitation import cross_entropy
+from muster.learning.imitation import cross_entropy, regrets
 from muster.learning.learners import make_learner
 from muster.learning.lessons import Lesson, Roles
 from muster.learning.settings import ImitationSettings, TrainSettings
@@ -78,8 +78,10 @@ def small(teacher, model="dm", env="rescue:2x3,grid=5", **more):
         small("closest", env=("rescue:2x3,grid=5", "rescue:3x4,grid=6")),
         small("lp-distance", model="pem"),
         small("hindsight", env="fleet:2,city=small"),
+        small("topline", regret=True, env=("rescue:2x3,grid=5", "rescue:3x4,grid=6")),
+        small("plan-distance", regret=True, model="context"),
     ],
-    ids=["topline", "plan", "two worlds", "pem", "hindsight"],
+    ids=["topline", "plan", "two worlds", "pem", "hindsight", "regret", "regret in context"],
 )
 def test_an_interrupted_run_goes_on_bit_for_bit(settings, tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -157,6 +159,61 @@ def test_hindsight_plans_anew_where_it_was_not_followed():
     assert np.array_equal(teacher.act(world.observe()), fresh.act(world.observe()))
 
 
+@pytest.mark.parametrize("player", ["closest", "lp-distance", "topline"])
+def test_regrets_add_up_to_the_steps_above_the_optimum(player):
+    """Whoever plays: what a decision costs by the optimum from there on is a step, or several, or nothing."""
+    env = muster.make("rescue:3x5,grid=8", 40)
+    student = resolve(player, env)
+    lesson = Lesson(env, resolve("topline", env), Roles.of(40, 0.0, 0.0), seed=3)
+    # The lesson begins a new episode where one ends: these slots are counted no further.
+    student.begin(np.arange(40), np.zeros(40, np.uint64))
+    optimum = lesson.outlook(env.observe()) / -0.01
+    steps, lost, running = np.zeros(40), np.zeros(40), np.ones(40, np.bool_)
+    while running.any():
+        hoped = lesson.outlook(env.observe())
+        _, step = lesson.step(student.act(env.observe()))
+        regret = regrets(hoped, step, lesson.outlook(env.observe()))
+        assert (np.abs(regret / 0.01 - np.rint(regret / 0.01)) < 1e-6).all()
+        steps[running] += 1
+        lost[running] += regret[running] / 0.01
+        ended = step.terminated | step.truncated
+        running &= ~ended
+        student.begin(np.flatnonzero(ended), np.zeros(int(ended.sum()), np.uint64))
+    np.testing.assert_allclose(steps - optimum, lost, atol=1e-6)
+    assert lost.any() == (player != "topline")
+
+
+def test_nothing_is_learned_where_nothing_was_lost():
+    """A student that decides as the teacher stays as it is, although perturbed answers differ from the labels."""
+    learner = make_learner(small("topline", regret=True, weight_decay=0.0, env="rescue:1x1,grid=5"))
+    before = learner.student.parameters
+    figures = [learner.update() for _ in range(10)]
+    assert all(row["regret"] == row["loss"] == 0.0 for row in figures)
+    assert all(np.array_equal(array, before[name]) for name, array in learner.student.parameters.items())
+    learner = make_learner(small("topline", regret=True, weight_decay=0.0))
+    assert max(learner.update()["regret"] for _ in range(10)) > 0
+    assert any((array != before[name]).any() for name, array in learner.student.parameters.items())
+
+
+@pytest.mark.parametrize("model", ["dm", "context"])
+def test_a_gradient_of_some_states_is_that_of_all_with_no_slope_elsewhere(model):
+    learner = make_learner(small("topline", model=model))
+    seen = learner.spec.view(learner.worlds[0].env.observe())
+    states, rng = np.array([1, 4, 5]), np.random.default_rng(0)
+    slopes = tuple(np.zeros_like(array) for array in learner.student.scores(seen))
+    for slope in slopes:
+        slope[states] = rng.standard_normal(slope[states].shape)
+    after = []
+    for some in (None, states):
+        student = make_learner(small("topline", model=model)).student
+        student.scores(seen)
+        student.add(seen, slopes if some is None else tuple(slope[some] for slope in slopes), some)
+        student.step(0.01)
+        after.append(student.parameters)
+    for name, array in after[0].items():
+        np.testing.assert_allclose(after[1][name], array, rtol=1e-4, atol=1e-6)
+
+
 def test_some_slots_follow_the_teacher_and_some_have_noise():
     roles = Roles.of(128, 0.25, 0.25)
     assert roles.teacher.sum() == roles.noisy.sum() == 32
@@ -207,6 +264,7 @@ def test_a_run_can_go_on_from_a_policy(tmp_path):
         ({"learner": "imitate", "teacher": "toplin"}, "did you mean 'topline'"),
         ({"learner": "imitate", "teacher": "battle-m10v10-lp-dm"}, "trained on battle:m10v10"),
         ({"learner": "imitate", "teacher": "topline", "inference": "plan"}, "evolution alone"),
+        ({"learner": "imitate", "teacher": "closest", "imitate": {"regret": True}}, "closest cannot say what its plan"),
         (
             {"learner": "imitate", "teacher": "topline", "imitate": {"teacher_share": 0.8, "noisy_share": 0.8}},
             "together at most 1, got 1.6",

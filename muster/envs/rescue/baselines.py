@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Floats, Ints, Observation, Problem
+from muster.data import Bools, Floats, Ints, Observation, Problem
 from muster.envs.base import State
 from muster.envs.rescue import kernels
 from muster.envs.rescue.distance import chebyshev
@@ -110,6 +110,11 @@ class PlanDistance:
         )
         return self._solver(problem).assignment
 
+    def outlook(self, observation: Observation) -> Floats:
+        """[B] what the longest route costs."""
+        routes = self._solver.routes
+        return kernels.STEP_REWARD * longest_routes(routes, observation.task_alive, *self._costs(observation))
+
     def get_memory(self) -> State:
         """The routes that the next ones go on from."""
         return {"routes": self._solver.routes.copy()}
@@ -176,6 +181,12 @@ class Topline:
         """Find the best routes from where the ambulances are now."""
         self._unplanned[slots] = True
 
+    def outlook(self, observation: Observation) -> Floats:
+        """[B] what the longest route costs: nobody can earn more."""
+        agents, tasks = _cells(observation)
+        distances = chebyshev(agents, tasks), chebyshev(tasks, tasks)
+        return kernels.STEP_REWARD * longest_routes(self._routes, self._env.waiting, *distances)
+
     def get_memory(self) -> State:
         """The routes, and where they are out of date."""
         return {"routes": self._routes.copy(), "unplanned": self._unplanned.copy()}
@@ -183,6 +194,22 @@ class Topline:
     def set_memory(self, memory: State) -> None:
         """Go on from what `get_memory` returned."""
         self._routes[...], self._unplanned[...] = memory["routes"], memory["unplanned"]
+
+
+def longest_routes(routes: Ints, waiting: Bools, first: Floats | Ints, follow: Floats | Ints) -> Floats:
+    """[B] length of the longest of the routes [B, N, M], which pass over stops that no longer wait [B, M].
+
+    Legs are `first` [B, N, M] from an ambulance to a victim, then `follow` [B, M, M]; -1 ends a route.
+    """
+    rows, agents = np.indices(routes.shape[:2])
+    lengths, last = np.zeros(routes.shape[:2]), np.full(routes.shape[:2], -1)
+    for stop in np.moveaxis(routes, 2, 0):
+        calls = (stop >= 0) & waiting[rows, stop]
+        leg = np.where(last < 0, first[rows, agents, stop], follow[rows, last, stop])
+        lengths += np.where(calls, leg, 0.0)
+        last = np.where(calls, stop, last)
+    longest: Floats = lengths.max(axis=1, initial=0.0)
+    return longest
 
 
 def _cells(observation: Observation) -> tuple[Ints, Ints]:

@@ -71,6 +71,28 @@ def test_lp_distance_has_the_least_total_distance():
         env.step(assignment)
 
 
+@pytest.mark.parametrize("name", ["topline", "plan-distance"])
+def test_a_plan_is_worth_the_steps_that_it_takes_to_carry_it_out(name):
+    env = RescueEnv(RescueSettings(agents=3, tasks=7), 60)
+    slots, seeds = np.arange(60), episode_seeds(1, np.arange(60))
+    env.start(slots, seeds)
+    policy = env.baselines()[name](env)
+    policy.begin(slots, seeds)
+    outlooks = []
+    while env.waiting.any():
+        assignment = policy.act(env.observe())
+        outlooks.append(policy.outlook(env.observe()) / -0.01)
+        env.step(assignment)
+    for slot, steps in enumerate(env.outcome()):
+        told = np.array([outlook[slot] for outlook in outlooks])
+        left = np.maximum(steps - np.arange(len(told)), 0)
+        # The planner may find something better on the way, never anything worse.
+        assert (told[0] >= left[0] - 1e-9).all()
+        assert (np.diff(told[: int(steps)]) <= -1 + 1e-9).all()
+        if name == "topline":
+            np.testing.assert_allclose(told, left)
+
+
 @pytest.mark.parametrize("placement", ["distinct", "independent"])
 @pytest.mark.parametrize(("agents", "tasks"), [(1, 5), (2, 4), (3, 7), (6, 3), (5, 10)])
 def test_the_topline_takes_exactly_the_steps_it_says(agents, tasks, placement):
