@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import muster
-from muster.cli import COMMANDS
+from muster.cli import COMMANDS, main
 
 PACKAGE = Path(muster.__file__).parent
 HEAVY = (
@@ -240,6 +241,7 @@ learning.critic
 learning.trials
 learning.collapse
 learning.transfer
+learning.board
 learning.run
 learning.form
 learning.worlds
@@ -386,8 +388,14 @@ def module_of(path: Path) -> str:
 MODULES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"}
 
 
-def imported(tree: ast.AST) -> set[str]:
+@cache
+def imports_of(path: Path) -> set[str]:
     """Every dotted name that a module imports anywhere in it, but for type checking."""
+    return imported(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """The same of a part of it."""
     if isinstance(tree, ast.If) and "TYPE_CHECKING" in ast.dump(tree.test):
         return set().union(*map(imported, tree.orelse))
     if isinstance(tree, ast.Import):
@@ -402,7 +410,7 @@ def edges() -> set[tuple[str, str]]:
     """(module, what it imports of muster), everywhere in the package."""
     found = set()
     for module, path in MODULES.items():
-        for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
+        for name in imports_of(path):
             first, _, rest = name.partition(".")
             # `from muster.rng import Seeds` names a module and something in it; `import muster` itself is no edge.
             target = rest if rest in MODULES else rest.rpartition(".")[0]
@@ -417,7 +425,7 @@ def third_parties(*rooms: str) -> set[tuple[str, str]]:
         (module, name.partition(".")[0])
         for module, path in MODULES.items()
         if module.partition(".")[0] in rooms
-        for name in imported(ast.parse(path.read_text(encoding="utf-8")))
+        for name in imports_of(path)
     }
 
 
@@ -467,7 +475,8 @@ def test_all_is_what_can_be_imported():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(command):
-    code = f"from muster.cli import main; main(['{command}', '--help'])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert f"muster {command}" in done.stdout
+def test_every_command_has_help(command, capsys):
+    with pytest.raises(SystemExit) as left:
+        main([command, "--help"])
+    assert left.value.code == 0
+    assert f"muster {command}" in capsys.readouterr().out

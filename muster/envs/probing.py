@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
@@ -89,20 +90,22 @@ def seeded_assignment(seen: Observation, seeds: Seeds, t: int) -> Ints:
 
 
 def play(env: BatchEnv, seeds: Seeds, choices: Seeds | None = None, steps: int = 25) -> list[bytes]:
-    """Everything that is seen and earned in the first steps of each episode, as bytes to compare.
+    """Digests of everything that is seen and earned in the first steps of each episode, to compare.
 
     The assignments follow from `choices`, or else from the episodes' own seeds.
     """
     choices = seeds if choices is None else choices
     env.start(np.arange(len(seeds)), seeds)
-    logs = [b""] * len(seeds)
+    logs = [hashlib.blake2b() for _ in seeds]
     for t in range(steps):
         seen = env.observe()
         result = env.step(seeded_assignment(seen, choices, t))
         arrays = [getattr(seen, field.name) for field in fields(seen)] + [*result, env.outcome()]
-        for slot in range(len(seeds)):
-            logs[slot] += b"".join(array[slot].tobytes() for array in arrays if array is not None)
-    return logs
+        for slot, log in enumerate(logs):
+            for array in arrays:
+                if array is not None:
+                    log.update(array[slot].tobytes())
+    return [log.digest() for log in logs]
 
 
 def scribble(seen: Observation) -> None:

@@ -6,11 +6,12 @@ import csv
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 
 from muster.errors import InputError, ModelFileError
+from muster.learning.board import Board
 from muster.learning.settings import TrainSettings
 from muster.policy.files import fingerprint, limit_arrays, save_policy
 from muster.policy.learned import LearnedPolicy
@@ -48,7 +49,7 @@ class Run:
         self.folder = folder
         self.rows: list[dict[str, Any]] = []
         self._columns = list(COLUMNS)
-        self._board: Any = None
+        self._board: Board | Literal[False] | None = None
 
     @classmethod
     def create(cls, folder: Path, settings: TrainSettings) -> Run:
@@ -89,12 +90,8 @@ class Run:
                     file.write(json.dumps(tidy) + "\n")
             if self._board is None:
                 self._board = _open_board(self.folder)
-            if self._board is not False:
-                for name, value in tidy.items():
-                    if isinstance(value, str):
-                        self._board.add_text(name, value, row["steps"])
-                    else:
-                        self._board.add_scalar(name, value, row["steps"])
+            if self._board:
+                self._board.add(tidy, row["steps"])
 
     def save_checkpoint(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Replace the checkpoint; it holds the log's rows too, so that log and weights cannot disagree."""
@@ -180,10 +177,9 @@ def _tidy(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value == value}
 
 
-def _open_board(folder: Path) -> Any:
+def _open_board(folder: Path) -> Board | Literal[False]:
     """A TensorBoard writer, or False where TensorBoard is not installed."""
     try:
-        from torch.utils.tensorboard import SummaryWriter
+        return Board(folder / "tensorboard")
     except ImportError:
         return False
-    return SummaryWriter(str(folder / "tensorboard"))
