@@ -21,15 +21,15 @@ def test_a_class_is_evaluated_and_compared_like_its_name():
 
 
 def test_one_learns_on_a_class_and_plays_its_sizes_but_no_other_class():
-    es = {"pairs": 2, "episodes": 2}
-    policy = muster.train([Orders, f"{NAME},n_agents=4"], learner="es", inference="lp", steps=1, es=es)
+    few = {"learner": "es", "inference": "lp", "steps": 1, "es": {"pairs": 2, "episodes": 2}, "evaluate_episodes": 4}
+    policy = muster.train([Orders, f"{NAME},n_agents=4"], **few)
     assert policy.header["env"] == NAME
     assert muster.evaluate(policy, f"{NAME},n_agents=6", 2).episodes == 2
     # The other class shows the very same, and is another world all the same.
     with pytest.raises(InputError, match=r"trained on .*:Orders; it cannot play .*:SavedOrders"):
         muster.evaluate(policy, SavedOrders, 2)
     with pytest.raises(InputError, match="worlds of one kind"):
-        muster.train([Orders, SavedOrders], learner="es", inference="lp", steps=1, es=es)
+        muster.train([Orders, SavedOrders], **few)
 
 
 def test_kinds():

@@ -119,17 +119,31 @@ def all_plans(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
     return plans, plans[:, :, None] == np.arange(m)
 
 
+@cache
+def all_crowds(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every way to spread n agents at most over m tasks [C, m], and which of them each assignment is [K]."""
+    _, chosen = all_plans(n, m)
+    crowds = chosen.sum(1)
+    _, first, which = np.unique(crowds @ (n + 1) ** np.arange(m), return_index=True, return_inverse=True)
+    return crowds[first].astype(float), which
+
+
 def enumerate_best(problem: Problem, b: int, capacities: bool = True) -> float:
     """The best value of any assignment of instance b, by trying them all."""
     h, mu, u = problem.scores[b], problem.contributions[b], problem.capacities[b]
     n, m = h.shape
     plans, chosen = all_plans(n, m)
-    idle = np.concatenate([h, np.zeros((n, 1))], axis=1)
-    values = idle[np.arange(n), plans].sum(1)
+    values = sum((np.append(h[i], 0.0)[plans[:, i]] for i in range(n)), np.zeros(len(plans)))
     if problem.task_scores is not None:
-        crowd = chosen.sum(1).astype(float)
-        values = values + ((crowd @ problem.task_scores[b]) * crowd).sum(1)
-    if capacities:
-        feasible = (np.einsum("kij,ij->kj", chosen, mu) <= u * (1 + 1e-9)).all(1)
-        values = values[feasible]
-    return float(values.max())
+        crowds, which = all_crowds(n, m)
+        values += ((crowds @ problem.task_scores[b]) * crowds).sum(1)[which]
+    if not capacities:
+        return float(values.max())
+    # The best first: the first that fits is the best of those that do.
+    order = np.argsort(-values)
+    for begin in range(0, len(order), 1000):
+        some = order[begin : begin + 1000]
+        fits = (np.einsum("kij,ij->kj", chosen[some], mu) <= u * (1 + 1e-9)).all(1)
+        if fits.any():
+            return float(values[some[fits.argmax()]])
+    raise AssertionError("nobody anywhere always fits")

@@ -78,7 +78,7 @@ def law_of_one_input(regime, scores, pulls, n, m, seed, method, effort):
         assert (back == solution.assignment[0][agents]).all()
 
 
-@examples(1000)
+@examples(600)
 def test_answers_are_feasible_and_permute_with_the_input(**case):
     law_of_one_input(**case)
 

@@ -36,7 +36,7 @@ CHOICES = {"likelihood": "choices", "envs": 32, "return_steps": 4, "policy_rate"
     ],
 )
 def test_choices_reach_the_known_optimum(env, inference, forced):
-    settings = {"steps": 12_000, "log_every": 2_000, "evaluate_every": 10**9, "seed": 1, "inference": inference}
+    settings = {"steps": 4_000, "log_every": 2_000, "evaluate_every": 10**9, "seed": 1, "inference": inference}
     policy = muster.train(env, learner="a2c", a2c=CHOICES, forced=forced, **settings)
     assert muster.evaluate(policy, env, 100).mean > 0.95
 
@@ -79,7 +79,7 @@ def test_a_g_that_many_agents_feel_is_learned_in_smaller_steps(env, inference, s
 
 def test_innovations_reach_the_known_optimum():
     a2c = {"likelihood": "innovations", "envs": 64, "return_steps": 2, "policy_rate": 1e-2}
-    settings = {"steps": 12_000, "log_every": 2_000, "evaluate_every": 10**9, "seed": 1, "inference": "lp"}
+    settings = {"steps": 4_000, "log_every": 2_000, "evaluate_every": 10**9, "seed": 1, "inference": "lp"}
     assert mean_reward(muster.train(TOY, learner="a2c", a2c=a2c, **settings)) == 1.0
 
 

@@ -24,7 +24,7 @@ from tests.learning.short_runs import assert_same_end, rows_without_times
 from tests.learning.test_fenchel_young import scores_for, states
 
 TOY = "tests.learning.toy:Taught"
-QUICK = {"steps": 6_000, "log_every": 2_000, "evaluate_every": 10**9}
+QUICK = {"steps": 3_000, "log_every": 1_000, "evaluate_every": 10**9}
 
 
 def mean_reward(policy, env=TOY):

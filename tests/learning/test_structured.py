@@ -121,7 +121,7 @@ def test_a_trial_adds_up_discounted_rewards_and_the_value_where_it_is_cut():
     ids=["lp", "quad", "amax", "critic"],
 )
 def test_structured_learning_reaches_the_known_optimum(settings):
-    policy = muster.train(TOY, learner="srl", steps=10_000, evaluate_every=10**9, seed=1, **settings)
+    policy = muster.train(TOY, learner="srl", steps=4_000, evaluate_every=10**9, seed=1, **settings)
     assert mean_reward(policy) == 1.0
 
 

@@ -53,7 +53,7 @@ def mean_reward(policy) -> float:
     ids=["a2c-amax", "a2c-lp", "a2c-quad", "a2c-cosine", "es-lp", "es-quad"],
 )
 def test_both_learners_reach_the_known_optimum(settings):
-    policy = muster.train(TOY, steps=12_000, log_every=2_000, evaluate_every=10**9, seed=1, **settings)
+    policy = muster.train(TOY, steps=4_000, log_every=2_000, evaluate_every=10**9, seed=1, **settings)
     assert mean_reward(policy) == 1.0
 
 
@@ -304,7 +304,7 @@ def test_training_starts_at_the_users_own_rule(learner, inference):
 )
 def test_a_wrong_prior_is_corrected_and_the_policy_survives_its_file(settings, tmp_path):
     env, out = f"{PRICED},wrong=true", tmp_path / "r"
-    muster.train(env, inference="lp", steps=12_000, log_every=2000, evaluate_every=10**9, out=out, **settings)
+    muster.train(env, inference="lp", steps=4_000, log_every=2000, evaluate_every=10**9, out=out, **settings)
     policy = muster.load(out)
     assert policy.spec.prior
     assert policy.spec.global_width == 1
@@ -346,7 +346,7 @@ def test_a_mixture_teaches_more_than_one_size():
     """Worlds of two and of four tasks, in which the prior is wrong: both are learned."""
     envs = [f"{PRICED},wrong=true", f"{PRICED},wrong=true,more_tasks=2"]
     policy = muster.train(
-        envs, learner="es", inference="lp", steps=12_000, evaluate_every=10**9, es={"pairs": 8, "episodes": 4}
+        envs, learner="es", inference="lp", steps=4_000, evaluate_every=10**9, es={"pairs": 8, "episodes": 4}
     )
     assert [muster.evaluate(policy, env, 50).mean for env in envs] == [1.0, 1.0]
 
