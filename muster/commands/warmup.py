@@ -20,7 +20,13 @@ ROUNDED: dict[str, Any] = {
 }
 """A problem that agents split themselves between tasks in, with contributions that differ by agent and by task."""
 
-VARIANTS = ("battle:w3v3,first_order=-5", "rescue:2x4,mud=0.3")
+VARIANTS = (
+    "battle:w3v3,first_order=-5",
+    "battle:m2v2,planes=true",
+    "rescue:2x4,mud=0.3",
+    "rescue:2x4,planes=true",
+    "pursuit:4x2,features=raw",
+)
 """Worlds whose settings have kernels of their own."""
 
 
@@ -82,6 +88,7 @@ def parts() -> Iterator[tuple[str, Callable[[], object]]]:
                 yield f"{env}, {name}", partial(evaluate, name, env, episodes=1, noise=True)
     for env in VARIANTS:
         yield env, partial(evaluate, next(iter(make(env).baselines())), env, episodes=1)
+    yield "fleet, recorded days", _play_days
     yield "service, JSON", _read_json
     for learner in ("es", "srl", "imitate", "a2c") if find_spec("torch") else ("es", "srl", "imitate"):
         yield f"learning, {learner}", partial(_learn, EXAMPLES[0], learner)
@@ -109,6 +116,21 @@ def _solve_pairs() -> None:
     for use in ([1.0, 1.0], [1.0, 2.0]):
         pairs = np.arange(2)
         solve_sparse(SparseProblem.of(2, pairs, here.repeat(2), np.ones(2), np.array(use), np.ones(1)), Solver("lp"))
+
+
+def _play_days() -> None:
+    """Recorded days have kernels of their own; this one has two zones and one request."""
+    import gzip
+
+    from muster.evaluation.evaluate import evaluate
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "zones.csv").write_text("zone,column,row\n0,0,0\n1,2,0\n")
+        (folder / "legs.csv").write_text("from,to,metres,minutes,fare\n0,1,400,2,2\n1,0,400,2,2\n")
+        with gzip.open(folder / "trips.csv.gz", "wt") as file:
+            file.write("date,set,second,pickup,dropoff\n2020-01-01,test,60,0,1\n")
+        evaluate("greedy", f"fleet:1,trips={folder},set=test", episodes=1)
 
 
 def _read_json() -> None:

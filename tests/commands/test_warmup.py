@@ -16,7 +16,7 @@ def test_every_procedure_world_rule_and_learner_is_warmed_up():
         assert f"inference, {method}" in names
     for env in EXAMPLES:
         assert {f"{env}, {rule}" for rule in make(env).baselines()} < set(names)
-    assert {"learning, es", "learning, imitate", "service, JSON", *warmup.VARIANTS} < set(names)
+    assert {"learning, es", "learning, imitate", "service, JSON", "fleet, recorded days", *warmup.VARIANTS} < set(names)
 
 
 def test_what_is_warmed_up_for_lp_has_to_be_rounded_and_proven():
@@ -39,3 +39,4 @@ def test_a_replay_and_a_learner_of_the_smallest_world_can_be_used():
     uses = dict(warmup.parts())
     uses[f"{EXAMPLES[0]}, replay"]()
     uses["learning, es"]()
+    uses["fleet, recorded days"]()

@@ -75,8 +75,9 @@ def test_renumbering_agents_and_tasks_renumbers_limits(policy, seen):
         task_features=seen.task_features[:, tasks],
         pair_features=seen.pair_features[:, agents][:, :, tasks],
         task_pair_features=seen.task_pair_features[:, tasks][:, :, tasks],
-        agent_alive=seen.agent_alive[:, agents],
-        task_alive=seen.task_alive[:, tasks],
+        # Masks that are not contiguous would be compiled for.
+        agent_alive=seen.agent_alive[:, agents].copy(),
+        task_alive=seen.task_alive[:, tasks].copy(),
         contributions=seen.contributions[:, agents][:, :, tasks],
         capacities=seen.capacities[:, tasks],
     )

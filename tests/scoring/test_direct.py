@@ -48,17 +48,18 @@ def test_scores_of_a_pair_do_not_depend_on_who_else_is_there(models):
     assert any(len(np.unique(seen.agent_features[b], axis=0)) < n for b in range(batch))
     for b in range(batch):
         model = DirectModel(drawn[b // 4], task_scores=True)
+        # Copies: masks that are not contiguous would be compiled for.
         for i in range(n):
             alone = Observation(
                 **{
-                    name: array[b : b + 1, i : i + 1] if name in OF_AGENTS else array[b : b + 1]
+                    name: array[b : b + 1, i : i + 1].copy() if name in OF_AGENTS else array[b : b + 1]
                     for name, array in vars_of(seen).items()
                 }
             )
             assert np.array_equal(model(alone)[0][0, 0], h[b, i])
         backwards = Observation(
             **{
-                name: array[b : b + 1, ::-1] if name in OF_AGENTS else array[b : b + 1]
+                name: array[b : b + 1, ::-1].copy() if name in OF_AGENTS else array[b : b + 1]
                 for name, array in vars_of(seen).items()
             }
         )
