@@ -63,7 +63,7 @@ def play(name: str, policy_name: str, steps: int) -> None:
     print(f"{name}/{policy_name}", digest.hexdigest())
 
 
-if __name__ == "__main__":
+def main() -> None:
     infer()
     plan()
     rescue()
@@ -74,3 +74,7 @@ if __name__ == "__main__":
         play("pursuit:4x2", rule, 8)
     for rule in ("greedy", "match", "worth"):
         play("fleet:4,city=small", rule, 10)
+
+
+if __name__ == "__main__":
+    main()

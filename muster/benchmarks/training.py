@@ -21,6 +21,8 @@ RESCUE_LEARNERS = ("a2c", "es", "srl", "imitate")
 TEACHER = "lp-distance"
 PARTS = ("world", "features", "forward", "inference", "backward", "other")
 SECONDS = 6.0
+UNTIMED = 3
+"""Updates before those that are measured."""
 
 Row = dict[str, Any]
 
@@ -63,7 +65,7 @@ def measure(env: str, inference: str, learner_kind: str = "a2c") -> Row:
     learner: Any = make_learner(
         TrainSettings(env=env, inference=inference, learner=learner_kind, teacher=teacher, steps=1)  # type: ignore[arg-type]
     )
-    for _ in range(3):
+    for _ in range(UNTIMED):
         learner.update()
     watch = Stopwatch()
     _time_parts(watch, learner, learner_kind)

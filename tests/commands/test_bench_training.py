@@ -16,6 +16,7 @@ pytest.importorskip("torch")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "SECONDS", 0.01)
+    monkeypatch.setattr(training, "UNTIMED", 1)
     monkeypatch.setattr(training, "SIZES", ("2x4",))
     monkeypatch.setattr(training, "BATTLES", ())
     monkeypatch.setattr(training, "PEERS_PYTHON", Path("nowhere/python"))

@@ -38,7 +38,8 @@ def test_check_train_on_two_sizes_scale_to_five_times_the_size_and_play(folder, 
     main(["new", "couriers_of_the_docs"])
     main(["check", WORLD])
     assert "broken" not in capsys.readouterr().out
-    small = ["--es.pairs", "8", "--es.episodes", "8", "--steps", "30000", "--log-every", "5000"]
+    small = ["--es.pairs", "8", "--es.episodes", "8", "--steps", "20000", "--log-every", "5000"]
+    small += ["--evaluate-episodes", "20"]
     main(
         [
             "train",
