@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 CLUSTER_STAMP := $(VENV)/.installed-cluster
+WARM := muster/__pycache__/.warm
 HAS_BROWSER = $(BIN)/python -c 'import sys; from tests.browser.conftest import find_browser; sys.exit(not find_browser())'
 
 .PHONY: setup demo test browser test-slow soak wheel-test lint docs bench bench-record peers clean cluster-test
@@ -27,9 +28,15 @@ $(CLUSTER_STAMP): $(STAMP)
 demo: setup
 	$(BIN)/muster demo
 
-# On all cores. Kernels are compiled first, once: the workers would otherwise compile the same ones side by side.
-test: setup
+# Kernels, compiled ahead whenever a source has changed: the tests' workers would otherwise compile the same ones side
+# by side. The stamp lies where they do, so that `make clean` removes both.
+$(WARM): $(STAMP) $(shell find muster -name '*.py')
 	$(BIN)/muster warmup
+	mkdir -p $(@D)
+	touch $@
+
+# On all cores.
+test: setup $(WARM)
 	@$(HAS_BROWSER) || echo 'no browser: tests of the page are skipped (make browser installs one)'
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
@@ -50,8 +57,7 @@ test-slow: setup
 
 # Kills, full disks, damaged files, random instances, poisoned worlds, memory: up to two hours, with a record. For its part
 # with Ray: make cluster-test first.
-soak: setup
-	$(BIN)/muster warmup
+soak: setup $(WARM)
 	$(BIN)/python -m tests.soak
 
 lint: setup
