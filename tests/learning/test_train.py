@@ -93,15 +93,9 @@ def test_evolution_keeps_the_last_policy(tmp_path):
 @pytest.mark.parametrize("learner", ["a2c", "es"])
 def test_a_reward_that_is_not_a_number_stops_the_run_and_is_named(learner):
     Broken.rounds = 0
+    own = {"a2c": A2CSettings(envs=16), "es": ESSettings(pairs=2, episodes=4)}[learner]
     with pytest.raises(MusterError, match="a reward is not finite"):
-        muster.train(
-            "tests.learning.toy:Broken",
-            learner=learner,
-            inference="lp",
-            steps=100_000,
-            a2c=A2CSettings(envs=16),
-            es=ESSettings(pairs=2, episodes=4),
-        )
+        muster.train("tests.learning.toy:Broken", learner=learner, inference="lp", steps=100_000, **{learner: own})
 
 
 def test_a_gradient_that_explodes_is_named():
@@ -315,8 +309,8 @@ def test_a_wrong_prior_is_corrected_and_the_policy_survives_its_file(settings, t
 @pytest.mark.parametrize("learner", ["a2c", "es"])
 def test_returns_and_figures_are_logged_as_they_are(learner, tmp_path):
     out = tmp_path / "r"
-    small_ones = {"a2c": {"likelihood": "played", "envs": 8}, "es": {"pairs": 2, "episodes": 2}}
-    muster.train(PRICED, learner=learner, inference="lp", steps=300, log_every=50, out=out, **small_ones)
+    small = {"a2c": {"likelihood": "played", "envs": 8}, "es": {"pairs": 2, "episodes": 2}}[learner]
+    muster.train(PRICED, learner=learner, inference="lp", steps=300, log_every=50, out=out, **{learner: small})
     rows = rows_without_times(out)
     assert len(rows) > 3
     for row in rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.compile import callable_from_python
@@ -30,12 +30,16 @@ def test_length_follows_the_engines_formula(x: int, y: int, expected: int) -> No
     assert length(x, y) == by_hand == expected
 
 
+# The first call compiles.
+@settings(deadline=None)
 @given(st.integers(-2000, 2000), st.integers(-2000, 2000))
 def test_length_is_symmetric_and_near_the_true_one(x: int, y: int) -> None:
     assert length(x, y) == length(y, x) == length(-x, y)
     assert abs(length(x, y) - math.hypot(x, y)) <= 0.08 * math.hypot(x, y) + 4
 
 
+# The first call compiles.
+@settings(deadline=None)
 @given(st.integers(-2000, 2000), st.integers(-2000, 2000))
 def test_direction_points_where_the_vector_does(x: int, y: int) -> None:
     if (x, y) == (0, 0):
@@ -51,6 +55,8 @@ def test_cardinal_directions() -> None:
     assert (UNIT_X[64], UNIT_Y[64], UNIT_X[0], UNIT_Y[0]) == (256, 0, 0, -256)
 
 
+# The first call compiles.
+@settings(deadline=None)
 @given(st.integers(-1000, 1000))
 def test_wrap_is_the_short_way_round(difference: int) -> None:
     assert -128 <= wrap(difference) <= 127
