@@ -134,8 +134,11 @@ class BatchOfSingles(BatchEnv):
         return np.array([float(self._ask("won()", slot, single.won)) for slot, single in enumerate(self.singles)])
 
     def figures(self) -> dict[str, Floats]:
-        """What the objects say of their episodes, by name; NaN where one does not."""
-        found = [self._ask("figures()", slot, single.figures) for slot, single in enumerate(self.singles)]
+        """What the objects say of episodes that are over, by name; NaN where one does not, or is not."""
+        over = np.flatnonzero(~self._running).tolist()
+        found: list[Mapping[str, float]] = [{} for _ in self.singles]
+        for slot in over:
+            found[slot] = self._ask("figures()", slot, self.singles[slot].figures)
         names = {name: None for figures in found for name in figures}
         return {name: np.array([float(figures.get(name, np.nan)) for figures in found]) for name in names}
 

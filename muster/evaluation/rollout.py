@@ -38,7 +38,7 @@ class Episodes:
     """[E] sum over the decisions after the first of the share of agents that changed from one living task to another
     (see `muster.evaluation.changes`)."""
     figures: dict[str, Floats] = field(default_factory=dict)
-    """[E] further figures of the world, by name."""
+    """[E] further figures of the world, by name; NaN where an episode has none of that name."""
 
     @property
     def decisions(self) -> int:
@@ -133,7 +133,7 @@ def run_episodes(
             outcome[playing[ended]] = env.outcome()[ended]
             truncated[playing[ended]] = result.truncated[ended]
             for name, values in env.figures().items():
-                figures.setdefault(name, np.zeros(n_episodes))[playing[ended]] = values[ended]
+                figures.setdefault(name, np.full(n_episodes, np.nan))[playing[ended]] = values[ended]
             begin(ended)
             if progress:
                 progress(int(ended.size))

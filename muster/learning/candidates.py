@@ -26,7 +26,7 @@ from muster.learning.optimiser import Adam
 from muster.learning.player import Job
 from muster.learning.rollouts import blamed, check_finite, check_rewards
 from muster.learning.settings import ESSettings, TrainSettings
-from muster.learning.tally import Figures, Values, averaged
+from muster.learning.tally import Figures, Values, averaged, own_figures
 from muster.learning.worlds import prepare_env
 from muster.policy.decision import decide
 from muster.scoring.direct import DirectModel, Parameters, Scores, parameter_shapes
@@ -165,8 +165,7 @@ class Arena:
             steps += int(running.sum())
             running &= ~(step.terminated | step.truncated)
             moment += 1
-        figures = {name.replace("/", "_"): values for name, values in env.figures().items()}
-        return Trial(reward, env.outcome(), figures, steps, count)
+        return Trial(reward, env.outcome(), own_figures(env), steps, count)
 
 
 class Stand(NamedTuple):

@@ -18,26 +18,34 @@ BY_UPDATE = (
     *("value_loss", "policy_loss", "policy_gradient", "advantage", "entropy"),
     *("fitness", "fitness_best", "loss", "agreement", "update_seconds", "idle", "messages", "message_bytes"),
 )
+TAKEN = (
+    *("steps", "updates", "episodes", "reward", "outcome", "validation", "collapses", "remark", "cpu_seconds"),
+    *("steps_per_second", *BY_UPDATE),
+)
+"""What the log says of a run under these names, no world's figure replaces."""
 
 
 class Ended:
     """The episodes of one world that ended during an update."""
 
     def __init__(self) -> None:
-        self._found: dict[str, list[Floats]] = {}
+        self._found: list[Values] = []
         self._rewards: list[Floats] = []
         self.episodes = 0
 
     def add(self, env: BatchEnv, slots: Ints, reward: Floats) -> None:
         """The episodes in these slots are over; `reward` [B] is the sum of their rewards."""
+        if not len(slots):
+            return
         self.episodes += len(slots)
         self._rewards.append(reward[slots])
-        for name, values in {"outcome": env.outcome(), "reward": reward, **env.figures()}.items():
-            self._found.setdefault(name.replace("/", "_"), []).append(values[slots])
+        figures = {"outcome": env.outcome(), "reward": reward} | own_figures(env)
+        self._found.append({name: values[slots] for name, values in figures.items()})
 
     def values(self) -> Values:
-        """Each figure of all of them, in the order in which they ended."""
-        return {name: np.concatenate(values) for name, values in self._found.items()}
+        """Each figure of all of them, in the order in which they ended; NaN where one does not have it."""
+        names = {name: None for values in self._found for name in values}
+        return {name: np.concatenate([_or_nan(values, name) for values in self._found]) for name in names}
 
     def rewards(self) -> Floats:
         """Their sums of rewards, in that order."""
@@ -48,9 +56,20 @@ class Ended:
         return averaged(self.values(), self.episodes)
 
 
+def own_figures(env: BatchEnv) -> Values:
+    """A world's own figures [B] by the names that the log has for them."""
+    found = {name.replace("/", "_"): values for name, values in env.figures().items()}
+    return {f"world_{name}" if name in TAKEN else name: values for name, values in found.items()}
+
+
+def _or_nan(values: Values, name: str) -> Floats:
+    return values.get(name, np.full(len(values["reward"]), np.nan))
+
+
 def averaged(values: Values, episodes: int) -> Figures:
-    """The number of episodes, and the mean of each figure."""
-    means = {name: float(found.mean()) for name, found in values.items() if len(found)}
+    """The number of episodes, and the mean of each figure over those that have it."""
+    known = {name: found[np.isfinite(found)] for name, found in values.items()}
+    means = {name: float(found.mean()) for name, found in known.items() if len(found)}
     return {"episodes": float(episodes), "outcome": float("nan"), "reward": float("nan"), **means}
 
 

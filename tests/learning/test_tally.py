@@ -1,0 +1,74 @@
+"""What a run's log says of the episodes that ended."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import muster
+from muster.envs.single import Env, View
+from muster.learning.run import COLUMNS
+from muster.learning.tally import TAKEN, summarise
+
+
+class Tolls(Env):
+    """One agent on one road; only some episodes, of unequal length, have a toll, and a figure is called as a column."""
+
+    n_agents, n_tasks, max_steps, metric = 1, 2, 9, "return"
+
+    def reset(self, rng):
+        self.t, self.length, self.toll = 0, int(rng.integers(1, 5)), bool(rng.random() < 0.3)
+
+    def view(self):
+        return View(agent_features=[[1.0]], task_features=[[0.0], [1.0]])
+
+    def step(self, assignment):
+        self.t += 1
+        return 1.0, self.t == self.length
+
+    def figures(self):
+        assert self.t == self.length, "asked of an episode under way"
+        return {"steps": -5.0, "reward": 1000.0} | ({"toll": 10.0} if self.toll else {})
+
+    @classmethod
+    def rules(cls):
+        return {"first": lambda view: np.zeros(1, np.int64)}
+
+
+@pytest.mark.parametrize("batch", [1, 3, 40])
+def test_figures_of_some_episodes_are_averaged_over_these(batch):
+    """They counted as 0 where an episode ended before any had reported one."""
+    found = muster.evaluate("first", Tolls, episodes=40, batch=batch)
+    assert 0 < np.isfinite(found.records.figures["toll"]).sum() < 40
+    assert found.figures["toll"].mean == 10.0
+
+
+SMALL = {"es": {"pairs": 2, "episodes": 4}, "a2c": {"envs": 8}}
+
+
+@pytest.mark.parametrize(("learner", "workers"), [("es", None), ("a2c", None), ("a2c", 2)])
+def test_the_log_averages_them_too_and_keeps_its_own_names(learner, workers):
+    rows = []
+    own = {learner: SMALL[learner]}
+    muster.train(
+        f"{__name__}:Tolls",
+        inference="lp",
+        learner=learner,
+        workers=workers,
+        steps=1000,
+        log_every=250,
+        evaluate_episodes=4,
+        report=lambda row, progress: rows.append(dict(row)),
+        **own,
+    )
+    assert len(rows) >= 3
+    for row in rows:
+        assert row["toll"] == 10.0
+        assert 1.0 <= row["reward"] == row["outcome"] <= 4.0
+        assert row["steps"] > 0
+        assert (row["world_steps"], row["world_reward"]) == (-5.0, 1000.0)
+
+
+def test_every_column_of_the_log_is_taken():
+    assert set(COLUMNS) <= set(TAKEN)
+    assert set(summarise([{"episodes": 1.0, "reward": 1.0, "outcome": 1.0}])) <= set(TAKEN)
