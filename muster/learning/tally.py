@@ -84,7 +84,11 @@ def combine(names: Sequence[str], worlds: Sequence[Figures]) -> Figures:
 
 
 def summarise(window: Sequence[Figures]) -> Figures:
-    """One row for several updates: figures by episode weighed by the episodes, of several worlds averaged."""
+    """One row for several updates: figures by episode weighed by the episodes, of several worlds averaged.
+
+    An average is of all worlds or is left out: were it of those in which an episode happened to end, rows could not be
+    compared, and the best would be one that left the hardest world out.
+    """
     keys = {key: None for figures in window for key in figures}
     row: Figures = {"episodes": sum(figures["episodes"] for figures in window)}
     for key in keys:
@@ -105,5 +109,6 @@ def summarise(window: Sequence[Figures]) -> Figures:
         name, slash, _ = key.partition("/")
         if slash:
             of_worlds.setdefault(name, []).append(value)
+    worlds = sum(key.startswith("episodes/") for key in keys)
     # Worlds count alike, however many episodes ended in each.
-    return {name: float(np.mean(values)) for name, values in of_worlds.items()} | row
+    return {name: float(np.mean(values)) for name, values in of_worlds.items() if len(values) == worlds} | row

@@ -8,7 +8,9 @@ import pytest
 import muster
 from muster.envs.single import Env, View
 from muster.learning.run import COLUMNS
-from muster.learning.tally import TAKEN, summarise
+from muster.learning.tally import TAKEN, averaged, combine, summarise
+
+ONE = np.ones(1)
 
 
 class Tolls(Env):
@@ -72,3 +74,14 @@ def test_the_log_averages_them_too_and_keeps_its_own_names(learner, workers):
 def test_every_column_of_the_log_is_taken():
     assert set(COLUMNS) <= set(TAKEN)
     assert set(summarise([{"episodes": 1.0, "reward": 1.0, "outcome": 1.0}])) <= set(TAKEN)
+
+
+def test_a_row_without_an_episode_of_every_world_has_no_mean_over_the_worlds():
+    """Or the best row of a run would be one in which no episode of the hardest world happened to end."""
+    easy = combine(["easy", "hard"], [averaged({"reward": np.array([-3.0, -5.0])}, 2), averaged({}, 0)])
+    both = combine(["easy", "hard"], [averaged({"reward": np.array([-4.0])}, 1), averaged({"reward": -9.0 * ONE}, 1)])
+    row = summarise([easy])
+    assert row["reward/easy"] == -4.0
+    assert "reward" not in row
+    assert "reward/hard" not in row
+    assert summarise([easy, both])["reward"] == pytest.approx((-4.0 - 9.0) / 2)
