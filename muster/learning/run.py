@@ -88,10 +88,22 @@ class Run:
                     csv.DictWriter(file, self._columns, restval="").writerow(tidy)
                 with (self.folder / "metrics.jsonl").open("a") as file:
                     file.write(json.dumps(tidy) + "\n")
-            if self._board is None:
-                self._board = _open_board(self.folder)
-            if self._board:
-                self._board.add(tidy, row["steps"])
+            self._show(tidy, row["steps"])
+
+    def amend(self, figures: dict[str, Any]) -> None:
+        """Add figures to the last row."""
+        self._still_there()
+        self.rows[-1] |= figures
+        with writing(self.folder):
+            self._write_rows()
+            self._show(_tidy(figures), self.rows[-1]["steps"])
+
+    def _show(self, figures: dict[str, Any], steps: int) -> None:
+        """On TensorBoard, if there is one."""
+        if self._board is None:
+            self._board = _open_board(self.folder)
+        if self._board:
+            self._board.add(figures, steps)
 
     def save_checkpoint(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Replace the checkpoint; it holds the log's rows too, so that log and weights cannot disagree."""

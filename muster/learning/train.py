@@ -225,6 +225,8 @@ class Loop:
         finished = not self.stopped
         if self.window and finished:
             self._log(validate=True)
+        elif finished and self.run and self.run.rows and "validation" not in self.run.rows[-1]:
+            self.run.amend(self.validate())  # the last update was one to log, or `report` has ended the run there
         self._save()
         policy = self._best_policy()
         if self.told_to_end is not None:

@@ -77,8 +77,8 @@ def _train(study: Study, claim: Claim, settings: TrainSettings) -> bool:
         reward, rung = row.get("reward", math.nan), int(progress * RUNGS)
         if not math.isfinite(reward) or rung in told:
             return False
-        # As in the run's own summary: evolution's rows differ by their episodes, so its last counts.
-        best = reward if settings.learner == "es" else max(best, reward)
+        # As in the run's own summary: but for the actor-critic, the last row is the one that counts.
+        best = max(best, reward) if settings.learner == "a2c" else reward
         told.add(rung)
         claim.trial.report(best, rung)
         if rung < RUNGS and claim.trial.should_prune():

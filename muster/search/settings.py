@@ -19,7 +19,7 @@ LOG_EVERY = 50_000
 TOKEN_EPISODES = 20
 """Held-out episodes at the end of a run whose outcome nobody looks at."""
 JUDGED_BY = {
-    "reward": "training reward, exploration included: the best row of a draw's log (evolution: the last)",
+    "reward": "training reward, exploration included: the best row of a draw's log; without a2c, the last",
     "validation": "mean outcome on held-out validation episodes, without exploration, at the end of a draw",
 }
 

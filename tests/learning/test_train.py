@@ -1,5 +1,6 @@
 """The loop: it learns what can be learned, and stops with a sentence when it must."""
 
+import csv
 import dataclasses
 import inspect
 import json
@@ -363,3 +364,18 @@ def test_worlds_that_one_policy_cannot_play_are_refused(envs, message):
 def test_more_worlds_than_episodes_to_share_are_refused():
     with pytest.raises(InputError, match=r"es\.episodes are shared out among the worlds: 2 are too few for 3"):
         TrainSettings(env=MIXTURE, learner="es", es={"episodes": 2})
+
+
+@pytest.mark.parametrize("ended", ["by its length", "by report"])
+def test_the_last_row_of_a_finished_run_tells_the_validation(ended, tmp_path):
+    """Where the last update was one to log, the run ended without a look at held-out episodes."""
+    end = (lambda row, progress: True) if ended == "by report" else None
+    length = {"steps": 10**6} if end else {"steps": 64}
+    small = {"learner": "es", "es": {"pairs": 1, "episodes": 1}, "evaluate_episodes": 4, "log_every": 1}
+    muster.train("rescue:1x2,grid=4", inference="lp", out=tmp_path, report=end, **length, **small)
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert "validation" in rows[-1]
+    assert "reward" in rows[-1]
+    assert not any("validation" in row for row in rows[:-1])
+    with (tmp_path / "metrics.csv").open(newline="") as lines:
+        assert float(list(csv.DictReader(lines))[-1]["validation"]) == rows[-1]["validation"]

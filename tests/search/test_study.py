@@ -182,10 +182,12 @@ def test_a_draw_whose_numbers_run_away_is_noted_and_the_search_goes_on(tmp_path,
     assert best_of(study.draws(), 1) is None
 
 
-def test_draws_can_be_judged_by_validation_episodes(tmp_path):
-    """Of which fewer steps are better in search and rescue."""
-    run = {"es": {"episodes": 2}, "evaluate_episodes": 20}
+@pytest.mark.parametrize("log_every", [50, 50_000])
+def test_draws_can_be_judged_by_validation_episodes(log_every, tmp_path):
+    """Of which fewer steps are better in search and rescue. The last update may be one to log anyway, or not."""
+    run = {"es": {"episodes": 2}, "evaluate_episodes": 20, "log_every": log_every}
     study = played(tmp_path, judge="validation", run=run)
+    assert [draw.state for draw in study.draws()] == ["done"] * 3
     best = best_of(study.draws(), study.better)
     assert study.better == -1
     assert best is not None
