@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -61,8 +62,22 @@ class WrongNumberError(InputError):
 class Padded:
     """B rows of every block. Those that the first view has are those that there are."""
 
-    def __init__(self, name: str, n_envs: int, n_agents: int, n_tasks: int, switch_cost: ArrayLike = 0.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        n_envs: int,
+        n_agents: int,
+        n_tasks: int,
+        switch_cost: ArrayLike = 0.0,
+        widths: Mapping[str, int] | None = None,
+    ) -> None:
+        """`widths` are those of blocks of which no view has a row: [] does not tell how wide one is. None: they must
+        be told before there is an observation.
+        """
         self.name = name
+        self._widths = widths
+        self._untold: set[str] = set()
+        """Blocks of which no view so far has told the width."""
         self.switch_cost = np.asarray(switch_cost, np.float64)
         """A number or [N, M], for views that do not have their own."""
         self.most = n_agents, n_tasks
@@ -90,6 +105,8 @@ class Padded:
                 continue
             self._never_given.discard(name)
             given = np.asarray(value)
+            if name in self._untold and given.ndim == len(BLOCKS[name].axes):
+                array = self._widen(name, given.shape[-1])
             wanted = _shape(BLOCKS[name].axes, agents, tasks, array.shape[-1])
             if given.shape != wanted:
                 given = self._fit(name, given, wanted)
@@ -126,6 +143,12 @@ class Padded:
 
     def observation(self, previous: Ints) -> Observation:
         """Everything, in fresh arrays; `previous` [B, N] where the views do not have it."""
+        if self._untold and self._widths is None:
+            name = min(self._untold)
+            raise InputError(
+                f"{name} of {self.name} are empty, and no view so far has told how many there are of each: give an "
+                "empty array with that many columns, such as np.zeros((0, 3)), rather than []"
+            )
         arrays = {name: array.copy() for name, array in self.arrays.items()}
         arrays.setdefault("previous", previous)
         n_envs, (agents, tasks) = len(self.sizes), self.most
@@ -144,8 +167,18 @@ class Padded:
                 self._absent.append(name)
                 continue
             width = np.shape(value)[-1] if block.axes.endswith("F") and np.ndim(value) else 0
+            if block.axes.endswith("F") and np.ndim(value) < len(block.axes) and not np.size(value):
+                self._untold.add(name)
+                width = (self._widths or {}).get(name, 0)
             shape = _shape(block.axes, *self.most, width)
             self.arrays[name] = np.full((len(self.sizes), *shape), block.padding, block.kind)
+
+    def _widen(self, name: str, width: int) -> NDArray[Any]:
+        """Room for so many columns, now that they are told; nothing was written there yet."""
+        self._untold.discard(name)
+        shape, block = _shape(BLOCKS[name].axes, *self.most, width), BLOCKS[name]
+        self.arrays[name] = np.full((len(self.sizes), *shape), block.padding, block.kind)
+        return self.arrays[name]
 
     def _size(self, view: View) -> tuple[int, int]:
         size = (len(view.agent_features), len(view.task_features))  # type: ignore[arg-type]
@@ -180,11 +213,16 @@ class Padded:
             raise InputError(f"{name} of {self.name} are whole numbers from 0, or -1 for nobody, got {ids.min()}")
 
 
-def observation_of(views: Sequence[View], name: str = "the view") -> Observation:
-    """Any views as one observation, padded to the largest; `previous` is -1 where a view does not say."""
+def observation_of(
+    views: Sequence[View], name: str = "the view", widths: Mapping[str, int] = MappingProxyType({})
+) -> Observation:
+    """Any views as one observation, padded to the largest; `previous` is -1 where a view does not say.
+
+    `widths` are those of features of which no view has any, be it for want of tasks.
+    """
     agents = max(len(view.agent_features) for view in views)  # type: ignore[arg-type]
     tasks = max(len(view.task_features) for view in views)  # type: ignore[arg-type]
-    padded = Padded(name, len(views), agents, tasks)
+    padded = Padded(name, len(views), agents, tasks, widths=widths)
     for slot, view in enumerate(views):
         padded.write(slot, view)
     padded.check(np.arange(len(views)))

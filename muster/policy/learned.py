@@ -210,7 +210,7 @@ class LearnedPolicy:
         if self.spec.pair_scale == "size" and len(set(sizes)) > 1:
             # Padded to one size they would all be scaled as the largest.
             return [self._act_on([view])[0] for view in views]
-        assignment = self.act(observation_of(views))
+        assignment = self.act(observation_of(views, widths=self.spec.widths))
         return [row[:size] for row, size in zip(assignment, sizes, strict=True)]
 
     def _explore(self, observation: Observation, scores: Scores) -> Scores:

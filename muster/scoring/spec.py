@@ -133,6 +133,16 @@ class ModelSpec:
             **more,
         )
 
+    @property
+    def widths(self) -> dict[str, int]:
+        """How many features of each kind it reads, by the names of an observation's fields."""
+        return {
+            "agent_features": self.agent_width,
+            "task_features": self.task_width,
+            "pair_features": self.pair_width,
+            "task_pair_features": self.task_pair_width,
+        }
+
     def check(self, observation: Observation, env: str) -> None:
         """Refuse a world whose features are not those the model was made for."""
         for name, wanted, got in (
