@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.data import Floats, Ints, Observation
+from muster.envs.identity import follow
 
 
 class Before(NamedTuple):
@@ -25,18 +26,26 @@ def keep(observation: Observation, assignment: Ints) -> Before:
 def changed_share(before: Before, observation: Observation, assignment: Ints) -> Floats:
     """[B] share of the living agents whose task of the last decision is still alive and who now have another one.
 
-    Where slots are used again, ids tell whether it is still the same agent and the same task. Losing a task without
-    getting another is no change.
+    Where slots are used again, ids tell who and what is there, in whatever place: a task that has moved up to another
+    one is still the same. Losing a task without getting another is no change.
     """
-    alive = observation.agent_alive
-    moved = (before.assignment >= 0) & (assignment >= 0) & (assignment != before.assignment) & alive
-    # Few do, so that the rest is asked of them alone.
-    slots, agents = np.nonzero(moved)
-    old = before.assignment[slots, agents]
-    still = observation.task_alive[slots, old]
-    if observation.task_ids is not None and before.task_ids is not None:
-        still &= observation.task_ids[slots, old] == before.task_ids[slots, old]
+    alive, ids = observation.agent_alive, observation.task_ids
+    old, new = before.assignment, assignment
+    if ids is not None and before.task_ids is not None:
+        old, new = _ids_of(before.task_ids, old), _ids_of(ids, new)
     if observation.agent_ids is not None and before.agent_ids is not None:
-        still &= observation.agent_ids[slots, agents] == before.agent_ids[slots, agents]
+        old = follow(old, before.agent_ids, observation.agent_ids)
+    # Few have another one, so that the rest is asked of them alone.
+    slots, agents = np.nonzero((old >= 0) & (new >= 0) & (old != new) & alive)
+    left = old[slots, agents]
+    if ids is not None and before.task_ids is not None:
+        still = ((ids[slots] == left[:, None]) & observation.task_alive[slots]).any(axis=1)
+    else:
+        still = observation.task_alive[slots, left]
     changed = np.bincount(slots[still], minlength=len(alive))
     return changed / np.maximum(alive.sum(1), 1)
+
+
+def _ids_of(ids: Ints, assignment: Ints) -> Ints:
+    """[B, N] the ids of the tasks that are assigned, -1 for none."""
+    return np.where(assignment >= 0, np.take_along_axis(ids, np.maximum(assignment, 0), axis=1), -1)

@@ -72,3 +72,13 @@ def test_an_evaluation_reports_it_per_decision(turns, expected):
 def test_after_one_decision_there_is_nothing_to_report():
     found = muster.evaluate(Fixed(2), muster.make("rescue:2x3,max_steps=1", 4), episodes=9)
     assert found.changes_per_decision is None
+
+
+def test_tasks_and_agents_that_moved_to_another_place_are_the_same():
+    """As where a world lists what there is, and whatever comes after one that is gone moves up."""
+    before, now = seen(task_ids=[5, 6, 7]), seen(task_ids=[6, 7, 8])
+    assert share([1, 2, 0, -1], [0, 1, 2, 2], before, now) == 0, "6 and 7 are kept, and 5 is gone"
+    assert share([1, 2, 0, -1], [1, 2, 0, 0], before, now) == 2 / 4, "6 and 7 are left, though the numbers are the same"
+    before = seen(agent_ids=[0, 1, 2, 3], task_ids=[5, 6, 7])
+    now = seen(agent_ids=[1, 2, 3, 9], task_ids=[5, 6, 7])
+    assert share([0, 1, 2, 2], [1, 2, 0, 0], before, now) == 1 / 4, "agent 3 alone, and 9 has just come"
