@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.data import Floats, Ints, Observation
+from muster.data import Bools, Floats, Ints, Observation
 from muster.envs.identity import follow
 
 
@@ -30,22 +30,22 @@ def changed_share(before: Before, observation: Observation, assignment: Ints) ->
     one is still the same. Losing a task without getting another is no change.
     """
     alive, ids = observation.agent_alive, observation.task_ids
-    old, new = before.assignment, assignment
-    if ids is not None and before.task_ids is not None:
-        old, new = _ids_of(before.task_ids, old), _ids_of(ids, new)
+    last = before.assignment
     if observation.agent_ids is not None and before.agent_ids is not None:
-        old = follow(old, before.agent_ids, observation.agent_ids)
-    # Few have another one, so that the rest is asked of them alone.
-    slots, agents = np.nonzero((old >= 0) & (new >= 0) & (old != new) & alive)
-    left = old[slots, agents]
-    if ids is not None and before.task_ids is not None:
-        still = ((ids[slots] == left[:, None]) & observation.task_alive[slots]).any(axis=1)
-    else:
-        still = observation.task_alive[slots, left]
-    changed = np.bincount(slots[still], minlength=len(alive))
-    return changed / np.maximum(alive.sum(1), 1)
+        last = follow(last, before.agent_ids, observation.agent_ids)
+    # Few had a task and have one, so that the rest is asked of them alone.
+    slots, agents = np.nonzero((last >= 0) & (assignment >= 0) & alive)
+    old, new = last[slots, agents], assignment[slots, agents]
+    if ids is None or before.task_ids is None:
+        left = (old != new) & observation.task_alive[slots, old]
+        return _share(slots[left], alive)
+    old, new = before.task_ids[slots, old], ids[slots, new]
+    moved = (old != new) & (old >= 0)
+    slots, old = slots[moved], old[moved]
+    still = ((ids[slots] == old[:, None]) & observation.task_alive[slots]).any(axis=1)
+    return _share(slots[still], alive)
 
 
-def _ids_of(ids: Ints, assignment: Ints) -> Ints:
-    """[B, N] the ids of the tasks that are assigned, -1 for none."""
-    return np.where(assignment >= 0, np.take_along_axis(ids, np.maximum(assignment, 0), axis=1), -1)
+def _share(slots: Ints, alive: Bools) -> Floats:
+    """[B] by how many of the living, given the slot of each who changed."""
+    return np.bincount(slots, minlength=len(alive)) / np.maximum(alive.sum(1), 1)
