@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from muster.data import Floats32, Ints, Observation
+from muster.envs.base import BatchEnv
 from muster.errors import InputError
 from muster.policy.decision import decide
 from muster.policy.learned import LearnedPolicy
@@ -31,21 +32,24 @@ class Candidates(Protocol):
         """The candidates that the next decisions are for: moves [P, width], 0 for the policy itself."""
         ...
 
-    def act(self, observation: Observation, step: int) -> Ints:
-        """[P, N] what each candidate does in its own world, `step` decisions after the present one."""
+    def orders(self, observation: Observation, step: int) -> Ints:
+        """[P, N] what each candidate does in its own world, `step` decisions after the present one.
+
+        In a world that reads reasons, with IDLE for agents that had rather do nothing.
+        """
         ...
 
 
 class OtherWeights:
     """The policy with moved weights, to the end."""
 
-    def __init__(self, policy: LearnedPolicy, size: float | None) -> None:
+    def __init__(self, policy: LearnedPolicy, size: float | None, env: BatchEnv) -> None:
         if policy.spec.kind != "dm":
             raise InputError(
                 f"candidates 'theta' move the weights of a direct model (dm), and {policy.name} is a "
                 f"{policy.spec.kind}; use candidates 'scores'"
             )
-        self.policy = policy
+        self.policy, self.with_reasons = policy, env.reads_reasons
         self.size = SPREAD if size is None else size
         self.width = sum(array.size for array in policy.parameters.values())
         self._model: DirectModel | None = None
@@ -62,11 +66,12 @@ class OtherWeights:
             begin = end
         self._model = DirectModel(parameters, self.policy.spec.task_scores)
 
-    def act(self, observation: Observation, step: int) -> Ints:
+    def orders(self, observation: Observation, step: int) -> Ints:
         """Each world by its own model."""
         del step
         assert self._model is not None
-        return decide(observation, self.policy.spec, self._model, self.policy.solver).assignment
+        decision = decide(observation, self.policy.spec, self._model, self.policy.solver)
+        return decision.orders(self.with_reasons)
 
 
 class HeldNoise:
@@ -89,19 +94,20 @@ class HeldNoise:
 class NoisyScores:
     """The policy with noise on h for some decisions, and as it is from then on."""
 
-    def __init__(self, policy: LearnedPolicy, size: float | None, n_agents: int, n_tasks: int) -> None:
-        self.policy = policy
+    def __init__(self, policy: LearnedPolicy, size: float | None, env: BatchEnv) -> None:
+        self.policy, self.with_reasons = policy, env.reads_reasons
         self.size = np.float32(DEVIATION if size is None else size)
-        self.shape = n_agents, n_tasks
-        self.width = n_agents * n_tasks
+        self.shape = env.n_agents, env.n_tasks
+        self.width = env.n_agents * env.n_tasks
         self._held: HeldNoise | None = None
 
     def prepare(self, moves: Floats32, seen: Observation) -> None:
         """The noise of P worlds; it is meant for the agents and tasks that are there now."""
         self._held = HeldNoise(self.size * moves.reshape(-1, *self.shape), seen)
 
-    def act(self, observation: Observation, step: int) -> Ints:
+    def orders(self, observation: Observation, step: int) -> Ints:
         """With its noise on h, if it is held that long."""
         held = self._held
         explore = (lambda scores: held.add(scores, observation)) if held is not None and step < HELD else None
-        return decide(observation, self.policy.spec, self.policy.scorer, self.policy.solver, explore).assignment
+        decision = decide(observation, self.policy.spec, self.policy.scorer, self.policy.solver, explore)
+        return decision.orders(self.with_reasons)

@@ -42,9 +42,9 @@ class LookAhead:
         self.policy = policy
         self.candidates: Candidates
         if (settings.candidates or ("theta" if policy.spec.kind == "dm" else "scores")) == "theta":
-            self.candidates = OtherWeights(policy, settings.size)
+            self.candidates = OtherWeights(policy, settings.size, env)
         else:
-            self.candidates = NoisyScores(policy, settings.size, env.n_agents, env.n_tasks)
+            self.candidates = NoisyScores(policy, settings.size, env)
         self.seeds: Seeds = np.zeros(env.n_envs, np.uint64)
         self.decisions: Ints = np.zeros(env.n_envs, np.int64)
         self.best: Floats32 = np.zeros((env.n_envs, self.candidates.width), np.float32)
@@ -59,6 +59,10 @@ class LookAhead:
 
     def act(self, observation: Observation) -> Ints:
         """[B, N] the first move of the best candidate; -1 where no episode is under way."""
+        return np.maximum(self.orders(observation), -1)
+
+    def orders(self, observation: Observation) -> Ints:
+        """As `act`, in a world that reads reasons with IDLE for agents that had rather do nothing."""
         env, settings = self.env, self.settings
         assignment: Ints = np.full(observation.agent_alive.shape, -1, np.int64)
         going, state = np.flatnonzero(env.running()), env.get_state()
@@ -132,7 +136,7 @@ class LookAhead:
         seen = copies.observe()
         self.candidates.prepare(moves, seen)
         for step in range(horizon):
-            assignment = self.candidates.act(seen, step)
+            assignment = self.candidates.orders(seen, step)
             first = assignment if step == 0 else first
             result = copies.step(assignment)
             earned += result.reward

@@ -7,7 +7,7 @@ import pytest
 
 import muster
 from muster.data import Observation
-from muster.envs.base import BatchEnv
+from muster.envs.base import IDLE, BatchEnv
 from muster.envs.registry import another, make
 from muster.envs.single import Env, View
 from muster.errors import InputError
@@ -239,3 +239,22 @@ def test_what_cannot_be_is_refused():
         resolve(muster.load("rescue-2x4-lp-pem").with_rollouts(4, candidates="theta"), make("rescue:2x4"))
     with pytest.raises(InputError, match="does not say how to look ahead"):
         LookAhead(policy, make("rescue:2x4"))
+
+
+@pytest.mark.parametrize("candidates", ["theta", "scores"])
+def test_worlds_that_read_reasons_hear_them_from_candidates(candidates):
+    """Marines that had rather wait are told to, also by who looks ahead: the policy itself is one of its candidates."""
+    env = make("battle:m5v5,idle=reasons", 1)
+    policy = untrained(env)
+    down = {name: array - 10.0 if name == "h.bias3" else array for name, array in policy.parameters.items()}
+    policy = LearnedPolicy("p", policy.spec, down, InferenceSettings("lp"), NoiseSettings(), policy.header)
+    ahead = LookAhead(policy.with_rollouts(2, candidates=candidates, horizon=1), env)
+    slots, seeds = np.arange(1), episode_seeds(0, np.arange(1))
+    env.start(slots, seeds)
+    ahead.begin(slots, seeds)
+    seen = env.observe()
+    assert (policy.orders(seen) == IDLE).all()
+    ahead.candidates.prepare(np.zeros((1, ahead.candidates.width), np.float32), seen)
+    assert (ahead.candidates.orders(seen, 0) == IDLE).all()
+    assert (ahead.orders(seen) == IDLE).all()
+    assert (ahead.act(seen) == -1).all()
