@@ -238,6 +238,10 @@ def plan(
     if ratio is not None and not (0 < ratio < 1000):
         raise InputError(f"ratio must be positive and below 1000, got {ratio}")
     names = tuple(baselines) or kind.baselines
+    if not names:
+        raise InputError(
+            f"{env} has no rule to compare with: name policies to compare with (--baseline), or give the class rules()"
+        )
     worlds = {size: world_of(kind, options, size, ratio) for size in parse_sizes(sizes or kind.sizes)}
     for world in worlds.values():
         try:

@@ -92,6 +92,15 @@ class SavedOrders(Orders):
             setattr(self, name, value if value.ndim else int(value))
 
 
+class Ruleless(Orders):
+    """The same, with nobody to compare a policy with."""
+
+    @classmethod
+    def rules(cls) -> Mapping[str, Rule]:
+        """None."""
+        return {}
+
+
 class Raises(Env):
     """Shows something and then fails."""
 

@@ -204,6 +204,13 @@ def test_a_fleet_of_any_size_keeps_its_requests_in_proportion():
         split_env("fleet:24,city=large")
 
 
+def test_an_own_world_without_rules_needs_somebody_to_compare_with(tmp_path: Path) -> None:
+    world = "tests.envs.own_worlds:Ruleless"
+    path = write_random_policy(tmp_path / "p.safetensors", world)
+    with pytest.raises(InputError, match=r"has no rule to compare with: name policies .*--baseline"):
+        plan(str(path), world)
+
+
 def test_own_worlds_come_in_sizes_too():
     kind, options = split_env("examples.warehouse:Warehouse,rate=0.3")
     assert world_of(kind, options, 8) == "examples.warehouse:Warehouse,n_agents=8,n_tasks=24,rate=0.3"
