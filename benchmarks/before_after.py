@@ -137,12 +137,18 @@ CASES: dict[str, tuple[str, Callable[[], Work]]] = {
 
 
 def serve() -> None:
-    """Do the case that each line of standard input names, and answer with work done and CPU seconds."""
+    """Do the case that each line of standard input names, and answer with work done and CPU seconds.
+
+    A checkout from before there was such a thing answers that nothing was done.
+    """
     made: dict[str, Work] = {}
     for line in sys.stdin:
         name = line.strip()
         if name not in made:
-            made[name] = CASES[name][1]()
+            try:
+                made[name] = CASES[name][1]()
+            except ImportError:
+                made[name] = lambda: 0
         began = time.process_time()
         done = made[name]()
         print(done, time.process_time() - began, flush=True)
@@ -188,8 +194,9 @@ def main() -> None:
     for name, (unit, _) in CASES.items():
         if given.only not in name:
             continue
-        for checkout in both:
-            checkout.measure(name)
+        if not all(checkout.measure(name)[0] for checkout in both):
+            print(f"| {name} | not in both | | |", flush=True)
+            continue
         rounds = []
         for k in range(given.rounds):
             order = both if k % 2 == 0 else both[::-1]
