@@ -1,7 +1,7 @@
-"""Learners beside one another: every one as it comes, the same CPU minutes in every world; and the actor-critic without
-each of the things that steady it.
+"""Learners beside one another: every one as it comes, in a world all for the same CPU minutes; and the actor-critic
+without each of the things that steady it.
 
-    python paper/learners.py [--minutes 0.5] [--seeds 3] [--only 'couriers-*'] [--list | --markdown]
+    python paper/learners.py [--seeds 3] [--only 'couriers-*'] [--list | --markdown]
 
 A run is one `muster train` in runs/learners, resumed if it was cut short, then played on fixed test episodes. What it
 leaves: paper/learners/record.json with one line a run, and the run's policy, settings and log beside it. Runs in the
@@ -40,6 +40,8 @@ class World:
     rule: str
     """The best rule that comes with it and looks no further than the policies do."""
     episodes: int
+    minutes: float
+    """CPU minutes of every learner: more where none learns much in a few."""
     teacher: str = ""
     """Whom imitation learns from: a rule that is better than what is learned; where there is none, it is left out."""
     lower: bool = False
@@ -47,13 +49,13 @@ class World:
 
 
 WORLDS = {
-    "rescue-2x4": World("rescue:2x4", "quad", "lp-distance", 1000, "topline", lower=True),
-    "rescue-5x10": World("rescue:5x10", "quad", "lp-distance", 1000, "topline", lower=True),
-    "m10v10": World("battle:m10v10", "lp", "c", 400),
-    "w15v17": World("battle:w15v17", "quad", "wcnoks", 400),
-    "zh10v10": World("battle:zh10v10", "lp", "c", 400),
-    "couriers": World("examples.couriers:Couriers", "quad", "nearest", 500, lower=True),
-    "warehouse": World("examples.warehouse:Warehouse", "quad", "worth", 500),
+    "rescue-2x4": World("rescue:2x4", "quad", "lp-distance", 1000, 1.0, "topline", lower=True),
+    "rescue-5x10": World("rescue:5x10", "quad", "lp-distance", 1000, 1.5, "topline", lower=True),
+    "m10v10": World("battle:m10v10", "lp", "c", 400, 1.5),
+    "w15v17": World("battle:w15v17", "quad", "wcnoks", 400, 2.0),
+    "zh10v10": World("battle:zh10v10", "lp", "c", 400, 3.0),
+    "couriers": World("examples.couriers:Couriers", "quad", "nearest", 500, 0.5, lower=True),
+    "warehouse": World("examples.warehouse:Warehouse", "quad", "worth", 500, 0.5),
 }
 SEED = 0
 """Names the test episodes. Training and validation draw from sets far away."""
@@ -65,6 +67,7 @@ LEARNERS = {
     "imitate": ["--learner", "imitate"],
 }
 STEADY = {
+    "half": [],
     "no-clip": ["--a2c.clip", "0"],
     "one-batch": ["--a2c.minibatches", "1"],
     "no-entropy": ["--a2c.entropy", "0"],
@@ -72,7 +75,8 @@ STEADY = {
     "no-trace": ["--a2c.trace", "1"],
     "constant-rate": ["--a2c.schedule", "constant"],
 }
-"""The actor-critic with one thing less."""
+"""The actor-critic as it comes and with one thing less."""
+STEADY_MINUTES = 0.5
 STEADY_WORLDS = ("rescue-2x4", "m10v10")
 
 
@@ -92,7 +96,7 @@ class Run:
     """How often the run went back to its best state."""
 
 
-def wanted(minutes: float, seeds: int, only: str) -> dict[str, tuple[str, str, int, list[str]]]:
+def wanted(seeds: int, only: str) -> dict[str, tuple[str, str, int, list[str]]]:
     """World, learner, seed and arguments of every run, by name; all worlds and learners before the next seed."""
     found = {}
     less = {name: ["--learner", "a2c", *flags] for name, flags in STEADY.items()}
@@ -104,6 +108,7 @@ def wanted(minutes: float, seeds: int, only: str) -> dict[str, tuple[str, str, i
                     continue
                 arguments = [world.name, "--inference", world.inference, *flags]
                 arguments += ["--teacher", world.teacher] * (learner == "imitate")
+                minutes = STEADY_MINUTES if learner in STEADY else world.minutes
                 arguments += ["--minutes", f"{minutes:g}", "--seed", str(seed), "--evaluate-every", "1000000000"]
                 found[name] = key, learner, seed, arguments
     return found
@@ -175,24 +180,21 @@ def markdown(runs: list[Run], columns: Sequence[str], worlds: Collection[str]) -
 def main() -> None:
     """Run what is asked for and not yet in the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=0.5)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="*", help="names to run, such as 'couriers-es-*'")
     parser.add_argument("--list", action="store_true", help="print the commands and stop")
     parser.add_argument("--markdown", action="store_true", help="print the record and stop")
     asked = parser.parse_args()
-    head = {"minutes": asked.minutes}
+    head = {"seed": SEED}
     runs: list[Run] = []
     if RECORD.exists():
-        head, runs = read_record(RECORD, Run, ["minutes"], "run paper/learners.py")
-        if head["minutes"] != asked.minutes:
-            parser.error(f"the record is of {head['minutes']} minutes a run; give --minutes {head['minutes']}")
+        head, runs = read_record(RECORD, Run, list(head), "run paper/learners.py")
     if asked.markdown:
         print(markdown(runs, ["rule", *LEARNERS], WORLDS))
-        print(f"\n{markdown(runs, ['a2c', *STEADY], STEADY_WORLDS)}")
+        print(f"\n{markdown(runs, list(STEADY), STEADY_WORLDS)}")
         return
     done = {(run.world, run.learner, run.seed) for run in runs}
-    for name, (key, learner, seed, arguments) in wanted(asked.minutes, asked.seeds, asked.only).items():
+    for name, (key, learner, seed, arguments) in wanted(asked.seeds, asked.only).items():
         if asked.list:
             print("muster train", *arguments)
             continue
