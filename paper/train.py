@@ -186,19 +186,25 @@ ROUTES_ES = {
 }
 
 # Models that see everyone. In search and rescue they imitate the planner of routes on sizes up to 5x10; rates of 0.005
-# and 0.01 did alike, and better than 0.002, on episodes of no table, one CPU minute each. In battles they imitate
+# and 0.01 did alike, and better than 0.002, on episodes of no table, one CPU minute each. In other worlds they imitate
 # the shipped direct model, beside a direct one that does the same in the same time.
 SMALL = [f"rescue:{size}" for size in ("2x4", "3x6", "4x8", "5x10")]
 CONTEXT_SEEDS = 3
-CONTEXT_TEACHERS = {"battle-m10v10": "battle:m10v10"}
+CONTEXT_TEACHERS = {
+    "battle-m10v10-lp": "battle:m10v10",
+    "fleet-24-lp": "fleet:24,city=small",
+    "pursuit-4x2-quad": "pursuit:4x2",
+}
 CONTEXT_LOG = ["--log-every", "20000", "--evaluate-every", "1000000000"]
 
 
-# Battles with the capacities that the world gives, with learned ones and with none:
+# Battles with the capacities and contributions that the world gives, with learned ones and with none:
 # the same short time for each. As the runs of Tables 2 and 3 otherwise.
 CAPACITIES = {
     "given": [],
     "learned": ["--learn", "capacities"],
+    "contributions": ["--learn", "contributions"],
+    "both": ["--learn", "capacities,contributions"],
     "none": ["--unlimited"],
 }
 CAPACITIES_SCENARIOS = ("w15v17", "zh10v10")
@@ -327,14 +333,16 @@ def context_runs() -> dict[str, list[str]]:
             *("--minutes", "2.5", "--seed", str(seed), "--imitate.rate", "0.006"),
             *CONTEXT_LOG,
         ]
-    for name, world in CONTEXT_TEACHERS.items():
-        for model in ("context", "dm"):
-            found[f"{name}-lp-{model}-imitate-s0"] = [
-                world,
-                *("--inference", "lp", "--model", model, "--learner", "imitate", "--teacher", f"{name}-lp-dm"),
-                *("--minutes", "0.6", "--seed", "0", "--imitate.rate", "0.006"),
-                *CONTEXT_LOG,
-            ]
+    for seed in range(CONTEXT_SEEDS):
+        for name, world in CONTEXT_TEACHERS.items():
+            for model in ("context", "dm"):
+                found[f"{name}-{model}-imitate-s{seed}"] = [
+                    world,
+                    *("--inference", name.rpartition("-")[2], "--model", model),
+                    *("--learner", "imitate", "--teacher", f"{name}-dm"),
+                    *("--minutes", "0.6", "--seed", str(seed), "--imitate.rate", "0.006"),
+                    *CONTEXT_LOG,
+                ]
     return found
 
 

@@ -15,7 +15,13 @@ import muster
 from muster.reproduction.run_names import RunName, policy_files
 
 HERE = Path(__file__).resolve().parent
-ROWS = {"given": "given by the world", "learned": "learned", "both": "learned, contributions too", "none": "none"}
+ROWS = {
+    "given": "given by the world",
+    "learned": "learned",
+    "contributions": "given, contributions learned",
+    "both": "learned, contributions too",
+    "none": "none",
+}
 SEED = 0
 """Of the battles: test episodes, which no run has seen."""
 

@@ -27,6 +27,10 @@ BESIDE = ("rescue-5x10-lp-dm", "rescue-small-quad-dm", "plan-distance")
 OTHERS = {
     "battle:m10v10": (400, "battle-m10v10-lp-dm"),
     "battle:m15v15": (200, "battle-m10v10-lp-dm"),
+    "fleet:24,city=small": (100, "fleet-24-lp-dm"),
+    "fleet:100,city=large": (20, "fleet-24-lp-dm"),
+    "pursuit:4x2": (1000, "pursuit-4x2-quad-dm"),
+    "pursuit:20x10,grid=16": (200, "pursuit-4x2-quad-dm"),
 }
 SIZES = ("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32", "rescue:50x100,grid=64")
 
@@ -54,7 +58,7 @@ def rescue() -> Iterator[tuple[str, str, dict[str, float]]]:
 
 
 def others() -> Iterator[tuple[str, str, dict[str, float]]]:
-    """Battles, beside the teacher."""
+    """Other worlds, where learned and larger, beside the teacher."""
     for env, (episodes, teacher) in OTHERS.items():
         for policy in (*ours(env.partition(":")[0]), teacher):
             yield policy, env, played(policy, env, episodes)
