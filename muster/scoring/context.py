@@ -52,7 +52,7 @@ def relation_width(spec: ModelSpec, listener: str, speaker: str) -> int:
     width += APART if spec.places and not (width and spec.distances) else 0
     width += NEARNESS if measured(spec, listener, speaker) else 0
     if listener != speaker:
-        width += spec.prior and not spec.distance_prior
+        width += spec.reads_prior
     elif listener == TASK:
         width += spec.task_prior
     return width

@@ -33,7 +33,7 @@ def relate(spec: ModelSpec, seen: Observation) -> dict[tuple[str, str], Relation
     """Relations of every kind of listener and speaker, in what is seen."""
     features = {AGENT: seen.agent_features, TASK: seen.task_features}
     alive = {AGENT: seen.agent_alive, TASK: seen.task_alive}
-    prior = seen.prior if spec.prior and not spec.distance_prior else None
+    prior = seen.prior if spec.reads_prior else None
     own = {
         (AGENT, TASK): (seen.pair_features, prior),
         (TASK, TASK): (seen.task_pair_features, seen.task_prior if spec.task_prior else None),

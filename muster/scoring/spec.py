@@ -154,7 +154,7 @@ class ModelSpec:
         ):
             if wanted != got:
                 raise InputError(f"the model reads {wanted} {name} features but {env} has {got}")
-        unseen = self.prior and not self.distance_prior and observation.prior is None
+        unseen = self.reads_prior and observation.prior is None
         if unseen or (self.task_prior and observation.task_prior is None):
             raise InputError(f"the model corrects a prior score, which {env} does not show")
         if self.kind == "pem" and (observation.planes is None or observation.agent_cells is None):
@@ -203,8 +203,7 @@ class ModelSpec:
         shown = seen.pair_features.shape[-1] > 0 or seen.task_pair_features.shape[-1] > 0
         planes = self.kind == "pem"
         more = seen.more if isinstance(seen, PartialObservation) else None
-        # A prior of distances is made of features, not asked for.
-        priors = self.task_prior or (self.prior and not self.distance_prior)
+        priors = self.task_prior or self.reads_prior
         unseen = priors and seen.prior is None
         if more and ((pairs and not shown) or (planes and seen.planes is None) or unseen):
             seen = more(pairs, planes, priors)
@@ -219,6 +218,11 @@ class ModelSpec:
     def extra(self) -> int:
         """Width that an embedding, or a token, adds to each object's features."""
         return {"dm": 0, "pem": self.embedding // 2, "context": self.context}[self.kind]
+
+    @property
+    def reads_prior(self) -> bool:
+        """Whether it reads the prior that a world shows: one of distances is made of features."""
+        return self.prior and not self.distance_prior
 
     @property
     def corrects(self) -> bool:

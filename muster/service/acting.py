@@ -139,6 +139,9 @@ def read_situation(data: dict[str, Any], where: str, served: Served, limit: int)
     check_size(n, m, limit)
     if spec.task_scores:
         check_size(m, m, limit)
+    for key, read in (("prior", spec.reads_prior), ("task_prior", spec.task_prior)):
+        if data.get(key) is not None and not read:
+            refuse(f"{where}.{key} would be ignored: the policy {served.name} reads none", f"{where}.{key}")
     fields: dict[str, Any] = {
         "agent_features": objects(data.get("agents"), names.agent, f"{where}.agents", n),
         "task_features": objects(data.get("tasks"), names.task, f"{where}.tasks", m),
@@ -327,7 +330,7 @@ def example(served: Served) -> dict[str, Any]:
         situation["task_pairs"] = {name: [[0.0, 0.5], [0.5, 0.0]] for name in names.task_pair}
     if names.world:
         situation["world"] = dict.fromkeys(names.world, 0.0)
-    if spec.prior:
+    if spec.reads_prior:
         situation["prior"] = [[0.0, 0.5]]
     if spec.task_prior:
         situation["task_prior"] = [[0.0, 0.5], [0.5, 0.0]]

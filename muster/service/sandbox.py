@@ -103,7 +103,8 @@ def whole(value: Any, name: str, low: int, high: int) -> int:
 
 def as_situation(served: Served, seen: Observation) -> dict[str, Any]:
     """What is observed in slot 0 as /act takes it: in the policy's own feature names."""
-    names = served.features
+    names, spec = served.features, served.policy.spec
+    unread = {"prior": not spec.reads_prior, "task_prior": not spec.task_prior}
 
     def rows(features: Any, labels: tuple[str, ...]) -> list[dict[str, float]]:
         return [dict(zip(labels, map(float, row), strict=True)) for row in features[0]]
@@ -124,7 +125,7 @@ def as_situation(served: Served, seen: Observation) -> dict[str, Any]:
     found["capacities"] = [None if np.isinf(c) else float(c) for c in seen.capacities[0]]
     for key in ("contributions", "allowed", "prior", "task_prior", "switch_cost"):
         value = getattr(seen, key)
-        if value is not None:
+        if value is not None and not unread.get(key):
             found[key] = value[0].tolist()
     if seen.previous is not None:
         found["previous"] = plain(seen.previous[0])

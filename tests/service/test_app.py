@@ -49,7 +49,7 @@ def situation_of(policy: str, env: str, seed: int = 0) -> tuple[dict[str, object
         "world": None
         if seen.global_features is None
         else dict(zip(features.world, seen.global_features[0].tolist(), strict=True)),
-        "prior": None if seen.prior is None else seen.prior[0].tolist(),
+        "prior": seen.prior[0].tolist() if player.spec.reads_prior else None,
         "allowed": None if seen.allowed is None else seen.allowed[0].tolist(),
     }
     return {name: value for name, value in whole.items() if value}, player.act(seen)[0]
@@ -177,6 +177,17 @@ def test_acting_with_a_prior_and_features_of_the_world(client):
     one, expected = situation_of(FLEET, "fleet:24,city=small")
     found = client.post("/act", json={"policy": FLEET, "situation": one}).json()
     assert [-1 if j is None else j for j in found["assignment"]] == expected.tolist()
+
+
+def test_a_prior_that_would_be_ignored_is_refused(client):
+    for policy, world, name in ((RESCUE, "rescue:2x4", "prior"), (FLEET, "fleet:24,city=small", "task_prior")):
+        one, _ = situation_of(policy, world)
+        m = len(one["capacities"])
+        n = m if name == "task_prior" else len(one["agents"])
+        more = {name: np.zeros((n, m)).tolist()}
+        refused = client.post("/act", json={"policy": policy, "situation": one | more})
+        assert refused.status_code == 400
+        assert f"situation.{name} would be ignored" in refused.json()["error"]
 
 
 def test_the_same_scores_under_another_procedure(client):

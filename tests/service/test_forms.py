@@ -50,7 +50,6 @@ def test_what_is_read_by_form_is_answered_as_what_is_read_slowly(policy):
     rng, known, sizes = np.random.default_rng(0), Forms(read), [(2, 4), (3, 4)]
     extras = [
         lambda n, m: {},
-        lambda n, m: {"task_prior": rng.random((m, m)).tolist()},
         lambda n, m: {
             "contributions": rng.random((n, m)).tolist(),
             "allowed": (np.arange(n * m).reshape(n, m) % 3 > 0).tolist(),
