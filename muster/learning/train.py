@@ -135,6 +135,15 @@ def run_training(
         return loop.go(report)
 
 
+def check_training(settings: TrainSettings) -> None:
+    """Make what a run is made of, and let go of it: what its settings, or its world, refuse raises InputError.
+
+    No cluster is asked for: whether one answers says nothing of the settings.
+    """
+    with closing(hire(dataclasses.replace(settings, cluster=None))) as crew:
+        Loop(settings, None, crew)
+
+
 def _resumed(settings: TrainSettings, out: Path) -> TrainSettings:
     """The settings of the run in `out`, longer or shorter if asked; whatever else differs is refused."""
     stored = stored_settings(out)

@@ -14,7 +14,7 @@ from optuna.trial import TrialState
 from muster.errors import InputError
 from muster.learning.rollouts import TrainingError
 from muster.learning.settings import TrainSettings
-from muster.learning.train import run_training
+from muster.learning.train import check_training, run_training
 from muster.search.drawing import RUNGS
 from muster.search.results import Draw
 from muster.search.study import Claim, Study
@@ -46,9 +46,23 @@ def play(study: Study, claim: Claim, say: Say = lambda line: None) -> bool:
             _tell(study, claim)
         except TrainingError as failure:
             _fail(study, claim, str(failure))
+        except InputError:
+            why = refusal_of(settings)
+            if not why:  # a full disk, say: the next draw would fare no better
+                raise
+            _fail(study, claim, why)
     draw = study.draws()[claim.number]
     say(line_of(draw) + (" (taken up)" if claim.taken_up else ""))
     return True
+
+
+def refusal_of(settings: TrainSettings) -> str:
+    """Why no run can be made with these settings; empty where one can."""
+    try:
+        check_training(settings)
+    except InputError as refusal:
+        return str(refusal)
+    return ""
 
 
 def line_of(draw: Draw) -> str:

@@ -18,6 +18,7 @@ from optuna.trial import Trial, TrialState
 from muster.envs.registry import make
 from muster.errors import InputError
 from muster.evaluation.metrics import MEANINGS
+from muster.learning.train import check_training
 from muster.search.drawing import NumberedSampler, draw_settings, make_pruner
 from muster.search.journal import open_journal
 from muster.search.results import Draw, folder_of, read_draws
@@ -76,6 +77,7 @@ class Study:
         """
         path = folder / ABOUT
         if asked is not None and not path.exists():
+            _check_draws_can_be_made(asked)
             _write_first(path, asked)
         settings = stored(folder)
         if asked is not None:
@@ -143,6 +145,19 @@ def stored(folder: Path) -> StudySettings:
             f"{folder} holds no study; name a world to begin one there: muster search ENV --study {folder}"
         )
     return from_toml(StudySettings, folder / ABOUT)
+
+
+def _check_draws_can_be_made(asked: StudySettings) -> None:
+    """Refuse a study of which no draw at the ends of the ranges can be made, and so presumably none at all."""
+    refusals = []
+    for table in asked.parsed.corners():
+        try:
+            check_training(asked.of_draw(table))
+        except InputError as refusal:
+            refusals.append(refusal)
+        else:
+            return
+    raise refusals[0]
 
 
 def _write_first(path: Path, settings: StudySettings) -> None:

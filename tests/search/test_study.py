@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -180,6 +181,36 @@ def test_a_draw_whose_numbers_run_away_is_noted_and_the_search_goes_on(tmp_path,
     study = played(tmp_path)
     assert [(draw.state, draw.why) for draw in study.draws()] == [("failed", "a score is not finite")] * 3
     assert best_of(study.draws(), 1) is None
+
+
+def test_a_draw_that_its_world_refuses_is_noted_and_the_search_goes_on(tmp_path):
+    """Of settings that are right one by one, and that no model can be made with."""
+    space = SPACE | {"pair_scale": ["fade", "none"]}
+    study = Study.open(tmp_path, replace(tiny(draws=6), space=space))
+    assert play_draws(study)
+    found = {draw.settings["pair_scale"]: (draw.state, draw.why) for draw in study.draws()}
+    assert found["none"] == ("done", "")
+    assert found["fade"] == ("failed", "a g that fades goes by the world's distances: add --form local")
+
+
+def test_a_study_of_which_no_draw_can_be_made_is_refused_before_anything_is_drawn(tmp_path):
+    run = {"es": {"episodes": 2}, "pair_scale": "fade"}
+    with pytest.raises(InputError, match="add --form local"):
+        Study.open(tmp_path / "study", tiny(run=run))
+    assert not (tmp_path / "study").exists()
+
+
+def test_a_disk_that_cannot_be_written_ends_the_search_and_no_draw(tmp_path, monkeypatch):
+    from muster.search import playing
+
+    def fail(settings, folder, resume, report):
+        raise InputError("cannot write there: no space left on device")
+
+    monkeypatch.setattr(playing, "run_training", fail)
+    study = Study.open(tmp_path, tiny())
+    with pytest.raises(InputError, match="no space left"):
+        play_draws(study)
+    assert [draw.state for draw in study.draws()] == ["running"]
 
 
 @pytest.mark.parametrize("log_every", [50, 50_000])
