@@ -167,7 +167,6 @@ def _settings(command: Tables) -> None:
         return table.run_table(
             path,
             Path("runs") / "search-paper",
-            f"{_line(command, draws=command.draws)} --minutes {command.minutes:g} --seed {command.seed}",
             draws=command.draws,
             minutes=command.minutes,
             seed=command.seed,

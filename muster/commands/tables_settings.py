@@ -30,7 +30,8 @@ def print_table(record: Record) -> None:
     console.print(REMARK, soft_wrap=True)
     for line in _budgets(record):
         print(line)
-    print(f"made with: {record.command}")
+    for command in record.commands:
+        print(f"made with: {command}")
 
 
 def markdown(record: Record) -> str:
@@ -61,9 +62,13 @@ def _figure(value: float | None) -> str:
 
 
 def _budgets(record: Record) -> list[str]:
-    budgets = sorted({(cell.draws, cell.minutes) for cell in record.cells})
-    return [
-        f"{draws} draws of at most {minutes:g} CPU minutes a cell, of the paper's {min(PAPER_DRAWS.values())} to "
-        f"{max(PAPER_DRAWS.values())} draws of 8 hours on a GPU: far below. The best draw is then mostly the luckiest."
-        for draws, minutes in budgets
+    budgets: dict[tuple[int, float], list[str]] = {}
+    for cell in sorted(record.cells, key=lambda cell: list(WORLDS).index(cell.scenario)):
+        names = budgets.setdefault((cell.draws, cell.minutes), [])
+        names += [] if cell.scenario in names else [cell.scenario]
+    lines = [
+        f"{', '.join(names)}: {draws} draws of at most {minutes:g} CPU minutes a cell."
+        for (draws, minutes), names in budgets.items()
     ]
+    paper = f"{min(PAPER_DRAWS.values())} to {max(PAPER_DRAWS.values())} draws of 8 hours on a GPU"
+    return [*lines, f"The paper's: {paper}. Ours are far below; the best draw is then mostly the luckiest."]

@@ -60,18 +60,31 @@ class Cell:
 class Record:
     """The searches so far."""
 
-    command: str
     cells: list[Cell]
 
     def save(self, path: Path) -> None:
         """Write JSON, one cell a line."""
-        write_record(path, {"command": self.command}, self.cells)
+        write_record(path, {"commands": self.commands}, self.cells)
 
     @classmethod
     def load(cls, path: Path) -> Record:
         """Read what `save` wrote."""
-        head, cells = read_record(path, Cell, ("command",), "make one with: --rerun")
-        return cls(cells=cells, **head)
+        return cls(read_record(path, Cell, (), "make one with: --rerun")[1])
+
+    @property
+    def commands(self) -> list[str]:
+        """What makes every cell again: one command for all cells of a scenario that were searched alike."""
+        found = []
+        for scenario in WORLDS:
+            cells = [cell for cell in self.cells if cell.scenario == scenario]
+            budgets = sorted({(cell.draws, cell.minutes, cell.seed) for cell in cells})
+            for draws, minutes, seed in budgets:
+                alike = [cell for cell in cells if (cell.draws, cell.minutes, cell.seed) == (draws, minutes, seed)]
+                whole = len(alike) == len(METHODS)
+                for name in [f"'{scenario}-*'"] if whole else [f"{scenario}-{cell.method}" for cell in alike]:
+                    line = f"muster tables settings --rerun --draws {draws} --minutes {minutes:g} --seed {seed}"
+                    found.append(f"{line} --only {name}")
+        return found
 
     def find(self, scenario: str, method: str) -> Cell | None:
         """The cell, if that search was made."""
@@ -88,7 +101,6 @@ def paper_settings() -> dict[tuple[str, str], dict[str, float]]:
 def run_table(
     path: Path,
     runs: Path,
-    command: str,
     *,
     draws: int,
     minutes: float,
@@ -141,7 +153,7 @@ def run_table(
             best.number if best else None,
             found,
         )
-        Record(command, sorted(cells.values(), key=lambda cell: cell.key)).save(path)
+        Record(sorted(cells.values(), key=lambda cell: cell.key)).save(path)
     return Record.load(path)
 
 
@@ -157,4 +169,4 @@ def as_json(record: Record) -> dict[str, Any]:
             if cell:
                 ours = {"draws": cell.draws, "minutes": cell.minutes, "command": cell.command, "best": best}
             rows.append({"scenario": scenario, "method": method, "paper": paper.get((scenario, method)), "ours": ours})
-    return {"command": record.command, "paper_draws": PAPER_DRAWS, "rows": rows}
+    return {"commands": record.commands, "paper_draws": PAPER_DRAWS, "rows": rows}

@@ -33,7 +33,7 @@ def test_the_record_holds_what_was_drawn_and_names_the_best():
 def test_every_row_is_printed_with_dashes_where_nothing_is_known(tmp_path, capsys):
     best = {"number": 3, "state": "done", "value": 0.25, "settings": dict.fromkeys(COLUMNS, 0.125)}
     cell = Cell("w15v17", "lp", 1, 0.1, "median", 0, "muster search …", 3, [best])
-    Record("made so", [cell]).save(tmp_path / "r.json")
+    Record([cell]).save(tmp_path / "r.json")
     main(["tables", "settings", "--record", str(tmp_path / "r.json"), "--json"])
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert len(rows) == len(WORLDS) * len(METHODS)
@@ -44,6 +44,21 @@ def test_every_row_is_printed_with_dashes_where_nothing_is_known(tmp_path, capsy
     said = capsys.readouterr().out
     assert "| w15v17 | LP | 5.6e-05 / 0.125 |" in said
     assert "| rescue-2x4 | LP | – / – |" in said
+
+
+def test_cells_that_were_searched_alike_are_made_by_one_command():
+    def cell(scenario, method, draws):
+        return Cell(scenario, method, draws, 0.1, "median", 0, "", None, [])
+
+    cells = [cell("m10v10", method, 8 if method == "lp" else 32) for method in METHODS]
+    lines = Record([*cells, *(cell("w15v17", method, 32) for method in METHODS)]).commands
+    begin = "muster tables settings --rerun --draws"
+    assert lines == [
+        f"{begin} 8 --minutes 0.1 --seed 0 --only m10v10-lp",
+        f"{begin} 32 --minutes 0.1 --seed 0 --only m10v10-amax",
+        f"{begin} 32 --minutes 0.1 --seed 0 --only m10v10-quad",
+        f"{begin} 32 --minutes 0.1 --seed 0 --only 'w15v17-*'",
+    ]
 
 
 @pytest.mark.parametrize(
