@@ -1,23 +1,26 @@
 """`make soak`: the whole campaign, with a record.
 
     python -m tests.soak [--kills 200] [--files 10000] [--instances 100000] [--poison 140] [--updates 100000]
-                         [--episodes 1000000] [--ray-minutes 10] [--minutes 120] [--only files kill …]
+                         [--episodes 1000000] [--ray-minutes 10] [--minutes 120] [--only files kill …] [--add]
                          [--out benchmarks/soak.md]
 
 Parts that would begin after `--minutes` are left out, and the record says so; kills end there. `--only` runs those
-parts whose names hold one of these words; the rows of others stay in the record as they were.
+parts whose names hold one of these words; the rows of others stay in the record as they were. With `--add`, kills go on
+from those in the record until there are that many, and the row says which campaigns it sums.
 """
 
 from __future__ import annotations
 
 import argparse
 import platform
+import re
 import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,18 +32,30 @@ Result = tuple[str, list[str]]
 """What was done and found, in a line; and what was wrong."""
 
 
-def of_kills(learner: str, count: int, until: float, workers: int = 1) -> Result:
-    """kill -9."""
+def of_kills(learner: str, count: int, until: float, workers: int = 1, row: str = "") -> Result:
+    """kill -9; `row` is what the record has of earlier campaigns, to be added to."""
+    sums, before = kills_in(row)
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     try:
-        tally = kills.campaign(folder, learner, count, workers, until=until)
+        # Another campaign has other moments.
+        tally = kills.campaign(folder, learner, count - before.kills, workers, seed=before.kills, until=until)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    when = f"{tally.kills} kills, {tally.writing} of them while a checkpoint was written"
-    return (
-        f"{when}; {tally.resumed} runs came to their end by resuming, with the bits of one that nobody killed",
-        tally.bad,
-    )
+    sums = [*sums, tally.kills]
+    told = f" ({' + '.join(map(str, sums))} in {len(sums)} campaigns)" if len(sums) > 1 else ""
+    when = f"{sum(sums)} kills{told}, {before.writing + tally.writing} of them while a checkpoint was written"
+    ended = f"{before.resumed + tally.resumed} runs came to their end by resuming"
+    return f"{when}; {ended}, with the bits of one that nobody killed", tally.bad
+
+
+def kills_in(row: str) -> tuple[list[int], kills.Tally]:
+    """Kills of each campaign that a row of the record sums, and their tally; one that went wrong is not added to."""
+    found = re.search(r"(\d+) kills(?: \(([\d +]+) in .*?\))?, (\d+) of them .*; (\d+) runs came .* \| none \|$", row)
+    if not found:
+        return [], kills.Tally()
+    total, parts, writing, resumed = found.groups()
+    sums = [int(part) for part in (parts or total).split(" + ")]
+    return sums, kills.Tally(kills=int(total), writing=int(writing), resumed=int(resumed))
 
 
 def of_ray(minutes: float) -> Result:
@@ -121,26 +136,34 @@ def main() -> None:
     parser.add_argument("--ray-minutes", type=float, default=10.0)
     parser.add_argument("--minutes", type=float, default=120.0)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--add", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/soak.md"))
     asked = parser.parse_args()
     end, failed = time.monotonic() + 60 * asked.minutes, False
+    earlier = rows_of(asked.out) if asked.add else {}
+    rows = {
+        "kill -9, evolution": ("es", asked.kills // 3, 1),
+        "kill -9, actor-critic": ("a2c", asked.kills // 3, 1),
+        "kill -9, evolution, 2 workers": ("es", asked.kills // 6, 2),
+        "kill -9, actor-critic, 2 workers": ("a2c", asked.kills - 2 * (asked.kills // 3) - asked.kills // 6, 2),
+    }
     parts: dict[str, Callable[[], Result]] = {
         "damaged files": lambda: of_files(asked.files),
         "random instances": lambda: of_instances(asked.instances),
         "numbers that are none": lambda: of_poison(asked.poison),
         "memory of an evaluation": lambda: of_evaluation(asked.episodes),
         "memory of training": lambda: of_training(asked.updates),
-        "kill -9, evolution": lambda: of_kills("es", asked.kills // 3, end),
-        "kill -9, actor-critic": lambda: of_kills("a2c", asked.kills // 3, end),
-        "kill -9, evolution, 2 workers": lambda: of_kills("es", asked.kills // 6, end, 2),
-        "kill -9, actor-critic, 2 workers": lambda: of_kills(
-            "a2c", asked.kills - 2 * (asked.kills // 3) - asked.kills // 6, end, 2
-        ),
+        **{
+            name: partial(of_kills, learner, count, end, workers, earlier.get(name, ""))
+            for name, (learner, count, workers) in rows.items()
+        },
         "Ray workers killed": lambda: of_ray(asked.ray_minutes),
         "faults of the system": of_faults,
     }
     for name, part in parts.items():
         if asked.only and not any(word in name for word in asked.only):
+            continue
+        if name in rows and kills_in(earlier.get(name, ""))[1].kills >= rows[name][1]:
             continue
         said, bad = f"not run: the {asked.minutes:g} minutes were over", ["–"]
         if time.monotonic() <= end:

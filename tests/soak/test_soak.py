@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from tests.soak import faults, files, kills, memory, poison, solver
+from tests.soak.__main__ import kills_in, of_kills
 
 
 def test_damaged_files_are_refused(tmp_path):
@@ -76,3 +77,18 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
 def test_killed_runs_end_with_the_same_bits(learner, workers, tmp_path):
     tally = kills.campaign(tmp_path, learner, 4, workers)
     assert tally.bad == []
+
+
+def test_kills_of_several_campaigns_are_summed_and_told_apart(monkeypatch):
+    found = [kills.Tally(kills=3, writing=2, resumed=1), kills.Tally(kills=2, resumed=4)]
+    asked = []
+    monkeypatch.setattr(
+        kills, "campaign", lambda folder, learner, count, *_, **more: asked.append(count) or found.pop()
+    )
+    first = f"| kill -9, evolution | {of_kills('es', 2, 0.0)[0]} | none |"
+    assert kills_in(first) == ([2], kills.Tally(kills=2, resumed=4))
+    both, _ = of_kills("es", 5, 0.0, row=first)
+    assert "5 kills (2 + 3 in 2 campaigns), 2 of them while a checkpoint was written; 5 runs came" in both
+    assert kills_in(f"| kill -9, evolution | {both} | none |") == ([2, 3], kills.Tally(kills=5, writing=2, resumed=5))
+    assert kills_in(f"| kill -9, evolution | {both} | 1: other bits |") == ([], kills.Tally())
+    assert asked == [2, 3]
