@@ -68,7 +68,7 @@ class Cluster:
             if not self.local:
                 check_listens(address)
             ray.init(address=address, log_to_driver=False, logging_level="ERROR", **more)
-        except (ray.exceptions.RayError, ConnectionError, OSError, RuntimeError, ValueError) as error:
+        except Exception as error:  # Ray raises bare ones too, as for a node that is not up within half a minute
             why = getattr(error, "strerror", None) or in_words(error)
             raise InputError(
                 f"no Ray cluster answers at {address}: {why}; start one (ray start --head), or use --cluster local"

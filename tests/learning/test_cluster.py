@@ -40,3 +40,14 @@ def test_an_address_where_nothing_answers_is_refused(place):
     place.close()
     with pytest.raises(InputError, match=r"no Ray cluster answers at 127\.0\.0\.1:1: Connection refused; start one"):
         Cluster("127.0.0.1:1", 2)
+
+
+def test_a_machine_too_busy_to_begin_a_cluster_is_told_in_a_sentence(place, monkeypatch):
+    """Ray then raises an Exception of no class of its own."""
+
+    def fail(**more):
+        raise Exception("The current node timed out during startup.")
+
+    monkeypatch.setattr(ray, "init", fail)
+    with pytest.raises(InputError, match="no Ray cluster answers at local: Exception: The current node timed out"):
+        Cluster("local", 2)
