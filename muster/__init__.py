@@ -39,7 +39,7 @@ _PUBLIC = {
     "train": "muster.learning.train",
     "TrainSettings": "muster.learning.settings",
     "A2CSettings": "muster.learning.settings",
-    "ESSettings": "muster.learning.settings",
+    "ESSettings": "muster.learning.learner_settings",
     "NoiseSettings": "muster.policy.settings",
     "MusterError": "muster.errors",
     "InputError": "muster.errors",

@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.data import Floats, Observation
+from muster.learning.learner_settings import SRLSettings
 from muster.learning.learners import make_learner
-from muster.learning.settings import SRLSettings, TrainSettings
+from muster.learning.settings import TrainSettings
 from muster.learning.structured import Structured, candidate_weights
 from muster.learning.trials import Player, Trials
 from muster.policy.names import resolve

@@ -221,6 +221,7 @@ evaluation.viewer
 evaluation.writers
 evaluation
 
+learning.learner_settings
 learning.settings
 learning.parts
 learning.returns

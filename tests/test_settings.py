@@ -14,7 +14,8 @@ from muster.envs.battle.settings import BattleSettings
 from muster.envs.rescue.settings import RescueSettings
 from muster.errors import InputError, UnknownNameError
 from muster.inference.settings import InferenceSettings
-from muster.learning.settings import A2CSettings, ESSettings, TrainSettings
+from muster.learning.learner_settings import ESSettings
+from muster.learning.settings import A2CSettings, TrainSettings
 from muster.policy.settings import NoiseSettings
 from muster.settings import (
     AtLeast,

@@ -22,10 +22,11 @@ from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
 from muster.learning.crew import Crew, shares
 from muster.learning.episodes import TrainingEpisodes
+from muster.learning.learner_settings import ESSettings
 from muster.learning.optimiser import Adam
 from muster.learning.player import Job
 from muster.learning.rollouts import blamed, check_finite, check_rewards
-from muster.learning.settings import ESSettings, TrainSettings
+from muster.learning.settings import TrainSettings
 from muster.learning.tally import Figures, Values, averaged, own_figures
 from muster.learning.worlds import prepare_env
 from muster.policy.decision import decide

@@ -28,8 +28,8 @@ from muster.learning.candidates import (
 )
 from muster.learning.crew import Crew
 from muster.learning.episodes import CANDIDATES, WEIGHTS, TrainingEpisodes, stream
+from muster.learning.learner_settings import ESSettings
 from muster.learning.optimiser import Adam, rate_factor
-from muster.learning.settings import ESSettings
 from muster.learning.tally import Figures, combine
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import PAPER_NOISE

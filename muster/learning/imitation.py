@@ -21,11 +21,11 @@ from muster.inference.solver import Solver
 from muster.learning.choices import Decisions, choice_likelihood, choice_slopes
 from muster.learning.episodes import EXPLORATION, stream
 from muster.learning.fenchel_young import Moments, completed, draw_noise, fenchel_young, slopes_of_model
+from muster.learning.learner_settings import ImitationSettings
 from muster.learning.lessons import Lesson, Roles
 from muster.learning.optimiser import rate_factor
 from muster.learning.parts import part, under
 from muster.learning.rollouts import TrainingError, check_finite, take
-from muster.learning.settings import ImitationSettings
 from muster.learning.students import Student
 from muster.learning.tally import Figures, combine
 from muster.policy.decision import Decision, alive_pairs, make_problem

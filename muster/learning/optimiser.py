@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Floats
-from muster.learning.settings import Schedule
+from muster.learning.learner_settings import Schedule
 from muster.scoring.direct import Parameters
 
 # Adam's usual memory.

@@ -24,11 +24,11 @@ from muster.inference.solver import Solver
 from muster.learning.critic import Critic, with_choices
 from muster.learning.episodes import CRITIC, EXPLORATION, WEIGHTS, stream
 from muster.learning.fenchel_young import Moments, slopes_of_model, solve_perturbed
+from muster.learning.learner_settings import SRLSettings
 from muster.learning.optimiser import Descent, rate_factor
 from muster.learning.parts import part, under
 from muster.learning.returns import traced_returns
 from muster.learning.rollouts import Manner, Rollout, Worker, check_finite, take
-from muster.learning.settings import SRLSettings
 from muster.learning.tally import Figures, combine
 from muster.learning.trials import Player, Trials
 from muster.policy.decision import Decision, alive_pairs, decide

@@ -11,7 +11,7 @@ from muster.envs import checker
 from muster.envs.checker import check
 from muster.envs.registry import make
 from muster.inference.solver import Solver
-from muster.learning.settings import ESSettings
+from muster.learning.learner_settings import ESSettings
 from muster.policy.decision import decide
 from muster.rng import episode_seeds
 from muster.scoring.direct import DirectModel, init_parameters

@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 
-from muster.learning.settings import A2CSettings, ESSettings, TrainSettings
+from muster.learning.learner_settings import ESSettings
+from muster.learning.settings import A2CSettings, TrainSettings
 
 
 def small(learner: str, steps: int, likelihood: str = "played") -> TrainSettings:

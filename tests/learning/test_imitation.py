@@ -13,9 +13,10 @@ from muster import InputError
 from muster.envs.base import Remembers, Replans
 from muster.evaluation.rollout import begin_episodes, run_episodes
 from muster.learning.imitation import cross_entropy, regrets
+from muster.learning.learner_settings import ImitationSettings
 from muster.learning.learners import make_learner
 from muster.learning.lessons import Lesson, Roles
-from muster.learning.settings import ImitationSettings, TrainSettings
+from muster.learning.settings import TrainSettings
 from muster.learning.train import run_training
 from muster.policy.decision import alive_pairs
 from muster.policy.names import resolve

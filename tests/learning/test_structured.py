@@ -9,8 +9,9 @@ import muster
 from muster import InputError
 from muster.learning.critic import Critic, critic_shapes, init_critic, with_choices
 from muster.learning.episodes import stream
+from muster.learning.learner_settings import SRLSettings
 from muster.learning.learners import make_learner
-from muster.learning.settings import SRLSettings, TrainSettings
+from muster.learning.settings import TrainSettings
 from muster.learning.structured import ALIKE, Valued, candidate_weights
 from muster.learning.train import run_training
 from muster.learning.trials import Player

@@ -12,9 +12,10 @@ import muster
 from muster import InputError, MusterError
 from muster.checkout import code_commit
 from muster.evaluation.rollout import run_episodes
+from muster.learning.learner_settings import ESSettings
 from muster.learning.learners import make_learner, usual_episodes
 from muster.learning.optimiser import rate_factor
-from muster.learning.settings import A2CSettings, ESSettings, TrainSettings
+from muster.learning.settings import A2CSettings, TrainSettings
 from muster.learning.worlds import prepare_env
 from muster.rng import episode_seeds
 from muster.settings import from_toml, to_toml

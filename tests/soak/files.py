@@ -19,8 +19,9 @@ import numpy as np
 
 from muster.errors import MusterError
 from muster.evaluation.replay import Replay, record
+from muster.learning.learner_settings import ESSettings
 from muster.learning.run import Run, stored_settings
-from muster.learning.settings import ESSettings, TrainSettings
+from muster.learning.settings import TrainSettings
 from muster.learning.train import run_training
 from muster.policy.files import fingerprint, load_policy
 from muster.reproduction.places import committed_record

@@ -6,7 +6,8 @@ import resource
 from pathlib import Path
 
 import muster
-from muster.learning.settings import A2CSettings, ESSettings, TrainSettings
+from muster.learning.learner_settings import ESSettings
+from muster.learning.settings import A2CSettings, TrainSettings
 from muster.learning.train import Loop
 
 
