@@ -25,7 +25,7 @@ from muster.learning.crew import Crew
 from muster.learning.episodes import EXPLORATION, WEIGHTS, stream
 from muster.learning.memory import memory_of, recall
 from muster.learning.optimiser import rate_factor
-from muster.learning.pairs import begin_without_pairs, rate_groups
+from muster.learning.pairs import begin_without_pairs, rate_groups, without_pairs
 from muster.learning.parts import part, under
 from muster.learning.proximal import Played, idle_share
 from muster.learning.returns import n_step_returns, traced_returns
@@ -85,6 +85,8 @@ class ActorCritic:
         if settings.likelihood == "choices":
             begin_without_pairs(self._model_views)
             groups = rate_groups(self.model, max(env.n_agents for env in envs))
+        self.pairs = spec.task_scores
+        """Whether there is a g to play and to learn now; see `A2CSettings.pairs_from`."""
         self._pack()
         self.model_optimiser = optimiser(groups, lr=self.recipe.policy_rate)
         self.critic_optimiser = optimiser(self.critic.parameters(), lr=self.recipe.value_rate)
@@ -128,7 +130,7 @@ class ActorCritic:
 
     def _pack(self) -> None:
         """Pack the weights for the kernels: once an update, after which they are constant."""
-        self._direct = DirectModel(self._model_views, self.spec.task_scores) if self.spec.kind == "dm" else None
+        self._direct = DirectModel(self._model_views, self.pairs) if self.spec.kind == "dm" else None
         self._values = EntityValues(self._critic_views) if self._critic_views is not None else None
 
     def policy(self) -> LearnedPolicy:
@@ -145,6 +147,10 @@ class ActorCritic:
     def update(self, progress: float = 0.0) -> Figures:
         """One round of the worker's and the learner's loops; `progress` in [0, 1] is how far the run has come."""
         recipe = self.recipe
+        waiting = progress < recipe.pairs_from and without_pairs(self._model_views)
+        if self.pairs != (self.spec.task_scores and not waiting):
+            self.pairs = not self.pairs
+            self._pack()
         factor = rate_factor(recipe.schedule, progress) * 0.5**self.watch.collapses
         for group in self.model_optimiser.param_groups:
             group["lr"] = recipe.policy_rate * factor * group["share"]
@@ -159,7 +165,8 @@ class ActorCritic:
         manner = Manner(steps, self.settings.discount, remember, self.decide, self.spec.view, self.values, limits)
         self.model.eval()
         if self.spread:
-            rollouts = self.spread.play(Weights(self._model_views, self._critic_views or {}), steps, self.rng)
+            weights = Weights(self._model_views, self._critic_views or {}, self.pairs)
+            rollouts = self.spread.play(weights, steps, self.rng)
         else:
             rollouts = [world.play(manner, self.rng) for world in self.worlds]
         self.steps += steps * self.n_envs
@@ -252,6 +259,7 @@ class ActorCritic:
             now: Scores = self._direct(batch.seen)
         else:
             h, g = self.model(batch.seen)
+            g = g if self.pairs else None
             now = h.detach().numpy(), None if g is None else g.detach().numpy()
         weight = share * self.settings.policy_weight
         loss, entropy, slopes = batch.slopes(now, self.tau, self.recipe.clip, self.recipe.entropy, weight)
@@ -277,7 +285,10 @@ class ActorCritic:
 
     def scores(self, seen: Observation) -> Scores:
         """h and g as the model gives them now."""
-        return self._direct(seen) if self._direct is not None else self.model.scores(seen)
+        if self._direct is not None:
+            return self._direct(seen)
+        h, g = self.model.scores(seen)
+        return h, g if self.pairs else None
 
     @torch.no_grad()
     def values(self, seen: Observation) -> Floats32:
@@ -330,7 +341,8 @@ class ActorCritic:
 
     def _add_to_pairs(self, gradients: Parameters, share: float) -> None:
         for name, parameter in self.model.pairs.items():
-            _add_gradient(parameter, gradients[name.replace("_", ".", 1)], share)
+            if name.replace("_", ".", 1) in gradients:  # while g waits it has none
+                _add_gradient(parameter, gradients[name.replace("_", ".", 1)], share)
 
     @torch.no_grad()
     def _refresh_statistics(self, seen: Observation) -> None:

@@ -65,6 +65,34 @@ def test_noise_on_h_is_not_drowned_by_the_pairs_that_a_run_begins_with():
     assert policy.parameters["g.weight3"].any()
 
 
+@pytest.mark.parametrize("model", ["dm", "context"])
+def test_a_g_that_waits_is_neither_played_nor_learned_before_its_time(model):
+    a2c = A2CSettings(envs=4, return_steps=4, pairs_from=0.5)
+    learner = make_learner(TrainSettings(env="rescue:2x4", inference="quad", model=model, a2c=a2c))
+    begun = learner.policy().parameters
+    assert learner.play()[0].scores[1] is not None  # as long as nobody has said how far the run is
+    learner.update(0.0)
+    learner.update(0.49)
+    waiting = learner.policy().parameters
+    assert learner.play()[0].scores[1] is None
+    assert all(np.array_equal(waiting[name], begun[name]) for name in begun if name.startswith("g."))
+    assert not np.array_equal(waiting["h.weight3"], begun["h.weight3"])
+    learner.update(0.5)
+    assert learner.play()[0].scores[1] is not None
+    assert learner.policy().parameters["g.weight3"].any()
+    learner.update(0.1)  # a run that is resumed to last longer keeps what it has learned
+    assert learner.play()[0].scores[1] is not None
+
+
+def test_a_g_that_a_run_goes_on_from_does_not_wait():
+    a2c = A2CSettings(envs=4, return_steps=4, pairs_from=0.5)
+    learner = make_learner(TrainSettings(env="rescue:2x4", inference="quad", a2c=a2c))
+    given = learner.policy().parameters
+    learner.start(given | {"g.bias3": np.ones_like(given["g.bias3"])})
+    learner.update(0.0)
+    assert learner.play()[0].scores[1] is not None
+
+
 @pytest.mark.parametrize(
     ("env", "inference", "shares"), [("5x10", "quad", [0.4, 1]), ("2x4", "quad", [1]), ("5x10", "lp", [1])]
 )
@@ -130,6 +158,8 @@ def test_a_run_writes_every_value_that_its_likelihood_uses(tmp_path):
     ("a2c", "message"),
     [
         ({"likelihood": "played", "clip": 0.2}, "clip belongs to the likelihood choices, not to played"),
+        ({"likelihood": "played", "pairs_from": 0.5}, "pairs_from belongs to the likelihood choices, not to played"),
+        ({"pairs_from": 1.5}, "pairs_from"),
         ({"likelihood": "choices", "noise": {"task_scores": True}}, "explains noise on h alone"),
         ({"likelihood": "played", "noise": {"together": 0.5}}, "together belongs to the likelihood choices"),
         ({"likelihood": "choice"}, "did you mean 'choices'"),
