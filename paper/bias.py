@@ -83,7 +83,7 @@ def train_critic(learner: ActorCritic, rollout: Rollout) -> None:
     """One step of the critic alone."""
     target = even_advantage(learner, rollout)[0].reshape(-1).astype(np.float32)
     learner.critic_optimiser.zero_grad(set_to_none=True)
-    loss = learner._value_gradient(rollout.seen, target, 1.0)[1]
+    loss = learner.values.gradient(rollout.seen, target, 1.0)[1]
     learner._descend(learner.critic_optimiser, "value loss", loss)
     learner._pack()
 

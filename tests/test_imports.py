@@ -239,6 +239,7 @@ learning.fenchel_young
 learning.pairs
 learning.proximal
 learning.critic
+learning.torch_critic
 learning.trials
 learning.collapse
 learning.transfer

@@ -11,19 +11,16 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
-from torch.nn.functional import smooth_l1_loss
 
 from muster.data import Floats32, Observation
 from muster.envs.base import BatchEnv
-from muster.errors import MusterError
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
 from muster.learning.blocks import SpreadWorlds, Weights
 from muster.learning.collapse import Watch
 from muster.learning.crew import Crew
 from muster.learning.episodes import EXPLORATION, WEIGHTS, stream
-from muster.learning.memory import memory_of, recall
+from muster.learning.memory import add_gradient, memory_of, recall
 from muster.learning.optimiser import rate_factor
 from muster.learning.pairs import begin_without_pairs, rate_groups, without_pairs
 from muster.learning.parts import part, under
@@ -32,6 +29,7 @@ from muster.learning.returns import n_step_returns, traced_returns
 from muster.learning.rollouts import Manner, Rollout, TrainingError, Worker
 from muster.learning.settings import A2CSettings
 from muster.learning.tally import Figures, combine
+from muster.learning.torch_critic import TorchCritic
 from muster.policy.decision import Decision, Explore, Limit, alive_pairs, decide
 from muster.policy.learned import LearnedPolicy
 from muster.policy.noise import GUMBEL_DEVIATION
@@ -39,9 +37,8 @@ from muster.scoring.direct import DirectModel, Parameters, Scores
 from muster.scoring.gradient import policy_gradient, score_gradient
 from muster.scoring.heads import HEADS
 from muster.scoring.likelihood import importance_ratio, log_likelihood
-from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel, network_from, parameters_of
+from muster.scoring.networks import ScoringModel, network_from, parameters_of
 from muster.scoring.spec import ModelSpec
-from muster.scoring.values import EntityValues, value_gradient
 
 CHOICELESS = 5
 """Updates without a choice, or without one in doubt from the start, after which it is time to say so."""
@@ -71,15 +68,9 @@ class ActorCritic:
         torch.manual_seed(seed)
         self.model = ScoringModel(spec, stream(seed, WEIGHTS))
         self.model.low_precision = settings.low_precision
-        planes = envs[0].observe().planes
-        self.critic: nn.Module = EntityCritic(spec)
-        if settings.critic == "conv":
-            if planes is None:
-                raise MusterError("the conv critic needs a world with feature planes; use the entity critic")
-            self.critic = ConvCritic(planes.shape[1], spec.global_width)
+        self.values = TorchCritic(spec, envs[0].observe().planes, conv=settings.critic == "conv")
         # The kernels' view of the parameters: the same memory, which optimisers and loading change in place.
         self._model_views = self.model.views()
-        self._critic_views = self.critic.views() if isinstance(self.critic, EntityCritic) else None
         optimiser = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.SGD
         groups: list[dict[str, Any]] = [{"params": list(self.model.parameters()), "share": 1.0}]
         if settings.likelihood == "choices":
@@ -89,7 +80,7 @@ class ActorCritic:
         """Whether there is a g to play and to learn now; see `A2CSettings.pairs_from`."""
         self._pack()
         self.model_optimiser = optimiser(groups, lr=self.recipe.policy_rate)
-        self.critic_optimiser = optimiser(self.critic.parameters(), lr=self.recipe.value_rate)
+        self.critic_optimiser = optimiser(self.values.network.parameters(), lr=self.recipe.value_rate)
         self.solver = Solver.of(inference, threads=1)  # one core a run
         noise, quad, heads = self.recipe.noise, spec.task_scores, [HEADS[what] for what in spec.learned]
         self.worlds = [Worker(env, seed, noise, quad, k, heads) for k, env in enumerate(envs)]
@@ -131,7 +122,7 @@ class ActorCritic:
     def _pack(self) -> None:
         """Pack the weights for the kernels: once an update, after which they are constant."""
         self._direct = DirectModel(self._model_views, self.pairs) if self.spec.kind == "dm" else None
-        self._values = EntityValues(self._critic_views) if self._critic_views is not None else None
+        self.values.pack()
 
     def policy(self) -> LearnedPolicy:
         """The policy as it stands."""
@@ -165,7 +156,7 @@ class ActorCritic:
         manner = Manner(steps, self.settings.discount, remember, self.decide, self.spec.view, self.values, limits)
         self.model.eval()
         if self.spread:
-            weights = Weights(self._model_views, self._critic_views or {}, self.pairs)
+            weights = Weights(self._model_views, self.values.views, self.pairs)
             rollouts = self.spread.play(weights, steps, self.rng)
         else:
             rollouts = [world.play(manner, self.rng) for world in self.worlds]
@@ -199,7 +190,7 @@ class ActorCritic:
             after = self.values(rollout.after).astype(np.float64)
             returns = n_step_returns(rollout.rewards, rollout.ended, after, self.settings.discount)
             target = returns.reshape(-1).astype(np.float32)
-            value, loss = self._value_gradient(rollout.seen, target, share)
+            value, loss = self.values.gradient(rollout.seen, target, share)
             advantages.append(target - value)
             value_loss += share * loss
             size += share * float(np.abs(advantages[-1]).mean())
@@ -224,7 +215,7 @@ class ActorCritic:
                 if not len(order[turn]):
                     continue
                 batch = one.take(order[turn])
-                value_loss += share * self._value_gradient(batch.seen, batch.target, share)[1]
+                value_loss += share * self.values.gradient(batch.seen, batch.target, share)[1]
                 loss, entropy = self._choice_gradient(batch, share)
                 policy_loss += share * loss
                 figures["entropy"] += share * entropy / recipe.minibatches
@@ -290,28 +281,6 @@ class ActorCritic:
         h, g = self.model.scores(seen)
         return h, g if self.pairs else None
 
-    @torch.no_grad()
-    def values(self, seen: Observation) -> Floats32:
-        """The critic's values [B]."""
-        if self._values is not None:
-            return self._values(seen)
-        self.critic.eval()
-        found: Floats32 = self.critic(seen).numpy()
-        return found
-
-    def _value_gradient(self, seen: Observation, target: Floats32, share: float) -> tuple[Floats32, float]:
-        """Values and their loss; adds its gradient, times the world's share, to the critic's parameters'."""
-        if self._values is not None:
-            values, loss, gradients = value_gradient(self._values, seen, target)
-            for name, parameter in self.critic.named_parameters():
-                _add_gradient(parameter, gradients[name], share)
-            return values, loss
-        self.critic.train()
-        value = self.critic(seen)
-        value_loss = smooth_l1_loss(value, torch.from_numpy(target))
-        (share * value_loss).backward()  # type: ignore[no-untyped-call]
-        return value.detach().numpy(), float(value_loss.detach())
-
     def _policy_gradient(self, rollout: Rollout, advantage: Floats32, share: float) -> float:
         """Loss of the policy; adds its gradient, times lambda and the world's share, to the model's parameters'."""
         weight, noise, seen, played = self.settings.policy_weight, self.recipe.noise, rollout.seen, rollout.played
@@ -342,7 +311,7 @@ class ActorCritic:
     def _add_to_pairs(self, gradients: Parameters, share: float) -> None:
         for name, parameter in self.model.pairs.items():
             if name.replace("_", ".", 1) in gradients:  # while g waits it has none
-                _add_gradient(parameter, gradients[name.replace("_", ".", 1)], share)
+                add_gradient(parameter, gradients[name.replace("_", ".", 1)], share)
 
     @torch.no_grad()
     def _refresh_statistics(self, seen: Observation) -> None:
@@ -392,7 +361,7 @@ class ActorCritic:
     def _learned(self) -> dict[str, NDArray[Any]]:
         """Copies of parameters, statistics and the optimisers' memories."""
         arrays = under("model", parameters_of(self.model))
-        arrays |= under("critic", {k: v.detach().numpy().copy() for k, v in self.critic.state_dict().items()})
+        arrays |= under("critic", {k: v.detach().numpy().copy() for k, v in self.values.network.state_dict().items()})
         for name, optimiser in (("model", self.model_optimiser), ("critic", self.critic_optimiser)):
             arrays |= under(f"{name}_optimiser", memory_of(optimiser))
         return arrays
@@ -400,12 +369,8 @@ class ActorCritic:
     def _set_learned(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Go on from what `_learned` returned."""
         self.model.load_state_dict(network_from(self.spec, part(arrays, "model")).state_dict())
-        self.critic.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in part(arrays, "critic").items()})
+        of_critic = {k: torch.from_numpy(np.array(v)) for k, v in part(arrays, "critic").items()}
+        self.values.network.load_state_dict(of_critic)
         for name, optimiser in (("model", self.model_optimiser), ("critic", self.critic_optimiser)):
             recall(optimiser, part(arrays, f"{name}_optimiser"))
         self._pack()
-
-
-def _add_gradient(parameter: nn.Parameter, gradient: Floats32, share: float) -> None:
-    found = torch.from_numpy(gradient if share == 1.0 else np.float32(share) * gradient)
-    parameter.grad = found if parameter.grad is None else parameter.grad + found

@@ -1,4 +1,4 @@
-"""What a torch optimiser remembers, as arrays for a checkpoint."""
+"""Between arrays and torch's optimisers: what one remembers, for a checkpoint, and gradients that kernels computed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
+from muster.data import Floats32
 
 
 def memory_of(optimiser: torch.optim.Optimizer) -> dict[str, NDArray[Any]]:
@@ -23,3 +25,9 @@ def recall(optimiser: torch.optim.Optimizer, arrays: Mapping[str, NDArray[Any]])
         index, _, name = key.partition("/")
         state.setdefault(int(index), {})[name] = torch.from_numpy(np.array(value))
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+
+
+def add_gradient(parameter: torch.nn.Parameter, gradient: Floats32, share: float) -> None:
+    """Add `share` times a gradient that kernels computed."""
+    found = torch.from_numpy(gradient if share == 1.0 else np.float32(share) * gradient)
+    parameter.grad = found if parameter.grad is None else parameter.grad + found
