@@ -47,6 +47,7 @@ inference.settings
 inference.outcomes
 inference.statuses
 inference.workspace
+inference.extremes
 inference.given
 inference.instance
 inference.switching

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from muster.compile import kernel
+from muster.compile import kernel, leaf
 from muster.data import Floats
+from muster.inference.extremes import larger
 from muster.inference.instance import CAPACITY_TOLERANCE, LOADED, Instance, fits
 from muster.inference.oracle import Oracle, bonus_of
 from muster.inference.outcomes import BETTER_LEFT_OUT, NEGATIVE_SCORES, NO_CAPACITY
@@ -25,7 +26,7 @@ PROVEN = np.dtype(
 PROOF_TOLERANCE = 1e-9
 
 
-@kernel
+@leaf
 def primal_value(oracle: Oracle, it: Instance, bonus: Floats) -> float:
     """Value of the oracle's vertex under its profits."""
     point, loaded = oracle.vertex, it.facts[0].quadratic == LOADED
@@ -64,20 +65,33 @@ def set_prices(oracle: Oracle, it: Instance, bonus: Floats, prices: Floats) -> f
     return priced(it, bonus, prices)
 
 
+@leaf
+def largest_net(scores: Floats, bonus: Floats, uses: Floats, prices: Floats) -> float:
+    """The largest score with its bonus that is left of an agent's after the prices."""
+    best = -np.inf
+    for j in range(scores.shape[0]):
+        best = larger(scores[j] + bonus[j] - uses[j] * prices[j], best)
+    return best
+
+
 @kernel
 def priced(it: Instance, bonus: Floats, prices: Floats) -> float:
     """What prices prove: nothing is worth more; sum_j u_j pi_j + sum_i max(idle, max_j w_ij - mu_ij pi_j)."""
     n, m, loaded = it.facts[0].n, it.facts[0].m, it.facts[0].quadratic == LOADED
-    total = 0.0
+    total, closed = 0.0, False
     for j in range(m):
         if prices[j] > 0.0:
             total += it.room[j] * prices[j]
+        closed |= it.room[j] <= 0.0
     for i in range(n):
         best = it.facts[0].idle
-        for j in range(m):
-            # Whoever needs capacity that is not there is kept away without a price.
-            if it.room[j] > 0.0 or it.use[i, j] == 0.0:
-                best = max(best, it.score[i, j] + bonus_of(it, i, j, bonus, loaded) - it.use[i, j] * prices[j])
+        if closed or loaded:
+            for j in range(m):
+                # Whoever needs capacity that is not there is kept away without a price.
+                if it.room[j] > 0.0 or it.use[i, j] == 0.0:
+                    best = max(best, it.score[i, j] + bonus_of(it, i, j, bonus, loaded) - it.use[i, j] * prices[j])
+        else:
+            best = max(best, largest_net(it.score[i, :m], bonus, it.use[i, :m], prices))
         total += best
     return total
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from muster.compile import kernel, leaf, maker
 from muster.data import Bools, Floats, Ints
+from muster.inference.extremes import extent
 from muster.inference.given import Given
 
 # Contributions mu_ij count as a_i d_j when they agree to this relative accuracy.
@@ -113,7 +114,7 @@ def lay_instance(space: Floats, with_tasks: bool) -> Instance:
     )
 
 
-@kernel
+@leaf
 def fill_instance(it: Instance, given: Given, b: int, forced: bool) -> bool:
     """Fill `it` from instance b of what is given; False if an entry is not one to be worked with."""
     facts, agents = it.facts[0], it.agents
@@ -182,11 +183,14 @@ def fill_scores(it: Instance, given: Given, b: int) -> tuple[float, float]:
             gather_allowed(score, i, given.scores, allowed, b, agents[i], tasks, m)
         else:
             gather(score, i, given.scores, b, agents[i], tasks, m)
-        for j in range(m):
-            value = score[i, j]
-            sound &= value <= LARGEST
-            high = max(high, value)
-            low = min(low, value if value > -np.inf else np.inf)
+        least, most = extent(score[i, :m])
+        sound &= least == least
+        low, high = min(low, least), max(high, most)
+    if low == -np.inf:
+        low = np.inf
+        for i in range(n):
+            for j in range(m):
+                low = min(low, score[i, j] if score[i, j] > -np.inf else np.inf)
     return low, high if sound else np.nan
 
 
@@ -226,11 +230,9 @@ def fill_uses(it: Instance, given: Given, b: int) -> tuple[float, float]:
             for j in range(m):
                 if not allowed[b, agents[i], tasks[j]]:
                     use[i, j] = usual
-        for j in range(m):
-            value = use[i, j]
-            sound &= value <= LARGEST
-            smallest = min(smallest, value)
-            largest = max(largest, value)
+        least, most = extent(use[i, :m])
+        sound &= least == least
+        smallest, largest = min(smallest, least), max(largest, most)
     return smallest, largest if sound else np.nan
 
 
@@ -305,7 +307,7 @@ def fill_plain(it: Instance, closed: bool) -> None:
     it.facts[0].restricted = 1 if closed else 0
 
 
-@kernel
+@leaf
 def fill_contributions(it: Instance, largest: float, special: bool) -> None:
     """Derived arrays for contributions of any kind: find out which, and which pairs take capacity at all.
 
@@ -367,12 +369,9 @@ def split(it: Instance, n: int, m: int, largest: float) -> bool:
         it.price_scale[:m] = 0.0
         return True
     use, supply, price_scale = it.use, it.supply, it.price_scale
-    pivot_i, pivot_j = 0, 0
-    for i in range(n):
-        for j in range(m):
-            if use[i, j] == largest:
-                pivot_i, pivot_j = i, j
-                break
+    pivot_i, pivot_j = n - 1, 0
+    while use[pivot_i, pivot_j] != largest:
+        pivot_i, pivot_j = (pivot_i, pivot_j + 1) if pivot_j + 1 < m else (pivot_i - 1, 0)
     for j in range(m):
         price_scale[j] = use[pivot_i, j] / largest
     for i in range(n):

@@ -9,6 +9,7 @@ import numpy as np
 from muster.compile import glue, kernel, leaf, maker
 from muster.data import Floats, Ints
 from muster.inference import generalised, transport
+from muster.inference.extremes import larger, largest_margin
 from muster.inference.generalised import CYCLE, Top, make_top
 from muster.inference.instance import LOADED, TRANSPORT, Instance
 from muster.inference.outcomes import OPTIMAL
@@ -102,12 +103,12 @@ def set_profits(oracle: Oracle, it: Instance, bonus: Floats) -> float:
             for j in range(m):
                 value = score[i, j] + bonus_of(it, i, j, bonus, loaded)
                 profit[i, j] = value * inverse
-                largest = max(largest, value)
+                largest = larger(value, largest)
         else:
             for j in range(m):
                 value = arc[i, j] + bonus_of(it, i, j, bonus, loaded)
                 profit[i, j] = value * inverse if value > -np.inf else value
-                largest = max(largest, value)
+                largest = larger(value, largest)
     return largest
 
 
@@ -199,27 +200,13 @@ def choose_lists(oracle: Oracle, it: Instance, tolerance: float, fresh: bool) ->
 def best_reduced(oracle: Oracle, it: Instance, i: int, transporting: bool) -> float:
     """Largest reduced profit of agent i over all tasks."""
     n, m = it.facts[0].n, it.facts[0].m
-    profit, scaled, dual = oracle.profit, it.scaled, oracle.tree.dual
-    # Four maxima side by side: one alone would wait for itself at every task.
-    a, b, c, d = -np.inf, -np.inf, -np.inf, -np.inf
-    whole = m - m % 4
+    profits, scaled, duals = oracle.profit[i, :m], it.scaled[i, :m], oracle.tree.dual[n : n + m]
     if transporting:
-        for j in range(0, whole, 4):
-            a = max(a, profit[i, j] - dual[n + j])
-            b = max(b, profit[i, j + 1] - dual[n + j + 1])
-            c = max(c, profit[i, j + 2] - dual[n + j + 2])
-            d = max(d, profit[i, j + 3] - dual[n + j + 3])
-        for j in range(whole, m):
-            a = max(a, profit[i, j] - dual[n + j])
-    else:
-        for j in range(0, whole, 4):
-            a = max(a, profit[i, j] - scaled[i, j] * dual[n + j])
-            b = max(b, profit[i, j + 1] - scaled[i, j + 1] * dual[n + j + 1])
-            c = max(c, profit[i, j + 2] - scaled[i, j + 2] * dual[n + j + 2])
-            d = max(d, profit[i, j + 3] - scaled[i, j + 3] * dual[n + j + 3])
-        for j in range(whole, m):
-            a = max(a, profit[i, j] - scaled[i, j] * dual[n + j])
-    return max(max(a, b), max(c, d))
+        return largest_margin(profits, duals)
+    best = -np.inf
+    for j in range(m):
+        best = larger(profits[j] - scaled[j] * duals[j], best)
+    return best
 
 
 @kernel

@@ -147,7 +147,7 @@ def rank(keys: Floats, ties: Floats, order: Ints, count: int) -> None:
         gap //= 3
 
 
-@kernel
+@leaf
 def place_whole(plan: Plan, it: Instance, point: Point, keys: Floats, ties: Floats, order: Ints) -> int:
     """Place the agents that are on one task only; list the others in `order` with what they are ranked by."""
     first, entry, value, score = point.first, point.task, point.value, it.score

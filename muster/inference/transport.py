@@ -17,6 +17,7 @@ import numpy as np
 
 from muster.compile import kernel, leaf
 from muster.data import Floats, Ints
+from muster.inference.extremes import largest_margin, place_of
 from muster.inference.outcomes import OPTIMAL, TIME_LIMIT
 from muster.inference.workspace import Tree
 
@@ -84,21 +85,27 @@ def shift(tree: Tree, top: int, n: int, delta: float) -> None:
         v = following[v]
 
 
+@leaf
+def first_above(values: Floats, prices: Floats, least: float) -> int:
+    """The first of the largest values[j] - prices[j], if that is more than `least`; else -1."""
+    best = largest_margin(values, prices)
+    return place_of(best, values, prices) if best > least else -1
+
+
 @kernel
 def start(tree: Tree, c: Floats, slack: Floats, supply: Floats, capacity: Floats, n: int, m: int) -> None:
     """A greedy, strongly feasible basis: each agent in turn takes its best task that has room, in part if need be."""
     root = n + m
     tree.first[: root + 1] = -1
     tree.parent[root] = -1
+    # A saturated task hangs below the agent that filled it, and costs more than it is worth to anyone.
+    closed = tree.dual[n:root]
     for j in range(m):
         attach(tree, n + j, root)
         tree.flow[n + j] = capacity[j]
+        closed[j] = 0.0
     for i in range(n):
-        best, best_value = -1, slack[i]
-        for j in range(m):
-            # A saturated task hangs below the agent that filled it.
-            if c[i, j] > best_value and tree.parent[n + j] == root:
-                best, best_value = j, c[i, j]
+        best = first_above(c[i, :m], closed, slack[i])
         if best < 0:
             attach(tree, i, root)
             tree.flow[i] = supply[i]
@@ -113,6 +120,7 @@ def start(tree: Tree, c: Floats, slack: Floats, supply: Floats, capacity: Floats
             detach(tree, n + best)
             attach(tree, n + best, i)
             tree.flow[n + best] = room
+            closed[best] = np.inf
 
 
 @kernel
@@ -204,8 +212,8 @@ def optimise(
     `lists` [n, k] restricts agent i to the tasks lists[i]; with k = 0 every task is looked at. Rows are looked at in
     turn, the best arc of a row enters. After many pivots the duals are computed afresh before optimality is believed.
     """
-    dual = tree.dual
     root = n + m
+    dual, prices = tree.dual, tree.dual[n:root]
     short = lists.shape[1]
     tree.mark[: root + 1] = -1
     price(tree, c, slack, n, m)
@@ -236,12 +244,11 @@ def optimise(
                     if value > best:
                         head, best = n + j, value
             else:
-                for j in range(m):
-                    value = c[row, j] - dual[n + j]
-                    if value > best:
-                        head, best = n + j, value
+                best = max(best, largest_margin(c[row, :m], prices))
             gain = best - dual[row]
             if gain > tolerance * inverse[row]:
+                if short == 0 and best > slack[row]:
+                    head = n + place_of(best, c[row, :m], prices)
                 pivot(tree, row, head, gain, n, pivots)
                 pivots += 1
                 idle = 0
