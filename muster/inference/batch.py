@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from muster.compile import kernel
+from muster.compile import leaf
 from muster.data import Floats, Ints
 from muster.inference.certificate import reason_of
 from muster.inference.instance import Instance
@@ -34,6 +34,8 @@ class Settings(NamedTuple):
     forced: bool
     rounds: int
     certify: bool
+    asked: bool
+    """Whether what is proven is to be told: LP leaves it out otherwise where its rounding lost nothing."""
     proving: bool
     """Go on until the answer is proven (QUAD)."""
     power: int
@@ -57,7 +59,7 @@ class Output(NamedTuple):
     """[B, N, M] the tasks of each agent in order, then -1 (PLAN); no rows otherwise."""
 
 
-@kernel
+@leaf
 def write_answer(out: Output, b: int, plan: Plan, it: Instance, prices: Floats, proven: Any) -> None:
     """Write the plan of an instance and what is proven about it to row b, under the numbers of the input."""
     out.objective[b] = value_of(plan, it)

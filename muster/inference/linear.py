@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from muster.compile import entry, glue, kernel, maker
+from muster.compile import entry, glue, kernel, leaf, maker
 from muster.data import Floats, Ints
 from muster.inference.batch import WORKSPACES, Output, Settings, write_answer
 from muster.inference.certificate import PROVEN, primal_value, set_prices, settle_bound
@@ -47,9 +47,12 @@ def lay_work(profit: Floats) -> Work:
     return Work(make_oracle(profit), make_plan(n, m), np.zeros(m), np.zeros(n), np.zeros(n), np.zeros(n, np.int64))
 
 
-@kernel
-def judge(work: Work, it: Instance, certify: bool, prices: Floats, proven: Any) -> int:
-    """What is proven about a solved linear programme and its rounding: OPTIMAL if no assignment is better."""
+@leaf
+def judge(work: Work, it: Instance, certify: bool, enough: bool, prices: Floats, proven: Any) -> int:
+    """What is proven about a solved linear programme and its rounding: OPTIMAL if no assignment is better.
+
+    `enough` says that it need not be proven, where to reach the relaxed value is enough to be believed.
+    """
     point, plan, idle = work.oracle.vertex, work.plan, it.facts[0].idle
     relaxed = primal_value(work.oracle, it, work.bonus)
     left_out, rounded = 0.0, 0.0
@@ -60,14 +63,15 @@ def judge(work: Work, it: Instance, certify: bool, prices: Floats, proven: Any) 
         rounded += it.score[i, plan.task[i]] if plan.task[i] >= 0 else idle
     proven.relaxed = relaxed - idle * left_out
     proven.duality_gap, proven.frank_wolfe_gap, proven.bound = np.nan, np.nan, np.nan
-    limit = relaxed
-    if certify:
-        limit = set_prices(work.oracle, it, work.bonus, prices)
-        proven.duality_gap = limit - relaxed
-    reached = settle_bound(proven, plan, it, rounded, limit)
-    if not certify:
+    reached = False
+    if enough or not certify:
+        reached = settle_bound(proven, plan, it, rounded, relaxed)
         # Believed, not proven.
         proven.bound = np.nan
+    if certify and not reached:
+        limit = set_prices(work.oracle, it, work.bonus, prices)
+        proven.duality_gap = limit - relaxed
+        reached = settle_bound(proven, plan, it, rounded, limit)
     return OPTIMAL if reached else ROUNDED
 
 
@@ -79,7 +83,8 @@ def write_solved(
     prices[:] = 0.0
     read_vertex(work.oracle, it)
     round_point(work.plan, it, work.oracle.vertex, settings.rule, work.keys, work.ties, work.order)
-    status = judge(work, it, settings.certify, prices, proven)
+    enough = solved == OPTIMAL and not settings.asked
+    status = judge(work, it, settings.certify, enough, prices, proven)
     # The value of a programme that was stopped bounds nothing, but its prices do all the same.
     out.status[b] = status if solved == OPTIMAL or (status == OPTIMAL and settings.certify) else TIME_LIMIT
     write_answer(out, b, work.plan, it, prices, proven)

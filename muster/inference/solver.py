@@ -214,6 +214,7 @@ class Solver(InferenceSettings):
         if not self.certify:
             out.bound.fill(np.nan)
             out.duality_gap.fill(np.nan)
+            out.prices.fill(0.0)
 
     def _rounds(self, method: Method) -> int:
         if method == "lp":
@@ -239,6 +240,7 @@ class Solver(InferenceSettings):
             forced=self.forced,
             rounds=self._rounds(method),
             certify=self.certify or (method == "lp" and self._searches),
+            asked=self.certify,
             proving=self.effort == "exact",
             power=routing.LONGEST if self.objective == "longest" else routing.TOTAL,
         )

@@ -88,7 +88,7 @@ def test_frank_wolfe_never_descends_and_its_point_is_feasible(regime, pulls):
             h[None], g[None], mu[None], u[None], everybody, np.ones((1, 8), np.bool_), nothing, ends, routes, False
         )
         paper = Settings(
-            quadratic.PAPER, steps=200, rule=0, forced=False, rounds=0, certify=True, proving=False, power=1
+            quadratic.PAPER, 200, rule=0, forced=False, rounds=0, certify=True, asked=True, proving=False, power=1
         )
         trace, reached, gap, steps, point, loads = trace_of_paper(given, paper)
         values = trace[: steps + 1]
