@@ -50,8 +50,8 @@ class Solver(InferenceSettings):
     threads: int | None = None
     """Threads for large batches; None for one a core (or NUMBA_NUM_THREADS)."""
     certify: bool = True
-    """Fill in duality gap, bound and prices; a learner's inner loop can do without. QUAD's "fast" then proves instances
-    of up to 32 assignments only, instead of 4,096."""
+    """Fill in duality gap, bound and prices; a learner's inner loop can do without. Of tiny instances "fast" then
+    proves fewer: QUAD those of up to 32 assignments instead of 4,096, LP none where the relaxation is not whole."""
     crowd: Crowd = "count"
     """What task scores act on: "count", the number of agents on each task, as in the paper; or "load", the
     contributions that it gets."""

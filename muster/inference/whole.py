@@ -2,7 +2,7 @@
 
 FAST is one swing of `gap_search`. BEST goes on with swings from crosses of the best assignments found: where two of
 them agree, so does the next start; where they differ, it takes from either (as in Yagiura, Ibaraki and Glover's path
-relinking, 2006, without the path).
+relinking, 2006, without the path). Of tiny instances all assignments are looked at.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from muster.data import Floats, Ints
 from muster.inference.batch import Output, Settings
 from muster.inference.bettering import read_answer, write_better
 from muster.inference.certificate import PROVEN
-from muster.inference.gap_search import CHOICES, Chart, draw, draw_chart, make_chart, oscillate
+from muster.inference.gap_search import CHOICES, GAIN_TOLERANCE, Chart, draw, draw_chart, make_chart, oscillate
 from muster.inference.given import Given
 from muster.inference.grain import grain_of, whole_limit
-from muster.inference.instance import Instance, fill_instance, lay_instance
+from muster.inference.instance import Instance, fill_instance, fits, lay_instance
 from muster.inference.rounding import make_plan
 
 # Steps of the first swing, those without success after which it ends, and pairs of agents that it looks at.
 STEPS, PATIENCE, PAIRS = 500, 300, 3e6
 # Swings of each effort after the first, their steps, and how many assignments are kept.
 SWINGS, SWING_STEPS, KEPT = (0, 0, 12, 12), 125, 8
+# Instances with no more assignments than this are proven too, where that is asked for.
+PROVABLE = 4096.0
 # Each agent's chance of another choice where a start has nothing to learn from yet.
 SCATTER = 0.15
 
@@ -107,6 +109,50 @@ def swing_on(chart: Chart, it: Instance, kept: Kept, swings: int, best: Ints, st
 
 
 @kernel
+def look_at_all(
+    chart: Chart, it: Instance, tried: Ints, before: Floats, worth: Floats, hope: Floats, load: Floats
+) -> None:
+    """Look at all assignments, agent by agent, that may be better than `chart.found`; leaves the best of all there.
+
+    The rest is scratch: tried, before and worth [N], hope [N + 1], load [M].
+    """
+    n, m, idle, swing = it.facts[0].n, it.facts[0].m, it.facts[0].idle, chart.swing[0]
+    hope[n] = 0.0
+    for i in range(n - 1, -1, -1):
+        most = idle
+        for j in range(m):
+            most = max(most, it.score[i, j])
+        hope[i] = hope[i + 1] + most
+    load[:m] = 0.0
+    i, tried[0], worth[0] = 0, -1, 0.0
+    while i >= 0:
+        if tried[i] >= 0 and tried[i] < m:
+            # Not a difference: no rounding error stays behind.
+            load[tried[i]] = before[i]
+        tried[i] += 1
+        j = tried[i]
+        if j > m:
+            i -= 1
+            continue
+        value = worth[i] + (it.score[i, j] if j < m else idle)
+        if j < m:
+            before[i] = load[j]
+        if value + hope[i + 1] <= swing.value + GAIN_TOLERANCE * abs(swing.value):
+            continue
+        if j < m and not fits(load[j], it.use[i, j], it.room[j]):
+            continue
+        if i == n - 1:
+            swing.value = value
+            for k in range(n):
+                chart.found[k] = tried[k]
+            continue
+        if j < m:
+            load[j] += it.use[i, j]
+        i += 1
+        tried[i], worth[i] = -1, value
+
+
+@kernel
 def first_steps(it: Instance) -> int:
     """Steps of the first swing."""
     n, m = it.facts[0].n, it.facts[0].m
@@ -122,7 +168,7 @@ def improve_batch(
     it = lay_instance(space, False)
     chart, kept, plan = make_chart(n, m), make_kept(n), make_plan(n, m)
     place_of, best, prices, proof = np.zeros(m, np.int64), np.zeros(n, np.int64), np.zeros(m), np.zeros(1, PROVEN)
-    keys, ties, order = np.zeros(n), np.zeros(n), np.zeros(n, np.int64)
+    keys, ties, order, hope = np.zeros(n), np.zeros(n), np.zeros(n, np.int64), np.zeros(n + 1)
     for row in range(begin, end):
         b = rows[row]
         fill_instance(it, given, b, settings.forced)
@@ -138,5 +184,8 @@ def improve_batch(
         oscillate(chart, it, first_steps(it), PATIENCE, stop)
         if settings.rounds > 0:
             swing_on(chart, it, kept, settings.rounds, best, stop)
-        limit = swing.goal
+        limit, count = swing.goal, it.facts[0].n
+        if settings.asked and count > 0 and (it.facts[0].m + 1.0) ** count <= PROVABLE:
+            look_at_all(chart, it, best, keys, ties, hope, plan.load)
+            limit = swing.value
         write_better(chart.found, limit, it, settings, out, b, plan, prices, proof[0], order, keys, ties, stop)

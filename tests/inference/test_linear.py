@@ -6,7 +6,7 @@ import pytest
 
 from muster.data import Problem
 from muster.inference import solve
-from tests.inference.cases import REGIMES, SCORES, Highs, enumerate_best, make_problem
+from tests.inference.cases import REGIMES, SCORES, Highs, all_plans, enumerate_best, make_problem
 
 ROUNDS = 49
 """Of every regime: each kind of scores seven times, at a size of its own."""
@@ -71,7 +71,7 @@ def test_integral_linear_programmes_equal_enumeration(regime, scores):
 
 @pytest.mark.parametrize("regime", ["real", "pair", "few-values", "zeros", "closed"])
 def test_rounding_lies_between_nine_tenths_of_the_best_and_the_bound(regime):
-    problem = make_problem(regime, "normal", 80, 4, 5, seed=13)
+    problem = make_problem(regime, "normal", 80, 5, 5, seed=13)
     solution = solve(problem, "lp")
     best = np.array([enumerate_best(problem, b) for b in range(80)])
     assert (solution.objective <= best + 1e-9).all()
@@ -84,6 +84,35 @@ def test_rounding_lies_between_nine_tenths_of_the_best_and_the_bound(regime):
     lost = (best - solution.objective)[~optimal] / solution.bound[~optimal]
     assert (solution.integer_gap[~optimal] > 1e-9).all()
     assert (lost <= solution.integer_gap[~optimal] + 1e-9).all()
+
+
+@pytest.mark.parametrize("scores", ["normal", "ties", "mixed"])
+@pytest.mark.parametrize("regime", ["real", "pair", "few-values", "zeros", "closed"])
+def test_tiny_instances_are_proven_where_proof_is_asked_for(regime, scores):
+    problem = make_problem(regime, scores, 60, 4, 5, seed=17)
+    found, unproven = solve(problem, "lp"), solve(problem, "lp", certify=False)
+    best = np.array([enumerate_best(problem, b) for b in range(60)])
+    assert found.objective == pytest.approx(best, rel=1e-9, abs=1e-9)
+    assert found.bound == pytest.approx(best, rel=1e-9, abs=1e-9)
+    assert set(found.status) == {"optimal"}
+    assert (unproven.objective <= found.objective + 1e-9).all()
+    assert not unproven.prices.any()
+
+
+def test_tiny_instances_leave_nobody_out_where_that_is_asked_for():
+    problem = make_problem("real", "normal", 60, 3, 4, seed=19)
+    found = solve(problem, "lp", forced=True)
+    plans, chosen = all_plans(3, 4)
+    complete = 0
+    for b in range(60):
+        loads = (chosen * problem.contributions[b]).sum(1)
+        possible = plans[(loads <= problem.capacities[b]).all(1) & (plans < 4).all(1)]
+        if len(possible):
+            complete += 1
+            best = problem.scores[b][np.arange(3), possible].sum(1).max()
+            assert (found.objective[b], found.bound[b]) == (pytest.approx(best), pytest.approx(best))
+            assert found.status[b] == "optimal"
+    assert complete > 20
 
 
 def test_a_lone_price_lies_between_the_two_offers():
