@@ -66,11 +66,11 @@ def of_ray(minutes: float) -> Result:
 
     told, bad = [], []
     for learner in cluster.LEARNERS:
-        killed, replaced, updates, wrong = cluster.campaign(learner, 30 * minutes)
-        told.append(f"{learner} {killed} workers killed, {replaced} replaced, in {updates:,} updates")
-        bad += wrong
-    when = f"one every 10 s, or when the run next calls its workers, for {minutes:g} minutes"
-    return f"{when}: {', '.join(told)}; the bits of one process", bad
+        tally = cluster.campaign(learner, 60 * minutes)
+        told.append(f"{learner} {tally}")
+        bad += tally.bad
+    when = f"one every 10 s, or when the run next calls its workers, for {minutes:g} minutes of each learner"
+    return f"{when}: {'; '.join(told)}; the bits of one process", bad
 
 
 def of_faults() -> Result:

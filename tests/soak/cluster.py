@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +25,32 @@ LEARNERS = {
 WORKERS = 2
 
 
-def campaign(learner: str, seconds: float, every: float = 10.0, seed: int = 0) -> tuple[int, int, int, list[str]]:
-    """Kills, workers that were replaced, updates, and what was wrong."""
-    settings, rng, bad = LEARNERS[learner], np.random.default_rng(seed), []
-    updates, kills = 0, 0
+@dataclass
+class Tally:
+    """What came of the kills of one learner's workers."""
+
+    struck: list[int] = field(default_factory=list)
+    """The process of each kill; one that is killed again before it is missed is here twice."""
+    replaced: int = 0
+    """Workers that the run has missed and replaced."""
+    updates: int = 0
+    bad: list[str] = field(default_factory=list)
+
+    @property
+    def killed(self) -> int:
+        """Workers that were killed, each of which must be replaced once."""
+        return len(set(self.struck))
+
+    def __str__(self) -> str:
+        again = len(self.struck) - self.killed
+        told = f"{len(self.struck)} kills in {self.updates:,} updates: {self.replaced} workers replaced"
+        return told + (f", {again} struck again before they were missed" if again else "")
+
+
+def campaign(learner: str, seconds: float, every: float = 10.0, seed: int = 0) -> Tally:
+    """Train for so long with workers that are killed, and go on for an update by which all are missed; then without."""
+    settings, rng, tally = LEARNERS[learner], np.random.default_rng(seed), Tally()
+    blows: list[threading.Timer] = []
     with closing(Crew(Cluster("local", WORKERS), WORKERS)) as crew:
         learning = make_learner(settings, crew)
         until = time.monotonic() + seconds
@@ -36,12 +59,13 @@ def campaign(learner: str, seconds: float, every: float = 10.0, seed: int = 0) -
 
         def struck(requests, recover):  # type: ignore[no-untyped-def]
             """One of the workers is killed before the messages or, by a thread that waits a little, after them."""
-            nonlocal due, kills
-            if time.monotonic() >= due:
+            nonlocal due
+            if due <= time.monotonic() < until:
                 found = actors(os.getpid())
                 if found:
-                    threading.Timer(float(rng.uniform(0.0, 0.02)), end, [int(rng.choice(found))]).start()
-                    kills += 1
+                    blow = threading.Timer(float(rng.uniform(0.0, 0.02)), end, [int(rng.choice(found)), tally])
+                    blow.start()
+                    blows.append(blow)
                 due += every
             return call(requests, recover)
 
@@ -49,25 +73,30 @@ def campaign(learner: str, seconds: float, every: float = 10.0, seed: int = 0) -
         while time.monotonic() < until:
             began = time.monotonic()
             learning.update()
-            updates += 1
+            tally.updates += 1
             time.sleep(2 * min(time.monotonic() - began, 0.5))  # a third of the machine is enough
-        replaced = crew.replaced
+        for blow in blows:
+            blow.join()
+        learning.update()
+        tally.updates += 1
+        tally.replaced = crew.replaced
         found = learning.get_state()[0]
     plain = make_learner(settings)
-    for _ in range(updates):
+    for _ in range(tally.updates):
         plain.update()
     wanted = plain.get_state()[0]
     if any(not np.array_equal(wanted[name], found[name]) for name in wanted):
-        bad.append(f"{learner}: other bits after {updates} updates")
-    if not replaced:
-        bad.append(f"{learner}: {kills} kills, but no worker was replaced")
-    return kills, replaced, updates, bad
+        tally.bad.append(f"{learner}: other bits after {tally.updates} updates")
+    if not tally.killed or tally.killed != tally.replaced:
+        tally.bad.append(f"{learner}: {tally.killed} workers killed, but {tally.replaced} replaced")
+    return tally
 
 
-def end(pid: int) -> None:
+def end(pid: int, tally: Tally) -> None:
     """kill -9, if it is still there."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+        tally.struck.append(pid)
 
 
 def actors(pid: int) -> list[int]:

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from tests.soak import faults, files, kills, memory, poison, solver
+from tests.soak import cluster, faults, files, kills, memory, poison, solver
 from tests.soak.__main__ import kills_in, of_kills
 
 
@@ -92,3 +92,9 @@ def test_kills_of_several_campaigns_are_summed_and_told_apart(monkeypatch):
     assert kills_in(f"| kill -9, evolution | {both} | none |") == ([2, 3], kills.Tally(kills=5, writing=2, resumed=5))
     assert kills_in(f"| kill -9, evolution | {both} | 1: other bits |") == ([], kills.Tally())
     assert asked == [2, 3]
+
+
+def test_a_worker_that_is_struck_twice_is_one_to_replace():
+    tally = cluster.Tally(struck=[7, 8, 7], replaced=2, updates=1000)
+    assert tally.killed == 2
+    assert str(tally) == "3 kills in 1,000 updates: 2 workers replaced, 1 struck again before they were missed"
