@@ -12,6 +12,8 @@ from muster.data import Floats, Ints
 from muster.envs.scene import BLUE, GREEN, RED, VIOLET, Look, Scene, Stage, Zone
 
 if TYPE_CHECKING:
+    from PIL import ImageDraw
+
     from muster.envs.base import State
     from muster.envs.fleet.env import FleetEnv
 
@@ -174,8 +176,17 @@ def _draw(env: FleetEnv, state: State, slot: int, vehicles: Floats, waiting: boo
         colour = TAKEN if j in given else REQUEST
         pen.ellipse([x - size * 0.8, y - size * 0.8, x + size * 0.8, y + size * 0.8], colour, PAPER)
 
+    _write_banner(pen, banner, state, slot)
+    small = image.resize((image.width // OVERSAMPLING, image.height // OVERSAMPLING), Image.Resampling.LANCZOS)
+    return np.asarray(small, np.uint8)
+
+
+def _write_banner(pen: ImageDraw.ImageDraw, banner: int, state: State, slot: int) -> None:
+    """What has happened so far, and what the colours mean, in the first `banner` rows of pixels."""
+    from PIL import ImageFont
+
     text = (
-        f"minute {minute}     profit {float(state['earned'][slot]):.1f}     "
+        f"minute {int(state['minute'][slot])}     profit {float(state['earned'][slot]):.1f}     "
         f"{int(state['served'][slot])} of {int(state['seen'][slot])} requests served"
     )
     pen.text((OVERSAMPLING * 12, banner // 3), text, INK, ImageFont.load_default(OVERSAMPLING * 15), anchor="lm")
@@ -187,8 +198,6 @@ def _draw(env: FleetEnv, state: State, slot: int, vehicles: Floats, waiting: boo
         pen.ellipse([x, y - 4 * OVERSAMPLING, x + 8 * OVERSAMPLING, y + 4 * OVERSAMPLING], colour)
         pen.text((x + 12 * OVERSAMPLING, y), label, QUIET, legend, anchor="lm")
         x += 26 * OVERSAMPLING + pen.textlength(label, legend)
-    small = image.resize((image.width // OVERSAMPLING, image.height // OVERSAMPLING), Image.Resampling.LANCZOS)
-    return np.asarray(small, np.uint8)
 
 
 def _request_spots(

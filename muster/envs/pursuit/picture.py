@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from muster.envs.scene import BLUE, ORANGE, Look, Scene, Stage
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from muster.envs.base import State
     from muster.envs.pursuit.env import PursuitEnv
     from muster.envs.pursuit.kernels import Rules
@@ -69,7 +71,7 @@ def draw(
     free: NDArray[Any] | None = None,
 ) -> NDArray[np.uint8]:
     """[height, width, 3]; pursuers [N, 2], evaders [M, 2] and who is free [M] as given, or else as they are."""
-    from PIL import Image, ImageDraw, ImageFont
+    from PIL import Image, ImageDraw
 
     rules, world = env.rules, env.world
     pursuers = world.pursuers[slot] if pursuers is None else pursuers
@@ -121,10 +123,17 @@ def draw(
     if rules.walls:
         pen.rectangle([0, 0, width - 1, height - 1], outline=WALL, width=3 * OVERSAMPLING)
 
-    banner = OVERSAMPLING * BANNER
-    image = Image.new("RGB", (width, height + banner), PAPER)
-    image.paste(board, (0, banner))
     text = f"step {int(world.steps[slot])}     {int(free.sum())} of {env.n_tasks} free"
+    return _under_banner(board, text)
+
+
+def _under_banner(board: Image.Image, text: str) -> NDArray[np.uint8]:
+    """The board in its final size, with a line of text above it."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    banner = OVERSAMPLING * BANNER
+    image = Image.new("RGB", (board.width, board.height + banner), PAPER)
+    image.paste(board, (0, banner))
     font = ImageFont.load_default(OVERSAMPLING * 18)
     ImageDraw.Draw(image).text((OVERSAMPLING * 10, banner // 2), text, INK, font, anchor="lm")
     small = image.resize((image.width // OVERSAMPLING, image.height // OVERSAMPLING), Image.Resampling.LANCZOS)
