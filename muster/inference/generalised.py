@@ -222,19 +222,14 @@ def pair_index(v: int, other: int, n: int, m: int) -> int:
     return v * m + other - n if v < n else other * m + v - n
 
 
-@kernel
-def pivot(
-    tree: Tree, top: Top, w: Floats, slack: Floats, mu: Floats, v: int, other: int, n: int, m: int, bland: bool
-) -> float:
-    """Bring in the pair {v, other}, or the slack of v when other < 0; returns the length of the step."""
-    count = 0
-    if other < 0:
-        count = push(tree, top, mu, v, 1.0, n, count)
-    else:
-        count = push(tree, top, mu, v, weight(mu, v, other, n), n, count)
-        count = push(tree, top, mu, other, weight(mu, other, v, n), n, count)
-    tops = (top_of(tree, v), top_of(tree, other) if other >= 0 else -1)
+@leaf
+def choose_exit(
+    tree: Tree, top: Top, tops: tuple[int, int], count: int, n: int, m: int, bland: bool
+) -> tuple[float, int, bool]:
+    """How far the entering column can go, the node whose arc that empties, and whether it is the arc of a top.
 
+    Of several the one of the largest rate, or of the lowest number if `bland`.
+    """
     largest = 0.0
     for k in range(count):
         largest = max(largest, abs(top.change[top.touched[k]]))
@@ -264,7 +259,51 @@ def pivot(
         better = (index < exit_index if bland else rate > exit_size) if tie else ratio < step
         if better:
             step, exit_node, exit_top, exit_size, exit_index = min(ratio, step), node, is_top, rate, index
+    return step, exit_node, exit_top
 
+
+@leaf
+def fasten(tree: Tree, top: Top, v: int, other: int, loose: int, step: float) -> int:
+    """Put the pair {v, other}, or the slack of v, into the basis with flow `step`; `loose` tops the part without one.
+
+    Returns where prices are to be set from.
+    """
+    if other < 0:
+        reroot(tree, v)
+        top.kind[v] = SLACK
+        top.flow[v] = step
+        loose = v
+    else:
+        v_loose, other_loose = top_of(tree, v) == loose, top_of(tree, other) == loose
+        if v_loose and other_loose:
+            reroot(tree, v)
+            top.kind[v] = CYCLE
+            top.other[v] = other
+            top.flow[v] = step
+            loose = v
+        else:
+            below, above = (v, other) if v_loose else (other, v)
+            reroot(tree, below)
+            attach(tree, below, above)
+            tree.flow[below] = step
+            loose = below
+    return loose
+
+
+@kernel
+def pivot(
+    tree: Tree, top: Top, w: Floats, slack: Floats, mu: Floats, v: int, other: int, n: int, m: int, bland: bool
+) -> float:
+    """Bring in the pair {v, other}, or the slack of v when other < 0; returns the length of the step."""
+    count = 0
+    if other < 0:
+        count = push(tree, top, mu, v, 1.0, n, count)
+    else:
+        count = push(tree, top, mu, v, weight(mu, v, other, n), n, count)
+        count = push(tree, top, mu, other, weight(mu, other, v, n), n, count)
+    tops = (top_of(tree, v), top_of(tree, other) if other >= 0 else -1)
+
+    step, exit_node, exit_top = choose_exit(tree, top, tops, count, n, m, bland)
     for k in range(count):
         node = top.touched[k]
         if top.change[node] != 0.0:
@@ -291,43 +330,16 @@ def pivot(
             tree.flow[far] = top.flow[summit]
             loose = summit
 
-    if other < 0:
-        reroot(tree, v)
-        top.kind[v] = SLACK
-        top.flow[v] = step
-        loose = v
-    else:
-        v_loose, other_loose = top_of(tree, v) == loose, top_of(tree, other) == loose
-        if v_loose and other_loose:
-            reroot(tree, v)
-            top.kind[v] = CYCLE
-            top.other[v] = other
-            top.flow[v] = step
-            loose = v
-        else:
-            below, above = (v, other) if v_loose else (other, v)
-            reroot(tree, below)
-            attach(tree, below, above)
-            tree.flow[below] = step
-            loose = below
+    loose = fasten(tree, top, v, other, loose, step)
     price_component(tree, top, w, slack, mu, loose, n)
     return step
 
 
 @kernel
 def optimise(
-    tree: Tree,
-    top: Top,
-    w: Floats,
-    slack: Floats,
-    mu: Floats,
-    usable: Ints,
-    lists: Ints,
-    n: int,
-    m: int,
-    tolerance: float,
-    stop: Ints,
-) -> int:
+    tree: Tree, top: Top, w: Floats, slack: Floats, mu: Floats, usable: Ints, lists: Ints, n: int, m: int,
+    tolerance: float, stop: Ints,
+) -> int:  # fmt: skip
     """Pivot until no column has a reduced profit above `tolerance`; see `transport.optimise`.
 
     Agents with usable[i] == 0 have no pair that takes capacity and are left alone.

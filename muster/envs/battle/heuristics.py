@@ -132,6 +132,31 @@ def _keep_targets(
 
 
 @maker
+def _line_up(units: Int32s, n_ours: int, keys: Int64s, waiting: Int64s) -> int:
+    """Write our units that stand to `waiting` in the order in which the authors' maps have them; returns how many."""
+    n = 0
+    for i in range(n_ours):
+        if stands(units, i):
+            waiting[n] = i
+            n += 1
+    # One map by address (units lie one behind the other in memory), then one by number.
+    hash_order(keys, n, waiting)
+    hash_order(keys, n, waiting)
+    return n
+
+
+@kernel
+def _without_orders(orders: Int64s, waiting: Int64s, n: int) -> int:
+    """Keep those of the first n in `waiting` that have no order, in their order; returns how many."""
+    left = 0
+    for k in range(n):
+        if orders[waiting[k]] < 0:
+            waiting[left] = waiting[k]
+            left += 1
+    return left
+
+
+@maker
 def _share_out(
     units: Int32s, types: Int64s, n_ours: int, rule: int, fixed: bool, memory: Int64s, orders: Int64s
 ) -> None:
@@ -145,14 +170,7 @@ def _share_out(
     taboo = np.zeros(n_theirs, np.int64)
     keys = units[lay.KEY, 0] + np.arange(n_ours)
     waiting = np.empty(n_ours, np.int64)
-    n = 0
-    for i in range(n_ours):
-        if stands(units, i):
-            waiting[n] = i
-            n += 1
-    # One map by address (units lie one behind the other in memory), then one by number.
-    hash_order(keys, n, waiting)
-    hash_order(keys, n, waiting)
+    n = _line_up(units, n_ours, keys, waiting)
     n_enemies = 0
     for j in range(n_theirs):
         n_enemies += stands(units, n_ours + j)
@@ -166,12 +184,7 @@ def _share_out(
             memory[n_ours] = n
         n_served = _keep_targets(units, types, n_ours, rule == NO_OVERKILL_SMART, memory, damage, taboo, served, orders)
         n_taboo = taboo.sum()
-        left = 0
-        for k in range(n):
-            if orders[waiting[k]] < 0:
-                waiting[left] = waiting[k]
-                left += 1
-        n = left
+        n = _without_orders(orders, waiting, n)
     limited = True
     layer = -1
     while n > 0:

@@ -10,6 +10,7 @@ from muster.envs.battle.movement import at_target
 from muster.envs.battle.settings import P_GIVE_UP
 
 _DETOURS = 4  # corners considered in a row before going straight after all
+_NO_CORNER = 1 << 30  # more than any way is long
 
 
 @leaf
@@ -90,6 +91,38 @@ def blocked_at(units: Int32s, types: Int64s, counters: Int64s, i: int, x: int, y
     return False
 
 
+@leaf
+def _best_corner(units: Int32s, types: Int64s, counters: Int64s, i: int, j: int, movers: bool) -> tuple[int, int, int]:
+    """The free corner of unit j that unit i gets to its target by on the shortest way: its cost, x and y.
+
+    Without one the cost is _NO_CORNER and the place the target.
+    """
+    kind = units[lay.TYPE, i]
+    x0 = units[lay.PX, i]
+    y0 = units[lay.PY, i]
+    goal_x = units[lay.TARGET_X, i]
+    goal_y = units[lay.TARGET_Y, i]
+    other = units[lay.TYPE, j]
+    left = units[lay.PX, j] - types[other, lay.T_LEFT] - types[kind, lay.T_RIGHT] - 1
+    right = units[lay.PX, j] + types[other, lay.T_RIGHT] + types[kind, lay.T_LEFT] + 1
+    top = units[lay.PY, j] - types[other, lay.T_UP] - types[kind, lay.T_DOWN] - 1
+    bottom = units[lay.PY, j] + types[other, lay.T_DOWN] + types[kind, lay.T_UP] + 1
+    best = _NO_CORNER
+    best_x = goal_x
+    best_y = goal_y
+    for corner in range(4):
+        x = left if corner % 2 == 0 else right
+        y = top if corner < 2 else bottom
+        if (x == x0 and y == y0) or _crosses(x0, y0, x, y, left, top, right, bottom) < 1.5:
+            continue
+        cost = length(x - x0, y - y0) + length(goal_x - x, goal_y - y)
+        if cost < best and not blocked_at(units, types, counters, i, x, y, not movers):
+            best = cost
+            best_x = x
+            best_y = y
+    return best, best_x, best_y
+
+
 @kernel
 def plan_path(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, i: int, considered: int, movers: bool
@@ -99,36 +132,16 @@ def plan_path(
     The straight line, or else the cheapest free corner of the first obstacle on it (and of what stands before that
     corner, a few times over). With no free corner the walker goes straight on, or gives up where the setting says so.
     """
-    kind = units[lay.TYPE, i]
     x0 = units[lay.PX, i]
     y0 = units[lay.PY, i]
-    goal_x = units[lay.TARGET_X, i]
-    goal_y = units[lay.TARGET_Y, i]
-    way_x = goal_x
-    way_y = goal_y
+    way_x = units[lay.TARGET_X, i]
+    way_y = units[lay.TARGET_Y, i]
     for _ in range(_DETOURS):
         j = _first_obstacle(units, types, counters, i, way_x, way_y, considered, movers)
         if j < 0:
             break
-        other = units[lay.TYPE, j]
-        left = units[lay.PX, j] - types[other, lay.T_LEFT] - types[kind, lay.T_RIGHT] - 1
-        right = units[lay.PX, j] + types[other, lay.T_RIGHT] + types[kind, lay.T_LEFT] + 1
-        top = units[lay.PY, j] - types[other, lay.T_UP] - types[kind, lay.T_DOWN] - 1
-        bottom = units[lay.PY, j] + types[other, lay.T_DOWN] + types[kind, lay.T_UP] + 1
-        best = 1 << 30
-        best_x = goal_x
-        best_y = goal_y
-        for corner in range(4):
-            x = left if corner % 2 == 0 else right
-            y = top if corner < 2 else bottom
-            if (x == x0 and y == y0) or _crosses(x0, y0, x, y, left, top, right, bottom) < 1.5:
-                continue
-            cost = length(x - x0, y - y0) + length(goal_x - x, goal_y - y)
-            if cost < best and not blocked_at(units, types, counters, i, x, y, not movers):
-                best = cost
-                best_x = x
-                best_y = y
-        if best == 1 << 30:
+        best, best_x, best_y = _best_corner(units, types, counters, i, j, movers)
+        if best == _NO_CORNER:
             if params[P_GIVE_UP]:
                 units[lay.TARGET_X, i] = x0
                 units[lay.TARGET_Y, i] = y0

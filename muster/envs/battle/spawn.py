@@ -47,6 +47,23 @@ def _place(units: Int32s, types: Int64s, i: int, x: int, y: int) -> None:
 
 
 @leaf
+def _start_counters(units: Int32s, params: Int64s, counters: Int64s, n_ours: int, rng: Seeds) -> None:
+    """Fill the counters of a battle whose units are in place."""
+    n = units.shape[1]
+    counters[:] = 0
+    counters[lay.ORDER_COUNTER] = 1 + below(rng, 0, RESET_PERIOD)
+    counters[lay.N_LIVE] = n
+    counters[lay.N_OURS] = n_ours
+    counters[lay.N_THEIRS] = n - n_ours
+    counters[lay.MARCH_FRAME] = -(1 << 30)
+    counters[lay.HEALTH_OURS] = shown_health(units, 0, n_ours)
+    counters[lay.HEALTH_THEIRS] = shown_health(units, n_ours, n)
+    counters[lay.HEALTH_START] = counters[lay.HEALTH_OURS]
+    # An opponent that is ordered before us sets off before our first decision.
+    counters[lay.FRAME] = min(params[P_FIRST_ORDER], 0)
+
+
+@leaf
 def start_battle(
     units: Int32s, types: Int64s, params: Int64s, counters: Int64s, bullets: Int32s, field: Int16s, n_ours: int,
     rng: Seeds, roster: Int64s,
@@ -54,7 +71,6 @@ def start_battle(
     """Fill the arrays of one battle; `roster` [U, 5] has each unit's type, centre x, y and spread x, y."""
     n = units.shape[1]
     units[:] = 0
-    counters[:] = 0
     field[:] = 0
     for i in range(n):
         units[lay.TYPE, i] = roster[i, 0]
@@ -105,16 +121,7 @@ def start_battle(
         if params[P_OPPONENT_FIRST] == 0:
             place = n_ours - 1 - i if i < n_ours else n - 1 - (i - n_ours)
         units[lay.LIVE, place] = i
-    counters[lay.ORDER_COUNTER] = 1 + below(rng, 0, RESET_PERIOD)
-    counters[lay.N_LIVE] = n
-    counters[lay.N_OURS] = n_ours
-    counters[lay.N_THEIRS] = n - n_ours
-    counters[lay.MARCH_FRAME] = -(1 << 30)
-    counters[lay.HEALTH_OURS] = shown_health(units, 0, n_ours)
-    counters[lay.HEALTH_THEIRS] = shown_health(units, n_ours, n)
-    counters[lay.HEALTH_START] = counters[lay.HEALTH_OURS]
-    # An opponent that is ordered before us sets off before our first decision.
-    counters[lay.FRAME] = min(params[P_FIRST_ORDER], 0)
+    _start_counters(units, params, counters, n_ours, rng)
 
 
 @lean_entry
