@@ -11,7 +11,8 @@ from muster.data import Floats32
 from muster.envs.registry import make
 from muster.evaluation.evaluate import evaluate
 from muster.rng import episode_seeds
-from muster.scoring.direct import ALL_ALLOWED, NO_PRIOR, NOT_SHARED, Pairs, pack, pair_scores
+from muster.scoring.direct import pack, pair_scores
+from muster.scoring.pairs import ALL_ALLOWED, NO_PRIOR, NOT_SHARED, Pairs
 
 
 def infer() -> None:

@@ -185,6 +185,7 @@ scoring.tiles
 scoring.reach
 scoring.context
 scoring.relations
+scoring.pairs
 scoring.direct
 scoring.tokens
 scoring.likelihood

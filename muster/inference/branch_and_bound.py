@@ -20,16 +20,7 @@ from muster.inference.given import Given
 from muster.inference.grain import grain_of, whole_limit
 from muster.inference.instance import Instance, fill_instance, fits, lay_instance
 from muster.inference.knapsack import Knapsacks, fill_knapsacks, lay_grid, make_knapsacks
-from muster.inference.lagrangian import (
-    BEATEN,
-    REACHED,
-    Prices,
-    lower,
-    make_prices,
-    pair_bound,
-    sum_leave,
-    weigh,
-)  # fmt: skip
+from muster.inference.lagrangian import BEATEN, REACHED, Prices, lower, make_prices, pair_bound, sum_leave, weigh
 from muster.inference.rounding import make_plan
 
 # Subgradient steps at the root and at the other nodes, the first steps' lengths, and their patience.

@@ -15,9 +15,10 @@ import numpy as np
 
 from muster.compile import fast_entry, fast_kernel
 from muster.data import Floats32, Observation
-from muster.scoring.direct import DirectModel, Packed, Pairs, Parameters, Scores, is_forbidden, lanes_of, score_tile
+from muster.scoring.direct import DirectModel, Packed, Parameters, Scores, lanes_of, score_tile
 from muster.scoring.heads import Limits
 from muster.scoring.likelihood import LARGEST_RATIO, SMALLEST_RATIO
+from muster.scoring.pairs import Pairs, is_forbidden
 from muster.scoring.tiles import LANES, STRIDE, add_products, add_rows, dense, fill_lane, gate
 
 

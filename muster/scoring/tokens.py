@@ -9,7 +9,8 @@ import numpy as np
 from muster.compile import fast_entry, fast_leaf
 from muster.data import Floats32, Observation
 from muster.scoring.context import AGENT, LISTENING, TASK
-from muster.scoring.direct import DirectModel, Parameters, Scores, beside, pair_scores
+from muster.scoring.direct import DirectModel, Parameters, Scores, pair_scores
+from muster.scoring.pairs import beside
 from muster.scoring.relations import Relation, relate
 from muster.scoring.spec import ModelSpec
 

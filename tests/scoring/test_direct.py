@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from muster.data import Observation
-from muster.scoring.direct import KEY_SHIFT, DirectModel, init_parameters
+from muster.scoring.direct import DirectModel, init_parameters
+from muster.scoring.pairs import KEY_SHIFT
 from muster.scoring.spec import ModelSpec
 
 SPEC = ModelSpec(
