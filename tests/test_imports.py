@@ -345,6 +345,7 @@ commands.parsing
 commands.sheets
 commands.problem_files
 commands.manner
+commands.compilers
 commands.picture
 commands.progress
 commands.bench

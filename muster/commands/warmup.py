@@ -9,9 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
+from muster.commands.compilers import Part, compile_with
 from muster.inference.settings import Method
+from muster.settings import AtLeast, check_fields
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 ROUNDED: dict[str, Any] = {
     "scores": [[4.0, 2.0], [3.0, 4.0], [3.0, 1.0]],
@@ -30,28 +35,40 @@ VARIANTS = (
 """Worlds whose settings have kernels of their own."""
 
 
+MOST_WORKERS = 4
+"""Processes by default: more would mostly wait for LP, QUAD and the battles, at half a gigabyte each."""
+
+
 @dataclass(frozen=True)
 class Warmup:
     """Compile everything ahead of time: inference, worlds, scoring, learning. Minutes once, then seconds."""
+
+    workers: Annotated[int | None, AtLeast(1)] = None
+    """Processes that compile side by side, each with about half a gigabyte; None: one a core, at most four."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def run(self) -> None:
         """Use each part once, saying how long it took."""
         from rich.console import Console
 
         from muster.kernel_cache import be_quiet, kept_in
+        from muster.parallel import thread_count
 
         # What is compiled is listed here.
         be_quiet()
         console = Console()
         began = time.perf_counter()
-        for name, use in parts():
-            console.print(f"{name} … ", end="", highlight=False)
-            started = time.perf_counter()
-            use()
-            console.print(f"{time.perf_counter() - started:.1f} s", highlight=False)
+        folder = kept_in()
+        workers = self.workers or min(MOST_WORKERS, thread_count())
+        if workers > 1 and folder:
+            compile_with(workers, list(parts()), lambda name, seconds: _tell(console, name, seconds))
+        else:
+            # One process could not use what another has compiled and not kept.
+            _compile_here(console)
         console.print(f"all ready after {time.perf_counter() - began:.1f} s", highlight=False)
         be_quiet(False)
-        folder = kept_in()
         console.print(
             f"kept in {folder}"
             if folder
@@ -61,37 +78,78 @@ class Warmup:
         )
 
 
-def parts() -> Iterator[tuple[str, Callable[[], object]]]:
+def _tell(console: Console, name: str, seconds: float) -> None:
+    console.print(f"{name} … {seconds:.1f} s", highlight=False)
+
+
+def _compile_here(console: Console) -> None:
+    """Use one part after the other, naming each while it is compiled."""
+    for part in parts():
+        console.print(f"{part.name} … ", end="", highlight=False)
+        started = time.perf_counter()
+        part.use()
+        console.print(f"{time.perf_counter() - started:.1f} s", highlight=False)
+
+
+def parts() -> Iterator[Part]:
     """Everything that has kernels, with a use of each."""
-    from muster.envs.registry import EXAMPLES, make
-    from muster.evaluation.evaluate import evaluate
+    from muster.envs.registry import EXAMPLES
+
+    yield from _procedures()
+    yield from _worlds()
+    yield Part("fleet, recorded days", _play_days, ("inference, lp", f"{EXAMPLES[-1]}, replay"))
+    yield Part("service, JSON", _read_json)
+    before: tuple[str, ...] = ("inference, quad", f"{EXAMPLES[0]}, replay")
+    for learner in ("es", "srl", "imitate", "a2c") if find_spec("torch") else ("es", "srl", "imitate"):
+        yield Part(f"learning, {learner}", partial(_learn, EXAMPLES[0], learner), before)
+        before = (f"learning, {learner}",)
+
+
+def _procedures() -> Iterator[Part]:
+    """What turns scores into assignments."""
     from muster.inference import assign
-    from muster.policy.names import shipped
 
     for method in get_args(Method):
         # Without task scores QUAD is LP.
         more: dict[str, Any] = {"task_scores": [[0.5, 0.1], [0.1, 0.0]]} if method == "quad" else {}
-        yield f"inference, {method}", partial(assign, [[1.0, 0.5]], method=method, **more)
+        before = ("inference, lp",) if method == "quad" else ()
+        yield Part(f"inference, {method}", partial(assign, [[1.0, 0.5]], method=method, **more), before)
+    before = ("inference, lp",)
     for effort in ("fast", "best", "exact"):
-        yield f"inference, lp that has to be rounded, {effort}", partial(assign, **ROUNDED, method="lp", effort=effort)
-    yield "inference, quad that is not proven", _bound_pairs
-    yield "inference, plans that stay", partial(assign, [[1.0, 0.5]], previous=[0])
-    yield "inference, tables of pairs", _solve_pairs
+        name = f"inference, lp that has to be rounded, {effort}"
+        yield Part(name, partial(assign, **ROUNDED, method="lp", effort=effort), before)
+        before = (name,)
+    yield Part("inference, quad that is not proven", _bound_pairs, ("inference, quad",))
+    yield Part("inference, plans that stay", partial(assign, [[1.0, 0.5]], previous=[0]), ("inference, quad",))
+    yield Part("inference, tables of pairs", _solve_pairs, ("inference, lp",))
+
+
+def _worlds() -> Iterator[Part]:
+    """Each world with its rules, a replay and learned policies; those of one world share its kernels."""
+    from muster.envs.registry import EXAMPLES, rules_of
+    from muster.evaluation.evaluate import evaluate
+    from muster.policy.names import shipped
+
     for env in EXAMPLES:
-        for name in make(env).baselines():
-            yield f"{env}, {name}", partial(evaluate, name, env, episodes=1)
-        yield f"{env}, replay", partial(_record, env)
         family = env.partition(":")[0]
-        for model in ("dm", "context"):
-            learned = [name for name in shipped() if name.startswith(f"{family}-") and name.endswith(f"-{model}")]
-            for name in learned[:1]:
-                yield f"{env}, {name}", partial(evaluate, name, env, episodes=1, noise=True)
+        learned = [
+            name
+            for model in ("dm", "context")
+            for name in [name for name in shipped() if name.startswith(f"{family}-") and name.endswith(f"-{model}")][:1]
+        ]
+        uses: dict[str, Callable[[], object]] = {
+            **{name: partial(evaluate, name, env, episodes=1) for name in rules_of(env)},
+            "replay": partial(_record, env),
+            **{name: partial(evaluate, name, env, episodes=1, noise=True) for name in learned},
+        }
+        # Only the rules of battles ask no procedure.
+        before: tuple[str, ...] = () if family == "battle" else ("inference, lp", "inference, plan")
+        for name, use in uses.items():
+            yield Part(f"{env}, {name}", use, before)
+            before = (f"{env}, {name}",)
     for env in VARIANTS:
-        yield env, partial(evaluate, next(iter(make(env).baselines())), env, episodes=1)
-    yield "fleet, recorded days", _play_days
-    yield "service, JSON", _read_json
-    for learner in ("es", "srl", "imitate", "a2c") if find_spec("torch") else ("es", "srl", "imitate"):
-        yield f"learning, {learner}", partial(_learn, EXAMPLES[0], learner)
+        (like,) = (name for name in EXAMPLES if name.partition(":")[0] == env.partition(":")[0])
+        yield Part(env, partial(evaluate, rules_of(env)[0], env, episodes=1), (f"{like}, replay",))
 
 
 def _bound_pairs() -> None:

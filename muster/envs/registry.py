@@ -108,7 +108,7 @@ def kind_of(env: str) -> str:
 
 def rules_of(env: str) -> list[str]:
     """The fixed rules of a world."""
-    return list(make(env).baselines())
+    return list(_make(env, 1, {}).baselines())
 
 
 def rules() -> dict[str, str]:
