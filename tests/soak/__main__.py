@@ -1,6 +1,6 @@
 """`make soak`: the whole campaign, with a record.
 
-    python -m tests.soak [--kills 200] [--files 10000] [--instances 100000] [--poison 140] [--updates 100000]
+    python -m tests.soak [--kills 200] [--files 10000] [--instances 100000] [--poison 140] [--hours 8]
                          [--episodes 1000000] [--ray-minutes 10] [--minutes 120] [--only files kill …] [--add]
                          [--out benchmarks/soak.md]
 
@@ -113,11 +113,14 @@ def of_poison(count: int) -> Result:
     return f"{count} runs, fields {', '.join(poison.FIELDS)}, both learners", poison.campaign(count)
 
 
-def of_training(updates: int) -> Result:
+def of_training(hours: float) -> Result:
     """Memory of training."""
-    found = {learner: memory.growth_of_training(learner, updates) for learner in ("es", "a2c")}
+    updates = {learner: round(most * hours / 8) for learner, most in memory.EIGHT_HOURS.items()}
+    found = {learner: memory.growth_of_training(learner, count) for learner, count in updates.items()}
     told = ", ".join(f"{learner} {grown:.1f} MB" for learner, grown in found.items())
-    return f"{updates:,} updates, growth over the second half: {told}", [told] if max(found.values()) > 20 else []
+    counts = " and ".join(f"{count:,} updates of {learner}" for learner, count in updates.items())
+    when = f"{counts}, as in {hours:g} CPU hours on battle:zh10v10 with QUAD, on a tiny world"
+    return f"{when}; growth over the second half: {told}", [told] if max(found.values()) > 20 else []
 
 
 def of_evaluation(episodes: int) -> Result:
@@ -130,9 +133,10 @@ def of_evaluation(episodes: int) -> Result:
 def main() -> None:
     """Run the parts one after the other and write the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    counts = {"kills": 200, "files": 10_000, "instances": 100_000, "poison": 140, "updates": 100_000}
+    counts = {"kills": 200, "files": 10_000, "instances": 100_000, "poison": 140}
     for name, usual in {**counts, "episodes": 1_000_000}.items():
         parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--hours", type=float, default=8.0)
     parser.add_argument("--ray-minutes", type=float, default=10.0)
     parser.add_argument("--minutes", type=float, default=120.0)
     parser.add_argument("--only", nargs="*", default=[])
@@ -152,7 +156,7 @@ def main() -> None:
         "random instances": lambda: of_instances(asked.instances),
         "numbers that are none": lambda: of_poison(asked.poison),
         "memory of an evaluation": lambda: of_evaluation(asked.episodes),
-        "memory of training": lambda: of_training(asked.updates),
+        "memory of training": lambda: of_training(asked.hours),
         **{
             name: partial(of_kills, learner, count, end, workers, earlier.get(name, ""))
             for name, (learner, count, workers) in rows.items()
