@@ -75,6 +75,8 @@ class ActorCritic:
         groups: list[dict[str, Any]] = [{"params": list(self.model.parameters()), "share": 1.0}]
         if settings.likelihood == "choices":
             begin_without_pairs(self._model_views)
+            if not inference.forced and "h.scale" not in self._model_views:
+                self._model_views["h.bias3"][...] += np.float32(self.recipe.lift)
             groups = rate_groups(self.model, max(env.n_agents for env in envs))
         self.pairs = spec.task_scores
         """Whether there is a g to play and to learn now; see `A2CSettings.pairs_from`."""

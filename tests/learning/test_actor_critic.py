@@ -19,6 +19,7 @@ from muster.settings import from_toml, to_toml
 from tests.learning.test_train import TOY, mean_reward
 
 ROOMY = "tests.learning.toy:Roomy"
+PRIOR = "fleet:4,city=small"
 
 # Episodes of one decision add up no noise over time, so each has to be larger than elsewhere.
 CHOICES = {"likelihood": "choices", "envs": 32, "return_steps": 4, "policy_rate": 1e-2, "noise": {"sigma": 3.0}}
@@ -82,6 +83,17 @@ def test_a_g_that_waits_is_neither_played_nor_learned_before_its_time(model):
     assert learner.policy().parameters["g.weight3"].any()
     learner.update(0.1)  # a run that is resumed to last longer keeps what it has learned
     assert learner.play()[0].scores[1] is not None
+
+
+@pytest.mark.parametrize(("env", "forced", "raised"), [(ROOMY, False, 0.5), (ROOMY, True, 0.0), (PRIOR, False, 0.0)])
+def test_h_begins_above_idling_where_agents_may_idle_and_nothing_else_is_known(env, forced, raised):
+    begins = []
+    for lift in (0.0, 0.5):
+        a2c = A2CSettings(envs=2, return_steps=2, lift=lift)
+        settings = TrainSettings(env=env, inference="lp", learner="a2c", a2c=a2c, forced=forced)
+        learner = make_learner(settings)
+        begins.append(learner.scores(learner.spec.view(learner.worlds[0].env.observe()))[0])
+    assert begins[1] - begins[0] == pytest.approx(np.full(begins[0].shape, raised), abs=1e-6)
 
 
 def test_a_g_that_a_run_goes_on_from_does_not_wait():
