@@ -6,13 +6,13 @@ with any other, kernels compile as numba does it, and longer.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numba
 from llvmlite.binding import Linkage
 from numba.core import codegen, itanium_mangler
-from numba.core.targetconfig import TargetConfig
+
+from muster import quick_typing
 
 TRIED = (0, 68)
 """The version of numba whose insides these are."""
@@ -21,34 +21,9 @@ TRIED = (0, 68)
 def speed_up() -> None:
     """Make the changes, to the numba that they were tried with."""
     if numba.version_info[:2] == TRIED:
-        compare_options_quickly()
+        quick_typing.speed_up()
         translate_on_demand()
         optimise_once()
-
-
-def compare_options_quickly() -> None:
-    """Let numba compare compiler options by those that are set: the same answers, for a quarter less compiling.
-
-    For every operator in a kernel numba looks through tables whose keys hold all options of the function, and reads
-    some forty of them by name at each comparison.
-    """
-
-    def set_otherwise(options: Any) -> dict[str, Any]:
-        return {name: value for name, value in options._values.items() if value != options.options[name].default}
-
-    def same(self: Any, other: Any) -> bool:
-        if not isinstance(other, TargetConfig):
-            return NotImplemented
-        same_kind = type(self) is type(other) or self.options.keys() == other.options.keys()  # type: ignore[attr-defined]
-        return same_kind and (self._values == other._values or set_otherwise(self) == set_otherwise(other))
-
-    @functools.cache
-    def hash_of(kind: Any) -> int:
-        # As numba does: of the names alone, since values may change.
-        return hash(tuple(sorted(kind.options)))
-
-    TargetConfig.__eq__ = same  # type: ignore[method-assign]
-    TargetConfig.__hash__ = lambda self: hash_of(type(self))  # type: ignore[method-assign]
 
 
 _KERNELS: set[str] = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import numba
 import numpy as np
 import pytest
 from llvmlite.binding import Linkage
+from llvmlite.ir._utils import DuplicatedNameError, NameScope
+from numba.core import compiler, ir
 from numba.core.caching import NullCache
 from numba.core.compiler import Flags
 
@@ -48,7 +51,7 @@ def test_only_one_module_knows_numbas_decorators():
     found = [
         f"{path.relative_to(PACKAGE)}: {line.strip()}"
         for path in sorted(PACKAGE.rglob("*.py"))
-        if path not in (PACKAGE / "compile.py", PACKAGE / "kernel_cache.py", PACKAGE / "quick_compile.py")
+        if path.stem not in ("compile", "kernel_cache", "quick_compile", "quick_typing")
         for line in path.read_text(encoding="utf-8").splitlines()
         if "numba" in line and pattern.search(line + "\n")
     ]
@@ -140,3 +143,72 @@ def test_code_calls_its_own_copies_of_kernels():
     defined = [function for function in found.library._final_module.functions if not function.is_declaration]
     assert any("twice" in function.name for function in defined)
     assert all(function.linkage != Linkage.linkonce_odr for function in defined)
+
+
+def test_a_signature_that_was_found_before_is_found_again():
+    # The first of each kind is looked for, the second is known; the third has other types.
+    @numba.njit
+    def sums(i, x, xs):
+        return i + i, i + i, x + x, i + x, i << 2, i << 2, xs[i], xs[i], xs[1:][0], np.sqrt(xs)[1], np.sqrt(xs)[2]
+
+    found = sums(3, 0.5, np.arange(5.0) ** 2)
+    assert found == (6, 6, 1.0, 3.5, 12, 12, 9.0, 9.0, 1.0, 1.0, 2.0)
+    assert [type(value) for value in found] == [int, int, float, float, int, int, *[float] * 5]
+
+
+def test_an_operation_without_a_signature_is_refused_as_ever():
+    @numba.njit
+    def mixed(x):
+        return x + "1"
+
+    for _ in range(2):
+        with pytest.raises(numba.TypingError, match="No match for registered cases"):
+            mixed(1)
+
+
+def test_garbage_is_looked_for_as_often_as_before_once_compiled():
+    @numba.njit
+    def outer(x):
+        return doubled(x) + 1
+
+    before = gc.get_threshold()
+    gc.set_threshold(701, 11, 12)
+    try:
+        assert outer(3) == 7
+        assert gc.get_threshold() == (701, 11, 12)
+        with pytest.raises(numba.TypingError):
+            outer("no number")
+        assert gc.get_threshold() == (701, 11, 12)
+    finally:
+        gc.set_threshold(*before)
+
+
+def test_variables_of_an_instruction_are_listed_as_numba_does():
+    def body(xs, y, n):
+        total, (a, b) = y, (1, 2)
+        for i in range(n):
+            total += xs[i] * max(y, a, b) if i else xs[1:n][0]
+        return {"total": total}
+
+    def listed_by_numba(value):
+        if isinstance(value, ir.Var):
+            return [value]
+        if isinstance(value, ir.Inst):
+            return [variable for part in vars(value).values() for variable in listed_by_numba(part)]
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+        return [variable for part in parts for variable in listed_by_numba(part)]
+
+    blocks = compiler.run_frontend(body).blocks.values()
+    expressions = [line.value for block in blocks for line in block.body if isinstance(line, ir.Assign)]
+    expressions = [value for value in expressions if isinstance(value, ir.Expr)]
+    assert len(expressions) > 10
+    for value in expressions:
+        assert value.list_vars() == listed_by_numba(value)
+
+
+def test_names_of_values_are_numbered_as_llvmlite_does():
+    scope = NameScope()
+    found = [scope.register(name, deduplicate=True) for name in ("x", "x", "x.1", "y", "x", "", "")]
+    assert found == ["x", "x.1", "x.1.1", "y", "x.2", ".1", ".2"]
+    with pytest.raises(DuplicatedNameError):
+        scope.register("y")

@@ -35,6 +35,7 @@ STATED = """
 errors
 data
 kernel_cache
+quick_typing
 quick_compile
 compile
 rng
