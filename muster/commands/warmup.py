@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 ROUNDED: dict[str, Any] = {
-    "scores": [[4.0, 2.0], [3.0, 4.0], [3.0, 1.0]],
-    "contributions": [[3.0, 2.0], [2.0, 3.0], [2.0, 1.0]],
-    "capacities": [4.0, 2.5],
+    "scores": [[4.0, 2.0], [3.0, 4.0], [3.0, 1.0]] * 3,
+    "contributions": [[3.0, 2.0], [2.0, 3.0], [2.0, 1.0]] * 3,
+    "capacities": [11.5, 7.5],
 }
-"""A problem that agents split themselves between tasks in, with contributions that differ by agent and by task."""
+"""A problem that agents split themselves between tasks in, with contributions that differ by agent and by task, and
+with too many assignments to look at them all."""
 
 VARIANTS = (
     "battle:w3v3,first_order=-5",
