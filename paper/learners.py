@@ -52,8 +52,8 @@ WORLDS = {
     "rescue-2x4": World("rescue:2x4", "quad", "lp-distance", 1000, 1.0, "topline", lower=True),
     "rescue-5x10": World("rescue:5x10", "quad", "lp-distance", 1000, 1.5, "topline", lower=True),
     "m10v10": World("battle:m10v10", "lp", "c", 400, 1.5),
-    "w15v17": World("battle:w15v17", "quad", "wcnoks", 400, 2.0),
-    "zh10v10": World("battle:zh10v10", "lp", "c", 400, 3.0),
+    "w15v17": World("battle:w15v17", "quad", "wcnoks", 400, 1.5),
+    "zh10v10": World("battle:zh10v10", "lp", "c", 400, 2.0),
     "couriers": World("examples.couriers:Couriers", "quad", "nearest", 500, 0.5, lower=True),
     "warehouse": World("examples.warehouse:Warehouse", "quad", "worth", 500, 0.5),
 }
