@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from muster.data import Floats32, Observation
 from muster.envs.base import BatchEnv
+from muster.errors import InputError
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
 from muster.learning.blocks import SpreadWorlds, Weights
@@ -73,9 +74,10 @@ class ActorCritic:
         self._model_views = self.model.views()
         optimiser = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.SGD
         groups: list[dict[str, Any]] = [{"params": list(self.model.parameters()), "share": 1.0}]
+        self._check_beginning()
         if settings.likelihood == "choices":
             begin_without_pairs(self._model_views)
-            if not inference.forced and "h.scale" not in self._model_views:
+            if self.recipe.lift:
                 self._model_views["h.bias3"][...] += np.float32(self.recipe.lift)
             groups = rate_groups(self.model, max(env.n_agents for env in envs))
         self.pairs = spec.task_scores
@@ -96,6 +98,17 @@ class ActorCritic:
         """Updates, up to the last, in which no agent had a choice."""
         self.certain = 0
         """First updates in which next to no choice was in doubt; -1 once one was."""
+
+    def _check_beginning(self, started: bool = False) -> None:
+        """Refuse settings of how a run begins that would change nothing; `started`: it begins with a given policy."""
+        settings = self.settings
+        if settings.lift and (started or self.inference.forced or "h.scale" in self._model_views):
+            raise InputError(
+                "a2c.lift is for agents that may idle and an h that begins at random: leave it out where somebody must "
+                "be assigned (forced), where h corrects a prior, and where a run goes on from a policy"
+            )
+        if settings.pairs_from and not self.spec.task_scores:
+            raise InputError("a2c.pairs_from is when g is learned, and only QUAD has one; use --inference quad")
 
     def counts(self) -> Mapping[str, int]:
         """How often the run went back to its best state, if it did."""
@@ -134,6 +147,7 @@ class ActorCritic:
 
     def start(self, parameters: Parameters) -> None:
         """Begin with these numbers in the scoring model."""
+        self._check_beginning(started=True)
         self.model.load_state_dict(network_from(self.spec, parameters).state_dict())
         self._pack()
 

@@ -85,15 +85,34 @@ def test_a_g_that_waits_is_neither_played_nor_learned_before_its_time(model):
     assert learner.play()[0].scores[1] is not None
 
 
-@pytest.mark.parametrize(("env", "forced", "raised"), [(ROOMY, False, 0.5), (ROOMY, True, 0.0), (PRIOR, False, 0.0)])
-def test_h_begins_above_idling_where_agents_may_idle_and_nothing_else_is_known(env, forced, raised):
+def test_h_begins_above_idling_as_told():
     begins = []
     for lift in (0.0, 0.5):
         a2c = A2CSettings(envs=2, return_steps=2, lift=lift)
-        settings = TrainSettings(env=env, inference="lp", learner="a2c", a2c=a2c, forced=forced)
-        learner = make_learner(settings)
+        learner = make_learner(TrainSettings(env=ROOMY, inference="lp", learner="a2c", a2c=a2c, forced=False))
         begins.append(learner.scores(learner.spec.view(learner.worlds[0].env.observe()))[0])
-    assert begins[1] - begins[0] == pytest.approx(np.full(begins[0].shape, raised), abs=1e-6)
+    assert begins[1] - begins[0] == pytest.approx(np.full(begins[0].shape, 0.5), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("env", "forced", "more", "words"),
+    [
+        (ROOMY, True, {"lift": 0.5}, "a2c.lift is for agents that may idle"),
+        (PRIOR, False, {"lift": 0.5}, "a2c.lift is for agents that may idle"),
+        (ROOMY, False, {"pairs_from": 0.5}, "only QUAD has one"),
+    ],
+)
+def test_beginnings_that_would_change_nothing_are_refused(env, forced, more, words):
+    a2c = A2CSettings(envs=2, return_steps=2, **more)
+    with pytest.raises(InputError, match=words):
+        make_learner(TrainSettings(env=env, inference="lp", learner="a2c", a2c=a2c, forced=forced))
+
+
+def test_a_policy_that_a_run_goes_on_from_is_not_lifted():
+    a2c = A2CSettings(envs=2, return_steps=2, lift=0.5)
+    learner = make_learner(TrainSettings(env=ROOMY, inference="lp", learner="a2c", a2c=a2c, forced=False))
+    with pytest.raises(InputError, match="goes on from a policy"):
+        learner.start(learner.policy().parameters)
 
 
 def test_a_g_that_a_run_goes_on_from_does_not_wait():
