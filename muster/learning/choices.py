@@ -5,17 +5,18 @@ of scale tau, an agent alone would take task j with probability softmax(u / tau)
 
     u_j = h_ij + history_ij + g_jj + sum over the other agents' tasks l of (g_jl + g_lj)
 
-among the tasks with room beside the others', and idling, worth 0, where that is allowed. Where next to nobody has such
-a choice (all tasks are full and nobody may idle), agents may have exchanged places, on a task or left out. That leaves
-as many agents on every task as there were, so g has no say: with o the place of an agent and k the other,
+among the tasks with room beside the others', and idling, worth 0, where that is allowed. Agents also compete for room,
+and a task that is full is none of those options: so an agent may have exchanged places with any other, on a task or
+left out. That leaves as many agents on every task as there were, so g has no say: with o the place of an agent and k
+the other,
 
     u = u_own + h_i,o(k) + h_k,o(i) - h_i,o(i) - h_k,o(k)        (h with its history; 0 for no task)
 
-whose noise has twice the variance of a move's: its temperature is sqrt(2)·tau. (Where there are moves, exchanges make h
-large, and not g, and noise then explores less: on rescue:5x10 9.64 steps on validation episodes after a CPU minute,
-9.54 with exchanges only for agents that had no move, 9.40 without.) The product over agents, each given what the others
-took, is the pseudo-likelihood of an assignment. Earlier noise chose the present tasks, so taking all of it for this
-decision's draw, as the likelihood of played scores does, pushes agents off them.
+whose noise has twice the variance of a move's: its temperature is sqrt(2)·tau. Without exchanges nothing would say who
+is to have a place that two want, and battles, in which few targets are filled, are learned worse
+(docs/results/battle.md). The product over agents, each given what the others took, is the pseudo-likelihood of an
+assignment. Earlier noise chose the present tasks, so taking all of it for this decision's draw, as the likelihood of
+played scores does, pushes agents off them.
 """
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ def gather(decisions: Decisions, g: Floats32, s: int, work: Work) -> None:
 
 @kernel
 def weigh_options(decisions: Decisions, h: Floats32, g: Floats32, s: int, i: int, tau: float, work: Work) -> bool:
-    """Utilities and chances of agent i's options beside the others' choices; False where it had at most one."""
+    """Utilities and chances of agent i's options beside the others' choices; False where it had but one."""
     m = work.load.shape[0]
     own = decisions.assignment[s, i]
     options, best = 0, -np.inf
@@ -210,10 +211,9 @@ def weigh_options(decisions: Decisions, h: Floats32, g: Floats32, s: int, i: int
         work.utility[m] = 0.0
         options += 1
         best = max(best, 0.0)
-    stuck = options < 2 and decisions.exchanging
     for k in range(decisions.assignment.shape[1]):
         u = -np.inf
-        if stuck and k != i and decisions.agent_alive[s, k] and may_exchange(decisions, s, i, k, work):
+        if decisions.exchanging and k != i and decisions.agent_alive[s, k] and may_exchange(decisions, s, i, k, work):
             here = work.utility[own if own >= 0 else m]
             u = here + worth_of_exchange(decisions, h, s, i, k) / (EXCHANGE * tau)
             options += 1

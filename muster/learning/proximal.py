@@ -26,8 +26,6 @@ from muster.policy.limits import within_limits
 from muster.scoring.direct import Scores
 from muster.scoring.heads import Limits
 
-FEW = 0.1
-"""Share of agents with a choice of their own below which exchanges are what is learned from."""
 NONE = np.zeros((0, 0, 0), np.float32)
 
 
@@ -66,11 +64,10 @@ class Played:
             agent_alive=seen.agent_alive,
             open=alive_pairs(seen)[0],
             idling=not inference.forced,
-            exchanging=False,
+            # Nor does anybody compete there.
+            exchanging=inference.method != "amax",
         )
         able = share_with_moves(decisions)
-        if inference.method != "amax" and able < FEW:
-            decisions = decisions._replace(exchanging=True)
         before = np.zeros(rollout.assignment.shape)
         h, g = rollout.scores
         choice_likelihood(decisions, h, NONE if g is None else g, tau, before)

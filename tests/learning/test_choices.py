@@ -70,20 +70,19 @@ def by_hand(d, h, g, s, i, tau):
     """Log-probability of agent i's choice in state s, from whole assignments; None where it had no choice."""
     now = d.assignment[s]
     here = worth(d, h, g, s, now)
-    moves, exchanges = [], []
+    others = []
     for j in range(-1, h.shape[2]):
         moved = now.copy()
         moved[i] = j
         if j != now[i] and is_feasible(d, s, moved, ()):
-            moves.append((worth(d, h, g, s, moved) - here) / tau)
+            others.append((worth(d, h, g, s, moved) - here) / tau)
     for k in range(h.shape[1]):
-        if moves or not d.exchanging or k == i or not d.agent_alive[s, k] or now[i] == now[k]:
+        if not d.exchanging or k == i or not d.agent_alive[s, k] or now[i] == now[k]:
             continue
         swapped = now.copy()
         swapped[[i, k]] = now[[k, i]]
         if is_feasible(d, s, swapped, (i, k)):
-            exchanges.append((worth(d, h, g, s, swapped) - here) / (math.sqrt(2) * tau))
-    others = moves or exchanges
+            others.append((worth(d, h, g, s, swapped) - here) / (math.sqrt(2) * tau))
     return -np.log1p(np.exp(others).sum()) if others else None
 
 
