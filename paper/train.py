@@ -121,11 +121,7 @@ BATTLE_MINUTES = {
     ("m10v10", "dm-played", "a2c"): 1.0,
     ("zh10v10", "dm-played", "a2c"): 2.0,
 }
-CHOICES_MINUTES = {("w15v17", "quad"): 3.5, ("m10v10", "lp"): 1.5, ("zh10v10", "lp"): 2.5}
-# Runs on w15v17 that learn to wait at the start of a battle stay there (0.73 and less of the battles won): h begins
-# above what idling is worth. With LP twice the usual noise was best, and g costs a third of the time: it comes in the
-# second half. docs/results/battle.md has what was tried.
-CHOICES_MORE = {("w15v17", "quad"): ["--a2c.noise.sigma", "1", "--a2c.pairs-from", "0.5", "--a2c.lift", "0.5"]}
+CHOICES_MINUTES = {("w15v17", "quad"): 4.5, ("m10v10", "lp"): 1.5, ("zh10v10", "lp"): 2.5, ("zh10v10", "quad"): 2.5}
 BATTLE_SEEDS = {"quad": 3, "lp": 3, "amax": 1}
 # The paper's update. Better than eight draws from its ranges (paper/search), then by hand on training reward and
 # validation battles of w15v17: many small updates (after 250,000 decisions the reward was 0.17 with 64 environments and
@@ -265,7 +261,6 @@ def battle_runs() -> dict[str, list[str]]:
                     *("--inference", inference, "--model", "dm", "--learner", learner),
                     *("--minutes", str(length), "--seed", str(seed)),
                     *extra[model, learner],
-                    *(CHOICES_MORE.get((scenario, inference), []) if of_choices else []),
                     *(["--centred"] if model == "dm" and scenario in CENTRED else []),
                 ]
     return found | structured_runs("battle")
