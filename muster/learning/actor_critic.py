@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from muster.data import Floats32, Observation
 from muster.envs.base import BatchEnv
-from muster.errors import InputError
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
 from muster.learning.blocks import SpreadWorlds, Weights
@@ -23,7 +22,7 @@ from muster.learning.crew import Crew
 from muster.learning.episodes import EXPLORATION, WEIGHTS, stream
 from muster.learning.memory import add_gradient, memory_of, recall
 from muster.learning.optimiser import rate_factor
-from muster.learning.pairs import begin_without_pairs, rate_groups, without_pairs
+from muster.learning.pairs import begin_without_pairs, rate_groups
 from muster.learning.parts import part, under
 from muster.learning.proximal import Played, idle_share
 from muster.learning.returns import n_step_returns, traced_returns
@@ -74,14 +73,9 @@ class ActorCritic:
         self._model_views = self.model.views()
         optimiser = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.SGD
         groups: list[dict[str, Any]] = [{"params": list(self.model.parameters()), "share": 1.0}]
-        self._check_beginning()
         if settings.likelihood == "choices":
             begin_without_pairs(self._model_views)
-            if self.recipe.lift:
-                self._model_views["h.bias3"][...] += np.float32(self.recipe.lift)
             groups = rate_groups(self.model, max(env.n_agents for env in envs))
-        self.pairs = spec.task_scores
-        """Whether there is a g to play and to learn now; see `A2CSettings.pairs_from`."""
         self._pack()
         self.model_optimiser = optimiser(groups, lr=self.recipe.policy_rate)
         self.critic_optimiser = optimiser(self.values.network.parameters(), lr=self.recipe.value_rate)
@@ -98,17 +92,6 @@ class ActorCritic:
         """Updates, up to the last, in which no agent had a choice."""
         self.certain = 0
         """First updates in which next to no choice was in doubt; -1 once one was."""
-
-    def _check_beginning(self, started: bool = False) -> None:
-        """Refuse settings of how a run begins that would change nothing; `started`: it begins with a given policy."""
-        settings = self.settings
-        if settings.lift and (started or self.inference.forced or "h.scale" in self._model_views):
-            raise InputError(
-                "a2c.lift is for agents that may idle and an h that begins at random: leave it out where somebody must "
-                "be assigned (forced), where h corrects a prior, and where a run goes on from a policy"
-            )
-        if settings.pairs_from and not self.spec.task_scores:
-            raise InputError("a2c.pairs_from is when g is learned, and only QUAD has one; use --inference quad")
 
     def counts(self) -> Mapping[str, int]:
         """How often the run went back to its best state, if it did."""
@@ -136,7 +119,7 @@ class ActorCritic:
 
     def _pack(self) -> None:
         """Pack the weights for the kernels: once an update, after which they are constant."""
-        self._direct = DirectModel(self._model_views, self.pairs) if self.spec.kind == "dm" else None
+        self._direct = DirectModel(self._model_views, self.spec.task_scores) if self.spec.kind == "dm" else None
         self.values.pack()
 
     def policy(self) -> LearnedPolicy:
@@ -147,17 +130,12 @@ class ActorCritic:
 
     def start(self, parameters: Parameters) -> None:
         """Begin with these numbers in the scoring model."""
-        self._check_beginning(started=True)
         self.model.load_state_dict(network_from(self.spec, parameters).state_dict())
         self._pack()
 
     def update(self, progress: float = 0.0) -> Figures:
         """One round of the worker's and the learner's loops; `progress` in [0, 1] is how far the run has come."""
         recipe = self.recipe
-        waiting = progress < recipe.pairs_from and without_pairs(self._model_views)
-        if self.pairs != (self.spec.task_scores and not waiting):
-            self.pairs = not self.pairs
-            self._pack()
         factor = rate_factor(recipe.schedule, progress) * 0.5**self.watch.collapses
         for group in self.model_optimiser.param_groups:
             group["lr"] = recipe.policy_rate * factor * group["share"]
@@ -172,7 +150,7 @@ class ActorCritic:
         manner = Manner(steps, self.settings.discount, remember, self.decide, self.spec.view, self.values, limits)
         self.model.eval()
         if self.spread:
-            weights = Weights(self._model_views, self.values.views, self.pairs)
+            weights = Weights(self._model_views, self.values.views)
             rollouts = self.spread.play(weights, steps, self.rng)
         else:
             rollouts = [world.play(manner, self.rng) for world in self.worlds]
@@ -266,7 +244,6 @@ class ActorCritic:
             now: Scores = self._direct(batch.seen)
         else:
             h, g = self.model(batch.seen)
-            g = g if self.pairs else None
             now = h.detach().numpy(), None if g is None else g.detach().numpy()
         weight = share * self.settings.policy_weight
         loss, entropy, slopes = batch.slopes(now, self.tau, self.recipe.clip, self.recipe.entropy, weight)
@@ -292,10 +269,7 @@ class ActorCritic:
 
     def scores(self, seen: Observation) -> Scores:
         """h and g as the model gives them now."""
-        if self._direct is not None:
-            return self._direct(seen)
-        h, g = self.model.scores(seen)
-        return h, g if self.pairs else None
+        return self._direct(seen) if self._direct is not None else self.model.scores(seen)
 
     def _policy_gradient(self, rollout: Rollout, advantage: Floats32, share: float) -> float:
         """Loss of the policy; adds its gradient, times lambda and the world's share, to the model's parameters'."""
@@ -326,8 +300,7 @@ class ActorCritic:
 
     def _add_to_pairs(self, gradients: Parameters, share: float) -> None:
         for name, parameter in self.model.pairs.items():
-            if name.replace("_", ".", 1) in gradients:  # while g waits it has none
-                add_gradient(parameter, gradients[name.replace("_", ".", 1)], share)
+            add_gradient(parameter, gradients[name.replace("_", ".", 1)], share)
 
     @torch.no_grad()
     def _refresh_statistics(self, seen: Observation) -> None:

@@ -27,12 +27,6 @@ def begin_without_pairs(parameters: Parameters) -> None:
             parameters[name][...] = 0.0
 
 
-def without_pairs(parameters: Parameters) -> bool:
-    """Whether there is a g, and it is 0 whatever is seen: no last layer, and no prior that it would correct."""
-    last = [parameters[name] for name in LAST_LAYER if name in parameters]
-    return bool(last) and "g.scale" not in parameters and not any(array.any() for array in last)
-
-
 def rate_groups(model: nn.Module, n_agents: int) -> list[dict[str, Any]]:
     """Groups of parameters for an optimiser; `share` is the part of the learning rate that each is to have."""
     named = list(model.named_parameters())

@@ -19,7 +19,6 @@ from muster.settings import from_toml, to_toml
 from tests.learning.test_train import TOY, mean_reward
 
 ROOMY = "tests.learning.toy:Roomy"
-PRIOR = "fleet:4,city=small"
 
 # Episodes of one decision add up no noise over time, so each has to be larger than elsewhere.
 CHOICES = {"likelihood": "choices", "envs": 32, "return_steps": 4, "policy_rate": 1e-2, "noise": {"sigma": 3.0}}
@@ -64,64 +63,6 @@ def test_noise_on_h_is_not_drowned_by_the_pairs_that_a_run_begins_with():
     assert begins == {"choices": False, "played": True}
     policy = muster.train(ROOMY, learner="a2c", a2c=CHOICES, inference="quad", steps=512)
     assert policy.parameters["g.weight3"].any()
-
-
-@pytest.mark.parametrize("model", ["dm", "context"])
-def test_a_g_that_waits_is_neither_played_nor_learned_before_its_time(model):
-    a2c = A2CSettings(envs=4, return_steps=4, pairs_from=0.5)
-    learner = make_learner(TrainSettings(env="rescue:2x4", inference="quad", model=model, a2c=a2c))
-    begun = learner.policy().parameters
-    assert learner.play()[0].scores[1] is not None  # as long as nobody has said how far the run is
-    learner.update(0.0)
-    learner.update(0.49)
-    waiting = learner.policy().parameters
-    assert learner.play()[0].scores[1] is None
-    assert all(np.array_equal(waiting[name], begun[name]) for name in begun if name.startswith("g."))
-    assert not np.array_equal(waiting["h.weight3"], begun["h.weight3"])
-    learner.update(0.5)
-    assert learner.play()[0].scores[1] is not None
-    assert learner.policy().parameters["g.weight3"].any()
-    learner.update(0.1)  # a run that is resumed to last longer keeps what it has learned
-    assert learner.play()[0].scores[1] is not None
-
-
-def test_h_begins_above_idling_as_told():
-    begins = []
-    for lift in (0.0, 0.5):
-        a2c = A2CSettings(envs=2, return_steps=2, lift=lift)
-        learner = make_learner(TrainSettings(env=ROOMY, inference="lp", learner="a2c", a2c=a2c, forced=False))
-        begins.append(learner.scores(learner.spec.view(learner.worlds[0].env.observe()))[0])
-    assert begins[1] - begins[0] == pytest.approx(np.full(begins[0].shape, 0.5), abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("env", "forced", "more", "words"),
-    [
-        (ROOMY, True, {"lift": 0.5}, "a2c.lift is for agents that may idle"),
-        (PRIOR, False, {"lift": 0.5}, "a2c.lift is for agents that may idle"),
-        (ROOMY, False, {"pairs_from": 0.5}, "only QUAD has one"),
-    ],
-)
-def test_beginnings_that_would_change_nothing_are_refused(env, forced, more, words):
-    a2c = A2CSettings(envs=2, return_steps=2, **more)
-    with pytest.raises(InputError, match=words):
-        make_learner(TrainSettings(env=env, inference="lp", learner="a2c", a2c=a2c, forced=forced))
-
-
-def test_a_policy_that_a_run_goes_on_from_is_not_lifted():
-    a2c = A2CSettings(envs=2, return_steps=2, lift=0.5)
-    learner = make_learner(TrainSettings(env=ROOMY, inference="lp", learner="a2c", a2c=a2c, forced=False))
-    with pytest.raises(InputError, match="goes on from a policy"):
-        learner.start(learner.policy().parameters)
-
-
-def test_a_g_that_a_run_goes_on_from_does_not_wait():
-    a2c = A2CSettings(envs=4, return_steps=4, pairs_from=0.5)
-    learner = make_learner(TrainSettings(env="rescue:2x4", inference="quad", a2c=a2c))
-    given = learner.policy().parameters
-    learner.start(given | {"g.bias3": np.ones_like(given["g.bias3"])})
-    learner.update(0.0)
-    assert learner.play()[0].scores[1] is not None
 
 
 @pytest.mark.parametrize(
@@ -189,8 +130,6 @@ def test_a_run_writes_every_value_that_its_likelihood_uses(tmp_path):
     ("a2c", "message"),
     [
         ({"likelihood": "played", "clip": 0.2}, "clip belongs to the likelihood choices, not to played"),
-        ({"likelihood": "played", "pairs_from": 0.5}, "pairs_from belongs to the likelihood choices, not to played"),
-        ({"pairs_from": 1.5}, "pairs_from"),
         ({"likelihood": "choices", "noise": {"task_scores": True}}, "explains noise on h alone"),
         ({"likelihood": "played", "noise": {"together": 0.5}}, "together belongs to the likelihood choices"),
         ({"likelihood": "choice"}, "did you mean 'choices'"),
