@@ -158,6 +158,19 @@ def test_full_tasks_are_exchanged():
         assert slope[0, 0, 0] > 0
 
 
+def test_who_has_a_place_that_two_want_is_learned_where_agents_may_idle():
+    """One place, and both far above idling, so that no move is in doubt: only an exchange is."""
+    decisions = forced_on(2, 1)._replace(idling=True)
+    slope, high = np.zeros((1, 2, 1)), np.full((1, 2, 1), 5.0, np.float32)
+    choice_slopes(decisions, high, NO_TASK_SCORES, 0.1, np.ones((1, 2)), 0.0, slope, np.zeros((0, 0, 0)))
+    assert slope[0, 0, 0] == pytest.approx(-slope[0, 1, 0])
+    assert slope[0, 0, 0] > 1
+    alone = np.zeros((1, 2, 1))
+    decisions = decisions._replace(exchanging=False)
+    choice_slopes(decisions, high, NO_TASK_SCORES, 0.1, np.ones((1, 2)), 0.0, alone, np.zeros((0, 0, 0)))
+    assert np.abs(alone).max() < 1e-9
+
+
 def test_agents_with_a_choice_of_their_own_are_counted():
     assert share_with_moves(forced_on(2, 2)) == share_with_moves(forced_on(3, 2)) == 0.0
     assert share_with_moves(forced_on(2, 3)) == 1.0
