@@ -157,12 +157,14 @@ def rule(key: str) -> Run:
     return Run(key, "rule", 0, 0.0, 0, found.mean, found.ci95, found.failed, 0)
 
 
-def markdown(runs: list[Run], columns: Sequence[str], worlds: Collection[str]) -> str:
-    """The median seed of each learner in each world (the worse of two), with the seeds in brackets."""
+def markdown(runs: list[Run], columns: Sequence[str], worlds: Collection[str], minutes: float | None = None) -> str:
+    """The median seed of each learner in each world (the worse of two), with the seeds in brackets; `minutes` are
+    CPU minutes of all worlds, or each world's own.
+    """
     grouped: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.seed):
         grouped[run.world, run.learner].append(run)
-    lines = [f"| | {' | '.join(columns)} |", "|---|" + "---|" * len(columns)]
+    lines = [f"| | CPU min | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
     for key in worlds:
         world = WORLDS[key]
         cells = []
@@ -173,7 +175,7 @@ def markdown(runs: list[Run], columns: Sequence[str], worlds: Collection[str]) -
             digits = 3 if world.name.startswith("battle") else 2
             seeds = " ".join("–" if run.mean is None else f"{run.mean:.{digits}f}" for run in group)
             cells.append(f"{sign * median_low(means):.{digits}f} ({seeds})" if len(means) > 1 else seeds or "")
-        lines.append(f"| {key} | {' | '.join(cells)} |")
+        lines.append(f"| {key} | {minutes or world.minutes:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -191,7 +193,7 @@ def main() -> None:
         head, runs = read_record(RECORD, Run, list(head), "run paper/learners.py")
     if asked.markdown:
         print(markdown(runs, ["rule", *LEARNERS], WORLDS))
-        print(f"\n{markdown(runs, list(STEADY), STEADY_WORLDS)}")
+        print(f"\n{markdown(runs, list(STEADY), STEADY_WORLDS, STEADY_MINUTES)}")
         return
     done = {(run.world, run.learner, run.seed) for run in runs}
     for name, (key, learner, seed, arguments) in wanted(asked.seeds, asked.only).items():
