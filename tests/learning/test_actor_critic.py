@@ -66,7 +66,8 @@ def test_noise_on_h_is_not_drowned_by_the_pairs_that_a_run_begins_with():
 
 
 @pytest.mark.parametrize(
-    ("env", "inference", "shares"), [("5x10", "quad", [0.4, 1]), ("2x4", "quad", [1]), ("5x10", "lp", [1])]
+    ("env", "inference", "shares"),
+    [("5x10", "quad", [0.4, 1]), ("10x12", "quad", [0.05, 1]), ("2x4", "quad", [1]), ("5x10", "lp", [1])],
 )
 def test_a_g_that_many_agents_feel_is_learned_in_smaller_steps(env, inference, shares):
     a2c = A2CSettings(envs=2, return_steps=2, policy_rate=0.01, schedule="constant")
