@@ -23,6 +23,8 @@ PARTS = ("world", "features", "forward", "inference", "backward", "other")
 SECONDS = 6.0
 UNTIMED = 3
 """Updates before those that are measured."""
+PROGRESS = 0.5
+"""How far the measured run has come: what waits for a later part of it (g of many agents) is there."""
 
 Row = dict[str, Any]
 
@@ -66,12 +68,12 @@ def measure(env: str, inference: str, learner_kind: str = "a2c") -> Row:
         TrainSettings(env=env, inference=inference, learner=learner_kind, teacher=teacher, steps=1)  # type: ignore[arg-type]
     )
     for _ in range(UNTIMED):
-        learner.update()
+        learner.update(PROGRESS)
     watch = Stopwatch()
     _time_parts(watch, learner, learner_kind)
     steps, began = learner.steps, time.process_time()
     while time.process_time() - began < SECONDS:
-        learner.update()
+        learner.update(PROGRESS)
     total = time.process_time() - began
     # The backward part is all of an update: forward and back through model and critic, and the optimisers.
     shares = {part: watch.spent.get(part, 0.0) / total for part in PARTS[:-1]}

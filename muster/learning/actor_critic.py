@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from muster.data import Floats32, Observation
 from muster.envs.base import BatchEnv
+from muster.errors import InputError
 from muster.inference.settings import InferenceSettings
 from muster.inference.solver import Solver
 from muster.learning.blocks import SpreadWorlds, Weights
@@ -22,7 +23,7 @@ from muster.learning.crew import Crew
 from muster.learning.episodes import EXPLORATION, WEIGHTS, stream
 from muster.learning.memory import add_gradient, memory_of, recall
 from muster.learning.optimiser import rate_factor
-from muster.learning.pairs import begin_without_pairs, rate_groups
+from muster.learning.pairs import begin_without_pairs, rate_groups, when_to_pair, without_pairs
 from muster.learning.parts import part, under
 from muster.learning.proximal import Played, idle_share
 from muster.learning.returns import n_step_returns, traced_returns
@@ -73,9 +74,17 @@ class ActorCritic:
         self._model_views = self.model.views()
         optimiser = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.SGD
         groups: list[dict[str, Any]] = [{"params": list(self.model.parameters()), "share": 1.0}]
+        n_agents = max(env.n_agents for env in envs)
+        if settings.pairs_from and not spec.task_scores:
+            raise InputError("a2c.pairs_from is when g is learned, and only QUAD has one; use --inference quad")
         if settings.likelihood == "choices":
             begin_without_pairs(self._model_views)
-            groups = rate_groups(self.model, max(env.n_agents for env in envs))
+            groups = rate_groups(self.model, n_agents)
+        self.pairs_from = self.recipe.pairs_from
+        if self.pairs_from is None:
+            self.pairs_from = when_to_pair(n_agents) if settings.likelihood == "choices" else 0.0
+        self.pairs = spec.task_scores
+        """Whether there is a g to play and to learn now; see `A2CSettings.pairs_from`."""
         self._pack()
         self.model_optimiser = optimiser(groups, lr=self.recipe.policy_rate)
         self.critic_optimiser = optimiser(self.values.network.parameters(), lr=self.recipe.value_rate)
@@ -119,7 +128,7 @@ class ActorCritic:
 
     def _pack(self) -> None:
         """Pack the weights for the kernels: once an update, after which they are constant."""
-        self._direct = DirectModel(self._model_views, self.spec.task_scores) if self.spec.kind == "dm" else None
+        self._direct = DirectModel(self._model_views, self.pairs) if self.spec.kind == "dm" else None
         self.values.pack()
 
     def policy(self) -> LearnedPolicy:
@@ -136,6 +145,10 @@ class ActorCritic:
     def update(self, progress: float = 0.0) -> Figures:
         """One round of the worker's and the learner's loops; `progress` in [0, 1] is how far the run has come."""
         recipe = self.recipe
+        waiting = progress < self.pairs_from and without_pairs(self._model_views)
+        if self.pairs != (self.spec.task_scores and not waiting):
+            self.pairs = not self.pairs
+            self._pack()
         factor = rate_factor(recipe.schedule, progress) * 0.5**self.watch.collapses
         for group in self.model_optimiser.param_groups:
             group["lr"] = recipe.policy_rate * factor * group["share"]
@@ -150,7 +163,7 @@ class ActorCritic:
         manner = Manner(steps, self.settings.discount, remember, self.decide, self.spec.view, self.values, limits)
         self.model.eval()
         if self.spread:
-            weights = Weights(self._model_views, self.values.views)
+            weights = Weights(self._model_views, self.values.views, self.pairs)
             rollouts = self.spread.play(weights, steps, self.rng)
         else:
             rollouts = [world.play(manner, self.rng) for world in self.worlds]
@@ -244,6 +257,7 @@ class ActorCritic:
             now: Scores = self._direct(batch.seen)
         else:
             h, g = self.model(batch.seen)
+            g = g if self.pairs else None
             now = h.detach().numpy(), None if g is None else g.detach().numpy()
         weight = share * self.settings.policy_weight
         loss, entropy, slopes = batch.slopes(now, self.tau, self.recipe.clip, self.recipe.entropy, weight)
@@ -269,7 +283,10 @@ class ActorCritic:
 
     def scores(self, seen: Observation) -> Scores:
         """h and g as the model gives them now."""
-        return self._direct(seen) if self._direct is not None else self.model.scores(seen)
+        if self._direct is not None:
+            return self._direct(seen)
+        h, g = self.model.scores(seen)
+        return h, g if self.pairs else None
 
     def _policy_gradient(self, rollout: Rollout, advantage: Floats32, share: float) -> float:
         """Loss of the policy; adds its gradient, times lambda and the world's share, to the model's parameters'."""
@@ -300,7 +317,8 @@ class ActorCritic:
 
     def _add_to_pairs(self, gradients: Parameters, share: float) -> None:
         for name, parameter in self.model.pairs.items():
-            add_gradient(parameter, gradients[name.replace("_", ".", 1)], share)
+            if name.replace("_", ".", 1) in gradients:  # while g waits it has none
+                add_gradient(parameter, gradients[name.replace("_", ".", 1)], share)
 
     @torch.no_grad()
     def _refresh_statistics(self, seen: Observation) -> None:

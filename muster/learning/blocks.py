@@ -46,6 +46,8 @@ class Weights(NamedTuple):
 
     model: Parameters
     critic: Parameters
+    pairs: bool
+    """Whether g counts."""
 
 
 class Begin(NamedTuple):
@@ -127,7 +129,7 @@ class BlockPlayer:
             for world, state in zip(self.worlds, message.states, strict=True):
                 world.set_state(*state)
         elif isinstance(message, Weights):
-            self.model = DirectModel(message.model, self.job.spec.task_scores)
+            self.model = DirectModel(message.model, message.pairs)
             self.critic = EntityValues(message.critic)
         elif isinstance(message, Begin):
             self._begin(message)

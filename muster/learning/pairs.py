@@ -2,9 +2,9 @@
 
 Its noise is on h alone, and an agent's choice weighs one h against what g adds on joining all the others. So with many
 agents a random g decides everything before anything was tried, and a step of g's network moves choices some N/2 times
-as far as one of h's, and those of all agents at once. Therefore g begins at 0, and its network takes smaller steps
-(w15v17 with QUAD, seed 1: 0.92 of the battles of seed 777 after two CPU minutes with a share of (2/N)², 0.63 with
-10/N², and with 2/N next to nothing was won after 4.5).
+as far as one of h's. Therefore g begins at 0, and its network takes steps that are so much smaller. And where agents
+are many, g waits until h is learned: a step of g's moves all of them at once, and of the runs on w15v17 whose g began
+to learn with h some learned next to nothing (docs/results/battle.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ NETWORK = "pairs.g_"
 FEW = 2
 """Agents of whom one may take whole steps."""
 SOME = 5
-"""Agents from whom on steps shrink with the cube of their number: a step of g's moves all of them at once."""
+"""Agents up to whom g is learned from the start."""
+LATER = 0.5
+"""Share of a run after which it is with more."""
 
 
 def begin_without_pairs(parameters: Parameters) -> None:
@@ -31,6 +33,12 @@ def begin_without_pairs(parameters: Parameters) -> None:
             parameters[name][...] = 0.0
 
 
+def without_pairs(parameters: Parameters) -> bool:
+    """Whether there is a g, and it is 0 whatever is seen: no last layer, and no prior that it would correct."""
+    last = [parameters[name] for name in LAST_LAYER if name in parameters]
+    return bool(last) and "g.scale" not in parameters and not any(array.any() for array in last)
+
+
 def rate_groups(model: nn.Module, n_agents: int) -> list[dict[str, Any]]:
     """Groups of parameters for an optimiser; `share` is the part of the learning rate that each is to have."""
     named = list(model.named_parameters())
@@ -38,5 +46,9 @@ def rate_groups(model: nn.Module, n_agents: int) -> list[dict[str, Any]]:
     if not of_pairs or n_agents <= FEW:
         return [{"params": [parameter for _, parameter in named], "share": 1.0}]
     others = [parameter for name, parameter in named if not name.startswith(NETWORK)]
-    share = FEW / n_agents * min(1.0, SOME / n_agents) ** 2
-    return [{"params": of_pairs, "share": share}, {"params": others, "share": 1.0}]
+    return [{"params": of_pairs, "share": FEW / n_agents}, {"params": others, "share": 1.0}]
+
+
+def when_to_pair(n_agents: int) -> float:
+    """Share of a run after which g is learned."""
+    return LATER if n_agents > SOME else 0.0

@@ -34,6 +34,7 @@ class Recipe:
     clip: float = 0.0
     entropy: float = 0.0
     gradient_norm: float = 0.0
+    pairs_from: float | None = None
 
 
 RECIPES: dict[Likelihood, Recipe] = {
@@ -56,7 +57,7 @@ RECIPES: dict[Likelihood, Recipe] = {
     ),
 }
 """What each likelihood was measured with: the settings of a run that names nothing else."""
-OF_CHOICES = ("trace", "minibatches", "clip", "entropy", "gradient_norm")
+OF_CHOICES = ("trace", "minibatches", "clip", "entropy", "gradient_norm", "pairs_from")
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,10 @@ class A2CSettings:
     """What the entropy of a choice is worth beside an advantage of deviation 1 (choices only: 0.003)."""
     gradient_norm: Annotated[float | None, AtLeast(0)] = None
     """Longest gradient, longer ones are cut to it; 0: any (choices only: 1)."""
+    pairs_from: Annotated[float | None, Between(0, 1)] = None
+    """Share of the run after which g is learned too; until then QUAD plays and learns as LP does, with a g of 0, which
+    is faster (choices only: 0 with up to five agents, else 0.5). Where g begins as something else it is learned from
+    the start."""
     critic: Literal["entity", "conv"] = "entity"
     """entity: pooled networks per object, cheap on a CPU; conv: the paper's residual CNN over the grid."""
     low_precision: bool = False

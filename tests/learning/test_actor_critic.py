@@ -65,9 +65,53 @@ def test_noise_on_h_is_not_drowned_by_the_pairs_that_a_run_begins_with():
     assert policy.parameters["g.weight3"].any()
 
 
+@pytest.mark.parametrize("model", ["dm", "context"])
+def test_a_g_that_waits_is_neither_played_nor_learned_before_its_time(model):
+    a2c = A2CSettings(envs=4, return_steps=4, pairs_from=0.5)
+    learner = make_learner(TrainSettings(env="rescue:2x4", inference="quad", model=model, a2c=a2c))
+    begun = learner.policy().parameters
+    assert learner.play()[0].scores[1] is not None  # as long as nobody has said how far the run is
+    learner.update(0.0)
+    learner.update(0.49)
+    waiting = learner.policy().parameters
+    assert learner.play()[0].scores[1] is None
+    assert all(np.array_equal(waiting[name], begun[name]) for name in begun if name.startswith("g."))
+    assert not np.array_equal(waiting["h.weight3"], begun["h.weight3"])
+    learner.update(0.5)
+    assert learner.play()[0].scores[1] is not None
+    assert learner.policy().parameters["g.weight3"].any()
+    learner.update(0.1)  # a run that is resumed to last longer keeps what it has learned
+    assert learner.play()[0].scores[1] is not None
+
+
+def test_without_a_g_none_can_wait():
+    a2c = A2CSettings(envs=2, return_steps=2, pairs_from=0.5)
+    with pytest.raises(InputError, match="only QUAD has one"):
+        make_learner(TrainSettings(env=ROOMY, inference="lp", learner="a2c", a2c=a2c))
+
+
+@pytest.mark.parametrize(("env", "waits"), [("5x10", False), ("6x12", True)])
+def test_g_waits_for_half_of_a_run_of_many_agents(env, waits):
+    a2c = A2CSettings(envs=2, return_steps=2)
+    learner = make_learner(TrainSettings(env=f"rescue:{env}", inference="quad", learner="a2c", a2c=a2c))
+    learner.update(0.49)
+    assert (learner.play()[0].scores[1] is None) == waits
+    learner.update(0.5)
+    assert learner.play()[0].scores[1] is not None
+
+
+def test_a_g_that_a_run_goes_on_from_does_not_wait():
+    a2c = A2CSettings(envs=4, return_steps=4, pairs_from=0.5)
+    learner = make_learner(TrainSettings(env="rescue:2x4", inference="quad", a2c=a2c))
+    given = learner.policy().parameters
+    learner.start(given | {"g.bias3": np.ones_like(given["g.bias3"])})
+    learner.update(0.0)
+    assert learner.play()[0].scores[1] is not None
+
+
 @pytest.mark.parametrize(
     ("env", "inference", "shares"),
-    [("5x10", "quad", [0.4, 1]), ("10x12", "quad", [0.05, 1]), ("2x4", "quad", [1]), ("5x10", "lp", [1])],
+    [("5x10", "quad", [0.4, 1]), ("10x12", "quad", [0.2, 1]), ("2x4", "quad", [1]), ("5x10", "lp", [1])],
 )
 def test_a_g_that_many_agents_feel_is_learned_in_smaller_steps(env, inference, shares):
     a2c = A2CSettings(envs=2, return_steps=2, policy_rate=0.01, schedule="constant")
@@ -131,6 +175,8 @@ def test_a_run_writes_every_value_that_its_likelihood_uses(tmp_path):
     ("a2c", "message"),
     [
         ({"likelihood": "played", "clip": 0.2}, "clip belongs to the likelihood choices, not to played"),
+        ({"likelihood": "played", "pairs_from": 0.5}, "pairs_from belongs to the likelihood choices, not to played"),
+        ({"pairs_from": 1.5}, "pairs_from"),
         ({"likelihood": "choices", "noise": {"task_scores": True}}, "explains noise on h alone"),
         ({"likelihood": "played", "noise": {"together": 0.5}}, "together belongs to the likelihood choices"),
         ({"likelihood": "choice"}, "did you mean 'choices'"),

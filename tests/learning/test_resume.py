@@ -14,7 +14,7 @@ import muster
 from muster import InputError
 from muster.learning.train import run_training
 from muster.storage import sole_writer
-from tests.learning.short_runs import assert_same_end, rows_without_times, small
+from tests.learning.short_runs import assert_same_end, final_state, rows_without_times, small
 from tests.learning.test_train import MIXTURE, TOY
 
 
@@ -107,6 +107,23 @@ def test_a_process_told_to_end_saves_first(tmp_path):
     assert child.returncode == -signal.SIGTERM
     assert child.stdout == "", "evolution neither goes on nor loads torch"
     assert (tmp_path / "r" / "checkpoint.safetensors").exists()
+
+
+def test_a_run_interrupted_while_g_waits_goes_on_bit_for_bit(tmp_path):
+    settings = small("a2c", 3000, "choices")
+    settings = dataclasses.replace(settings, a2c=dataclasses.replace(settings.a2c, pairs_from=0.5))
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run_training(settings, whole)
+
+    def interrupt(row, progress):
+        assert progress < 0.5
+        signal.raise_signal(signal.SIGINT)
+
+    assert not run_training(settings, broken, report=interrupt).finished
+    assert not any(name.startswith("learner/model_optimiser/0/") for name in final_state(broken))
+    assert run_training(settings, broken, resume=True).finished
+    assert_same_end(whole, broken)
+    assert final_state(whole)["learner/model/g.weight3"].any()
 
 
 def test_a_second_run_in_the_same_folder_is_refused(tmp_path):
