@@ -80,9 +80,8 @@ class ActorCritic:
         if settings.likelihood == "choices":
             begin_without_pairs(self._model_views)
             groups = rate_groups(self.model, n_agents)
-        self.pairs_from = self.recipe.pairs_from
-        if self.pairs_from is None:
-            self.pairs_from = when_to_pair(n_agents) if settings.likelihood == "choices" else 0.0
+        given = self.recipe.pairs_from if settings.likelihood == "choices" else 0.0
+        self.pairs_from = when_to_pair(n_agents) if given is None else given
         self.pairs = spec.task_scores
         """Whether there is a g to play and to learn now; see `A2CSettings.pairs_from`."""
         self._pack()
