@@ -63,7 +63,7 @@ def gradients(learner: ActorCritic, rollout: Rollout) -> dict[str, float]:
     assert sigma is not None
     assert steps is not None
     if learner.settings.likelihood == "choices":
-        played = Played.of(rollout, learner.inference, returns, advantage, learner.tau)
+        played = Played.of(rollout, learner.inference, returns, advantage, learner.tau, learner.exchanging)
         slope = np.zeros(kept.shape)
         gain = np.broadcast_to(advantage.reshape(-1, 1), rollout.assignment.shape).copy()
         h = rollout.scores[0]

@@ -23,7 +23,7 @@ from muster.learning.crew import Crew
 from muster.learning.episodes import EXPLORATION, WEIGHTS, stream
 from muster.learning.memory import add_gradient, memory_of, recall
 from muster.learning.optimiser import rate_factor
-from muster.learning.pairs import begin_without_pairs, rate_groups, when_to_pair, without_pairs
+from muster.learning.pairs import begin_without_pairs, exchanges_count, rate_groups, when_to_pair, without_pairs
 from muster.learning.parts import part, under
 from muster.learning.proximal import Played, idle_share
 from muster.learning.returns import n_step_returns, traced_returns
@@ -82,6 +82,7 @@ class ActorCritic:
             groups = rate_groups(self.model, n_agents)
         given = self.recipe.pairs_from if settings.likelihood == "choices" else 0.0
         self.pairs_from = when_to_pair(n_agents) if given is None else given
+        self.exchanging = exchanges_count(spec.task_scores, n_agents)
         self.pairs = spec.task_scores
         """Whether there is a g to play and to learn now; see `A2CSettings.pairs_from`."""
         self._pack()
@@ -248,7 +249,7 @@ class ActorCritic:
         returns = traced_returns(
             rollout.rewards, rollout.ended, values, after, self.settings.discount, self.recipe.trace
         )
-        return Played.of(rollout, self.inference, returns, returns - values, self.tau)
+        return Played.of(rollout, self.inference, returns, returns - values, self.tau, self.exchanging)
 
     def _choice_gradient(self, batch: Played, share: float) -> tuple[float, float]:
         """Loss and mean entropy of the choices; adds the loss's gradient, times the world's share, to the model's."""

@@ -7,8 +7,8 @@ of scale tau, an agent alone would take task j with probability softmax(u / tau)
 
 among the tasks with room beside the others', and idling, worth 0, where that is allowed. Agents also compete for room,
 and a task that is full is none of those options: so an agent may have exchanged places with any other, on a task or
-left out. That leaves as many agents on every task as there were, so g has no say: with o the place of an agent and k
-the other,
+left out (but for pairs.exchanges_count). That leaves as many agents on every task as there were, so g has no say: with
+o the place of an agent and k the other,
 
     u = u_own + h_i,o(k) + h_k,o(i) - h_i,o(i) - h_k,o(k)        (h with its history; 0 for no task)
 

@@ -26,6 +26,8 @@ from muster.policy.limits import within_limits
 from muster.scoring.direct import Scores
 from muster.scoring.heads import Limits
 
+FEW = 0.1
+"""Share of agents with a choice of their own below which exchanges are all there is to learn from."""
 NONE = np.zeros((0, 0, 0), np.float32)
 
 
@@ -51,8 +53,16 @@ class Played:
     """The same with this decision's innovation."""
 
     @classmethod
-    def of(cls, rollout: Rollout, inference: InferenceSettings, returns: Floats, advantage: Floats, tau: float) -> Self:
-        """A rollout with its returns and advantages [T, B]."""
+    def of(
+        cls,
+        rollout: Rollout,
+        inference: InferenceSettings,
+        returns: Floats,
+        advantage: Floats,
+        tau: float,
+        exchanging: bool,
+    ) -> Self:
+        """A rollout with its returns and advantages [T, B]; next to nobody having a move, agents exchange anyway."""
         seen = rollout.seen
         decisions = Decisions(
             assignment=rollout.assignment,
@@ -64,10 +74,11 @@ class Played:
             agent_alive=seen.agent_alive,
             open=alive_pairs(seen)[0],
             idling=not inference.forced,
-            # Nor does anybody compete there.
-            exchanging=inference.method != "amax",
+            exchanging=exchanging and inference.method != "amax",  # nor does anybody compete there
         )
         able = share_with_moves(decisions)
+        if inference.method != "amax" and able < FEW:
+            decisions = decisions._replace(exchanging=True)
         before = np.zeros(rollout.assignment.shape)
         h, g = rollout.scores
         choice_likelihood(decisions, h, NONE if g is None else g, tau, before)

@@ -90,6 +90,16 @@ def test_without_a_g_none_can_wait():
         make_learner(TrainSettings(env=ROOMY, inference="lp", learner="a2c", a2c=a2c))
 
 
+@pytest.mark.parametrize(
+    ("env", "inference", "counted"),
+    [("5x10", "quad", False), ("6x12", "quad", True), ("5x10", "lp", True), ("6x12", "amax", False)],
+)
+def test_exchanges_are_learned_from_unless_a_g_would_be_left_behind(env, inference, counted):
+    a2c = A2CSettings(envs=2, return_steps=2)
+    learner = make_learner(TrainSettings(env=f"rescue:{env}", inference=inference, learner="a2c", a2c=a2c))
+    assert learner._remember(learner.play()[0]).decisions.exchanging == counted
+
+
 @pytest.mark.parametrize(("env", "waits"), [("5x10", False), ("6x12", True)])
 def test_g_waits_for_half_of_a_run_of_many_agents(env, waits):
     a2c = A2CSettings(envs=2, return_steps=2)
