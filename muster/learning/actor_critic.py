@@ -121,8 +121,8 @@ class ActorCritic:
         if not self.watch.collapses:
             return None
         return (
-            "the rewards fell far below their best, or every agent idled: the run goes on from its best state, with "
-            "half the learning rates, as it will each time (collapses in the log). If that is often, lower "
+            "the rewards fell below their best and stayed there, or every agent idled: the run goes on from its best "
+            "state, with half the learning rates, as it will each time (collapses in the log). If that is often, lower "
             "--a2c.policy-rate or raise --a2c.entropy"
         )
 

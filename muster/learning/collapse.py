@@ -1,4 +1,7 @@
-"""Noticing that a run has lost what it had learned: rewards far below their best for long, or everybody idle."""
+"""Noticing that a run has lost what it had learned: all of it, rewards far below their best or everybody idle; or a
+little of it, for longer. Once a policy is fair, advantages are mostly chance, and what is wrong in a likelihood can
+lead away from what was good: too slowly to be seen in a few updates, and in no hurry to come back.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,12 @@ LASTING = 16
 FAR = 1.0
 """Far below: by this many standard deviations of an episode's reward at the best."""
 IDLE = 0.99
+LONG = 4 * WINDOW
+"""Updates of the mean that tells a decline."""
+LESS = 0.1
+"""By how many such deviations it has to be below the best of its kind,"""
+SURE = 6.5
+"""and by how many standard errors of its own."""
 
 
 class Watch:
@@ -22,6 +31,7 @@ class Watch:
         self.recent: list[list[float]] = []
         """Reward, its deviation and the number of episodes of the last updates in which some ended."""
         self.best: float | None = None
+        self.best_long: float | None = None
         self.spread = 0.0
         self.below = self.idle = self.collapses = 0
 
@@ -29,20 +39,33 @@ class Watch:
         """What the update just made says; `idle` is the share of agents that took nothing although they could."""
         self.idle = self.idle + 1 if idle > IDLE else 0
         if np.isfinite(reward) and np.isfinite(spread):
-            self.recent = [*self.recent[1 - WINDOW :], [reward, spread, episodes]]
+            self.recent = [*self.recent[1 - LONG :], [reward, spread, episodes]]
         if len(self.recent) < WINDOW:
             return ""
-        rewards, spreads, weights = np.array(self.recent).T
+        declined = self._declined()
+        rewards, spreads, weights = np.array(self.recent[-WINDOW:]).T
         mean, deviation = float(np.average(rewards, weights=weights)), float(np.average(spreads, weights=weights))
         if self.best is None or mean > self.best:
             self.best, self.spread, self.below = mean, deviation, 0
             return "best"
         self.below = self.below + 1 if mean < self.best - FAR * self.spread else 0
-        if self.below < LASTING and (self.idle < LASTING // 4 or mean > self.best - 0.1 * self.spread):
+        all_idle = self.idle >= LASTING // 4 and mean <= self.best - 0.1 * self.spread
+        if self.below < LASTING and not all_idle and not declined:
             return ""
         self.collapses += 1
         self.recent, self.below, self.idle = [], 0, 0
         return "collapsed"
+
+    def _declined(self) -> bool:
+        """Whether the mean over many updates is clearly below what it was at its best."""
+        if len(self.recent) < LONG:
+            return False
+        rewards, _, weights = np.array(self.recent).T
+        mean = float(np.average(rewards, weights=weights))
+        if self.best_long is None or mean > self.best_long:
+            self.best_long = mean
+        clearly = max(LESS, SURE / float(np.sqrt(weights.sum()))) * self.spread
+        return mean < self.best_long - clearly
 
     def get_state(self) -> dict[str, Any]:
         """Plain values to go on from."""

@@ -8,7 +8,7 @@ import torch
 
 import muster
 from muster import InputError
-from muster.learning.collapse import LASTING, WINDOW, Watch
+from muster.learning.collapse import LASTING, LONG, WINDOW, Watch
 from muster.learning.learners import make_learner
 from muster.learning.returns import n_step_returns, traced_returns
 from muster.learning.settings import A2CSettings, TrainSettings
@@ -232,6 +232,23 @@ def test_a_fall_that_lasts_is_a_collapse_and_a_short_one_is_not():
     said = [watch.see(-1.0, 0.5, 10, 0.1) for _ in range(WINDOW + LASTING)]
     assert said.count("collapsed") == 1
     assert watch.collapses == 1
+
+
+def decline(by, episodes, updates=2 * LONG):
+    """How often a run goes back that plays as well as ever for long, then worse by so many deviations."""
+    watch, rng = Watch(), np.random.default_rng(1)
+    level = [0.0] * (6 * LONG) + [-by] * updates
+    noise = rng.normal(0, 1 / np.sqrt(episodes), len(level))
+    said = [watch.see(mean + off, 1.0, episodes, 0.1) for mean, off in zip(level, noise, strict=True)]
+    assert "collapsed" not in said[: 6 * LONG]
+    return said.count("collapsed")
+
+
+def test_a_slow_decline_is_noticed_where_there_are_episodes_enough_to_tell():
+    assert decline(by=0.2, episodes=100, updates=LONG) == 1
+    assert decline(by=0.05, episodes=100) == 0  # no matter how sure
+    assert decline(by=0.2, episodes=4) == 0  # chance does as much
+    assert decline(by=0.8, episodes=4, updates=LONG) == 1
 
 
 def test_everybody_idle_is_a_collapse_sooner_unless_it_pays():
