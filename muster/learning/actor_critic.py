@@ -163,7 +163,7 @@ class ActorCritic:
         manner = Manner(steps, self.settings.discount, remember, self.decide, self.spec.view, self.values, limits)
         self.model.eval()
         if self.spread:
-            weights = Weights(self._model_views, self.values.views, self.pairs)
+            weights = Weights(self._model_views, self.values.told, self.pairs)
             rollouts = self.spread.play(weights, steps, self.rng)
         else:
             rollouts = [world.play(manner, self.rng) for world in self.worlds]
@@ -212,6 +212,7 @@ class ActorCritic:
         """One pass in minibatches: TD(lambda), advantages of deviation 1, clipped ratios of the agents' choices."""
         recipe = self.recipe
         played = [self._remember(rollout) for rollout in rollouts]
+        self.values.fit(np.concatenate([one.target for one in played]))
         orders = [np.array_split(self.rng.permutation(len(one.target)), recipe.minibatches) for one in played]
         figures = {"value_loss": 0.0, "policy_loss": 0.0, "advantage": 0.0, "entropy": 0.0}
         for turn in range(recipe.minibatches):
@@ -369,6 +370,7 @@ class ActorCritic:
         """Copies of parameters, statistics and the optimisers' memories."""
         arrays = under("model", parameters_of(self.model))
         arrays |= under("critic", {k: v.detach().numpy().copy() for k, v in self.values.network.state_dict().items()})
+        arrays["critic_scale"] = np.array([self.values.scale])
         for name, optimiser in (("model", self.model_optimiser), ("critic", self.critic_optimiser)):
             arrays |= under(f"{name}_optimiser", memory_of(optimiser))
         return arrays
@@ -378,6 +380,8 @@ class ActorCritic:
         self.model.load_state_dict(network_from(self.spec, part(arrays, "model")).state_dict())
         of_critic = {k: torch.from_numpy(np.array(v)) for k, v in part(arrays, "critic").items()}
         self.values.network.load_state_dict(of_critic)
+        # Runs of before critics had a scale do not.
+        self.values.scale = float(arrays["critic_scale"][0]) if "critic_scale" in arrays else 1.0
         for name, optimiser in (("model", self.model_optimiser), ("critic", self.critic_optimiser)):
             recall(optimiser, part(arrays, f"{name}_optimiser"))
         self._pack()

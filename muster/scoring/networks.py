@@ -156,6 +156,11 @@ class EntityCritic(nn.Module):
             pooled.append(torch.from_numpy(observation.global_features))
         return self.head(torch.cat(pooled, dim=-1)).squeeze(-1)
 
+    @property
+    def last(self) -> nn.Module:
+        """Its last layer."""
+        return self.head[2]
+
     def views(self) -> Parameters:
         """Its parameters for `muster.scoring.values`, which does the same without torch; they share memory."""
         return {name: value.detach().numpy() for name, value in self.named_parameters()}
@@ -176,6 +181,11 @@ class ConvCritic(nn.Module):
         if observation.global_features is not None:
             pooled = torch.cat([pooled, torch.from_numpy(observation.global_features)], dim=-1)
         return self.head(pooled).squeeze(-1)
+
+    @property
+    def last(self) -> nn.Module:
+        """Its last layer."""
+        return self.head
 
 
 def network_from(spec: ModelSpec, parameters: Parameters) -> ScoringModel:

@@ -33,11 +33,13 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "a2c": {"learner": "a2c", "inference": "lp", "steps": 150, "a2c": CHOICES},
     "a2c-rescue": {"learner": "a2c", "inference": "quad", "steps": 400, "a2c": {**CHOICES, "envs": 9}},
     "a2c-waiting": {"learner": "a2c", "inference": "quad", "steps": 400, "a2c": {**CHOICES, "pairs_from": 0.5}},
+    "a2c-wages": {"learner": "a2c", "inference": "lp", "steps": 400, "a2c": CHOICES},
     "a2c-played": {"inference": "quad", "steps": 150, "a2c": {"likelihood": "played", "envs": 7}},
     "es": {"learner": "es", "inference": "lp", "steps": 60, "es": {"pairs": 3, "episodes": 2}},
     "es-rescue": {"learner": "es", "inference": "quad", "steps": 600, "es": {"pairs": 3, "episodes": 2}},
 }
 WORLDS: dict[str, Any] = {"es": OWN, "a2c": OWN, "a2c-played": "tests.learning.toy:Errands"}
+WORLDS["a2c-wages"] = "tests.learning.toy:Wages,ends=false"
 SIZES = ("rescue:2x4", "rescue:3x5,max_steps=12")
 
 

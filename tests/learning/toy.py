@@ -146,3 +146,20 @@ class Lifting(Env):
     def step(self, assignment):
         found = np.bincount(np.asarray(assignment)[np.asarray(assignment) >= 0], minlength=3)
         return float(np.mean(found == self.needs)), True
+
+
+class Wages(Pairing):
+    """Pays 100 a decision at best, and new partners each time; 12 decisions, all worlds in step with one another."""
+
+    def __init__(self, ends: bool = True) -> None:
+        self.ends, self.max_steps = ends, 13 if ends else 12
+
+    def reset(self, rng: np.random.Generator) -> None:
+        super().reset(rng)
+        self.rng, self.t = rng, 0
+
+    def step(self, assignment):
+        earned = 100 * super().step(assignment)[0]
+        self.t += 1
+        self.agents, self.tasks = self.rng.permutation([-1.0, 1.0]), self.rng.permutation([-1.0, 1.0])
+        return earned, self.ends and self.t == 12
