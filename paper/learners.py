@@ -1,5 +1,5 @@
-"""Learners beside one another: every one as it comes, in a world all for the same CPU minutes; and the actor-critic
-without each of the things that steady it.
+"""Learners beside one another: every one as it comes, in a world all for the same few CPU minutes, then all for three;
+and the actor-critic without each of the things that steady it.
 
     python paper/learners.py [--seeds 3] [--only 'couriers-*'] [--list | --markdown]
 
@@ -41,7 +41,7 @@ class World:
     """The best rule that comes with it and looks no further than the policies do."""
     episodes: int
     minutes: float
-    """CPU minutes of every learner: more where none learns much in a few."""
+    """The few CPU minutes of every learner: more where none learns much sooner."""
     teacher: str = ""
     """Whom imitation learns from: a rule that is better than what is learned; where there is none, it is left out."""
     lower: bool = False
@@ -57,6 +57,8 @@ WORLDS = {
     "couriers": World("examples.couriers:Couriers", "quad", "nearest", 500, 0.5, lower=True),
     "warehouse": World("examples.warehouse:Warehouse", "quad", "worth", 500, 0.5),
 }
+LONG = 3.0
+"""CPU minutes of every learner in every world, the second time."""
 SEED = 0
 """Names the test episodes. Training and validation draw from sets far away."""
 LEARNERS = {
@@ -87,6 +89,8 @@ class Run:
     world: str
     learner: str
     seed: int
+    minutes: float
+    """CPU minutes that were asked for; 0 for a rule."""
     cpu_minutes: float
     steps: int
     mean: float | None
@@ -96,21 +100,24 @@ class Run:
     """How often the run went back to its best state."""
 
 
-def wanted(seeds: int, only: str) -> dict[str, tuple[str, str, int, list[str]]]:
-    """World, learner, seed and arguments of every run, by name; all worlds and learners before the next seed."""
+def wanted(seeds: int, only: str) -> dict[str, tuple[str, str, int, float, list[str]]]:
+    """World, learner, seed, minutes and arguments of every run, by name; the short ones first, and all worlds and
+    learners before the next seed.
+    """
     found = {}
     less = {name: ["--learner", "a2c", *flags] for name, flags in STEADY.items()}
-    for seed in range(seeds):
-        for key, world in WORLDS.items():
-            for learner, flags in (LEARNERS | (less if key in STEADY_WORLDS else {})).items():
-                name = f"{key}-{learner}-s{seed}"
-                if not fnmatch.fnmatch(name, only) or (learner == "imitate" and not world.teacher):
-                    continue
-                arguments = [world.name, "--inference", world.inference, *flags]
-                arguments += ["--teacher", world.teacher] * (learner == "imitate")
-                minutes = STEADY_MINUTES if learner in STEADY else world.minutes
-                arguments += ["--minutes", f"{minutes:g}", "--seed", str(seed), "--evaluate-every", "1000000000"]
-                found[name] = key, learner, seed, arguments
+    for long in (False, True):
+        for seed in range(seeds):
+            for key, world in WORLDS.items():
+                for learner, flags in (LEARNERS | (less if key in STEADY_WORLDS and not long else {})).items():
+                    name = f"{key}-{learner}-{'long-' if long else ''}s{seed}"
+                    if not fnmatch.fnmatch(name, only) or (learner == "imitate" and not world.teacher):
+                        continue
+                    arguments = [world.name, "--inference", world.inference, *flags]
+                    arguments += ["--teacher", world.teacher] * (learner == "imitate")
+                    minutes = LONG if long else STEADY_MINUTES if learner in STEADY else world.minutes
+                    arguments += ["--minutes", f"{minutes:g}", "--seed", str(seed), "--evaluate-every", "1000000000"]
+                    found[name] = key, learner, seed, minutes, arguments
     return found
 
 
@@ -130,7 +137,7 @@ def train(name: str, arguments: list[str]) -> Path:
     return folder
 
 
-def play(key: str, learner: str, seed: int, folder: Path) -> Run:
+def play(key: str, learner: str, seed: int, minutes: float, folder: Path) -> Run:
     """What the run's policy does on the test episodes."""
     world = WORLDS[key]
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
@@ -141,6 +148,7 @@ def play(key: str, learner: str, seed: int, folder: Path) -> Run:
         world=key,
         learner=learner,
         seed=seed,
+        minutes=minutes,
         cpu_minutes=round(summary["cpu_minutes"], 3),
         steps=summary["steps"],
         mean=found.mean,
@@ -154,7 +162,7 @@ def rule(key: str) -> Run:
     """The world's own rule on the same episodes, as a line of the record."""
     world = WORLDS[key]
     found = muster.evaluate(world.rule, world.name, world.episodes, SEED)
-    return Run(key, "rule", 0, 0.0, 0, found.mean, found.ci95, found.failed, 0)
+    return Run(key, "rule", 0, 0.0, 0.0, 0, found.mean, found.ci95, found.failed, 0)
 
 
 def markdown(runs: list[Run], columns: Sequence[str], worlds: Collection[str], minutes: float | None = None) -> str:
@@ -163,7 +171,8 @@ def markdown(runs: list[Run], columns: Sequence[str], worlds: Collection[str], m
     """
     grouped: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.seed):
-        grouped[run.world, run.learner].append(run)
+        if run.minutes in (0.0, minutes or WORLDS[run.world].minutes):
+            grouped[run.world, run.learner].append(run)
     lines = [f"| | CPU min | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
     for key in worlds:
         world = WORLDS[key]
@@ -193,18 +202,19 @@ def main() -> None:
         head, runs = read_record(RECORD, Run, list(head), "run paper/learners.py")
     if asked.markdown:
         print(markdown(runs, ["rule", *LEARNERS], WORLDS))
+        print(f"\n{markdown(runs, ['rule', *LEARNERS], WORLDS, LONG)}")
         print(f"\n{markdown(runs, list(STEADY), STEADY_WORLDS, STEADY_MINUTES)}")
         return
-    done = {(run.world, run.learner, run.seed) for run in runs}
-    for name, (key, learner, seed, arguments) in wanted(asked.seeds, asked.only).items():
+    done = {(run.world, run.learner, run.seed, run.minutes) for run in runs}
+    for name, (key, learner, seed, minutes, arguments) in wanted(asked.seeds, asked.only).items():
         if asked.list:
             print("muster train", *arguments)
             continue
-        if (key, "rule", 0) not in done:
+        if (key, "rule", 0, 0.0) not in done:
             runs.append(rule(key))
-            done.add((key, "rule", 0))
-        if (key, learner, seed) not in done:
-            runs.append(play(key, learner, seed, train(name, arguments)))
+            done.add((key, "rule", 0, 0.0))
+        if (key, learner, seed, minutes) not in done:
+            runs.append(play(key, learner, seed, minutes, train(name, arguments)))
             print(json.dumps({"run": name, "mean": runs[-1].mean, "failed": runs[-1].failed}), flush=True)
         HERE.mkdir(exist_ok=True)
         write_record(RECORD, head, runs)
