@@ -52,7 +52,7 @@ class TorchCritic:
     def fit(self, targets: Floats32) -> None:
         """Make the scale large enough for what is to be learned; the values stay what they are."""
         size = float(np.sqrt(np.mean(np.square(targets, dtype=np.float64))))
-        if not size > self.scale:
+        if not self.scale < size < math.inf:
             return
         factor = 2.0 ** math.ceil(math.log2(size / self.scale))
         self.scale *= factor

@@ -36,6 +36,8 @@ def test_a_scale_grows_with_what_is_earned_and_leaves_the_values_as_they_are(con
     critic.fit(np.array([100.0, -100.0], np.float32))
     assert critic.scale == 128
     critic.fit(np.array([1.0], np.float32))
+    critic.fit(np.array([np.inf, 1.0], np.float32))  # the loss will say what is wrong
+    critic.fit(np.array([np.nan, 1.0], np.float32))
     assert critic.scale == 128
     assert np.array_equal(critic(seen), before)
     if not conv:
