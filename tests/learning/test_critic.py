@@ -60,9 +60,7 @@ def test_values_are_means_and_no_medians_however_much_is_paid(conv):
     assert critic(seen).mean() == pytest.approx(75, abs=6)
 
 
-@pytest.mark.parametrize(
-    "env", ["rescue:2x4", "rescue:5x10", "battle:m3v3", "pursuit:4x2", "examples.couriers:Couriers"]
-)
+@pytest.mark.parametrize("env", ["rescue:2x4", "rescue:5x10", "battle:m3v3", "pursuit:4x2", COURIERS])
 def test_worlds_that_pay_about_one_are_learned_as_before(env):
     learner = make_learner(TrainSettings(env=env, inference="lp", steps=1, a2c=SHORT))
     for _ in range(40):
