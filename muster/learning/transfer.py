@@ -54,8 +54,6 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: Batch
     if old.centred != spec.centred:
         where, advice = ("from the middle", "add") if old.centred else ("on the map", "leave out")
         raise InputError(f"{name} reads positions {where}, this run's model does not; {advice} --centred")
-    if (old.prior and not spec.prior) or (spec.task_scores and old.task_prior and not spec.task_prior):
-        raise InputError(f"{name} corrects a prior, which this run does not read; it needs one (prior = true)")
     for what in old.learned:
         if what not in spec.learned:
             raise InputError(f"{name} learned {what}, which this run takes from the world; add --learn {what}")
@@ -71,7 +69,13 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: Batch
     # A context model knows distances in any form.
     form = ("blind", "distance_prior") if spec.kind == "context" and not old.distances else FORM
     if any(getattr(old, part) != getattr(spec, part) for part in form) or (old.pair_scale == "fade") != fades:
-        raise InputError(f"{name} was made with another --form than this run's model; use the one it was trained with")
+        local = bool(old.blind) or old.distance_prior
+        advice = f"use --form {'local' if local else 'plain'}"
+        if local:
+            advice += f" --pair-scale {old.pair_scale}"
+        raise InputError(f"{name} was made with another --form than this run's model; {advice}, as in its training")
+    if (old.prior and not spec.prior) or (spec.task_scores and old.task_prior and not spec.task_prior):
+        raise InputError(f"{name} corrects a prior, which this run does not read; it needs one (prior = true)")
     if old.kind == spec.kind == "context" and context_shapes(old) != context_shapes(spec):
         raise InputError(
             f"{name} knows other things of two objects than this run's model (features of pairs, positions, a prior): "

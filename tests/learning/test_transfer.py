@@ -87,6 +87,9 @@ def test_inputs_that_a_policy_did_without_start_at_zero(tmp_path):
         ({"env": "battle:m10v10", "from_policy": "battle-w15v17-quad-dm"}, "add --centred"),
         ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-pem"}, "use --model pem"),
         ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-dm", "pair_features": False}, "features of a pair"),
+        # Its prior is made of distances: what it lacks here is not the world's.
+        ({"env": "rescue:2x4", "from_policy": "rescue-small-quad-dm"}, "use --form local --pair-scale fade"),
+        ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-dm", "form": "local", "learner": "es"}, "--form plain"),
         (
             {"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-dm", "inference": "plan", "learner": "es"},
             "costs of ways are no scores",
