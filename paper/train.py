@@ -43,8 +43,10 @@ RESCUE_PLAYED = [
 # With 150 scores a state the gradient is noisier than with 24: at 0.001 one of two seeds on 5x10 never finished an
 # episode again, and the other stood still after 400,000 steps.
 LARGER = ["--a2c.policy-rate", "0.0003"]
-PEM = ["--a2c.envs", "32", "--a2c.low-precision", "--log-every", "20000", "--evaluate-every", "200000"]
-PEM += ["--a2c.schedule", "cosine", "--a2c.noise.sigma", "0.3", "--a2c.likelihood", "played"]
+PEM_PLAYED = ["--a2c.envs", "32", "--a2c.low-precision", "--log-every", "20000", "--evaluate-every", "200000"]
+PEM_PLAYED += ["--a2c.schedule", "cosine", "--a2c.noise.sigma", "0.3", "--a2c.likelihood", "played"]
+# From choices a positional model learns in a few ten thousand states: small updates, from scratch.
+PEM = [*CHOICES, "--a2c.envs", "32", "--log-every", "5000"]
 
 # Positional models that imitate the direct QUAD policy of their size, in the states that they visit themselves. They
 # start from the LP policy of their size, whose h they correct: the CNN's inputs start at zero. A CPU without bfloat16
@@ -61,6 +63,7 @@ LESSONS = {
     "quad": ["--imitate.regret"],
     "lp": ["--centred", "--imitate.teacher-share", "0", "--imitate.noisy-share", "0"],
 }
+RESCUE_A2C = {"dm": RESCUE_CHOICES, "dm-played": RESCUE_PLAYED, "pem": PEM, "pem-played": PEM_PLAYED}
 
 # CPU minutes by size, procedure, model (with words for a variant) and learner; seeds by model and learner.
 RESCUE_MINUTES = {
@@ -82,12 +85,18 @@ RESCUE_MINUTES = {
     ("5x10", "quad", "dm", "es"): 5.0,
     ("5x10", "lp", "dm", "es"): 1.5,
     ("5x10", "amax", "dm", "es"): 1.5,
-    ("2x4", "quad", "pem", "a2c"): 5.0,
-    ("2x4", "lp", "pem", "a2c"): 5.0,
+    ("2x4", "quad", "pem", "a2c"): 3.0,
+    ("2x4", "quad", "pem-played", "a2c"): 5.0,
+    ("2x4", "lp", "pem", "a2c"): 3.0,
+    ("2x4", "lp", "pem-played", "a2c"): 5.0,
     ("2x4", "amax", "pem", "a2c"): 3.0,
+    ("2x4", "amax", "pem-played", "a2c"): 3.0,
     ("5x10", "quad", "pem", "a2c"): 3.0,
+    ("5x10", "quad", "pem-played", "a2c"): 3.0,
     ("5x10", "lp", "pem", "a2c"): 3.0,
+    ("5x10", "lp", "pem-played", "a2c"): 3.0,
     ("5x10", "amax", "pem", "a2c"): 3.0,
+    ("5x10", "amax", "pem-played", "a2c"): 3.0,
     ("5x10", "quad", "dm", "imitate"): 1.0,
     ("5x10", "lp", "dm", "imitate"): 0.4,
     ("2x4", "amax", "pem-distilled", "imitate"): 2.0,
@@ -104,7 +113,8 @@ RESCUE_SEEDS = {
     ("dm", "a2c"): 3,
     ("dm-played", "a2c"): 3,
     ("dm", "es"): 1,
-    ("pem", "a2c"): 1,
+    ("pem", "a2c"): 3,
+    ("pem-played", "a2c"): 1,
     ("dm", "imitate"): 3,
     ("pem-distilled", "imitate"): 3,
 }
@@ -222,8 +232,8 @@ def rescue_runs() -> dict[str, list[str]]:
     found = {}
     for (size, inference, model, learner), minutes in RESCUE_MINUTES.items():
         for seed in range(RESCUE_SEEDS[model, learner]):
-            extra = {"dm": RESCUE_CHOICES, "dm-played": RESCUE_PLAYED, "pem": PEM}[model] if learner == "a2c" else []
-            if size == "5x10" and model != "dm" and learner == "a2c":
+            extra = RESCUE_A2C[model] if learner == "a2c" else []
+            if size == "5x10" and model.endswith("-played"):
                 extra = extra + LARGER
             if (size, inference, model, learner) == ("2x4", "quad", "dm", "a2c"):
                 extra = extra + LOCAL

@@ -64,7 +64,7 @@ def run_of(name: str, policy: LearnedPolicy) -> str:
     """The run that a shipped policy comes from, as the records call it."""
     learner, seed = policy.header.get("learner"), policy.header.get("seed")
     # The paper's own update draws normal noise; choices, which took its name over, learns under Gumbel's.
-    played = learner == "a2c" and policy.spec.kind == "dm" and policy.noise.innovations != "gumbel"
+    played = learner == "a2c" and policy.noise.innovations != "gumbel"
     return f"{name}{'-played' if played else ''}-{learner}-s{seed}"
 
 
