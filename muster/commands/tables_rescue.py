@@ -40,14 +40,20 @@ def print_table(record: Record) -> None:
             for name in (method, *table.variants(record, method)):
                 _add_rows(grid, record, (train, test), name, shown if name == method else "")
     console.print(grid)
-    for method in (name for base in METHODS for name in (base, *table.variants(record, base))):
+    names = [name for base in METHODS for name in (base, *table.variants(record, base))]
+    for method in names:
         for learner in LEARNERS:
             found = table.improvements(record, method, learner, False)
             if any(value is not None for value in found.values()):
                 parts = ", ".join(f"{name} {value:.0%}" for name, value in found.items() if value is not None)
                 print(f"improvement over greedy, {method} by {learner}: {parts}")
     print("The paper's figures are best read as T-1 with the noise on (docs/worlds/rescue.md); compare like with like.")
-    print("played: by the paper's own update; the other direct models by a2c learn from choices.")
+    for method in names:
+        for learner in LEARNERS:
+            level, cells = table.level_with_paper(record, method, learner)
+            if cells:
+                print(f"so read, {method} by {learner}: {level} of {cells} cells at or below the paper's figure")
+    print("played: by the paper's own update; all other models by a2c learn from choices.")
     print("distilled: positional models that imitate the direct QUAD policy of their size, from the LP policy on.")
     print("raw: coordinates alone, as in the paper; the other direct models see relative positions as well.")
     print("The median seed is shown where there are several. gap closed: 0 is greedy, 100 % is the optimum.")
