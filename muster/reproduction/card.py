@@ -65,7 +65,10 @@ def run_of(name: str, policy: LearnedPolicy) -> str:
     learner, seed = policy.header.get("learner"), policy.header.get("seed")
     # The paper's own update draws normal noise; choices, which took its name over, learns under Gumbel's.
     played = learner == "a2c" and policy.noise.innovations != "gumbel"
-    return f"{name}{'-played' if played else ''}-{learner}-s{seed}"
+    # Positional models are taught by a direct policy and not by the optimum.
+    distilled = learner == "imitate" and policy.spec.kind == "pem"
+    variant = "-played" if played else "-distilled" if distilled else ""
+    return f"{name}{variant}-{learner}-s{seed}"
 
 
 def command_of(name: str, policy: LearnedPolicy) -> str:
@@ -73,10 +76,20 @@ def command_of(name: str, policy: LearnedPolicy) -> str:
     folder = Path(name)
     if folder.is_dir() and (folder / "config.toml").exists():
         return f"muster train --config {folder / 'config.toml'}"
+    if name in TOLD_ELSEWHERE:
+        return TOLD_ELSEWHERE[name]
     if name in shipped():
-        kept = "context" if policy.spec.kind == "context" else name.partition("-")[0]
+        kept = name.partition("-")[0]
+        kept = "context" if policy.spec.kind == "context" else "routes" if policy.inference.method == "plan" else kept
         return f"muster train --config paper/{kept}/runs/{run_of(name, policy)}/config.toml"
     return NOT_RECORDED
+
+
+TOLD_ELSEWHERE = {
+    "rescue-small-quad-dm": "muster train rescue:2x4 rescue:3x6 rescue:4x8 rescue:5x10 --learner es --form local "
+    "--es.episodes 32 --minutes 1.5 --seed 1"
+}
+"""Of runs whose settings were not kept."""
 
 
 def commit_of(name: str, policy: LearnedPolicy) -> str:

@@ -12,7 +12,7 @@ from muster.policy.files import save_policy
 from muster.policy.names import load, shipped
 from muster.reproduction import rescue
 from muster.reproduction.card import as_markdown, make_card
-from muster.reproduction.places import committed_record, in_checkout
+from muster.reproduction.places import CHECKOUT, committed_record, in_checkout
 
 
 def test_every_shipped_policy_has_a_card_from_records():
@@ -22,6 +22,15 @@ def test_every_shipped_policy_has_a_card_from_records():
         assert card["trained_on"]
         assert name in as_markdown(card)
         json.dumps(card, allow_nan=False)
+
+
+def test_the_command_of_a_shipped_policy_names_settings_that_are_kept():
+    for name in shipped():
+        command = make_card(name)["command"]
+        assert command.startswith("muster train ")
+        settings = command.removeprefix("muster train --config ")
+        if in_checkout() and settings != command:
+            assert (CHECKOUT / settings).exists(), command
 
 
 def test_a_run_s_card_has_the_commit_that_its_policy_was_trained_at(tmp_path):
