@@ -5,7 +5,7 @@ and the actor-critic without each of the things that steady it.
 
 A run is one `muster train` in runs/learners, resumed if it was cut short, then played on fixed test episodes. What it
 leaves: paper/learners/record.json with one line a run, and the run's policy, settings and log beside it. Runs in the
-record are not made again. `--markdown` prints the medians over seeds from there; nothing else is chosen.
+record are not made again. `--markdown` prints the medians over seeds from there, and how the learners stand by them.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ LEARNERS = {
     "srl": ["--learner", "srl"],
     "imitate": ["--learner", "imitate"],
 }
+EVERYWHERE = [learner for learner in LEARNERS if learner != "imitate"]
+"""Those that need no teacher."""
 STEADY = {
     "half": [],
     "no-clip": ["--a2c.clip", "0"],
@@ -165,25 +167,60 @@ def rule(key: str) -> Run:
     return Run(key, "rule", 0, 0.0, 0.0, 0, found.mean, found.ci95, found.failed, 0)
 
 
-def markdown(runs: list[Run], columns: Sequence[str], worlds: Collection[str], minutes: float | None = None) -> str:
-    """The median seed of each learner in each world (the worse of two), with the seeds in brackets; `minutes` are
-    CPU minutes of all worlds, or each world's own.
-    """
+def median_of(world: World, group: Sequence[Run]) -> float | None:
+    """Of the seeds' means, the worse of two; None if there is none."""
+    sign = -1.0 if world.lower else 1.0
+    means = [sign * run.mean for run in group if run.mean is not None]
+    return sign * median_low(means) if means else None
+
+
+def at(runs: Sequence[Run], minutes: float | None) -> dict[tuple[str, str], list[Run]]:
+    """The runs of so many CPU minutes, or of each world's own, by world and learner; rules always."""
     grouped: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.seed):
         if run.minutes in (0.0, minutes or WORLDS[run.world].minutes):
             grouped[run.world, run.learner].append(run)
+    return grouped
+
+
+def standing(runs: Sequence[Run], learners: Sequence[str], minutes: float) -> str:
+    """By the medians, of those that learn in every world: the mean rank, where each is best, and how far behind the
+    best, in shares of it, it falls at the worst.
+    """
+    grouped = at(runs, minutes)
+    ranks: dict[str, list[int]] = {learner: [] for learner in learners}
+    behind: dict[str, dict[str, float]] = {learner: {} for learner in learners}
+    for key, world in WORLDS.items():
+        medians = {learner: median_of(world, grouped[key, learner]) for learner in learners}
+        known = {learner: value for learner, value in medians.items() if value is not None}
+        order = sorted(known.values(), reverse=not world.lower)
+        for learner, value in known.items():
+            ranks[learner].append(1 + order.index(value))
+            behind[learner][key] = abs(value - order[0]) / abs(order[0])
+    lines = ["| | mean rank | best in | furthest behind the best |", "|---|---|---|---|"]
+    for learner in (learner for learner in learners if ranks[learner]):
+        best = ", ".join(key for key, gap in behind[learner].items() if gap == 0) or "none"
+        worst = max(behind[learner], key=lambda key: behind[learner][key])
+        mean = sum(ranks[learner]) / len(ranks[learner])
+        lines.append(f"| {learner} | {mean:.1f} | {best} | {behind[learner][worst]:.1%} on {worst} |")
+    return "\n".join(lines)
+
+
+def markdown(runs: list[Run], columns: Sequence[str], worlds: Collection[str], minutes: float | None = None) -> str:
+    """The median seed of each learner in each world (the worse of two), with the seeds in brackets; `minutes` are
+    CPU minutes of all worlds, or each world's own.
+    """
+    grouped = at(runs, minutes)
     lines = [f"| | CPU min | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
     for key in worlds:
         world = WORLDS[key]
         cells = []
         for learner in columns:
             group = grouped[key, learner]
-            sign = -1.0 if world.lower else 1.0
-            means = [sign * run.mean for run in group if run.mean is not None]
             digits = 3 if world.name.startswith("battle") else 2
             seeds = " ".join("–" if run.mean is None else f"{run.mean:.{digits}f}" for run in group)
-            cells.append(f"{sign * median_low(means):.{digits}f} ({seeds})" if len(means) > 1 else seeds or "")
+            median = median_of(world, group)
+            cells.append(f"{median:.{digits}f} ({seeds})" if len(group) > 1 and median is not None else seeds)
         lines.append(f"| {key} | {minutes or world.minutes:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -203,6 +240,7 @@ def main() -> None:
     if asked.markdown:
         print(markdown(runs, ["rule", *LEARNERS], WORLDS))
         print(f"\n{markdown(runs, ['rule', *LEARNERS], WORLDS, LONG)}")
+        print(f"\n{standing(runs, EVERYWHERE, LONG)}")
         print(f"\n{markdown(runs, list(STEADY), STEADY_WORLDS, STEADY_MINUTES)}")
         return
     done = {(run.world, run.learner, run.seed, run.minutes) for run in runs}
