@@ -40,7 +40,7 @@ def print_table(record: Record) -> None:
             for name in (method, *table.variants(record, method)):
                 _add_rows(grid, record, (train, test), name, shown if name == method else "")
     console.print(grid)
-    names = [name for base in METHODS for name in (base, *table.variants(record, base))]
+    names = table.methods_of(record)
     for method in names:
         for learner in LEARNERS:
             found = table.improvements(record, method, learner, False)

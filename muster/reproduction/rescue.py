@@ -139,6 +139,11 @@ def variants(record: Record, method: str) -> list[str]:
     return sorted({cell.method for cell in record.cells if cell.method.startswith(f"{method}-")})
 
 
+def methods_of(record: Record) -> list[str]:
+    """The table's methods, each with its variants behind it."""
+    return [name for base in METHODS for name in (base, *variants(record, base))]
+
+
 def baseline(record: Record, name: str, test: str) -> Cell | None:
     """What a baseline did, if it was played."""
     return next((cell for cell in record.cells if cell.method == name and cell.test == test), None)
@@ -194,7 +199,7 @@ def as_json(record: Record) -> dict[str, Any]:
     rows = []
     for (train, test), printed in PAPER.items():
         named = dict(zip(METHODS, printed, strict=True))
-        for method in (name for base in METHODS for name in (base, *variants(record, base))):
+        for method in methods_of(record):
             steps, failures = named.get(method, (None, None))
             row: dict[str, Any] = {
                 "train": train,
@@ -225,7 +230,7 @@ def as_json(record: Record) -> dict[str, Any]:
         },
         "level_with_paper": {
             f"{method}-{learner}": {"level": level, "cells": cells}
-            for method in (name for base in METHODS for name in (base, *variants(record, base)))
+            for method in methods_of(record)
             for learner in LEARNERS
             for level, cells in [level_with_paper(record, method, learner)]
             if cells
