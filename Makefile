@@ -75,7 +75,7 @@ bench: $(BENCH_STAMP)
 # One run of the above, kept: the figures as data, and as the tables that people read.
 bench-record: $(BENCH_STAMP)
 	$(BIN)/muster bench inference --json > benchmarks/inference.json
-	$(BIN)/python -m muster.benchmarks.inference_report benchmarks/inference.json > benchmarks/inference.md
+	$(BIN)/python -m benchmarks.inference_report benchmarks/inference.json > benchmarks/inference.md
 
 # The worlds that `muster bench envs` measures ours against, in an environment of their own.
 peers: .venv-peers/.installed

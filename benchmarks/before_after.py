@@ -20,7 +20,7 @@ Work = Callable[[], int]
 
 
 def world(name: str, batch: int, steps: int, baseline: str | None = None) -> Work:
-    """Steps of a world, under a rule, or under assignments drawn beforehand."""
+    """Steps of an environment, under a rule, or under assignments drawn beforehand."""
     import numpy as np
 
     import muster
@@ -34,9 +34,9 @@ def world(name: str, batch: int, steps: int, baseline: str | None = None) -> Wor
     def begin(slots: np.ndarray) -> None:
         nonlocal begun
         seeds = episode_seeds(0, begun + np.arange(len(slots)))
-        env.start(slots, seeds)
+        env.reset(slots, seeds)
         if policy:
-            policy.begin(slots, seeds)
+            policy.reset(slots, seeds)
         begun += len(slots)
 
     def work() -> int:
@@ -52,7 +52,7 @@ def world(name: str, batch: int, steps: int, baseline: str | None = None) -> Wor
 
 
 def played(name: str, policy_name: str, batch: int, steps: int) -> Work:
-    """Steps of a world under a learned policy: observing, network and inference included."""
+    """Steps of an environment under a learned policy: observing, network and inference included."""
     import numpy as np
 
     from muster.envs.registry import make
@@ -66,8 +66,8 @@ def played(name: str, policy_name: str, batch: int, steps: int) -> Work:
     def begin(ended: np.ndarray) -> None:
         nonlocal begun
         seeds = episode_seeds(0, begun + np.arange(len(ended)))
-        env.start(ended, seeds)
-        policy.begin(ended, seeds)
+        env.reset(ended, seeds)
+        policy.reset(ended, seeds)
         begun += len(ended)
 
     def work() -> int:
@@ -85,8 +85,8 @@ def played(name: str, policy_name: str, batch: int, steps: int) -> Work:
 
 def inference(method: str, size: tuple[int, int], batch: int, times: int) -> Work:
     """Solves of a batch of random problems."""
-    from muster.benchmarks.instances import as_problem, make_instances
-    from muster.inference.solver import Solver
+    from benchmarks.instances import as_problem, make_instances
+    from muster.assign.solver import Solver
 
     problem = as_problem(make_instances(size, "hits", batch, kind="random" if method == "quad" else None))
     solver = Solver(method, threads=1, certify=False)

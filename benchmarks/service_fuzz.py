@@ -83,14 +83,14 @@ def whole_body(path: str, policy: dict, rng: random.Random) -> dict:
             "task_prior": rows(m, m),
         }
         return {"policy": policy["policy"], "situation": situation, "scores": rng.random() < 0.5}
-    body = {"scores": rows(n, m), "method": rng.choice(("amax", "lp", "quad", "plan")), "effort": "fast"}
+    body = {"scores": rows(n, m), "method": rng.choice(("amax", "lp", "quad", "routes")), "effort": "fast"}
     optional = {
         "task_scores": rows(m, m),
         "capacities": [rng.choice((0, 1, 2.5, None)) for _ in range(m)],
         "allowed": [[rng.random() < 0.8 for _ in range(m)] for _ in range(n)],
         "agents": [f"a{k}" for k in range(n)],
         "tasks": [f"t{k}" for k in range(m)],
-        "forced": True,
+        "assign_all": True,
     }
     if path == "/solve":
         optional |= {"previous": [rng.choice((None, rng.randrange(m))) for _ in range(n)], "explain": True}

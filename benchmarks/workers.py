@@ -36,8 +36,8 @@ from muster.learning.tally import Figures
 
 WORLDS = {
     "ES, battle:w15v17": {"env": "battle:w15v17", "learner": "es", "inference": "quad"},
-    "ES, a Python world": {"env": "examples.delivery:Delivery", "learner": "es", "inference": "lp"},
-    "A2C, a Python world": {"env": "examples.delivery:Delivery", "learner": "a2c", "inference": "lp"},
+    "ES, a Python environment": {"env": "examples.delivery:Delivery", "learner": "es", "inference": "lp"},
+    "A2C, a Python environment": {"env": "examples.delivery:Delivery", "learner": "a2c", "inference": "lp"},
 }
 NETWORK_SECONDS, NETWORK_BYTES = 0.0005, 125e6
 """Of a message between machines: a round trip, and bytes a second (1 Gbit/s)."""

@@ -196,7 +196,7 @@ def settings_tables() -> str:
 
 def command_tables() -> str:
     """Each command with its arguments and flags."""
-    from muster.cli import COMMANDS
+    from muster.cli.main import COMMANDS
 
     lines: list[str] = []
     for name, target in COMMANDS.items():

@@ -1,6 +1,6 @@
 import numpy as np
 
-from muster import Env, Scene, View
+from muster import Env, Observation, Scene
 
 
 class Couriers(Env):
@@ -18,14 +18,14 @@ class Couriers(Env):
         self.couriers, self.parcels = rng.random((self.n_agents, 2)), rng.random((self.n_tasks, 2))
         self.waiting = np.ones(self.n_tasks, bool)
 
-    def view(self):
+    def observe(self):
         """What a policy sees: of agents, tasks and pairs; who can be served; and what you would go by yourself."""
         way = self.parcels - self.couriers[:, None]
         far = np.linalg.norm(way, axis=-1)
-        return View(self.couriers, self.parcels, np.dstack([way, far]), task_alive=self.waiting, prior=-far)
+        return Observation(self.couriers, self.parcels, np.dstack([way, far]), task_alive=self.waiting, prior=-far)
 
     def step(self, assignment):
-        """One decision: a task for each agent, or -1. How an agent goes about it is the world's business."""
+        """One decision: a task for each agent, or -1. How an agent goes about it is the environment's business."""
         for courier in np.flatnonzero(assignment >= 0):
             way = self.parcels[assignment[courier]] - self.couriers[courier]
             self.couriers[courier] += way * min(1, self.speed / np.linalg.norm(way))
@@ -37,7 +37,7 @@ class Couriers(Env):
         return Scene(self.couriers, self.parcels)
 
     @classmethod
-    def rules(cls):
+    def baselines(cls):
         """Rules to beat, by name: from a view to an assignment."""
         return {"nearest": nearest}
 

@@ -1,6 +1,6 @@
-"""A world of your own: couriers carry parcels across town. Run it with
+"""An environment of your own: couriers carry parcels across town. Run it with
 
-    muster check examples.delivery:Delivery
+    muster check-env examples.delivery:Delivery
     muster compare fullest nearest examples.delivery:Delivery
 
 A parcel waits at a place and wants as many couriers as it is heavy. It is delivered once that many stand there at
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from muster.envs.single import Env, Rule, View
+from muster.envs.env import Baseline, Env, Observation
 
 REACH = 0.05
 SPEED = 0.08
@@ -35,11 +35,11 @@ class Delivery(Env):
         self.weight = rng.integers(1, 3, self.n_tasks)
         self.delivered = np.zeros(self.n_tasks, dtype=bool)
 
-    def view(self) -> View:
+    def observe(self) -> Observation:
         """Positions, weights, and the way from each courier to each parcel; a parcel takes no more than its weight."""
         way = self.parcels[None] - self.couriers[:, None]
         distance = np.linalg.norm(way, axis=-1, keepdims=True)
-        return View(
+        return Observation(
             agent_features=self.couriers,
             task_features=np.column_stack([self.parcels, self.weight]),
             pair_features=np.concatenate([way, distance], axis=-1),
@@ -62,12 +62,12 @@ class Delivery(Env):
         return -0.01 * float(np.sum(~self.delivered)), bool(self.delivered.all())
 
     @classmethod
-    def rules(cls) -> Mapping[str, Rule]:
+    def baselines(cls) -> Mapping[str, Baseline]:
         """Two rules to beat."""
         return {"fullest": fullest, "nearest": nearest}
 
     def permute(self, agents: np.ndarray, tasks: np.ndarray) -> bool:
-        """Renumber, so that `muster check` can see that numbers mean nothing here."""
+        """Renumber, so that `muster check-env` can see that numbers mean nothing here."""
         self.couriers = self.couriers[agents]
         self.parcels, self.weight, self.delivered = self.parcels[tasks], self.weight[tasks], self.delivered[tasks]
         return True
@@ -78,13 +78,13 @@ class Delivery(Env):
         return "; ".join(waiting) or "all delivered"
 
 
-def nearest(view: View) -> np.ndarray:
+def nearest(view: Observation) -> np.ndarray:
     """Every courier goes to the nearest parcel. Two couriers that each prefer another heavy parcel wait for ever."""
     distance = np.where(view.task_alive, np.asarray(view.pair_features)[..., -1], np.inf)
     return np.where(np.isfinite(distance).any(axis=1), distance.argmin(axis=1), -1)
 
 
-def fullest(view: View) -> np.ndarray:
+def fullest(view: Observation) -> np.ndarray:
     """Parcels in turn, by how near their couriers would be, each get as many couriers as they want."""
     distance = np.asarray(view.pair_features)[..., -1]
     assignment = np.full(len(distance), -1)

@@ -65,9 +65,9 @@ def main(
     write_folder(folder, trips, places)
     if not minutes:
         return None
-    world, run = world_of(folder, vehicles), folder / "run"
-    muster.train(world, learner="es", inference="lp", minutes=minutes, seed=seed, out=run)
-    return muster.compare(["greedy", "match", str(run)], f"{world},set=test", "all")
+    env, run = world_of(folder, vehicles), folder / "run"
+    muster.train(env, learner="es", inference="lp", minutes=minutes, seed=seed, out=run)
+    return muster.compare(["greedy", "match", str(run)], f"{env},set=test", "all")
 
 
 def world_of(folder: Path, vehicles: int) -> str:

@@ -4,7 +4,7 @@
 
 Here the past is made up: a dispatcher who knew all requests of the hour (`hindsight`) plays some days of a small city,
 and every decision is written down with what could be seen (a file as in docs/how-to/logs.md). A policy then learns from
-the file, and plays other days beside the rules. With recorded trips (docs/worlds/fleet.md):
+the file, and plays other days beside the rules. With recorded trips (docs/environments/fleet.md):
 
     python examples/past_decisions.py --past fleet:24,trips=FOLDER,set=training --future fleet:24,trips=FOLDER,set=test
 """
@@ -25,9 +25,9 @@ class Options:
     """What to copy, from when, and how long to learn."""
 
     past: str = "fleet:24,city=small"
-    """The world of the past decisions."""
+    """The environment of the past decisions."""
     future: str = "fleet:24,city=small"
-    """The world to play afterwards."""
+    """The environment to play afterwards."""
     teacher: str = "hindsight"
     """Who decided."""
     days: int | Literal["all"] = 200

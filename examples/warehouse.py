@@ -1,6 +1,6 @@
 """A warehouse where orders arrive all the time: places of orders are used again, ids tell who is there now.
 
-    muster check examples.warehouse:Warehouse
+    muster check-env examples.warehouse:Warehouse
     muster train examples.warehouse:Warehouse --learner es --inference lp --minutes 2.5 --out run
     muster compare worth nearest run examples.warehouse:Warehouse --episodes 500 --seed 1
     muster compare worth nearest run examples.warehouse:Warehouse,n_agents=20,n_tasks=60 --episodes 200 --seed 1
@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from muster.envs.env import Baseline, Env, Observation
 from muster.envs.scene import GREEN, ORANGE, Look, Scene, Stage
-from muster.envs.single import Env, Rule, View
 
 VALUES = (1.0, 4.0)
 PATIENCE = (6, 16)
@@ -59,13 +59,13 @@ class Warehouse(Env):
         self.ids[coming] = self.next_id + np.arange(len(coming))
         self.next_id += len(coming)
 
-    def view(self) -> View:
+    def observe(self) -> Observation:
         """Where everyone is, what an order is worth and how long it waits; what a robot would earn a step as prior."""
         way = self.places - self.robots[:, None]
         needed = np.maximum(np.ceil(np.linalg.norm(way, axis=-1) / self.speed), 1)
         slack = np.maximum(self.left - needed, 0)
         worth = self.value / needed
-        return View(
+        return Observation(
             agent_features=self.robots,
             task_features=np.column_stack([self.places, self.value, self.left / 10]),
             pair_features=np.stack([needed / 10, slack / 10, worth], axis=-1),
@@ -92,7 +92,7 @@ class Warehouse(Env):
         self.t += 1
         return reward, self.t >= self.steps
 
-    def figures(self) -> Mapping[str, float]:
+    def metrics(self) -> Mapping[str, float]:
         """Beside the return: how many orders were delivered, and how many there were."""
         return {"served": self.served, "orders": self.next_id}
 
@@ -106,7 +106,7 @@ class Warehouse(Env):
             setattr(self, name, value if name in ARRAYS else int(value))
 
     @classmethod
-    def rules(cls) -> Mapping[str, Rule]:
+    def baselines(cls) -> Mapping[str, Baseline]:
         """Two greedy rules to beat."""
         return {"worth": worth, "nearest": nearest}
 
@@ -125,17 +125,17 @@ class Warehouse(Env):
         return "; ".join(waiting[int(np.sum(self.ids < 0)) :]) or "no orders"
 
 
-def worth(view: View) -> np.ndarray:
+def worth(view: Observation) -> np.ndarray:
     """The pair that earns most a step first, then the next, each order once."""
     return best_pairs_first(view, np.asarray(view.prior))
 
 
-def nearest(view: View) -> np.ndarray:
+def nearest(view: Observation) -> np.ndarray:
     """The nearest pair first, then the next, each order once."""
     return best_pairs_first(view, -np.asarray(view.pair_features)[..., 0])
 
 
-def best_pairs_first(view: View, score: np.ndarray) -> np.ndarray:
+def best_pairs_first(view: Observation, score: np.ndarray) -> np.ndarray:
     """Pairs in order of their score, as long as robot and order are free and the robot is allowed."""
     score = np.where(view.allowed, score, -np.inf)
     chosen = np.full(len(score), -1)

@@ -11,24 +11,24 @@ __version__ = "0.1.0"
 # Public name -> module that defines it. Loaded on first use, so that `import muster` stays light.
 _PUBLIC = {
     # from scores to an assignment
-    "assign": "muster.inference",
-    "Answer": "muster.inference",
-    "check": "muster.inference",
-    "Verdict": "muster.inference",
-    "Solver": "muster.inference",
+    "assign": "muster.assign",
+    "Answer": "muster.assign",
+    "check_plan": "muster.assign",
+    "Verdict": "muster.assign",
+    "Solver": "muster.assign",
     "Problem": "muster.data",
     "Solution": "muster.data",
-    "InferenceSettings": "muster.inference.settings",
-    # worlds, one's own included
+    "InferenceSettings": "muster.assign.settings",
+    # environments, one's own included
     "make": "muster.envs.registry",
-    "Env": "muster.envs.single",
-    "View": "muster.envs.single",
+    "Env": "muster.envs.env",
+    "Observation": "muster.envs.env",
     "Scene": "muster.envs.scene",
-    "BatchEnv": "muster.envs.base",
-    "Observation": "muster.data",
+    "BatchEnv": "muster.envs.vector",
+    "BatchObservation": "muster.data",
     # who plays them
     "load": "muster.policy.names",
-    "Policy": "muster.envs.base",
+    "Policy": "muster.envs.vector",
     "LearnedPolicy": "muster.policy.learned",
     # how well
     "evaluate": "muster.evaluation.evaluate",
@@ -43,7 +43,7 @@ _PUBLIC = {
     "NoiseSettings": "muster.policy.settings",
     "MusterError": "muster.errors",
     "InputError": "muster.errors",
-    "WorldError": "muster.errors",
+    "EnvError": "muster.errors",
 }
 
 __all__ = ["__version__", *_PUBLIC]

@@ -1,5 +1,5 @@
 """`python -m muster` is `muster`."""
 
-from muster.cli import main
+from muster.cli.main import main
 
 main()

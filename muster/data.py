@@ -1,4 +1,4 @@
-"""The frozen types that carry everything: world -> Observation -> Problem -> Solution.
+"""The frozen types that carry everything: environment -> BatchObservation -> Problem -> Solution.
 
 Letters in shapes: B batch, N agents, M tasks, F features (see docs/glossary.md). Arrays are padded to the
 largest instance of the batch; `*_alive` is True where an agent or task is really there and still counts.
@@ -20,8 +20,8 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
-    """What a policy sees of B worlds. Any feature block may have width 0."""
+class BatchObservation:
+    """What a policy sees of B environments. Any feature block may have width 0."""
 
     agent_features: Floats32
     """[B, N, Fa]"""
@@ -40,7 +40,7 @@ class Observation:
     capacities: Floats
     """[B, M]"""
     planes: Floats32 | None = None
-    """[B, C, H, W] for grid worlds."""
+    """[B, C, H, W] for grid environments."""
     agent_cells: Ints | None = None
     """[B, N, 2] row and column of each agent in `planes`."""
     task_cells: Ints | None = None
@@ -68,16 +68,16 @@ class Observation:
         return int(self.agent_features.shape[0])
 
 
-class PartialObservation(Observation):
-    """What is seen of worlds that compute some of what they could show only when asked (`BatchEnv.show`).
+class PartialObservation(BatchObservation):
+    """What is seen of environments that compute some of what they could show only when asked (`BatchEnv.show`).
 
     Whoever reads it without having asked can do so later: the moment that it shows is kept.
     """
 
-    more: Callable[[bool, bool, bool], Observation] | None = None
+    more: Callable[[bool, bool, bool], BatchObservation] | None = None
     """Given (pair features, planes, priors), the same moment with those shown."""
 
-    def offering(self, more: Callable[[bool, bool, bool], Observation]) -> Observation:
+    def offering(self, more: Callable[[bool, bool, bool], BatchObservation]) -> BatchObservation:
         """Itself, with more to be had."""
         object.__setattr__(self, "more", more)
         return self
@@ -130,11 +130,11 @@ class Solution:
     relaxed_objective: Floats
     """[B] value of the relaxed solution that was rounded."""
     bound: Floats
-    """[B] no assignment that the settings allow is worth more (forced: none that leaves nobody out); NaN if nothing is
+    """[B] no assignment that the settings allow is worth more (assign_all: none that assigns everyone); NaN if nothing is
     proven. AMAX: its own objective; LP: what the prices prove; QUAD: what pair terms can add at most, the tangent where
     c'gc is concave, or a proof; at effort "paper" only where that is seen at a glance."""
     status: Any
-    """[B] one of `muster.inference.STATUSES`."""
+    """[B] one of `muster.assign.STATUSES`."""
     duality_gap: Floats
     """[B] dual minus primal value of the (last) linear programme; NaN for AMAX."""
     frank_wolfe_gap: Floats
@@ -144,7 +144,7 @@ class Solution:
     prices: Floats
     """[B, M] worth of one more unit of each task's capacity (the linear programme's duals)."""
     reasons: Any
-    """[B, N] why an agent has no task ("" where it has one): see `muster.inference.REASONS`."""
+    """[B, N] why an agent has no task ("" where it has one): see `muster.assign.REASONS`."""
     seconds: float = 0.0
     """Time spent solving the whole batch."""
     routes: Any = None

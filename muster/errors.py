@@ -26,8 +26,8 @@ class UnknownNameError(InputError):
         super().__init__(f"no {kind} {name!r}{suggestion(name, options)}")
 
 
-class WorldError(MusterError):
-    """A user's own world failed in the middle of an episode; the message says which, where and how."""
+class EnvError(MusterError):
+    """A user's custom environment failed in the middle of an episode; the message says which, where and how."""
 
 
 class ModelFileError(MusterError):

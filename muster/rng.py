@@ -19,8 +19,8 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_B = np.uint64(0x94D049BB133111EB)
 
-# An episode's seed begins its world's stream. What else is random in an episode begins with the seed xor one of these,
-# so that it does not repeat the world's numbers.
+# An episode's seed begins its env's stream. What else is random in an episode begins with the seed xor one of these,
+# so that it does not repeat the environment's numbers.
 TIE_STREAM = np.uint64(0xD1B54A32D192ED03)
 HEURISTIC_STREAM = np.uint64(0xA5A5A5A5A5A5A5A5)
 NOISE_STREAM = np.uint64(0xA5A5A5A55A5A5A5A)

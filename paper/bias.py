@@ -1,6 +1,6 @@
 """The bias of the paper's update, made visible: what each likelihood does to a bonus for keeping one's task.
 
-    python paper/bias.py [--world battle:m10v10] [--inference lp] [--rounds 40] [POLICY ...]
+    python paper/bias.py [--environment battle:m10v10] [--inference lp] [--rounds 40] [POLICY ...]
 
 Let every score have a bonus beta on "was my task a decision ago". At beta = 0, its gradient under a likelihood is the
 sum, over the pairs that were just played, of advantage times slope of the log-likelihood. An untrained policy plays;
@@ -112,7 +112,7 @@ def switch_rate(policy: LearnedPolicy, world: str) -> float:
     """Share of the tasks which an agent could have kept and left for another or for none."""
     env = make(world, BATTLES)
     adapt(policy, env)
-    env.start(np.arange(BATTLES), episode_seeds(VALIDATION, np.arange(BATTLES)))
+    env.reset(np.arange(BATTLES), episode_seeds(VALIDATION, np.arange(BATTLES)))
     running = np.ones(BATTLES, np.bool_)
     before: Ints | None = None
     could = left = 0
@@ -133,7 +133,7 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("policies", nargs="*", help="policies whose switch rates to count")
-    parser.add_argument("--world", default="battle:m10v10")
+    parser.add_argument("--environment", default="battle:m10v10")
     parser.add_argument("--inference", default="lp")
     parser.add_argument("--rounds", type=int, default=40, help="rollouts a phase, 128 environments x 32 decisions each")
     asked = parser.parse_args()

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.data import Floats, Observation
+from muster.data import BatchObservation, Floats
 from muster.learning.learner_settings import SRLSettings
 from muster.learning.learners import make_learner
 from muster.learning.settings import TrainSettings
@@ -43,7 +43,7 @@ WAYS = (WANTED, Way(1, 10), Way(2, 10), Way(4, 10), Way(8, 10), Way(8, TO_THE_EN
 
 def gradients(learner: Structured, ways: tuple[Way, ...], batches: int) -> dict[Way, Floats]:
     """[batches, D] of each way, in the same states."""
-    place, settings = learner.worlds[0], learner.settings
+    place, settings = learner.envs[0], learner.settings
     env, temperature = place.env, settings.temperature
     trials = {way: Trials(env, learner.spec, settings.candidates, *way, settings.discount) for way in ways}
     usual: dict[Way, float] = {}
@@ -63,7 +63,7 @@ def gradients(learner: Structured, ways: tuple[Way, ...], batches: int) -> dict[
     return {way: np.array(rows) for way, rows in found.items()}
 
 
-def nothing(seen: Observation) -> Floats:
+def nothing(seen: BatchObservation) -> Floats:
     """Nothing is still to be earned."""
     return np.zeros(len(seen.agent_alive))
 
@@ -84,7 +84,7 @@ def main() -> None:
         TrainSettings(env=WORLD, inference="lp", learner="srl", steps=1, seed=91, srl=SRLSettings(hold=8))
     )
     assert isinstance(learner, Structured)
-    place = learner.worlds[0]
+    place = learner.envs[0]
     learner.start(resolve(asked.policy, place.env).parameters)
     learner._set_sigma(learner.settings.sigma)  # as in the run that made the policy, not by the scores that it has now
     for _ in range(SPREADING):

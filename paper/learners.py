@@ -1,4 +1,4 @@
-"""Learners beside one another: every one as it comes, in a world all for the same few CPU minutes, then all for three;
+"""Learners beside one another: every one as it comes, in an env all for the same few CPU minutes, then all for three;
 and the actor-critic without each of the things that steady it.
 
     python paper/learners.py [--seeds 3] [--only 'couriers-*'] [--list | --markdown]
@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import median_low
 
 import muster
-from muster.reproduction.record_file import read_record, write_record
+from paper.tables.record_file import read_record, write_record
 
 HERE = Path(__file__).resolve().parent / "learners"
 RUNS = Path("runs") / "learners"
@@ -58,7 +58,7 @@ WORLDS = {
     "warehouse": World("examples.warehouse:Warehouse", "quad", "worth", 500, 0.5),
 }
 LONG = 3.0
-"""CPU minutes of every learner in every world, the second time."""
+"""CPU minutes of every learner in every environment, the second time."""
 SEED = 0
 """Names the test episodes. Training and validation draw from sets far away."""
 LEARNERS = {
@@ -88,7 +88,7 @@ STEADY_WORLDS = ("rescue-2x4", "m10v10")
 class Run:
     """One line of the record."""
 
-    world: str
+    env: str
     learner: str
     seed: int
     minutes: float
@@ -103,21 +103,21 @@ class Run:
 
 
 def wanted(seeds: int, only: str) -> dict[str, tuple[str, str, int, float, list[str]]]:
-    """World, learner, seed, minutes and arguments of every run, by name; the short ones first, and all worlds and
+    """Environment, learner, seed, minutes and arguments of every run, by name; the short ones first, and all envs and
     learners before the next seed.
     """
     found = {}
     less = {name: ["--learner", "a2c", *flags] for name, flags in STEADY.items()}
     for long in (False, True):
         for seed in range(seeds):
-            for key, world in WORLDS.items():
+            for key, env in WORLDS.items():
                 for learner, flags in (LEARNERS | (less if key in STEADY_WORLDS and not long else {})).items():
                     name = f"{key}-{learner}-{'long-' if long else ''}s{seed}"
-                    if not fnmatch.fnmatch(name, only) or (learner == "imitate" and not world.teacher):
+                    if not fnmatch.fnmatch(name, only) or (learner == "imitate" and not env.teacher):
                         continue
-                    arguments = [world.name, "--inference", world.inference, *flags]
-                    arguments += ["--teacher", world.teacher] * (learner == "imitate")
-                    minutes = LONG if long else STEADY_MINUTES if learner in STEADY else world.minutes
+                    arguments = [env.name, "--inference", env.inference, *flags]
+                    arguments += ["--teacher", env.teacher] * (learner == "imitate")
+                    minutes = LONG if long else STEADY_MINUTES if learner in STEADY else env.minutes
                     arguments += ["--minutes", f"{minutes:g}", "--seed", str(seed), "--evaluate-every", "1000000000"]
                     found[name] = key, learner, seed, minutes, arguments
     return found
@@ -141,13 +141,13 @@ def train(name: str, arguments: list[str]) -> Path:
 
 def play(key: str, learner: str, seed: int, minutes: float, folder: Path) -> Run:
     """What the run's policy does on the test episodes."""
-    world = WORLDS[key]
+    env = WORLDS[key]
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     with (folder / "metrics.csv").open(newline="", encoding="utf-8") as lines:
         log = list(csv.DictReader(lines))
-    found = muster.evaluate(str(folder / "best.safetensors"), world.name, world.episodes, SEED)
+    found = muster.evaluate(str(folder / "best.safetensors"), env.name, env.episodes, SEED)
     return Run(
-        world=key,
+        env=key,
         learner=learner,
         seed=seed,
         minutes=minutes,
@@ -161,39 +161,39 @@ def play(key: str, learner: str, seed: int, minutes: float, folder: Path) -> Run
 
 
 def rule(key: str) -> Run:
-    """The world's own rule on the same episodes, as a line of the record."""
-    world = WORLDS[key]
-    found = muster.evaluate(world.rule, world.name, world.episodes, SEED)
+    """The environment's own rule on the same episodes, as a line of the record."""
+    env = WORLDS[key]
+    found = muster.evaluate(env.rule, env.name, env.episodes, SEED)
     return Run(key, "rule", 0, 0.0, 0.0, 0, found.mean, found.ci95, found.failed, 0)
 
 
-def median_of(world: World, group: Sequence[Run]) -> float | None:
+def median_of(env: World, group: Sequence[Run]) -> float | None:
     """Of the seeds' means, the worse of two; None if there is none."""
-    sign = -1.0 if world.lower else 1.0
+    sign = -1.0 if env.lower else 1.0
     means = [sign * run.mean for run in group if run.mean is not None]
     return sign * median_low(means) if means else None
 
 
 def at(runs: Sequence[Run], minutes: float | None) -> dict[tuple[str, str], list[Run]]:
-    """The runs of so many CPU minutes, or of each world's own, by world and learner; rules always."""
+    """The runs of so many CPU minutes, or of each environment's own, by environment and learner; rules always."""
     grouped: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.seed):
-        if run.minutes in (0.0, minutes or WORLDS[run.world].minutes):
-            grouped[run.world, run.learner].append(run)
+        if run.minutes in (0.0, minutes or WORLDS[run.env].minutes):
+            grouped[run.env, run.learner].append(run)
     return grouped
 
 
 def standing(runs: Sequence[Run], learners: Sequence[str], minutes: float) -> str:
-    """By the medians, of those that learn in every world: the mean rank, where each is best, and how far behind the
+    """By the medians, of those that learn in every env: the mean rank, where each is best, and how far behind the
     best, in shares of it, it falls at the worst.
     """
     grouped = at(runs, minutes)
     ranks: dict[str, list[int]] = {learner: [] for learner in learners}
     behind: dict[str, dict[str, float]] = {learner: {} for learner in learners}
-    for key, world in WORLDS.items():
-        medians = {learner: median_of(world, grouped[key, learner]) for learner in learners}
+    for key, env in WORLDS.items():
+        medians = {learner: median_of(env, grouped[key, learner]) for learner in learners}
         known = {learner: value for learner, value in medians.items() if value is not None}
-        order = sorted(known.values(), reverse=not world.lower)
+        order = sorted(known.values(), reverse=not env.lower)
         for learner, value in known.items():
             ranks[learner].append(1 + order.index(value))
             behind[learner][key] = abs(value - order[0]) / abs(order[0])
@@ -206,22 +206,22 @@ def standing(runs: Sequence[Run], learners: Sequence[str], minutes: float) -> st
     return "\n".join(lines)
 
 
-def markdown(runs: list[Run], columns: Sequence[str], worlds: Collection[str], minutes: float | None = None) -> str:
-    """The median seed of each learner in each world (the worse of two), with the seeds in brackets; `minutes` are
-    CPU minutes of all worlds, or each world's own.
+def markdown(runs: list[Run], columns: Sequence[str], envs: Collection[str], minutes: float | None = None) -> str:
+    """The median seed of each learner in each environment (the worse of two), with the seeds in brackets; `minutes` are
+    CPU minutes of all environments, or each environment's own.
     """
     grouped = at(runs, minutes)
     lines = [f"| | CPU min | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
-    for key in worlds:
-        world = WORLDS[key]
+    for key in envs:
+        env = WORLDS[key]
         cells = []
         for learner in columns:
             group = grouped[key, learner]
-            digits = 3 if world.name.startswith("battle") else 2
+            digits = 3 if env.name.startswith("battle") else 2
             seeds = " ".join("–" if run.mean is None else f"{run.mean:.{digits}f}" for run in group)
-            median = median_of(world, group)
+            median = median_of(env, group)
             cells.append(f"{median:.{digits}f} ({seeds})" if len(group) > 1 and median is not None else seeds)
-        lines.append(f"| {key} | {minutes or world.minutes:g} | {' | '.join(cells)} |")
+        lines.append(f"| {key} | {minutes or env.minutes:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -243,7 +243,7 @@ def main() -> None:
         print(f"\n{standing(runs, EVERYWHERE, LONG)}")
         print(f"\n{markdown(runs, list(STEADY), STEADY_WORLDS, STEADY_MINUTES)}")
         return
-    done = {(run.world, run.learner, run.seed, run.minutes) for run in runs}
+    done = {(run.env, run.learner, run.seed, run.minutes) for run in runs}
     for name, (key, learner, seed, minutes, arguments) in wanted(asked.seeds, asked.only).items():
         if asked.list:
             print("muster train", *arguments)

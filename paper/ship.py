@@ -3,7 +3,7 @@
     python paper/ship.py [rescue|battle|pursuit|fleet|routes] [--only PATTERN]
 
 Best is the fewest steps, the most battles won or the largest return, without noise, on held-out validation episodes of
-the world that was trained on. No test episode has a say, nor has a larger size. Of variants only distilled ones are
+the env that was trained on. No test episode has a say, nor has a larger size. Of variants only distilled ones are
 shipped: positional models, where imitation does better than A2C in the time there is.
 """
 
@@ -25,8 +25,8 @@ from muster.learning.episodes import VALIDATION
 from muster.policy.files import load_policy, save_policy
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import SHIPPED, adapt, shipped
-from muster.reproduction.run_names import RunName
 from muster.rng import episode_seeds
+from paper.tables.run_names import RunName
 
 HERE = Path(__file__).resolve().parent
 SCALED = ("rescue-5x10-quad-dm",)
@@ -52,7 +52,7 @@ def learner_of(header: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Copy, and write the index with a line on each; the other worlds' policies stay as they are."""
+    """Copy, and write the index with a line on each; the other environments' policies stay as they are."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("world", nargs="?", choices=FOLDERS, default="*", help="all by default")
     parser.add_argument("--only", default="*", help="names of policies to choose among, such as '*-pem-*'")

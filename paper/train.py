@@ -83,7 +83,7 @@ FLEET_STEPS = {
     ("quad", ""): ["--es.sigma", "0.04", "--es.rate", "0.03"],
     ("quad", "noprior"): ["--no-prior"],
 }
-# As many environments as three worlds can share.
+# As many environments as three environments can share.
 FLEET_A2C = ["--a2c.likelihood", "choices", "--a2c.envs", "129", "--a2c.discount", "0.99"]
 
 
@@ -104,7 +104,7 @@ ROUTES_ES = {
 # and 0.01 did alike, and better than 0.002, on episodes of no table, one CPU minute each. Six minutes: 11.52, 8.87 and
 # 11.25 steps at 2x4, 5x10 and 20x40 on grid 32 (seed 90, evaluation seed 777); the three runs of 2.5 minutes of before
 # took 11.59, 9.00 and 11.48, and one that learned from its regrets alone for three 11.66, 9.18 and 11.61. In other
-# worlds they imitate the shipped direct model, beside a direct one that does the same in the same time.
+# environments they imitate the shipped direct model, beside a direct one that does the same in the same time.
 SMALL = [f"rescue:{size}" for size in ("2x4", "3x6", "4x8", "5x10")]
 CONTEXT_SEEDS = 3
 CONTEXT_TEACHERS = {
@@ -115,7 +115,7 @@ CONTEXT_TEACHERS = {
 CONTEXT_LOG = ["--log-every", "20000", "--evaluate-every", "1000000000"]
 
 
-# Battles with the capacities and contributions that the world gives, with learned ones and with none:
+# Battles with the capacities and contributions that the environment gives, with learned ones and with none:
 # the same short time for each. As the runs of Tables 2 and 3 otherwise.
 CAPACITIES = {
     "given": [],
@@ -149,16 +149,16 @@ def battle_runs() -> dict[str, list[str]]:
 
 
 def structured_runs(wanted: str) -> dict[str, list[str]]:
-    """Name and arguments of the runs by structured learning in a world."""
+    """Name and arguments of the runs by structured learning in an environment."""
     return {
-        f"{world}-{size}-{inference}-dm-srl-s{seed}": [
-            f"{world}:{size}",
+        f"{env}-{size}-{inference}-dm-srl-s{seed}": [
+            f"{env}:{size}",
             *("--inference", inference, "--model", "dm", "--learner", "srl"),
-            *("--minutes", str(minutes), "--seed", str(seed), *SRL, *SRL_MORE.get(world, [])),
+            *("--minutes", str(minutes), "--seed", str(seed), *SRL, *SRL_MORE.get(env, [])),
         ]
-        for (world, size, inference), minutes in SRL_MINUTES.items()
+        for (env, size, inference), minutes in SRL_MINUTES.items()
         for seed in range(SRL_SEEDS)
-        if world == wanted
+        if env == wanted
     }
 
 
@@ -197,9 +197,9 @@ def routes_runs() -> dict[str, list[str]]:
     found = {}
     for variant, minutes in ROUTES_MINUTES.items():
         for seed in range(ROUTES_SEEDS):
-            found[f"rescue-2x4-plan-dm{variant and '-' + variant}-es-s{seed}"] = [
+            found[f"rescue-2x4-routes-dm{variant and '-' + variant}-es-s{seed}"] = [
                 "rescue:2x4,mud=0.3" if variant else "rescue:2x4",
-                *("--inference", "plan", "--minutes", str(minutes), "--seed", str(seed)),
+                *("--inference", "routes", "--minutes", str(minutes), "--seed", str(seed)),
                 *("--evaluate-every", "1000000000", *ROUTES_ES[variant]),
             ]
     return found
@@ -211,15 +211,15 @@ def context_runs() -> dict[str, list[str]]:
     for seed in range(CONTEXT_SEEDS):
         found[f"rescue-small-lp-context-imitate-s{seed}"] = [
             *SMALL,
-            *("--inference", "lp", "--model", "context", "--learner", "imitate", "--teacher", "plan-distance"),
+            *("--inference", "lp", "--model", "context", "--learner", "imitate", "--teacher", "routes-distance"),
             *("--minutes", "6", "--seed", str(seed), "--imitate.rate", "0.006"),
             *CONTEXT_LOG,
         ]
     for seed in range(CONTEXT_SEEDS):
-        for name, world in CONTEXT_TEACHERS.items():
+        for name, env in CONTEXT_TEACHERS.items():
             for model in ("context", "dm"):
                 found[f"{name}-{model}-imitate-s{seed}"] = [
-                    world,
+                    env,
                     *("--inference", name.rpartition("-")[2], "--model", model),
                     *("--learner", "imitate", "--teacher", f"{name}-dm"),
                     *("--minutes", "0.6", "--seed", str(seed), "--imitate.rate", "0.006"),

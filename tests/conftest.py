@@ -9,7 +9,7 @@ from muster.envs import checker
 
 @pytest.fixture(scope="session", autouse=True)
 def speed_is_measured_briefly() -> Iterator[None]:
-    """Worlds are checked some hundred times here, and no test wants a figure of speed to rely on."""
+    """Environments are checked some hundred times here, and no test wants a figure of speed to rely on."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checker, "SPEED_SECONDS", 0.01)
         yield

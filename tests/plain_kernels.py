@@ -10,9 +10,9 @@ import muster
 from muster.data import Floats32
 from muster.envs.registry import make
 from muster.evaluation.evaluate import evaluate
+from muster.models.direct import pack, pair_scores
+from muster.models.pairs import ALL_ALLOWED, NO_PRIOR, NOT_SHARED, Pairs
 from muster.rng import episode_seeds
-from muster.scoring.direct import pack, pair_scores
-from muster.scoring.pairs import ALL_ALLOWED, NO_PRIOR, NOT_SHARED, Pairs
 
 
 def infer() -> None:
@@ -46,16 +46,16 @@ def score() -> None:
 def plan() -> None:
     between = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
     starts = np.array([[0.0, 1.0, 2.0, 3.0, 4.0], [3.0, 2.0, 1.0, 0.0, 1.0]])
-    found = muster.assign(-starts, -between, method="plan")
+    found = muster.assign(-starts, -between, method="routes")
     print(f"plan {found.assignment.tolist()} {found.objective!r}")
 
 
 def play(name: str, policy_name: str, steps: int) -> None:
     one = np.arange(1)
     env = make(name, 1)
-    env.start(one, episode_seeds(0, one))
+    env.reset(one, episode_seeds(0, one))
     policy = env.baselines()[policy_name](env)
-    policy.begin(one, episode_seeds(0, one))
+    policy.reset(one, episode_seeds(0, one))
     for _ in range(steps):
         env.step(policy.act(env.observe()))
     digest = hashlib.sha256()

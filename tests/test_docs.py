@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import tyro
 
-from muster.cli import COMMANDS
+from muster.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -170,14 +170,20 @@ def test_every_setting_and_flag_says_what_it_means():
 
 
 def test_a_new_page_joins_the_others_of_its_folder():
-    nav = [{"Home": "index.md"}, {"Worlds": [{"Rescue": "worlds/rescue.md"}]}, {"Changelog": "changelog.md"}]
-    hooks().add_to_sections(nav, ["index.md", "worlds/rescue.md", "worlds/battle.md", "changelog.md"])
-    assert nav[1] == {"Worlds": [{"Rescue": "worlds/rescue.md"}, {"Battles": "worlds/battle.md"}]}
+    nav = [
+        {"Home": "index.md"},
+        {"Environments": [{"Rescue": "environments/rescue.md"}]},
+        {"Changelog": "changelog.md"},
+    ]
+    hooks().add_to_sections(nav, ["index.md", "environments/rescue.md", "environments/battle.md", "changelog.md"])
+    assert nav[1] == {"Environments": [{"Rescue": "environments/rescue.md"}, {"Battles": "environments/battle.md"}]}
     assert len(nav) == 3
 
 
 def test_links_are_turned_to_where_pages_are_on_the_site():
     turn = hooks().turn_links
-    assert turn("[a](../../benchmarks/envs.md#b)", "docs/worlds/rescue.md") == "[a](../results/benchmark-envs.md#b)"
-    assert turn("[a](docs/how-to/own-world.md)", "CONTRIBUTING.md") == "[a](how-to/own-world.md)"
+    assert (
+        turn("[a](../../benchmarks/envs.md#b)", "docs/environments/rescue.md") == "[a](../results/benchmark-envs.md#b)"
+    )
+    assert turn("[a](docs/how-to/custom-environment.md)", "CONTRIBUTING.md") == "[a](how-to/custom-environment.md)"
     assert turn("[a](https://example.org)", "CONTRIBUTING.md") == "[a](https://example.org)"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import muster
-from muster.cli import COMMANDS, main
+from muster.cli.main import COMMANDS, main
 
 PACKAGE = Path(muster.__file__).parent
 HEAVY = (
@@ -110,12 +110,12 @@ def test_inference_and_worlds_know_no_torch():
 
 
 def test_inference_loads_neither_torch_nor_a_world():
-    loaded = loaded_by("import muster.inference")
+    loaded = loaded_by("import muster.assign")
     assert "torch" not in loaded
     assert not any(name.startswith(("muster.envs", "muster.learning", "gymnasium")) for name in loaded)
 
 
-@pytest.mark.parametrize("code", ["import muster", "from muster.cli import main; main(['--help'])"])
+@pytest.mark.parametrize("code", ["import muster", "from muster.cli.main import main; main(['--help'])"])
 def test_import_and_help_load_nothing_heavy(code):
     """What keeps both well below half a second."""
     assert loaded_by(code) & set(HEAVY) == set()

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pytest
 
+from muster.assign.settings import InferenceSettings
 from muster.envs.battle.env import BattleOptions
 from muster.envs.battle.settings import BattleSettings
 from muster.envs.rescue.settings import RescueSettings
 from muster.errors import InputError, UnknownNameError
-from muster.inference.settings import InferenceSettings
 from muster.learning.learner_settings import ESSettings
 from muster.learning.settings import A2CSettings, TrainSettings
 from muster.policy.settings import NoiseSettings
@@ -135,9 +135,9 @@ def test_every_field_is_checked_when_made_from_python(wrong, message):
         (A2CSettings, {"envs": 0}, "envs must be at least 1"),
         (ESSettings, {"schedule": "linear"}, "no schedule 'linear'"),
         (TrainSettings, {"env": "rescue:2x4", "rounding": "strickt"}, "did you mean 'strict'"),
-        (TrainSettings, {"env": "rescue:2x4", "forced": "no"}, "forced must be true or false or none"),
+        (TrainSettings, {"env": "rescue:2x4", "assign_all": "no"}, "assign_all must be true or false or none"),
         (InferenceSettings, {"effort": "bset"}, "did you mean 'best'"),
-        (InferenceSettings, {"forced": 1}, "forced must be true or false"),
+        (InferenceSettings, {"assign_all": 1}, "assign_all must be true or false"),
         (NoiseSettings, {"sigma": 0.0}, "sigma must be positive"),
         (RescueSettings, {"placement": "distict"}, "did you mean 'distinct'"),
         (RescueSettings, {"planes": "yes"}, "planes must be true or false"),

@@ -55,10 +55,10 @@ def test_the_wheel_holds_code_and_data_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     for data in (
         "muster/py.typed",
-        "muster/reproduction/records/rescue.json",
-        "muster/reproduction/records/battle.json",
-        "muster/reproduction/records/heuristics.json",
-        "muster/reproduction/paper_battle.toml",
+        "paper/tables/records/rescue.json",
+        "paper/tables/records/battle.json",
+        "paper/tables/records/heuristics.json",
+        "paper/tables/paper_battle.toml",
         "muster/envs/battle/units.toml",
         "muster/evaluation/viewer/replay.html",
         "muster/evaluation/viewer/player.js",
@@ -98,7 +98,7 @@ def test_learning_by_evolution(place):
 @pytest.mark.parametrize("which", ["rescue", "battle", "heuristics"])
 def test_tables_print_and_do_not_write_into_the_package(place, which):
     assert json.loads(muster(place, "tables", which, "--json"))
-    records = next(place.glob(f"env/lib/*/site-packages/muster/reproduction/records/{which}.json"))
+    records = next(place.glob(f"env/lib/*/site-packages/paper/tables/records/{which}.json"))
     before = records.read_bytes()
     assert f"--record {which}.json" in muster(place, "tables", which, "--rerun", status=2)
     assert records.read_bytes() == before

@@ -1,4 +1,4 @@
-"""What the laws allow, but whoever wrote a world of their own should know before they train on it."""
+"""What the laws allow, but whoever wrote an environment of their own should know before they train on it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pair to pair they change no decision."""
 
 
 def advice(make: Make) -> dict[str, str]:
-    """A sentence on each thing that is worth changing, for a user's own class; nothing for other worlds."""
+    """A sentence on each thing that is worth changing, for a user's own class; nothing for other environments."""
     env = started(make, 16)
     if not isinstance(env, BatchOfSingles):
         return {}

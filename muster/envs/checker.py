@@ -10,10 +10,10 @@ from typing import Literal, cast
 import numpy as np
 
 from muster.envs.advice import advice
+from muster.envs.env import Env
 from muster.envs.laws import LAWS
 from muster.envs.probing import BrokenLawError, Make, UncheckedError, random_assignment, started
 from muster.envs.registry import make as make_env
-from muster.envs.single import Env
 from muster.errors import MusterError
 from muster.rng import episode_seeds
 
@@ -41,7 +41,7 @@ def check(env: str | type[Env] | Make) -> list[Finding]:
 
 
 def _named(env: str | type[Env]) -> Make:
-    # A world that cannot be made is the caller's mistake, not a broken law.
+    # An environment that cannot be made is the caller's mistake, not a broken law.
     make_env(env)
     return lambda n_envs: make_env(env, n_envs)
 
@@ -74,7 +74,7 @@ def speed(make: Make) -> str:
         result = env.step(assignment)
         ended = np.flatnonzero(result.terminated | result.truncated)
         if ended.size:
-            env.start(ended, episode_seeds(rounds, ended))
+            env.reset(ended, episode_seeds(rounds, ended))
         rounds += 1
         stepping += time.perf_counter() - asked
         observing += middle - began

@@ -1,4 +1,4 @@
-"""Names of what a world shows: one for each column of its features."""
+"""Names of what an environment shows: one for each column of its features."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from muster.data import Observation
+from muster.data import BatchObservation
 from muster.errors import InputError, UnknownNameError
 
 BLOCKS = {
@@ -15,7 +15,7 @@ BLOCKS = {
     "task": "task_features",
     "pair": "pair_features",
     "task_pair": "task_pair_features",
-    "world": "global_features",
+    "global": "global_features",
 }
 """Kind of feature -> the field of an observation that holds it."""
 
@@ -28,8 +28,8 @@ class FeatureNames:
     task: tuple[str, ...] = ()
     pair: tuple[str, ...] = ()
     task_pair: tuple[str, ...] = ()
-    world: tuple[str, ...] = ()
-    """Of the whole world (global features)."""
+    global_: tuple[str, ...] = ()
+    """Of the whole environment (global features)."""
 
     @classmethod
     def of(cls, widths: Mapping[str, int], given: Mapping[str, Sequence[str]], where: str) -> FeatureNames:
@@ -44,7 +44,9 @@ class FeatureNames:
                 raise InputError(f"{where} names {len(own)} {kind} features ({', '.join(own)}) but shows {width}")
             if len(set(own)) < len(own):
                 raise InputError(f"{where} names two of its {kind} features alike: {', '.join(own)}")
-            names[kind] = (own or tuple(f"{kind} {k}" for k in range(width))) if width else ()
+            names[kind.replace("global", "global_")] = (
+                (own or tuple(f"{kind} {k}" for k in range(width))) if width else ()
+            )
         return cls(**names)
 
     @property
@@ -54,10 +56,10 @@ class FeatureNames:
 
     def as_dict(self) -> dict[str, list[str]]:
         """As plain values."""
-        return {kind: list(names) for kind, names in asdict(self).items()}
+        return {kind.rstrip("_"): list(names) for kind, names in asdict(self).items()}
 
 
-def widths_of(seen: Observation) -> dict[str, int]:
+def widths_of(seen: BatchObservation) -> dict[str, int]:
     """How many features of each kind an observation has."""
     blocks = {kind: getattr(seen, field) for kind, field in BLOCKS.items()}
     return {kind: 0 if block is None else int(block.shape[-1]) for kind, block in blocks.items()}

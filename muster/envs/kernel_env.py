@@ -1,4 +1,4 @@
-"""What worlds share that are played by kernels: a state of named arrays, pictures drawn by a module of their own."""
+"""What envs share that are played by kernels: a state of named arrays, pictures drawn by a module of their own."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.envs.base import BatchEnv, State
 from muster.envs.scene import Scene
+from muster.envs.vector import BatchEnv, State
 
 
 class KernelEnv(BatchEnv):
-    """A world whose kernels write to arrays in place."""
+    """An environment whose kernels write to arrays in place."""
 
     @abstractmethod
     def arrays(self) -> Mapping[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""The laws themselves: each takes a way to make the world and raises where it is broken."""
+"""The laws themselves: each takes a way to make the environment and raises where it is broken."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from muster.data import Ints, Observation
-from muster.envs.base import BatchEnv, Step
+from muster.data import BatchObservation, Ints
 from muster.envs.history import pack_generator
 from muster.envs.identity import follow, places
 from muster.envs.padding import observation_of
@@ -27,6 +26,7 @@ from muster.envs.probing import (
 )
 from muster.envs.singles import BatchOfSingles
 from muster.envs.state_laws import copies_are_alike, fresh_numbers, state_resumes
+from muster.envs.vector import BatchEnv, Step
 from muster.errors import InputError
 from muster.rng import episode_seeds
 
@@ -90,7 +90,7 @@ def masks(make: Make) -> None:
     """Sooner or later some agent may take some task; no task for anyone is a legal choice; a foreign one is not."""
     env = started(make, 3)
     env.step(np.full((3, env.n_agents), -1))
-    # Below -1 a world may have orders of its own.
+    # Below -1 an environment may have orders of its own.
     try:
         env.step(np.full((3, env.n_agents), env.n_tasks))
     except InputError:
@@ -150,7 +150,7 @@ def ids_tell_apart(make: Make) -> None:
         running &= ~(result.terminated | result.truncated)
 
 
-def _moved(given: Ints, before: Observation, seen: Observation) -> Ints:
+def _moved(given: Ints, before: BatchObservation, seen: BatchObservation) -> Ints:
     """The index, now, of the task that each agent, now, was given."""
     if before.agent_ids is not None and seen.agent_ids is not None:
         given = follow(given, before.agent_ids, seen.agent_ids)
@@ -227,7 +227,7 @@ def rewards(make: Make) -> None:
     seeds = episode_seeds(5, np.arange(2))
     totals = []
     for interrupted in (False, True):
-        env.start(np.arange(2), seeds)
+        env.reset(np.arange(2), seeds)
         total = np.zeros(2)
         for t in range(30):
             if interrupted and t % 7 == 3:
@@ -252,7 +252,7 @@ def nothing_mutated(make: Make) -> None:
         require(same(first, second), "observing twice gives two different observations")
         scribble(second)
         second = env.observe()
-        require(same(first, second), "writing to an observation changes the world")
+        require(same(first, second), "writing to an observation changes the environment")
         assignment = random_assignment(first, rng)
         given = assignment.copy()
         env.step(assignment)
@@ -268,7 +268,7 @@ def nothing_mutated(make: Make) -> None:
 def _looking_changes_nothing(env: BatchOfSingles) -> None:
     """A user's view() may be called at any time, or not at all."""
     generators = [pack_generator(rng) for rng in env.generators]
-    once, again = ([single.view() for single in env.singles] for _ in range(2))
+    once, again = ([single.observe() for single in env.singles] for _ in range(2))
     require(same(observation_of(once), observation_of(again)), "view() called twice gives two different views")
     drawn = any((pack_generator(rng) != was).any() for rng, was in zip(env.generators, generators, strict=True))
     require(not drawn, "view() draws random numbers, so that looking changes the episode; draw them in step()")
@@ -310,7 +310,7 @@ LAWS: dict[str, Callable[[Make], None]] = {
 }
 
 
-def expect(seen: Observation, name: str, shape: tuple[int | None, ...], kind: type) -> None:
+def expect(seen: BatchObservation, name: str, shape: tuple[int | None, ...], kind: type) -> None:
     """`name` of the observation has that shape (None: any size) and dtype."""
     array = getattr(seen, name)
     fits = array.ndim == len(shape) and all(want in (None, size) for want, size in zip(shape, array.shape, strict=True))

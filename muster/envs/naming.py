@@ -1,4 +1,4 @@
-"""The text that names a world: its size first, then the settings that are not as usual."""
+"""The text that names an environment: its size first, then the settings that are not as usual."""
 
 from __future__ import annotations
 

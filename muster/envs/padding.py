@@ -1,4 +1,4 @@
-"""Views of several worlds, of any sizes, in the arrays of one observation."""
+"""Observations of several environments, of any sizes, in the arrays of one observation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from muster.data import Ints, Observation
-from muster.envs.single import View
+from muster.data import BatchObservation, Ints
+from muster.envs.env import Observation
 from muster.errors import InputError
 
 
@@ -88,7 +88,7 @@ class Padded:
         self._never_given = {name for name, block in BLOCKS.items() if block.default is not None}
         self._sizes_before: list[tuple[int, int] | None] = [None] * n_envs
 
-    def write(self, slot: int, view: View) -> None:
+    def write(self, slot: int, view: Observation) -> None:
         """Put a view into its row; raises InputError where its shapes do not fit."""
         if not self.arrays:
             self._begin(view)
@@ -141,7 +141,7 @@ class Padded:
                 text = f"{name} of {self.name} {wanted}, got {rows[(slot, *where)]} at {where}"
                 raise WrongNumberError(text, int(slots[slot]))
 
-    def observation(self, previous: Ints) -> Observation:
+    def observation(self, previous: Ints) -> BatchObservation:
         """Everything, in fresh arrays; `previous` [B, N] where the views do not have it."""
         if self._untold and self._widths is None:
             name = min(self._untold)
@@ -158,9 +158,9 @@ class Padded:
             if name not in arrays:
                 shape = _shape(BLOCKS[name].axes, agents, tasks, 0)
                 arrays[name] = np.zeros((n_envs, *shape), np.float32)
-        return Observation(**arrays)
+        return BatchObservation(**arrays)
 
-    def _begin(self, view: View) -> None:
+    def _begin(self, view: Observation) -> None:
         for name, block in BLOCKS.items():
             value = getattr(view, name)
             if value is None and block.default is None:
@@ -180,7 +180,7 @@ class Padded:
         self.arrays[name] = np.full((len(self.sizes), *shape), block.padding, block.kind)
         return self.arrays[name]
 
-    def _size(self, view: View) -> tuple[int, int]:
+    def _size(self, view: Observation) -> tuple[int, int]:
         size = (len(view.agent_features), len(view.task_features))  # type: ignore[arg-type]
         for name, found, most in zip(("agents", "tasks"), size, self.most, strict=True):
             if found > most:
@@ -214,8 +214,8 @@ class Padded:
 
 
 def observation_of(
-    views: Sequence[View], name: str = "the view", widths: Mapping[str, int] = MappingProxyType({})
-) -> Observation:
+    views: Sequence[Observation], name: str = "the view", widths: Mapping[str, int] = MappingProxyType({})
+) -> BatchObservation:
     """Any views as one observation, padded to the largest; `previous` is -1 where a view does not say.
 
     `widths` are those of features of which no view has any, be it for want of tasks.
@@ -229,7 +229,7 @@ def observation_of(
     return padded.observation(np.full((len(views), agents), -1, np.int64))
 
 
-def view_of(seen: Observation, slot: int, agents: int, tasks: int) -> View:
+def view_of(seen: BatchObservation, slot: int, agents: int, tasks: int) -> Observation:
     """One row of an observation without its padding."""
     fields = {}
     for name, block in BLOCKS.items():
@@ -237,7 +237,7 @@ def view_of(seen: Observation, slot: int, agents: int, tasks: int) -> View:
         if array is not None:
             shape = _shape(block.axes, agents, tasks, array.shape[-1])
             fields[name] = array[slot][_corner(shape)]
-    return View(**fields)
+    return Observation(**fields)
 
 
 def _corner(shape: tuple[int, ...]) -> tuple[slice, ...]:

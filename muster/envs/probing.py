@@ -1,4 +1,4 @@
-"""Ways to try a world: random play that depends on the episode alone, and comparing what was seen."""
+"""Ways to try an environment: random play that depends on the episode alone, and comparing what was seen."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Bools, Ints, Observation
-from muster.envs.base import BatchEnv
+from muster.data import BatchObservation, Bools, Ints
+from muster.envs.vector import BatchEnv
 from muster.rng import Seeds, episode_seeds
 
 Make = Callable[[int], BatchEnv]
@@ -59,17 +59,17 @@ def started(make: Make, n_envs: int) -> BatchEnv:
     """A batch with the same episodes every time."""
     env = make(n_envs)
     slots = np.arange(n_envs)
-    env.start(slots, episode_seeds(0, slots))
+    env.reset(slots, episode_seeds(0, slots))
     return env
 
 
-def possible_pairs(seen: Observation) -> Bools:
+def possible_pairs(seen: BatchObservation) -> Bools:
     """[B, N, M] a live agent, a live task, and not forbidden."""
     pairs = seen.agent_alive[:, :, None] & seen.task_alive[:, None, :]
     return pairs if seen.allowed is None else pairs & seen.allowed
 
 
-def random_assignment(seen: Observation, rng: np.random.Generator) -> Ints:
+def random_assignment(seen: BatchObservation, rng: np.random.Generator) -> Ints:
     """[B, N] any task that it may take for each agent, or now and then none."""
     pairs = possible_pairs(seen)
     # Above 0, so that a task that takes no agent never ties with one that does.
@@ -79,12 +79,12 @@ def random_assignment(seen: Observation, rng: np.random.Generator) -> Ints:
     return np.where(idle, -1, wish.argmax(axis=-1))
 
 
-def seeded_assignment(seen: Observation, seeds: Seeds, t: int) -> Ints:
+def seeded_assignment(seen: BatchObservation, seeds: Seeds, t: int) -> Ints:
     """A random assignment that depends on each episode's own seed, step and masks alone."""
     rows = []
     for slot, seed in enumerate(seeds):
         rng = np.random.default_rng([int(seed), t])
-        one = Observation(**{f.name: _slot(getattr(seen, f.name), slot) for f in fields(seen)})
+        one = BatchObservation(**{f.name: _slot(getattr(seen, f.name), slot) for f in fields(seen)})
         rows.append(random_assignment(one, rng)[0])
     return np.array(rows)
 
@@ -95,7 +95,7 @@ def play(env: BatchEnv, seeds: Seeds, choices: Seeds | None = None, steps: int =
     The assignments follow from `choices`, or else from the episodes' own seeds.
     """
     choices = seeds if choices is None else choices
-    env.start(np.arange(len(seeds)), seeds)
+    env.reset(np.arange(len(seeds)), seeds)
     logs = [hashlib.blake2b() for _ in seeds]
     for t in range(steps):
         seen = env.observe()
@@ -108,7 +108,7 @@ def play(env: BatchEnv, seeds: Seeds, choices: Seeds | None = None, steps: int =
     return [log.digest() for log in logs]
 
 
-def scribble(seen: Observation) -> None:
+def scribble(seen: BatchObservation) -> None:
     """Overwrite every array that allows it."""
     for field in fields(seen):
         array = getattr(seen, field.name)
@@ -116,12 +116,12 @@ def scribble(seen: Observation) -> None:
             array[...] = ~array if array.dtype == np.bool_ else array + 1
 
 
-def same(one: Observation, other: Observation) -> bool:
+def same(one: BatchObservation, other: BatchObservation) -> bool:
     """Are all arrays equal?"""
     return all(_equal(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
 
 
-def permuted(seen: Observation, agents: Ints, tasks: Ints) -> Observation:
+def permuted(seen: BatchObservation, agents: Ints, tasks: Ints) -> BatchObservation:
     """The observation with its agents and tasks renumbered."""
     order = {"N": agents, "M": tasks}
     arrays: dict[str, Any] = {}
@@ -133,7 +133,7 @@ def permuted(seen: Observation, agents: Ints, tasks: Ints) -> Observation:
     if arrays["previous"] is not None:
         # Task index -1 stays -1: the last place is what index -1 finds.
         arrays["previous"] = np.append(np.argsort(tasks), -1)[arrays["previous"]]
-    return Observation(**arrays)
+    return BatchObservation(**arrays)
 
 
 def _equal(one: object, other: object) -> bool:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from muster.envs.base import BatchEnv
-from muster.envs.single import Env
+from muster.envs.env import Env
 from muster.envs.singles import BatchOfSingles, batched
+from muster.envs.vector import BatchEnv
 from muster.errors import InputError, MusterError, UnknownNameError, in_words
 from muster.rng import episode_seeds
 from muster.settings import NO_DEFAULT, Option, accept, options_of, read_options, to_text
@@ -19,7 +19,7 @@ from muster.settings import NO_DEFAULT, Option, accept, options_of, read_options
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """A world that comes with muster; its module has `from_options(text, n_envs)`."""
+    """An environment that comes with muster; its module has `from_options(text, n_envs)`."""
 
     module: str
     usage: str
@@ -62,7 +62,7 @@ OWN_ABOUT = "your own, with options for its constructor (muster new NAME writes 
 
 
 def make(env: World, num_envs: int = 1, seed: int = 0, **options: Any) -> BatchEnv:
-    """`num_envs` episodes of a world, begun from the first episode seeds of `seed`.
+    """`num_envs` episodes of an environment, begun from the first episode seeds of `seed`.
 
     `env` is an environment string, or a class of your own (an Env or a BatchEnv); `options` are further settings, as
     they could stand in the string: `make("rescue:2x4", grid=32)`, `make(Warehouse, n_agents=20)`.
@@ -78,41 +78,41 @@ def make(env: World, num_envs: int = 1, seed: int = 0, **options: Any) -> BatchE
         raise InputError(f"make takes an environment string such as 'rescue:2x4', or a class; got {env!r}")
     world.made_by = lambda count: make(env, count, **options)
     slots = np.arange(num_envs)
-    world.start(slots, episode_seeds(seed, slots))
+    world.reset(slots, episode_seeds(seed, slots))
     return world
 
 
 def another(env: BatchEnv, num_envs: int) -> BatchEnv:
-    """Another batch of the same world, of another size."""
+    """Another batch of the same environment, of another size."""
     return env.made_by(num_envs) if env.made_by else make(env.name, num_envs)
 
 
 def text_of(env: World) -> str:
-    """The environment string that makes this world: what a run's folder and a policy's file keep of it."""
+    """The environment string that makes this environment: what a run's folder and a policy's file keep of it."""
     if not isinstance(env, type):
         return env
     if env.__module__ == "__main__" or not env.__qualname__.isidentifier():
         where = "the program that runs" if env.__module__ == "__main__" else f"{env.__qualname__.rpartition('.')[0]}"
         raise InputError(
-            f"a run and its policies keep their world by name, and no other program can import {env.__name__} from "
-            f"{where}; put the class into a file of its own, such as worlds.py, and give 'worlds:{env.__name__}'"
+            f"a run and its policies keep their env by name, and no other program can import {env.__name__} from "
+            f"{where}; put the class into a file of its own, such as envs.py, and give 'envs:{env.__name__}'"
         )
     return f"{env.__module__}:{env.__qualname__}"
 
 
 def kind_of(env: str) -> str:
-    """What worlds have in common that one policy may play: "rescue", or module and class of a user's own."""
+    """What environments have in common that one policy may play: "rescue", or module and class of a user's own."""
     family = env.partition(":")[0]
     return family if family in BUILT_IN else env.partition(",")[0]
 
 
 def rules_of(env: str) -> list[str]:
-    """The fixed rules of a world."""
+    """The fixed rules of an environment."""
     return list(_make(env, 1, {}).baselines())
 
 
 def rules() -> dict[str, str]:
-    """Every fixed rule of the worlds that come with muster, with an example of a world that has it."""
+    """Every fixed rule of the environments that come with muster, with an example of an environment that has it."""
     return {name: example for example in reversed(EXAMPLES) for name in _make(example, 1, {}).baselines()}
 
 
@@ -167,7 +167,7 @@ def _own(module: str, name: str) -> Any:
 
 
 def _classes(module: Any) -> list[str]:
-    """The worlds of a module; or all its names, where there are none."""
+    """The environments of a module; or all its names, where there are none."""
     own = [name for name, found in vars(module).items() if _is_world(found) and found.__module__ == module.__name__]
     return own or [name for name in vars(module) if not name.startswith("_")]
 

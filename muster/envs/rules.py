@@ -4,44 +4,44 @@ from __future__ import annotations
 
 import numpy as np
 
-from muster.data import Ints, Observation
-from muster.envs.base import BatchEnv
+from muster.data import BatchObservation, Ints
+from muster.envs.env import Baseline
 from muster.envs.padding import view_of
-from muster.envs.single import Rule
-from muster.errors import InputError, WorldError, in_words
+from muster.envs.vector import BatchEnv
+from muster.errors import EnvError, InputError, in_words
 from muster.rng import Seeds
 
 
 class RulePolicy:
-    """A rule for one world, applied to each world of a batch."""
+    """A rule for one environment, applied to each environment of a batch."""
 
-    def __init__(self, name: str, rule: Rule, env: BatchEnv, sizes: Ints) -> None:
+    def __init__(self, name: str, rule: Baseline, env: BatchEnv, sizes: Ints) -> None:
         self.name = name
         self.about = (rule.__doc__ or "").strip().partition("\n")[0]
         self._rule = rule
         self._env = env
         self._sizes = sizes
-        """[B, 2] how many agents and tasks of the world's present observation are not padding."""
+        """[B, 2] how many agents and tasks of the environment's present observation are not padding."""
 
-    def begin(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Nothing to remember."""
 
-    def act(self, observation: Observation) -> Ints:
-        """[B, N] what the rule says for each world of the observation."""
+    def act(self, observation: BatchObservation) -> Ints:
+        """[B, N] what the rule says for each environment of the observation."""
         assignment = np.full((observation.batch, self._env.n_agents), -1, np.int64)
-        # Only the world itself knows what is padding; the observation of another batch counts as full.
+        # Only the environment itself knows what is padding; the observation of another batch counts as full.
         ours = observation.batch == self._env.n_envs
         full = [(self._env.n_agents, self._env.n_tasks)] * observation.batch
         for slot, (agents, tasks) in enumerate(self._sizes.tolist() if ours else full):
             try:
                 chosen = np.asarray(self._rule(view_of(observation, slot, agents, tasks)))
             except Exception as error:
-                raise WorldError(f"the rule {self.name!r} of {self._env.name} failed: {in_words(error)}") from error
+                raise EnvError(f"the rule {self.name!r} of {self._env.name} failed: {in_words(error)}") from error
             self._check(observation, slot, chosen, agents, tasks)
             assignment[slot, :agents] = chosen
         return assignment
 
-    def _check(self, observation: Observation, slot: int, chosen: Ints, agents: int, tasks: int) -> None:
+    def _check(self, observation: BatchObservation, slot: int, chosen: Ints, agents: int, tasks: int) -> None:
         rule = f"the rule {self.name!r} of {self._env.name}"
         whole = chosen.shape == (agents,) and (chosen.dtype.kind in "iu" or not agents)
         if not whole or (agents and not -1 <= chosen.min() <= chosen.max() < tasks):

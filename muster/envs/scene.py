@@ -1,6 +1,6 @@
-"""What there is to draw of a world, as plain numbers: the contract between worlds and whoever shows them.
+"""What there is to draw of an env, as plain numbers: the contract between envs and whoever shows them.
 
-A world says where its agents and tasks are and, if it likes, what they look like; no picture is made here. x goes to
+An env says where its agents and tasks are and, if it likes, what they look like; no picture is made here. x goes to
 the right and y goes down, in any unit.
 """
 
@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muster.data import Floats, Observation
+from muster.data import BatchObservation, Floats
 from muster.errors import InputError
 
 Shape = Literal["disc", "square", "diamond", "triangle", "hexagon", "dart", "van", "person"]
@@ -32,7 +32,7 @@ class Look:
     colour: str = ""
     """"#rrggbb"; empty: a colour of its own for each, by its number."""
     size: float = 0.0
-    """Radius in the world's unit; 0: as fits."""
+    """Radius in the environment's unit; 0: as fits."""
     remains: bool = False
     """Whether a faint mark stays where one has gone."""
 
@@ -68,7 +68,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One moment of one episode: N agents, M tasks. Leave out what the world does not have."""
+    """One moment of one episode: N agents, M tasks. Leave out what the environment does not have."""
 
     agents: ArrayLike
     """[N, 2] x and y."""
@@ -104,7 +104,7 @@ class Scene:
     """The same in all scenes of an episode; the first one's counts."""
 
 
-def scene_of(observation: Observation, slot: int, positions: tuple[int, ...] = ()) -> Scene:
+def scene_of(observation: BatchObservation, slot: int, positions: tuple[int, ...] = ()) -> Scene:
     """A scene of what is observed: by cells, by features that are coordinates, or else agents and tasks in two rows."""
     if observation.agent_cells is not None and observation.task_cells is not None:
         cells = observation.agent_cells[slot], observation.task_cells[slot]
@@ -114,7 +114,7 @@ def scene_of(observation: Observation, slot: int, positions: tuple[int, ...] = (
         columns = list(positions[:2])
         return Scene(observation.agent_features[slot][:, columns], observation.task_features[slot][:, columns])
     n, m = observation.agent_features.shape[1], observation.task_features.shape[1]
-    # Two columns, agents on the left: true of every world, if of little beauty.
+    # Two columns, agents on the left: true of every environment, if of little beauty.
     return Scene(_column(n, 0.0, max(n, m)), _column(m, 0.6 * max(n, m, 2), max(n, m)))
 
 
@@ -125,7 +125,7 @@ def checked(scene: Scene, n_agents: int, n_tasks: int, name: str) -> Scene:
     for what, value, most in (("agents", scene.agents, n_agents), ("tasks", scene.tasks, n_tasks)):
         places = as_places(f"{what} of the scene of {name}", value)
         if len(places) > most:
-            raise InputError(f"the scene of {name} has {len(places)} {what}, but the world at most {most}")
+            raise InputError(f"the scene of {name} has {len(places)} {what}, but the environment at most {most}")
     for look in scene.stage.looks:
         if look.colour and not _is_colour(look.colour):
             raise InputError(f"a colour in the scene of {name} is written #rrggbb, got {look.colour!r}")

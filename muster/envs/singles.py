@@ -8,20 +8,20 @@ from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 
-from muster.data import Bools, Floats, Ints, Observation
-from muster.envs.base import BatchEnv, Metric, Policy, State, Step
+from muster.data import BatchObservation, Bools, Floats, Ints
+from muster.envs.env import Baseline, Env, Observation
 from muster.envs.history import GENERATOR_WORDS, History, pack_generator, pack_states, unpack_generator, unpack_state
 from muster.envs.identity import follow, places
 from muster.envs.padding import Padded, WrongNumberError
 from muster.envs.rules import RulePolicy
 from muster.envs.scene import Scene, checked
-from muster.envs.single import Env, Rule, View
-from muster.errors import InputError, MusterError, UnknownNameError, WorldError, in_words
+from muster.envs.vector import BatchEnv, Metric, Policy, State, Step
+from muster.errors import EnvError, InputError, MusterError, UnknownNameError, in_words
 from muster.rng import Seeds
 
 
 class BatchOfSingles(BatchEnv):
-    """B objects of a user's class, each with a generator of its own; see `muster.envs.single.Env`."""
+    """B objects of a user's class, each with a generator of its own; see `muster.envs.env.Env`."""
 
     single: ClassVar[type[Env]]
 
@@ -60,9 +60,9 @@ class BatchOfSingles(BatchEnv):
         self._history: History | None = None
         if not self._saves_itself:
             self._history = History(n_envs, self.n_agents, self.n_tasks, self.max_steps)
-        self.start(np.arange(n_envs), np.zeros(n_envs, np.uint64))
+        self.reset(np.arange(n_envs), np.zeros(n_envs, np.uint64))
 
-    def start(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Reset the objects in these slots, each with a generator of its own."""
         self._seeds[slots] = seeds
         self._steps[slots] = 0
@@ -79,8 +79,8 @@ class BatchOfSingles(BatchEnv):
         for slot in np.asarray(slots).tolist():
             self._reset(slot)
 
-    def observe(self) -> Observation:
-        """The views, padded; InputError or WorldError for one that nothing can be made of."""
+    def observe(self) -> BatchObservation:
+        """The views, padded; InputError or EnvError for one that nothing can be made of."""
         self._look()
         return self.seen.observation(self._previous())
 
@@ -133,14 +133,14 @@ class BatchOfSingles(BatchEnv):
             return self._returns.copy()
         return np.array([float(self._ask("won()", slot, single.won)) for slot, single in enumerate(self.singles)])
 
-    def figures(self) -> dict[str, Floats]:
+    def metrics(self) -> dict[str, Floats]:
         """What the objects say of episodes that are over, by name; NaN where one does not, or is not."""
         over = np.flatnonzero(~self._running).tolist()
         found: list[Mapping[str, float]] = [{} for _ in self.singles]
         for slot in over:
-            found[slot] = self._ask("figures()", slot, self.singles[slot].figures)
-        names = {name: None for figures in found for name in figures}
-        return {name: np.array([float(figures.get(name, np.nan)) for figures in found]) for name in names}
+            found[slot] = self._ask("metrics()", slot, self.singles[slot].metrics)
+        names = {name: None for metrics in found for name in metrics}
+        return {name: np.array([float(metrics.get(name, np.nan)) for metrics in found]) for name in names}
 
     def permute(self, agents: Ints, tasks: Ints) -> bool:
         """Renumber every object; only before the first step of its episode."""
@@ -215,10 +215,10 @@ class BatchOfSingles(BatchEnv):
     def baselines(cls) -> Mapping[str, Callable[[Self], Policy]]:
         """The class's rules, each as a policy."""
 
-        def policy(name: str, rule: Rule) -> Callable[[Self], Policy]:
+        def policy(name: str, rule: Baseline) -> Callable[[Self], Policy]:
             return lambda env: RulePolicy(name, rule, env, env.seen.sizes)
 
-        return {name: policy(name, rule) for name, rule in cls.single.rules().items()}
+        return {name: policy(name, rule) for name, rule in cls.single.baselines().items()}
 
     def _arrays(self) -> State:
         return {
@@ -256,9 +256,9 @@ class BatchOfSingles(BatchEnv):
             # Numbers too large for a feature become infinite here, and are refused below.
             with np.errstate(over="ignore", invalid="ignore"):
                 for slot in slots.tolist():
-                    view = self.singles[slot].view()
-                    if not isinstance(view, View):
-                        raise self._failure("view()", slot, f"it must return a View, got {view!r}")
+                    view = self.singles[slot].observe()
+                    if not isinstance(view, Observation):
+                        raise self._failure("view()", slot, f"it must return a Observation, got {view!r}")
                     self.seen.write(slot, view)
             self.seen.check(slots)
         except WrongNumberError as wrong:
@@ -304,7 +304,7 @@ class BatchOfSingles(BatchEnv):
     def _failure(self, what: str, slot: int, why: Exception | str) -> MusterError:
         if isinstance(why, MusterError):
             return why
-        return WorldError(
+        return EnvError(
             f"{what} of {self.name} failed at step {int(self._steps[slot])} of the episode with seed "
             f"{int(self._seeds[slot])} (slot {slot} of {self.n_envs}): {why if isinstance(why, str) else in_words(why)}"
         )
@@ -316,7 +316,7 @@ def batched(single: type[Env]) -> type[BatchOfSingles]:
 
 
 def check_attributes(world: Env, name: str) -> None:
-    """Refuse a world whose sizes or metric nothing can be made of."""
+    """Refuse an environment whose sizes or metric nothing can be made of."""
     for attribute, what in (
         ("n_agents", "the most agents that there ever are"),
         ("n_tasks", "the most tasks that there ever are at once"),

@@ -6,11 +6,11 @@ from dataclasses import fields
 
 import numpy as np
 
-from muster.envs.base import BatchEnv
+from muster.envs.env import Env
 from muster.envs.history import pack_generator
 from muster.envs.probing import Make, UncheckedError, require, same, seeded_assignment
-from muster.envs.single import Env
 from muster.envs.singles import BatchOfSingles
+from muster.envs.vector import BatchEnv
 from muster.errors import MusterError
 from muster.rng import episode_seeds
 
@@ -18,7 +18,7 @@ from muster.rng import episode_seeds
 def state_resumes(make: Make) -> None:
     """Saved, restored elsewhere, and played on: bit for bit the same."""
     env, seeds = make(3), episode_seeds(6, np.arange(3))
-    env.start(np.arange(3), seeds)
+    env.reset(np.arange(3), seeds)
     for t in range(4):
         env.step(seeded_assignment(env.observe(), seeds, t))
     state, twin = env.get_state(), make(3)
@@ -34,7 +34,7 @@ def state_resumes(make: Make) -> None:
 def copies_are_alike(make: Make) -> None:
     """Every array of a state has a row a slot; a slot's rows copied to the others make them play on as it does."""
     env, seeds = make(3), episode_seeds(8, np.arange(3))
-    env.start(np.arange(3), seeds)
+    env.reset(np.arange(3), seeds)
     for t in range(5):
         env.step(seeded_assignment(env.observe(), seeds, t))
     state = env.get_state()
@@ -58,12 +58,12 @@ def fresh_numbers(make: Make) -> None:
     """
     batch = 8
     env, seeds = make(batch), episode_seeds(9, np.arange(batch))
-    env.start(np.arange(batch), seeds)
+    env.reset(np.arange(batch), seeds)
     try:
         env.reseed(seeds)
     except MusterError as why:
         raise UncheckedError(str(why)) from None
-    env.start(np.arange(batch), seeds)
+    env.reset(np.arange(batch), seeds)
     for t in range(5):
         env.step(seeded_assignment(env.observe(), seeds, t))
     state, seen = env.get_state(), env.observe()
@@ -89,7 +89,7 @@ def fresh_numbers(make: Make) -> None:
         require(differs, "copies with fresh random numbers go on exactly alike, as if chance had no part: look-ahead "
                 "would see the future (redraw() draws anew what reset() has drawn)")  # fmt: skip
     else:
-        require(not differs, "fresh random numbers change a world that says nothing is left to chance")
+        require(not differs, "fresh random numbers change an environment that says nothing is left to chance")
 
 
 def _generators(env: BatchEnv) -> list[bytes]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.data import Bools, Floats, Ints, Observation
+from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.identity import follow
 
 
@@ -18,12 +18,12 @@ class Before(NamedTuple):
     task_ids: Ints | None
 
 
-def keep(observation: Observation, assignment: Ints) -> Before:
+def keep(observation: BatchObservation, assignment: Ints) -> Before:
     """Of a decision and what it was made on."""
     return Before(assignment, observation.agent_ids, observation.task_ids)
 
 
-def changed_share(before: Before, observation: Observation, assignment: Ints) -> Floats:
+def changed_share(before: Before, observation: BatchObservation, assignment: Ints) -> Floats:
     """[B] share of the living agents whose task of the last decision is still alive and who now have another one.
 
     Where slots are used again, ids tell who and what is there, in whatever place: a task that has moved up to another

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from muster.envs.base import BatchEnv, Policy
 from muster.envs.registry import World, make
+from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError
 from muster.evaluation.evaluate import Count, Evaluation, evaluate
 from muster.evaluation.metrics import MEANINGS

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from muster.data import Floats, Ints
-from muster.envs.base import BatchEnv, Metric, Policy
 from muster.envs.log.lines import line_of, open_log
 from muster.envs.registry import World, make
+from muster.envs.vector import BatchEnv, Metric, Policy
 from muster.errors import InputError
 from muster.evaluation.metrics import MEANINGS
 from muster.evaluation.rollout import Decision, Episodes, begin_episodes, decide, run_episodes
@@ -27,7 +27,7 @@ from muster.rng import Seeds, episode_seeds
 
 BATCH = 256
 Count = int | Literal["all"]
-"""How many episodes: a number of the set that a seed names, or all of a world that has only so many."""
+"""How many episodes: a number of the set that a seed names, or all of an environment that has only so many."""
 
 
 class Figure(NamedTuple):
@@ -57,16 +57,16 @@ class Evaluation:
     ci95: Interval | None
     failed: int
     decisions_per_second: float
-    """World and policy together."""
+    """Environment and policy together."""
     ms_per_decision: float
     """Policy alone, in batches."""
     records: Episodes
     changes_per_decision: float | None = None
     """Mean share of the agents that change from one living task to another; None where nothing could change."""
     figures: dict[str, Figure | None] = field(default_factory=dict)
-    """Means over the episodes of what else the world reports, by name; None where it reported no number."""
+    """Means over the episodes of what else the environment reports, by name; None where it reported no number."""
     all: bool = False
-    """These were all episodes that the world has, and `seed` chose nothing."""
+    """These were all episodes that the environment has, and `seed` chose nothing."""
     inference: str | None = None
     """Procedure under the scores of a learned policy, and how hard it tries."""
     effort: str | None = None
@@ -104,7 +104,7 @@ def evaluate(
     progress: Callable[[int], None] | None = None,
     log: str | Path | None = None,
 ) -> Evaluation:
-    """Play `episodes` episodes of the set that `seed` names; "all" plays each episode of a world that has only so many.
+    """Play `episodes` episodes of the set that `seed` names; "all" plays each episode of an env that has only so many.
 
     `env` is an environment string, a class of your own, or an environment object whose slots are then used; `batch`
     is the number of slots otherwise. Neither changes a figure other than the times. Every decision is written to `log`,

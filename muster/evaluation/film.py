@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muster.data import Bools, Floats, Ints, Observation
-from muster.envs.base import BatchEnv
+from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.registry import make
 from muster.envs.scene import Scene, checked
+from muster.envs.vector import BatchEnv
 from muster.evaluation.replay import Replay, ending
 from muster.rng import episode_seeds
 
@@ -46,7 +46,7 @@ class Film:
 def film(replay: Replay, env: BatchEnv | None = None) -> Film:
     """Play a replay again in slot 0 and keep what there is to see."""
     env = env or make(replay.env)
-    env.start(np.arange(1), episode_seeds(replay.seed, np.arange(1)))
+    env.reset(np.arange(1), episode_seeds(replay.seed, np.arange(1)))
     seen = env.observe()
     moments, loads, crowded = [moment(env, seen)], [], []
     for assignment, _ in zip(replay.assignments, replay.play(env), strict=True):
@@ -58,7 +58,7 @@ def film(replay: Replay, env: BatchEnv | None = None) -> Film:
     return Film(replay, moments, np.array(loads), np.array(crowded), ending(replay, env), env.seconds_a_step)
 
 
-def moment(env: BatchEnv, seen: Observation, slot: int = 0) -> Moment:
+def moment(env: BatchEnv, seen: BatchObservation, slot: int = 0) -> Moment:
     """What there is to see now."""
     scene = checked(env.scene(slot), env.n_agents, env.n_tasks, env.name)
     return Moment(
@@ -69,7 +69,7 @@ def moment(env: BatchEnv, seen: Observation, slot: int = 0) -> Moment:
     )
 
 
-def shares(seen: Observation, slot: int, assignment: Ints) -> tuple[Floats, Bools]:
+def shares(seen: BatchObservation, slot: int, assignment: Ints) -> tuple[Floats, Bools]:
     """[M] how full an assignment [N] makes each task, and whether it would be full with one agent less."""
     total, least = np.zeros(seen.task_alive.shape[1]), np.full(seen.task_alive.shape[1], np.inf)
     for agent in np.flatnonzero(assignment >= 0):
@@ -83,7 +83,7 @@ def shares(seen: Observation, slot: int, assignment: Ints) -> tuple[Floats, Bool
 
 
 def _alive(shown: object, count: int, observed: Bools) -> Bools:
-    """[K] padded to what the world may have; objects that the scene does not place are not there."""
+    """[K] padded to what the environment may have; objects that the scene does not place are not there."""
     alive = np.zeros(len(observed), np.bool_)
     alive[:count] = observed[:count] if shown is None else np.asarray(shown, np.bool_)
     return alive

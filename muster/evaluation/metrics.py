@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from muster.envs.base import Metric
+from muster.envs.vector import Metric
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ def _whole_places(places: ArrayLike, size: int, box: Sequence[float]) -> Ints:
 
 
 def step_of(box: Sequence[float]) -> float:
-    """The world's unit for one step of packed places."""
+    """The environment's unit for one step of packed places."""
     return max(box[2] - box[0], box[3] - box[1]) / STEPS_ACROSS
 
 

@@ -1,4 +1,4 @@
-"""One episode of any world to keep and to look at.
+"""One episode of any environment to keep and to look at.
 
 The seed and the assignments determine an episode, so a replay is these and a hash of the final state; playing it again
 verifies it, and shows it: as pictures (here) or as scenes (`muster.evaluation.film`).
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Ints
-from muster.envs.base import BatchEnv, Policy, Step
 from muster.envs.registry import make
+from muster.envs.vector import BatchEnv, Policy, Step
 from muster.errors import InputError
 from muster.evaluation.rollout import begin_episodes, decide
 from muster.policy.names import resolve
@@ -105,7 +105,7 @@ class Replay:
         n_agents = self.assignments.shape[1]
         if n_agents != env.n_agents:
             raise InputError(f"a replay of {n_agents} agents cannot play in {env.name}, which has {env.n_agents}")
-        env.start(np.arange(1), episode_seeds(self.seed, np.arange(1)))
+        env.reset(np.arange(1), episode_seeds(self.seed, np.arange(1)))
         everywhere: Ints = np.full((env.n_envs, env.n_agents), -1, np.int64)
         for assignment in self.assignments:
             everywhere[0] = assignment
@@ -114,7 +114,7 @@ class Replay:
     def verify(self, env: BatchEnv | None = None) -> bool:
         """Whether playing it again ends with its last assignment, in the same final state.
 
-        `env` is for a world that its string alone does not make.
+        `env` is for an environment that its string alone does not make.
         """
         env = env or make(self.env)
         ends = [bool(step.terminated[0] or step.truncated[0]) for step in self.play(env)]
@@ -123,11 +123,11 @@ class Replay:
     def drawn(self, env: BatchEnv | None = None) -> Replay:
         """The same replay with pictures of every step."""
         env = env or make(self.env)
-        env.start(np.arange(1), episode_seeds(self.seed, np.arange(1)))
+        env.reset(np.arange(1), episode_seeds(self.seed, np.arange(1)))
         # Once to know what the pictures have to show, and once to draw them.
         states = [env.get_state(), *(env.get_state() for _ in self.play(env))]
         env.frame(states, 0, self.policy)
-        env.start(np.arange(1), episode_seeds(self.seed, np.arange(1)))
+        env.reset(np.arange(1), episode_seeds(self.seed, np.arange(1)))
         pictures = [[env.draw(0)]]
         for before, _ in zip(states, self.play(env), strict=False):
             pictures.append(env.animate(before, 0))
@@ -176,7 +176,7 @@ def record(
 
 
 def ending(replay: Replay, env: BatchEnv) -> str:
-    """How the episode that `env` has just played ended, and what else the world says of it."""
+    """How the episode that `env` has just played ended, and what else the environment says of it."""
     steps = len(replay.assignments)
     if replay.metric == "return":
         words = f"return {replay.outcome:.2f} after {steps} decisions"
@@ -186,5 +186,5 @@ def ending(replay: Replay, env: BatchEnv) -> str:
         words = f"{'won' if replay.outcome else 'lost'} after {steps} decisions"
     else:
         words = f"done in {steps} steps"
-    figures = (f"{name.replace('_', ' ')} {values[0]:.4g}" for name, values in env.figures().items())
+    figures = (f"{name.replace('_', ' ')} {values[0]:.4g}" for name, values in env.metrics().items())
     return ", ".join([words, *figures])

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.data import Bools, Floats, Ints, Observation
-from muster.envs.base import BatchEnv, GivesReasons, Policy, Step
+from muster.data import BatchObservation, Bools, Floats, Ints
+from muster.envs.vector import BatchEnv, GivesReasons, Policy, Step
 from muster.errors import clear_interrupts
 from muster.evaluation.changes import Before, changed_share, keep
 from muster.rng import Seeds
@@ -31,14 +31,14 @@ class Episodes:
     truncated: Bools
     """[E] the episode hit the step limit."""
     seconds: float
-    """Time for everything: world and policy."""
+    """Time for everything: environment and policy."""
     policy_seconds: float
     """Time in the policy alone, for the whole batch at each step."""
     changes: Floats | None = None
     """[E] sum over the decisions after the first of the share of agents that changed from one living task to another
     (see `muster.evaluation.changes`)."""
     figures: dict[str, Floats] = field(default_factory=dict)
-    """[E] further figures of the world, by name; NaN where an episode has none of that name."""
+    """[E] further figures of the environment, by name; NaN where an episode has none of that name."""
 
     @property
     def decisions(self) -> int:
@@ -55,7 +55,7 @@ class Episodes:
 class Decision(NamedTuple):
     """One turn of the loop that everything is played in."""
 
-    observation: Observation
+    observation: BatchObservation
     assignment: Ints
     """[B, N]"""
     result: Step
@@ -76,9 +76,9 @@ def decide(env: BatchEnv, policy: Policy) -> Decision:
 
 
 def begin_episodes(env: BatchEnv, policy: Policy, slots: Ints, seeds: Seeds) -> None:
-    """Begin the episode of `seeds[k]` in slot `slots[k]`, for the world and for who plays it."""
-    env.start(slots, seeds)
-    policy.begin(slots, seeds)
+    """Begin the episode of `seeds[k]` in slot `slots[k]`, for the environment and for who plays it."""
+    env.reset(slots, seeds)
+    policy.reset(slots, seeds)
 
 
 @clear_interrupts()
@@ -132,12 +132,12 @@ def run_episodes(
         if ended.size:
             outcome[playing[ended]] = env.outcome()[ended]
             truncated[playing[ended]] = result.truncated[ended]
-            for name, values in env.figures().items():
+            for name, values in env.metrics().items():
                 figures.setdefault(name, np.full(n_episodes, np.nan))[playing[ended]] = values[ended]
             begin(ended)
             if progress:
                 progress(int(ended.size))
-        # Worlds fill the memory of an observation again once nobody holds it, while it is still in the cache.
+        # Environments fill the memory of an observation again once nobody holds it, while it is still in the cache.
         del decision, observation
     seconds = time.perf_counter() - began
     return Episodes(seeds, outcome, steps, reward, truncated, seconds, policy_seconds, changes, figures)

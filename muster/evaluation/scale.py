@@ -1,4 +1,4 @@
-"""The zero-shot curve: one policy on worlds of growing size, beside the best baseline on the same episodes."""
+"""The zero-shot curve: one policy on environments of growing size, beside the best baseline on the same episodes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from muster.envs.base import Policy
 from muster.envs.registry import BUILT_IN, make
+from muster.envs.vector import Policy
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.compare import Difference, compare, differences
 from muster.evaluation.evaluate import BATCH, Evaluation
@@ -24,7 +24,7 @@ Verdict = Literal["wins", "even", "loses"]
 SIZES_OF_A_RANGE = 8
 MOST_SIZES = 100
 LARGEST_BATCH = 4_000_000
-"""Agent-task pairs in a batch of worlds: bounds the memory that large worlds take."""
+"""Agent-task pairs in a batch of environments: bounds the memory that large environments take."""
 
 _NUMBER = r"(\d{1,6})"
 _RANGE = re.compile(rf"{_NUMBER}\.\.{_NUMBER}(?::{_NUMBER})?")
@@ -33,7 +33,7 @@ _LIST = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of world that comes in sizes."""
+    """A kind of environment that comes in sizes."""
 
     form: str
     """Environment string of a size."""
@@ -83,7 +83,7 @@ def parse_sizes(text: str) -> list[int]:
 
 
 def split_env(env: str) -> tuple[Kind, str]:
-    """The kind of world that "battle:w" or "rescue,grid=32" names, and the options, with their comma."""
+    """The kind of environment that "battle:w" or "rescue,grid=32" names, and the options, with their comma."""
     if found := re.match(r"(battle:[a-z]+)\d|(rescue|pursuit|fleet):\d", env):
         raise InputError(f"scale chooses the sizes itself: write {found[1] or found[2]} rather than {env}, and --sizes")
     name, _, options = re.sub("^(rescue|pursuit|fleet):", r"\1,", env).partition(",")
@@ -92,7 +92,9 @@ def split_env(env: str) -> tuple[Kind, str]:
         return KINDS[name], rest
     if ":" in name and name.partition(":")[0] not in BUILT_IN:
         return own_kind(name, env), rest
-    raise UnknownNameError("kind of world that comes in sizes", name, [*KINDS, "package.module:Class for your own"])
+    raise UnknownNameError(
+        "kind of environment that comes in sizes", name, [*KINDS, "package.module:Class for your own"]
+    )
 
 
 def own_kind(name: str, env: str) -> Kind:
@@ -233,7 +235,7 @@ class Curve:
 def plan(
     policy: str | Policy, env: str, sizes: str | None = None, baselines: Sequence[str] = (), ratio: float | None = None
 ) -> tuple[dict[int, str], tuple[str, ...]]:
-    """The world of each size and the baselines, everything tried out before anything is played."""
+    """The environment of each size and the baselines, everything tried out before anything is played."""
     kind, options = split_env(env)
     if ratio is not None and not (0 < ratio < 1000):
         raise InputError(f"ratio must be positive and below 1000, got {ratio}")

@@ -10,7 +10,7 @@ from muster.evaluation.metrics import MEANINGS
 from muster.evaluation.statistics import Interval
 
 if TYPE_CHECKING:
-    from muster.envs.base import Metric
+    from muster.envs.vector import Metric
     from muster.evaluation.compare import Difference
     from muster.evaluation.evaluate import Evaluation
 
@@ -43,7 +43,7 @@ def evaluation_lines(found: Evaluation) -> list[str]:
         add("change of task", f"{100 * found.changes_per_decision:.2f} % of the agents a decision")
     add("policy", f"{found.ms_per_decision:.4g} ms a decision, in batches")
     pace = found.decisions_per_second
-    add("with the world", f"{pace:,.0f} decisions a second" if pace >= 10 else f"{pace:.2g} decisions a second")
+    add("with the environment", f"{pace:,.0f} decisions a second" if pace >= 10 else f"{pace:.2g} decisions a second")
     return lines
 
 

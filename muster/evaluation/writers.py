@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from muster.envs.base import BatchEnv
+from muster.envs.vector import BatchEnv
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.film import film
 from muster.evaluation.packing import pack

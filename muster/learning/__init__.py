@@ -1,1 +1,1 @@
-"""Learners: tune a scoring model on a small world."""
+"""Learners: tune a scoring model on a small environment."""

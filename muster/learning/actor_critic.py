@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from muster.data import Floats32, Observation
-from muster.envs.base import BatchEnv
+from muster.assign.settings import InferenceSettings
+from muster.assign.solver import Solver
+from muster.data import BatchObservation, Floats32
+from muster.envs.vector import BatchEnv
 from muster.errors import InputError
-from muster.inference.settings import InferenceSettings
-from muster.inference.solver import Solver
 from muster.learning.blocks import SpreadWorlds, Weights
 from muster.learning.collapse import Watch
 from muster.learning.crew import Crew
@@ -31,15 +31,15 @@ from muster.learning.rollouts import Manner, Rollout, TrainingError, Worker
 from muster.learning.settings import A2CSettings
 from muster.learning.tally import Figures, combine
 from muster.learning.torch_critic import TorchCritic
+from muster.models.direct import DirectModel, Parameters, Scores
+from muster.models.gradient import policy_gradient, score_gradient
+from muster.models.heads import HEADS
+from muster.models.likelihood import importance_ratio, log_likelihood
+from muster.models.networks import ScoringModel, network_from, parameters_of
+from muster.models.spec import ModelSpec
 from muster.policy.decision import Decision, Explore, Limit, alive_pairs, decide
 from muster.policy.learned import LearnedPolicy
 from muster.policy.noise import GUMBEL_DEVIATION
-from muster.scoring.direct import DirectModel, Parameters, Scores
-from muster.scoring.gradient import policy_gradient, score_gradient
-from muster.scoring.heads import HEADS
-from muster.scoring.likelihood import importance_ratio, log_likelihood
-from muster.scoring.networks import ScoringModel, network_from, parameters_of
-from muster.scoring.spec import ModelSpec
 
 CHOICELESS = 5
 """Updates without a choice, or without one in doubt from the start, after which it is time to say so."""
@@ -111,7 +111,7 @@ class ActorCritic:
         if self.choiceless >= CHOICELESS:
             return (
                 f"no agent had a choice in {CHOICELESS} updates: there was but one task to take and nobody to exchange "
-                "it with, so choices teach nothing here. Let agents idle (--forced False), or check what is allowed"
+                "it with, so choices teach nothing here. Let agents idle (--assign-all False), or check what is allowed"
             )
         if self.certain >= CHOICELESS:
             return (
@@ -157,7 +157,7 @@ class ActorCritic:
 
     @torch.no_grad()
     def play(self) -> list[Rollout]:
-        """n decisions in every environment of every world, with noise on the scores."""
+        """n decisions in every environment of every environment, with noise on the scores."""
         steps, remember = self.recipe.return_steps, self.settings.likelihood != "played"
         limits = self._direct.limits if self._direct is not None and self.spec.learned else None
         manner = Manner(steps, self.settings.discount, remember, self.decide, self.spec.view, self.values, limits)
@@ -170,7 +170,7 @@ class ActorCritic:
         self.steps += steps * self.n_envs
         return rollouts
 
-    def decide(self, observation: Observation, explore: Explore, limit: Limit | None = None) -> Decision:
+    def decide(self, observation: BatchObservation, explore: Explore, limit: Limit | None = None) -> Decision:
         """One decision of the present policy; `limit` puts learned limits in place, with noise."""
         return decide(observation, self.spec, self.scores, self.solver, explore, limit)
 
@@ -253,7 +253,7 @@ class ActorCritic:
         return Played.of(rollout, self.inference, returns, returns - values, self.tau, self.exchanging)
 
     def _choice_gradient(self, batch: Played, share: float) -> tuple[float, float]:
-        """Loss and mean entropy of the choices; adds the loss's gradient, times the world's share, to the model's."""
+        """Loss and mean entropy of the choices; adds the loss's gradient, times the env's share, to the model's."""
         if self._direct is not None:
             now: Scores = self._direct(batch.seen)
         else:
@@ -282,7 +282,7 @@ class ActorCritic:
         elif verdict == "collapsed":
             self._set_learned(self.kept)
 
-    def scores(self, seen: Observation) -> Scores:
+    def scores(self, seen: BatchObservation) -> Scores:
         """h and g as the model gives them now."""
         if self._direct is not None:
             return self._direct(seen)
@@ -290,7 +290,7 @@ class ActorCritic:
         return h, g if self.pairs else None
 
     def _policy_gradient(self, rollout: Rollout, advantage: Floats32, share: float) -> float:
-        """Loss of the policy; adds its gradient, times lambda and the world's share, to the model's parameters'."""
+        """Loss of the policy; adds its gradient, times lambda and the env's share, to the model's parameters'."""
         weight, noise, seen, played = self.settings.policy_weight, self.recipe.noise, rollout.seen, rollout.played
         sigma = noise.sigma
         assert sigma is not None
@@ -322,7 +322,7 @@ class ActorCritic:
                 add_gradient(parameter, gradients[name.replace("_", ".", 1)], share)
 
     @torch.no_grad()
-    def _refresh_statistics(self, seen: Observation) -> None:
+    def _refresh_statistics(self, seen: BatchObservation) -> None:
         """Let BatchNorm see new states, between two rounds: within one it must not move.
 
         Were the update to normalise by its own batch, its scores would not be those that played, and the gradient would
@@ -349,17 +349,17 @@ class ActorCritic:
         arrays = self._learned() | {f"kept/{name}": array for name, array in self.kept.items()}
         of_worlds = self.spread.get_state() if self.spread else [world.get_state() for world in self.worlds]
         for k, (of_world, _) in enumerate(of_worlds):
-            arrays |= {f"world{k}/{name}": array for name, array in of_world.items()}
+            arrays |= {f"environment{k}/{name}": array for name, array in of_world.items()}
         worlds, watch = [plain for _, plain in of_worlds], self.watch.get_state()
-        plain = {"rng": self.rng.bit_generator.state, "steps": self.steps, "worlds": worlds, "watch": watch}
+        plain = {"rng": self.rng.bit_generator.state, "steps": self.steps, "environments": worlds, "watch": watch}
         return arrays, plain | {"choiceless": self.choiceless, "certain": self.certain}
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
         self._set_learned(arrays)
         self.kept = part(arrays, "kept")
-        for k, (world, of_world) in enumerate(zip(self.worlds, plain["worlds"], strict=True)):
-            world.set_state(part(arrays, f"world{k}"), of_world)
+        for k, (world, of_world) in enumerate(zip(self.worlds, plain["environments"], strict=True)):
+            world.set_state(part(arrays, f"environment{k}"), of_world)
         if self.spread:
             self.spread.set_state()
         self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]

@@ -7,16 +7,16 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from muster.envs.base import BatchEnv
-from muster.inference.settings import InferenceSettings
+from muster.assign.settings import InferenceSettings
+from muster.envs.vector import BatchEnv
 from muster.learning.tally import Figures
+from muster.models.direct import Parameters
+from muster.models.spec import ModelSpec
 from muster.policy.learned import LearnedPolicy
-from muster.scoring.direct import Parameters
-from muster.scoring.spec import ModelSpec
 
 
 class HasEnv(Protocol):
-    """A world of the run, with whatever the learner keeps beside it."""
+    """An environment of the run, with whatever the learner keeps beside it."""
 
     env: BatchEnv
 
@@ -33,7 +33,7 @@ class Learner(Protocol):
 
     @property
     def worlds(self) -> Sequence[HasEnv]:
-        """The worlds that it learns on."""
+        """The environments that it learns on."""
 
     def update(self, progress: float = 0.0) -> Figures:
         """Play and learn once; `progress` in [0, 1] is how far the run has come."""

@@ -15,28 +15,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Bools, Floats, Ints, Observation
+from muster.assign.settings import InferenceSettings
+from muster.assign.solver import Solver
+from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.errors import InputError
-from muster.inference.settings import InferenceSettings
-from muster.inference.solver import Solver
 from muster.learning.crew import Crew, shares
 from muster.learning.player import Job
 from muster.learning.rollouts import Decide, Draws, Manner, Playing, Rollout, Worker, spread_of
 from muster.learning.settings import TrainSettings
 from muster.learning.tally import Values, averaged
 from muster.learning.worlds import prepare_env
+from muster.models.direct import DirectModel, Parameters, Scores
+from muster.models.spec import ModelSpec
+from muster.models.values import EntityValues
 from muster.policy.decision import decide
-from muster.scoring.direct import DirectModel, Parameters, Scores
-from muster.scoring.spec import ModelSpec
-from muster.scoring.values import EntityValues
 
 Arrays = dict[str, NDArray[Any]]
 State = tuple[Arrays, dict[str, Any]]
-"""Of a world: arrays with a row for each environment, and plain values."""
+"""Of an environment: arrays with a row for each environment, and plain values."""
 
 
 class Restore(NamedTuple):
-    """Message: the states of the block's worlds."""
+    """Message: the states of the block's environments."""
 
     states: Sequence[State]
 
@@ -51,7 +51,7 @@ class Weights(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """Message: a rollout in one of the worlds, and the generator of its noise."""
+    """Message: a rollout in one of the environments, and the generator of its noise."""
 
     world: int
     state: dict[str, Any]
@@ -88,13 +88,13 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockJob(Job):
-    """To play a block of each world's environments."""
+    """To play a block of each environment's environments."""
 
     settings: TrainSettings
     spec: ModelSpec
     inference: InferenceSettings
     sizes: Sequence[int]
-    """Environments of each world, all blocks together."""
+    """Environments of each environment, all blocks together."""
     ranges: Sequence[tuple[int, int]]
     """Those of this block."""
 
@@ -104,7 +104,7 @@ class BlockJob(Job):
 
 
 class BlockPlayer:
-    """A worker's block of every world."""
+    """A worker's block of every environment."""
 
     def __init__(self, job: BlockJob) -> None:
         settings = job.settings
@@ -192,17 +192,17 @@ class BlockPlayer:
 
 
 class SpreadWorlds:
-    """The worlds of a run, in blocks that the workers of a crew play."""
+    """The environments of a run, in blocks that the workers of a crew play."""
 
     def __init__(self, crew: Crew, worlds: Sequence[Worker]) -> None:
         self.crew, self.worlds = crew, worlds
         self.ranges = [shares(world.env.n_envs, crew.size) for world in worlds]
         self.blocks: list[list[State]] = []
-        """[seat][world] as they were after the last update."""
+        """[seat][environment] as they were after the last update."""
         self.set_state()
 
     def set_state(self) -> None:
-        """Go on from the state of the worlds here."""
+        """Go on from the state of the environments here."""
         self.blocks = [[] for _ in range(self.crew.size)]
         for world, ranges in zip(self.worlds, self.ranges, strict=True):
             arrays, plain = world.get_state()
@@ -210,7 +210,7 @@ class SpreadWorlds:
                 block.append((split(arrays, begin, end, world.env.n_envs, world.env.name), plain))
 
     def get_state(self) -> list[State]:
-        """Of every world, all blocks together."""
+        """Of every environment, all blocks together."""
         found = []
         for k, world in enumerate(self.worlds):
             parts = [block[k] for block in self.blocks]
@@ -219,7 +219,7 @@ class SpreadWorlds:
         return found
 
     def play(self, weights: Weights, steps: int, rng: np.random.Generator) -> list[Rollout]:
-        """A rollout of every world; `rng` is left as if it had drawn the noise itself."""
+        """A rollout of every environment; `rng` is left as if it had drawn the noise itself."""
         rollouts = []
         for k in range(len(self.worlds)):
             parts = self._play(k, weights, steps, dict(rng.bit_generator.state))
@@ -286,7 +286,7 @@ class SpreadWorlds:
 def spread_worlds(
     crew: Crew, settings: TrainSettings, spec: ModelSpec, inference: InferenceSettings, sizes: Sequence[int]
 ) -> None:
-    """Give every worker its block of each world's environments."""
+    """Give every worker its block of each environment's environments."""
     ranges = zip(*(shares(size, crew.size) for size in sizes), strict=True)
     crew.enlist([BlockJob(settings, spec, inference, tuple(sizes), one) for one in ranges])
 
@@ -311,24 +311,24 @@ def join(parts: Sequence[Arrays]) -> Arrays:
         filled = []
         for array in arrays:
             missing = [(0, 0 if d == axis else longest[d] - array.shape[d]) for d in range(array.ndim)]
-            # As worlds do it themselves: no task where no step was taken.
+            # As environments do it themselves: no task where no step was taken.
             filled.append(np.pad(array, missing, constant_values=-1 if key == "env/history" else 0))
         found[key] = np.concatenate(filled, axis)
     return found
 
 
 def _axis(key: str) -> int:
-    """Which axis of an array of a world's state counts the environments."""
+    """Which axis of an array of an environment's state counts the environments."""
     return 1 if key.startswith("noise_") and key.endswith("/queue") else 0
 
 
-def _present(seen: Observation) -> Arrays:
-    arrays = {entry.name: getattr(seen, entry.name) for entry in fields(Observation)}
+def _present(seen: BatchObservation) -> Arrays:
+    arrays = {entry.name: getattr(seen, entry.name) for entry in fields(BatchObservation)}
     return {name: array for name, array in arrays.items() if array is not None}
 
 
-def _observation(arrays: Arrays) -> Observation:
-    return Observation(**{entry.name: arrays.get(entry.name) for entry in fields(Observation)})  # type: ignore[arg-type]
+def _observation(arrays: Arrays) -> BatchObservation:
+    return BatchObservation(**{entry.name: arrays.get(entry.name) for entry in fields(BatchObservation)})  # type: ignore[arg-type]
 
 
 def _interleave(name: str, arrays: Sequence[NDArray[Any]], steps: int, room: Arrays) -> NDArray[Any]:

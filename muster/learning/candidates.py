@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from muster.data import Floats, Observation
-from muster.inference.settings import InferenceSettings
-from muster.inference.solver import Solver
+from muster.assign.settings import InferenceSettings
+from muster.assign.solver import Solver
+from muster.data import BatchObservation, Floats
 from muster.learning.crew import Crew, shares
 from muster.learning.episodes import TrainingEpisodes
 from muster.learning.learner_settings import ESSettings
@@ -29,22 +29,22 @@ from muster.learning.rollouts import blamed, check_finite, check_rewards
 from muster.learning.settings import TrainSettings
 from muster.learning.tally import Figures, Values, averaged, own_figures
 from muster.learning.worlds import prepare_env
+from muster.models.direct import DirectModel, Parameters, Scores, parameter_shapes
+from muster.models.spec import ModelSpec
 from muster.policy.decision import decide
-from muster.scoring.direct import DirectModel, Parameters, Scores, parameter_shapes
-from muster.scoring.spec import ModelSpec
 
 PLAN_ITERATIONS = 60
 """Of PLAN while learning: enough for the routes of a few agents, and most of the time goes there."""
 
 
 class Trial(NamedTuple):
-    """What the candidates' episodes in one world came to, candidate by candidate."""
+    """What the candidates' episodes in one environment came to, candidate by candidate."""
 
     reward: Floats
     """[episodes] their sums."""
     outcome: Floats
     figures: Values
-    """The world's own."""
+    """The environment's own."""
     steps: int
     candidates: int
 
@@ -63,14 +63,14 @@ class Generation(NamedTuple):
     state: dict[str, Any]
     """Of the generator that drew the noise, before it did."""
     begun: Sequence[int]
-    """Episodes so far, of each world."""
+    """Episodes so far, of each environment."""
 
 
 class Field(Protocol):
     """Where candidates are played."""
 
     def play(self, generation: Generation) -> list[Trial]:
-        """Every candidate on the same new episodes, world by world."""
+        """Every candidate on the same new episodes, environment by environment."""
 
     def moved(self, worth: Floats, rate: float, adam: Adam) -> None:
         """The centre has moved by what the candidates were worth; `adam` as it was left."""
@@ -104,7 +104,7 @@ def move(theta: Floats, adam: Adam, worth: Floats, noise: Floats, settings: ESSe
 
 
 class Arena:
-    """Plays the candidates from `begin` up to `end`, each in its own share of a world's environments."""
+    """Plays the candidates from `begin` up to `end`, each in its own share of an environment's environments."""
 
     def __init__(
         self,
@@ -119,22 +119,22 @@ class Arena:
         self.begin, self.end = begin, end
         # One core a run or a worker: they share a machine better than one of them its threads.
         self.solver = Solver.of(inference, threads=1)
-        if inference.method == "plan":
+        if inference.method == "routes":
             self.solver = dataclasses.replace(self.solver, steps=PLAN_ITERATIONS)
         self._model: DirectModel | None = None
 
     @property
     def model(self) -> DirectModel:
-        """All candidates', each for its own share of the worlds."""
+        """All candidates', each for its own share of the environments."""
         assert self._model is not None
         return self._model
 
-    def scores(self, seen: Observation) -> Scores:
+    def scores(self, seen: BatchObservation) -> Scores:
         """h and g of every candidate."""
         return self.model(seen)
 
     def play(self, generation: Generation) -> list[Trial]:
-        """These candidates on the same new episodes, all at once, world by world."""
+        """These candidates on the same new episodes, all at once, environment by environment."""
         signed = np.concatenate([generation.noise, -generation.noise])[self.begin : self.end]
         candidates = generation.theta + self.settings.sigma * signed
         # Packed once for all decisions of the generation.
@@ -149,9 +149,9 @@ class Arena:
         """Nothing to do: each generation brings its centre."""
 
     def _play(self, world: TrainingEpisodes) -> Trial:
-        """Every candidate in its own share of the worlds."""
+        """Every candidate in its own share of the environments."""
         env, count, steps = world.env, self.end - self.begin, 0
-        env.start(np.arange(env.n_envs), np.tile(world.take(env.n_envs // count), count))
+        env.reset(np.arange(env.n_envs), np.tile(world.take(env.n_envs // count), count))
         reward = np.zeros(env.n_envs)
         running = np.ones(env.n_envs, np.bool_)
         moment = 0
@@ -204,7 +204,7 @@ class CandidateJob(Job):
     begin: int
     end: int
     episodes: Sequence[tuple[int, int]]
-    """Which of each world's the candidates play."""
+    """Which of each environment's the candidates play."""
 
     def make(self) -> CandidatePlayer:
         """With environments for these alone."""
@@ -255,7 +255,7 @@ class SpreadField:
         self.learned: list[Learn] = []
 
     def play(self, generation: Generation) -> list[Trial]:
-        """Every candidate on the same new episodes, world by world; in the order of candidates, whoever played them."""
+        """Every candidate on the same new episodes, env by env; in the order of candidates, whoever played them."""
         theta, adam = generation.theta, self.adam
         stand = Stand(theta, adam.mean, adam.spread, adam.updates)
         play = Play(generation.state, generation.begun, digest(theta))
@@ -273,7 +273,7 @@ class SpreadField:
 
 
 def columns(workers: int, episodes: Sequence[int]) -> int:
-    """In how many equal parts workers share the episodes of each world; what else there is to share is candidates.
+    """In how many equal parts workers share the episodes of each env; what else there is to share is candidates.
 
     Candidates may play for very unequal times, where some never come to an end. Whoever plays them all, on some of the
     episodes, is done when the others are.

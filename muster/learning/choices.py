@@ -26,9 +26,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muster.assign.instance import fits
 from muster.compile import entry, kernel, maker
 from muster.data import Bools, Floats, Floats32, Ints
-from muster.inference.instance import fits
 
 EXCHANGE = math.sqrt(2.0)
 """Temperature of an exchange by that of a move."""

@@ -109,7 +109,7 @@ class Crew:
                 if losses[seat] == ATTEMPTS:
                     raise TrainingError(
                         f"a worker was lost {ATTEMPTS} times over the same share of an update ({why}); is there memory "
-                        "for all of them, and does every step of the world come to an end? Try fewer --workers"
+                        "for all of them, and does every step of the environment come to an end? Try fewer --workers"
                     )
                 awaited[seat] = self._send(seat, requests[seat], recover)
         for seat in sorted(answers):
@@ -117,7 +117,7 @@ class Crew:
                 raise answers[seat].error()
         return answers
 
-    def figures(self) -> Figures:
+    def metrics(self) -> Figures:
         """Since it was last asked: seconds, share of the workers' that was idle, messages and bytes either way."""
         now = time.perf_counter()
         seconds = now - self._since

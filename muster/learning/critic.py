@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Floats, Floats32, Ints, Observation
+from muster.data import BatchObservation, Floats, Floats32, Ints
 from muster.learning.optimiser import Descent
-from muster.scoring.direct import Parameters
-from muster.scoring.spec import ModelSpec
-from muster.scoring.values import EntityValues, value_gradient
+from muster.models.direct import Parameters
+from muster.models.spec import ModelSpec
+from muster.models.values import EntityValues, value_gradient
 
 WIDTH = 32
 MEMORY = 0.99
 """Share of what is known of the returns' mean and spread that an update keeps."""
 
 
-def critic_shapes(agents: int, tasks: int, world: int, width: int = WIDTH) -> dict[str, tuple[int, ...]]:
+def critic_shapes(agents: int, tasks: int, env: int, width: int = WIDTH) -> dict[str, tuple[int, ...]]:
     """Name and shape of every array of an entity critic that reads so many features."""
-    inputs = {"agent": agents, "task": tasks, "head": 4 * width + 2 + world}
+    inputs = {"agent": agents, "task": tasks, "head": 4 * width + 2 + env}
     shapes: dict[str, tuple[int, ...]] = {}
     for net, reads in inputs.items():
         out = 1 if net == "head" else width
@@ -44,7 +44,7 @@ def init_critic(shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator)
     return found
 
 
-def with_choices(seen: Observation, assignment: Ints) -> Observation:
+def with_choices(seen: BatchObservation, assignment: Ints) -> BatchObservation:
     """What is observed, with each agent's task [B, N] in its features: whether it has one, that task's features and
     those of the pair; and with the number of agents, by that of all, on each task.
     """
@@ -62,7 +62,7 @@ def with_choices(seen: Observation, assignment: Ints) -> Observation:
 
 
 class Critic:
-    """What is still to be earned. Its network sees returns of mean 0 and deviation 1, whatever the world's rewards."""
+    """What is still to be earned. Its network sees returns of mean 0 and deviation 1, whatever the env's rewards."""
 
     def __init__(self, spec: ModelSpec, rng: np.random.Generator, longest: float, choices: bool = False) -> None:
         """`choices`: of assignments, by what `with_choices` shows."""
@@ -87,11 +87,11 @@ class Critic:
         spread = self.second / self.known - self.mean**2 if self.known else 1.0
         return float(np.sqrt(max(spread, 1e-12)))
 
-    def __call__(self, seen: Observation) -> Floats:
+    def __call__(self, seen: BatchObservation) -> Floats:
         """[B] values, in the rewards' units."""
         return self.mean + self.unit * self._values(seen).astype(np.float64)
 
-    def learn(self, seen: Observation, returns: Floats, rate: float) -> float:
+    def learn(self, seen: BatchObservation, returns: Floats, rate: float) -> float:
         """One step towards the returns [B] of what was seen; returns the loss."""
         self.known = MEMORY * self.known + 1 - MEMORY
         self.first = MEMORY * self.first + (1 - MEMORY) * float(returns.mean())

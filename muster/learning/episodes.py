@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from muster.data import Ints
-from muster.envs.base import BatchEnv
+from muster.envs.vector import BatchEnv
 from muster.rng import Seeds, episode_seeds
 
 # Test sets are named by small seeds; training and validation sets lie far from them and from each other.
 TRAINING, VALIDATION = 2**40, 2**41
-# Worlds of one run take their episodes this far apart.
+# Environments of one run take their episodes this far apart.
 WORLD = 2**40
 # What a run's seed is used for.
 EXPLORATION, WEIGHTS, CANDIDATES, CRITIC = 1, 2, 3, 4
@@ -22,7 +22,7 @@ def stream(seed: int, use: int) -> np.random.Generator:
 
 
 class TrainingEpisodes:
-    """Begins episodes in a world's slots, in one fixed order; `world` counts the worlds of the run."""
+    """Begins episodes in an env's slots, in one fixed order; `env` counts the envs of the run."""
 
     def __init__(self, env: BatchEnv, seed: int, world: int = 0) -> None:
         self.env = env
@@ -39,4 +39,4 @@ class TrainingEpisodes:
     def begin(self, slots: Ints) -> None:
         """Start the next episodes in these slots."""
         if len(slots):
-            self.env.start(slots, self.take(len(slots)))
+            self.env.reset(slots, self.take(len(slots)))

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.assign.settings import InferenceSettings
 from muster.data import Floats
-from muster.envs.base import BatchEnv
-from muster.inference.settings import InferenceSettings
+from muster.envs.vector import BatchEnv
 from muster.learning.candidates import (
     Arena,
     Field,
@@ -31,10 +31,10 @@ from muster.learning.episodes import CANDIDATES, WEIGHTS, TrainingEpisodes, stre
 from muster.learning.learner_settings import ESSettings
 from muster.learning.optimiser import Adam, rate_factor
 from muster.learning.tally import Figures, combine
+from muster.models.direct import Parameters, init_parameters
+from muster.models.spec import ModelSpec
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import PAPER_NOISE
-from muster.scoring.direct import Parameters, init_parameters
-from muster.scoring.spec import ModelSpec
 
 ALIKE = 5
 """Updates in which all candidates do equally well, after which it is time to say so."""
@@ -66,7 +66,7 @@ class Evolution:
         header: dict[str, Any] | None = None,
         crew: Crew | None = None,
     ) -> None:
-        """With a crew, which plays, each world has the environments of one candidate; without, those of all."""
+        """With a crew, which plays, each environment has the environments of one candidate; without, those of all."""
         self.spec, self.inference, self.settings = spec, inference, settings
         self.header = header or {}
         self.rng = stream(seed, CANDIDATES)
@@ -75,7 +75,7 @@ class Evolution:
         self.worlds = [TrainingEpisodes(env, seed, k) for k, env in enumerate(envs)]
         candidates = 2 * settings.pairs
         self.episodes = [env.n_envs // (1 if crew else candidates) for env in envs]
-        """That every candidate plays in an update, of each world."""
+        """That every candidate plays in an update, of each environment."""
         self.field: Field = (
             SpreadField(crew, self.adam, self.episodes)
             if crew
@@ -96,7 +96,7 @@ class Evolution:
         self.theta = flatten(parameters, self.spec)
 
     def update(self, progress: float = 0.0) -> Figures:
-        """One generation; in several worlds a candidate is worth the mean of its ranks."""
+        """One generation; in several environments a candidate is worth the mean of its ranks."""
         settings = self.settings
         generation = self._next()
         trials = self.field.play(generation)
@@ -121,7 +121,7 @@ class Evolution:
         return Generation(self.theta, noise, dict(state), begun)
 
     def _fitness(self, world: TrainingEpisodes, trial: Trial) -> Floats:
-        """[2·pairs] what a world's episodes say of every candidate."""
+        """[2·pairs] what an environment's episodes say of every candidate."""
         fitness = trial.reward
         if world.env.metric == "win_rate":
             fitness = self.settings.win_weight * trial.outcome + self.settings.return_weight * trial.reward
@@ -133,8 +133,9 @@ class Evolution:
             return None
         return (
             f"all {2 * self.settings.pairs} candidates did exactly equally well in {ALIKE} updates running, so "
-            "evolution has nothing to go by. If no agent ever gets a task, let the world show a prior (View.prior) or "
-            "have every agent assigned (--forced True); if all decide alike, try a larger --es.sigma or a smaller prior"
+            "evolution has nothing to go by. If no agent ever gets a task, let the env show a prior "
+            "(Observation.prior) or have every agent assigned (--assign-all True); if all decide alike, try a larger "
+            "--es.sigma or a smaller prior"
         )
 
     def counts(self) -> Mapping[str, int]:

@@ -20,14 +20,14 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Bools, Floats, Floats32, Ints, Observation
-from muster.inference.solver import Solver
+from muster.assign.solver import Solver
+from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
+from muster.models.direct import Scores
+from muster.models.reach import scale_pairs
+from muster.models.spec import ModelSpec
 from muster.policy.decision import alive_pairs, make_problem
 from muster.policy.limits import less_switching
 from muster.policy.noise import standard_gumbels
-from muster.scoring.direct import Scores
-from muster.scoring.reach import scale_pairs
-from muster.scoring.spec import ModelSpec
 
 Perturbation = Literal["normal", "gumbel"]
 
@@ -77,7 +77,7 @@ def draw_noise(rng: np.random.Generator, samples: int, shape: tuple[int, ...], k
     return rng.standard_normal((samples, *shape), np.float32)
 
 
-def solve_perturbed(seen: Observation, scores: Scores, noise: Floats32, solver: Solver) -> Ints:
+def solve_perturbed(seen: BatchObservation, scores: Scores, noise: Floats32, solver: Solver) -> Ints:
     """[K, B, N] what the solver answers to h + noise [K, B, N, M] and g, in one call."""
     problem = make_problem(seen, *scores)
     perturbed = np.asarray(problem.scores + noise, np.float64)
@@ -106,7 +106,7 @@ class Loss(NamedTuple):
     """[K, B, N] of the perturbed problems."""
 
 
-def fenchel_young(seen: Observation, scores: Scores, target: Moments, noise: Floats32, solver: Solver) -> Loss:
+def fenchel_young(seen: BatchObservation, scores: Scores, target: Moments, noise: Floats32, solver: Solver) -> Loss:
     """The loss against a target, under noise [K, B, N, M]: epsilon times draws of mean 0.
 
     `seen` is what is observed as the model reads it, `scores` its h and g as they count at this size (`scale_pairs`).
@@ -125,13 +125,13 @@ def fenchel_young(seen: Observation, scores: Scores, target: Moments, noise: Flo
     return Loss(loss, (slope_h / states, None if slope_g is None else slope_g / states), answers)
 
 
-def slopes_of_model(spec: ModelSpec, seen: Observation, slopes: Scores) -> Scores:
+def slopes_of_model(spec: ModelSpec, seen: BatchObservation, slopes: Scores) -> Scores:
     """Slopes in h and g as the model gives them, from those in h and g as they count."""
     h, g = slopes
     return h, scale_pairs(spec, seen, g)
 
 
-def completed(seen: Observation, scores: Scores, assignment: Ints, solver: Solver) -> Ints:
+def completed(seen: BatchObservation, scores: Scores, assignment: Ints, solver: Solver) -> Ints:
     """The assignment [B, N] with tasks for those that it leaves idle, where the solver assigns all that fit.
 
     A teacher may leave agents idle where the student cannot. They get what the student itself would give them beside
@@ -139,7 +139,7 @@ def completed(seen: Observation, scores: Scores, assignment: Ints, solver: Solve
     """
     alive = alive_pairs(seen)[0]
     idle = seen.agent_alive & (assignment < 0)
-    if not solver.forced or not idle.any():
+    if not solver.assign_all or not idle.any():
         return assignment
     chosen = indicators(assignment, alive)
     h, g = scores

@@ -1,15 +1,15 @@
-"""Which form of model carries from the worlds of a run to others: what it reads, and by what its g is multiplied."""
+"""Which form of model carries from the envs of a run to others: what it reads, and by what its g is multiplied."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from muster.data import Observation
-from muster.envs.base import BatchEnv
+from muster.data import BatchObservation
+from muster.envs.vector import BatchEnv
 from muster.errors import InputError
 from muster.learning.settings import TrainSettings
-from muster.scoring.kinds import Form, PairScale
+from muster.models.kinds import Form, PairScale
 
 
 def form_of(settings: TrainSettings, env: BatchEnv) -> Form:
@@ -21,24 +21,24 @@ def form_of(settings: TrainSettings, env: BatchEnv) -> Form:
 
 
 def names_distances(env: BatchEnv) -> bool:
-    """Whether the world says which of its pair features are distances."""
+    """Whether the environment says which of its pair features are distances."""
     return len(env.distances) == 2 and env.distance_unit > 0
 
 
-def parts_of(settings: TrainSettings, env: BatchEnv, seen: Observation) -> dict[str, Any]:
-    """What a model of these settings must know of a world beyond the widths of its features."""
+def parts_of(settings: TrainSettings, env: BatchEnv, seen: BatchObservation) -> dict[str, Any]:
+    """What a model of these settings must know of an environment beyond the widths of its features."""
     found = local_form(env, seen) if form_of(settings, env) == "local" else {}
     if settings.model != "context":
         return found
     found["places"] = env.positions
-    # Only a world that shows its pairs shows their distances.
+    # Only an environment that shows its pairs shows their distances.
     if names_distances(env) and seen.pair_features.shape[-1]:
         found |= {"distances": env.distances, "distance_unit": env.distance_unit}
     return found
 
 
-def local_form(env: BatchEnv, seen: Observation) -> dict[str, Any]:
-    """What a model must know of a world to read nothing that says where on the map: its columns."""
+def local_form(env: BatchEnv, seen: BatchObservation) -> dict[str, Any]:
+    """What a model must know of an environment to read nothing that says where on the map: its columns."""
     if not names_distances(env):
         raise InputError(
             f"{env.name} does not say which of its pair features are distances (distances, distance_unit): "
@@ -54,10 +54,10 @@ def local_form(env: BatchEnv, seen: Observation) -> dict[str, Any]:
 
 def choose_pair_scale(settings: TrainSettings, envs: Sequence[BatchEnv]) -> PairScale:
     """What was asked for, or what carries to other sizes."""
-    if settings.inference == "plan":
+    if settings.inference == "routes":
         # Costs of going from task to task are what they are, however many agents there are.
         if settings.pair_scale not in (None, "none"):
-            raise InputError("costs of routes are not scaled: leave out --pair-scale with --inference plan")
+            raise InputError("costs of routes are not scaled: leave out --pair-scale with --inference routes")
         return "none"
     # The actor-critic's gradients know of no factor on g: there it must be 1 in training.
     alike = len({env.n_agents for env in envs}) == 1
@@ -72,5 +72,5 @@ def choose_pair_scale(settings: TrainSettings, envs: Sequence[BatchEnv]) -> Pair
             "--pair-scale none"
         )
     if wanted == "fade" and not local:
-        raise InputError("a g that fades goes by the world's distances: add --form local")
+        raise InputError("a g that fades goes by the environment's distances: add --form local")
     return wanted

@@ -34,4 +34,4 @@ def work_to_share(settings: TrainSettings) -> tuple[int, str]:
     if settings.learner == "es":
         return 2 * settings.es.pairs, "candidates (twice es.pairs)"
     envs = settings.a2c.recipe.envs // len(settings.envs)
-    return envs, "environments (a2c.envs) of a world" if len(settings.envs) > 1 else "environments (a2c.envs)"
+    return envs, "environments (a2c.envs) of an environment" if len(settings.envs) > 1 else "environments (a2c.envs)"

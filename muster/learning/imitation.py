@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Bools, Floats, Floats32, Ints, Observation
-from muster.envs.base import BatchEnv, Foresees, Policy, Step
+from muster.assign.settings import InferenceSettings
+from muster.assign.solver import Solver
+from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
+from muster.envs.vector import BatchEnv, Foresees, Policy, Step
 from muster.errors import InputError
-from muster.inference.settings import InferenceSettings
-from muster.inference.solver import Solver
 from muster.learning.choices import Decisions, choice_likelihood, choice_slopes
 from muster.learning.episodes import EXPLORATION, stream
 from muster.learning.fenchel_young import Moments, completed, draw_noise, fenchel_young, slopes_of_model
@@ -28,13 +28,13 @@ from muster.learning.parts import part, under
 from muster.learning.rollouts import TrainingError, check_finite, take
 from muster.learning.students import Student
 from muster.learning.tally import Figures, combine
+from muster.models.direct import Parameters, Scores
+from muster.models.reach import scale_pairs
+from muster.models.spec import ModelSpec
 from muster.policy.decision import Decision, alive_pairs, make_problem
 from muster.policy.learned import LearnedPolicy
 from muster.policy.noise import GUMBEL_DEVIATION
 from muster.policy.settings import PAPER_NOISE
-from muster.scoring.direct import Parameters, Scores
-from muster.scoring.reach import scale_pairs
-from muster.scoring.spec import ModelSpec
 
 NONE = np.zeros((0, 0, 0), np.float32)
 ROUNDING = 1e-9
@@ -114,14 +114,14 @@ class Imitation:
         loss = self._learn_where(np.flatnonzero(regret), regret, seen, scores, labels, share)
         return figures, learned | {"loss": loss, "regret": float(regret.mean())}
 
-    def _learn(self, seen: Observation, scores: Scores, labels: Ints, share: float) -> float:
+    def _learn(self, seen: BatchObservation, scores: Scores, labels: Ints, share: float) -> float:
         """Add the gradient of all states; returns the mean loss."""
         loss, slopes = self._loss(seen, scores, labels)
         self.student.add(seen, _times(slopes_of_model(self.spec, seen, slopes), np.float32(share)))
         return loss
 
     def _learn_where(
-        self, states: Ints, weights: Floats, seen: Observation, scores: Scores, labels: Ints, share: float
+        self, states: Ints, weights: Floats, seen: BatchObservation, scores: Scores, labels: Ints, share: float
     ) -> float:
         """Add the gradient of some states, each by its weight; returns their mean loss, 0 of none."""
         if not len(states):
@@ -139,10 +139,10 @@ class Imitation:
             return np.float32(GUMBEL_DEVIATION) * draw_noise(self.rng, samples, shape, "gumbel")
         return np.float32(self.settings.epsilon) * draw_noise(self.rng, samples, shape, self.settings.noise)
 
-    def _loss(self, seen: Observation, scores: Scores, labels: Ints) -> tuple[float, Scores]:
+    def _loss(self, seen: BatchObservation, scores: Scores, labels: Ints) -> tuple[float, Scores]:
         """The mean loss of the states and its slopes in the scores as they count."""
         if self.settings.loss == "cross-entropy":
-            return cross_entropy(seen, scores, labels, idling=not self.inference.forced)
+            return cross_entropy(seen, scores, labels, idling=not self.inference.assign_all)
         wanted = completed(seen, scores, labels, self.solver)
         target = Moments.of(wanted, alive_pairs(seen)[0], pairs=scores[1] is not None)
         noise = self._noise(self.settings.perturbations, scores[0].shape)
@@ -172,21 +172,21 @@ class Imitation:
         worlds = []
         for k, world in enumerate(self.worlds):
             of_world, plain_of_world = world.get_state()
-            arrays |= under(f"world{k}", of_world)
+            arrays |= under(f"environment{k}", of_world)
             worlds.append(plain_of_world)
         counts = {"steps": self.steps, "updates": self.updates, "rng": self.rng.bit_generator.state}
-        return arrays, counts | {"student": plain, "worlds": worlds}
+        return arrays, counts | {"student": plain, "environments": worlds}
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
         self.student.set_state(part(arrays, "student"), plain["student"])
-        for k, (world, of_world) in enumerate(zip(self.worlds, plain["worlds"], strict=True)):
-            world.set_state(part(arrays, f"world{k}"), of_world)
+        for k, (world, of_world) in enumerate(zip(self.worlds, plain["environments"], strict=True)):
+            world.set_state(part(arrays, f"environment{k}"), of_world)
         self.steps, self.updates = plain["steps"], plain["updates"]
         self.rng.bit_generator.state = plain["rng"]
 
 
-def cross_entropy(seen: Observation, scores: Scores, labels: Ints, idling: bool) -> tuple[float, Scores]:
+def cross_entropy(seen: BatchObservation, scores: Scores, labels: Ints, idling: bool) -> tuple[float, Scores]:
     """Mean over the agents of -log softmax of the teacher's task, and its slopes.
 
     An agent's options are all tasks that it may take, whatever room there is, and no task, worth 0, where `idling`
@@ -218,7 +218,7 @@ def cross_entropy(seen: Observation, scores: Scores, labels: Ints, idling: bool)
     return -float(likelihood.sum()) / count, slopes
 
 
-def agreeing(seen: Observation, assignment: Ints, labels: Ints, slots: Bools) -> float:
+def agreeing(seen: BatchObservation, assignment: Ints, labels: Ints, slots: Bools) -> float:
     """Share of the living agents with a choice of tasks that do what the teacher would, in some of the slots."""
     could = alive_pairs(seen)[0].any(axis=2) & slots[:, None]
     return float((assignment == labels)[could].mean()) if could.any() else float("nan")

@@ -31,7 +31,7 @@ class ESSettings:
     schedule: Schedule = "cosine"
     """Learning rate over the run: constant, or a cosine down to 0."""
     win_weight: float = 1.0
-    """What a win adds to an episode's fitness, in worlds that can be won."""
+    """What a win adds to an episode's fitness, in environments that can be won."""
     return_weight: float = 0.5
     """What the sum of rewards counts for beside it."""
 
@@ -68,7 +68,7 @@ class ImitationSettings:
     """Share of the parameters that an update takes away, times the learning rate (decoupled, as in AdamW)."""
     regret: bool = False
     """Learn only where the student's decision cost something by the teacher's own plan, and by how much (teachers that
-    know what their plan is worth: topline and plan-distance of rescue)."""
+    know what their plan is worth: topline and routes-distance of rescue)."""
     teacher_share: Annotated[float | None, Between(0, 1)] = None
     """Share of the environments in which the teacher is followed (0.25; 0 with regret, of which it has none)."""
     noisy_share: Annotated[float | None, Between(0, 1)] = None
@@ -103,8 +103,8 @@ class SRLSettings:
     """Structured reinforcement learning: of several assignments what the better ones have in common. Needs no torch."""
 
     valuation: Valuation = "rollouts"
-    """How an assignment is valued: rollouts on copies of the world, in which it can be tried, or a critic alone, for
-    worlds that cannot be copied."""
+    """How an assignment is valued: rollouts on copies of the env, in which it can be tried, or a critic alone, for
+    environments that cannot be copied."""
     states: Annotated[int, AtLeast(1)] = 32
     """Environments played side by side."""
     candidates: Annotated[int, AtLeast(2)] = 8

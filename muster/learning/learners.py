@@ -1,4 +1,4 @@
-"""From settings to a learner: the worlds, the model that reads all of them, and who learns."""
+"""From settings to a learner: the environments, the model that reads all of them, and who learns."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from muster.assign.settings import InferenceSettings
 from muster.data import PartialObservation
-from muster.envs.base import BatchEnv
 from muster.envs.registry import kind_of, make
+from muster.envs.vector import BatchEnv
 from muster.errors import InputError, MissingExtraError
-from muster.inference.settings import InferenceSettings
 from muster.learning.base import Learner
 from muster.learning.blocks import spread_worlds
 from muster.learning.candidates import spread_candidates
@@ -20,8 +20,8 @@ from muster.learning.form import choose_pair_scale, parts_of
 from muster.learning.settings import LearnerKind, TrainSettings
 from muster.learning.students import DirectStudent, Student
 from muster.learning.worlds import prepare_env
+from muster.models.spec import ModelSpec
 from muster.policy.names import resolve
-from muster.scoring.spec import ModelSpec
 from muster.settings import differences
 
 VALIDATION_EPISODES = 500
@@ -40,7 +40,7 @@ def usual_episodes(settings: TrainSettings, name: str) -> int:
 
 
 def make_learner(settings: TrainSettings, crew: Crew | None = None) -> Learner:
-    """Worlds, model and learner of the settings; with a crew its workers play."""
+    """Environments, model and learner of the settings; with a crew its workers play."""
     assert settings.learner is not None
     return MAKERS[settings.learner](settings) if crew is None else SPREAD[settings.learner](settings, crew)
 
@@ -56,15 +56,15 @@ class Parts(NamedTuple):
 
 
 def prepare(settings: TrainSettings, slots: int, times: int = 1) -> Parts:
-    """The worlds of a run, among which `slots` environments are shared out evenly, each `times`; and the model."""
+    """The envs of a run, among which `slots` envs are shared out evenly, each `times`; and the model."""
     count = len(settings.envs)
     sizes = [slots // count + (k < slots % count) for k in range(count)]
     envs = [prepare_env(settings, name, times * size) for name, size in zip(settings.envs, sizes, strict=True)]
     for env in envs:
         env.threads = 1  # one core a run: several runs share a machine better than one run its threads
-    spec, forced = _common(settings, envs)
+    spec, assign_all = _common(settings, envs)
     effort = settings.effort or ("paper" if settings.inference == "lp" else "fast")
-    inference = InferenceSettings(settings.inference, effort, settings.rounding, forced)
+    inference = InferenceSettings(settings.inference, effort, settings.rounding, assign_all)
     header: dict[str, Any] = {"env": settings.envs[0]}
     header |= {"envs": list(settings.envs)} if count > 1 else {}
     header |= {"from": settings.from_policy} if settings.from_policy else {}
@@ -99,7 +99,7 @@ def make_imitation(settings: TrainSettings) -> Learner:
     teachers = []
     for env in parts.envs:
         teachers.append(resolve(teacher, env))
-        # A teacher has the world show what it reads itself; what else there is it gets from what the student sees.
+        # A teacher has the env show what it reads itself; what else there is it gets from what the student sees.
         env.show(pair_features=settings.pair_features, planes=settings.model == "pem")
     student = make_student(settings, parts.spec)
     told = {"teacher": settings.teacher} if settings.teacher else {"log": settings.from_log}
@@ -108,12 +108,12 @@ def make_imitation(settings: TrainSettings) -> Learner:
 
 
 def _on_log(settings: TrainSettings) -> TrainSettings:
-    """The same with the log as the world to learn on; the one that was named says whether idling is a choice."""
+    """The same with the log as the environment to learn on; the one that was named says whether idling is a choice."""
     named = settings.envs[0]
     if kind_of(named) == "log":
         return dataclasses.replace(settings, env=f"log:{settings.from_log},set=training")
-    forced = not make(named).idling if settings.forced is None else settings.forced
-    return dataclasses.replace(settings, env=f"log:{settings.from_log}", forced=forced)
+    assign_all = not make(named).idling if settings.assign_all is None else settings.assign_all
+    return dataclasses.replace(settings, env=f"log:{settings.from_log}", assign_all=assign_all)
 
 
 def make_student(settings: TrainSettings, spec: ModelSpec) -> Student:
@@ -136,7 +136,7 @@ def spread_evolution(settings: TrainSettings, crew: Crew) -> Learner:
 
 
 def make_structured(settings: TrainSettings) -> Learner:
-    """Candidates are tried on copies of each state's world."""
+    """Candidates are tried on copies of each state's environment."""
     from muster.learning.structured import Structured
 
     parts = prepare(settings, settings.srl.states)
@@ -144,7 +144,7 @@ def make_structured(settings: TrainSettings) -> Learner:
 
 
 def spread_actor_critic(settings: TrainSettings, crew: Crew) -> Learner:
-    """Every worker has its block of each world's environments; learning stays here."""
+    """Every worker has its block of each environment's environments; learning stays here."""
     if settings.learn:
         raise InputError(
             f"the actor-critic learns {settings.learn} in one process: leave out --workers, or --learner es"
@@ -181,32 +181,32 @@ def need_torch(who: str, instead: str) -> None:
 
 
 def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpec, bool]:
-    """The model for all worlds, and whether every agent is assigned; refuses worlds that one policy cannot play."""
+    """The model for all envs, and whether every agent is assigned; refuses envs that one policy cannot play."""
     found: list[tuple[ModelSpec, bool]] = []
     for env in envs:
         if settings.centred and not env.positions:
             raise InputError(f"{env.name} names no positions to measure from the middle; leave out --centred")
         centred = env.positions if settings.centred else ()
-        pairs_of_tasks = settings.inference in ("quad", "plan")
+        pairs_of_tasks = settings.inference in ("quad", "routes")
         seen = env.observe()
-        if settings.inference == "plan" and settings.prior and isinstance(seen, PartialObservation) and seen.more:
+        if settings.inference == "routes" and settings.prior and isinstance(seen, PartialObservation) and seen.more:
             # Costs are best learned as what distances leave out.
             seen = seen.more(settings.pair_features, False, True)
         more = parts_of(settings, env, seen) | {"learned": settings.learned, "unlimited": settings.unlimited}
         spec = ModelSpec.of(seen, settings.model, pairs_of_tasks, centred=centred, prior=settings.prior, **more)
-        found.append((spec, settings.forced if settings.forced is not None else not env.idling))
-    for env, (spec, forced) in zip(envs, found, strict=True):
+        found.append((spec, settings.assign_all if settings.assign_all is not None else not env.idling))
+    for env, (spec, assign_all) in zip(envs, found, strict=True):
         if kind_of(env.name) != kind_of(envs[0].name):
-            raise InputError(f"a policy learns on worlds of one kind; {envs[0].name} and {env.name} are of two")
+            raise InputError(f"a policy learns on environments of one kind; {envs[0].name} and {env.name} are of two")
         told = "; ".join(f"{name} {one} and {other}" for name, one, other in differences(found[0][0], spec))
         if told:
             raise InputError(f"one model cannot read both {envs[0].name} and {env.name}: {told}")
-        if forced != found[0][1]:
+        if assign_all != found[0][1]:
             raise InputError(
-                f"idling is a choice in only one of {envs[0].name} and {env.name}; say --forced True or False"
+                f"idling is a choice in only one of {envs[0].name} and {env.name}; say --assign-all True or False"
             )
-    spec, forced = found[0]
+    spec, assign_all = found[0]
     if spec.task_scores:
         size = max(env.n_agents for env in envs)
         spec = dataclasses.replace(spec, trained_agents=size, pair_scale=choose_pair_scale(settings, envs))
-    return spec, forced
+    return spec, assign_all

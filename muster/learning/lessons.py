@@ -1,7 +1,7 @@
-"""A world in which a teacher says at every decision what it would do, whoever is followed.
+"""An environment in which a teacher says at every decision what it would do, whoever is followed.
 
 Were the teacher alone followed, a student would never see where its own mistakes lead (Ross et al., 2011). So the slots
-of a world have three roles: in some the teacher is followed, in some the student, in some the student with noise.
+of an env have three roles: in some the teacher is followed, in some the student, in some the student with noise.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Bools, Floats, Ints, Observation
-from muster.envs.base import BatchEnv, Foresees, GivesReasons, Policy, Remembers, Replans, Step
+from muster.data import BatchObservation, Bools, Floats, Ints
+from muster.envs.vector import BatchEnv, Foresees, GivesReasons, Policy, Remembers, Replans, Step
 from muster.evaluation.rollout import begin_episodes
 from muster.learning.episodes import TrainingEpisodes
 from muster.learning.parts import part, under
@@ -35,7 +35,7 @@ class Roles(NamedTuple):
 
 
 class Lesson:
-    """One world of the run, its teacher, and the episodes under way."""
+    """One environment of the run, its teacher, and the episodes under way."""
 
     def __init__(self, env: BatchEnv, teacher: Policy, roles: Roles, seed: int, world: int = 0) -> None:
         self.env, self.teacher, self.roles = env, teacher, roles
@@ -49,7 +49,7 @@ class Lesson:
         if len(slots):
             begin_episodes(self.env, self.teacher, slots, self.episodes.take(len(slots)))
 
-    def ask(self, observation: Observation) -> Ints:
+    def ask(self, observation: BatchObservation) -> Ints:
         """[B, N] what the teacher would do now, -1 for no task. It is asked once before each step."""
         if self._orders is None:
             gives = self.env.reads_reasons and isinstance(self.teacher, GivesReasons)
@@ -80,9 +80,9 @@ class Lesson:
             self.teacher.replan(np.flatnonzero(strayed))
         self._begin(ended)
         self._orders = None
-        return over.figures(), result
+        return over.metrics(), result
 
-    def outlook(self, observation: Observation) -> Floats:
+    def outlook(self, observation: BatchObservation) -> Floats:
         """[B] what the teacher's plan is to earn from the present states on."""
         assert isinstance(self.teacher, Foresees)
         self.ask(observation)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from muster.data import Floats
 from muster.learning.learner_settings import Schedule
-from muster.scoring.direct import Parameters
+from muster.models.direct import Parameters
 
 # Adam's usual memory.
 FIRST_MOMENT, SECOND_MOMENT, EPSILON = 0.9, 0.999, 1e-8

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import nn
 
-from muster.scoring.direct import Parameters
+from muster.models.direct import Parameters
 
 LAST_LAYER = ("g.weight3", "g.bias3")
 NETWORK = "pairs.g_"

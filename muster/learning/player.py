@@ -8,10 +8,10 @@ import traceback
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Protocol
 
-from muster.errors import InputError, MusterError, WorldError, in_words
+from muster.errors import EnvError, InputError, MusterError, in_words
 from muster.learning.rollouts import TrainingError
 
-KINDS: dict[str, type[MusterError]] = {kind.__name__: kind for kind in (InputError, WorldError, TrainingError)}
+KINDS: dict[str, type[MusterError]] = {kind.__name__: kind for kind in (InputError, EnvError, TrainingError)}
 """Errors that stay what they are on their way to the run; all others of muster become a MusterError."""
 
 
@@ -27,7 +27,7 @@ class Job(ABC):
 
     @abstractmethod
     def make(self) -> Player:
-        """The player, with worlds of its own."""
+        """The player, with environments of its own."""
 
 
 class Failure(NamedTuple):

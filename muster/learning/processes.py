@@ -1,6 +1,6 @@
 """Workers on this machine: processes without torch, joined to the run by a socket each.
 
-A worker is a fresh interpreter with the run's module path, so that it finds a user's own worlds, and it imports nothing
+A worker is a fresh interpreter with the run's module path, so that it finds a custom env, and it imports nothing
 of the program that started the run. It lies in a session of its own: Ctrl-C reaches the run alone. Its standard input
 is a pipe that closes with the run, however that ends, and the worker ends with it: nobody is left behind.
 """

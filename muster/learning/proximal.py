@@ -16,15 +16,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from muster.data import Floats, Floats32, Ints, Observation
-from muster.inference.settings import InferenceSettings
+from muster.assign.settings import InferenceSettings
+from muster.data import BatchObservation, Floats, Floats32, Ints
 from muster.learning.choices import Decisions, choice_likelihood, choice_slopes, share_with_moves
 from muster.learning.rollouts import Rollout, take
 from muster.learning.settings import Recipe
+from muster.models.direct import Scores
+from muster.models.heads import Limits
 from muster.policy.decision import alive_pairs
 from muster.policy.limits import within_limits
-from muster.scoring.direct import Scores
-from muster.scoring.heads import Limits
 
 FEW = 0.1
 """Share of agents with a choice of their own below which exchanges are all there is to learn from."""
@@ -35,7 +35,7 @@ NONE = np.zeros((0, 0, 0), np.float32)
 class Played:
     """S states, what was chosen in them and what came of it."""
 
-    seen: Observation
+    seen: BatchObservation
     decisions: Decisions
     target: Floats32
     """[S] of the critic."""
@@ -66,14 +66,14 @@ class Played:
         seen = rollout.seen
         decisions = Decisions(
             assignment=rollout.assignment,
-            # What a world takes from scores (switch_cost) is known beforehand, as earlier noise is.
+            # What an environment takes from scores (switch_cost) is known beforehand, as earlier noise is.
             history=within_limits(seen, rollout.history[0]).astype(np.float32),
             contributions=np.ascontiguousarray(seen.contributions),
             # AMAX knows no capacities.
             capacities=np.full_like(seen.capacities, np.inf) if inference.method == "amax" else seen.capacities,
             agent_alive=seen.agent_alive,
             open=alive_pairs(seen)[0],
-            idling=not inference.forced,
+            idling=not inference.assign_all,
             exchanging=exchanging and inference.method != "amax",  # nor does anybody compete there
         )
         able = share_with_moves(decisions)

@@ -1,4 +1,4 @@
-"""How the actor-critic plays: some decisions in every environment of a world, with noise on the scores."""
+"""How the actor-critic plays: some decisions in every environment of an environment, with noise on the scores."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Bools, Floats, Floats32, Ints, Observation
-from muster.envs.base import BatchEnv
-from muster.errors import InputError, MusterError, WorldError
+from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
+from muster.envs.vector import BatchEnv
+from muster.errors import EnvError, InputError, MusterError
 from muster.learning.episodes import TrainingEpisodes
 from muster.learning.parts import part, under
 from muster.learning.tally import Ended, Figures
+from muster.models.direct import Scores
+from muster.models.heads import Limits, with_limits
 from muster.policy.decision import Decision
 from muster.policy.noise import ScoreNoise, standard_gumbels
 from muster.policy.settings import NoiseSettings
-from muster.scoring.direct import Scores
-from muster.scoring.heads import Limits, with_limits
 
 Room = dict[str, NDArray[Any]]
 Decide = Callable[..., Decision]
@@ -37,11 +37,11 @@ class TrainingError(MusterError):
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """T decisions of B environments. What covers T·B states is overwritten by the world's next rollout."""
+    """T decisions of B environments. What covers T·B states is overwritten by the environment's next rollout."""
 
-    seen: Observation
+    seen: BatchObservation
     """Of T·B states, as the model reads them."""
-    last: Observation
+    last: BatchObservation
     """The last B of them."""
     played: Scores
     """h and g of T·B states as the inference saw them."""
@@ -55,7 +55,7 @@ class Rollout:
     """[T, B]"""
     ended: Bools
     """[T, B]"""
-    after: Observation
+    after: BatchObservation
     figures: Figures
     """Of the episodes that ended."""
     spread: float
@@ -79,14 +79,14 @@ class Manner(NamedTuple):
     remember: bool
     """Whether to keep the noise of earlier decisions apart from that of each."""
     decide: Decide
-    view: Callable[[Observation], Observation]
-    values: Callable[[Observation], NDArray[np.floating]]
-    limits: Callable[[Observation], Limits] | None = None
+    view: Callable[[BatchObservation], BatchObservation]
+    values: Callable[[BatchObservation], NDArray[np.floating]]
+    limits: Callable[[BatchObservation], Limits] | None = None
     """z of learned capacities and contributions, which `decide` is then given with noise; None: none are learned."""
 
 
 class Draws:
-    """What innovations are made of, drawn for all environments of a world; those from `begin` to `end` are given."""
+    """What innovations are made of, drawn for all envs of an env; those from `begin` to `end` are given."""
 
     def __init__(
         self, rng: np.random.Generator, gumbel: bool, total: int, begin: int = 0, end: int | None = None
@@ -106,7 +106,7 @@ class Draws:
 
 
 class Worker:
-    """One world of the run: its environments, their episodes and their noise."""
+    """One environment of the run: its environments, their episodes and their noise."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Worker:
             noise.queue[...] = arrays[f"noise_{name}/queue"]
             noise.total[...] = arrays[f"noise_{name}/total"]
             noise.oldest = plain["oldest"][name]
-        if "noise_agents" in arrays:  # runs of before worlds had ids do not
+        if "noise_agents" in arrays:  # runs of before environments had ids do not
             self.noise.agents[...], self.noise.tasks[...] = arrays["noise_agents"], arrays["noise_tasks"]
         self.running_reward[...] = arrays["running_reward"]
         self.episodes.begun = plain["begun"]
@@ -182,7 +182,7 @@ class Playing:
         check_finite("score", *played)
         return played
 
-    def limit(self, seen: Observation) -> Observation:
+    def limit(self, seen: BatchObservation) -> BatchObservation:
         """What is seen with learned limits, with noise."""
         assert self.manner.limits is not None
         self.given.append(self.manner.limits(seen))
@@ -230,7 +230,7 @@ class Playing:
             rewards=self.rewards,
             ended=self.ended,
             after=manner.view(self.worker.env.observe()),
-            figures=self.over.figures(),
+            figures=self.over.metrics(),
             spread=spread_of(self.over.rewards()),
             limits=(_join_limits(self.given), _join_limits(self.drawn)),
         )
@@ -241,22 +241,22 @@ def spread_of(rewards: Floats) -> float:
     return float(np.std(rewards)) if len(rewards) > 1 else float("nan")
 
 
-def join(observations: list[Observation], room: Room) -> Observation:
-    """One observation of T·B worlds from T of B worlds."""
+def join(observations: list[BatchObservation], room: Room) -> BatchObservation:
+    """One observation of T·B environments from T of B environments."""
     parts: dict[str, Any] = {}
-    for entry in dataclasses.fields(Observation):
+    for entry in dataclasses.fields(BatchObservation):
         arrays = [getattr(seen, entry.name) for seen in observations]
         parts[entry.name] = None if arrays[0] is None else _gather(entry.name, arrays, room)
-    return Observation(**parts)
+    return BatchObservation(**parts)
 
 
-def take(seen: Observation, states: Ints) -> Observation:
-    """Some of the worlds of an observation."""
+def take(seen: BatchObservation, states: Ints) -> BatchObservation:
+    """Some of the environments of an observation."""
     parts: dict[str, Any] = {}
-    for entry in dataclasses.fields(Observation):
+    for entry in dataclasses.fields(BatchObservation):
         array = getattr(seen, entry.name)
         parts[entry.name] = None if array is None else array[states]
-    return Observation(**parts)
+    return BatchObservation(**parts)
 
 
 def _join_limits(limits: list[Limits]) -> Limits:
@@ -284,27 +284,27 @@ def check_finite(name: str, *arrays: NDArray[Any] | None) -> None:
     for array in arrays:
         if array is not None and not np.isfinite(array).all():
             raise TrainingError(
-                f"a {name} is not finite; lower the learning rate or sigma, or check the world's features and rewards"
+                f"a {name} is not finite; lower the learning rate or sigma, or check the env's features and rewards"
             )
 
 
 def check_rewards(env: BatchEnv, rewards: Floats, step: int) -> None:
-    """Stop where a world pays what is no number."""
+    """Stop where an environment pays what is no number."""
     if not np.isfinite(rewards).all():
         slot = int(np.flatnonzero(~np.isfinite(rewards))[0])
-        raise WorldError(f"a reward is not finite: {env.name} paid {rewards[slot]} in {_place(env, slot, step)}")
+        raise EnvError(f"a reward is not finite: {env.name} paid {rewards[slot]} in {_place(env, slot, step)}")
 
 
 @contextmanager
-def blamed(env: BatchEnv, seen: Observation, step: int) -> Iterator[None]:
-    """Where a decision fails because of a number that the world showed, say which: world, slot, step and field.
+def blamed(env: BatchEnv, seen: BatchObservation, step: int) -> Iterator[None]:
+    """Where a decision fails because of a number that the env showed, say which: env, slot, step and field.
 
     `step` counts from the beginning of the rollout. Looking costs nothing while all goes well.
     """
     try:
         yield
     except (InputError, TrainingError) as failure:
-        for entry in dataclasses.fields(Observation):
+        for entry in dataclasses.fields(BatchObservation):
             array = getattr(seen, entry.name)
             if array is None or array.dtype.kind != "f":
                 continue
@@ -313,7 +313,7 @@ def blamed(env: BatchEnv, seen: Observation, step: int) -> Iterator[None]:
                 fine |= array == np.inf
             if not fine.all():
                 slot, *where = np.argwhere(~fine)[0].tolist()
-                raise WorldError(
+                raise EnvError(
                     f"{entry.name} of {env.name} must be finite, got {array[(slot, *where)]} at {where} in "
                     f"{_place(env, slot, step)}"
                 ) from failure

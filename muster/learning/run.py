@@ -35,7 +35,7 @@ COLUMNS = (
     "cpu_seconds",
     "steps_per_second",
 )
-"""Of metrics.csv; what else a row has follows: a world's own figures, those of each world, remarks."""
+"""Of metrics.csv; what else a row has follows: an environment's own figures, those of each environment, remarks."""
 
 
 MOST_TENSORS = 10_000

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Literal, get_args
 
+from muster.assign.settings import Effort, Method, Rounding
 from muster.errors import InputError
-from muster.inference.settings import Effort, Method, Rounding
 from muster.learning.learner_settings import ESSettings, ImitationSettings, Schedule, SRLSettings
+from muster.models.kinds import Form, Learned, ModelKind, PairScale
 from muster.policy.settings import PAPER_NOISE, NoiseSettings
-from muster.scoring.kinds import Form, Learned, ModelKind, PairScale
 from muster.settings import AtLeast, Between, Positive, check_fields
 
 LearnerKind = Literal["a2c", "es", "srl", "imitate"]
@@ -135,20 +135,20 @@ class TrainSettings:
     """What to learn, how, for how long, and where to."""
 
     env: str | tuple[str, ...]
-    """The world to learn on, such as rescue:2x4; or several of one kind, in turn."""
+    """The environment to learn on, such as rescue:2x4; or several of one kind, in turn."""
     inference: Method = "quad"
     """Procedure that turns scores into assignments."""
     model: ModelKind = "dm"
     """dm: direct model; pem: positional embedding model (needs a grid); context: every agent and task sees all others
-    (any world; extra `train` to learn)."""
+    (any environment; extra `train` to learn)."""
     learner: LearnerKind | None = None
     """a2c: actor-critic, as in the paper (extra `train`); es: evolution, without torch; srl: structured learning from
     candidates that are tried out, without torch; imitate: does as a `teacher` does. None: a2c, and es for plan, which
     nothing else learns."""
     teacher: str | None = None
-    """Whom to imitate (with learner imitate): a rule of the world, a shipped policy, a run or a file."""
+    """Whom to imitate (with learner imitate): a rule of the environment, a shipped policy, a run or a file."""
     from_log: str | None = None
-    """File of decisions to imitate in place of a teacher: JSON Lines (docs/how-to/logs.md). The world that is named, if
+    """File of decisions to imitate in place of a teacher: JSON Lines (docs/how-to/logs.md). The env that is named, if
     any, is then one to play, not to learn on."""
     minutes: Annotated[float | None, Positive()] = None
     """Minutes of CPU time to train for (5 if neither this nor steps is given)."""
@@ -158,22 +158,22 @@ class TrainSettings:
     seed: Annotated[int, AtLeast(0)] = 0
     """Decides the first parameters, the noise and the episodes."""
     from_policy: str | None = None
-    """Policy to go on from (--from): shipped, a run or a file, of the same kind of world. What the model reads or
+    """Policy to go on from (--from): shipped, a run or a file, of the same kind of environment. What the model reads or
     scores beyond it starts at zero; critic and optimisers start anew."""
     learn: Learn | None = None
-    """What the model learns in place of what the world gives: how much each task takes (capacities), how much of it
+    """What the model learns in place of what the env gives: how much each task takes (capacities), how much of it
     each agent uses up (contributions), or both (LP and QUAD, direct model)."""
     unlimited: bool = False
-    """Leave the world's capacities out: any number of agents may take a task."""
+    """Leave the environment's capacities out: any number of agents may take a task."""
     pair_features: bool = True
-    """Let the model see relative positions too, where the world offers them as a choice; the paper's does not."""
+    """Let the model see relative positions too, where the environment offers them as a choice; the paper's does not."""
     prior: bool = True
-    """Let the model correct the world's own scores, where it shows some, rather than learn from nothing."""
+    """Let the model correct the environment's own scores, where it shows some, rather than learn from nothing."""
     centred: bool = False
     """Let the model read positions from the middle of all that live (battles); the paper's reads those on the map."""
     form: Form | None = None
-    """plain: all features; local: no positions on the map, h corrects -0.5·distance (or the world's prior), and g
-    fades with distance (worlds that say what their distances are). None: local for a context model where it can be,
+    """plain: all features; local: no positions on the map, h corrects -0.5·distance (or the environment's prior), and g
+    fades with distance (envs that say what their distances are). None: local for a context model where it can be,
     otherwise plain."""
     pair_scale: PairScale | None = None
     """QUAD: g times agents in training / agents now (size), times exp(-distance) (fade), or as it is (none). None: fade
@@ -182,8 +182,8 @@ class TrainSettings:
     """How hard the inference tries; None: as the paper's for LP (its relaxation, rounded), fast for QUAD."""
     rounding: Rounding = "strict"
     """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
-    forced: bool | None = None
-    """Assign every agent that fits somewhere; None: unless idling can be a good choice in this world."""
+    assign_all: bool | None = None
+    """Assign every agent that fits somewhere; None: unless idling can be a good choice in this environment."""
     log_every: Annotated[int, AtLeast(1)] = 100_000
     """Environment steps between two rows of the log; with a2c the best policy is the one with the best row."""
     checkpoint_every: Annotated[int, AtLeast(1)] = 500_000
@@ -205,14 +205,14 @@ class TrainSettings:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.learner is None:
-            usual = "imitate" if self.teacher or self.from_log else "es" if self.inference == "plan" else "a2c"
+            usual = "imitate" if self.teacher or self.from_log else "es" if self.inference == "routes" else "a2c"
             object.__setattr__(self, "learner", usual)
         object.__setattr__(self, "a2c", self.a2c.complete())
         if len(self.envs) == 1:
             object.__setattr__(self, "env", self.envs[0])
         if not self.envs or len(set(self.envs)) < len(self.envs):
             raise InputError(
-                f"name one world to learn on, or several different ones; got {', '.join(self.envs) or 'none'}"
+                f"name one environment to learn on, or several different ones; got {', '.join(self.envs) or 'none'}"
             )
         shares = {
             "a2c": ("a2c.envs", self.a2c.recipe.envs),
@@ -223,10 +223,10 @@ class TrainSettings:
         assert self.learner is not None
         what, shared = shares[self.learner]
         if shared < len(self.envs):
-            raise InputError(f"{what} are shared out among the worlds: {shared} are too few for {len(self.envs)}")
+            raise InputError(f"{what} are shared out among the environments: {shared} are too few for {len(self.envs)}")
         if self.minutes is not None and self.steps is not None:
             raise InputError("give the length of the run as minutes or as steps, not both")
-        if self.inference == "plan" and self.learner != "es":
+        if self.inference == "routes" and self.learner != "es":
             raise InputError("costs of routes are learned by evolution alone; use --learner es, or another --inference")
         self._check_teaching()
         self._check_limits()
@@ -241,12 +241,12 @@ class TrainSettings:
             raise InputError(f"a teacher or a log is for --learner imitate; {self.learner} learns from rewards")
         if self.learner == "imitate" and not (self.teacher or self.from_log):
             raise InputError(
-                "imitation needs a teacher: add --teacher POLICY, such as a rule of the world, or --from-log"
+                "imitation needs a teacher: add --teacher POLICY, such as a rule of the environment, or --from-log"
             )
         if self.teacher and self.from_log:
             raise InputError("a log says what was done: leave out --teacher, or --from-log")
         if self.from_log and len(self.envs) > 1:
-            raise InputError(f"a log is of one world; name that one, or none, not {', '.join(self.envs)}")
+            raise InputError(f"a log is of one environment; name that one, or none, not {', '.join(self.envs)}")
         if self.from_log and "," in self.from_log:
             raise InputError(f"the name of a log must have no comma, got {self.from_log!r}")
 
@@ -270,7 +270,7 @@ class TrainSettings:
 
     @property
     def envs(self) -> tuple[str, ...]:
-        """The worlds to learn on."""
+        """The environments to learn on."""
         return (self.env,) if isinstance(self.env, str) else self.env
 
 

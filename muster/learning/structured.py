@@ -3,9 +3,9 @@
 In each state noise on h makes the solver answer otherwise, K times; each answer is valued; the softmax of the values
 weighs the answers, and their weighted mean is the target of a Fenchel-Young loss (fenchel_young.py). Its slopes are the
 plain mean of the answers less the weighted one: what is better than usual becomes likelier, and nothing moves where all
-answers are worth the same. No gradient runs through the solver or through the world.
+answers are worth the same. No gradient runs through the solver or through the environment.
 
-Answers are valued by rollouts on copies of the world, cut by a critic (trials.py), or by a critic of assignments alone.
+Answers are valued by rollouts on copies of the env, cut by a critic (trials.py), or by a critic of assignments alone.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Floats, Floats32, Ints, Observation
-from muster.envs.base import BatchEnv
-from muster.inference.settings import InferenceSettings
-from muster.inference.solver import Solver
+from muster.assign.settings import InferenceSettings
+from muster.assign.solver import Solver
+from muster.data import BatchObservation, Floats, Floats32, Ints
+from muster.envs.vector import BatchEnv
 from muster.learning.critic import Critic, with_choices
 from muster.learning.episodes import CRITIC, EXPLORATION, WEIGHTS, stream
 from muster.learning.fenchel_young import Moments, slopes_of_model, solve_perturbed
@@ -31,12 +31,12 @@ from muster.learning.returns import traced_returns
 from muster.learning.rollouts import Manner, Rollout, Worker, check_finite, take
 from muster.learning.tally import Figures, combine
 from muster.learning.trials import Player, Trials
+from muster.models.direct import DirectModel, Parameters, Scores, init_parameters
+from muster.models.gradient import score_gradient
+from muster.models.spec import ModelSpec
 from muster.policy.decision import Decision, alive_pairs, decide
 from muster.policy.learned import LearnedPolicy
 from muster.policy.noise import ScoreNoise
-from muster.scoring.direct import DirectModel, Parameters, Scores, init_parameters
-from muster.scoring.gradient import score_gradient
-from muster.scoring.spec import ModelSpec
 
 MEMORY = 0.99
 """Share of what is known of the values' spread that an update keeps."""
@@ -49,12 +49,12 @@ ALIKE = 20
 class Valued(NamedTuple):
     """K assignments in each of S states, and what is learned of values there."""
 
-    seen: Observation
+    seen: BatchObservation
     answers: Ints
     """[K, S, N]"""
     worth: Floats
     """[K, S]"""
-    shown: Observation
+    shown: BatchObservation
     """States, or assignments in them, whose returns are known,"""
     returns: Floats
     """and those returns."""
@@ -63,7 +63,7 @@ class Valued(NamedTuple):
 
 
 class Place:
-    """One world of the run."""
+    """One environment of the run."""
 
     def __init__(self, env: BatchEnv, spec: ModelSpec, settings: SRLSettings, seed: int, number: int) -> None:
         self.env = env
@@ -154,16 +154,16 @@ class Structured:
         self._pack()
         self._set_sigma(self._usual_sigma())
 
-    def scores(self, seen: Observation) -> Scores:
+    def scores(self, seen: BatchObservation) -> Scores:
         """h and g as the model gives them now."""
         return self._direct(seen)
 
-    def decide(self, observation: Observation, explore: Any = None) -> Decision:
+    def decide(self, observation: BatchObservation, explore: Any = None) -> Decision:
         """One decision of the present policy."""
         return decide(observation, self.spec, self.scores, self.solver, explore)
 
     def update(self, progress: float = 0.0) -> Figures:
-        """Value candidates, learn and play on, in every world."""
+        """Value candidates, learn and play on, in every environment."""
         found = [self.value(place) for place in self.worlds]
         factor = rate_factor(self.settings.schedule, progress)
         self.alike = self.alike + 1 if all((one.worth == one.worth[0]).all() for one in found) else 0
@@ -174,7 +174,7 @@ class Structured:
         return figures | {"value_loss": loss, "policy_gradient": length, "advantage": spread}
 
     def value(self, place: Place) -> Valued:
-        """The candidates of a world's states and their values; the world is played on."""
+        """The candidates of an environment's states and their values; the environment is played on."""
         if place.trials is None:
             return self._by_critic(place)
         env = place.env
@@ -198,7 +198,7 @@ class Structured:
         return Valued(seen, answers, worth, shown, returns.reshape(-1), rollout.figures)
 
     def play(self, place: Place) -> Rollout:
-        """Some decisions in every environment of a world, with some noise."""
+        """Some decisions in every environment of an environment, with some noise."""
         settings = self.settings
         values = self.critic if place.trials else self._value_of_policy
         manner = Manner(settings.spacing, settings.discount, False, self.decide, self.spec.view, values)
@@ -206,7 +206,7 @@ class Structured:
         self.steps += settings.spacing * place.env.n_envs
         return rollout
 
-    def _value_of_policy(self, seen: Observation) -> Floats:
+    def _value_of_policy(self, seen: BatchObservation) -> Floats:
         """[B] what the critic of assignments expects of the policy's own."""
         return self.critic(with_choices(seen, self.decide(seen).assignment))
 
@@ -229,7 +229,7 @@ class Structured:
         self._pack()
         return length
 
-    def gradient(self, seen: Observation, answers: Ints, weights: Floats) -> Parameters:
+    def gradient(self, seen: BatchObservation, answers: Ints, weights: Floats) -> Parameters:
         """Of the mean loss whose target is the weighted mean of the answers, of which the plain mean is the sample."""
         alive, pairs = alive_pairs(seen)[0], self.spec.task_scores
         target, found = Moments.of(answers, alive, pairs, weights), Moments.of(answers, alive, pairs)
@@ -265,9 +265,9 @@ class Structured:
         worlds = []
         for k, place in enumerate(self.worlds):
             of_world, plain = place.worker.get_state()
-            arrays |= under(f"world{k}", of_world)
+            arrays |= under(f"environment{k}", of_world)
             worlds.append(plain | {"usual": place.usual})
-        plain = {"rng": self.rng.bit_generator.state, "steps": self.steps, "worlds": worlds}
+        plain = {"rng": self.rng.bit_generator.state, "steps": self.steps, "environments": worlds}
         return arrays, plain | {"alike": self.alike, "sigma": self.sigma}
 
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
@@ -276,7 +276,7 @@ class Structured:
         self.critic.set_state(part(arrays, "values"))
         self._pack()
         self._set_sigma(plain["sigma"])
-        for k, (place, of_world) in enumerate(zip(self.worlds, plain["worlds"], strict=True)):
-            place.worker.set_state(part(arrays, f"world{k}"), of_world)
+        for k, (place, of_world) in enumerate(zip(self.worlds, plain["environments"], strict=True)):
+            place.worker.set_state(part(arrays, f"environment{k}"), of_world)
             place.usual = of_world["usual"]
         self.rng.bit_generator.state, self.steps, self.alike = plain["rng"], plain["steps"], plain["alike"]

@@ -7,13 +7,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Ints, Observation
+from muster.data import BatchObservation, Ints
 from muster.learning.episodes import WEIGHTS, stream
 from muster.learning.optimiser import Descent
 from muster.learning.rollouts import TrainingError, take
-from muster.scoring.direct import DirectModel, Parameters, Scores, init_parameters
-from muster.scoring.gradient import score_gradient
-from muster.scoring.spec import ModelSpec
+from muster.models.direct import DirectModel, Parameters, Scores, init_parameters
+from muster.models.gradient import score_gradient
+from muster.models.spec import ModelSpec
 
 
 class Student(Protocol):
@@ -26,10 +26,10 @@ class Student(Protocol):
     def start(self, parameters: Parameters) -> None:
         """Begin with these numbers."""
 
-    def scores(self, seen: Observation) -> Scores:
+    def scores(self, seen: BatchObservation) -> Scores:
         """h and g as the model gives them; `add` may follow for the same states."""
 
-    def add(self, seen: Observation, slopes: Scores, states: Ints | None = None) -> None:
+    def add(self, seen: BatchObservation, slopes: Scores, states: Ints | None = None) -> None:
         """Add the gradient of a loss, given its slopes in the h and g just given, or in those of some `states`."""
 
     def step(self, rate: float) -> None:
@@ -63,11 +63,11 @@ class DirectStudent:
         self.descent.start(parameters)
         self._pack()
 
-    def scores(self, seen: Observation) -> Scores:
+    def scores(self, seen: BatchObservation) -> Scores:
         """h and g."""
         return self._model(seen)
 
-    def add(self, seen: Observation, slopes: Scores, states: Ints | None = None) -> None:
+    def add(self, seen: BatchObservation, slopes: Scores, states: Ints | None = None) -> None:
         """Add a gradient."""
         some = seen if states is None else take(seen, states)
         self.descent.add(score_gradient(self._model, some, slopes))

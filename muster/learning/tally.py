@@ -1,4 +1,4 @@
-"""What an update has to say: figures by episode, of each world and of all, and figures by update."""
+"""What an update has to say: figures by episode, of each environment and of all, and figures by update."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from muster.data import Floats, Ints
-from muster.envs.base import BatchEnv
+from muster.envs.vector import BatchEnv
 
 Figures = dict[str, float]
 Values = dict[str, Floats]
@@ -22,11 +22,11 @@ TAKEN = (
     *("steps", "updates", "episodes", "reward", "outcome", "validation", "collapses", "remark", "cpu_seconds"),
     *("steps_per_second", *BY_UPDATE),
 )
-"""What the log says of a run under these names, no world's figure replaces."""
+"""What the log says of a run under these names, no environment's figure replaces."""
 
 
 class Ended:
-    """The episodes of one world that ended during an update."""
+    """The episodes of one environment that ended during an update."""
 
     def __init__(self) -> None:
         self._found: list[Values] = []
@@ -51,14 +51,14 @@ class Ended:
         """Their sums of rewards, in that order."""
         return np.concatenate([np.zeros(0), *self._rewards])
 
-    def figures(self) -> Figures:
+    def metrics(self) -> Figures:
         """Their number, and the mean of each figure."""
         return averaged(self.values(), self.episodes)
 
 
 def own_figures(env: BatchEnv) -> Values:
-    """A world's own figures [B] by the names that the log has for them."""
-    found = {name.replace("/", "_"): values for name, values in env.figures().items()}
+    """An environment's own figures [B] by the names that the log has for them."""
+    found = {name.replace("/", "_"): values for name, values in env.metrics().items()}
     return {f"world_{name}" if name in TAKEN else name: values for name, values in found.items()}
 
 
@@ -74,7 +74,7 @@ def averaged(values: Values, episodes: int) -> Figures:
 
 
 def combine(names: Sequence[str], worlds: Sequence[Figures]) -> Figures:
-    """Figures of a run's worlds in one: of one world as they are; of several by name, and means over the worlds."""
+    """Figures of a run's envs in one: of one env as they are; of several by name, and means over the envs."""
     if len(worlds) == 1:
         return dict(worlds[0])
     found: Figures = {"episodes": sum(figures["episodes"] for figures in worlds)}
@@ -84,10 +84,10 @@ def combine(names: Sequence[str], worlds: Sequence[Figures]) -> Figures:
 
 
 def summarise(window: Sequence[Figures]) -> Figures:
-    """One row for several updates: figures by episode weighed by the episodes, of several worlds averaged.
+    """One row for several updates: figures by episode weighed by the episodes, of several environments averaged.
 
-    An average is of all worlds or is left out: were it of those in which an episode happened to end, rows could not be
-    compared, and the best would be one that left the hardest world out.
+    An average is of all envs or is left out: were it of those in which an episode happened to end, rows could not be
+    compared, and the best would be one that left the hardest environment out.
     """
     keys = {key: None for figures in window for key in figures}
     row: Figures = {"episodes": sum(figures["episodes"] for figures in window)}
@@ -110,5 +110,5 @@ def summarise(window: Sequence[Figures]) -> Figures:
         if slash:
             of_worlds.setdefault(name, []).append(value)
     worlds = sum(key.startswith("episodes/") for key in keys)
-    # Worlds count alike, however many episodes ended in each.
+    # Environments count alike, however many episodes ended in each.
     return {name: float(np.mean(values)) for name, values in of_worlds.items() if len(values) == worlds} | row

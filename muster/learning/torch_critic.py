@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import smooth_l1_loss
 
-from muster.data import Floats32, Observation
+from muster.data import BatchObservation, Floats32
 from muster.errors import MusterError
 from muster.learning.memory import add_gradient
-from muster.scoring.direct import Parameters
-from muster.scoring.networks import ConvCritic, EntityCritic
-from muster.scoring.spec import ModelSpec
-from muster.scoring.values import EntityValues, value_gradient
+from muster.models.direct import Parameters
+from muster.models.networks import ConvCritic, EntityCritic
+from muster.models.spec import ModelSpec
+from muster.models.values import EntityValues, value_gradient
 
 LAST = ("head.2.weight", "head.2.bias")
 """What `last` of an entity critic is made of."""
@@ -25,7 +25,7 @@ LAST = ("head.2.weight", "head.2.bias")
 class TorchCritic:
     """What is still to be earned in a state.
 
-    The network says it in units of `scale`, so that what it is to say is about 1 however much a world pays: its loss is
+    The network says it in units of `scale`, so that what it is to say is about 1 however much an env pays: its loss is
     squared only where errors are small (Huber's). Beyond that it would seek the median of the targets, which knows
     nothing of the one decision in many after which there is nothing more to earn, and grow without end.
     """
@@ -35,7 +35,7 @@ class TorchCritic:
         self.network: EntityCritic | ConvCritic = EntityCritic(spec)
         if conv:
             if planes is None:
-                raise MusterError("the conv critic needs a world with feature planes; use the entity critic")
+                raise MusterError("the conv critic needs an environment with feature planes; use the entity critic")
             self.network = ConvCritic(planes.shape[1], spec.global_width)
         self.scale = 1.0
         """At least 1, and a power of 2: multiplying by it rounds nothing."""
@@ -66,7 +66,7 @@ class TorchCritic:
         return self.views | {name: self.views[name] * np.float32(self.scale) for name in LAST if name in self.views}
 
     @torch.no_grad()
-    def __call__(self, seen: Observation) -> Floats32:
+    def __call__(self, seen: BatchObservation) -> Floats32:
         """Values [B]."""
         if self._values is not None:
             return self._values(seen) * np.float32(self.scale)
@@ -74,7 +74,7 @@ class TorchCritic:
         found: Floats32 = self.network(seen).numpy()
         return found * np.float32(self.scale)
 
-    def gradient(self, seen: Observation, target: Floats32, share: float) -> tuple[Floats32, float]:
+    def gradient(self, seen: BatchObservation, target: Floats32, share: float) -> tuple[Floats32, float]:
         """Values and their loss; adds its gradient, times `share`, to the parameters'."""
         target, scale = target / np.float32(self.scale), np.float32(self.scale)
         if self._values is not None:

@@ -7,14 +7,14 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from muster.data import Ints, Observation
+from muster.data import BatchObservation, Ints
 from muster.learning.episodes import WEIGHTS, stream
 from muster.learning.memory import memory_of, recall
 from muster.learning.parts import part, under
 from muster.learning.students import check_length
-from muster.scoring.direct import Parameters, Scores
-from muster.scoring.networks import ScoringModel, network_from, parameters_of
-from muster.scoring.spec import ModelSpec
+from muster.models.direct import Parameters, Scores
+from muster.models.networks import ScoringModel, network_from, parameters_of
+from muster.models.spec import ModelSpec
 
 
 class TorchStudent:
@@ -40,12 +40,12 @@ class TorchStudent:
         """Begin with these numbers."""
         self.model.load_state_dict(network_from(self.spec, parameters).state_dict())
 
-    def scores(self, seen: Observation) -> Scores:
+    def scores(self, seen: BatchObservation) -> Scores:
         """h and g, ready for `add`."""
         h, g = self._ends = self.model(seen)
         return h.detach().numpy(), None if g is None else g.detach().numpy()
 
-    def add(self, seen: Observation, slopes: Scores, states: Ints | None = None) -> None:
+    def add(self, seen: BatchObservation, slopes: Scores, states: Ints | None = None) -> None:
         """Add a gradient."""
         del seen
         assert self._ends is not None

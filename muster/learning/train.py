@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from muster.checkout import code_commit
 from muster.envs.registry import World, text_of
-from muster.errors import InputError, MusterError, WorldError
+from muster.errors import EnvError, InputError, MusterError
 from muster.evaluation.rollout import run_episodes
 from muster.learning.crew import Crew, closing
 from muster.learning.episodes import VALIDATION
@@ -77,7 +77,7 @@ def train(
     report: Report | None = None,
     **settings: Any,
 ) -> LearnedPolicy:
-    """Learn a policy on a small world, or on several in turn, and return the best one by training reward.
+    """Learn a policy on a small environment, or on several in turn, and return the best one by training reward.
 
     `env` is an environment string, or a class whose module can be imported.
     The settings are the fields of `muster.learning.settings.TrainSettings`, where each is explained; `a2c`, `es` and
@@ -136,7 +136,7 @@ def run_training(
 
 
 def check_training(settings: TrainSettings) -> None:
-    """Make what a run is made of, and let go of it: what its settings, or its world, refuse raises InputError.
+    """Make what a run is made of, and let go of it: what its settings, or its environment, refuse raises InputError.
 
     No cluster is asked for: whether one answers says nothing of the settings.
     """
@@ -217,9 +217,9 @@ class Loop:
                 before = learner.steps
                 try:
                     figures = learner.update(self.progress)
-                except WorldError as failure:
+                except EnvError as failure:
                     raise self._kept(failure) from failure
-                self.window.append(figures | (self.crew.figures() if self.crew else {}))
+                self.window.append(figures | (self.crew.metrics() if self.crew else {}))
                 self.updates += 1
                 if first:  # kernels were compiled or loaded on the way: that is not training
                     self.began, first = self._clock(), False
@@ -278,7 +278,7 @@ class Loop:
             print(f"muster: {advice}", file=sys.stderr, flush=True)
 
     def validate(self) -> Figures:
-        """Mean outcome of the present policy, without noise, on held-out episodes of each world and of all."""
+        """Mean outcome of the present policy, without noise, on held-out episodes of each environment and of all."""
         found: Figures = {}
         for name in self.settings.envs:
             episodes = self.settings.evaluate_episodes or usual_episodes(self.settings, name)
@@ -317,8 +317,8 @@ class Loop:
             **self.origin,
         }
 
-    def _kept(self, failure: WorldError) -> WorldError:
-        """Save what was learned before a user's world failed, and say so."""
+    def _kept(self, failure: EnvError) -> EnvError:
+        """Save what was learned before a user's environment failed, and say so."""
         if self.run is None:
             return failure
         if self.updates == 0 and self.fresh:
@@ -327,9 +327,9 @@ class Loop:
         self.run.save_policy(self.learner.policy(), "last")
         try:
             self._save()
-        except MusterError:  # a world that cannot tell its state either: the policies are there all the same
-            return WorldError(f"{failure}; the policy so far is {self.run.folder / 'last.safetensors'}")
-        return WorldError(f"{failure}; what was learned is in {self.run.folder}, and --resume goes on from there")
+        except MusterError:  # an environment that cannot tell its state either: the policies are there all the same
+            return EnvError(f"{failure}; the policy so far is {self.run.folder / 'last.safetensors'}")
+        return EnvError(f"{failure}; what was learned is in {self.run.folder}, and --resume goes on from there")
 
     def _save(self) -> None:
         if self.run is None:

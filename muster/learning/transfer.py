@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from muster.assign.settings import Method
 from muster.data import Floats32
-from muster.envs.base import BatchEnv
 from muster.envs.registry import kind_of
+from muster.envs.vector import BatchEnv
 from muster.errors import InputError
-from muster.inference.settings import Method
+from muster.models.context import context_shapes
+from muster.models.direct import Parameters
+from muster.models.spec import ModelSpec
 from muster.policy.learned import LearnedPolicy
-from muster.scoring.context import context_shapes
-from muster.scoring.direct import Parameters
-from muster.scoring.spec import ModelSpec
 
 MAY_BE_NEW = ("pair_width", "task_pair_width", "global_width")
 """Inputs that the policy may have done without."""
@@ -25,7 +25,7 @@ TOLD = {
     "task_width": "features of a task",
     "pair_width": "features of a pair",
     "task_pair_width": "features of two tasks",
-    "global_width": "features of the world",
+    "global_width": "features of the environment",
     "hidden": "hidden units",
     "planes": "planes",
     "embedding": "values of a cell",
@@ -43,7 +43,7 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: Batch
     trained_on = str(policy.header.get("env", env.name))
     if kind_of(trained_on) != kind_of(env.name):
         raise InputError(f"{name} was trained on {trained_on}: a run on {env.name} cannot go on from it")
-    if (policy.inference.method == "plan") != (method == "plan"):
+    if (policy.inference.method == "routes") != (method == "routes"):
         raise InputError(
             f"{name} learned its scores for {policy.inference.method}: costs of ways are no scores of assignments, "
             f"so a run with --inference {method} cannot go on from it"
@@ -56,7 +56,7 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: Batch
         raise InputError(f"{name} reads positions {where}, this run's model does not; {advice} --centred")
     for what in old.learned:
         if what not in spec.learned:
-            raise InputError(f"{name} learned {what}, which this run takes from the world; add --learn {what}")
+            raise InputError(f"{name} learned {what}, which this run takes from the environment; add --learn {what}")
     sizes = ["agent_width", "task_width", *MAY_BE_NEW, "hidden"]
     if old.kind == spec.kind == "pem":
         sizes += ["planes", "embedding", "channels", "blocks"]
@@ -100,7 +100,7 @@ def carried_over(policy: LearnedPolicy, spec: ModelSpec, fresh: Parameters) -> P
         else:
             found[name] = array.copy()
     if old.pair_scale == "size" and old.trained_agents and spec.trained_agents:
-        # A g that shrinks with the number of agents is as large as it was in the world of the new run.
+        # A g that shrinks with the number of agents is as large as it was in the environment of the new run.
         for part in {"weight3", "bias3", "scale"} & {name.partition(".")[2] for name in found if name[0] == "g"}:
             found[f"g.{part}"] = found[f"g.{part}"] * np.float32(old.trained_agents / spec.trained_agents)
     for net, prior in (("h", old.prior), ("g", old.task_prior)):

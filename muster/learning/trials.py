@@ -1,7 +1,7 @@
-"""Candidates tried out on copies of the world: the scores with noise that is kept for a while, each played on.
+"""Candidates tried out on copies of the environment: the scores with noise that is kept for a while, each played on.
 
 All candidates of a state are played with the same fresh random numbers: what they differ by is what they do, and none
-of them knows what chance will bring in the world itself.
+of them knows what chance will bring in the environment itself.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.data import Bools, Floats, Floats32, Ints, Observation, Problem, Solution
-from muster.envs.base import BatchEnv
+from muster.data import BatchObservation, Bools, Floats, Floats32, Ints, Problem, Solution
 from muster.envs.registry import another
+from muster.envs.vector import BatchEnv
 from muster.errors import InputError, MusterError
 from muster.learning.rollouts import check_finite
+from muster.models.direct import Scores
+from muster.models.spec import ModelSpec
 from muster.policy.candidates import HeldNoise
 from muster.policy.decision import Scorer, decide
 from muster.rng import Seeds
-from muster.scoring.direct import Scores
-from muster.scoring.spec import ModelSpec
 
 
 class Tried(NamedTuple):
@@ -30,7 +30,7 @@ class Tried(NamedTuple):
     """[K, S, N] their assignments in those states."""
     worth: Floats
     """[K, S] their rewards, and the value of where they were cut, discounted."""
-    midway: Observation
+    midway: BatchObservation
     """[K·S] what the copies saw after some decisions."""
     returns: Floats
     """[K·S] what was earned from there on."""
@@ -46,7 +46,7 @@ class Player(NamedTuple):
     spec: ModelSpec
     scores: Scorer
     solver: Callable[[Problem], Solution]
-    values: Callable[[Observation], Floats]
+    values: Callable[[BatchObservation], Floats]
 
 
 class Trials:
@@ -62,7 +62,7 @@ class Trials:
             self._copy(np.zeros(env.n_envs, np.uint64))
         except (MusterError, NotImplementedError) as why:
             raise InputError(
-                f"candidates are tried on copies of the world with fresh random numbers, and {env.name} cannot be "
+                f"candidates are tried on copies of the env with fresh random numbers, and {env.name} cannot be "
                 f"copied so: {why}. A critic alone can value them: add --srl.valuation critic"
             ) from None
 
@@ -101,7 +101,7 @@ class Trials:
             seen = copies.observe()
             if not running.any():
                 break
-        # What was cut, by the horizon or by the world's step limit, would have gone on.
+        # What was cut, by the horizon or by the environment's step limit, would have gone on.
         worth = earned + np.where(terminated, 0.0, factor * player.values(player.spec.view(seen)))
         so_far, since, going = marks
         return Tried(
@@ -114,5 +114,5 @@ class Trials:
         )
 
 
-def _noisy(held: HeldNoise, seen: Observation) -> Callable[[Scores], Scores]:
+def _noisy(held: HeldNoise, seen: BatchObservation) -> Callable[[Scores], Scores]:
     return lambda scores: held.add(scores, seen)

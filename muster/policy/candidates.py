@@ -10,12 +10,12 @@ from typing import Protocol
 
 import numpy as np
 
-from muster.data import Floats32, Ints, Observation
-from muster.envs.base import BatchEnv
+from muster.data import BatchObservation, Floats32, Ints
+from muster.envs.vector import BatchEnv
 from muster.errors import InputError
+from muster.models.direct import DirectModel, Parameters, Scores
 from muster.policy.decision import decide
 from muster.policy.learned import LearnedPolicy
-from muster.scoring.direct import DirectModel, Parameters, Scores
 
 SPREAD = 0.3
 DEVIATION = 1.0
@@ -28,14 +28,14 @@ class Candidates(Protocol):
 
     width: int
 
-    def prepare(self, moves: Floats32, seen: Observation) -> None:
+    def prepare(self, moves: Floats32, seen: BatchObservation) -> None:
         """The candidates that the next decisions are for: moves [P, width], 0 for the policy itself."""
         ...
 
-    def orders(self, observation: Observation, step: int) -> Ints:
-        """[P, N] what each candidate does in its own world, `step` decisions after the present one.
+    def orders(self, observation: BatchObservation, step: int) -> Ints:
+        """[P, N] what each candidate does in its custom environment, `step` decisions after the present one.
 
-        In a world that reads reasons, with IDLE for agents that had rather do nothing.
+        In an environment that reads reasons, with IDLE for agents that had rather do nothing.
         """
         ...
 
@@ -54,8 +54,8 @@ class OtherWeights:
         self.width = sum(array.size for array in policy.parameters.values())
         self._model: DirectModel | None = None
 
-    def prepare(self, moves: Floats32, seen: Observation) -> None:
-        """Models for P worlds, packed once for all decisions to come."""
+    def prepare(self, moves: Floats32, seen: BatchObservation) -> None:
+        """Models for P environments, packed once for all decisions to come."""
         del seen
         parameters: Parameters = {}
         begin = 0
@@ -66,8 +66,8 @@ class OtherWeights:
             begin = end
         self._model = DirectModel(parameters, self.policy.spec.task_scores)
 
-    def orders(self, observation: Observation, step: int) -> Ints:
-        """Each world by its own model."""
+    def orders(self, observation: BatchObservation, step: int) -> Ints:
+        """Each environment by its own model."""
         del step
         assert self._model is not None
         decision = decide(observation, self.policy.spec, self._model, self.policy.solver)
@@ -77,11 +77,11 @@ class OtherWeights:
 class HeldNoise:
     """Noise on h [P, N, M] that stays as it is for several decisions; it is meant for who is there now."""
 
-    def __init__(self, noise: Floats32, seen: Observation) -> None:
+    def __init__(self, noise: Floats32, seen: BatchObservation) -> None:
         self.noise = noise
         self.agents, self.tasks = seen.agent_ids, seen.task_ids
 
-    def add(self, scores: Scores, seen: Observation) -> Scores:
+    def add(self, scores: Scores, seen: BatchObservation) -> Scores:
         """The scores with the noise, but for agents and tasks that have come since, where slots are used again."""
         h, g = scores
         same: Floats32 | np.float32 = np.float32(1.0)
@@ -101,11 +101,11 @@ class NoisyScores:
         self.width = env.n_agents * env.n_tasks
         self._held: HeldNoise | None = None
 
-    def prepare(self, moves: Floats32, seen: Observation) -> None:
-        """The noise of P worlds; it is meant for the agents and tasks that are there now."""
+    def prepare(self, moves: Floats32, seen: BatchObservation) -> None:
+        """The noise of P environments; it is meant for the agents and tasks that are there now."""
         self._held = HeldNoise(self.size * moves.reshape(-1, *self.shape), seen)
 
-    def orders(self, observation: Observation, step: int) -> Ints:
+    def orders(self, observation: BatchObservation, step: int) -> Ints:
         """With its noise on h, if it is held that long."""
         held = self._held
         explore = (lambda scores: held.add(scores, observation)) if held is not None and step < HELD else None

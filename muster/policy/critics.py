@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from muster.errors import ModelFileError
+from muster.models.values import NETS, EntityValues
 from muster.policy.learned import Critic
-from muster.scoring.values import NETS, EntityValues
 
 PREFIX = "learner/critic/"
 """Of the critic's arrays in the checkpoint of a run."""

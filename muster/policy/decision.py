@@ -8,27 +8,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Bools, Ints, Observation, Problem, Solution
-from muster.envs.base import IDLE
-from muster.inference.outcomes import BETTER_LEFT_OUT, NEGATIVE_SCORES, REASONS
+from muster.assign.outcomes import BETTER_LEFT_OUT, NEGATIVE_SCORES, REASONS
+from muster.data import BatchObservation, Bools, Ints, Problem, Solution
+from muster.envs.vector import IDLE
+from muster.models.direct import DirectModel, Scores
+from muster.models.reach import scale_pairs
+from muster.models.spec import ModelSpec
 from muster.policy.limits import less_switching
-from muster.scoring.direct import DirectModel, Scores
-from muster.scoring.reach import scale_pairs
-from muster.scoring.spec import ModelSpec
 
 WANTS_NONE = (REASONS[NEGATIVE_SCORES], REASONS[BETTER_LEFT_OUT])
 
-Scorer = Callable[[Observation], Scores]
+Scorer = Callable[[BatchObservation], Scores]
 Explore = Callable[[Scores], Scores]
 """Adds noise."""
-Limit = Callable[[Observation], Observation]
-"""Puts learned capacities and contributions in place of the world's."""
+Limit = Callable[[BatchObservation], BatchObservation]
+"""Puts learned capacities and contributions in place of the environment's."""
 
 
 class Decision(NamedTuple):
     """An assignment and what led to it."""
 
-    seen: Observation
+    seen: BatchObservation
     """What is observed, as the model reads it, with the limits that it has learned, if any."""
     scores: Scores
     """h and g of the model, g as it counts at this size."""
@@ -37,10 +37,10 @@ class Decision(NamedTuple):
     assignment: Ints
     """[B, N]"""
     reasons: NDArray[Any]
-    """[B, N] why an agent has no task: `muster.inference.REASONS`."""
+    """[B, N] why an agent has no task: `muster.assign.REASONS`."""
 
     def orders(self, with_reasons: bool) -> Ints:
-        """What a world is given: the assignment, and to one that reads reasons IDLE for who had rather do nothing."""
+        """What an env is given: the assignment, and to one that reads reasons IDLE for who had rather do nothing."""
         if not with_reasons:
             return self.assignment
         unwanted = np.isin(self.reasons, WANTS_NONE)
@@ -48,14 +48,14 @@ class Decision(NamedTuple):
 
 
 def decide(
-    observation: Observation,
+    observation: BatchObservation,
     spec: ModelSpec,
     scorer: Scorer,
     solver: Callable[[Problem], Solution],
     explore: Explore | None = None,
     limit: Limit | None = None,
 ) -> Decision:
-    """One decision for each of B worlds; `limit`: None for limits as the scorer has learned them, if it has any."""
+    """One decision for each of B envs; `limit`: None for limits as the scorer has learned them, if it has any."""
     seen = spec.view(observation)
     if spec.learned:
         seen = limit(seen) if limit else limits_of(scorer)(seen)
@@ -72,7 +72,7 @@ def limits_of(scorer: Scorer) -> Limit:
     return scorer.limit
 
 
-def make_problem(seen: Observation, h: NDArray[Any], g: NDArray[Any] | None) -> Problem:
+def make_problem(seen: BatchObservation, h: NDArray[Any], g: NDArray[Any] | None) -> Problem:
     """The assignment problem that scores pose in what is observed."""
     return Problem(
         scores=less_switching(seen, h),
@@ -85,7 +85,7 @@ def make_problem(seen: Observation, h: NDArray[Any], g: NDArray[Any] | None) -> 
     )
 
 
-def alive_pairs(observation: Observation) -> tuple[Bools, Bools]:
+def alive_pairs(observation: BatchObservation) -> tuple[Bools, Bools]:
     """Which entries of h [B, N, M] and of g [B, M, M] are between living objects, and allowed."""
     agents, tasks = observation.agent_alive, observation.task_alive
     pairs = agents[:, :, None] & tasks[:, None, :]

@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.assign.settings import InferenceSettings
 from muster.errors import InputError, ModelFileError
-from muster.inference.settings import InferenceSettings
+from muster.models.direct import Parameters, parameter_shapes
+from muster.models.spec import ModelSpec
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import NoiseSettings
-from muster.scoring.direct import Parameters, parameter_shapes
-from muster.scoring.spec import ModelSpec
 from muster.storage import write_atomically
 
 FORMAT = "muster-policy"
-VERSION = 2
-READABLE = (1, 2)
-"""Version 1 is from when LP knew no local search: "fast" then meant for it what "paper" does now."""
+VERSION = 3
+READABLE = (1, 2, 3)
+"""Version 1 is from when LP knew no local search: "fast" then meant for it what "paper" does now. Up to version 2 some
+settings and their values had other names."""
 LARGEST_FILE = 64 * 2**20
 MOST_TENSORS = 1000
 SEAL = "seal"
@@ -63,7 +64,7 @@ def load_policy(path: str | Path) -> LearnedPolicy:
         raise ModelFileError(f"{path} is a safetensors file but not a muster policy")
     if header.get("version") not in READABLE:
         raise ModelFileError(
-            f"{path} has policy format {header.get('version')!r}, this muster reads {READABLE[0]} and {READABLE[1]}; "
+            f"{path} has policy format {header.get('version')!r}, this muster reads {READABLE[0]} to {READABLE[-1]}; "
             "use the muster that wrote it, or train anew"
         )
     try:
@@ -81,7 +82,12 @@ def load_policy(path: str | Path) -> LearnedPolicy:
 
 
 def _inference(header: dict[str, Any]) -> InferenceSettings:
-    settings = InferenceSettings(**header["inference"])
+    named = dict(header["inference"])
+    if header["version"] < 3:
+        renamed = {"plan": "routes", "longest": "makespan"}
+        named = {name: renamed.get(value, value) for name, value in named.items()}
+        named = {"assign_all" if name == "forced" else name: value for name, value in named.items()}
+    settings = InferenceSettings(**named)
     if header["version"] == 1 and settings.method == "lp":
         settings = dataclasses.replace(settings, effort="paper")
     return settings

@@ -10,26 +10,26 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from muster.data import Floats32, Ints, Observation
-from muster.envs.base import BatchEnv, State
+from muster.assign.route_memory import RouteMemory
+from muster.assign.settings import InferenceSettings
+from muster.assign.solver import Solver
+from muster.assign.switching import ALONE
+from muster.data import BatchObservation, Floats32, Ints
+from muster.envs.env import Observation
 from muster.envs.padding import observation_of
 from muster.envs.registry import kind_of
-from muster.envs.single import View
+from muster.envs.vector import BatchEnv, State
 from muster.errors import InputError, MissingExtraError, UnknownNameError
-from muster.inference.route_memory import RouteMemory
-from muster.inference.settings import InferenceSettings
-from muster.inference.solver import Solver
-from muster.inference.switching import ALONE
+from muster.models.direct import DirectModel, Parameters, Scores
+from muster.models.reach import scale_pairs
+from muster.models.spec import ModelSpec
+from muster.models.tokens import ContextModel
 from muster.policy.decision import Decision, Scorer, decide, limits_of
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
 from muster.policy.settings import NoiseSettings, RolloutSettings
 from muster.rng import NOISE_STREAM, Seeds
-from muster.scoring.direct import DirectModel, Parameters, Scores
-from muster.scoring.reach import scale_pairs
-from muster.scoring.spec import ModelSpec
-from muster.scoring.tokens import ContextModel
 
-Critic = Callable[[Observation], NDArray[np.floating]]
+Critic = Callable[[BatchObservation], NDArray[np.floating]]
 """What is still to be earned [B] from what is observed on."""
 
 
@@ -62,7 +62,7 @@ class LearnedPolicy:
         if noisy and rollouts:
             raise InputError("look-ahead tries moves of its own: it has no use for the exploration noise of training")
         self.rollouts = rollouts
-        """How it looks ahead in the world that it plays in (`muster.policy.lookahead`); None: not at all."""
+        """How it looks ahead in the environment that it plays in (`muster.policy.lookahead`); None: not at all."""
         self.critic = critic
         """What is still to be earned, for look-ahead with a horizon."""
         self._solver = Solver.of(inference)
@@ -89,14 +89,14 @@ class LearnedPolicy:
 
         `settings` are further ones of `RolloutSettings`: horizon, candidates, size. `critic` is a function from an
         observation to what is still to be earned [B], for what is cut at the horizon (`muster.policy.critics`). It
-        plays in `muster.evaluate` and wherever else there is a world to try moves in.
+        plays in `muster.evaluate` and wherever else there is an environment to try moves in.
         """
         wanted = RolloutSettings(rollouts, **settings)
         return self.variant(rollouts=wanted, critic=critic or self.critic)
 
     def with_inference(self, **changes: Any) -> Self:
         """The same scores under other inference settings, such as effort="best"."""
-        if changes.get("method") == "plan" and self.inference.method != "plan":
+        if changes.get("method") == "routes" and self.inference.method != "routes":
             raise InputError(
                 f"{self.name} learned its scores for {self.inference.method!r}: they are no costs of going from task "
                 "to task, so there are no routes to make of them"
@@ -115,9 +115,9 @@ class LearnedPolicy:
             inference=dataclasses.replace(self.inference, method="lp", effort="paper"),
         )
 
-    def begin(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """New episodes start in these slots: their noise follows from their seeds, and they have no routes yet."""
-        if self.inference.method == "plan":
+        if self.inference.method == "routes":
             self._plans = self._plans or RouteMemory(self._solver)
             self._plans.forget(np.asarray(slots))
         if not self.noisy:
@@ -149,58 +149,58 @@ class LearnedPolicy:
             self._scorer = make_scorer(self.spec, self.parameters)
         return self._scorer
 
-    def scores(self, observation: Observation) -> tuple[Floats32, Floats32 | None]:
+    def scores(self, observation: BatchObservation) -> tuple[Floats32, Floats32 | None]:
         """h [B, N, M] and g [B, M, M], without noise."""
         return self.score(self.spec.view(observation))
 
-    def read(self, observation: Observation, env: str = "what is observed") -> Observation:
+    def read(self, observation: BatchObservation, env: str = "what is observed") -> BatchObservation:
         """What is observed, as the model reads it, with the capacities and contributions that it has learned."""
         seen = self.spec.view(observation, env)
         return limits_of(self.scorer)(seen) if self.spec.learned else seen
 
-    def score(self, seen: Observation) -> tuple[Floats32, Floats32 | None]:
+    def score(self, seen: BatchObservation) -> tuple[Floats32, Floats32 | None]:
         """h and g of what `read` returns, g as it counts at this size."""
         h, g = self.scorer(seen)
         return h, scale_pairs(self.spec, seen, g)
 
     @overload
+    def act(self, observation: BatchObservation) -> Ints: ...
+    @overload
     def act(self, observation: Observation) -> Ints: ...
     @overload
-    def act(self, observation: View) -> Ints: ...
-    @overload
-    def act(self, observation: Sequence[View]) -> list[Ints]: ...
+    def act(self, observation: Sequence[Observation]) -> list[Ints]: ...
     @overload
     def act(self, **fields: ArrayLike) -> Ints: ...
 
     def act(self, observation: Any = None, **fields: Any) -> Ints | list[Ints]:
         """Who does what: a task index for each agent, -1 for none.
 
-        Of an `Observation` of B worlds an assignment [B, N]; of one `View`, or of its fields as keywords, one [N]; of
-        several views, whose sizes may differ, a list of them.
+        Of a `BatchObservation` an assignment [B, N]; of one `Observation`, or of its fields as keywords, one [N]; of
+        several observations, whose sizes may differ, a list of them.
         """
         if self.rollouts:
             raise InputError(
-                f"{self.name} looks ahead, for which it needs the world and not just a view of it: give it to "
+                f"{self.name} looks ahead, for which it needs the environment and not just a view of it: give it to "
                 "muster.evaluate, or make a muster.policy.lookahead.LookAhead for an environment"
             )
-        if isinstance(observation, Observation):
+        if isinstance(observation, BatchObservation):
             if fields:
                 raise InputError(f"an observation is complete: {', '.join(fields)} cannot be given beside it")
             return self._decide(observation).assignment
-        if observation is None or isinstance(observation, View):
+        if observation is None or isinstance(observation, Observation):
             return self._act_on([_view(observation, fields)])[0]
         several = observation if isinstance(observation, (list, tuple)) else [observation]
         return self._act_on([_view(view, fields) for view in several])
 
-    def orders(self, observation: Observation) -> Ints:
-        """As `act`, with `IDLE` for agents that had rather do nothing: what a world is given that reads reasons."""
+    def orders(self, observation: BatchObservation) -> Ints:
+        """As `act`, with `IDLE` for agents that had rather do nothing: what an env is given that reads reasons."""
         return self._decide(observation).orders(with_reasons=True)
 
-    def _decide(self, observation: Observation) -> Decision:
+    def _decide(self, observation: BatchObservation) -> Decision:
         explore = partial(self._explore, observation) if self.noisy else None
         return decide(observation, self.spec, self.scorer, self._plans or self._solver, explore)
 
-    def _act_on(self, views: list[View]) -> list[Ints]:
+    def _act_on(self, views: list[Observation]) -> list[Ints]:
         if not views:
             return []
         for view in views:
@@ -213,7 +213,7 @@ class LearnedPolicy:
         assignment = self.act(observation_of(views, widths=self.spec.widths))
         return [row[:size] for row, size in zip(assignment, sizes, strict=True)]
 
-    def _explore(self, observation: Observation, scores: Scores) -> Scores:
+    def _explore(self, observation: BatchObservation, scores: Scores) -> Scores:
         batch, n, m = scores[0].shape
         self._make_room(batch)
         if self._exploration is None or self._exploration.h.total.shape != (batch, n, m):
@@ -256,11 +256,11 @@ class LearnedPolicy:
         widths |= {"task-pair": spec.task_pair_width, "global": spec.global_width}
         return {
             "model": f"{spec.kind}, {size:,} numbers, {'h and g' if spec.task_scores else 'h'}"
-            + (", on top of the world's prior" if spec.corrects else "")
+            + (", on top of the environment's prior" if spec.corrects else "")
             + (f", {' and '.join(spec.learned)} learned" if spec.learned else "")
             + (", no capacities" if spec.unlimited else ""),
             "inference": f"{inference.method}, effort {inference.effort}, "
-            + ("every agent assigned" if inference.forced else "idling allowed")
+            + ("every agent assigned" if inference.assign_all else "idling allowed")
             + (", with noise" if self.noisy else "")
             + (f", {self.rollouts}" if self.rollouts else ""),
             "trained on": " ".join(trained),
@@ -270,7 +270,7 @@ class LearnedPolicy:
 
 
 def adapt(policy: LearnedPolicy, env: BatchEnv) -> BatchEnv:
-    """Make `env` show what the policy reads; refuse a world of another kind or with other features."""
+    """Make `env` show what the policy reads; refuse an environment of another kind or with other features."""
     trained_on = str(policy.header.get("env", env.name))
     if kind_of(trained_on) != kind_of(env.name):
         raise InputError(f"{policy.name} was trained on {trained_on}; it cannot play {env.name}")
@@ -279,22 +279,22 @@ def adapt(policy: LearnedPolicy, env: BatchEnv) -> BatchEnv:
     return env
 
 
-def _view(view: Any, fields: dict[str, Any]) -> View:
+def _view(view: Any, fields: dict[str, Any]) -> Observation:
     """The view itself, or one of the keywords."""
-    if isinstance(view, View) and not fields:
+    if isinstance(view, Observation) and not fields:
         return view
     if view is not None:
         beside = f" beside {', '.join(fields)}" if fields else ""
         raise InputError(
             f"act takes an observation, a view, a list of views, or fields of one; got {view!r:.80}{beside}"
         )
-    known = [entry.name for entry in dataclasses.fields(View)]
+    known = [entry.name for entry in dataclasses.fields(Observation)]
     for name in fields:
         if name not in known:
             raise UnknownNameError("field of a view", name, known)
     if not {"agent_features", "task_features"} <= fields.keys():
         raise InputError("a situation needs at least agent_features [N, Fa] and task_features [M, Ft]")
-    return View(**fields)
+    return Observation(**fields)
 
 
 def make_scorer(spec: ModelSpec, parameters: Parameters) -> Scorer:
@@ -307,6 +307,6 @@ def make_scorer(spec: ModelSpec, parameters: Parameters) -> Scorer:
         import torch  # noqa: F401
     except ImportError:
         raise MissingExtraError(f"a {spec.kind} policy", "train") from None
-    from muster.scoring.networks import network_from
+    from muster.models.networks import network_from
 
     return network_from(spec, parameters).scores

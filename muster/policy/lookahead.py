@@ -1,8 +1,8 @@
-"""Look-ahead: before each decision candidates are played out on copies of the world, and the best one's move is made.
+"""Look-ahead: before each decision candidates are played out on copies of the env, and the best one's move is made.
 
-The copies get fresh random numbers: they know what the world is like now, not what chance will bring. Candidates are
+The copies get fresh random numbers: they know what the env is like now, not what chance will bring. Candidates are
 the policy itself, whoever was best at the last decision, and new ones (see `muster.policy.candidates`). All candidates
-of all worlds of a batch are played in one batch. An episode's decisions follow from its own seed, whatever the batch.
+of all envs of a batch are played in one batch. An episode's decisions follow from its own seed, whatever the batch.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import time
 
 import numpy as np
 
-from muster.data import Bools, Floats, Floats32, Ints, Observation
-from muster.envs.base import BatchEnv, State
+from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.envs.registry import another
+from muster.envs.vector import BatchEnv, State
 from muster.errors import InputError
 from muster.policy.candidates import Candidates, NoisyScores, OtherWeights
 from muster.policy.learned import LearnedPolicy, adapt
@@ -31,7 +31,7 @@ MOST_PAIRS = 2_000_000
 
 
 class LookAhead:
-    """A learned policy that tries its moves in the world `env` first."""
+    """A learned policy that tries its moves in the environment `env` first."""
 
     def __init__(self, policy: LearnedPolicy, env: BatchEnv) -> None:
         if policy.rollouts is None:
@@ -51,18 +51,18 @@ class LookAhead:
         """[B, width] the candidate that was best at the last decision."""
         self._copies: dict[int, BatchEnv] = {}
 
-    def begin(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """New episodes: nothing was best yet."""
         self.seeds[slots] = np.asarray(seeds, np.uint64) ^ LOOKAHEAD_STREAM
         self.decisions[slots] = 0
         self.best[slots] = 0.0
 
-    def act(self, observation: Observation) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the first move of the best candidate; -1 where no episode is under way."""
         return np.maximum(self.orders(observation), -1)
 
-    def orders(self, observation: Observation) -> Ints:
-        """As `act`, in a world that reads reasons with IDLE for agents that had rather do nothing."""
+    def orders(self, observation: BatchObservation) -> Ints:
+        """As `act`, in an environment that reads reasons with IDLE for agents that had rather do nothing."""
         env, settings = self.env, self.settings
         assignment: Ints = np.full(observation.agent_alive.shape, -1, np.int64)
         going, state = np.flatnonzero(env.running()), env.get_state()

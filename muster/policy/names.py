@@ -6,8 +6,8 @@ import json
 import os
 from pathlib import Path
 
-from muster.envs.base import BatchEnv, Policy
 from muster.envs.registry import kind_of, rules
+from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError, UnknownNameError, suggestion
 from muster.policy.files import load_policy
 from muster.policy.learned import LearnedPolicy, adapt
@@ -38,10 +38,10 @@ def resolve(policy: str | Path | Policy, env: BatchEnv, noise: bool = False) -> 
         adapt(policy, env)
         policy = policy.variant(noisy=noise or policy.noisy)
         return LookAhead(policy, env) if policy.rollouts else policy
-    if isinstance(policy, type) or not all(hasattr(policy, name) for name in ("name", "begin", "act")):
+    if isinstance(policy, type) or not all(hasattr(policy, name) for name in ("name", "reset", "act")):
         raise InputError(
-            f"a policy is a name, a path or an object with a name, begin() and act(), got {policy!r:.80}; a rule of "
-            "your own, from a view to an assignment, goes into rules() of its world"
+            f"a policy is a name, a path or an object with a name, reset() and act(), got {policy!r:.80}; a rule of "
+            "your own, from a view to an assignment, goes into baselines() of its environment"
         )
     if noise:
         raise InputError(f"noise is for learned policies; {policy.name!r} is none")
@@ -55,7 +55,7 @@ def shipped() -> dict[str, str]:
 
 
 def shipped_for(env: BatchEnv) -> list[str]:
-    """Those that learned on worlds of this kind, by their names."""
+    """Those that learned on environments of this kind, by their names."""
     return [name for name in shipped() if name.startswith(f"{kind_of(env.name)}-")]
 
 
@@ -78,5 +78,5 @@ def _unknown(name: str) -> str:
     """Why no learned policy can be had by that name."""
     fixed = rules()
     if name in fixed:
-        return f"{name!r} is a fixed rule and needs its world: muster.evaluate({name!r}, {fixed[name]!r})"
+        return f"{name!r} is a fixed rule and needs its environment: muster.evaluate({name!r}, {fixed[name]!r})"
     return f"no learned policy {name!r}{suggestion(name, shipped())}; a file or folder of a run is named by its path"

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.compile import entry
-from muster.data import Bools, Floats32, Ints, Observation
+from muster.data import BatchObservation, Bools, Floats32, Ints
 from muster.errors import InputError
+from muster.models.direct import Scores
+from muster.models.heads import Limits
 from muster.policy.settings import PAPER_NOISE, NoiseSettings
 from muster.rng import Seeds, normal, uniform
-from muster.scoring.direct import Scores
-from muster.scoring.heads import Limits
 
 GUMBEL_DEVIATION = math.pi / math.sqrt(6.0)
 """Standard deviation of a Gumbel variable of scale 1."""
@@ -94,7 +94,7 @@ class ScoreNoise:
             rows = 1 if head == "capacity" else n_agents
             self.limits[head] = CorrelatedNoise(batch, (rows, n_tasks), settings.limits, steps)
         self.agents: Ints = np.full((batch, n_agents), -1, np.int64)
-        """[B, N] whose noise it is, in worlds where places are used again; likewise `tasks` [B, M]."""
+        """[B, N] whose noise it is, in environments where places are used again; likewise `tasks` [B, M]."""
         self.tasks: Ints = np.full((batch, n_tasks), -1, np.int64)
 
     @property
@@ -108,7 +108,7 @@ class ScoreNoise:
         for part in self.parts.values():
             part.reset(slots)
 
-    def follow(self, seen: Observation) -> None:
+    def follow(self, seen: BatchObservation) -> None:
         """Whoever is new in a place starts without the noise of who was there before."""
         newcomers = []
         for known, now in ((self.agents, seen.agent_ids), (self.tasks, seen.task_ids)):

@@ -24,7 +24,7 @@ class Draw:
     """done; pruned: ended early, the figure is of what there was; failed: its settings do not go together, or a number
     was not finite."""
     value: float | None
-    """What it is judged by, as the world counts it (steps: fewer is better)."""
+    """What it is judged by, as the environment counts it (steps: fewer is better)."""
     settings: dict[str, Any]
     """Dotted name -> what was drawn."""
     minutes: float | None

@@ -29,7 +29,7 @@ class StudySettings:
     """What is searched, how, and what a draw costs."""
 
     env: tuple[str, ...]
-    """The world, or worlds, of every draw."""
+    """The environment, or environments, of every draw."""
     space_name: str
     """paper, choices, es, or the file that the space was read from."""
     space: dict[str, Any]
@@ -73,7 +73,7 @@ class StudySettings:
         return build(TrainSettings, overlaid(overlaid(shared | own, self.run), table), "this draw")
 
     def portable(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Settings for `muster train --config`: world, what draws share and what this one drew; not its length."""
+        """Settings for `muster train --config`: env, what draws share and what this one drew; not its length."""
         kept = {name: value for name, value in self.run.items() if name not in LENGTH_AND_LOG}
         env = self.env[0] if len(self.env) == 1 else list(self.env)
         return overlaid({"env": env, **kept}, table)

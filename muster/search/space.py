@@ -118,7 +118,7 @@ class Space:
 
 
 def load_space(name: str, env: str) -> Space:
-    """One that comes with muster (the paper's differs by world), or a TOML file's."""
+    """One that comes with muster (the paper's differs by environment), or a TOML file's."""
     if name not in BUILT_IN:
         if not name.endswith(".toml"):
             raise UnknownNameError("space (or FILE.toml)", name, BUILT_IN)

@@ -142,7 +142,7 @@ def stored(folder: Path) -> StudySettings:
     """What the study in a folder is."""
     if not (folder / ABOUT).exists():
         raise InputError(
-            f"{folder} holds no study; name a world to begin one there: muster search ENV --study {folder}"
+            f"{folder} holds no study; name an environment to begin one there: muster search ENV --study {folder}"
         )
     return from_toml(StudySettings, folder / ABOUT)
 

@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from muster.data import Floats32, Observation
-from muster.envs.single import View
+from muster.assign.solver import Solver
+from muster.assign.switching import ALONE
+from muster.data import BatchObservation, Floats32
+from muster.envs.env import Observation
 from muster.errors import MusterError, suggestion
-from muster.inference.solver import Solver
-from muster.inference.switching import ALONE
 from muster.policy.decision import make_problem
 from muster.service import reading
 from muster.service.bodies import ActBody, checked
@@ -28,7 +28,7 @@ KEYS = (
     "tasks",
     "pairs",
     "task_pairs",
-    "world",
+    "global",
     "capacities",
     "contributions",
     "allowed",
@@ -48,7 +48,7 @@ class Asked:
 
     policy: Served
     solver: Solver
-    views: list[View]
+    views: list[Observation]
     pairs: int
     """Of all views, with those of tasks."""
     one: bool
@@ -60,7 +60,7 @@ class Asked:
     @property
     def is_quick(self) -> bool:
         """Whether it is decided in about a millisecond at most."""
-        return self.pairs <= QUICK_PAIRS and self.solver.method != "plan" and self.solver.effort in ("paper", "fast")
+        return self.pairs <= QUICK_PAIRS and self.solver.method != "routes" and self.solver.effort in ("paper", "fast")
 
     def answer(self) -> dict[str, Any]:
         """What the policy decides."""
@@ -128,8 +128,8 @@ def read_asked(data: dict[str, Any], served: dict[str, Served], size_limit: int)
     return Asked(chosen, solver, views, pairs, body.situation is not None, body.scores, started)
 
 
-def read_situation(data: dict[str, Any], where: str, served: Served, limit: int) -> tuple[View, int, int]:
-    """A situation as the view of a world, how many agents it has and how many tasks; Refusal where it is none."""
+def read_situation(data: dict[str, Any], where: str, served: Served, limit: int) -> tuple[Observation, int, int]:
+    """A situation as the view of an env, how many agents it has and how many tasks; Refusal where it is none."""
     for key in data:
         if key not in KEYS:
             refuse(f"{where} has no field {reading.clipped(key)!r}{suggestion(key[:80], KEYS)}", where)
@@ -148,8 +148,8 @@ def read_situation(data: dict[str, Any], where: str, served: Served, limit: int)
         "pair_features": by_name(data.get("pairs") or {}, names.pair, f"{where}.pairs", (n, m)),
         "task_pair_features": by_name(data.get("task_pairs") or {}, names.task_pair, f"{where}.task_pairs", (m, m)),
     }
-    if names.world or data.get("world"):
-        fields["global_features"] = objects([data.get("world")], names.world, f"{where}.world", 1)[0]
+    if names.global_ or data.get("global"):
+        fields["global_features"] = objects([data.get("global")], names.global_, f"{where}.environment", 1)[0]
     for key, shape in (("contributions", (n, m)), ("prior", (n, m)), ("task_prior", (m, m)), ("switch_cost", (n, m))):
         value = data.get(key)
         if key == "switch_cost" and value is not None and not reading.is_list(value):
@@ -164,7 +164,7 @@ def read_situation(data: dict[str, Any], where: str, served: Served, limit: int)
         fields["previous"] = reading.tasks(data["previous"], f"{where}.previous", n, m)
     if "switch_cost" in fields:
         check_cost(fields, f"{where}.switch_cost")
-    return View(**fields), n, m
+    return Observation(**fields), n, m
 
 
 def check_cost(fields: dict[str, Any], where: str) -> None:
@@ -255,7 +255,7 @@ MOST = 1e30
 """Features beyond this size are refused: models compute in single precision."""
 
 
-def decide_all(served: Served, solver: Solver, views: list[View], with_scores: bool) -> list[dict[str, Any]]:
+def decide_all(served: Served, solver: Solver, views: list[Observation], with_scores: bool) -> list[dict[str, Any]]:
     """An answer for each view. Those with the same fields and sizes are decided on together: nothing is padded."""
     if len(views) == 1:
         return decide(served, solver, together(views), with_scores)
@@ -270,13 +270,13 @@ def decide_all(served: Served, solver: Solver, views: list[View], with_scores: b
     return answers
 
 
-def given_of(view: View) -> dict[str, Any]:
+def given_of(view: Observation) -> dict[str, Any]:
     """The fields that a view has."""
-    return {name: value for name in View.__slots__ if (value := getattr(view, name)) is not None}
+    return {name: value for name in Observation.__slots__ if (value := getattr(view, name)) is not None}
 
 
-def together(views: list[View]) -> Observation:
-    """Views of the same fields and sizes as one observation."""
+def together(views: list[Observation]) -> BatchObservation:
+    """Observations of the same fields and sizes as one observation."""
     stacked: dict[str, Any] = {}
     for name in given_of(views[0]):
         several = [getattr(view, name) for view in views]
@@ -284,7 +284,7 @@ def together(views: list[View]) -> Observation:
     return observed(stacked)
 
 
-def observed(stacked: dict[str, Any]) -> Observation:
+def observed(stacked: dict[str, Any]) -> BatchObservation:
     """An observation of the fields that were given, each with a leading axis B: everybody in it is alive."""
     (batch, n), m = stacked["agent_features"].shape[:2], stacked["task_features"].shape[1]
     assumed = {
@@ -293,11 +293,11 @@ def observed(stacked: dict[str, Any]) -> Observation:
         "contributions": np.ones((batch, n, m)),
         "capacities": np.ones((batch, m)),
     }
-    return Observation(**assumed | stacked)
+    return BatchObservation(**assumed | stacked)
 
 
-def decide(served: Served, solver: Solver, observation: Observation, with_scores: bool) -> list[dict[str, Any]]:
-    """Observation -> scores -> assignment, with reasons."""
+def decide(served: Served, solver: Solver, observation: BatchObservation, with_scores: bool) -> list[dict[str, Any]]:
+    """BatchObservation -> scores -> assignment, with reasons."""
     policy = served.policy
     seen = policy.read(observation, "the situation")
     h, g = policy.score(seen)
@@ -328,8 +328,8 @@ def example(served: Served) -> dict[str, Any]:
         situation["pairs"] = {name: [[0.0, 0.5]] for name in names.pair}
     if names.task_pair:
         situation["task_pairs"] = {name: [[0.0, 0.5], [0.5, 0.0]] for name in names.task_pair}
-    if names.world:
-        situation["world"] = dict.fromkeys(names.world, 0.0)
+    if names.global_:
+        situation["global"] = dict.fromkeys(names.global_, 0.0)
     if spec.reads_prior:
         situation["prior"] = [[0.0, 0.5]]
     if spec.task_prior:

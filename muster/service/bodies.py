@@ -6,8 +6,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
+from muster.assign.settings import Crowd, Effort, Method, Objective, Rounding
 from muster.errors import suggestion
-from muster.inference.settings import Crowd, Effort, Method, Objective, Rounding
 from muster.service.reading import clipped, kind_of
 from muster.service.refusals import Refusal
 
@@ -58,7 +58,7 @@ class ProblemBody(Body):
     tasks: Names = Field(None, description="Names of the tasks.")
     method: Method = Field("quad", description="amax, lp (within capacities), quad (task scores too) or plan (routes).")
     effort: Effort = Field("fast", description="How hard is tried.")
-    forced: bool = Field(False, description="Assign every agent that fits somewhere.")
+    assign_all: bool = Field(False, description="Assign every agent that fits somewhere.")
     crowd: Crowd = Field(
         "count", description="quad: what task scores act on, numbers of agents or contributions (load)."
     )
@@ -93,7 +93,7 @@ class SolveBody(ProblemBody):
     routes: Routes = Field(None, description="plan: routes to go on from, by task number.")
     rounding: Rounding = Field("strict", description="Whether the last agent may exceed a capacity.")
     explain: bool = Field(False, description="Whether the answer says why, and what it would take (several solves).")
-    objective: Objective = Field("longest", description="plan: make the longest route short, or the total.")
+    objective: Objective = Field("makespan", description="plan: make the longest route short, or the total.")
 
 
 class CheckBody(ProblemBody):
@@ -109,7 +109,7 @@ class ActBody(Body):
     """A policy and what it is to decide on: one situation, or several.
 
     A situation holds what the policy reads, by the names of its card: `agents` and `tasks` (a list of objects
-    {feature: number}, or columns {feature: numbers}), `pairs` and `task_pairs` ({feature: rows}) and `world`
+    {feature: number}, or columns {feature: numbers}), `pairs` and `task_pairs` ({feature: rows}) and `environment`
     ({feature: number}) as far as it reads them; and, if wanted, `capacities`, `contributions`, `allowed`, `prior`,
     `task_prior`, `previous` (task numbers) and `switch_cost`.
     """

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.compile import leaf, lean_entry
-from muster.data import Floats, Ints, Observation
+from muster.data import BatchObservation, Floats, Ints
 from muster.errors import MusterError
 from muster.service import acting
 from muster.service.acting import Asked, given_of, observed
@@ -53,7 +53,7 @@ class Form:
         places = {name: array.astype(np.int64) for name, array in found.items()}
         return cls(asked, places, {name: array.dtype for name, array in found.items()}, fixed)
 
-    def observation(self, values: Floats) -> Observation:
+    def observation(self, values: Floats) -> BatchObservation:
         """What B bodies of this form show, with these numbers [B, V]."""
         stacked: dict[str, Any] = {
             name: values.take(place, axis=1).astype(self.kinds[name], copy=False) for name, place in self.places.items()

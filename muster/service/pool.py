@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from muster.assign.solver import stoppable
 from muster.data import Ints
-from muster.inference.solver import stoppable
 from muster.parallel import thread_count
 from muster.service.refusals import Refusal
 

@@ -8,9 +8,9 @@ import socket
 import sys
 from typing import Any, get_args
 
+from muster.assign import assign
+from muster.assign.settings import Method
 from muster.errors import InputError
-from muster.inference import assign
-from muster.inference.settings import Method
 from muster.parallel import thread_count
 from muster.service import acting
 from muster.service.app import make_app

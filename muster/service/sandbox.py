@@ -7,12 +7,12 @@ from typing import Any, get_args
 
 import numpy as np
 
-from muster.data import Ints, Observation
-from muster.envs.base import Policy
+from muster.assign.settings import Method
+from muster.data import BatchObservation, Ints
 from muster.envs.scene import as_places
+from muster.envs.vector import Policy
 from muster.errors import InputError
 from muster.evaluation.packing import around, stage_json
-from muster.inference.settings import Method
 from muster.policy.learned import LearnedPolicy
 from muster.rng import episode_seeds
 from muster.service import reading
@@ -27,7 +27,7 @@ def begin(data: dict[str, Any], worlds: Worlds) -> dict[str, Any]:
     """Where everyone stands at the start of an episode: something to drag."""
     env = worlds.make(data.get("env"))
     seed = whole(data.get("seed", 0), "seed", 0, 2**31 - 1)
-    env.start(np.arange(1), episode_seeds(seed, np.arange(1)))
+    env.reset(np.arange(1), episode_seeds(seed, np.arange(1)))
     scene = env.scene(0)
     agents, tasks = as_places("agents", scene.agents), as_places("tasks", scene.tasks)
     seen = env.observe()
@@ -81,8 +81,8 @@ def decide(data: dict[str, Any], worlds: Worlds) -> dict[str, Any]:
     return answer
 
 
-def _ask(policy: Policy, seen: Observation) -> Ints:
-    policy.begin(np.arange(1), np.zeros(1, np.uint64))
+def _ask(policy: Policy, seen: BatchObservation) -> Ints:
+    policy.reset(np.arange(1), np.zeros(1, np.uint64))
     return policy.act(seen)[0]
 
 
@@ -101,7 +101,7 @@ def whole(value: Any, name: str, low: int, high: int) -> int:
     return value
 
 
-def as_situation(served: Served, seen: Observation) -> dict[str, Any]:
+def as_situation(served: Served, seen: BatchObservation) -> dict[str, Any]:
     """What is observed in slot 0 as /act takes it: in the policy's own feature names."""
     names, spec = served.features, served.policy.spec
     unread = {"prior": not spec.reads_prior, "task_prior": not spec.task_prior}
@@ -120,8 +120,8 @@ def as_situation(served: Served, seen: Observation) -> dict[str, Any]:
     ):
         if labels:
             found[key] = blocks(features, labels)
-    if names.world and seen.global_features is not None:
-        found["world"] = dict(zip(names.world, map(float, seen.global_features[0]), strict=True))
+    if names.global_ and seen.global_features is not None:
+        found["global"] = dict(zip(names.global_, map(float, seen.global_features[0]), strict=True))
     found["capacities"] = [None if np.isinf(c) else float(c) for c in seen.capacities[0]]
     for key in ("contributions", "allowed", "prior", "task_prior", "switch_cost"):
         value = getattr(seen, key)

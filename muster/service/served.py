@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from muster.assign.settings import Effort, Method
+from muster.assign.solver import Solver
 from muster.envs.features import FeatureNames
 from muster.errors import InputError
-from muster.inference.settings import Effort, Method
-from muster.inference.solver import Solver
 from muster.policy.features import features_of
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import load, shipped
-from muster.reproduction.card import make_card
+from paper.tables.card import make_card
 
 
 @dataclass(frozen=True, slots=True, eq=False)

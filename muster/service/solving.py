@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from muster.inference import assign, check
-from muster.inference.as_json import answer_as_json, rows_as_json, verdict_as_json
-from muster.inference.solver import is_stopped
+from muster.assign import assign, check
+from muster.assign.as_json import answer_as_json, rows_as_json, verdict_as_json
+from muster.assign.solver import is_stopped
 from muster.service import reading
 from muster.service.bodies import CheckBody, ProblemBody, SolveBody, checked
 from muster.service.refusals import Refusal
@@ -38,7 +38,7 @@ def solve(data: dict[str, Any], deadline: float, size_limit: int) -> dict[str, A
         method=body.method,
         effort=body.effort,
         rounding=body.rounding,
-        forced=body.forced,
+        assign_all=body.assign_all,
         crowd=body.crowd,
         objective=body.objective,
         time_limit=allowed_time(body, deadline),
@@ -62,7 +62,7 @@ def check_plan(data: dict[str, Any], deadline: float, size_limit: int) -> dict[s
         read_plan(body.assignment, "assignment", n, m),
         method=body.method,
         effort=body.effort,
-        forced=body.forced,
+        assign_all=body.assign_all,
         crowd=body.crowd,
         time_limit=allowed_time(body, deadline),
     )
@@ -75,7 +75,7 @@ def read_problem(body: ProblemBody, size_limit: int) -> tuple[dict[str, Any], tu
     check_size(len(rows), max((len(row) for row in rows if reading.is_list(row)), default=0), size_limit)
     scores = reading.matrix(rows, "scores", null=-np.inf)
     n, m = scores.shape
-    if body.method in ("quad", "plan"):
+    if body.method in ("quad", "routes"):
         check_size(m, m, size_limit, "tasks, which may all be paired under this method")
     fields: dict[str, Any] = {"scores": scores}
     if body.task_scores is not None:

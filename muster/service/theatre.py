@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from muster.data import Observation
-from muster.envs.base import BatchEnv, Policy, Step
+from muster.data import BatchObservation
+from muster.envs.vector import BatchEnv, Policy, Step
 from muster.errors import InputError
 from muster.evaluation.film import Film, film
 from muster.evaluation.replay import Replay, record
@@ -43,14 +43,14 @@ class Showing:
             self._row = -1
         return self._film
 
-    def observe(self, row: int) -> Observation:
+    def observe(self, row: int) -> BatchObservation:
         """What was seen before decision `row`; going on is quick, going back plays the episode again."""
         if not 0 <= row < len(self.replay.assignments):
             raise InputError(f"step must be from 0 to {len(self.replay.assignments) - 1}, got {row}")
         if self._row < 0 or row < self._row:
             self._row, self._steps = 0, self.replay.play(self.env)
             # A generator begins the episode when it is first asked.
-            self.env.start(np.arange(1), episode_seeds(self.replay.seed, np.arange(1)))
+            self.env.reset(np.arange(1), episode_seeds(self.replay.seed, np.arange(1)))
         while self._row < row:
             next(self._steps)
             self._row += 1
@@ -79,7 +79,7 @@ class Theatre:
 
         def watch_the_clock() -> None:
             if time.monotonic() > deadline:
-                raise Refusal("time_limit", f"{policy} on {world.name} took too long; choose a smaller world")
+                raise Refusal("time_limit", f"{policy} on {world.name} took too long; choose a smaller environment")
 
         showing = Showing(player, world, record(player, world, seed, watch_the_clock))
         with self._lock:

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from muster.data import Floats, Ints, Observation, Problem, Solution
-from muster.envs.base import BatchEnv, Policy
+from muster.assign.probing import Probe
+from muster.assign.settings import InferenceSettings, Method
+from muster.assign.solver import Solver
+from muster.data import BatchObservation, Floats, Ints, Problem, Solution
+from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError
-from muster.inference.probing import Probe
-from muster.inference.settings import InferenceSettings, Method
-from muster.inference.solver import Solver
 from muster.policy.decision import make_problem
 from muster.policy.learned import LearnedPolicy
 from muster.policy.lookahead import LookAhead
@@ -41,27 +41,27 @@ class Judged:
     """[1, M, M] what it is worth to go from task to task, for routes; None: there is nothing of the kind."""
 
 
-def judge(policy: Policy, env: BatchEnv, observation: Observation) -> Judged:
-    """What a policy thinks of slot 0; of a fixed rule, what the world itself would go by."""
+def judge(policy: Policy, env: BatchEnv, observation: BatchObservation) -> Judged:
+    """What a policy thinks of slot 0; of a fixed rule, what the environment itself would go by."""
     ahead = isinstance(policy, LookAhead)
     if isinstance(policy, LookAhead):
         policy = policy.policy
     if isinstance(policy, LearnedPolicy):
         seen = policy.read(observation, env.name)
         h, g = policy.score(seen)
-        costs = None if policy.inference.method != "plan" or g is None else np.asarray(g, np.float64)
+        costs = None if policy.inference.method != "routes" or g is None else np.asarray(g, np.float64)
         source = f"the scores of {policy.name}" + (", which played what fared best of its candidates" if ahead else "")
         return Judged(make_problem(seen, h, g), policy.inference, source, costs)
-    settings = InferenceSettings("lp", forced=not env.idling)
+    settings = InferenceSettings("lp", assign_all=not env.idling)
     if observation.prior is not None:
-        source = f"{policy.name} is a fixed rule without scores; these are what the world itself suggests"
+        source = f"{policy.name} is a fixed rule without scores; these are what the environment itself suggests"
         return Judged(make_problem(observation, observation.prior, None), settings, source)
     near, between = _nearness(env, observation)
     source = f"{policy.name} is a fixed rule without scores; these say how near each task is (minus the distance)"
     return Judged(make_problem(observation, near, None), settings, source, between)
 
 
-def _nearness(env: BatchEnv, observation: Observation) -> tuple[Floats, Floats]:
+def _nearness(env: BatchEnv, observation: BatchObservation) -> tuple[Floats, Floats]:
     """[1, N, M] and [1, M, M] minus distances: king's moves on a grid, or else as the crow flies."""
     if observation.agent_cells is not None and observation.task_cells is not None:
         agents, tasks = observation.agent_cells[:1], observation.task_cells[:1]
@@ -79,9 +79,9 @@ def solve(judged: Judged, method: Method | None, threads: int = 1) -> tuple[Solu
     problem = judged.problem
     if method is not None and method != settings.method:
         # What one procedure was told to try hard at another need not know.
-        effort = "fast" if method == "plan" else settings.effort
+        effort = "fast" if method == "routes" else settings.effort
         settings = dataclasses.replace(settings, method=method, effort=effort)
-    if settings.method == "plan":
+    if settings.method == "routes":
         if judged.costs is None:
             raise InputError(
                 "method: a plan is made of what it costs to go from task to task, which these scores do not say"
@@ -101,7 +101,7 @@ def explain(judged: Judged, method: Method | None, agent: int | None = None) -> 
         "source": judged.source,
         "method": settings.method,
         "own_method": judged.settings.method,
-        "forced": settings.forced,
+        "assign_all": settings.assign_all,
         "scores": [[number(x) if ok else None for x, ok in zip(*row, strict=True)] for row in _rows(problem, there)],
         "assignment": plain(solution.assignment[0]),
         "objective": number(solution.objective[0]),
@@ -130,7 +130,7 @@ def alternatives(judged: Judged, settings: InferenceSettings, base: Solution, ag
 
     Of routes there are none: what an agent does first depends on all that it does later.
     """
-    if settings.method == "plan":
+    if settings.method == "routes":
         return []
     # A probe knows who is allowed what, and nothing of who is gone.
     there = _possible(judged.problem)[None]
@@ -143,7 +143,7 @@ def alternatives(judged: Judged, settings: InferenceSettings, base: Solution, ag
     others = sorted(others, key=lambda task: (-scores[task], task))[:ALTERNATIVES]
     plans = list(zip(others, probe.given([(agent, task) for task in others]), strict=True))
     # Where nobody may be left out, having nothing to do is no choice.
-    if has >= 0 and not settings.forced:
+    if has >= 0 and not settings.assign_all:
         plans.append((-1, _without(problem, solver, agent)))
     found = []
     for task, (worth, plan) in plans:

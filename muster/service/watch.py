@@ -15,11 +15,11 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from muster.assign.settings import InferenceSettings
 from muster.data import Problem
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation import viewer
 from muster.evaluation.packing import pack
-from muster.inference.settings import InferenceSettings
 from muster.service import reading, runs, sandbox
 from muster.service.refusals import Refusal
 from muster.service.replies import reply
@@ -34,8 +34,8 @@ KINDS = {"js": "text/javascript", "css": "text/css"}
 
 def router(state: State) -> APIRouter:
     """The addresses, on one service's policies and threads."""
-    worlds = Worlds(state.policies, state.settings.runs)
-    theatre = Theatre(worlds)
+    envs = Worlds(state.policies, state.settings.runs)
+    theatre = Theatre(envs)
     found = APIRouter(include_in_schema=False)
 
     async def work(make: Callable[[], Response]) -> Response:
@@ -49,10 +49,10 @@ def router(state: State) -> APIRouter:
             raise Refusal("not_found", f"the viewer has no file {name!r:.80}")
         return Response(viewer.read(name), media_type=KINDS[kind], headers={"Cache-Control": "no-cache"})
 
-    @found.get("/watch/worlds")
+    @found.get("/watch/environments")
     async def list_worlds() -> Response:
-        """Every world with sizes and policies."""
-        return await work(lambda: reply({"worlds": worlds.listing()}))
+        """Every environment with sizes and policies."""
+        return await work(lambda: reply({"environments": envs.listing()}))
 
     @found.get("/watch/runs")
     async def list_runs() -> Response:
@@ -78,12 +78,12 @@ def router(state: State) -> APIRouter:
     @found.post("/watch/begin")
     async def begin(request: Request) -> Response:
         """A situation to start from."""
-        return await state.answer(request, lambda data, _: sandbox.begin(data, worlds))
+        return await state.answer(request, lambda data, _: sandbox.begin(data, envs))
 
     @found.post("/watch/situation")
     async def situation(request: Request) -> Response:
         """What a policy makes of a situation."""
-        return await state.answer(request, lambda data, _: sandbox.decide(data, worlds))
+        return await state.answer(request, lambda data, _: sandbox.decide(data, envs))
 
     @found.post("/watch/explain")
     async def explain_scores(request: Request) -> Response:
@@ -118,7 +118,7 @@ def _understand(data: dict[str, Any], theatre: Theatre, deadline: float) -> dict
 
 
 def _explain(data: dict[str, Any], limit: int) -> dict[str, Any]:
-    _known(data, ("scores", "contributions", "capacities", "method", "forced", "agent"))
+    _known(data, ("scores", "contributions", "capacities", "method", "assign_all", "agent"))
     scores = reading.matrix(data.get("scores"), "scores", null=-np.inf)
     n, m = scores.shape
     check_size(n, m, limit)
@@ -128,13 +128,13 @@ def _explain(data: dict[str, Any], limit: int) -> dict[str, Any]:
         problem["capacities"] = reading.vector(data["capacities"], "capacities", m, null=np.inf)[None]
     if data.get("contributions") is not None:
         problem["contributions"] = reading.matrix(data["contributions"], "contributions", (n, m))[None]
-    forced = data.get("forced", False)
-    if not isinstance(forced, bool):
-        raise InputError(f"forced must be true or false, got {forced!r:.40}")
+    assign_all = data.get("assign_all", False)
+    if not isinstance(assign_all, bool):
+        raise InputError(f"assign_all must be true or false, got {assign_all!r:.40}")
     method = sandbox.method_of(data) or "lp"
-    if method == "plan":
+    if method == "routes":
         raise InputError("method: a table of scores says nothing of going from task to task, so there is no plan")
-    judged = Judged(Problem(**problem), InferenceSettings(method, forced=forced), "the scores of the table")
+    judged = Judged(Problem(**problem), InferenceSettings(method, assign_all=assign_all), "the scores of the table")
     agent = None if data.get("agent") is None else sandbox.whole(data["agent"], "agent", 0, n - 1)
     return explain(judged, None, agent)
 

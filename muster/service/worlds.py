@@ -1,7 +1,7 @@
-"""Which worlds and policies the page may play.
+"""Which environments and policies the page may play.
 
-A world's name can hold a module to import or a folder to read, and a policy's a path. So what a page asks for is
-checked against what the service was started with: the worlds that come with muster, within a size, those that its
+An env's name can hold a module to import or a folder to read, and a policy's a path. So what a page asks for is
+checked against what the service was started with: the envs that come with muster, within a size, those that its
 policies were trained on, and the runs in its folder.
 """
 
@@ -11,9 +11,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from muster.envs.base import BatchEnv, Policy
 from muster.envs.pursuit.settings import PursuitSettings
 from muster.envs.registry import BUILT_IN, EXAMPLES, kind_of, make
+from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError, MusterError, UnknownNameError
 from muster.policy.files import load_policy
 from muster.policy.learned import LearnedPolicy
@@ -22,7 +22,7 @@ from muster.service.runs import runs_in
 from muster.service.served import Served
 
 MOST_PAIRS = 10_000
-"""Agents x tasks of a world that the page plays."""
+"""Agents x tasks of an environment that the page plays."""
 MOST_NUMBER = 5000
 MOST_ROLLOUTS = 32
 HORIZON = 25
@@ -46,13 +46,13 @@ class Worlds:
         self.runs = runs
 
     def kinds(self) -> list[str]:
-        """The worlds that come with muster, and own ones that served policies and runs were trained on."""
+        """The environments that come with muster, and own ones that served policies and runs were trained on."""
         trained = [str(served.policy.header.get("env", "")) for served in self.policies.values()]
         trained += [run["env"] for run in runs_in(self.runs)]
         return list(dict.fromkeys([*SIZES, *(kind_of(env) for env in trained if env)]))
 
     def listing(self) -> list[dict[str, Any]]:
-        """Every kind of world with examples of sizes and who can play it."""
+        """Every kind of environment with examples of sizes and who can play it."""
         found: list[dict[str, Any]] = []
         for kind in self.kinds():
             examples = SIZES.get(kind, (kind,))
@@ -72,21 +72,23 @@ class Worlds:
                 for run in runs_in(self.runs)
                 if run["policy"] and kind_of(run["env"]) == kind and run["name"] not in self.policies
             ]
-            about = BUILT_IN[kind].about if kind in BUILT_IN else "a world of your own"
+            about = BUILT_IN[kind].about if kind in BUILT_IN else "an environment of your own"
             found.append({"kind": kind, "about": about, "examples": examples, "policies": policies})
         return found
 
     def make(self, text: Any) -> BatchEnv:
-        """The world of that name; InputError for one that is not played here."""
+        """The environment of that name; InputError for one that is not played here."""
         if not isinstance(text, str) or not text or len(text) > LONGEST_NAME:
-            raise InputError(f"env must name a world such as {EXAMPLES[0]}, got {str(text)!r:.80}")
+            raise InputError(f"env must name an environment such as {EXAMPLES[0]}, got {str(text)!r:.80}")
         if kind_of(text) not in self.kinds():
-            raise UnknownNameError("world that this service plays", kind_of(text)[:80], self.kinds())
+            raise UnknownNameError("environment that this service plays", kind_of(text)[:80], self.kinds())
         if re.search(r"\btrips\s*=", text):
             raise InputError("env: recorded trips are files of this machine, which a page may not read")
         numbers = [int(number[:12]) for number in re.findall(r"\d+", text)]
         if numbers and max(numbers) > MOST_NUMBER:
-            raise InputError(f"env: the page plays worlds with numbers up to {MOST_NUMBER:,}, got {max(numbers):,}")
+            raise InputError(
+                f"env: the page plays environments with numbers up to {MOST_NUMBER:,}, got {max(numbers):,}"
+            )
         if counts := _COUNTS.match(text):
             check_pairs(*(int(count) for count in counts.groups() if count))
         world = make(text)
@@ -94,7 +96,7 @@ class Worlds:
         return world
 
     def player(self, name: Any, env: BatchEnv) -> Policy:
-        """The policy of that name, ready for the world; InputError for one that is not played here.
+        """The policy of that name, ready for the environment; InputError for one that is not played here.
 
         "NAME, 8 rollouts" is a learned policy that looks ahead.
         """
@@ -124,13 +126,13 @@ class Worlds:
 
 
 def check_pairs(n: int, m: int) -> None:
-    """Refuse a world that is too large to play for a page."""
+    """Refuse an environment that is too large to play for a page."""
     if n * m > MOST_PAIRS:
         raise InputError(f"env: the page plays up to {MOST_PAIRS:,} pairs of an agent and a task, got {n} x {m}")
 
 
 def sized(env: str, n: int, m: int) -> str:
-    """The same world with so many agents and tasks."""
+    """The same environment with so many agents and tasks."""
     if min(n, m) < 1:
         raise InputError(f"a situation needs at least one agent and one task, got {n} and {m}")
     check_pairs(n, m)

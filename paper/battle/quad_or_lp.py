@@ -18,7 +18,7 @@ from typing import Any
 from muster.evaluation.evaluate import evaluate
 from muster.policy.files import load_policy
 from muster.policy.learned import LearnedPolicy
-from muster.reproduction.run_names import policy_files
+from paper.tables.run_names import policy_files
 
 HERE = Path(__file__).resolve().parent
 RECORD = HERE / "quad_or_lp.json"

@@ -16,8 +16,8 @@ from muster.data import Floats
 from muster.envs.registry import make
 from muster.policy.files import load_policy
 from muster.policy.learned import LearnedPolicy
-from muster.reproduction.run_names import policy_files
 from muster.rng import episode_seeds
+from paper.tables.run_names import policy_files
 
 HERE = Path(__file__).resolve().parent
 DECISIONS = 24
@@ -27,7 +27,7 @@ EVERY = 4
 def waiting(policy: LearnedPolicy, scenario: str, battles: int, seed: int) -> Floats:
     """[DECISIONS] share of the living that have no target."""
     env = make(f"battle:{scenario}", battles)
-    env.start(np.arange(battles), episode_seeds(seed, np.arange(battles)))
+    env.reset(np.arange(battles), episode_seeds(seed, np.arange(battles)))
     going = np.ones(battles, np.bool_)
     found = np.zeros(DECISIONS)
     for t in range(DECISIONS):

@@ -12,11 +12,11 @@ from pathlib import Path
 from statistics import median
 
 import muster
-from muster.reproduction.run_names import RunName, policy_files
+from paper.tables.run_names import RunName, policy_files
 
 HERE = Path(__file__).resolve().parent
 ROWS = {
-    "given": "given by the world",
+    "given": "given by the environment",
     "learned": "learned",
     "contributions": "given, contributions learned",
     "both": "learned, contributions too",

@@ -23,7 +23,7 @@ from muster.policy.names import adapt
 HERE = Path(__file__).resolve().parent
 RECORD = HERE / "figures.json"
 RESCUE = {"rescue:2x4": 1000, "rescue:5x10": 1000, "rescue:8x15": 1000, "rescue:20x40,grid=32": 400}
-BESIDE = ("rescue-5x10-lp-dm", "rescue-small-quad-dm", "plan-distance")
+BESIDE = ("rescue-5x10-lp-dm", "rescue-small-quad-dm", "routes-distance")
 OTHERS = {
     "battle:m10v10": (400, "battle-m10v10-lp-dm"),
     "battle:m15v15": (200, "battle-m10v10-lp-dm"),
@@ -36,7 +36,7 @@ SIZES = ("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32", "re
 
 
 def ours(kind: str) -> list[str]:
-    """The policies of a kind of world that were trained for this."""
+    """The policies of a kind of environment that were trained for this."""
     return sorted(str(path) for path in (HERE / "policies").glob(f"{kind}-*.safetensors"))
 
 
@@ -58,7 +58,7 @@ def rescue() -> Iterator[tuple[str, str, dict[str, float]]]:
 
 
 def others() -> Iterator[tuple[str, str, dict[str, float]]]:
-    """Other worlds, where learned and larger, beside the teacher."""
+    """Other environments, where learned and larger, beside the teacher."""
     for env, (episodes, teacher) in OTHERS.items():
         for policy in (*ours(env.partition(":")[0]), teacher):
             yield policy, env, played(policy, env, episodes)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from muster.assign.solver import Solver
 from muster.envs.registry import make
-from muster.inference.solver import Solver
+from muster.models.direct import DirectModel, init_parameters
+from muster.models.spec import ModelSpec
 from muster.policy.decision import decide
 from muster.rng import episode_seeds
-from muster.scoring.direct import DirectModel, init_parameters
-from muster.scoring.spec import ModelSpec
 
 CANDIDATES, HOURS = 16, 6
 SIGMAS = (0.02, 0.04, 0.07, 0.15)
@@ -50,7 +50,7 @@ def play(env, spec, method: str, part: str, sigma: float) -> float:
         for name, array in init_parameters(spec, np.random.default_rng(0)).items()
     }
     model, solver = DirectModel(parameters, spec.task_scores), Solver(method=method, certify=False, threads=1)
-    env.start(np.arange(env.n_envs), np.tile(episode_seeds(1, np.arange(HOURS)), CANDIDATES))
+    env.reset(np.arange(env.n_envs), np.tile(episode_seeds(1, np.arange(HOURS)), CANDIDATES))
     for _ in range(env.max_steps):
         env.step(decide(env.observe(), spec, model, solver).assignment)
     return float(env.outcome().mean())

@@ -7,9 +7,9 @@ import gzip
 import numpy as np
 import pytest
 
-from muster.benchmarks import public, public_sets
-from muster.benchmarks.public_report import markdown
-from muster.commands.bench import Bench
+from benchmarks import public, public_sets
+from benchmarks.command import Bench
+from benchmarks.public_report import markdown
 from muster.errors import InputError
 
 
@@ -61,7 +61,13 @@ def test_the_report_counts_proofs_and_answers_that_are_not_whole():
     assert all(entry["gap"] >= 0 for entry in rows[0]["runs"] if entry["gap"] is not None)
     rows[0]["runs"][0] |= {"value": None, "gap": None, "proven": False}
     machine = {"description": "m", "versions": {}, "date": "d", "load": 0.0}
-    found = {"command": "muster bench public", "machine": machine, "notes": notes, "seconds": 1.0, "load_at_end": 0.0}
+    found = {
+        "command": "python -m benchmarks public",
+        "machine": machine,
+        "notes": notes,
+        "seconds": 1.0,
+        "load_at_end": 0.0,
+    }
     text = markdown(found | {"gap": rows, "small": [public.measure_small(5, 15)], "diversity": [], "plain": []})
     assert "| muster fast | 1 | 1 |  |  | 0 |" in text
     assert "| muster exact, 0.2 s | 1 | 0 | 0.000 % | 0.000 % | 1 |" in text
@@ -69,7 +75,7 @@ def test_the_report_counts_proofs_and_answers_that_are_not_whole():
 
 
 def test_options_of_other_benchmarks_are_refused():
-    with pytest.raises(InputError, match="--limits is for muster bench public, not routes"):
+    with pytest.raises(InputError, match="--limits is for python -m benchmarks public, not routes"):
         Bench("routes", limits=(1.0,)).run()
     with pytest.raises(InputError, match="positive numbers of seconds"):
         Bench("public", limits=(0.0,)).run()

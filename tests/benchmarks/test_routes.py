@@ -8,11 +8,11 @@ import json
 import numpy as np
 import pytest
 
-from muster.benchmarks import route_sets, routes
-from muster.benchmarks.route_report import floors, markdown
-from muster.commands.bench import Bench
+from benchmarks import route_sets, routes
+from benchmarks.command import Bench
+from benchmarks.route_report import floors, markdown
+from muster.assign import Solver
 from muster.errors import InputError
-from muster.inference import Solver
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_uniform_instances_are_those_of_the_seed():
 def test_a_tour_goes_round_and_an_ambulance_does_not():
     square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
     tour = route_sets.salesmen("", "", square, 1)
-    assert -Solver("plan")(tour.problem).objective[0] == pytest.approx(4.0)
+    assert -Solver("routes")(tour.problem).objective[0] == pytest.approx(4.0)
     assert next(route_sets.static(1)).problem.end_scores is None
 
 
@@ -49,9 +49,9 @@ def test_mtsplib_is_read_where_it_lies_and_left_out_where_not(tmp_path):
 
 def test_answers_of_the_peer_are_taken_over_from_the_record(small, tmp_path, capsys):
     record = tmp_path / "routes.json"
-    peer = {"longest": 9.0, "seconds": 60.0, "limit": 60.0, "version": "x"}
+    peer = {"makespan": 9.0, "seconds": 60.0, "limit": 60.0, "version": "x"}
     known = [{"set": f"uniform {n}, {m}", "name": "0", "ours": [], "peer": peer} for n, m in ((20, 2), (200, 10))]
-    still = {"set": "static 5x10", "name": "0", "ours": [], "peer": {**peer, "longest": 99.0, "limit": 10.0}}
+    still = {"set": "static 5x10", "name": "0", "ours": [], "peer": {**peer, "makespan": 99.0, "limit": 10.0}}
     record.write_text(json.dumps({"uniform": known, "static": [still]}))
     routes.run(True, instances=1, record=record)
     found = json.loads(capsys.readouterr().out)
@@ -64,8 +64,8 @@ def test_answers_of_the_peer_are_taken_over_from_the_record(small, tmp_path, cap
 
 def test_a_promise_that_is_not_kept_is_shown():
     def rows(longest):
-        ours = [{"limit": 1.0, "longest": 2.0, "seconds": 1.0, "bound": 1.0}]
-        return [{"set": "uniform 50, 5", "name": "0", "ours": ours, "peer": {"longest": longest, "limit": 60.0}}]
+        ours = [{"limit": 1.0, "makespan": 2.0, "seconds": 1.0, "bound": 1.0}]
+        return [{"set": "uniform 50, 5", "name": "0", "ours": ours, "peer": {"makespan": longest, "limit": 60.0}}]
 
     assert floors({"static": [], "uniform": rows(1.97)})[0]["met"]
     assert not floors({"static": [], "uniform": rows(1.95)})[0]["met"]
@@ -76,9 +76,9 @@ def test_the_peer_solves_the_same_problem():
     """From a process of its own, and no better than the best there is."""
     square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
     tour = routes.ask_peer(route_sets.salesmen("", "", square, 1), 0.1)
-    assert tour["longest"] == pytest.approx(4.0)
+    assert tour["makespan"] == pytest.approx(4.0)
     start = next(route_sets.static(1))._replace(first=np.array([[2.0, 9.0]]), follow=np.array([[0.0, 3.0], [3.0, 0.0]]))
-    assert routes.ask_peer(start, 0.1)["longest"] == pytest.approx(5.0)
+    assert routes.ask_peer(start, 0.1)["makespan"] == pytest.approx(5.0)
 
 
 @pytest.mark.parametrize("given", [{"instances": 0}, {"instances": 101}, {"peer_seconds": -1.0}])
@@ -88,8 +88,8 @@ def test_numbers_that_cannot_be_are_refused(given):
 
 
 def test_options_of_routes_are_for_routes(tmp_path):
-    with pytest.raises(InputError, match="--peer-seconds is for muster bench routes, not envs"):
+    with pytest.raises(InputError, match="--peer-seconds is for python -m benchmarks routes, not envs"):
         Bench("envs", peer_seconds=1.0).run()
     (tmp_path / "other.json").write_text("[1]")
-    with pytest.raises(InputError, match="no record of muster bench routes"):
+    with pytest.raises(InputError, match="no record of python -m benchmarks routes"):
         routes.known_answers(tmp_path / "other.json")

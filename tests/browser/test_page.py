@@ -17,19 +17,19 @@ from tests.browser.conftest import look_around
 
 POLICY = "rescue-2x4-quad-dm"
 EDGE = 8
-"""Pixels that the viewer keeps free round the world (viewer/canvas.js)."""
+"""Pixels that the viewer keeps free round the environment (viewer/canvas.js)."""
 
 
 def cells(env: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Where agents and tasks are at the start: the middles of their cells."""
     world = muster.make(env, 1)
-    world.start(np.arange(1), episode_seeds(seed, np.arange(1)))
+    world.reset(np.arange(1), episode_seeds(seed, np.arange(1)))
     scene = world.scene(0)
     return np.asarray(scene.agents), np.asarray(scene.tasks)
 
 
 def pixel(page: Any, place: Any, which: int = 0, side: float = 16.0) -> tuple[float, float]:
-    """Where a place of a square world is on the screen."""
+    """Where a place of a square environment is on the screen."""
     canvas = page.locator("canvas").nth(which)
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()

@@ -1,4 +1,4 @@
-"""What `muster check` advises about priors, and why."""
+"""What `muster check-env` advises about priors, and why."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import dataclasses
 import numpy as np
 
 from examples.couriers import Couriers
+from muster.assign.solver import Solver
 from muster.envs import checker
 from muster.envs.checker import check
 from muster.envs.registry import make
-from muster.inference.solver import Solver
 from muster.learning.learner_settings import ESSettings
+from muster.models.direct import DirectModel, init_parameters
+from muster.models.spec import ModelSpec
 from muster.policy.decision import decide
 from muster.rng import episode_seeds
-from muster.scoring.direct import DirectModel, init_parameters
-from muster.scoring.spec import ModelSpec
 
 
 class InMetres(Couriers):
     """The same on a square of a hundred metres, if only for the prior."""
 
-    def view(self):
-        seen = super().view()
+    def observe(self):
+        seen = super().observe()
         return dataclasses.replace(seen, prior=100 * seen.prior)
 
 
@@ -37,7 +37,7 @@ def test_a_prior_too_large_to_be_corrected_is_named(monkeypatch):
 def test_first_candidates_change_decisions_next_to_a_small_prior_only():
     candidates, states = 64, 16
     env = make(Couriers, candidates * states)
-    env.start(np.arange(env.n_envs), np.tile(episode_seeds(0, np.arange(states)), candidates))
+    env.reset(np.arange(env.n_envs), np.tile(episode_seeds(0, np.arange(states)), candidates))
     seen = env.observe()
     spec, rng, solver = ModelSpec.of(seen, "dm", False), np.random.default_rng(1), Solver(method="lp", certify=False)
     start = init_parameters(spec, np.random.default_rng(0))

@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from muster.data import Bools, Ints, Observation
+from muster.data import BatchObservation, Bools, Ints
 from muster.envs import checker
-from muster.envs.base import State, Step
 from muster.envs.checker import check
+from muster.envs.env import Observation
 from muster.envs.laws import LAWS
 from muster.envs.rescue import RescueEnv, RescueSettings
-from muster.envs.single import View
 from muster.envs.singles import BatchOfSingles
+from muster.envs.vector import State, Step
 from muster.rng import Seeds
+from tests.envs.custom_envs import Orders
 from tests.envs.one_law import try_law
-from tests.envs.own_worlds import Orders
 
 
 def status(make: Callable[[int], RescueEnv] | str) -> dict[str, str]:
@@ -59,19 +59,19 @@ class Faulty(RescueEnv):
 
 
 class DependsOnTheSlot(Faulty):
-    def start(self, slots: Ints, seeds: Seeds) -> None:
-        super().start(slots, seeds + np.asarray(slots).astype(np.uint64))
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
+        super().reset(slots, seeds + np.asarray(slots).astype(np.uint64))
 
 
 class ForgetsTheSeed(Faulty):
-    def start(self, slots: Ints, seeds: Seeds) -> None:
-        super().start(slots, np.zeros_like(seeds))
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
+        super().reset(slots, np.zeros_like(seeds))
 
 
 class SharesItsArrays(Faulty):
-    def observe(self) -> Observation:
+    def observe(self) -> BatchObservation:
         seen = super().observe()
-        return Observation(
+        return BatchObservation(
             **{name: getattr(seen, name) for name in seen.__slots__ if name != "task_alive"}, task_alive=self.waiting
         )
 
@@ -114,10 +114,10 @@ class MissesALimit(Faulty):
 
 
 class ShowsDoubles(Faulty):
-    def observe(self) -> Observation:
+    def observe(self) -> BatchObservation:
         seen = super().observe()
         others = {name: getattr(seen, name) for name in seen.__slots__ if name != "agent_features"}
-        return Observation(**others, agent_features=seen.agent_features.astype(np.float64))
+        return BatchObservation(**others, agent_features=seen.agent_features.astype(np.float64))
 
 
 class IsNotGivenFreshNumbers(Faulty):
@@ -188,8 +188,8 @@ class CarriesOutWhatIsForbidden(BatchOfSingles):
 class NumbersOrdersByPlace(Orders):
     """An order that moves up in the queue takes over the id of the one before it, whose picker then "had" it."""
 
-    def view(self) -> View:
-        return replace(super().view(), task_ids=self.ids // 2)
+    def observe(self) -> Observation:
+        return replace(super().observe(), task_ids=self.ids // 2)
 
 
 class LosesTrack(BatchOfSingles):
@@ -235,7 +235,7 @@ def test_a_world_of_ones_own_must_draw_anew_what_it_says_it_does():
 def test_a_class_is_checked_like_its_name(monkeypatch):
     monkeypatch.setattr(checker, "LAWS", {law: LAWS[law] for law in list(LAWS)[:3]})
     by_class, by_name = (
-        [(found.law, found.status) for found in check(env)] for env in (Orders, "tests.envs.own_worlds:Orders")
+        [(found.law, found.status) for found in check(env)] for env in (Orders, "tests.envs.custom_envs:Orders")
     )
     assert by_class == by_name
     assert len(by_class) > 3

@@ -8,9 +8,9 @@ import pytest
 import muster
 from muster import InputError
 from muster.envs.registry import kind_of, text_of
-from tests.envs.own_worlds import Orders, SavedOrders
+from tests.envs.custom_envs import Orders, SavedOrders
 
-NAME = "tests.envs.own_worlds:Orders"
+NAME = "tests.envs.custom_envs:Orders"
 
 
 def test_a_class_is_evaluated_and_compared_like_its_name():
@@ -25,10 +25,10 @@ def test_one_learns_on_a_class_and_plays_its_sizes_but_no_other_class():
     policy = muster.train([Orders, f"{NAME},n_agents=4"], **few)
     assert policy.header["env"] == NAME
     assert muster.evaluate(policy, f"{NAME},n_agents=6", 2).episodes == 2
-    # The other class shows the very same, and is another world all the same.
+    # The other class shows the very same, and is another environment all the same.
     with pytest.raises(InputError, match=r"trained on .*:Orders; it cannot play .*:SavedOrders"):
         muster.evaluate(policy, SavedOrders, 2)
-    with pytest.raises(InputError, match="worlds of one kind"):
+    with pytest.raises(InputError, match="environments of one kind"):
         muster.train([Orders, SavedOrders], **few)
 
 
@@ -42,7 +42,9 @@ def test_a_class_that_nothing_else_can_import_is_evaluated_but_not_learned_on(mo
         pass
 
     assert muster.evaluate("nearest", Inside, 2).episodes == 2
-    with pytest.raises(InputError, match=r"no other program can import Inside from test_a_class.*'worlds:Inside'"):
+    with pytest.raises(
+        InputError, match=r"no other program can import Inside from test_a_class.*'environments:Inside'"
+    ):
         muster.train(Inside, learner="es", steps=1)
     monkeypatch.setattr(Orders, "__module__", "__main__")
     with pytest.raises(InputError, match="Orders from the program that runs"):

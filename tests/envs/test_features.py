@@ -1,4 +1,4 @@
-"""Names of features: every world's fit what it shows."""
+"""Names of features: every environment's fit what it shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muster.envs.registry import EXAMPLES
 from muster.errors import InputError
 from muster.policy.features import features_of
 from muster.policy.names import load, shipped
-from tests.envs.own_worlds import Orders
+from tests.envs.custom_envs import Orders
 
 
 @pytest.mark.parametrize("pairs", [True, False])
@@ -34,10 +34,10 @@ def test_shipped_policies_read_named_features():
 
 
 def test_names_tell_other_features_apart():
-    one = FeatureNames.of({"agent": 2}, {"agent": ("x", "y")}, "a world")
+    one = FeatureNames.of({"agent": 2}, {"agent": ("x", "y")}, "an environment")
     assert one.agent == ("x", "y")
     assert one.hash != FeatureNames(agent=("y", "x")).hash
-    assert FeatureNames.of({"agent": 2}, {}, "a world").agent == ("agent 0", "agent 1")
+    assert FeatureNames.of({"agent": 2}, {}, "an environment").agent == ("agent 0", "agent 1")
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_names_tell_other_features_apart():
 )
 def test_names_that_do_not_fit_are_refused(given, words):
     with pytest.raises(InputError, match=words):
-        FeatureNames.of({"agent": 2}, given, "a world")
+        FeatureNames.of({"agent": 2}, given, "an environment")
 
 
 class Named(Orders):
-    """An own world that names some of its features."""
+    """An custom environment that names some of its features."""
 
     feature_names: ClassVar[dict[str, tuple[str, ...]]] = {"agent": ("place",)}
 

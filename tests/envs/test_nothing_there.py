@@ -1,4 +1,4 @@
-"""Views without a single task, written as people write them: [f(task) for task in tasks]."""
+"""Observations without a single task, written as people write them: [f(task) for task in tasks]."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import muster
-from muster.envs.single import Env, View
+from muster.envs.env import Env, Observation
 from muster.errors import InputError
 
 
@@ -21,10 +21,10 @@ class Late(Env):
     def reset(self, rng):
         self.t = int(rng.random() < self.early)
 
-    def view(self):
+    def observe(self):
         orders = [[float(k), 1.0] for k in range(self.t % 4)]
         here = np.zeros((len(orders), 2)) if self.columns and not orders else orders
-        return View(
+        return Observation(
             agent_features=[[0.0], [1.0]],
             task_features=here,
             pair_features=[[[1.0, 2.0, 3.0] for _ in orders] for _ in range(2)] if orders else np.zeros((2, 0, 3)),
@@ -35,7 +35,7 @@ class Late(Env):
         return float((assignment >= 0).sum()), False
 
     @classmethod
-    def rules(cls):
+    def baselines(cls):
         return {"first": lambda view: np.array([0 if len(view.task_features) else -1, -1])}
 
 
@@ -63,15 +63,17 @@ def test_a_policy_has_nothing_to_decide_without_tasks():
     policy = muster.load("pursuit-4x2-quad-dm")
     spec = policy.spec
     agents = np.zeros((3, spec.agent_width))
-    full = View(
+    full = Observation(
         agent_features=agents,
         task_features=np.zeros((2, spec.task_width)),
         pair_features=np.zeros((3, 2, spec.pair_width)),
         task_pair_features=np.zeros((2, 2, spec.task_pair_width)),
     )
-    none = View(agent_features=agents, task_features=[], pair_features=[[], [], []], task_pair_features=[])
+    none = Observation(agent_features=agents, task_features=[], pair_features=[[], [], []], task_pair_features=[])
     assert policy.act(none).tolist() == [-1, -1, -1]
     assert policy.act([none, full])[1].tolist() == policy.act(full).tolist()
-    wrong = View(agent_features=agents, task_features=[[1.0]], pair_features=[[[]]] * 3, task_pair_features=[[[]]])
+    wrong = Observation(
+        agent_features=agents, task_features=[[1.0]], pair_features=[[[]]] * 3, task_pair_features=[[[]]]
+    )
     with pytest.raises(InputError, match=f"the model reads {spec.task_width} task features"):
         policy.act([none, wrong])

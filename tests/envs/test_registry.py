@@ -6,11 +6,11 @@ import pytest
 
 import muster
 from muster.envs.adapters.pettingzoo import parallel_env
+from muster.envs.env import Env
 from muster.envs.rescue import RescueEnv
-from muster.envs.single import Env
 from muster.envs.singles import batched
 from muster.errors import InputError, MusterError
-from tests.envs.own_worlds import Orders
+from tests.envs.custom_envs import Orders
 
 
 def test_make_begins_the_first_episodes_of_the_seed():
@@ -42,15 +42,15 @@ def test_make_begins_the_first_episodes_of_the_seed():
         ("rescue:2x4,max_steps=0", "max_steps must be at least 1, got 0"),
         ("rescue:2x4,max_steps=-3", "max_steps must be at least 1, got -3"),
         ("batle:w15v17", "no environment or module 'batle'; did you mean 'battle'?"),
-        ("no.such:World", "no module 'no.such' can be imported from here"),
+        ("no.such:Environment", "no module 'no.such' can be imported from here"),
         ("examples.delivery:Deliver", "no class in examples.delivery 'Deliver'; did you mean 'Delivery'?"),
-        ("tests.envs.own_worlds:Orders,n_agent=4", "Orders 'n_agent'; did you mean 'n_agents'?"),
-        ("tests.envs.own_worlds:Orders,n_agents=many", "n_agents must be a whole number, got 'many'"),
-        ("tests.envs.own_worlds:Orders,n_agents=2.5", "n_agents must be a whole number, got '2.5'"),
-        ("tests.envs.own_worlds:Orders,kind=c", "no kind 'c'; there is a, b"),
-        ("tests.envs.own_worlds:Orders,rate", "option of tests.envs.own_worlds:Orders reads name=value, got 'rate'"),
-        ("tests.envs.own_worlds:Orders,rate=-1", "Orders cannot be made: ValueError: rate must not be negative"),
-        ("tests.envs.own_worlds:Ordres", "no class in tests.envs.own_worlds 'Ordres'; did you mean 'Orders'?"),
+        ("tests.envs.custom_envs:Orders,n_agent=4", "Orders 'n_agent'; did you mean 'n_agents'?"),
+        ("tests.envs.custom_envs:Orders,n_agents=many", "n_agents must be a whole number, got 'many'"),
+        ("tests.envs.custom_envs:Orders,n_agents=2.5", "n_agents must be a whole number, got '2.5'"),
+        ("tests.envs.custom_envs:Orders,kind=c", "no kind 'c'; there is a, b"),
+        ("tests.envs.custom_envs:Orders,rate", "option of tests.envs.custom_envs:Orders reads name=value, got 'rate'"),
+        ("tests.envs.custom_envs:Orders,rate=-1", "Orders cannot be made: ValueError: rate must not be negative"),
+        ("tests.envs.custom_envs:Ordres", "no class in tests.envs.custom_envs 'Ordres'; did you mean 'Orders'?"),
         (
             "tests.envs.test_registry:Needy",
             "Needy needs n_agents, rate; write tests.envs.test",
@@ -76,10 +76,10 @@ class Needy(Orders):
 
 
 def test_options_are_typed_by_the_signature_and_named_canonically():
-    world = muster.make("tests.envs.own_worlds:Orders, kind=b ,n_agents=7,n_tasks=5", 2)
+    world = muster.make("tests.envs.custom_envs:Orders, kind=b ,n_agents=7,n_tasks=5", 2)
     assert (world.n_agents, world.n_tasks) == (7, 5)
     assert (world.singles[0].rate, world.singles[0].kind) == (0.5, "b")
-    assert world.name == "tests.envs.own_worlds:Orders,n_agents=7,kind=b"
+    assert world.name == "tests.envs.custom_envs:Orders,n_agents=7,kind=b"
     assert muster.make(world.name).name == world.name
 
 
@@ -92,13 +92,13 @@ def test_defaults_tell_the_type_where_nothing_is_annotated():
 
 
 def test_a_class_and_keywords_do_as_well_as_a_string():
-    text = muster.make("tests.envs.own_worlds:Orders,n_agents=6", 3, seed=4)
-    mixed = muster.make("tests.envs.own_worlds:Orders", num_envs=3, seed=4, n_agents=6)
+    text = muster.make("tests.envs.custom_envs:Orders,n_agents=6", 3, seed=4)
+    mixed = muster.make("tests.envs.custom_envs:Orders", num_envs=3, seed=4, n_agents=6)
     given = muster.make(Orders, 3, 4, n_agents=6)
     assert text.name == mixed.name == given.name
     assert np.array_equal(text.observe().agent_features, given.observe().agent_features)
     assert muster.make("rescue:2x4", grid=32).name == muster.make("rescue:2x4,grid=32").name
-    assert muster.make(batched(Orders), 2, rate=0.25).name == "tests.envs.own_worlds:Orders,rate=0.25"
+    assert muster.make(batched(Orders), 2, rate=0.25).name == "tests.envs.custom_envs:Orders,rate=0.25"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_class_and_keywords_do_as_well_as_a_string():
         (Env, {}, "cannot be made: TypeError: Can't instantiate abstract class"),
         (int, {}, "is not a subclass of muster.Env"),
         (Orders(), {}, "make takes an environment string such as 'rescue:2x4', or a class"),
-        ("tests.envs.own_worlds:Orders,rate=1", {"rate": 2.0}, "rate is given in .* and as a keyword"),
+        ("tests.envs.custom_envs:Orders,rate=1", {"rate": 2.0}, "rate is given in .* and as a keyword"),
     ],
 )
 def test_bad_classes_and_keywords_get_one_clear_sentence(env, options, complaint):
@@ -122,7 +122,7 @@ def test_bad_classes_and_keywords_get_one_clear_sentence(env, options, complaint
     ("source", "complaint"),
     [
         ("import nothing_of_this_name", "broken_own needs the module 'nothing_of_this_name', which is not installed"),
-        ("class World(", "broken_own cannot be imported: SyntaxError"),
+        ("class Environment(", "broken_own cannot be imported: SyntaxError"),
         ("1 / 0", "broken_own cannot be imported: ZeroDivisionError: division by zero .*broken_own.py, line 1"),
     ],
 )
@@ -130,11 +130,11 @@ def test_a_module_that_cannot_be_imported_is_explained(source, complaint, tmp_pa
     (tmp_path / "broken_own.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(InputError, match=complaint):
-        muster.make("broken_own:World")
+        muster.make("broken_own:Environment")
 
 
 def test_gymnasium_and_pettingzoo_take_own_worlds_with_options():
-    name = "tests.envs.own_worlds:Orders"
+    name = "tests.envs.custom_envs:Orders"
     env = gymnasium.make("muster/Assignment-v0", env=f"{name},n_agents=4", rate=1.0, disable_env_checker=True)
     assert env.unwrapped.world.name == f"{name},n_agents=4,rate=1.0"
     vector = gymnasium.make_vec("muster/Assignment-v0", 3, env=Orders, n_tasks=6)

@@ -4,22 +4,22 @@ import numpy as np
 import pytest
 
 from muster.data import Ints
-from muster.envs.single import Env, View
+from muster.envs.env import Env, Observation
 from muster.envs.singles import batched
 from muster.errors import InputError, MusterError
 from muster.rng import episode_seeds
 
 
 class Countdown(Env):
-    """One agent, two tasks; task 1 counts down from a random number, and the world is won at 0."""
+    """One agent, two tasks; task 1 counts down from a random number, and the environment is won at 0."""
 
     n_agents, n_tasks, max_steps, metric = 1, 2, 6, "win_rate"
 
     def reset(self, rng: np.random.Generator) -> None:
         self.left = int(rng.integers(2, 9))
 
-    def view(self) -> View:
-        return View(agent_features=np.zeros((1, 0)), task_features=[[0.0], [float(self.left)]])
+    def observe(self) -> Observation:
+        return Observation(agent_features=np.zeros((1, 0)), task_features=[[0.0], [float(self.left)]])
 
     def step(self, assignment: Ints) -> tuple[float, bool]:
         self.left -= int(assignment[0] == 1)
@@ -43,7 +43,7 @@ def test_what_a_view_leaves_out_gets_its_default():
 
 def test_the_batch_counts_steps_and_truncates_for_the_user():
     env = batched(Countdown)(40)
-    env.start(np.arange(40), episode_seeds(0, np.arange(40)))
+    env.reset(np.arange(40), episode_seeds(0, np.arange(40)))
     begun = np.array([single.left for single in env.singles])
     for step in range(1, 7):
         result = env.step(np.ones((40, 1), np.int64))
@@ -55,8 +55,8 @@ def test_the_batch_counts_steps_and_truncates_for_the_user():
 
 def test_a_view_of_the_wrong_shape_is_explained():
     class Wrong(Countdown):
-        def view(self) -> View:
-            return View(agent_features=np.zeros((2, 3)), task_features=np.zeros((2, 1)))
+        def observe(self) -> Observation:
+            return Observation(agent_features=np.zeros((2, 3)), task_features=np.zeros((2, 1)))
 
     with pytest.raises(InputError, match="Wrong shows 2 agents, but its n_agents says that 1 are the most"):
         batched(Wrong)(2).observe()

@@ -9,18 +9,18 @@ import pytest
 from muster.data import Ints
 from muster.envs import history
 from muster.envs.checker import check
+from muster.envs.env import Env, Observation
 from muster.envs.padding import Padded, observation_of
-from muster.envs.single import Env, View
 from muster.envs.singles import batched
-from muster.errors import InputError, MusterError, WorldError
+from muster.errors import EnvError, InputError, MusterError
 from muster.rng import episode_seeds
+from tests.envs.custom_envs import Orders, SavedOrders
 from tests.envs.one_law import try_law
-from tests.envs.own_worlds import Orders, SavedOrders
 
 
 def begun(single: type[Env], n_envs: int = 4, **options: Any) -> Any:
     env = batched(single)(n_envs, **options)
-    env.start(np.arange(n_envs), episode_seeds(0, np.arange(n_envs)))
+    env.reset(np.arange(n_envs), episode_seeds(0, np.arange(n_envs)))
     return env
 
 
@@ -37,7 +37,7 @@ def test_views_are_padded_and_steps_get_the_views_own_length():
     sizes = set()
     for _ in range(10):
         seen = env.observe()
-        views = [single.view() for single in env.singles]
+        views = [single.observe() for single in env.singles]
         for slot, view in enumerate(views):
             n, m = len(view.agent_features), len(view.task_features)
             sizes.add((n, m))
@@ -78,7 +78,7 @@ def test_return_is_the_sum_of_rewards_and_figures_come_along():
     policy = env.baselines()["nearest"](env)
     total = sum(env.step(policy.act(env.observe())).reward for _ in range(30))
     assert total.sum() > 0
-    assert env.outcome().tolist() == total.tolist() == env.figures()["served"].tolist()
+    assert env.outcome().tolist() == total.tolist() == env.metrics()["served"].tolist()
 
 
 def test_a_world_that_saves_itself_keeps_no_history_and_gives_the_same_states():
@@ -100,10 +100,10 @@ def test_a_state_does_not_depend_on_what_was_played_before():
     fresh, used = begun(Orders, 2), batched(Orders)(2)
     for _ in range(4):
         used.step(np.zeros((2, 3), np.int64))
-    used.start(np.arange(2), episode_seeds(0, np.arange(2)))
+    used.reset(np.arange(2), episode_seeds(0, np.arange(2)))
     for env in (fresh, used):
         env.step(np.zeros((2, 3), np.int64))
-        env.start(np.arange(1), episode_seeds(5, np.arange(1)))
+        env.reset(np.arange(1), episode_seeds(5, np.arange(1)))
     one, two = fresh.get_state(), used.get_state()
     assert all(np.array_equal(one[name], two[name]) for name in one | two)
 
@@ -136,10 +136,10 @@ def changed(**fields: Any) -> type[Env]:
     """Orders with some fields of its view replaced."""
 
     class Changed(Orders):
-        def view(self) -> View:
-            right = super().view()
-            given = {name: getattr(right, name) for name in View.__slots__}
-            return View(**given | {name: value(right) for name, value in fields.items()})
+        def observe(self) -> Observation:
+            right = super().observe()
+            given = {name: getattr(right, name) for name in Observation.__slots__}
+            return Observation(**given | {name: value(right) for name, value in fields.items()})
 
     return Changed
 
@@ -170,9 +170,9 @@ def test_a_view_that_cannot_be_used_gets_one_clear_sentence(fields, complaint):
 
 def test_a_field_is_in_every_view_or_in_none():
     class Moody(Orders):
-        def view(self) -> View:
-            right = super().view()
-            return right if self.t < 2 else View(right.agent_features, right.task_features)
+        def observe(self) -> Observation:
+            right = super().observe()
+            return right if self.t < 2 else Observation(right.agent_features, right.task_features)
 
     env = begun(Moody)
     for _ in range(2):
@@ -191,13 +191,13 @@ def test_a_world_that_raises_says_which_where_and_why():
     env, seeds = begun(Falls, 20), episode_seeds(0, np.arange(20))
     for _ in range(3):
         env.step(np.zeros((20, 3), np.int64))
-    with pytest.raises(WorldError) as caught:
+    with pytest.raises(EnvError) as caught:
         env.step(np.zeros((20, 3), np.int64))
     slot = next(k for k, single in enumerate(env.singles) if single.t == 3 and single.served)
     message = str(caught.value)
     assert message.startswith(f"step() of Falls failed at step 3 of the episode with seed {seeds[slot]} (slot {slot} ")
     assert "KeyError: 'shelf 7'" in message
-    assert "own_worlds.py" not in message
+    assert "custom_envs.py" not in message
     assert "test_singles.py" in message
 
 
@@ -214,7 +214,7 @@ def test_what_step_returns_is_checked(returned, complaint):
         def step(self, assignment: Ints) -> Any:
             return returned
 
-    with pytest.raises(WorldError, match=complaint):
+    with pytest.raises(EnvError, match=complaint):
         begun(Odd).step(np.zeros((4, 3), np.int64))
 
 
@@ -230,7 +230,7 @@ def test_what_step_returns_is_checked(returned, complaint):
 def test_a_rule_that_cannot_be_followed_is_explained(rule, complaint):
     class Ruled(Orders):
         @classmethod
-        def rules(cls) -> Any:
+        def baselines(cls) -> Any:
             return {"odd": rule}
 
     env = begun(Ruled, rate=3.0)
@@ -272,9 +272,9 @@ def test_a_world_where_nothing_is_ever_allowed_is_legal_but_reported():
 
 def test_a_view_that_draws_random_numbers_breaks_a_law():
     class Looks(Orders):
-        def view(self) -> View:
+        def observe(self) -> Observation:
             self.rng.random()
-            return super().view()
+            return super().observe()
 
     found = try_law(lambda n_envs: batched(Looks)(n_envs), "nothing is mutated")
     assert "view() draws random numbers" in found.detail
@@ -289,7 +289,9 @@ def test_a_state_that_forgets_something_breaks_a_law():
 
 
 def test_views_of_any_sizes_make_one_observation():
-    views = [View(np.ones((n, 2)), np.ones((m, 1)), pair_features=np.ones((n, m, 3))) for n, m in ((1, 4), (3, 0))]
+    views = [
+        Observation(np.ones((n, 2)), np.ones((m, 1)), pair_features=np.ones((n, m, 3))) for n, m in ((1, 4), (3, 0))
+    ]
     seen = observation_of(views)
     assert seen.pair_features.shape == (2, 3, 4, 3)
     assert seen.agent_alive.sum(1).tolist() == [1, 3]
@@ -299,31 +301,31 @@ def test_views_of_any_sizes_make_one_observation():
 
 def test_a_method_that_returns_something_else_is_told_what_to_return():
     class NoView(Orders):
-        def view(self) -> Any:
-            super().view()
+        def observe(self) -> Any:
+            super().observe()
 
     class NoPair(Orders):
         def step(self, assignment: Ints) -> Any:
             return super().step(assignment)[0]
 
-    with pytest.raises(WorldError, match=r"view\(\) of NoView failed at step 0 .* must return a View, got None"):
+    with pytest.raises(EnvError, match=r"view\(\) of NoView failed at step 0 .* must return a Observation, got None"):
         batched(NoView)().observe()
-    with pytest.raises(WorldError, match=r"step\(\) of NoPair .* must return the reward and whether .* over, got 0\.0"):
+    with pytest.raises(EnvError, match=r"step\(\) of NoPair .* must return the reward and whether .* over, got 0\.0"):
         batched(NoPair)().step(np.full((1, 3), -1))
 
 
 def test_what_a_view_leaves_out_means_the_same_whatever_came_before():
     features = np.ones((2, 1))
-    written = Padded("worlds", 1, 2, 2)
+    written = Padded("environments", 1, 2, 2)
     for alive, expected in (
         (None, [1, 1]),
         (None, [1, 1]),
         ([1, 0], [1, 0]),
         (None, [1, 1]),
     ):
-        written.write(0, View(features, features, agent_alive=alive))
+        written.write(0, Observation(features, features, agent_alive=alive))
         assert written.arrays["agent_alive"][0].tolist() == expected
-    written.write(0, View(features[:1], features))
+    written.write(0, Observation(features[:1], features))
     assert written.arrays["agent_alive"][0].tolist() == [1, 0]
-    written.write(0, View(features, features))
+    written.write(0, Observation(features, features))
     assert written.arrays["agent_alive"][0].tolist() == [1, 1]

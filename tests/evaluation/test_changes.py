@@ -13,7 +13,7 @@ from muster.evaluation.changes import changed_share, keep
 
 def seen(n_agents=4, n_tasks=3, **changes):
     env = muster.make(f"rescue:{n_agents}x{n_tasks}")
-    env.start(np.arange(1), np.zeros(1, np.uint64))
+    env.reset(np.arange(1), np.zeros(1, np.uint64))
     return replace(env.observe(), **{name: np.array([value]) for name, value in changes.items()})
 
 
@@ -53,7 +53,7 @@ class Fixed:
     def __init__(self, turns: int) -> None:
         self.turns, self.count = turns, 0
 
-    def begin(self, slots, seeds) -> None:
+    def reset(self, slots, seeds) -> None:
         pass
 
     def act(self, observation):
@@ -63,7 +63,7 @@ class Fixed:
 
 @pytest.mark.parametrize(("turns", "expected"), [(1, 0.0), (2, 1.0)])
 def test_an_evaluation_reports_it_per_decision(turns, expected):
-    """Nobody picks anything up in three steps of a large world, so every task stays alive."""
+    """Nobody picks anything up in three steps of a large environment, so every task stays alive."""
     found = muster.evaluate(Fixed(turns), muster.make("rescue:2x3,grid=64,max_steps=3", 4), episodes=9)
     assert found.changes_per_decision == pytest.approx(expected)
     assert found.as_dict()["changes_per_decision"] == found.changes_per_decision
@@ -75,7 +75,7 @@ def test_after_one_decision_there_is_nothing_to_report():
 
 
 def test_tasks_and_agents_that_moved_to_another_place_are_the_same():
-    """As where a world lists what there is, and whatever comes after one that is gone moves up."""
+    """As where an environment lists what there is, and whatever comes after one that is gone moves up."""
     before, now = seen(task_ids=[5, 6, 7]), seen(task_ids=[6, 7, 8])
     assert share([1, 2, 0, -1], [0, 1, 2, 2], before, now) == 0, "6 and 7 are kept, and 5 is gone"
     assert share([1, 2, 0, -1], [1, 2, 0, 0], before, now) == 2 / 4, "6 and 7 are left, though the numbers are the same"

@@ -1,4 +1,4 @@
-"""Worlds that pay a return, report figures of their own and have only so many episodes."""
+"""Environments that pay a return, report figures of their own and have only so many episodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import muster
-from muster.cli import main
+from muster.cli.main import main
 from muster.envs.rescue import RescueEnv, RescueSettings
 from muster.errors import InputError
 
@@ -27,7 +27,7 @@ class Paid(RescueEnv):
     def outcome(self):
         return self.figures()["picked_up"]
 
-    def figures(self):
+    def metrics(self):
         waiting = self.waiting.sum(axis=1).astype(float)
         return {"picked_up": 4 - waiting, "unknown": np.full(self.n_envs, np.nan)}
 

@@ -1,4 +1,4 @@
-"""Episodes as scenes: what is packed comes back, a page holds it all, and nothing a world says becomes HTML."""
+"""Episodes as scenes: what is packed comes back, a page holds it all, and nothing an env says becomes HTML."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import muster
-from muster.envs.base import BatchEnv
 from muster.envs.scene import Look, Scene, Stage
+from muster.envs.vector import BatchEnv
 from muster.errors import InputError
 from muster.evaluation.film import film, shares
 from muster.evaluation.packing import pack, step_of, varints
@@ -85,7 +85,7 @@ def test_what_is_packed_is_what_was_played(policy: str, env: str):
 
 
 def test_the_observed_and_the_shown_are_in_the_same_places():
-    """A scene is no second truth: distances in it are those that the world goes by."""
+    """A scene is no second truth: distances in it are those that the environment goes by."""
     env = muster.make("battle:w5v6", 1, seed=2)
     scene, seen = env.scene(0), env.observe()
     way = np.linalg.norm(np.asarray(scene.agents)[:, None] - np.asarray(scene.tasks), axis=-1)
@@ -141,8 +141,8 @@ class Odd(muster.Env):
     def reset(self, rng):
         self.t = 0
 
-    def view(self):
-        return muster.View(np.zeros((2, 1)), np.zeros((3, 1)))
+    def observe(self):
+        return muster.Observation(np.zeros((2, 1)), np.zeros((3, 1)))
 
     def step(self, assignment):
         self.t += 1
@@ -156,7 +156,7 @@ class Odd(muster.Env):
         return 7 if self.what == "none" else Scene(places, np.eye(3, 2), stage=stage, text="</script><img src=x>")
 
     @classmethod
-    def rules(cls):
+    def baselines(cls):
         return {"none": lambda view: np.full(2, -1)}
 
 
@@ -164,7 +164,7 @@ class Odd(muster.Env):
     ("what", "complaint"),
     [
         ("nan", "agents of the scene of .* must be finite"),
-        ("many", "has 4 agents, but the world at most 2"),
+        ("many", "has 4 agents, but the environment at most 2"),
         ("flat", "must be x and y of each"),
         ("colour", "written #rrggbb, got 'red'"),
         ("none", "must return a Scene, got int"),

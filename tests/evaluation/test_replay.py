@@ -67,7 +67,7 @@ def test_a_replay_is_what_was_played():
     kept = replay()
     env = muster.make(kept.env, 1, kept.seed)
     player = resolve("topline", env)
-    player.begin(np.arange(1), np.zeros(1, np.uint64))
+    player.reset(np.arange(1), np.zeros(1, np.uint64))
     for assignment, reward in zip(kept.assignments, kept.rewards, strict=True):
         chosen = player.act(env.observe())
         assert chosen[0].tolist() == assignment.tolist()

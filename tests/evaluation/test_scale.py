@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from muster.cli import main
-from muster.commands.scale import draw_curve
+from muster.cli.main import main
+from muster.cli.scale import draw_curve
 from muster.envs.registry import make
 from muster.errors import InputError
 from muster.evaluation.compare import differences
@@ -205,10 +205,10 @@ def test_a_fleet_of_any_size_keeps_its_requests_in_proportion():
 
 
 def test_an_own_world_without_rules_needs_somebody_to_compare_with(tmp_path: Path) -> None:
-    world = "tests.envs.own_worlds:Ruleless"
-    path = write_random_policy(tmp_path / "p.safetensors", world)
+    env = "tests.envs.custom_envs:Ruleless"
+    path = write_random_policy(tmp_path / "p.safetensors", env)
     with pytest.raises(InputError, match=r"has no rule to compare with: name policies .*--baseline"):
-        plan(str(path), world)
+        plan(str(path), env)
 
 
 def test_own_worlds_come_in_sizes_too():

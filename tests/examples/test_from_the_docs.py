@@ -1,4 +1,4 @@
-"""A world as the documentation writes it, in a folder of its own and without torch: every command that it names."""
+"""An env as the documentation writes it, in a folder of its own and without torch: every command that it names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from muster.cli import main
+from muster.cli.main import main
 
 WORLD = "couriers_of_the_docs:CouriersOfTheDocs"
 SMALL = f"{WORLD},n_agents=3,n_tasks=6"

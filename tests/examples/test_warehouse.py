@@ -21,7 +21,7 @@ def test_orders_come_go_and_are_counted():
         seen = env.observe()
         ids |= set(seen.task_ids[0][seen.task_alive[0]].tolist())
         env.step(rule.act(seen))
-    figures = env.figures()
+    figures = env.metrics()
     assert len(ids) > 12
     assert (figures["served"] <= figures["orders"]).all()
     assert (env.outcome() >= figures["served"]).all()

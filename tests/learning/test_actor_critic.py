@@ -13,8 +13,8 @@ from muster.learning.learners import make_learner
 from muster.learning.returns import n_step_returns, traced_returns
 from muster.learning.settings import A2CSettings, TrainSettings
 from muster.learning.train import run_training
+from muster.models.gradient import score_gradient
 from muster.policy.noise import standard_gumbels
-from muster.scoring.gradient import score_gradient
 from muster.settings import from_toml, to_toml
 from tests.learning.test_train import TOY, mean_reward
 
@@ -25,7 +25,7 @@ CHOICES = {"likelihood": "choices", "envs": 32, "return_steps": 4, "policy_rate"
 
 
 @pytest.mark.parametrize(
-    ("env", "inference", "forced"),
+    ("env", "inference", "assign_all"),
     [
         (ROOMY, "amax", False),
         (ROOMY, "lp", True),
@@ -35,21 +35,21 @@ CHOICES = {"likelihood": "choices", "envs": 32, "return_steps": 4, "policy_rate"
         (TOY, "quad", True),
     ],
 )
-def test_choices_reach_the_known_optimum(env, inference, forced):
+def test_choices_reach_the_known_optimum(env, inference, assign_all):
     settings = {"steps": 4_000, "log_every": 2_000, "evaluate_every": 10**9, "seed": 1, "inference": inference}
-    policy = muster.train(env, learner="a2c", a2c=CHOICES, forced=forced, **settings)
+    policy = muster.train(env, learner="a2c", a2c=CHOICES, assign_all=assign_all, **settings)
     assert muster.evaluate(policy, env, 100).mean > 0.95
 
 
 def test_a_world_without_any_choice_is_told_so(capsys):
     """One agent, one task."""
-    muster.train("rescue:1x1,grid=5", learner="a2c", a2c=CHOICES, inference="lp", forced=True, steps=1000)
+    muster.train("rescue:1x1,grid=5", learner="a2c", a2c=CHOICES, inference="lp", assign_all=True, steps=1000)
     assert capsys.readouterr().err.count("no agent had a choice") == 1
 
 
 def test_noise_that_changes_no_choice_is_told_so(capsys):
     a2c = CHOICES | {"noise": {"sigma": 1e-3}}
-    muster.train(TOY, learner="a2c", a2c=a2c, inference="amax", forced=True, steps=1000)
+    muster.train(TOY, learner="a2c", a2c=a2c, inference="amax", assign_all=True, steps=1000)
     assert capsys.readouterr().err.count("raise --a2c.noise.sigma (now 0.001)") == 1
 
 

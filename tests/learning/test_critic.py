@@ -1,4 +1,4 @@
-"""The actor-critic's critic in worlds that pay much."""
+"""The actor-critic's critic in environments that pay much."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from muster.envs.registry import make
 from muster.learning.learners import make_learner
 from muster.learning.settings import TrainSettings
 from muster.learning.torch_critic import TorchCritic
+from muster.models.spec import ModelSpec
+from muster.models.values import EntityValues
 from muster.rng import episode_seeds
-from muster.scoring.spec import ModelSpec
-from muster.scoring.values import EntityValues
 
 COURIERS = "examples.couriers:Couriers"
 WAGES = "tests.learning.toy:Wages"
@@ -21,7 +21,7 @@ SHORT = {"envs": 16, "return_steps": 5, "minibatches": 2}
 
 def critic_of(worlds=64, conv=False):
     env = make("rescue:2x4,planes=true", worlds)
-    env.start(np.arange(worlds), episode_seeds(0, np.arange(worlds)))
+    env.reset(np.arange(worlds), episode_seeds(0, np.arange(worlds)))
     seen = env.observe()
     torch.manual_seed(0)
     return TorchCritic(ModelSpec.of(seen, "dm", False), seen.planes, conv), seen

@@ -1,4 +1,4 @@
-"""A user's world that raises while it is trained on: one sentence, and nothing lost of the run."""
+"""A user's environment that raises while it is trained on: one sentence, and nothing lost of the run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTINGS: dict[str, Any] = {"learner": "es", "inference": "lp", "es": {"pairs": 
 
 def test_a_world_that_fails_at_once_leaves_the_folder_to_the_next_try(tmp_path):
     Falls.left = 1
-    with pytest.raises(muster.WorldError, match="the sky") as caught:
+    with pytest.raises(muster.EnvError, match="the sky") as caught:
         muster.train(ENV, steps=200, out=tmp_path / "run", **SETTINGS)
     assert "--resume" not in str(caught.value)
     Falls.left = 0
@@ -36,7 +36,7 @@ def test_a_world_that_fails_at_once_leaves_the_folder_to_the_next_try(tmp_path):
 
 def test_what_was_learned_is_kept_and_the_run_goes_on(tmp_path):
     Falls.left = 400
-    with pytest.raises(muster.WorldError, match=r"step\(\) of .*Falls failed at .*Error: the sky") as caught:
+    with pytest.raises(muster.EnvError, match=r"step\(\) of .*Falls failed at .*Error: the sky") as caught:
         muster.train(ENV, steps=2000, out=tmp_path / "run", **SETTINGS)
     assert "--resume goes on from there" in str(caught.value)
     assert muster.load(str(tmp_path / "run" / "last.safetensors")).parameters

@@ -8,8 +8,8 @@ import itertools
 import numpy as np
 import pytest
 
-from muster.data import Observation
-from muster.inference import Solver
+from muster.assign import Solver
+from muster.data import BatchObservation
 from muster.learning.fenchel_young import (
     Moments,
     completed,
@@ -18,16 +18,16 @@ from muster.learning.fenchel_young import (
     slopes_of_model,
     solve_perturbed,
 )
+from muster.models.spec import ModelSpec
 from muster.policy.decision import alive_pairs, make_problem
-from muster.scoring.spec import ModelSpec
 
 METHODS = ("amax", "lp", "quad")
 
 
 def states(seed, batch=4, n=3, m=4, dead=0.1, **more):
-    """What is observed of random worlds with unit contributions, capacities 1 or 2, some dead, some forbidden."""
+    """What is observed of random environments with unit contributions, capacities 1 or 2, some dead, some forbidden."""
     rng = np.random.default_rng(seed)
-    seen = Observation(
+    seen = BatchObservation(
         agent_features=np.zeros((batch, n, 0), np.float32),
         task_features=np.zeros((batch, m, 0), np.float32),
         pair_features=np.zeros((batch, n, m, 0), np.float32),
@@ -48,10 +48,10 @@ def scores_for(seed, seen, quad):
     return h, rng.normal(scale=0.2, size=(batch, m, m)).astype(np.float32) if quad else None
 
 
-def set_up(method, seed=0, forced=False, **more):
+def set_up(method, seed=0, assign_all=False, **more):
     """States, scores, a target that another draw of scores would have, noise and a solver that finds the best."""
     seen = states(seed, **more)
-    solver = Solver(method, effort="best" if method == "quad" else "fast", forced=forced, certify=False)
+    solver = Solver(method, effort="best" if method == "quad" else "fast", assign_all=assign_all, certify=False)
     scores = scores_for(seed, seen, method == "quad")
     other = scores_for(seed + 1, seen, method == "quad")
     assignment = solver(make_problem(seen, *other)).assignment
@@ -60,10 +60,10 @@ def set_up(method, seed=0, forced=False, **more):
     return seen, scores, target, noise, solver
 
 
-@pytest.mark.parametrize(("method", "forced"), list(itertools.product(METHODS, (False, True))))
-def test_slopes_are_finite_differences_of_the_loss(method, forced):
+@pytest.mark.parametrize(("method", "assign_all"), list(itertools.product(METHODS, (False, True))))
+def test_slopes_are_finite_differences_of_the_loss(method, assign_all):
     """The answers change at few places only, so nearly all differences are exact."""
-    seen, scores, target, noise, solver = set_up(method, forced=forced)
+    seen, scores, target, noise, solver = set_up(method, assign_all=assign_all)
     found = fenchel_young(seen, scores, target, noise, solver)
     step = np.float32(1e-3)
     for part, slope in zip(range(2), found.slopes, strict=True):
@@ -161,7 +161,7 @@ def test_a_target_can_be_a_weighted_mean():
 
 
 def test_switch_costs_are_part_of_what_answers_are_worth():
-    seen, scores, _, noise, solver = set_up("lp", forced=True, dead=0.0)
+    seen, scores, _, noise, solver = set_up("lp", assign_all=True, dead=0.0)
     before = np.tile([0, 1, 2], (4, 1))
     seen = dataclasses.replace(seen, previous=before, switch_cost=np.full((4, 3, 4), 100.0))
     target = Moments.of(before, alive_pairs(seen)[0], pairs=False)
@@ -180,7 +180,7 @@ def test_slopes_of_a_scaled_g_are_scaled_alike():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_idle_agents_of_a_teacher_get_what_the_student_would_add(method):
-    seen, scores, _, _, solver = set_up(method, forced=True, dead=0.0)
+    seen, scores, _, _, solver = set_up(method, assign_all=True, dead=0.0)
     given = np.tile([0, -1, -1], (4, 1))
     whole = completed(seen, scores, given, solver)
     assert (whole[:, 0] == 0).all()
@@ -197,7 +197,7 @@ def test_idle_agents_of_a_teacher_get_what_the_student_would_add(method):
         counts = np.bincount(whole[s], minlength=4)
         worth = h[s, np.arange(3), whole[s]].sum() + (counts @ g[s] @ counts if g is not None else 0.0)
         assert worth == pytest.approx(best, abs=1e-4)
-    idling = dataclasses.replace(solver, forced=False)
+    idling = dataclasses.replace(solver, assign_all=False)
     assert completed(seen, scores, given, idling) is given
 
 
@@ -206,7 +206,7 @@ def test_scores_of_a_known_programme_are_learned():
     rng = np.random.default_rng(0)
     wanted = np.array([1.0, -2.0, 0.5], np.float32)
     weights = np.zeros(3, np.float32)
-    solver = Solver("lp", forced=True, certify=False)
+    solver = Solver("lp", assign_all=True, certify=False)
 
     def sample(batch):
         seen = states(0, batch=batch, n=4, m=5, dead=0.0)

@@ -10,7 +10,7 @@ import pytest
 
 import muster
 from muster import InputError
-from muster.envs.base import Remembers, Replans
+from muster.envs.vector import Remembers, Replans
 from muster.evaluation.rollout import begin_episodes, run_episodes
 from muster.learning.imitation import cross_entropy, regrets
 from muster.learning.learner_settings import ImitationSettings
@@ -75,14 +75,14 @@ def small(teacher, model="dm", env="rescue:2x3,grid=5", **more):
     "settings",
     [
         small("topline"),
-        small("plan-distance", loss="cross-entropy"),
+        small("routes-distance", loss="cross-entropy"),
         small("closest", env=("rescue:2x3,grid=5", "rescue:3x4,grid=6")),
         small("lp-distance", model="pem"),
         small("hindsight", env="fleet:2,city=small"),
         small("topline", regret=True, env=("rescue:2x3,grid=5", "rescue:3x4,grid=6")),
-        small("plan-distance", regret=True, model="context"),
+        small("routes-distance", regret=True, model="context"),
     ],
-    ids=["topline", "plan", "two worlds", "pem", "hindsight", "regret", "regret in context"],
+    ids=["topline", "routes", "two environments", "pem", "hindsight", "regret", "regret in context"],
 )
 def test_an_interrupted_run_goes_on_bit_for_bit(settings, tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -109,7 +109,7 @@ def test_labels_of_a_planner_are_plans_from_where_the_student_went():
         last = 3 - np.argmax(env.observe().task_alive[:, ::-1], axis=1)
         lesson.step(np.repeat(last[:, None], 2, axis=1))
         fresh = resolve("topline", env)
-        fresh.begin(np.arange(8), np.zeros(8, np.uint64))
+        fresh.reset(np.arange(8), np.zeros(8, np.uint64))
         strayed = (asked != last[:, None]).any(axis=1) & ~lesson.roles.teacher
         assert strayed.sum() >= 4
         assert np.array_equal(lesson.ask(env.observe())[strayed], fresh.act(env.observe())[strayed])
@@ -119,9 +119,9 @@ def test_labels_of_a_planner_are_plans_from_where_the_student_went():
     ("env", "policy"),
     [
         ("rescue:2x4", "closest"),
-        ("rescue:2x4", "plan-distance"),
+        ("rescue:2x4", "routes-distance"),
         ("rescue:2x4", "topline"),
-        ("rescue:2x4", "rescue-2x4-plan-dm"),
+        ("rescue:2x4", "rescue-2x4-routes-dm"),
         ("pursuit:4x2", "closest"),
         ("battle:m3v3", "rand-nc"),
         ("fleet:4,city=small", "hindsight"),
@@ -156,7 +156,7 @@ def test_hindsight_plans_anew_where_it_was_not_followed():
         world.step(np.full((2, 3), -1))
         teacher.replan(np.arange(2))
     fresh = resolve("hindsight", world)
-    fresh.begin(np.arange(2), np.zeros(2, np.uint64))
+    fresh.reset(np.arange(2), np.zeros(2, np.uint64))
     assert np.array_equal(teacher.act(world.observe()), fresh.act(world.observe()))
 
 
@@ -167,7 +167,7 @@ def test_regrets_add_up_to_the_steps_above_the_optimum(player):
     student = resolve(player, env)
     lesson = Lesson(env, resolve("topline", env), Roles.of(40, 0.0, 0.0), seed=3)
     # The lesson begins a new episode where one ends: these slots are counted no further.
-    student.begin(np.arange(40), np.zeros(40, np.uint64))
+    student.reset(np.arange(40), np.zeros(40, np.uint64))
     optimum = lesson.outlook(env.observe()) / -0.01
     steps, lost, running = np.zeros(40), np.zeros(40), np.ones(40, np.bool_)
     while running.any():
@@ -179,7 +179,7 @@ def test_regrets_add_up_to_the_steps_above_the_optimum(player):
         lost[running] += regret[running] / 0.01
         ended = step.terminated | step.truncated
         running &= ~ended
-        student.begin(np.flatnonzero(ended), np.zeros(int(ended.sum()), np.uint64))
+        student.reset(np.flatnonzero(ended), np.zeros(int(ended.sum()), np.uint64))
     np.testing.assert_allclose(steps - optimum, lost, atol=1e-6)
     assert lost.any() == (player != "topline")
 
@@ -264,7 +264,7 @@ def test_a_run_can_go_on_from_a_policy(tmp_path):
         ({"learner": "es", "teacher": "topline"}, "a teacher or a log is for --learner imitate"),
         ({"learner": "imitate", "teacher": "toplin"}, "did you mean 'topline'"),
         ({"learner": "imitate", "teacher": "battle-m10v10-lp-dm"}, "trained on battle:m10v10"),
-        ({"learner": "imitate", "teacher": "topline", "inference": "plan"}, "evolution alone"),
+        ({"learner": "imitate", "teacher": "topline", "inference": "routes"}, "evolution alone"),
         ({"learner": "imitate", "teacher": "closest", "imitate": {"regret": True}}, "closest cannot say what its plan"),
         (
             {"learner": "imitate", "teacher": "topline", "imitate": {"teacher_share": 0.8, "noisy_share": 0.8}},

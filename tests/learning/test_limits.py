@@ -7,17 +7,17 @@ import pytest
 
 import muster
 from muster import InputError
-from muster.inference.settings import InferenceSettings
+from muster.assign.settings import InferenceSettings
 from muster.learning.proximal import Played
 from muster.learning.settings import TrainSettings
 from muster.learning.train import Loop, run_training
+from muster.models.direct import DirectModel, init_parameters, parameter_shapes
+from muster.models.gradient import score_gradient
+from muster.models.heads import units, with_limits
+from muster.models.spec import ModelSpec
 from muster.policy.files import load_policy, save_policy
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import NoiseSettings
-from muster.scoring.direct import DirectModel, init_parameters, parameter_shapes
-from muster.scoring.gradient import score_gradient
-from muster.scoring.heads import units, with_limits
-from muster.scoring.spec import ModelSpec
 
 BATTLE, LIFTING = "battle:m5v5", "tests.learning.toy:Lifting"
 BOTH = ("capacities", "contributions")
@@ -25,10 +25,10 @@ BOTH = ("capacities", "contributions")
 
 @pytest.fixture
 def seen():
-    world = muster.make("battle:zh10v10", 4, seed=3)
+    env = muster.make("battle:zh10v10", 4, seed=3)
     for _ in range(20):
-        world.step(np.tile(np.arange(world.n_agents) % world.n_tasks, (4, 1)))
-    return world.observe()
+        env.step(np.tile(np.arange(env.n_agents) % env.n_tasks, (4, 1)))
+    return env.observe()
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_model_without_capacities_lets_all_take_one_task():
     seen = muster.make(LIFTING, 2).observe()
     spec = ModelSpec.of(seen, "dm", task_scores=False, unlimited=True)
     parameters = init_parameters(spec, np.random.default_rng(0))
-    policy = LearnedPolicy("p", spec, parameters, InferenceSettings("lp", forced=True), NoiseSettings())
+    policy = LearnedPolicy("p", spec, parameters, InferenceSettings("lp", assign_all=True), NoiseSettings())
     assert all(len(set(row)) == 1 for row in policy.act(seen).tolist())
     assert "no capacities" in policy.facts()["model"]
 
@@ -196,7 +196,7 @@ def test_a_run_goes_on_from_learned_limits_and_adds_heads_to_a_policy_without(tm
     ("wanted", "message"),
     [
         ({"learn": "capacities", "inference": "amax"}, "which amax does not weigh; use lp or quad"),
-        ({"unlimited": True, "inference": "plan"}, "--unlimited is about capacities, which plan"),
+        ({"unlimited": True, "inference": "routes"}, "--unlimited is about capacities, which plan"),
         ({"learn": "contributions", "unlimited": True}, "leave out one"),
         ({"learn": "capacities", "model": "pem"}, "needs the direct model"),
         ({"learn": "capacities", "learner": "a2c", "a2c": {"likelihood": "played"}}, "likelihood choices"),

@@ -6,24 +6,24 @@ import numpy as np
 import pytest
 import torch
 
+from muster.assign.settings import InferenceSettings
+from muster.assign.solver import Solver
 from muster.data import Problem
 from muster.envs.registry import make
 from muster.errors import InputError
-from muster.inference.settings import InferenceSettings
-from muster.inference.solver import Solver
 from muster.learning.evolution import centred_ranks
 from muster.learning.returns import n_step_returns
+from muster.models.direct import DirectModel, init_parameters, parameter_shapes
+from muster.models.gradient import policy_gradient
+from muster.models.likelihood import importance_ratio, log_likelihood
+from muster.models.networks import ConvCritic, EntityCritic, ScoringModel, network_from
+from muster.models.spec import ModelSpec
+from muster.models.values import EntityValues, value_gradient
 from muster.policy.decision import alive_pairs
 from muster.policy.learned import LearnedPolicy
 from muster.policy.noise import CorrelatedNoise, ScoreNoise, draw_normals
 from muster.policy.settings import NoiseSettings
 from muster.rng import episode_seeds
-from muster.scoring.direct import DirectModel, init_parameters, parameter_shapes
-from muster.scoring.gradient import policy_gradient
-from muster.scoring.likelihood import importance_ratio, log_likelihood
-from muster.scoring.networks import ConvCritic, EntityCritic, ScoringModel, network_from
-from muster.scoring.spec import ModelSpec
-from muster.scoring.values import EntityValues, value_gradient
 
 
 @pytest.mark.parametrize("p", [1, 3, 5])
@@ -99,7 +99,7 @@ def test_ranks_are_centred_and_share_ties():
 
 
 def enriched(observation, seed=7):
-    """The observation with priors, features of the world, and one pair in five forbidden."""
+    """The observation with priors, features of the environment, and one pair in five forbidden."""
     rng = np.random.default_rng(seed)
     (batch, n), m = observation.agent_alive.shape, observation.task_alive.shape[1]
     return dataclasses.replace(
@@ -178,14 +178,14 @@ def test_the_positional_model_scores_any_size_with_every_procedure(inference):
         h, g = model(larger)
     assert h.shape == (3, 5, 10)
     assert (g is None) == (inference != "quad")
-    from muster.scoring.networks import parameters_of
+    from muster.models.networks import parameters_of
 
     policy = LearnedPolicy("p", spec, parameters_of(model), InferenceSettings(inference), NoiseSettings())
     assert policy.act(larger).shape == (3, 5)
 
 
 def test_the_positional_model_reads_the_cell_of_each_object():
-    from muster.scoring.networks import at_cells
+    from muster.models.networks import at_cells
 
     planes = torch.arange(2 * 3 * 4 * 5, dtype=torch.float32).view(2, 3, 4, 5)
     cells = np.array([[[0, 0], [3, 4]], [[1, 2], [2, 0]]])
@@ -210,12 +210,12 @@ def test_critics_give_one_value_a_world_and_ignore_the_order_of_objects():
 
 
 @pytest.mark.parametrize("everything", [False, True])
-@pytest.mark.parametrize(("name", "worlds"), [("rescue:3x5", 300), ("battle:w5v6", 70), ("battle:zh4v4", 1)])
+@pytest.mark.parametrize(("name", "environments"), [("rescue:3x5", 300), ("battle:w5v6", 70), ("battle:zh4v4", 1)])
 def test_values_and_their_gradient_by_hand_equal_torchs(name, worlds, everything):
     env = make(name, worlds)
-    env.start(np.arange(worlds), episode_seeds(3, np.arange(worlds)))
+    env.reset(np.arange(worlds), episode_seeds(3, np.arange(worlds)))
     rng = np.random.default_rng(0)
-    for _ in range(30):  # some objects are gone by then, in some worlds all of a side
+    for _ in range(30):  # some objects are gone by then, in some environments all of a side
         env.step(rng.integers(0, env.n_tasks, (worlds, env.n_agents)))
     seen = enriched(env.observe()) if everything else env.observe()
     torch.manual_seed(0)
@@ -238,7 +238,7 @@ def test_values_and_their_gradient_by_hand_equal_torchs(name, worlds, everything
 def test_the_gradient_by_hand_equals_torchs(features, quad, hidden):
     env = make(f"rescue:5x9,features={features.replace('everything', 'pair')}", 40)
     seeds = episode_seeds(3, np.arange(40))
-    env.start(np.arange(40), seeds)
+    env.reset(np.arange(40), seeds)
     for _ in range(6):  # some tasks are done by then: dead pairs take part
         env.step(np.argmax(np.where(env.observe().task_alive, 1.0, 0.0), 1)[:, None].repeat(5, 1))
     observation = enriched(env.observe()) if features == "everything" else env.observe()
@@ -333,7 +333,7 @@ def test_forbidden_pairs_are_neither_scored_nor_learned_from(quad):
 def policy_for(observation, method, seed=0):
     spec = ModelSpec.of(observation, "dm", method == "quad")
     return LearnedPolicy(
-        "p", spec, disturbed_parameters(spec, seed), InferenceSettings(method, forced=True), NoiseSettings()
+        "p", spec, disturbed_parameters(spec, seed), InferenceSettings(method, assign_all=True), NoiseSettings()
     )
 
 

@@ -14,7 +14,7 @@ from muster.rng import episode_seeds
 
 
 def untrained(env: str = "rescue:2x4"):
-    return make_learner(TrainSettings(env=env, inference="plan", steps=1)).policy()
+    return make_learner(TrainSettings(env=env, inference="routes", steps=1)).policy()
 
 
 def outcomes(policy, env: str, episodes: int = 60, batch: int = 20):
@@ -27,7 +27,7 @@ def outcomes(policy, env: str, episodes: int = 60, batch: int = 20):
 @pytest.mark.parametrize("env", ["rescue:2x4", "rescue:5x10", "rescue:3x6,grid=32"])
 def test_costs_begin_as_distances(env):
     """What is learned is what distances leave out, so an untrained policy plans as the rule does."""
-    assert np.array_equal(outcomes(untrained(), env), outcomes("plan-distance", env))
+    assert np.array_equal(outcomes(untrained(), env), outcomes("routes-distance", env))
 
 
 def test_an_episode_is_the_same_in_any_batch():
@@ -38,7 +38,7 @@ def test_an_episode_is_the_same_in_any_batch():
 def test_one_situation_has_no_memory():
     """Asked twice about the same, a policy answers the same, whatever it was asked in between."""
     policy, world = untrained(), muster.make("rescue:3x6", 5)
-    world.start(np.arange(5), episode_seeds(0, np.arange(5)))
+    world.reset(np.arange(5), episode_seeds(0, np.arange(5)))
     first, other = world.observe(), muster.make("rescue:3x6", 5, seed=9).observe()
     answer = policy.act(first)
     policy.act(other)
@@ -47,9 +47,9 @@ def test_one_situation_has_no_memory():
 
 def test_the_learned_policy_says_plan_and_keeps_to_it(tmp_path):
     es = {"pairs": 2, "episodes": 2}
-    muster.train("rescue:2x4,mud=0.3", inference="plan", steps=300, es=es, out=tmp_path / "run")
+    muster.train("rescue:2x4,mud=0.3", inference="routes", steps=300, es=es, out=tmp_path / "run")
     policy = muster.load(tmp_path / "run")
-    assert policy.inference.method == "plan"
+    assert policy.inference.method == "routes"
     assert policy.header["learner"] == "es"
     assert policy.spec.prior
     assert policy.spec.task_prior
@@ -66,7 +66,7 @@ def test_worlds_show_distances_as_prior_scores_on_request_alone():
 
 
 def test_costs_are_learned_by_evolution_alone():
-    assert TrainSettings(env="rescue:2x4", inference="plan").learner == "es"
+    assert TrainSettings(env="rescue:2x4", inference="routes").learner == "es"
     assert TrainSettings(env="rescue:2x4").learner == "a2c"
     with pytest.raises(InputError, match="evolution alone"):
-        TrainSettings(env="rescue:2x4", inference="plan", learner="a2c")
+        TrainSettings(env="rescue:2x4", inference="routes", learner="a2c")

@@ -15,7 +15,7 @@ from muster.learning.settings import TrainSettings
 from muster.learning.structured import ALIKE, Valued, candidate_weights
 from muster.learning.train import run_training
 from muster.learning.trials import Player
-from muster.scoring.direct import DirectModel
+from muster.models.direct import DirectModel
 from tests.learning.short_runs import assert_same_end, rows_without_times
 from tests.learning.test_train import mean_reward
 from tests.learning.toy import Pairing
@@ -50,7 +50,7 @@ def test_candidates_worth_the_same_weigh_the_same():
 def test_the_gradient_is_that_of_the_mean_answer_less_the_target(inference):
     """Against differences of sum over k of (1/K - weight) V(answer), which is linear in the scores."""
     learner = learner_of(inference=inference)
-    place = learner.worlds[0]
+    place = learner.envs[0]
     seen = learner.spec.view(place.env.observe())
     rng = np.random.default_rng(1)
     answers = rng.integers(-1, 3, (2, 8, 2))
@@ -79,7 +79,7 @@ def test_the_gradient_is_that_of_the_mean_answer_less_the_target(inference):
 def test_candidates_without_noise_are_worth_the_same_and_nothing_moves():
     """All candidates of a state have the same luck, so that they differ by what they do alone."""
     learner = learner_of("battle:m5v5", inference="lp")
-    place = learner.worlds[0]
+    place = learner.envs[0]
     env = place.env
     for _ in range(3):
         learner.play(place)
@@ -89,7 +89,9 @@ def test_candidates_without_noise_are_worth_the_same_and_nothing_moves():
     tried = place.trials.play(player, noise, learner.rng)
     assert (tried.worth == tried.worth[0]).all()
     assert len(np.unique(tried.worth[0])) > 1
-    assert all(np.array_equal(array, env.get_state()[name]) for name, array in before.items()), "the world has moved"
+    assert all(np.array_equal(array, env.get_state()[name]) for name, array in before.items()), (
+        "the environment has moved"
+    )
     theta = learner.actor.theta.copy()
     seen = learner.spec.view(env.observe())
     found = Valued(seen, tried.first, tried.worth, tried.midway, tried.returns, {})
@@ -100,7 +102,7 @@ def test_candidates_without_noise_are_worth_the_same_and_nothing_moves():
 def test_a_trial_adds_up_discounted_rewards_and_the_value_where_it_is_cut():
     srl = SRLSettings(states=4, candidates=2, horizon=3, discount=0.5)
     learner = learner_of("rescue:2x9,grid=9", srl=srl)
-    place = learner.worlds[0]
+    place = learner.envs[0]
     env = place.env
     player = Player(learner.spec, learner.scores, learner.solver, lambda seen: np.full(len(seen.agent_alive), 8.0))
     noise = np.zeros((2, 4, env.n_agents, env.n_tasks), np.float32)
@@ -158,7 +160,7 @@ def test_a_run_that_stops_and_goes_on_equals_one_that_does_not(valuation, tmp_pa
 
 def test_several_worlds_are_learned_on_and_logged():
     learner = learner_of(["rescue:2x3,grid=5", "rescue:3x4,grid=5"], inference="quad")
-    assert [place.env.n_envs for place in learner.worlds] == [4, 4]
+    assert [place.env.n_envs for place in learner.envs] == [4, 4]
     figures = learner.update()
     for _ in range(5):
         figures |= learner.update()
@@ -170,7 +172,7 @@ def test_noise_is_measured_by_the_scores_that_a_run_begins_with():
     assert learner.sigma == 0.5
     parameters = learner.actor.parameters()
     learner.start({name: 1000 * array if "weight3" in name else array for name, array in parameters.items()})
-    seen = learner.spec.view(learner.worlds[0].env.observe())
+    seen = learner.spec.view(learner.envs[0].env.observe())
     spread = float(learner.scores(seen)[0].std())
     assert spread > 1
     assert learner.sigma == pytest.approx(0.5 * spread, rel=1e-5)
@@ -182,7 +184,7 @@ def test_a_critic_learns_returns_of_any_size_and_of_any_assignment():
     critic = Critic(learner.spec, stream(0, 1), 1.0, choices=True)
     rng = np.random.default_rng(2)
     for round_ in range(200):
-        env.start(np.arange(64), rng.integers(2**40, size=64).astype(np.uint64))
+        env.reset(np.arange(64), rng.integers(2**40, size=64).astype(np.uint64))
         seen = env.observe()
         right = (seen.agent_features[:, :, 0][:, :, None] == seen.task_features[:, None, :, 0]).argmax(axis=2)
         answer = np.where(rng.random((64, 2)) < 0.5, right, 1 - right)
@@ -194,7 +196,7 @@ def test_a_critic_learns_returns_of_any_size_and_of_any_assignment():
 
 def test_the_critic_has_the_shapes_of_the_networks_one():
     torch = pytest.importorskip("torch")
-    from muster.scoring.networks import EntityCritic
+    from muster.models.networks import EntityCritic
 
     spec = learner_of().spec
     shapes = critic_shapes(spec.agent_width, spec.task_width, spec.global_width)
@@ -225,8 +227,11 @@ def test_a_world_that_cannot_be_copied_is_refused_but_for_a_critic_alone():
     ("settings", "message"),
     [
         ({"model": "pem"}, "structured learning trains the direct model only"),
-        ({"inference": "plan"}, "costs of routes are learned by evolution alone"),
-        ({"srl": {"states": 1}, "env": ["rescue:2x4", "rescue:3x6"]}, "srl.states are shared out among the worlds"),
+        ({"inference": "routes"}, "costs of routes are learned by evolution alone"),
+        (
+            {"srl": {"states": 1}, "env": ["rescue:2x4", "rescue:3x6"]},
+            "srl.states are shared out among the environments",
+        ),
         ({"srl": {"candidates": 1}}, "candidates must be at least 2"),
         ({"srl": {"valuation": "critic", "horizon": 3}}, "a critic alone plays no rollouts"),
     ],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import muster
-from muster.envs.single import Env, View
+from muster.envs.env import Env, Observation
 from muster.learning.run import COLUMNS
 from muster.learning.tally import TAKEN, averaged, combine, summarise
 
@@ -21,19 +21,19 @@ class Tolls(Env):
     def reset(self, rng):
         self.t, self.length, self.toll = 0, int(rng.integers(1, 5)), bool(rng.random() < 0.3)
 
-    def view(self):
-        return View(agent_features=[[1.0]], task_features=[[0.0], [1.0]])
+    def observe(self):
+        return Observation(agent_features=[[1.0]], task_features=[[0.0], [1.0]])
 
     def step(self, assignment):
         self.t += 1
         return 1.0, self.t == self.length
 
-    def figures(self):
+    def metrics(self):
         assert self.t == self.length, "asked of an episode under way"
         return {"steps": -5.0, "reward": 1000.0} | ({"toll": 10.0} if self.toll else {})
 
     @classmethod
-    def rules(cls):
+    def baselines(cls):
         return {"first": lambda view: np.zeros(1, np.int64)}
 
 
@@ -77,7 +77,7 @@ def test_every_column_of_the_log_is_taken():
 
 
 def test_a_row_without_an_episode_of_every_world_has_no_mean_over_the_worlds():
-    """Or the best row of a run would be one in which no episode of the hardest world happened to end."""
+    """Or the best row of a run would be one in which no episode of the hardest environment happened to end."""
     easy = combine(["easy", "hard"], [averaged({"reward": np.array([-3.0, -5.0])}, 2), averaged({}, 0)])
     both = combine(["easy", "hard"], [averaged({"reward": np.array([-4.0])}, 1), averaged({"reward": -9.0 * ONE}, 1)])
     row = summarise([easy])

@@ -244,7 +244,7 @@ def test_evolution_says_when_its_candidates_cannot_be_told_apart(tmp_path, capsy
     muster.train("tests.learning.toy:Same", learner="es", steps=400, log_every=40, es={"pairs": 2}, out=out)
     said = capsys.readouterr().err
     assert said.count("all 4 candidates did exactly equally well in 5 updates running") == 1
-    assert "--forced True" in said
+    assert "--assign-all True" in said
     remarks = [row["remark"] for row in rows_without_times(out) if "remark" in row]
     assert len(remarks) == 1
     assert remarks[0] in said
@@ -339,7 +339,7 @@ def test_worlds_of_a_mixture_share_the_work():
 
 
 def test_a_mixture_teaches_more_than_one_size():
-    """Worlds of two and of four tasks, in which the prior is wrong: both are learned."""
+    """Environments of two and of four tasks, in which the prior is wrong: both are learned."""
     envs = [f"{PRICED},wrong=true", f"{PRICED},wrong=true,more_tasks=2"]
     policy = muster.train(
         envs, learner="es", inference="lp", steps=4_000, evaluate_every=10**9, es={"pairs": 8, "episodes": 4}
@@ -350,11 +350,11 @@ def test_a_mixture_teaches_more_than_one_size():
 @pytest.mark.parametrize(
     ("envs", "message"),
     [
-        (["rescue:2x4", "tests.learning.toy:Pairing"], "worlds of one kind; rescue:2x4 and tests"),
-        (["tests.learning.toy:Pairing", PRICED], "worlds of one kind; tests.learning.toy:Pairing and tests"),
+        (["rescue:2x4", "tests.learning.toy:Pairing"], "environments of one kind; rescue:2x4 and tests"),
+        (["tests.learning.toy:Pairing", PRICED], "environments of one kind; tests.learning.toy:Pairing and tests"),
         (["battle:m5v5", "battle:zh10v10"], "one model cannot read both battle:m5v5 and battle:zh10v10: agent_width"),
         (["rescue:2x4", "rescue:2x4"], "several different ones"),
-        ([], "name one world to learn on"),
+        ([], "name one environment to learn on"),
     ],
 )
 def test_worlds_that_one_policy_cannot_play_are_refused(envs, message):
@@ -363,7 +363,7 @@ def test_worlds_that_one_policy_cannot_play_are_refused(envs, message):
 
 
 def test_more_worlds_than_episodes_to_share_are_refused():
-    with pytest.raises(InputError, match=r"es\.episodes are shared out among the worlds: 2 are too few for 3"):
+    with pytest.raises(InputError, match=r"es\.episodes are shared out among the environments: 2 are too few for 3"):
         TrainSettings(env=MIXTURE, learner="es", es={"episodes": 2})
 
 

@@ -7,15 +7,15 @@ import pytest
 
 import muster
 from muster import InputError
-from muster.commands.train import Train
+from muster.cli.train import Train
 from muster.learning.run import Run
 from muster.learning.settings import TrainSettings
 from muster.learning.train import Loop, run_training
+from muster.models.direct import init_parameters
+from muster.models.spec import ModelSpec
 from muster.policy.files import save_policy
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import PAPER_NOISE
-from muster.scoring.direct import init_parameters
-from muster.scoring.spec import ModelSpec
 from tests.learning.test_train import TOY
 
 
@@ -87,11 +87,11 @@ def test_inputs_that_a_policy_did_without_start_at_zero(tmp_path):
         ({"env": "battle:m10v10", "from_policy": "battle-w15v17-quad-dm"}, "add --centred"),
         ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-pem"}, "use --model pem"),
         ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-dm", "pair_features": False}, "features of a pair"),
-        # Its prior is made of distances: what it lacks here is not the world's.
+        # Its prior is made of distances: what it lacks here is not the environment's.
         ({"env": "rescue:2x4", "from_policy": "rescue-small-quad-dm"}, "use --form local --pair-scale fade"),
         ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-dm", "form": "local", "learner": "es"}, "--form plain"),
         (
-            {"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-dm", "inference": "plan", "learner": "es"},
+            {"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-dm", "inference": "routes", "learner": "es"},
             "costs of ways are no scores",
         ),
         ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad"}, "did you mean"),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from muster.errors import MusterError, WorldError
+from muster.errors import EnvError, MusterError
 from muster.learning.candidates import columns, spread_candidates
 from muster.learning.crew import ATTEMPTS, Crew, Lost, closing, shares
 from muster.learning.hiring import hire
@@ -125,7 +125,7 @@ def test_a_worker_that_dies_or_hangs_is_replaced_and_changes_nothing(name, place
         call, calls = crew.call, 0
 
         def strike(*arguments):
-            """Between two updates, in the middle of one, and in its second world, if there are such."""
+            """Between two updates, in the middle of one, and in its second environment, if there are such."""
             nonlocal calls
             calls += 1
             if calls == 2:
@@ -181,8 +181,8 @@ def test_a_share_that_costs_worker_after_worker_is_given_up_with_a_sentence():
 
 
 def test_errors_of_a_world_arrive_as_what_they_are():
-    error = Failure.of(WorldError("step() of Falls failed")).error()
-    assert isinstance(error, WorldError)
+    error = Failure.of(EnvError("step() of Falls failed")).error()
+    assert isinstance(error, EnvError)
     assert str(error) == "step() of Falls failed"
     try:
         raise KeyError("nothing")
@@ -196,7 +196,7 @@ def test_a_world_that_fails_in_a_worker_ends_the_run_with_its_sentence(place, tm
     settings = TrainSettings(
         env="tests.learning.toy:Sealed", learner="es", inference="lp", steps=200, es={"pairs": 2, "episodes": 2}
     )
-    with pytest.raises(WorldError, match=r"step\(\) of .*Sealed failed at .*ValueError: sealed.*--resume goes on"):
+    with pytest.raises(EnvError, match=r"step\(\) of .*Sealed failed at .*ValueError: sealed.*--resume goes on"):
         run_with(place, settings, 2, tmp_path / "run")
 
 

@@ -1,10 +1,10 @@
-"""A world with a known optimum: each of two agents belongs to one of two tasks, told by the sign of a number."""
+"""An env with a known optimum: each of two agents belongs to one of two tasks, told by the sign of a number."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from muster.envs.single import Env, View
+from muster.envs.env import Env, Observation
 
 
 class Pairing(Env):
@@ -18,8 +18,8 @@ class Pairing(Env):
         self.agents = rng.permutation([-1.0, 1.0])
         self.tasks = rng.permutation([-1.0, 1.0])
 
-    def view(self) -> View:
-        return View(self.agents[:, None], self.tasks[:, None])
+    def observe(self) -> Observation:
+        return Observation(self.agents[:, None], self.tasks[:, None])
 
     def step(self, assignment):
         matched = [task >= 0 and self.tasks[task] == sign for sign, task in zip(self.agents, assignment, strict=True)]
@@ -58,8 +58,8 @@ class Priced(Pairing):
         self.tasks = rng.permutation([-1.0, 1.0, *[0.0] * (self.n_tasks - 2)])
         self.served = 0.0
 
-    def view(self) -> View:
-        return View(
+    def observe(self) -> Observation:
+        return Observation(
             self.agents[:, None],
             self.tasks[:, None],
             prior=0.05 * self.sign * np.outer(self.agents, self.tasks),
@@ -71,7 +71,7 @@ class Priced(Pairing):
         self.served = 2 * reward
         return reward, over
 
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         return {"served": self.served}
 
 
@@ -90,12 +90,12 @@ class Taught(Pairing):
     """Knows the right answer as a rule, and the wrong one."""
 
     @classmethod
-    def rules(cls):
-        def right(view: View):
+    def baselines(cls):
+        def right(view: Observation):
             agents, tasks = np.asarray(view.agent_features), np.asarray(view.task_features)
             return (agents == tasks.T).argmax(axis=1)
 
-        def wrong(view: View):
+        def wrong(view: Observation):
             return 1 - right(view)
 
         return {"right": right, "wrong": wrong}
@@ -140,8 +140,8 @@ class Lifting(Env):
     def reset(self, rng: np.random.Generator) -> None:
         self.needs = rng.permutation([1, 2, 3])
 
-    def view(self) -> View:
-        return View(np.ones((6, 1)), self.needs[:, None] / 3.0)
+    def observe(self) -> Observation:
+        return Observation(np.ones((6, 1)), self.needs[:, None] / 3.0)
 
     def step(self, assignment):
         found = np.bincount(np.asarray(assignment)[np.asarray(assignment) >= 0], minlength=3)
@@ -149,7 +149,7 @@ class Lifting(Env):
 
 
 class Wages(Pairing):
-    """Pays 100 a decision at best, and new partners each time; 12 decisions, all worlds in step with one another."""
+    """Pays 100 a decision at best, and new partners each time; 12 decisions, all envs in step with one another."""
 
     def __init__(self, ends: bool = True) -> None:
         self.ends, self.max_steps = ends, 13 if ends else 12

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from muster.assign.settings import InferenceSettings, Method
 from muster.envs.registry import make
-from muster.inference.settings import InferenceSettings, Method
+from muster.models.direct import init_parameters
+from muster.models.spec import ModelSpec
 from muster.policy.files import save_policy
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import NoiseSettings
-from muster.scoring.direct import init_parameters
-from muster.scoring.spec import ModelSpec
 
 
 def write_random_policy(path: Path, env: str, method: Method = "lp", seed: int = 0) -> Path:
@@ -22,6 +22,6 @@ def write_random_policy(path: Path, env: str, method: Method = "lp", seed: int =
     spec = ModelSpec.of(world.observe(), "dm", method == "quad")
     parameters = init_parameters(spec, np.random.default_rng(seed))
     header = {"env": env, "seed": seed, "learner": "es", "steps": 1000 + seed, "cpu_minutes": 0.5}
-    inference = InferenceSettings(method, forced=not world.idling)
+    inference = InferenceSettings(method, assign_all=not world.idling)
     save_policy(LearnedPolicy(path.stem, spec, parameters, inference, NoiseSettings(), header), path)
     return path

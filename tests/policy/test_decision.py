@@ -1,13 +1,13 @@
-"""The spine: what a world is told of the agents that have no task."""
+"""The spine: what an environment is told of the agents that have no task."""
 
 from __future__ import annotations
 
 import numpy as np
 
 import muster
-from muster.envs.base import IDLE
-from muster.inference.settings import InferenceSettings
-from muster.inference.solver import Solver
+from muster.assign.settings import InferenceSettings
+from muster.assign.solver import Solver
+from muster.envs.vector import IDLE
 from muster.policy.decision import decide
 
 

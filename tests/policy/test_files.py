@@ -11,14 +11,14 @@ import pytest
 from safetensors.numpy import save_file
 
 import muster
+from muster.assign.settings import InferenceSettings
 from muster.envs.battle import layout as lay
 from muster.errors import InputError, ModelFileError
-from muster.inference.settings import InferenceSettings
+from muster.models.direct import init_parameters
+from muster.models.spec import ModelSpec
 from muster.policy.files import load_policy, save_policy
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import NoiseSettings
-from muster.scoring.direct import init_parameters
-from muster.scoring.spec import ModelSpec
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def policy():
     spec = ModelSpec.of(muster.make("rescue:2x4").observe(), "dm", True)
     parameters = init_parameters(spec, np.random.default_rng(0))
     return LearnedPolicy(
-        "p", spec, parameters, InferenceSettings(forced=True), NoiseSettings(0.5, 3), {"env": "rescue:2x4"}
+        "p", spec, parameters, InferenceSettings(assign_all=True), NoiseSettings(0.5, 3), {"env": "rescue:2x4"}
     )
 
 
@@ -79,7 +79,7 @@ def test_a_centred_model_does_not_see_where_the_battle_is(tmp_path):
     )
     policy = load_policy(tmp_path / "p.safetensors")
     assert policy.spec == spec
-    units = env.world.units
+    units = env.engine.units
     units[:, [lay.ALIVE, lay.HP], 1] = 0
     seen = env.observe()
     read = spec.view(seen)

@@ -5,31 +5,31 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from muster.assign.settings import InferenceSettings
+from muster.envs.env import Observation
 from muster.envs.padding import observation_of
-from muster.envs.single import View
 from muster.errors import InputError
-from muster.inference.settings import InferenceSettings
+from muster.models.direct import init_parameters
+from muster.models.spec import ModelSpec
 from muster.policy.learned import LearnedPolicy
 from muster.policy.limits import within_limits
 from muster.policy.settings import NoiseSettings
-from muster.scoring.direct import init_parameters
-from muster.scoring.spec import ModelSpec
 
 
-def situation(rng: np.random.Generator, **fields: object) -> View:
-    return View(rng.random((4, 2)), rng.random((6, 2)), **fields)  # type: ignore[arg-type]
+def situation(rng: np.random.Generator, **fields: object) -> Observation:
+    return Observation(rng.random((4, 2)), rng.random((6, 2)), **fields)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", ["amax", "lp", "quad"])
-@pytest.mark.parametrize("forced", [False, True])
-def test_a_forbidden_pair_is_never_assigned(method, forced):
+@pytest.mark.parametrize("assign_all", [False, True])
+def test_a_forbidden_pair_is_never_assigned(method, assign_all):
     rng = np.random.default_rng(0)
     seen = observation_of([situation(rng, allowed=rng.random((4, 6)) < 0.3) for _ in range(50)])
     spec = ModelSpec.of(seen, "dm", task_scores=method == "quad")
-    inference = InferenceSettings(method=method, forced=forced)
+    inference = InferenceSettings(method=method, assign_all=assign_all)
     policy = LearnedPolicy("x", spec, init_parameters(spec, rng), inference, NoiseSettings(sigma=5.0))
     for player in (policy, policy.with_noise()):
-        player.begin(np.arange(50), np.arange(50).astype(np.uint64))
+        player.reset(np.arange(50), np.arange(50).astype(np.uint64))
         chosen = player.act(seen)
         assert (chosen >= 0).any()
         assert seen.allowed[(*np.nonzero(chosen >= 0), chosen[chosen >= 0])].all()
@@ -39,7 +39,7 @@ def test_all_idle_where_everything_is_forbidden():
     rng = np.random.default_rng(0)
     seen = observation_of([situation(rng, allowed=np.zeros((4, 6), bool))])
     spec = ModelSpec.of(seen, "dm", task_scores=False)
-    inference = InferenceSettings(method="lp", forced=True)
+    inference = InferenceSettings(method="lp", assign_all=True)
     policy = LearnedPolicy("x", spec, init_parameters(spec, rng), inference, NoiseSettings())
     assert (policy.act(seen) == -1).all()
 
@@ -48,7 +48,9 @@ def test_acting_on_a_view_with_a_switch_cost_takes_the_plan_before():
     rng = np.random.default_rng(0)
     view = situation(rng)
     spec = ModelSpec.of(observation_of([view]), "dm", task_scores=False)
-    policy = LearnedPolicy("x", spec, init_parameters(spec, rng), InferenceSettings("lp", forced=True), NoiseSettings())
+    policy = LearnedPolicy(
+        "x", spec, init_parameters(spec, rng), InferenceSettings("lp", assign_all=True), NoiseSettings()
+    )
     other = (policy.act(view) + 1) % 6
     assert policy.act(replace(view, previous=other, switch_cost=99.0)).tolist() == other.tolist()
     with pytest.raises(InputError, match="give previous too"):

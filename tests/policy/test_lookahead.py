@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 
 import muster
-from muster.data import Observation
-from muster.envs.base import IDLE, BatchEnv
+from muster.assign.settings import InferenceSettings
+from muster.data import BatchObservation
+from muster.envs.env import Env, Observation
 from muster.envs.registry import another, make
-from muster.envs.single import Env, View
+from muster.envs.vector import IDLE, BatchEnv
 from muster.errors import InputError
 from muster.evaluation.evaluate import evaluate
-from muster.inference.settings import InferenceSettings
+from muster.models.direct import init_parameters
+from muster.models.spec import ModelSpec
 from muster.policy.learned import LearnedPolicy
 from muster.policy.lookahead import LookAhead, worth_of
 from muster.policy.names import resolve
 from muster.policy.settings import NoiseSettings
 from muster.rng import episode_seeds
-from muster.scoring.direct import init_parameters
-from muster.scoring.spec import ModelSpec
-from tests.envs.own_worlds import Orders, SavedOrders
+from tests.envs.custom_envs import Orders, SavedOrders
 
 
 def untrained(env: BatchEnv, method: str = "lp") -> LearnedPolicy:
@@ -38,8 +38,8 @@ class Doors(Env):
     def reset(self, rng: np.random.Generator) -> None:
         self.right = int(rng.integers(3))
 
-    def view(self) -> View:
-        return View(np.zeros((1, 1)), np.arange(3.0)[:, None])
+    def observe(self) -> Observation:
+        return Observation(np.zeros((1, 1)), np.arange(3.0)[:, None])
 
     def step(self, assignment: np.ndarray) -> tuple[float, bool]:
         return float(assignment[0] == self.right), True
@@ -114,7 +114,7 @@ def test_episodes_are_the_same_whatever_the_batch_and_the_threads(candidates, mo
 def test_the_world_itself_is_left_alone():
     env = make("battle:m3v3", 2)
     player = resolve(muster.load("battle-m10v10-lp-dm").with_rollouts(3), env)
-    player.begin(np.arange(2), episode_seeds(0, np.arange(2)))
+    player.reset(np.arange(2), episode_seeds(0, np.arange(2)))
     before = env.get_state()
     player.act(env.observe())
     assert all(np.array_equal(array, before[name]) for name, array in env.get_state().items())
@@ -135,7 +135,7 @@ def test_only_two_candidates_are_the_policy_and_one_more():
     env = make("rescue:2x4", 5)
     policy = muster.load("rescue-2x4-lp-dm")
     player = resolve(policy.with_rollouts(2, size=1e-9), env)
-    player.begin(np.arange(5), episode_seeds(0, np.arange(5)))
+    player.reset(np.arange(5), episode_seeds(0, np.arange(5)))
     seen = env.observe()
     assert np.array_equal(player.act(seen), policy.act(seen))
     assert not player.best.any()
@@ -144,7 +144,7 @@ def test_only_two_candidates_are_the_policy_and_one_more():
 def test_the_best_of_a_decision_is_a_candidate_of_the_next(monkeypatch):
     env = make("battle:m3v3", 3)
     player = resolve(muster.load("battle-m10v10-lp-dm").with_rollouts(4), env)
-    player.begin(np.arange(3), episode_seeds(0, np.arange(3)))
+    player.reset(np.arange(3), episode_seeds(0, np.arange(3)))
     tried: list[np.ndarray] = []
     play = LookAhead._try
 
@@ -164,7 +164,7 @@ def test_the_best_of_a_decision_is_a_candidate_of_the_next(monkeypatch):
 def test_time_decides_how_many_are_tried(monkeypatch):
     env = make("rescue:2x4", 1)
     player = resolve(muster.load("rescue-2x4-lp-dm").with_rollouts(until=0.2), env)
-    player.begin(np.arange(1), episode_seeds(0, np.arange(1)))
+    player.reset(np.arange(1), episode_seeds(0, np.arange(1)))
     rounds: list[int] = []
     play = LookAhead._try
     monkeypatch.setattr(LookAhead, "_try", lambda self, *given: rounds.append(1) or play(self, *given))
@@ -196,7 +196,7 @@ def test_a_critic_values_what_is_cut():
     policy = untrained(make(SavedOrders))
     values: list[int] = []
 
-    def critic(seen: Observation) -> np.ndarray:
+    def critic(seen: BatchObservation) -> np.ndarray:
         values.append(seen.batch)
         return np.zeros(seen.batch)
 
@@ -250,8 +250,8 @@ def test_worlds_that_read_reasons_hear_them_from_candidates(candidates):
     policy = LearnedPolicy("p", policy.spec, down, InferenceSettings("lp"), NoiseSettings(), policy.header)
     ahead = LookAhead(policy.with_rollouts(2, candidates=candidates, horizon=1), env)
     slots, seeds = np.arange(1), episode_seeds(0, np.arange(1))
-    env.start(slots, seeds)
-    ahead.begin(slots, seeds)
+    env.reset(slots, seeds)
+    ahead.reset(slots, seeds)
     seen = env.observe()
     assert (policy.orders(seen) == IDLE).all()
     ahead.candidates.prepare(np.zeros((1, ahead.candidates.width), np.float32), seen)

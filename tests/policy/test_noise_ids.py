@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from muster.envs.env import Observation
 from muster.envs.padding import observation_of
-from muster.envs.single import View
 from muster.policy.noise import ScoreNoise
 from muster.policy.settings import NoiseSettings
 
 
 def seen(agents: list[int] | None, tasks: list[int] | None):
-    return observation_of([View(np.zeros((2, 1)), np.zeros((3, 1)), agent_ids=agents, task_ids=tasks)])
+    return observation_of([Observation(np.zeros((2, 1)), np.zeros((3, 1)), agent_ids=agents, task_ids=tasks)])
 
 
 def test_noise_stays_with_who_stays_and_starts_afresh_for_newcomers():

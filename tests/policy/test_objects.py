@@ -7,16 +7,16 @@ import pytest
 
 import muster
 from muster import InputError
-from muster.envs.single import View
+from muster.assign.settings import InferenceSettings
+from muster.envs.env import Observation
 from muster.evaluation.evaluate import evaluate
-from muster.inference.settings import InferenceSettings
+from muster.models.direct import init_parameters
+from muster.models.networks import ScoringModel, parameters_of
+from muster.models.spec import ModelSpec
 from muster.policy import learned
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import resolve
 from muster.policy.settings import NoiseSettings
-from muster.scoring.direct import init_parameters
-from muster.scoring.networks import ScoringModel, parameters_of
-from muster.scoring.spec import ModelSpec
 
 SHIPPED = "rescue-2x4-quad-dm"
 
@@ -27,7 +27,7 @@ def untrained(env: str, method="lp", kind="dm", pair_features=False, seed=0) -> 
     spec = ModelSpec.of(world.observe(), kind, method == "quad")
     rng = np.random.default_rng(seed)
     parameters = parameters_of(ScoringModel(spec, rng)) if kind == "pem" else init_parameters(spec, rng)
-    inference = InferenceSettings(method, forced=True)
+    inference = InferenceSettings(method, assign_all=True)
     return LearnedPolicy("untrained", spec, parameters, inference, NoiseSettings(), {"env": env})
 
 
@@ -64,7 +64,7 @@ def test_a_policy_acts_on_what_a_world_shows_unasked(kind, pair_features):
 def test_an_observation_without_what_the_policy_reads_is_refused():
     policy = untrained("rescue:2x4", pair_features=True)
     seen = muster.make("rescue:2x4").observe()
-    bare = muster.Observation(**{field.name: getattr(seen, field.name) for field in dataclasses.fields(seen)})
+    bare = muster.BatchObservation(**{field.name: getattr(seen, field.name) for field in dataclasses.fields(seen)})
     with pytest.raises(InputError, match="reads 5 pair features but what is observed has 0"):
         policy.act(bare)
 
@@ -73,7 +73,7 @@ def test_variants_keep_what_they_do_not_change():
     policy = untrained("rescue:2x4", "quad")
     both = policy.with_noise().with_inference(effort="best")
     assert both.noisy
-    assert both.inference == InferenceSettings("quad", effort="best", forced=True)
+    assert both.inference == InferenceSettings("quad", effort="best", assign_all=True)
     assert policy.with_inference(effort="best").with_noise().noisy
     assert both.without_task_scores().noisy
     renamed = both.variant(name="x")
@@ -92,7 +92,7 @@ def test_noise_is_refused_where_there_is_none():
     class Idle:
         name = "idle"
 
-        def begin(self, slots, seeds):
+        def reset(self, slots, seeds):
             pass
 
         def act(self, observation):
@@ -114,8 +114,8 @@ def test_an_object_is_refused_by_a_world_of_another_kind():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("closest", r"'closest' is a fixed rule and needs its world: muster.evaluate\('closest', 'rescue:2x4'\)"),
-        ("wcnok", r"'wcnok' is a fixed rule and needs its world: muster.evaluate\('wcnok', 'battle:w15v17'\)"),
+        ("closest", r"'closest' is a fixed rule and needs its environment: muster.evaluate\('closest', 'rescue:2x4'\)"),
+        ("wcnok", r"'wcnok' is a fixed rule and needs its environment: muster.evaluate\('wcnok', 'battle:w15v17'\)"),
         ("rescue-2x4-quad-dn", "no learned policy 'rescue-2x4-quad-dn'; did you mean 'rescue-2x4-quad-dm'"),
         ("zzz", "no learned policy 'zzz'; there is .*rescue-2x4-quad-dm.*by its path"),
     ],
@@ -151,14 +151,14 @@ def test_a_policy_fits_a_terminal_and_a_notebook(kind):
 
 def test_scores_learned_for_another_procedure_are_no_costs():
     with pytest.raises(InputError, match=r"learned its scores for 'quad'.*no routes"):
-        muster.load(SHIPPED).with_inference(method="plan")
+        muster.load(SHIPPED).with_inference(method="routes")
 
 
 def test_one_situation_needs_no_batch_and_no_padding():
     policy = untrained("tests.learning.toy:Pairing", "quad")
     rng = np.random.default_rng(0)
     sizes = [(2, 3), (4, 1), (1, 6), (3, 3)]
-    views = [View(rng.normal(size=(n, 1)), rng.normal(size=(m, 1)), capacities=[2.0] * m) for n, m in sizes]
+    views = [Observation(rng.normal(size=(n, 1)), rng.normal(size=(m, 1)), capacities=[2.0] * m) for n, m in sizes]
     alone = [policy.act(view) for view in views]
     assert [one.shape for one in alone] == [(n,) for n, _ in sizes]
     assert all(one.min() >= -1 and one.max() < m for one, (_, m) in zip(alone, sizes, strict=True))
@@ -177,7 +177,9 @@ def test_a_situation_equals_the_same_in_a_batch():
     seen = env.observe()
     names = ("agent_features", "task_features", "pair_features", "task_pair_features")
     for slot, expected in enumerate(policy.act(seen)):
-        assert policy.act(View(**{name: getattr(seen, name)[slot] for name in names})).tolist() == expected.tolist()
+        assert (
+            policy.act(Observation(**{name: getattr(seen, name)[slot] for name in names})).tolist() == expected.tolist()
+        )
 
 
 @pytest.mark.parametrize(

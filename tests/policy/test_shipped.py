@@ -1,4 +1,4 @@
-"""The policies that come with muster do what they are shipped for: coordinate larger worlds than they saw."""
+"""The policies that come with muster do what they are shipped for: coordinate larger environments than they saw."""
 
 import pytest
 

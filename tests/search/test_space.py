@@ -100,7 +100,7 @@ def test_a_draw_becomes_the_settings_of_a_run():
 
 def test_every_setting_of_a_run_has_a_dotted_name():
     names = setting_hints()
-    assert {"env", "a2c.noise.sigma", "es.pairs", "forced"} <= set(names)
+    assert {"env", "a2c.noise.sigma", "es.pairs", "assign_all"} <= set(names)
     assert "a2c" not in names
 
 

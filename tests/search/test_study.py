@@ -190,7 +190,7 @@ def test_a_draw_that_its_world_refuses_is_noted_and_the_search_goes_on(tmp_path)
     assert play_draws(study)
     found = {draw.settings["pair_scale"]: (draw.state, draw.why) for draw in study.draws()}
     assert found["none"] == ("done", "")
-    assert found["fade"] == ("failed", "a g that fades goes by the world's distances: add --form local")
+    assert found["fade"] == ("failed", "a g that fades goes by the environment's distances: add --form local")
 
 
 def test_a_study_of_which_no_draw_can_be_made_is_refused_before_anything_is_drawn(tmp_path):

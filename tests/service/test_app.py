@@ -18,7 +18,7 @@ from tests.service.clients import BATTLE, FADING, FLEET, RESCUE, SCALED, client_
 
 
 def situation_of(policy: str, env: str, seed: int = 0) -> tuple[dict[str, object], np.ndarray]:
-    """A state of a world in the policy's own feature names, and what the policy does there."""
+    """A state of an environment in the policy's own feature names, and what the policy does there."""
     world = make(env, seed=seed)
     player = resolve(policy, world)
     seen = player.spec.view(world.observe()) if not player.spec.centred else world.observe()
@@ -178,7 +178,7 @@ def test_the_same_scores_under_another_procedure(client):
     one, _ = situation_of(RESCUE, "rescue:8x15")
     found = client.post("/act", json={"policy": RESCUE, "situation": one, "method": "amax", "scores": True}).json()
     assert found["assignment"] == np.argmax(found["scores"], axis=1).tolist()
-    refused = client.post("/act", json={"policy": RESCUE, "situation": one, "method": "plan"})
+    refused = client.post("/act", json={"policy": RESCUE, "situation": one, "method": "routes"})
     assert refused.status_code == 400
     assert "no routes" in refused.json()["error"]
 

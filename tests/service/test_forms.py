@@ -34,8 +34,8 @@ def body_of(policy: str, n: int, m: int, rng: np.random.Generator, **more: Any) 
         "task_pairs": {name: block(m, m) for name in names.task_pair},
         "capacities": rng.integers(1, 4, m).tolist(),
     }
-    if names.world:
-        situation["world"] = dict(zip(names.world, block(len(names.world)), strict=True))
+    if names.env:
+        situation["world"] = dict(zip(names.env, block(len(names.env)), strict=True))
     if SERVED[policy].policy.spec.prior:
         situation["prior"] = block(n, m)
     return {"policy": policy, "situation": situation | more}

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from muster.assign.solver import Solver, stoppable
 from muster.data import Problem
-from muster.inference.solver import Solver, stoppable
 from muster.service.pool import Pool
 from muster.service.refusals import Refusal
 

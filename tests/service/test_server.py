@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from muster.cli import main
+from muster.cli.main import main
 from muster.service import acting
 from muster.service.app import make_app
 from muster.service.connections import Connection

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from muster.service.envs import sized
 from starlette.testclient import TestClient
 
 import muster
+from muster.assign.settings import InferenceSettings
 from muster.evaluation.replay import record
-from muster.inference.settings import InferenceSettings
 from muster.service.app import make_app
 from muster.service.runs import curve_of, runs_in
 from muster.service.settings import ServeSettings
 from muster.service.understanding import Judged, explain
-from muster.service.worlds import sized
 from tests.evaluation.test_film import fields_of
 
 POLICY = "rescue-2x4-quad-dm"
@@ -76,7 +76,9 @@ def test_a_policy_that_looks_ahead_can_be_watched_and_understood(client):
 
 
 def test_a_run_in_the_folder_plays_under_its_name(client):
-    rescue = next(world for world in client.get("/watch/worlds").json()["worlds"] if world["kind"] == "rescue")
+    rescue = next(
+        world for world in client.get("/watch/environments").json()["environments"] if world["kind"] == "rescue"
+    )
     assert {"name": "mine", "kind": "run"} in rescue["policies"]
     mine = post(client, "/watch/episode", **WORLD, policies=["mine"])
     kept = record("rescue-2x4-lp-dm", "rescue:3x5", seed=4)
@@ -86,14 +88,14 @@ def test_a_run_in_the_folder_plays_under_its_name(client):
 @pytest.mark.parametrize(
     ("env", "complaint"),
     [
-        ("os:system", "no world that this service plays 'os:system'"),
-        ("examples.delivery:Delivery", "no world that this service plays"),
+        ("os:system", "no environment that this service plays 'os:system'"),
+        ("examples.delivery:Delivery", "no environment that this service plays"),
         ("fleet:24,trips=/etc", "which a page may not read"),
         ("rescue:200x200", "up to 10,000 pairs"),
         ("rescue:2x4,grid=999999999999", "numbers up to 5,000"),
         ("rescue:2", "rescue takes"),
-        ("", "must name a world"),
-        (7, "must name a world"),
+        ("", "must name an environment"),
+        (7, "must name an environment"),
     ],
 )
 def test_a_page_may_not_play_just_anything(client, env: object, complaint: str):
@@ -136,8 +138,8 @@ def test_the_scores_stay_when_the_procedure_changes(client):
 
 
 def test_no_plan_is_made_of_scores_that_are_no_costs(client):
-    assert "a plan is made of" in refusal(client, "/watch/understand", **WORLD, policy=POLICY, step=0, method="plan")
-    routes = post(client, "/watch/understand", **WORLD, policy="closest", step=0, method="plan")["routes"]
+    assert "a plan is made of" in refusal(client, "/watch/understand", **WORLD, policy=POLICY, step=0, method="routes")
+    routes = post(client, "/watch/understand", **WORLD, policy="closest", step=0, method="routes")["routes"]
     assert sorted(task for route in routes for task in route) == [0, 1, 2, 3, 4]
 
 
@@ -197,7 +199,7 @@ def test_what_is_gone_is_no_alternative(method: str):
 def test_alternatives_exist_where_agents_outnumber_tasks():
     """Being allowed nothing else is not enough there: someone has to be left out, and it must not be the one."""
     scores = np.array([[5.0], [4.0], [3.0]])
-    judged = Judged(muster.Problem(scores[None]), InferenceSettings("lp", forced=True), "a test")
+    judged = Judged(muster.Problem(scores[None]), InferenceSettings("lp", assign_all=True), "a test")
     assert explain(judged, None, 2)["alternatives"] == [{"task": 0, "score": 3.0, "loss": 2.0, "moves": [[0, 0, None]]}]
 
 
@@ -289,5 +291,5 @@ def test_with_a_token_the_page_opens_and_its_questions_do_not(tmp_path: Path):
     secret.write_text("abc")
     guarded = TestClient(make_app(ServeSettings(token_file=secret), (POLICY,)), base_url="http://localhost")
     assert guarded.get("/").status_code == guarded.get("/viewer/viewer.css").status_code == 200
-    assert guarded.get("/watch/worlds").status_code == 401
-    assert guarded.get("/watch/worlds", headers={"Authorization": "Bearer abc"}).status_code == 200
+    assert guarded.get("/watch/environments").status_code == 401
+    assert guarded.get("/watch/environments", headers={"Authorization": "Bearer abc"}).status_code == 200

@@ -1,1 +1,1 @@
-"""The fault campaign: what breaks in the world, and what must not break here. `make soak` runs it at length."""
+"""The fault campaign: what breaks in the environment, and what must not break here. `make soak` runs it at length."""

@@ -119,7 +119,7 @@ def of_training(hours: float) -> Result:
     found = {learner: memory.growth_of_training(learner, count) for learner, count in updates.items()}
     told = ", ".join(f"{learner} {grown:.1f} MB" for learner, grown in found.items())
     counts = " and ".join(f"{count:,} updates of {learner}" for learner, count in updates.items())
-    when = f"{counts}, as in {hours:g} CPU hours on battle:zh10v10 with QUAD, on a tiny world"
+    when = f"{counts}, as in {hours:g} CPU hours on battle:zh10v10 with QUAD, on a tiny environment"
     return f"{when}; growth over the second half: {told}", [told] if max(found.values()) > 20 else []
 
 

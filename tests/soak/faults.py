@@ -43,7 +43,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 def run(folder: Path, learner: str, before: str = "") -> subprocess.Popen[str]:
     """An endless run in `folder`, in a process that first does `before`."""
     words = ["train", ENV, *LEARNERS[learner], *ENDLESS, "--out", str(folder)]
-    code = f"{LISTENING}import os, sys, time, resource\n{before}\nfrom muster.cli import main; main({words!r})"
+    code = f"{LISTENING}import os, sys, time, resource\n{before}\nfrom muster.cli.main import main; main({words!r})"
     return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
 
 
@@ -210,7 +210,7 @@ def interrupted_kernel(folder: Path, learner: str) -> str:
     del folder, learner
     words = ["evaluate", "topline", "rescue:8x15", "--episodes", "100000"]
     process = subprocess.Popen(
-        [sys.executable, "-c", f"{LISTENING}from muster.cli import main; main({words!r})"],
+        [sys.executable, "-c", f"{LISTENING}from muster.cli.main import main; main({words!r})"],
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,

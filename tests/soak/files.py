@@ -24,8 +24,8 @@ from muster.learning.run import Run, stored_settings
 from muster.learning.settings import TrainSettings
 from muster.learning.train import run_training
 from muster.policy.files import fingerprint, load_policy
-from muster.reproduction.places import committed_record
-from muster.reproduction.pursuit import Record
+from paper.tables.places import committed_record
+from paper.tables.pursuit import Record
 
 SECONDS, MEGABYTES = 1.0, 200
 TEXT = ("replay", "config", "record")

@@ -1,4 +1,4 @@
-"""Memory that stays as it is: after many updates on a tiny world, and over an evaluation of very many episodes."""
+"""Memory that stays as it is: after many updates on a tiny env, and over an evaluation of very many episodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EIGHT_HOURS = {"es": 10_200, "a2c": 32_400}
 settings: evolution's 66 in 187 s, the actor-critic's 110 in 98 s. On battle:m10v10 they are 47,000 and 78,000.
 """
 STEPS = {"es": 14, "a2c": 4}
-"""Of an update on the tiny world, about."""
+"""Of an update on the tiny environment, about."""
 
 
 def peak() -> float:
@@ -35,7 +35,7 @@ def held() -> float:
 def growth_of_training(learner: str, updates: int) -> float:
     """Megabytes that memory grows by, over the second half of so many updates of a whole run.
 
-    The world is tiny, and an update of the actor-critic one step of its optimisers. Rows, checkpoints and evaluations
+    The env is tiny, and an update of the actor-critic one step of its optimisers. Rows, checkpoints and evaluations
     come once in about as many updates as with the usual settings.
     """
     each = STEPS[learner]

@@ -1,4 +1,4 @@
-"""Numbers that are none, shown by a world at a random moment: training stops at once and says where they came from."""
+"""Numbers that are none, shown by an env at a random moment: training stops at once and says where they came from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 import muster
 from muster.data import Ints
-from muster.envs.single import Env, View
+from muster.envs.env import Env, Observation
 from muster.errors import MusterError
 
 FIELDS = ("agent_features", "task_features", "pair_features", "prior", "capacities", "contributions", "reward")
@@ -33,7 +33,7 @@ class Poisoned(Env):
         self.place = rng.random((5, 1))
         self.t = 0
 
-    def view(self) -> View:
+    def observe(self) -> Observation:
         shown = {
             "agent_features": self.place[:2],
             "task_features": self.place[2:],
@@ -45,7 +45,7 @@ class Poisoned(Env):
         if Poisoned.left <= 0 and Poisoned.field in shown:
             shown[Poisoned.field] = shown[Poisoned.field].copy()
             shown[Poisoned.field].flat[0] = Poisoned.number
-        return View(**shown)
+        return Observation(**shown)
 
     def step(self, assignment: Ints) -> tuple[float, bool]:
         Poisoned.left -= 1

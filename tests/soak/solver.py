@@ -54,7 +54,7 @@ def make(seed: int, number: int) -> dict[str, Any]:
         "scores": scores,
         "method": method,
         "effort": str(rng.choice(["paper", "fast", "best", "exact"])),
-        "forced": bool(rng.random() < 0.3),
+        "assign_all": bool(rng.random() < 0.3),
     }
     if method == "quad":
         pull = rng.normal(size=(m, m)) * scale * 10.0 ** rng.integers(-2, 2)
@@ -118,7 +118,7 @@ def complain(call: dict[str, Any], found: Any) -> str:
     if abs(found.objective - worth) > TOLERANCE * size:
         return f"worth {worth}, not {found.objective}"
     bound = float(found.bound)
-    whole = not (call["forced"] and (plan < 0).any())
+    whole = not (call["assign_all"] and (plan < 0).any())
     if np.isfinite(bound) and whole and worth > bound + TOLERANCE * size:
         return f"worth {worth}, above its bound {bound}"
     n, m = call["scores"].shape
@@ -163,11 +163,11 @@ def value(call: dict[str, Any], plan: Any) -> tuple[float, Any]:
 
 
 def best_value(call: dict[str, Any]) -> float:
-    """The best of all plans that keep the rules; where assignments are forced, of those that leave nobody out."""
+    """The best of all plans that keep the rules; where assignments are assign_all, of those that leave nobody out."""
     n, m = call["scores"].shape
     room = call.get("capacities", np.ones(m))
     best = -np.inf
-    for plan in itertools.product(range(0 if call["forced"] else -1, m), repeat=n):
+    for plan in itertools.product(range(0 if call["assign_all"] else -1, m), repeat=n):
         worth, loads = value(call, plan)
         if worth > best and (loads <= room).all():
             best = worth

@@ -22,8 +22,8 @@ def test_random_instances_get_answers_that_other_code_agrees_with():
 
 
 def test_the_checks_of_answers_find_wrong_ones():
-    call = solver.make(0, 0) | {"method": "lp", "forced": False}
-    call = {"scores": call["scores"], "method": "lp", "effort": "best", "forced": False}
+    call = solver.make(0, 0) | {"method": "lp", "assign_all": False}
+    call = {"scores": call["scores"], "method": "lp", "effort": "best", "assign_all": False}
 
     class Answer:
         assignment, objective, bound, status = (0,) * len(call["scores"]), 1e30, 1e30, "optimal"

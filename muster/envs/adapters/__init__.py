@@ -1,1 +1,1 @@
-"""muster's worlds in the shapes that other libraries expect."""
+"""muster's environments in the shapes that other libraries expect."""

@@ -1,4 +1,4 @@
-"""muster's worlds in gymnasium's shape: single (`gymnasium.make`) and vector (`gymnasium.make_vec`).
+"""muster's environments in gymnasium's shape: single (`gymnasium.make`) and vector (`gymnasium.make_vec`).
 
 An action is an assignment: for each agent a task index, or -1 for none. The environment string's settings are keyword
 arguments: `gymnasium.make("muster/SearchRescue-v0", agents=5, tasks=10, grid=32)`.
@@ -24,22 +24,22 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from muster.data import Bools, Ints, Observation
-from muster.envs.base import BatchEnv
+from muster.data import BatchObservation, Bools, Ints
+from muster.envs.env import Env
 from muster.envs.registry import make
-from muster.envs.single import Env
 from muster.envs.singles import BatchOfSingles
+from muster.envs.vector import BatchEnv
 from muster.errors import InputError, UnknownNameError
 
 RENDER_MODES = {"rgb_array": "draw", "ansi": "describe"}
-"""Each with the method of a world that it shows."""
+"""Each with the method of an environment that it shows."""
 FRAMES_A_SECOND = 4
 
 Arrays = dict[str, NDArray[Any]]
 
 
 class AssignmentEnv(gymnasium.Env[Arrays, Ints]):
-    """One episode of a world, as gymnasium wants it."""
+    """One episode of an environment, as gymnasium wants it."""
 
     def __init__(self, world: BatchEnv, render_mode: str | None = None, start: int = -1) -> None:
         self.metadata = {"render_modes": render_modes(world), "render_fps": FRAMES_A_SECOND}
@@ -52,7 +52,7 @@ class AssignmentEnv(gymnasium.Env[Arrays, Ints]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
         """Begin an episode; those after a seeded one follow from the same seed."""
         super().reset(seed=seed)
-        self.world.start(np.arange(1), np.array([episode_seed(self.np_random)]))
+        self.world.reset(np.arange(1), np.array([episode_seed(self.np_random)]))
         return self._see(), {}
 
     def step(self, action: Ints) -> tuple[Arrays, float, bool, bool, dict[str, Any]]:
@@ -123,7 +123,7 @@ class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
 
     def _start(self, slots: Ints) -> None:
         if slots.size:
-            self.world.start(slots, np.array([episode_seed(self._rngs[slot]) for slot in slots]))
+            self.world.reset(slots, np.array([episode_seed(self._rngs[slot]) for slot in slots]))
 
 
 def search_rescue(render_mode: str | None = None, start: int = -1, **settings: Any) -> AssignmentEnv:
@@ -191,7 +191,7 @@ def fleet_vector(
 
 
 def observation_space(world: BatchEnv) -> Any:
-    """What one episode of `world` shows: every block that has any width."""
+    """What one episode of `environment` shows: every block that has any width."""
     return spaces.Dict({name: space_of(name, array[0]) for name, array in as_dict(world.observe()).items()})
 
 
@@ -205,7 +205,7 @@ def assignment_of(action: Any, start: int) -> Ints:
     return np.asarray(action, np.int64) - (start + 1)
 
 
-def as_dict(seen: Observation) -> Arrays:
+def as_dict(seen: BatchObservation) -> Arrays:
     """The observation's blocks by name, without those of width 0; masks as 0 and 1."""
     blocks = {field.name: getattr(seen, field.name) for field in fields(seen)}
     return {
@@ -238,7 +238,7 @@ def space_of(name: str, example: NDArray[Any]) -> spaces.Space[Any]:
 
 
 def render_modes(world: BatchEnv) -> list[str]:
-    """How a world can be shown: as a picture if its class draws itself, as text if it describes itself."""
+    """How an environment can be shown: as a picture if its class draws itself, as text if it describes itself."""
     kind = world.single if isinstance(world, BatchOfSingles) else type(world)
     return [
         mode
@@ -248,7 +248,7 @@ def render_modes(world: BatchEnv) -> list[str]:
 
 
 def checked_render_mode(render_mode: str | None, world: BatchEnv) -> str | None:
-    """The render mode, if it is one of this world; raises InputError otherwise."""
+    """The render mode, if it is one of this environment; raises InputError otherwise."""
     modes = render_modes(world)
     if render_mode is None or render_mode in modes:
         return render_mode
@@ -265,7 +265,7 @@ def checked_start(start: int) -> int:
 
 
 def _settings(kind: Any, given: dict[str, Any]) -> Any:
-    """Settings of a world from keyword arguments; an unknown one is named with the nearest."""
+    """Settings of an environment from keyword arguments; an unknown one is named with the nearest."""
     known = [field.name for field in fields(kind)]
     for name in given:
         if name not in known:

@@ -1,4 +1,4 @@
-"""muster's worlds in pettingzoo's shape: every agent chooses its own task, all at once."""
+"""muster's environments in pettingzoo's shape: every agent chooses its own task, all at once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from muster.envs.adapters.gymnasium import (
     show,
     space_of,
 )
-from muster.envs.base import BatchEnv
 from muster.envs.registry import make
+from muster.envs.vector import BatchEnv
 from muster.errors import MissingExtraError
 
 try:
@@ -69,7 +69,7 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
         """Begin an episode; those after a seeded one follow from the same seed."""
         if seed is not None:
             self._rng = seeding.np_random(seed)[0]
-        self.world.start(np.arange(1), np.array([episode_seed(self._rng)]))
+        self.world.reset(np.arange(1), np.array([episode_seed(self._rng)]))
         self.agents = self.possible_agents[:]
         return self._see(self.agents), {agent: {} for agent in self.agents}
 
@@ -121,5 +121,5 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
 
 
 def parallel_env(env: str | type, render_mode: str | None = None, **options: Any) -> ParallelAssignment:
-    """A world as a pettingzoo ParallelEnv: an environment string such as "rescue:3x6", or a class, and its options."""
+    """An env as a pettingzoo ParallelEnv: an env string such as "rescue:3x6", or a class, and its options."""
     return ParallelAssignment(make(env, **options), render_mode)

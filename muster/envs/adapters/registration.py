@@ -1,4 +1,4 @@
-"""The ids under which gymnasium knows muster's worlds.
+"""The ids under which gymnasium knows muster's environments.
 
 Since version 1.0 gymnasium loads no plug-ins: a package registers its environments when it is imported. Importing
 `muster.envs` does it, and so does `import muster` once gymnasium is there.
@@ -18,7 +18,7 @@ IDS = {
 
 
 def register() -> None:
-    """Tell gymnasium of every id; again does no harm. The worlds themselves are imported when one is made."""
+    """Tell gymnasium of every id; again does no harm. The environments themselves are imported when one is made."""
     for env_id, maker in IDS.items():
         if env_id not in gymnasium.registry:
             gymnasium.register(

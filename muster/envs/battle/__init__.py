@@ -1,4 +1,4 @@
-"""Battles of StarCraft: Brood War units, re-created (docs/worlds/battle.md)."""
+"""Battles of StarCraft: Brood War units, re-created (docs/environments/battle.md)."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from muster.data import Bools, Floats, Ints, Observation
-from muster.envs.base import BatchEnv, Metric, Policy, State, Step
+from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.battle import layout as lay
 from muster.envs.battle.catalogue import scenario, unit_types
 from muster.envs.battle.heuristics import RULES, Heuristic
@@ -19,6 +18,7 @@ from muster.envs.battle.planes import GRID, draw_planes
 from muster.envs.battle.settings import BattleSettings
 from muster.envs.battle.world import World
 from muster.envs.scene import Scene
+from muster.envs.vector import BatchEnv, Metric, Policy, State, Step
 from muster.errors import InputError
 from muster.rng import Seeds
 from muster.settings import check_fields
@@ -80,13 +80,13 @@ class BattleEnv(BatchEnv):
             raise InputError(f"n_envs must be at least 1, got {n_envs}")
         self.settings = settings or BattleSettings()
         self.options = options or BattleOptions()
-        self.world = World(scenario(scenario_name), self.settings, n_envs)
+        self.engine = World(scenario(scenario_name), self.settings, n_envs)
         self.name = name or f"battle:{scenario_name}"
         self.n_envs = n_envs
-        self.n_agents = self.world.n_ours
-        self.n_tasks = self.world.n_units - self.world.n_ours
+        self.n_agents = self.engine.n_ours
+        self.n_tasks = self.engine.n_units - self.engine.n_ours
         self.max_steps = BOT_STEPS * self.settings.bot_step // self.settings.decision_frames
-        names = self.world.scenario.unit_names
+        names = self.engine.scenario.unit_names
         self._one_hot = len(names) > 1
         self._n_features = BASE_FEATURES + (len(names) if self._one_hot else 0)
         reach = [min(unit_types()[unit].range, unit_types()[unit].air_range) for unit in names]
@@ -98,22 +98,22 @@ class BattleEnv(BatchEnv):
         self._caption = ""
         self.reads_reasons = self.options.idle == "reasons"
 
-    def start(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the battle of `seeds[k]` in slot `slots[k]`."""
-        self.world.start(np.asarray(slots), np.asarray(seeds))
+        self.engine.reset(np.asarray(slots), np.asarray(seeds))
 
     def feature_names(self) -> Mapping[str, Sequence[str]]:
         """Of units, ours and theirs alike, and of pairs of them."""
-        types = [f"is {name}" for name in self.world.scenario.unit_names] if self._one_hot else []
+        types = [f"is {name}" for name in self.engine.scenario.unit_names] if self._one_hot else []
         return {"agent": [*UNIT_FEATURES, *types], "task": [*UNIT_FEATURES, *types], "pair": UNIT_PAIR_FEATURES}
 
     def show(self, *, pair_features: bool, planes: bool) -> None:
         """Include distances and last targets of pairs, and planes for a CNN; planes asked for by an option stay."""
         self._pairs, self._planes = pair_features, planes or self.options.planes
 
-    def observe(self) -> Observation:
+    def observe(self) -> BatchObservation:
         """What is seen now."""
-        world = self.world
+        engine = self.engine
         B, N, M, F = self.n_envs, self.n_agents, self.n_tasks, self._n_features
         agents = np.empty((B, N, F), dtype=np.float32)
         tasks = np.empty((B, M, F), dtype=np.float32)
@@ -125,19 +125,19 @@ class BattleEnv(BatchEnv):
         def observe_part(begin: int, end: int) -> None:
             part = slice(begin, end)
             observe_all(
-                world.units[part], world.types, self._ranges, N, self._one_hot, scale,
+                engine.units[part], engine.types, self._ranges, N, self._one_hot, scale,
                 agents[part], tasks[part], pairs[part], contributions[part], capacities[part],
             )  # fmt: skip
 
-        world.share_out(self.threads, observe_part)
-        alive = (world.units[:, lay.ALIVE] != 0) & (world.units[:, lay.HP] > 0)
+        engine.share_out(self.threads, observe_part)
+        alive = (engine.units[:, lay.ALIVE] != 0) & (engine.units[:, lay.HP] > 0)
         planes = agent_cells = task_cells = None
         if self._planes:
             planes = np.zeros((B, 2 * F, GRID, GRID), dtype=np.float32)
             cells = np.zeros((B, N + M, 2), dtype=np.int64)
-            draw_planes(world.units, N, agents, tasks, planes, cells)
+            draw_planes(engine.units, N, agents, tasks, planes, cells)
             agent_cells, task_cells = cells[:, :N], cells[:, N:]
-        return Observation(
+        return BatchObservation(
             agent_features=agents,
             task_features=tasks,
             pair_features=pairs if self._pairs else pairs[..., :0],
@@ -168,9 +168,9 @@ class BattleEnv(BatchEnv):
                 f"got {wanted.min()} to {wanted.max()}"
             )
         orders = np.full(wanted.shape, lay.HOLD, dtype=np.int64)
-        world = self.world
+        engine = self.engine
         guess = not self.reads_reasons
-        resolve_all(world.units, world.types, world.counters, self.n_agents, guess, wanted.astype(np.int64), orders)
+        resolve_all(engine.units, engine.types, engine.counters, self.n_agents, guess, wanted.astype(np.int64), orders)
         return orders
 
     def step(self, assignment: Ints) -> Step:
@@ -182,10 +182,10 @@ class BattleEnv(BatchEnv):
         that. Two more values bypass these rules: -2 stops the unit and -3 makes it attack-move to the middle of the
         enemy's army.
         """
-        counters = self.world.counters
+        counters = self.engine.counters
         going = counters[:, lay.ENDED] == 0
         before = counters[:, lay.HEALTH_OURS] - counters[:, lay.HEALTH_THEIRS]
-        self.world.play(self.resolve(assignment), self.threads)
+        self.engine.play(self.resolve(assignment), self.threads)
         terminated = going & (counters[:, lay.ENDED] != 0)
         truncated = going & ~terminated & (counters[:, lay.STEPS] >= self.max_steps)
         counters[truncated, lay.ENDED] = 1
@@ -198,11 +198,11 @@ class BattleEnv(BatchEnv):
 
     def outcome(self) -> Floats:
         """[B] 1 where more of our units are left than of theirs."""
-        return (self.world.counters[:, lay.N_OURS] > self.world.counters[:, lay.N_THEIRS]).astype(np.float64)
+        return (self.engine.counters[:, lay.N_OURS] > self.engine.counters[:, lay.N_THEIRS]).astype(np.float64)
 
     def get_state(self) -> State:
         """Copies of the battles' arrays."""
-        state = {name: getattr(self.world, name).copy() for name in World.STATE}
+        state = {name: getattr(self.engine, name).copy() for name in World.STATE}
         # Beyond the live bullets their array holds what was there before, which makes no difference to the battle.
         stale = np.arange(state["bullets"].shape[1]) >= state["counters"][:, lay.N_BULLETS, None]
         state["bullets"][stale] = 0
@@ -214,38 +214,38 @@ class BattleEnv(BatchEnv):
             names = ", ".join(World.STATE)
             raise InputError(f"a battle's state has {names}; got {', '.join(sorted(state)) or 'nothing'}")
         for name in World.STATE:
-            target = getattr(self.world, name)
+            target = getattr(self.engine, name)
             if state[name].shape != target.shape or state[name].dtype != target.dtype:
                 raise InputError(
                     f"state {name!r} must be {target.dtype} of shape {target.shape}, "
                     f"got {state[name].dtype} of shape {state[name].shape}"
                 )
         for name in World.STATE:
-            getattr(self.world, name)[...] = state[name]
+            getattr(self.engine, name)[...] = state[name]
 
     def scene(self, slot: int) -> Scene:
         """All units with health, heading and targets, and the shots of the last decision."""
         from muster.envs.battle.staging import scene
 
-        return scene(self.world, slot)
+        return scene(self.engine, slot)
 
     def running(self) -> Bools:
         """[B] where the battle is not over."""
-        return self.world.counters[:, lay.ENDED] == 0
+        return self.engine.counters[:, lay.ENDED] == 0
 
     def reseed(self, seeds: Seeds) -> None:
         """Other chances to hit, and whatever else is drawn from now on."""
-        self.world.rng[:] = seeds
+        self.engine.rng[:] = seeds
 
     def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
         """All units, unharmed, at these places."""
         from muster.envs.battle.staging import put_units
 
-        put_units(self.world, slot, np.concatenate([agents, tasks]))
+        put_units(self.engine, slot, np.concatenate([agents, tasks]))
 
     def draw(self, slot: int = 0) -> Image:
         """A picture of the battle in `slot` as it is now."""
-        return self._draw(self.world, slot)
+        return self._draw(self.engine, slot)
 
     def frame(self, states: Sequence[State], slot: int, caption: str = "") -> None:
         """Fix the part of the map that pictures show: all that is alive in any of `states`."""
@@ -256,9 +256,9 @@ class BattleEnv(BatchEnv):
 
     def animate(self, before: State, slot: int) -> list[Image]:
         """The last decision, a picture for every third frame of the game."""
-        between = World(self.world.scenario, self.settings, 1)
+        between = World(self.engine.scenario, self.settings, 1)
         # What was ordered is what each unit remembers of it.
-        orders = self.world.units[slot : slot + 1, lay.PREVIOUS, : self.n_agents].astype(np.int64)
+        orders = self.engine.units[slot : slot + 1, lay.PREVIOUS, : self.n_agents].astype(np.int64)
         pictures = []
         for frames in range(PICTURE_EVERY, self.settings.decision_frames, PICTURE_EVERY):
             for name in World.STATE:
@@ -269,16 +269,16 @@ class BattleEnv(BatchEnv):
             pictures.append(self._draw(between, 0))
         return [*pictures, self.draw(slot)]
 
-    def _draw(self, world: World, slot: int) -> Image:
+    def _draw(self, engine: World, slot: int) -> Image:
         from muster.envs.battle.render import draw_battle
 
-        return draw_battle(world, slot, self._box, self._caption)
+        return draw_battle(engine, slot, self._box, self._caption)
 
     def describe(self, slot: int) -> str:
         """The battle in characters: a map, then every unit's hit points."""
         from muster.envs.battle.description import describe_battle
 
-        return describe_battle(self.world, slot)
+        return describe_battle(self.engine, slot)
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[BattleEnv], Policy]]:

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.compile import entry, kernel, leaf, maker
-from muster.data import Ints, Observation
-from muster.envs.base import State
+from muster.data import BatchObservation, Ints
 from muster.envs.battle import layout as lay
 from muster.envs.battle.layout import Int32s, Int64s
 from muster.envs.battle.status import closest_enemy, contribution, hit_points, stands, tile_distance
+from muster.envs.vector import State
 from muster.rng import HEURISTIC_STREAM, Seeds, below
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def decide_all(
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Baseline:
     """One heuristic."""
 
     code: int
@@ -272,16 +272,16 @@ class Rule:
 
 
 RULES = {
-    "c": Rule(CLOSEST, False, "each unit attacks the closest enemy"),
-    "wc": Rule(WEAKEST, False, "all attack the weakest enemy, the closest of equals"),
-    "wcnok": Rule(NO_OVERKILL, False, "weakest first, no more attackers than needed to kill"),
-    "wcnoknc": Rule(NO_OVERKILL_NO_CHANGE, False, "as wcnok, but a target is kept until it dies"),
-    "wcnoks": Rule(NO_OVERKILL_SMART, False, "as wcnoknc, but a target is kept only while that does not over-kill"),
-    "rand-nc": Rule(RANDOM, False, "a random target, kept until it dies"),
-    "wcnok-fixed": Rule(NO_OVERKILL, True, "wcnok without the authors' search bug"),
-    "wcnoknc-fixed": Rule(NO_OVERKILL_NO_CHANGE, True, "wcnoknc without the authors' search bug"),
-    "wcnoks-fixed": Rule(NO_OVERKILL_SMART, True, "wcnoks without the authors' search bug"),
-    "attack-move": Rule(FOLLOW_SUIT, False, "the opponent's own behaviour: attack-move to the enemy's middle"),
+    "c": Baseline(CLOSEST, False, "each unit attacks the closest enemy"),
+    "wc": Baseline(WEAKEST, False, "all attack the weakest enemy, the closest of equals"),
+    "wcnok": Baseline(NO_OVERKILL, False, "weakest first, no more attackers than needed to kill"),
+    "wcnoknc": Baseline(NO_OVERKILL_NO_CHANGE, False, "as wcnok, but a target is kept until it dies"),
+    "wcnoks": Baseline(NO_OVERKILL_SMART, False, "as wcnoknc, but a target is kept only while that does not over-kill"),
+    "rand-nc": Baseline(RANDOM, False, "a random target, kept until it dies"),
+    "wcnok-fixed": Baseline(NO_OVERKILL, True, "wcnok without the authors' search bug"),
+    "wcnoknc-fixed": Baseline(NO_OVERKILL_NO_CHANGE, True, "wcnoknc without the authors' search bug"),
+    "wcnoks-fixed": Baseline(NO_OVERKILL_SMART, True, "wcnoks without the authors' search bug"),
+    "attack-move": Baseline(FOLLOW_SUIT, False, "the opponent's own behaviour: attack-move to the enemy's middle"),
 }
 """The built-in policies by name."""
 
@@ -297,25 +297,25 @@ class Heuristic:
         self._rng = np.zeros(env.n_envs, dtype=np.uint64)
         self._memory = np.zeros((env.n_envs, env.n_agents + 2), dtype=np.int64)
 
-    def begin(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
+    def reset(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
         """Only `rand-nc` draws random numbers: from a stream of its own that follows the seeds."""
         self._memory[slots] = 0
         self._rng[slots] = np.asarray(seeds, dtype=np.uint64) ^ HEURISTIC_STREAM
 
-    def act(self, observation: Observation | None = None) -> Ints:
+    def act(self, observation: BatchObservation | None = None) -> Ints:
         """Orders [B, N]; -2 tells a unit to stop, -3 to attack-move (see `BattleEnv.step`)."""
         env = self._env
         orders = np.full((env.n_envs, env.n_agents), lay.HOLD, dtype=np.int64)
-        world = env.world
+        engine = env.engine
 
         def decide_part(begin: int, end: int) -> None:
             part = slice(begin, end)
             decide_all(
-                world.units[part], world.types, world.counters[part], env.n_agents, self._rule.code, self._rule.fixed,
-                self._rng[part], self._memory[part], orders[part],
+                engine.units[part], engine.types, engine.counters[part], env.n_agents, self._rule.code,
+                self._rule.fixed, self._rng[part], self._memory[part], orders[part],
             )  # fmt: skip
 
-        world.share_out(env.threads, decide_part)
+        engine.share_out(env.threads, decide_part)
         return orders
 
     def get_memory(self) -> State:

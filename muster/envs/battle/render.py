@@ -44,9 +44,9 @@ def view_box(units: Int32s) -> Box:
     return middle_x - half_x, middle_y - half_y, middle_x + half_x, middle_y + half_y
 
 
-def draw_battle(world: World, slot: int = 0, box: Box | None = None, title: str = "") -> Image.Image:
+def draw_battle(env: World, slot: int = 0, box: Box | None = None, title: str = "") -> Image.Image:
     """A picture of one battle as it is now; `box` fixes the part of the map that is shown."""
-    units = world.units[slot]
+    units = env.units[slot]
     left, top, right, _ = box or view_box(units)
     scale = _SIZE[0] / (right - left)
     picture = Image.new("RGB", _SIZE, _GROUND)
@@ -56,25 +56,25 @@ def draw_battle(world: World, slot: int = 0, box: Box | None = None, title: str 
         return (x - left) * scale, (y - top) * scale
 
     _draw_grid(pen, left, top, scale)
-    overkilled = _draw_targets(pen, world, slot, at)
-    for i in range(world.n_units):
+    overkilled = _draw_targets(pen, env, slot, at)
+    for i in range(env.n_units):
         if units[lay.ALIVE, i] and units[lay.HP, i] > 0:
-            _draw_unit(pen, world, units, i, at, scale)
+            _draw_unit(pen, env, units, i, at, scale)
     for j in overkilled:
         x, y = at(units[lay.PX, j], units[lay.PY, j])
         pen.ellipse([x - 15, y - 15, x + 15, y + 15], outline=_OVERKILL, width=2)
-    bullets = world.bullets[slot, : world.counters[slot, lay.N_BULLETS]]
+    bullets = env.bullets[slot, : env.counters[slot, lay.N_BULLETS]]
     for bullet in bullets[bullets[:, lay.B_STATE] == lay.FLYING]:
         x, y = at(bullet[lay.B_X] / 256, bullet[lay.B_Y] / 256)
         tail = np.array([bullet[lay.B_TX] - bullet[lay.B_X] / 256, bullet[lay.B_TY] - bullet[lay.B_Y] / 256])
         tail = tail / max(float(np.hypot(*tail)), 1.0) * 7
         pen.line([(x - tail[0], y - tail[1]), (x, y)], fill=_SHOT, width=2)
-    counters = world.counters[slot]
+    counters = env.counters[slot]
     seconds = counters[lay.FRAME] / lay.FRAMES_A_SECOND
     pen.text((10, 8), f"{counters[lay.N_OURS]}", fill=_OURS)
     pen.text((34, 8), "v", fill=_TEXT)
     pen.text((48, 8), f"{counters[lay.N_THEIRS]}", fill=_THEIRS)
-    pen.text((80, 8), f"{world.scenario.name}   {seconds:.1f} s   {title}", fill=_TEXT)
+    pen.text((80, 8), f"{env.scenario.name}   {seconds:.1f} s   {title}", fill=_TEXT)
     return picture
 
 
@@ -86,10 +86,10 @@ def _draw_grid(pen: ImageDraw.ImageDraw, left: float, top: float, scale: float) 
         pen.line([(0, (line * step - top) * scale), (_SIZE[0], (line * step - top) * scale)], fill=_GRID_LINE)
 
 
-def _draw_targets(pen: ImageDraw.ImageDraw, world: World, slot: int, at: Any) -> list[int]:
+def _draw_targets(pen: ImageDraw.ImageDraw, env: World, slot: int, at: Any) -> list[int]:
     """Lines from attackers to targets; gives back the targets that are about to be over-killed."""
-    units = world.units[slot]
-    n = world.n_units
+    units = env.units[slot]
+    n = env.n_units
     attackers = [
         i
         for i in range(n)
@@ -103,11 +103,11 @@ def _draw_targets(pen: ImageDraw.ImageDraw, world: World, slot: int, at: Any) ->
     for i in attackers:
         target = units[lay.ORDER_UNIT, i]
         crowd[target] += 1
-        incoming[target] += shown_damage(world.types, units[lay.TYPE, i], units[lay.TYPE, target])
-    frame = world.counters[slot, lay.FRAME]
+        incoming[target] += shown_damage(env.types, units[lay.TYPE, i], units[lay.TYPE, target])
+    frame = env.counters[slot, lay.FRAME]
     for i in attackers:
         target = units[lay.ORDER_UNIT, i]
-        color = _OURS_LINE if i < world.n_ours else _THEIRS_LINE
+        color = _OURS_LINE if i < env.n_ours else _THEIRS_LINE
         fired = 0 <= frame - units[lay.FIRED_FRAME, i] <= 3 and units[lay.FIRED_FRAME, i] >= 0
         width = 1 + min(crowd[target] // 4, 2)
         start, end = at(units[lay.PX, i], units[lay.PY, i]), at(units[lay.PX, target], units[lay.PY, target])
@@ -120,11 +120,11 @@ def _over(health: int) -> int:
     return health + max(health // 2, 10)
 
 
-def _draw_unit(pen: ImageDraw.ImageDraw, world: World, units: Int32s, i: int, at: Any, scale: float) -> None:
+def _draw_unit(pen: ImageDraw.ImageDraw, env: World, units: Int32s, i: int, at: Any, scale: float) -> None:
     """One unit: a shape by type, an edge that shows its heading, a health bar."""
-    kind = world.types[units[lay.TYPE, i]]
-    name = world.scenario.unit_names[units[lay.TYPE, i]]
-    color = _OURS if i < world.n_ours else _THEIRS
+    kind = env.types[units[lay.TYPE, i]]
+    name = env.scenario.unit_names[units[lay.TYPE, i]]
+    color = _OURS if i < env.n_ours else _THEIRS
     x, y = at(units[lay.PX, i], units[lay.PY, i])
     half = max((kind[lay.T_LEFT] + kind[lay.T_RIGHT] + kind[lay.T_UP] + kind[lay.T_DOWN]) / 4 * scale * 0.6, 3.0)
     angle = units[lay.HEADING, i] * 2 * np.pi / 256

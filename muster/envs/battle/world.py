@@ -44,7 +44,7 @@ class World:
         # Nothing goes on in a slot until an episode is started there.
         self.counters[:, lay.ENDED] = 1
 
-    def start(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the battle of `seeds[k]` in slot `slots[k]`."""
         slots = np.asarray(slots, dtype=np.int64)
         start_battles(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from muster.data import Floats, Ints, Observation, Problem
+from muster.data import BatchObservation, Floats, Ints, Problem
 from muster.envs.fleet import kernels
 from muster.envs.fleet.observe import PAIR_FEATURES
 from muster.errors import InputError
@@ -26,10 +26,10 @@ class Greedy:
     def __init__(self, env: FleetEnv) -> None:
         self._env = env
 
-    def begin(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Nothing to remember."""
 
-    def act(self, observation: Observation) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """[B, N]"""
         del observation
         settings = self._env.settings
@@ -44,10 +44,10 @@ class Match:
     def __init__(self, env: FleetEnv) -> None:
         del env
 
-    def begin(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Nothing to remember."""
 
-    def act(self, observation: Observation) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the optimum of the linear programme with h = profit."""
         assert observation.prior is not None
         return _best(observation, observation.prior)
@@ -64,10 +64,10 @@ class Worth:
     def __init__(self, env: FleetEnv) -> None:
         self._env = env
 
-    def begin(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Nothing to remember."""
 
-    def act(self, observation: Observation) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the optimum of the linear programme with h = profit + worth gained."""
         assert observation.prior is not None
         if not observation.pair_features.shape[-1]:
@@ -75,8 +75,8 @@ class Worth:
         return _best(observation, observation.prior + observation.pair_features[..., WORTH_GAINED])
 
 
-def _best(observation: Observation, scores: Floats) -> Ints:
-    from muster.inference import Solver
+def _best(observation: BatchObservation, scores: Floats) -> Ints:
+    from muster.assign import Solver
 
     assert observation.allowed is not None
     problem = Problem(

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Bools, Floats, Ints, Observation
-from muster.envs.base import Metric, Policy, Step
+from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.fleet import kernels, observe
 from muster.envs.fleet.city import City, built_in
 from muster.envs.fleet.settings import FleetSettings
 from muster.envs.fleet.trips import load_trips, slots_of
 from muster.envs.fleet.worth import expect_worth
 from muster.envs.kernel_env import KernelEnv
+from muster.envs.vector import Metric, Policy, Step
 from muster.errors import InputError
 from muster.parallel import share_out, thread_count
 from muster.rng import Seeds, episode_seeds
@@ -128,7 +128,7 @@ class FleetEnv(KernelEnv):
             "task": observe.TASK_FEATURES,
             "pair": observe.PAIR_FEATURES,
             "task_pair": observe.TASK_PAIR_FEATURES,
-            "world": observe.GLOBAL_FEATURES,
+            "global": observe.GLOBAL_FEATURES,
         }
 
     def show(self, *, pair_features: bool, planes: bool) -> None:
@@ -140,7 +140,7 @@ class FleetEnv(KernelEnv):
         """The seeds that name the recorded days, in order; None where days are drawn without end."""
         return None if self.settings.trips is None else np.arange(len(self.days), dtype=np.uint64)
 
-    def start(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the episode of `seeds[k]` in slot `slots[k]`; of recorded days, seed k below their number is day k."""
         slots, seeds = np.asarray(slots, np.int64), np.asarray(seeds, np.uint64)
         kernels.begin_slots(slots, seeds, self.settings.evenly, self.city.n_zones, self.fleet)
@@ -153,7 +153,7 @@ class FleetEnv(KernelEnv):
             days = kernels.choose_days(slots, seeds, len(self.days), self.fleet)
             kernels.play_days(slots, days, self._pickups, self._dropoffs, self._lost, self.fleet)
 
-    def observe(self) -> Observation:
+    def observe(self) -> BatchObservation:
         """Features, masks, priors (profit in mean margins) and who can be in time; arrays that nobody else holds."""
         b, n, m = self.n_envs, self.n_agents, self.n_tasks
         views = self._memory.take()
@@ -164,7 +164,7 @@ class FleetEnv(KernelEnv):
             observe.see_range(begin, end, self.roads, wait, cost, self._outlook, self.fleet, crowd, views)
 
         share_out(b, self.threads or thread_count(), see_part)
-        return Observation(
+        return BatchObservation(
             agent_features=views.agents,
             task_features=views.tasks,
             pair_features=views.pairs,
@@ -205,7 +205,7 @@ class FleetEnv(KernelEnv):
         """[B] profit so far."""
         return self.fleet.earned.copy()
 
-    def figures(self) -> dict[str, Floats]:
+    def metrics(self) -> dict[str, Floats]:
         """Requests taken and made (beyond the limit, too), kilometres without a passenger, and the bound if known."""
         found = {
             "served": self.fleet.served.astype(np.float64),
@@ -279,5 +279,5 @@ class FleetEnv(KernelEnv):
 
 
 def from_options(text: str, n_envs: int) -> FleetEnv:
-    """The world that `text` names: "24,city=small" or "24,trips=FOLDER,set=test"."""
+    """The environment that `text` names: "24,city=small" or "24,trips=FOLDER,set=test"."""
     return FleetEnv(FleetSettings.from_text(text), n_envs)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muster.compile import entry
-from muster.data import Floats, Ints, Observation, Problem
-from muster.envs.base import State
+from muster.data import BatchObservation, Floats, Ints, Problem
 from muster.envs.fleet.city import Zones
 from muster.envs.fleet.kernels import Fleet, Roads
+from muster.envs.vector import State
 from muster.rng import Seeds
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def flow_scores(
 
 def plan(env: FleetEnv, slot: int) -> tuple[float, Ints, Ints]:
     """The best flow from here on: its value, the requests [R, 4], and the vehicle [R] that serves each, or -1."""
-    from muster.inference import Solver
+    from muster.assign import Solver
 
     fleet: Fleet = env.fleet
     now, n = int(fleet.minute[slot]), env.n_agents
@@ -81,7 +81,7 @@ def plan(env: FleetEnv, slot: int) -> tuple[float, Ints, Ints]:
         requests, fleet.zone[slot], fleet.free[slot], fleet.held[slot], now, env.roads,
         env.settings.wait, env.settings.cost,
     )  # fmt: skip
-    solution = Solver(method="lp", forced=True, certify=False)(Problem(scores=scores[None]))
+    solution = Solver(method="lp", assign_all=True, certify=False)(Problem(scores=scores[None]))
     before = np.full(len(requests), -1, np.int64)
     used = solution.assignment[0] >= 0
     before[solution.assignment[0][used]] = np.flatnonzero(used)
@@ -98,7 +98,7 @@ def upper_bound(env: FleetEnv, seeds: Seeds) -> Floats:
     """[E] what no policy can earn more than in the episodes of `seeds`; uses slot 0 of `env`."""
     bounds = np.empty(len(seeds))
     for k, seed in enumerate(seeds):
-        env.start(np.arange(1), np.array([seed], np.uint64))
+        env.reset(np.arange(1), np.array([seed], np.uint64))
         bounds[k] = plan(env, 0)[0]
     return bounds
 
@@ -116,12 +116,12 @@ class Hindsight:
         self._stale = np.zeros(env.n_envs, np.bool_)
         self._plans: list[Ints] = [np.zeros((0, 3), np.int64)] * env.n_envs
 
-    def begin(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """New days: no plans yet."""
         del seeds
         self._stale[slots] = True
 
-    def act(self, observation: Observation) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the requests that the plan has for this minute."""
         env = self._env
         assert observation.allowed is not None

@@ -62,7 +62,7 @@ class Outlook(NamedTuple):
     """Mean minutes of a request, from pick-up to drop-off."""
 
 
-class Views(NamedTuple):
+class Observations(NamedTuple):
     """The arrays of an observation, to be filled."""
 
     agents: Floats32
@@ -76,7 +76,7 @@ class Views(NamedTuple):
 
 
 class Memory:
-    """Views that are handed out again once nobody refers to any of their arrays.
+    """Observations that are handed out again once nobody refers to any of their arrays.
 
     Touching fresh memory page by page takes as long as all that is written to it.
     """
@@ -88,10 +88,10 @@ class Memory:
 
     def __init__(self, n_envs: int, n_agents: int, n_tasks: int, *, pairs: bool) -> None:
         self._shape = n_envs, n_agents, n_tasks, pairs
-        self._views: list[Views] = []
+        self._views: list[Observations] = []
 
-    def take(self) -> Views:
-        """Views with anything in them."""
+    def take(self) -> Observations:
+        """Observations with anything in them."""
         for views in self._views:
             if all(sys.getrefcount(array) <= self.UNUSED for array in views):
                 return views
@@ -101,8 +101,8 @@ class Memory:
         return views
 
 
-def _empty_views(b: int, n: int, m: int, pairs: bool) -> Views:
-    return Views(
+def _empty_views(b: int, n: int, m: int, pairs: bool) -> Observations:
+    return Observations(
         agents=np.empty((b, n, len(AGENT_FEATURES)), np.float32),
         tasks=np.empty((b, m, len(TASK_FEATURES)), np.float32),
         pairs=np.empty((b, n, m, len(PAIR_FEATURES) if pairs else 0), np.float32),
@@ -193,7 +193,7 @@ def make_crowd(n_zones: int, n_vehicles: int, wait: int) -> Crowd:
 @lean_entry
 def see_range(
     begin: int, end: int, roads: Roads, wait: int, cost: float, outlook: Outlook, fleet: Fleet, crowd: Crowd,
-    views: Views,
+    views: Observations,
 ) -> None:  # fmt: skip
     """Fill the views of these slots; zeros where there is nothing to see."""
     n_minutes = fleet.pickups.shape[1]
@@ -214,7 +214,7 @@ def see_range(
 
 
 @leaf
-def see_whole(slot: int, wait: int, outlook: Outlook, fleet: Fleet, crowd: Crowd, views: Views) -> float:
+def see_whole(slot: int, wait: int, outlook: Outlook, fleet: Fleet, crowd: Crowd, views: Observations) -> float:
     """Count who is where, and fill what is seen of the whole; returns how busy the day has been."""
     bound, ready, here = crowd.bound, crowd.ready, crowd.here
     n, t, n_minutes = fleet.zone.shape[1], fleet.minute[slot], fleet.pickups.shape[1]
@@ -247,7 +247,7 @@ def see_whole(slot: int, wait: int, outlook: Outlook, fleet: Fleet, crowd: Crowd
 
 @leaf
 def see_vehicles(
-    slot: int, wait: int, busyness: float, outlook: Outlook, fleet: Fleet, crowd: Crowd, views: Views
+    slot: int, wait: int, busyness: float, outlook: Outlook, fleet: Fleet, crowd: Crowd, views: Observations
 ) -> None:
     """Fill what is seen of each vehicle, and what its place is worth to it."""
     n, t = fleet.zone.shape[1], fleet.minute[slot]
@@ -267,7 +267,7 @@ def see_vehicles(
 @leaf
 def see_request(
     slot: int, j: int, roads: Roads, wait: int, cost: float, busyness: float, outlook: Outlook, fleet: Fleet,
-    crowd: Crowd, views: Views,
+    crowd: Crowd, views: Observations,
 ) -> None:  # fmt: skip
     """Fill what is seen of a request."""
     t = fleet.minute[slot]
@@ -291,7 +291,7 @@ def see_request(
 @leaf
 def see_pairs(
     slot: int, j: int, roads: Roads, wait: int, cost: float, busyness: float, outlook: Outlook, fleet: Fleet,
-    crowd: Crowd, views: Views,
+    crowd: Crowd, views: Observations,
 ) -> None:  # fmt: skip
     """Fill what is seen of a request together with each vehicle that can be there in time.
 
@@ -324,7 +324,7 @@ def see_pairs(
 
 
 @leaf
-def see_other_requests(slot: int, j: int, roads: Roads, outlook: Outlook, fleet: Fleet, views: Views) -> None:
+def see_other_requests(slot: int, j: int, roads: Roads, outlook: Outlook, fleet: Fleet, views: Observations) -> None:
     """Fill what is seen of a request together with each of the same minute."""
     t = fleet.minute[slot]
     pickup, dropoff = fleet.pickups[slot, t, j], fleet.dropoffs[slot, t, j]

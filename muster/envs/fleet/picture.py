@@ -14,8 +14,8 @@ from muster.envs.scene import BLUE, GREEN, RED, VIOLET, Look, Scene, Stage, Zone
 if TYPE_CHECKING:
     from PIL import ImageDraw
 
-    from muster.envs.base import State
     from muster.envs.fleet.env import FleetEnv
+    from muster.envs.vector import State
 
 BOARD = 560
 """Pixels along the longer side of the map, about."""

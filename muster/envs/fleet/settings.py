@@ -1,4 +1,4 @@
-"""The settings of a fleet world, and the text that names one."""
+"""The settings of a fleet environment, and the text that names one."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class FleetSettings:
 
     @property
     def name(self) -> str:
-        """The environment string that makes this world."""
+        """The environment string that makes this environment."""
         # The city is said, the usual one too, unless recorded trips stand in for it.
         city = ",city=small" if self.trips is None and self.city == "small" else ""
         return world_name(f"fleet:{self.vehicles}{city}", self, ("vehicles",))

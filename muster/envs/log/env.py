@@ -1,4 +1,4 @@
-"""A log of decisions as a world: each episode is one situation, and worth the share of agents that do what was done."""
+"""A log of decisions as an env: each episode is one situation, and worth the share of agents that do what was done."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Literal
 
 import numpy as np
 
-from muster.data import Bools, Floats, Ints, Observation
-from muster.envs.base import BatchEnv, Policy, State, Step
+from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.log.lines import Taken, read_log
 from muster.envs.padding import Padded
+from muster.envs.vector import BatchEnv, Policy, State, Step
 from muster.errors import InputError
 from muster.rng import Seeds
 from muster.settings import check_fields, read_options
@@ -70,7 +70,7 @@ class LogEnv(BatchEnv):
             found[slot, : len(assignment)] = assignment
         return found
 
-    def start(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Seed k below the number of lines is line k; other seeds are lines too."""
         self.line[slots] = (np.asarray(seeds, np.uint64) % np.uint64(len(self.lines))).astype(np.int64)
         self._running[slots], self._agreement[slots] = True, 0.0
@@ -89,7 +89,7 @@ class LogEnv(BatchEnv):
         if planes:
             raise InputError(f"{self.name} has no feature planes; use a direct model (dm)")
 
-    def observe(self) -> Observation:
+    def observe(self) -> BatchObservation:
         """The situations of now."""
         return self._seen.observation(np.full((self.n_envs, self.n_agents), -1, np.int64))
 
@@ -142,10 +142,10 @@ class AsTaken:
     def __init__(self, env: LogEnv) -> None:
         self._env = env
 
-    def begin(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Nothing to remember."""
 
-    def act(self, observation: Observation) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """[B, N]"""
         del observation
         return self._env.taken
@@ -182,6 +182,6 @@ def _read(path: str, stamp: int) -> list[Taken]:
 
 
 def from_options(text: str, n_envs: int) -> LogEnv:
-    """The world that `text` names: "FILE" or "FILE,set=validation"."""
+    """The environment that `text` names: "FILE" or "FILE,set=validation"."""
     file, *texts = text.split(",")
     return LogEnv(LogSettings(file, **read_options(LogSettings, texts, "log setting", skip=("file",))), n_envs)

@@ -1,4 +1,4 @@
-"""Logs of decisions: JSON Lines, of which each is a situation (the fields of a View) and the assignment taken in it.
+"""Logs of decisions: JSON Lines, of which each is a situation (fields of an Observation) with the assignment taken in it.
 
     {"agent_features": [[0.2], [0.9]], "task_features": [[0.1], [0.8], [0.5]], "assignment": [0, 1]}
 
@@ -21,12 +21,12 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Ints, Observation
+from muster.data import BatchObservation, Ints
+from muster.envs.env import Observation
 from muster.envs.padding import ALWAYS, BLOCKS, Padded, view_of
-from muster.envs.single import View
 from muster.errors import InputError, UnknownNameError
 
-FIELDS = tuple(entry.name for entry in dataclasses.fields(View))
+FIELDS = tuple(entry.name for entry in dataclasses.fields(Observation))
 NEEDLESS = ("agent_ids", "task_ids")
 """Fields that tell slots apart from decision to decision, of which a line knows nothing."""
 DECIMALS = 6
@@ -36,7 +36,7 @@ DECIMALS = 6
 class Taken:
     """A line: what was seen, and what was done."""
 
-    view: View
+    view: Observation
     assignment: Ints
     """[N] -1 for none."""
 
@@ -109,7 +109,7 @@ def _parse(text: str, where: str) -> Taken:
     for name, least in (("agent_features", 2), ("task_features", 2)):
         if given[name].ndim != least and given[name].size:
             raise InputError(f"{name} of {where} must be rows of numbers, got shape {list(given[name].shape)}")
-    return Taken(View(**given), assignment.astype(np.int64))
+    return Taken(Observation(**given), assignment.astype(np.int64))
 
 
 def _array(name: str, value: Any, where: str) -> NDArray[Any]:
@@ -139,7 +139,7 @@ def _check(taken: Taken, where: str) -> None:
             raise InputError(f"{where} sends agent {agent} to task {task}, which `allowed` forbids")
 
 
-def line_of(seen: Observation, slot: int, orders: Ints) -> str:
+def line_of(seen: BatchObservation, slot: int, orders: Ints) -> str:
     """A decision as a line, without the tasks that are not there; what every task or agent has anyway is left out."""
     here = np.flatnonzero(seen.task_alive[slot])
     renumbered = np.full(seen.task_alive.shape[1] + 1, -1, np.int64)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muster.compile import entry
-from muster.data import Bools, Ints, Observation, Problem
-from muster.envs.base import State
+from muster.data import BatchObservation, Bools, Ints, Problem
 from muster.envs.pursuit.observe import UNITS_PER_CELL
+from muster.envs.vector import State
 from muster.rng import TIE_STREAM, Seeds, below
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ class Closest:
     def __init__(self, env: PursuitEnv) -> None:
         self._rng = np.zeros(env.n_envs, np.uint64)
 
-    def begin(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Ties in an episode follow from its seed."""
         self._rng[slots] = seeds ^ TIE_STREAM
 
-    def act(self, observation: Observation) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the nearest evader of each pursuer."""
         return send_to_closest(_distances(observation), observation.task_alive, self._rng)
 
@@ -53,10 +53,10 @@ class ClosestPairs:
     def __init__(self, env: PursuitEnv) -> None:
         self._needed = env.settings.needed
 
-    def begin(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Nothing to remember."""
 
-    def act(self, observation: Observation) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the evader of each pursuer's group; -1 where every evader has its group already."""
         return gather_greedily(_distances(observation), observation.task_alive, self._needed)
 
@@ -69,12 +69,12 @@ class LinearDistance:
     def __init__(self, env: PursuitEnv) -> None:
         del env
 
-    def begin(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Nothing to remember."""
 
-    def act(self, observation: Observation) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the optimum of the linear programme with h = -distance, every pursuer sent while there is room."""
-        from muster.inference import solve
+        from muster.assign import solve
 
         problem = Problem(
             scores=-_distances(observation).astype(np.float64),
@@ -83,10 +83,10 @@ class LinearDistance:
             agent_alive=observation.agent_alive,
             task_alive=observation.task_alive,
         )
-        return solve(problem, method="lp", forced=True).assignment
+        return solve(problem, method="lp", assign_all=True).assignment
 
 
-def _distances(observation: Observation) -> Ints:
+def _distances(observation: BatchObservation) -> Ints:
     """[B, N, M] king's moves from each pursuer to each evader."""
     assert observation.prior is not None
     return np.rint(-observation.prior / UNITS_PER_CELL).astype(np.int64)

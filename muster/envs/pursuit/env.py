@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Bools, Floats, Ints, Observation
-from muster.envs.base import Metric, Policy, Step
+from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.kernel_env import KernelEnv
 from muster.envs.pursuit import kernels, observe
 from muster.envs.pursuit.settings import PursuitSettings
+from muster.envs.vector import Metric, Policy, Step
 from muster.errors import InputError
 from muster.parallel import share_out, thread_count
 from muster.rng import Seeds, episode_seeds
@@ -50,7 +50,7 @@ class PursuitEnv(KernelEnv):
             settings.speed,
             settings.max_steps,
         )
-        self.world = kernels.World(
+        self.state = kernels.World(
             pursuers=np.zeros((n_envs, n, 2), np.int64),
             evaders=np.zeros((n_envs, m, 2), np.int64),
             free=np.zeros((n_envs, m), np.bool_),
@@ -78,44 +78,44 @@ class PursuitEnv(KernelEnv):
             "task_pair": observe.TASK_PAIR_FEATURES,
         }
 
-    def start(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the episode of `seeds[k]` in slot `slots[k]`."""
-        kernels.start_slots(np.asarray(slots, np.int64), np.asarray(seeds, np.uint64), self.rules, self.world)
+        kernels.start_slots(np.asarray(slots, np.int64), np.asarray(seeds, np.uint64), self.rules, self.state)
 
-    def observe(self) -> Observation:
+    def observe(self) -> BatchObservation:
         """Features, masks, cells, minus the distance as prior, and whom everyone went for."""
         batch, n, m = self.n_envs, self.n_agents, self.n_tasks
         prior = np.empty((batch, n, m))
-        observe.measure(self.world, self.rules, prior)
+        observe.measure(self.state, self.rules, prior)
         widths = observe.WIDTHS if self._pairs else observe.RAW_WIDTHS
         agents = np.empty((batch, n, widths[0]), np.float32)
         tasks = np.empty((batch, m, widths[1]), np.float32)
         pairs = np.empty((batch, n, m, widths[2]), np.float32)
         task_pairs = np.empty((batch, m, m, widths[3]), np.float32)
         if self._pairs:
-            observe.see_relations(self.world, self.rules, agents, tasks, pairs, task_pairs)
+            observe.see_relations(self.state, self.rules, agents, tasks, pairs, task_pairs)
         else:
-            observe.see_coordinates(self.world, self.rules, agents, tasks)
-        return Observation(
+            observe.see_coordinates(self.state, self.rules, agents, tasks)
+        return BatchObservation(
             agent_features=agents,
             task_features=tasks,
             pair_features=pairs,
             task_pair_features=task_pairs,
             agent_alive=np.ones((batch, n), np.bool_),
-            task_alive=self.world.free.copy(),
+            task_alive=self.state.free.copy(),
             contributions=np.ones((batch, n, m)),
             capacities=np.full((batch, m), float(self.settings.needed)),
-            agent_cells=self.world.pursuers.copy(),
-            task_cells=self.world.evaders.copy(),
+            agent_cells=self.state.pursuers.copy(),
+            task_cells=self.state.evaders.copy(),
             prior=prior,
-            previous=self.world.targets.copy(),
+            previous=self.state.targets.copy(),
         )
 
     def step(self, assignment: Ints) -> Step:
         """Move, catch, flee. A pursuer without a free evader stays, or helps where all evaders have enough."""
         assignment = np.ascontiguousarray(assignment, np.int64)
-        if assignment.shape != self.world.targets.shape:
-            raise InputError(f"the assignment must have shape {self.world.targets.shape}, got {assignment.shape}")
+        if assignment.shape != self.state.targets.shape:
+            raise InputError(f"the assignment must have shape {self.state.targets.shape}, got {assignment.shape}")
         bad = kernels.first_bad_task(assignment, self.n_tasks)
         if bad >= 0:
             slot, agent = divmod(bad, self.n_agents)
@@ -127,7 +127,7 @@ class PursuitEnv(KernelEnv):
         def step_part(begin: int, end: int) -> None:
             part = slice(begin, end)
             kernels.step_all(
-                assignment[part], self.rules, self.world.part(part),
+                assignment[part], self.rules, self.state.part(part),
                 result.reward[part], result.terminated[part], result.truncated[part],
             )  # fmt: skip
 
@@ -136,34 +136,34 @@ class PursuitEnv(KernelEnv):
 
     def outcome(self) -> Floats:
         """[B] T, the steps taken so far: at the end, the step of the last catch."""
-        return self.world.steps.astype(np.float64)
+        return self.state.steps.astype(np.float64)
 
-    def figures(self) -> dict[str, Floats]:
+    def metrics(self) -> dict[str, Floats]:
         """How many evaders were caught."""
-        return {"caught": (~self.world.free).sum(axis=1).astype(np.float64)}
+        return {"caught": (~self.state.free).sum(axis=1).astype(np.float64)}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Pursuers, evaders and what they remember."""
-        return self.world._asdict()
+        return self.state._asdict()
 
     def running(self) -> Bools:
         """[B] where evaders are still free and there is time."""
-        return self.world.running.copy()
+        return self.state.running.copy()
 
     def reseed(self, seeds: Seeds) -> None:
         """Other luck for every evader."""
         for evader in range(self.n_tasks):
-            self.world.luck[:, evader] = episode_seeds(evader, seeds.astype(np.int64))
+            self.state.luck[:, evader] = episode_seeds(evader, seeds.astype(np.int64))
 
     def permute(self, agents: Ints, tasks: Ints) -> bool:
         """Renumber pursuers and evaders; an evader keeps its own random stream."""
-        world = self.world
-        arrays: list[tuple[NDArray[Any], Ints]] = [(world.pursuers, agents), (world.targets, agents)]
-        arrays += [(array, tasks) for array in (world.evaders, world.free, world.moves, world.luck)]
+        state = self.state
+        arrays: list[tuple[NDArray[Any], Ints]] = [(state.pursuers, agents), (state.targets, agents)]
+        arrays += [(array, tasks) for array in (state.evaders, state.free, state.moves, state.luck)]
         for array, order in arrays:
             array[:] = array[:, order]
         # Place -1, the last one, is where "no target" finds itself again.
-        world.targets[:] = np.append(np.argsort(tasks), -1)[world.targets]
+        state.targets[:] = np.append(np.argsort(tasks), -1)[state.targets]
         return True
 
     def picture(self) -> Any:
@@ -175,9 +175,9 @@ class PursuitEnv(KernelEnv):
     def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
         """Pursuers and free evaders in the cells of these places."""
         last = np.array(self.settings.shape) - 1
-        for cells, places in ((self.world.pursuers, agents), (self.world.evaders, tasks)):
+        for cells, places in ((self.state.pursuers, agents), (self.state.evaders, tasks)):
             cells[slot] = np.clip(np.floor(np.asarray(places)[:, ::-1]), 0, last)
-        self.world.free[slot] = True
+        self.state.free[slot] = True
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[PursuitEnv], Policy]]:
@@ -192,5 +192,5 @@ class PursuitEnv(KernelEnv):
 
 
 def from_options(text: str, n_envs: int) -> PursuitEnv:
-    """The world that `text` names: "4x2" or "40x20,needed=3"."""
+    """The environment that `text` names: "4x2" or "40x20,needed=3"."""
     return PursuitEnv(PursuitSettings.from_text(text), n_envs)

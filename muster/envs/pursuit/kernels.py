@@ -84,10 +84,10 @@ def distance(a: Ints, b: Ints, rules: Rules) -> int:
 
 
 @entry
-def start_slots(slots: Ints, seeds: Seeds, rules: Rules, world: World) -> None:
+def start_slots(slots: Ints, seeds: Seeds, rules: Rules, env: World) -> None:
     """Begin the episode of `seeds[k]` in `slots[k]`: everyone on a cell of their own, uniformly at random."""
     stream = np.zeros(1, np.uint64)
-    n, m = world.pursuers.shape[1], world.evaders.shape[1]
+    n, m = env.pursuers.shape[1], env.evaders.shape[1]
     cells = np.empty(n + m, np.int64)
     for k in range(slots.shape[0]):
         slot = slots[k]
@@ -100,16 +100,16 @@ def start_slots(slots: Ints, seeds: Seeds, rules: Rules, world: World) -> None:
                 for other in range(one):
                     taken = taken or cells[other] == cells[one]
         for i in range(n):
-            world.pursuers[slot, i, 0], world.pursuers[slot, i, 1] = cells[i] // rules.width, cells[i] % rules.width
-            world.targets[slot, i] = -1
+            env.pursuers[slot, i, 0], env.pursuers[slot, i, 1] = cells[i] // rules.width, cells[i] % rules.width
+            env.targets[slot, i] = -1
         for j in range(m):
             cell = cells[n + j]
-            world.evaders[slot, j, 0], world.evaders[slot, j, 1] = cell // rules.width, cell % rules.width
-            world.free[slot, j] = True
-            world.moves[slot, j] = 0
-            world.luck[slot, j] = next_u64(stream, 0)
-        world.steps[slot] = 0
-        world.running[slot] = True
+            env.evaders[slot, j, 0], env.evaders[slot, j, 1] = cell // rules.width, cell % rules.width
+            env.free[slot, j] = True
+            env.moves[slot, j] = 0
+            env.luck[slot, j] = next_u64(stream, 0)
+        env.steps[slot] = 0
+        env.running[slot] = True
 
 
 @entry
@@ -218,37 +218,37 @@ def flee(evader: Ints, move: Ints, pursuers: Ints, rules: Rules, luck: Seeds, j:
 
 
 @lean_entry
-def step_all(assignment: Ints, rules: Rules, world: World, reward: Floats, terminated: Bools, truncated: Bools) -> None:
+def step_all(assignment: Ints, rules: Rules, env: World, reward: Floats, terminated: Bools, truncated: Bools) -> None:
     """One step of every slot: pursuers move, whom enough of them stand beside is caught, and the others may flee."""
     for slot in range(assignment.shape[0]):
         reward[slot] = 0.0
         terminated[slot] = False
         truncated[slot] = False
-        if not world.running[slot]:
+        if not env.running[slot]:
             continue
-        pursuers, evaders, free = world.pursuers[slot], world.evaders[slot], world.free[slot]
-        take_targets(assignment[slot], rules, pursuers, evaders, free, world.targets[slot])
+        pursuers, evaders, free = env.pursuers[slot], env.evaders[slot], env.free[slot]
+        take_targets(assignment[slot], rules, pursuers, evaders, free, env.targets[slot])
         for i in range(pursuers.shape[0]):
-            if world.targets[slot, i] >= 0:
-                approach(pursuers[i], evaders[world.targets[slot, i]], rules)
+            if env.targets[slot, i] >= 0:
+                approach(pursuers[i], evaders[env.targets[slot, i]], rules)
         caught, left = 0, 0
         for j in range(evaders.shape[0]):
             if not free[j]:
                 continue
             if count_beside(pursuers, evaders[j], rules) >= rules.needed:
                 free[j] = False
-                world.moves[slot, j] = 0
+                env.moves[slot, j] = 0
                 caught += 1
             else:
                 left += 1
-                world.moves[slot, j] = 0
-                if uniform(world.luck[slot], j) < rules.speed:
-                    flee(evaders[j], world.moves[slot, j], pursuers, rules, world.luck[slot], j)
-        world.steps[slot] += 1
+                env.moves[slot, j] = 0
+                if uniform(env.luck[slot], j) < rules.speed:
+                    flee(evaders[j], env.moves[slot, j], pursuers, rules, env.luck[slot], j)
+        env.steps[slot] += 1
         reward[slot] = caught / evaders.shape[0] - STEP_COST
         if left == 0:
             terminated[slot] = True
-            world.running[slot] = False
-        elif world.steps[slot] >= rules.max_steps:
+            env.running[slot] = False
+        elif env.steps[slot] >= rules.max_steps:
             truncated[slot] = True
-            world.running[slot] = False
+            env.running[slot] = False

@@ -40,38 +40,38 @@ RAW_WIDTHS = (2, 3, 0, 0)
 
 
 @lean_entry
-def see_coordinates(world: World, rules: Rules, agents: Floats32, tasks: Floats32) -> None:
+def see_coordinates(env: World, rules: Rules, agents: Floats32, tasks: Floats32) -> None:
     """Agents [B, N, 2] = x, y; tasks [B, M, 3] = x, y, caught; from the middle of the grid, in units of 8 cells."""
     middle_row, middle_column = (rules.height - 1) / 2.0, (rules.width - 1) / 2.0
     for b in range(agents.shape[0]):
         for i in range(agents.shape[1]):
-            agents[b, i, 0] = (world.pursuers[b, i, 1] - middle_column) * UNITS_PER_CELL
-            agents[b, i, 1] = (world.pursuers[b, i, 0] - middle_row) * UNITS_PER_CELL
+            agents[b, i, 0] = (env.pursuers[b, i, 1] - middle_column) * UNITS_PER_CELL
+            agents[b, i, 1] = (env.pursuers[b, i, 0] - middle_row) * UNITS_PER_CELL
         for j in range(tasks.shape[1]):
-            tasks[b, j, 0] = (world.evaders[b, j, 1] - middle_column) * UNITS_PER_CELL
-            tasks[b, j, 1] = (world.evaders[b, j, 0] - middle_row) * UNITS_PER_CELL
-            tasks[b, j, 2] = 0.0 if world.free[b, j] else 1.0
+            tasks[b, j, 0] = (env.evaders[b, j, 1] - middle_column) * UNITS_PER_CELL
+            tasks[b, j, 1] = (env.evaders[b, j, 0] - middle_row) * UNITS_PER_CELL
+            tasks[b, j, 2] = 0.0 if env.free[b, j] else 1.0
 
 
 @lean_entry
-def measure(world: World, rules: Rules, prior: Floats) -> None:
+def measure(env: World, rules: Rules, prior: Floats) -> None:
     """[B, N, M] minus the distance from each pursuer to each evader, in units of 8 cells."""
     for b in range(prior.shape[0]):
         for i in range(prior.shape[1]):
             for j in range(prior.shape[2]):
-                prior[b, i, j] = -UNITS_PER_CELL * distance(world.pursuers[b, i], world.evaders[b, j], rules)
+                prior[b, i, j] = -UNITS_PER_CELL * distance(env.pursuers[b, i], env.evaders[b, j], rules)
 
 
 @entry
 def see_relations(
-    world: World, rules: Rules, agents: Floats32, tasks: Floats32, pairs: Floats32, task_pairs: Floats32
+    env: World, rules: Rules, agents: Floats32, tasks: Floats32, pairs: Floats32, task_pairs: Floats32
 ) -> None:
     """Fill the four blocks, as the lists above name their columns; all zero but "caught" for a caught evader."""
     n, m = agents.shape[1], tasks.shape[1]
     ways = np.empty((m, n), np.int64)
     least = np.empty(max(min(2, n), rules.needed), np.int64)
     for b in range(agents.shape[0]):
-        pursuers, evaders, free = world.pursuers[b], world.evaders[b], world.free[b]
+        pursuers, evaders, free = env.pursuers[b], env.evaders[b], env.free[b]
         for j in range(m):
             for i in range(n):
                 ways[j, i] = distance(pursuers[i], evaders[j], rules)
@@ -88,12 +88,12 @@ def see_relations(
             tasks[b, j, 3] = count_beside(pursuers, evaders[j], rules) / rules.needed
             see_evader(evaders[j], nearest, least[rules.needed - 1], rules, tasks[b, j])
             for i in range(n):
-                if world.targets[b, i] == j:
+                if env.targets[b, i] == j:
                     tasks[b, j, 4] += 1.0 / rules.needed
                 see_apart(pursuers[i], evaders[j], rules, pairs[b, i, j])
-                pairs[b, i, j, 5] = 1.0 if world.targets[b, i] == j else 0.0
+                pairs[b, i, j, 5] = 1.0 if env.targets[b, i] == j else 0.0
                 before = apart(
-                    evaders[j, 0] - world.moves[b, j, 0], evaders[j, 1] - world.moves[b, j, 1], pursuers[i], rules
+                    evaders[j, 0] - env.moves[b, j, 0], evaders[j, 1] - env.moves[b, j, 1], pursuers[i], rules
                 )
                 pairs[b, i, j, 6] = ways[j, i] - before
                 other = second if ways[j, i] == nearest else nearest

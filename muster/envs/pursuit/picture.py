@@ -13,9 +13,9 @@ from muster.envs.scene import BLUE, ORANGE, Look, Scene, Stage
 if TYPE_CHECKING:
     from PIL import Image
 
-    from muster.envs.base import State
     from muster.envs.pursuit.env import PursuitEnv
     from muster.envs.pursuit.kernels import Rules
+    from muster.envs.vector import State
 
 BOARD = 512
 """Pixels along the longer side of the grid, about."""
@@ -36,12 +36,12 @@ Points = list[tuple[float, float]]
 
 def scene(env: PursuitEnv, slot: int) -> Scene:
     """The same for the viewer."""
-    rules, world = env.rules, env.world
-    free = world.free[slot].copy()
+    rules, state = env.rules, env.state
+    free = state.free[slot].copy()
     bounds = (0.0, 0.0, float(rules.width), float(rules.height))
     return Scene(
-        agents=world.pursuers[slot][:, ::-1] + 0.5,
-        tasks=world.evaders[slot][:, ::-1] + 0.5,
+        agents=state.pursuers[slot][:, ::-1] + 0.5,
+        tasks=state.evaders[slot][:, ::-1] + 0.5,
         task_alive=free,
         text=f"{int(free.sum())} of {env.n_tasks} free",
         stage=Stage(LOOKS, bounds=bounds, grid=1.0, wraps=not rules.walls),
@@ -50,13 +50,13 @@ def scene(env: PursuitEnv, slot: int) -> Scene:
 
 def animate(env: PursuitEnv, before: State, slot: int) -> list[NDArray[np.uint8]]:
     """Pictures of the last step: the pursuers glide, whoever is caught fades, the others glide away."""
-    world = env.world
+    state = env.state
     old_pursuers: Any = before["pursuers"][slot]
     old_evaders: Any = before["evaders"][slot]
     old_free: Any = before["free"][slot]
 
-    hunting = way(old_pursuers, world.pursuers[slot], env.rules)
-    fleeing = way(old_evaders, world.evaders[slot], env.rules)
+    hunting = way(old_pursuers, state.pursuers[slot], env.rules)
+    fleeing = way(old_evaders, state.evaders[slot], env.rules)
     shares = [k / MOVES_A_STEP for k in range(1, MOVES_A_STEP + 1)]
     first = [draw(env, slot, old_pursuers + hunting * share, old_evaders, old_free) for share in shares]
     moved = old_pursuers + hunting
@@ -73,10 +73,10 @@ def draw(
     """[height, width, 3]; pursuers [N, 2], evaders [M, 2] and who is free [M] as given, or else as they are."""
     from PIL import Image, ImageDraw
 
-    rules, world = env.rules, env.world
-    pursuers = world.pursuers[slot] if pursuers is None else pursuers
-    evaders = world.evaders[slot] if evaders is None else evaders
-    free = world.free[slot] if free is None else free
+    rules, state = env.rules, env.state
+    pursuers = state.pursuers[slot] if pursuers is None else pursuers
+    evaders = state.evaders[slot] if evaders is None else evaders
+    free = state.free[slot] if free is None else free
     cell = OVERSAMPLING * max(4, BOARD // max(rules.height, rules.width))
     width, height = rules.width * cell, rules.height * cell
     board = Image.new("RGB", (width, height), PAPER)
@@ -108,7 +108,7 @@ def draw(
                 pen.rectangle([x - 1.5 * cell, y - 1.5 * cell, x + 1.5 * cell, y + 1.5 * cell], BESIDE)
         else:
             disc(place, 0.16, CAUGHT)
-    for i, task in enumerate(world.targets[slot]):
+    for i, task in enumerate(state.targets[slot]):
         if task >= 0 and free[task]:
             there = pursuers[i] + way(pursuers[i], evaders[task], rules)
             for ends in everywhere([centre(pursuers[i]), centre(there)]):
@@ -123,7 +123,7 @@ def draw(
     if rules.walls:
         pen.rectangle([0, 0, width - 1, height - 1], outline=WALL, width=3 * OVERSAMPLING)
 
-    text = f"step {int(world.steps[slot])}     {int(free.sum())} of {env.n_tasks} free"
+    text = f"step {int(state.steps[slot])}     {int(free.sum())} of {env.n_tasks} free"
     return _under_banner(board, text)
 
 
@@ -149,15 +149,15 @@ def way(here: Any, there: Any, rules: Rules) -> NDArray[Any]:
 
 def describe(env: PursuitEnv, slot: int) -> str:
     """A line a row: P a pursuer (2 to 9 or + for several), e a free evader, x a caught one, . nothing."""
-    world = env.world
+    state = env.state
     board = np.full(env.settings.shape, ".", "<U1")
     for mark, wanted in (("x", False), ("e", True)):
-        for row, column in world.evaders[slot][world.free[slot] == wanted]:
+        for row, column in state.evaders[slot][state.free[slot] == wanted]:
             board[row, column] = mark
     count = np.zeros(env.settings.shape, np.int64)
-    np.add.at(count, tuple(world.pursuers[slot].T), 1)
+    np.add.at(count, tuple(state.pursuers[slot].T), 1)
     for row, column in np.argwhere(count):
         several = str(count[row, column]) if count[row, column] < 10 else "+"
         board[row, column] = "P" if count[row, column] == 1 else several
     lines = [" ".join(row) for row in board]
-    return "\n".join([f"step {int(world.steps[slot])}, {int(world.free[slot].sum())} free", *lines])
+    return "\n".join([f"step {int(state.steps[slot])}, {int(state.free[slot].sum())} free", *lines])

@@ -1,4 +1,4 @@
-"""The settings of a pursuit world, and the text that names one."""
+"""The settings of a pursuit environment, and the text that names one."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class PursuitSettings:
 
     @property
     def name(self) -> str:
-        """The environment string that makes this world."""
+        """The environment string that makes this environment."""
         return world_name(f"pursuit:{self.agents}x{self.tasks}", self, ("agents", "tasks"))
 
     @classmethod

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Bools, Floats, Ints, Observation, Problem
-from muster.envs.base import State
+from muster.data import BatchObservation, Bools, Floats, Ints, Problem
 from muster.envs.rescue import kernels
 from muster.envs.rescue.distance import chebyshev
 from muster.envs.rescue.mud import HELD_UP, mud_to_cross
 from muster.envs.rescue.routing import check_size, fastest_routes
+from muster.envs.vector import State
 from muster.errors import InputError
 from muster.rng import TIE_STREAM
 
@@ -29,11 +29,11 @@ class Closest:
     def __init__(self, env: RescueEnv) -> None:
         self._rng = np.zeros(env.n_envs, np.uint64)
 
-    def begin(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
+    def reset(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
         """Ties in an episode follow from its seed."""
         self._rng[slots] = seeds ^ TIE_STREAM
 
-    def act(self, observation: Observation) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the nearest victim of each ambulance."""
         agents, tasks = _cells(observation)
         return kernels.send_to_closest(agents, tasks, observation.task_alive, self._manhattan, self._rng)
@@ -62,12 +62,12 @@ class LinearDistance:
     def __init__(self, env: RescueEnv) -> None:
         del env
 
-    def begin(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
+    def reset(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
         """Nothing to remember."""
 
-    def act(self, observation: Observation) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the optimum of the linear programme with h = -distance, every ambulance sent while victims last."""
-        from muster.inference import solve
+        from muster.assign import solve
 
         distance = chebyshev(*_cells(observation))
         problem = Problem(
@@ -77,27 +77,27 @@ class LinearDistance:
             agent_alive=observation.agent_alive,
             task_alive=observation.task_alive,
         )
-        return solve(problem, method="lp", forced=True).assignment
+        return solve(problem, method="lp", assign_all=True).assignment
 
 
 class PlanDistance:
     """Routes through all waiting victims, the longest one kept short; each decision goes on from the last."""
 
-    name = "plan-distance"
+    name = "routes-distance"
 
     def __init__(self, env: RescueEnv) -> None:
-        from muster.inference.route_memory import RouteMemory
-        from muster.inference.solver import Solver
+        from muster.assign.route_memory import RouteMemory
+        from muster.assign.solver import Solver
 
         self._env = env
-        self._solver = RouteMemory(Solver("plan", certify=False))
+        self._solver = RouteMemory(Solver("routes", certify=False))
 
-    def begin(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
+    def reset(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
         """New victims: forget the routes of these slots."""
         del seeds
         self._solver.forget(np.asarray(slots))
 
-    def act(self, observation: Observation) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the first victim on each ambulance's route."""
         first, follow = self._costs(observation)
         problem = Problem(
@@ -110,7 +110,7 @@ class PlanDistance:
         )
         return self._solver(problem).assignment
 
-    def outlook(self, observation: Observation) -> Floats:
+    def outlook(self, observation: BatchObservation) -> Floats:
         """[B] what the longest route costs."""
         routes = self._solver.routes
         return kernels.STEP_REWARD * longest_routes(routes, observation.task_alive, *self._costs(observation))
@@ -123,7 +123,7 @@ class PlanDistance:
         """Go on from what `get_memory` returned."""
         self._solver.routes = np.array(memory["routes"], np.int64)
 
-    def _costs(self, observation: Observation) -> tuple[Floats, Floats]:
+    def _costs(self, observation: BatchObservation) -> tuple[Floats, Floats]:
         """Steps from ambulances to victims [B, N, M] and from victim to victim [B, M, M]."""
         agents, tasks = _cells(observation)
         return chebyshev(agents, tasks).astype(np.float64), chebyshev(tasks, tasks).astype(np.float64)
@@ -132,9 +132,9 @@ class PlanDistance:
 class PlanKnown(PlanDistance):
     """The same routes by a planner that knows where the mud is: what there is to gain from learning about it."""
 
-    name = "plan-known"
+    name = "routes-known"
 
-    def _costs(self, observation: Observation) -> tuple[Floats, Floats]:
+    def _costs(self, observation: BatchObservation) -> tuple[Floats, Floats]:
         first, follow = super()._costs(observation)
         ground = self._env.ground
         if ground is None:
@@ -154,18 +154,18 @@ class Topline:
 
     def __init__(self, env: RescueEnv) -> None:
         if env.ground is not None:
-            raise InputError(f"the topline counts king's moves, and {env.name} has mud; compare with plan-known")
+            raise InputError(f"the topline counts king's moves, and {env.name} has mud; compare with routes-known")
         check_size(env.n_tasks)
         self._env = env
         self._routes: Ints = np.full((env.n_envs, env.n_agents, env.n_tasks), -1, np.int64)
         self._unplanned = np.zeros(env.n_envs, np.bool_)
 
-    def begin(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
+    def reset(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
         """New victims: forget the routes of these slots."""
         del seeds
         self._unplanned[slots] = True
 
-    def act(self, observation: Observation) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the next victim on each ambulance's route."""
         agents, tasks = _cells(observation)
         for slot in np.flatnonzero(self._unplanned):
@@ -181,7 +181,7 @@ class Topline:
         """Find the best routes from where the ambulances are now."""
         self._unplanned[slots] = True
 
-    def outlook(self, observation: Observation) -> Floats:
+    def outlook(self, observation: BatchObservation) -> Floats:
         """[B] what the longest route costs: nobody can earn more."""
         agents, tasks = _cells(observation)
         distances = chebyshev(agents, tasks), chebyshev(tasks, tasks)
@@ -212,7 +212,7 @@ def longest_routes(routes: Ints, waiting: Bools, first: Floats | Ints, follow: F
     return longest
 
 
-def _cells(observation: Observation) -> tuple[Ints, Ints]:
+def _cells(observation: BatchObservation) -> tuple[Ints, Ints]:
     assert observation.agent_cells is not None
     assert observation.task_cells is not None
     return observation.agent_cells, observation.task_cells

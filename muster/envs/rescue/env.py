@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Bools, Floats, Ints, Observation, PartialObservation
-from muster.envs.base import Metric, Policy, Step
+from muster.data import BatchObservation, Bools, Floats, Ints, PartialObservation
 from muster.envs.kernel_env import KernelEnv
 from muster.envs.rescue import kernels, mud
 from muster.envs.rescue.distance import chebyshev
 from muster.envs.rescue.settings import RescueSettings
+from muster.envs.vector import Metric, Policy, Step
 from muster.errors import InputError
 from muster.parallel import share_out, thread_count
 from muster.rng import Seeds
@@ -84,7 +84,7 @@ class RescueEnv(KernelEnv):
         """Places are seen from the middle of the grid, in units of 8 cells."""
         return FEATURE_NAMES if self.ground is None else {**FEATURE_NAMES, "pair": _MUDDY, "task_pair": _MUDDY}
 
-    def start(self, slots: Ints, seeds: Seeds) -> None:
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the episode of `seeds[k]` in slot `slots[k]`."""
         kernels.start_slots(
             np.asarray(slots, np.int64),
@@ -105,7 +105,7 @@ class RescueEnv(KernelEnv):
             grains = np.asarray(seeds, np.uint64) ^ mud.MUD_STREAM
             mud.lay_ground(np.asarray(slots, np.int64), grains, self.settings.mud, self.agent_cells, self.ground)
 
-    def observe(self) -> Observation:
+    def observe(self) -> BatchObservation:
         """Features, masks and cells, in fresh arrays; planes and pair features only if asked for, or on request."""
         cells = self.agent_cells.copy(), self.task_cells.copy(), self.waiting.copy()
         ground = None if self.ground is None else mud.as_it_looks(self.ground)
@@ -120,7 +120,7 @@ class RescueEnv(KernelEnv):
         pairs: bool,
         planes: bool,
         priors: bool = False,
-    ) -> Observation:
+    ) -> BatchObservation:
         height, width = self.settings.shape
         agent_features, task_features = kernels.see_objects(agent_cells, task_cells, waiting, height, width)
         n_envs, n_agents, n_tasks = shape = (self.n_envs, self.n_agents, self.n_tasks)
@@ -241,15 +241,15 @@ class RescueEnv(KernelEnv):
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[RescueEnv], Policy]]:
-        """closest, closest-manhattan, lp-distance, plan-distance, plan-known and the exact topline."""
+        """closest, closest-manhattan, lp-distance, routes-distance, routes-known and the exact topline."""
         from muster.envs.rescue import baselines
 
         return {
             "closest": baselines.Closest,
             "closest-manhattan": baselines.ClosestManhattan,
             "lp-distance": baselines.LinearDistance,
-            "plan-distance": baselines.PlanDistance,
-            "plan-known": baselines.PlanKnown,
+            "routes-distance": baselines.PlanDistance,
+            "routes-known": baselines.PlanKnown,
             "topline": baselines.Topline,
         }
 
@@ -260,5 +260,5 @@ def prior_scores(sources: Ints, targets: Ints) -> Floats:
 
 
 def from_options(text: str, n_envs: int) -> RescueEnv:
-    """The world that `text` names: "2x4" or "20x40,grid=32"."""
+    """The environment that `text` names: "2x4" or "20x40,grid=32"."""
     return RescueEnv(RescueSettings.from_text(text), n_envs)

@@ -28,7 +28,7 @@ Bytes = NDArray[np.uint8]
 
 
 class Ground(NamedTuple):
-    """The ground of B worlds, and who is stuck in it."""
+    """The ground of B environments, and who is stuck in it."""
 
     muddy: Bools
     """[B, H, W]"""
@@ -48,7 +48,7 @@ def make_ground(n_envs: int, n_agents: int, height: int, width: int) -> Ground:
 
 
 def part_of(ground: Ground, part: slice) -> Ground:
-    """The same arrays, some of the worlds."""
+    """The same arrays, some of the environments."""
     return Ground(ground.muddy[part], ground.look[part], ground.held[part])
 
 

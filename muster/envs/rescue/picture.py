@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from muster.envs.scene import RED, Look, Scene, Stage
 
 if TYPE_CHECKING:
-    from muster.envs.base import State
     from muster.envs.rescue.env import RescueEnv
+    from muster.envs.vector import State
 
 BOARD = 512
 """Pixels along the longer side of the grid, about."""

@@ -1,4 +1,4 @@
-"""The settings of a search-and-rescue world, and the text that names one."""
+"""The settings of a search-and-rescue environment, and the text that names one."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class RescueSettings:
 
     @property
     def name(self) -> str:
-        """The environment string that makes this world."""
+        """The environment string that makes this environment."""
         return world_name(f"rescue:{self.agents}x{self.tasks}", self, ("agents", "tasks"))
 
     @classmethod

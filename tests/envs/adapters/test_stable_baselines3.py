@@ -1,4 +1,4 @@
-"""A learner of another library trains on our worlds as they are."""
+"""A learner of another library trains on our environments as they are."""
 
 from __future__ import annotations
 

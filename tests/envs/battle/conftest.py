@@ -15,7 +15,7 @@ def begin(text: str, n_envs: int = 1, seed: int = 0, first: int = 0) -> BattleEn
     """An environment with a battle going on in every slot."""
     env = from_options(text, n_envs)
     slots = np.arange(n_envs)
-    env.start(slots, episode_seeds(seed, first + slots))
+    env.reset(slots, episode_seeds(seed, first + slots))
     return env
 
 
@@ -23,9 +23,9 @@ def fight(env: BattleEnv, heuristic: str, decisions: int = 10_000, seed: int = 0
     """Play a heuristic until all battles end, or for so many decisions."""
     policy = BattleEnv.baselines()[heuristic](env)
     slots = np.arange(env.n_envs)
-    policy.begin(slots, episode_seeds(seed, slots))
+    policy.reset(slots, episode_seeds(seed, slots))
     for _ in range(decisions):
-        if (env.world.counters[:, lay.ENDED] != 0).all():
+        if (env.engine.counters[:, lay.ENDED] != 0).all():
             break
         env.step(policy.act(env.observe()))
     return env
@@ -34,14 +34,14 @@ def fight(env: BattleEnv, heuristic: str, decisions: int = 10_000, seed: int = 0
 def frames(env: BattleEnv, heuristic: str, check: Callable[[BattleEnv], None], decisions: int) -> None:
     """Play slot 0 frame by frame, calling `check` after each frame."""
     policy = BattleEnv.baselines()[heuristic](env)
-    policy.begin(np.array([0]), episode_seeds(0, np.array([0])))
-    counters = env.world.counters[0]
+    policy.reset(np.array([0]), episode_seeds(0, np.array([0])))
+    counters = env.engine.counters[0]
     for _ in range(decisions):
         orders = policy.act(env.observe())
         before = env.get_state()
         for count in range(1, env.settings.decision_frames + 1):
             env.set_state(before)
-            env.world.play(orders, frames=count)
+            env.engine.play(orders, frames=count)
             check(env)
             if counters[lay.ENDED]:
                 return

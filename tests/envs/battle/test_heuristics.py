@@ -18,7 +18,7 @@ hash_order = callable_from_python(heuristics.hash_order)
 def arranged(scenario: str, places: list[int], health: list[int] | None = None) -> BattleEnv:
     """A battle whose units stand on a line at these walk tiles."""
     env = begin(scenario)
-    units = env.world.units[0]
+    units = env.engine.units[0]
     units[lay.PX] = [8 * x for x in places]
     units[lay.PY] = 800
     if health:
@@ -28,7 +28,7 @@ def arranged(scenario: str, places: list[int], health: list[int] | None = None) 
 
 def orders(env: BattleEnv, name: str) -> list[int]:
     policy = BattleEnv.baselines()[name](env)
-    policy.begin(np.array([0]), np.array([3], dtype=np.uint64))
+    policy.reset(np.array([0]), np.array([3], dtype=np.uint64))
     return [int(order) for order in policy.act(env.observe())[0]]
 
 
@@ -63,7 +63,7 @@ def test_overkill_is_avoided_until_all_are_taken_care_of() -> None:
 
 def test_no_change_keeps_and_smart_drops_what_overkills() -> None:
     env = arranged("w3v2", [10, 11, 12, 40, 50], [20, 120])
-    env.world.units[0, lay.PREVIOUS, :3] = 0
+    env.engine.units[0, lay.PREVIOUS, :3] = 0
     assert orders(env, "wcnoknc") == [0, 0, 0]
     assert sorted(orders(env, "wcnoks")) == [0, 1, 1]
 
@@ -71,9 +71,9 @@ def test_no_change_keeps_and_smart_drops_what_overkills() -> None:
 def test_who_got_a_target_last_is_the_first_to_keep_it() -> None:
     """The map that stores the targets lists its last key first."""
     env = arranged("w3v2", [10, 11, 12, 40, 50], [60, 120])
-    units = env.world.units[0]
+    units = env.engine.units[0]
     policy = BattleEnv.baselines()["wcnoks"](env)
-    policy.begin(np.array([0]), np.array([3], dtype=np.uint64))
+    policy.reset(np.array([0]), np.array([3], dtype=np.uint64))
     units[lay.PREVIOUS, :3] = policy.act(None)[0]
     assert units[lay.PREVIOUS, :3].tolist() == [0, 0, 0]
     units[lay.HP, 3] = 256 * 20
@@ -87,7 +87,7 @@ def test_the_search_starts_afresh_once_all_enemies_are_provided_for() -> None:
 
 def test_random_targets_are_kept_while_they_live() -> None:
     env = arranged("m4v3", [1, 2, 3, 4, 50, 60, 70])
-    units = env.world.units[0]
+    units = env.engine.units[0]
     units[lay.PREVIOUS, :4] = [0, 1, 2, -1]
     units[lay.ALIVE, 4 + 2] = 0
     units[lay.HP, 4 + 2] = 0

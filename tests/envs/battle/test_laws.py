@@ -36,8 +36,8 @@ def test_an_episode_depends_on_its_seed_alone(scenario: str) -> None:
 @pytest.mark.parametrize("scenario", ["m5v5", "zh3v3"])
 def test_ground_units_never_overlap(scenario: str) -> None:
     def check(env: BattleEnv) -> None:
-        units, types = env.world.units[0], env.world.types
-        live = [i for i in range(env.world.n_units) if units[lay.ALIVE, i]]
+        units, types = env.engine.units[0], env.engine.types
+        live = [i for i in range(env.engine.n_units) if units[lay.ALIVE, i]]
         for a, i in enumerate(live):
             for j in live[:a]:
                 assert not boxes_meet(
@@ -57,14 +57,14 @@ def test_ground_units_never_overlap(scenario: str) -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_health_only_falls_except_for_regeneration(scenario: str) -> None:
     env = begin(scenario)
-    last = env.world.units[0, lay.HP].copy()
+    last = env.engine.units[0, lay.HP].copy()
 
     def check(env: BattleEnv) -> None:
         nonlocal last
-        now = env.world.units[0, lay.HP].copy()
-        allowed = env.world.types[env.world.units[0, lay.TYPE], lay.T_REGEN]
+        now = env.engine.units[0, lay.HP].copy()
+        allowed = env.engine.types[env.engine.units[0, lay.TYPE], lay.T_REGEN]
         assert (now <= last + allowed).all()
-        assert (now <= env.world.types[env.world.units[0, lay.TYPE], lay.T_HP]).all()
+        assert (now <= env.engine.types[env.engine.units[0, lay.TYPE], lay.T_HP]).all()
         assert (now >= 0).all()
         last = now
 
@@ -80,8 +80,8 @@ def test_attacks_respect_range_and_cooldown(scenario: str) -> None:
 
     def check(env: BattleEnv) -> None:
         nonlocal shots
-        units, types = env.world.units[0], env.world.types
-        frame = env.world.counters[0, lay.FRAME] - 1
+        units, types = env.engine.units[0], env.engine.types
+        frame = env.engine.counters[0, lay.FRAME] - 1
         for i in np.flatnonzero((units[lay.FIRED_FRAME] == frame) & (units[lay.ALIVE] != 0)):
             kind = units[lay.TYPE, i]
             target = units[lay.ORDER_UNIT, i]
@@ -101,20 +101,20 @@ def test_bullets_never_exceed_the_limit() -> None:
 
     def check(env: BattleEnv) -> None:
         nonlocal highest
-        highest = max(highest, int(env.world.counters[0, lay.N_BULLETS]))
+        highest = max(highest, int(env.engine.counters[0, lay.N_BULLETS]))
 
     env = begin("w12v12,bullet_limit=9")
     frames(env, "c", check, 60)
     assert highest == 9
-    assert env.world.counters[0, lay.LOST_SHOTS] > 0
+    assert env.engine.counters[0, lay.LOST_SHOTS] > 0
 
 
 def test_flyers_are_counted_in_their_cells() -> None:
     def check(env: BattleEnv) -> None:
-        units = env.world.units[0]
+        units = env.engine.units[0]
         live = units[lay.ALIVE] != 0
         counts = np.bincount(units[lay.CELL, live], minlength=lay.CELLS**2)
-        assert (env.world.field[0] == counts).all()
+        assert (env.engine.field[0] == counts).all()
 
     frames(begin("w8v8"), "wcnoks", check, 60)
 
@@ -182,7 +182,7 @@ def test_a_finished_battle_stands_still(battle: Callable[..., BattleEnv]) -> Non
 def test_large_battles_work() -> None:
     for scenario in ("w80v82", "m200v200"):
         env = begin(scenario)
-        units, counters, n_ours = env.world.units[0], env.world.counters[0], env.n_agents
+        units, counters, n_ours = env.engine.units[0], env.engine.counters[0], env.n_agents
 
         def apart(units=units, n_ours=n_ours) -> float:
             return float(units[lay.PX, n_ours:].mean() - units[lay.PX, :n_ours].mean())
@@ -198,7 +198,7 @@ def test_large_battles_work() -> None:
 
 def test_spawned_armies_face_each_other() -> None:
     env = begin("w15v17", 50)
-    x = env.world.units[:, lay.PX]
+    x = env.engine.units[:, lay.PX]
     assert abs(x[:, :15].mean() - 8 * 80) < 10
     assert abs(x[:, 15:].mean() - 8 * 170) < 10
     assert episode_seeds(0, np.arange(2)).shape == (2,)

@@ -43,5 +43,5 @@ def hour(folder: str, vehicles: int = 1, n_envs: int = 1, **settings: object) ->
     import numpy as np
 
     env = FleetEnv(FleetSettings(vehicles=vehicles, trips=folder, set="test", **settings), n_envs)  # type: ignore[arg-type]
-    env.start(np.arange(n_envs), np.arange(n_envs, dtype=np.uint64))
+    env.reset(np.arange(n_envs), np.arange(n_envs, dtype=np.uint64))
     return env

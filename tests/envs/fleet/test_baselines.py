@@ -19,7 +19,7 @@ SHARED = Path(__file__).parents[4] / "shared/fleet"
 
 def play(env: FleetEnv, name: str) -> np.ndarray:
     policy = env.baselines()[name](env)
-    policy.begin(np.arange(env.n_envs), np.arange(env.n_envs, dtype=np.uint64))
+    policy.reset(np.arange(env.n_envs), np.arange(env.n_envs, dtype=np.uint64))
     for _ in range(env.max_steps):
         env.step(policy.act(env.observe()))
     return env.outcome()
@@ -66,7 +66,7 @@ def test_the_bound_lies_above_the_best_of_all_plans_and_hindsight_below_it(town:
     env = hour(town(day), vehicles=2, minutes=5, cost=0.003)
     best = best_by_trying(env, env.fleet.pickups[0])
     played = play(env, "hindsight")[0]
-    bound = env.figures()["upper_bound"][0]
+    bound = env.metrics()["upper_bound"][0]
     assert bound >= best - 1e-9
     assert played <= best + 1e-9
     assert upper_bound(env, np.zeros(1, np.uint64))[0] == pytest.approx(bound)
@@ -76,7 +76,7 @@ def test_the_bound_is_exact_where_nothing_is_late(town: Town) -> None:
     """There and back again all hour long: one vehicle serves all of it, and the flow says so."""
     env = hour(town([(120 * k, k % 2, 1 - k % 2) for k in range(10)]), minutes=20)
     assert play(env, "hindsight")[0] == pytest.approx(10 * 0.2)
-    assert env.figures()["upper_bound"][0] == pytest.approx(10 * 0.2)
+    assert env.metrics()["upper_bound"][0] == pytest.approx(10 * 0.2)
 
 
 def test_nobody_earns_more_than_the_bound_in_a_city() -> None:
@@ -85,7 +85,7 @@ def test_nobody_earns_more_than_the_bound_in_a_city() -> None:
     bounds = upper_bound(from_options("24,city=small", 1), seeds)
     earned = {}
     for name in ("greedy", "match", "hindsight"):
-        env.start(np.arange(3), seeds)
+        env.reset(np.arange(3), seeds)
         earned[name] = play(env, name)
         assert (earned[name] < bounds).all()
     assert (earned["hindsight"] > earned["match"]).all()
@@ -96,7 +96,7 @@ def test_thought_of_later_pays() -> None:
     env = from_options("24,city=small", 40)
     earned = {}
     for name in ("match", "worth"):
-        env.start(np.arange(40), episode_seeds(0, np.arange(40)))
+        env.reset(np.arange(40), episode_seeds(0, np.arange(40)))
         earned[name] = play(env, name)
     assert (earned["worth"] - earned["match"]).mean() > 3
 
@@ -113,5 +113,5 @@ def test_the_real_test_days_give_what_the_first_simulator_gave(
     for name, wanted, room in (("greedy", greedy, 0.001), ("match", match, 0.005)):
         seeds = env.all_episodes()
         assert seeds is not None
-        env.start(np.arange(20), seeds)
+        env.reset(np.arange(20), seeds)
         assert play(env, name).mean() == pytest.approx(wanted, rel=room)

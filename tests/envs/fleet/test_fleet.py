@@ -1,4 +1,4 @@
-"""Laws of the fleet world as a whole: strings, what is seen, pictures."""
+"""Laws of the fleet environment as a whole: strings, what is seen, pictures."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_what_is_seen_does_not_depend_on_the_currency() -> None:
         env.city = dataclasses.replace(env.city, fares=env.city.fares * factor)
         env.roads = env.roads._replace(fares=env.city.fares)
         env._outlook = env._look_ahead()
-        env.start(np.arange(4), episode_seeds(0, np.arange(4)))
+        env.reset(np.arange(4), episode_seeds(0, np.arange(4)))
         policy = env.baselines()["match"](env)
         for _ in range(10):
             env.step(policy.act(env.observe()))
@@ -83,7 +83,7 @@ def test_what_is_seen_does_not_depend_on_the_currency() -> None:
 
 def test_a_place_is_worth_less_the_more_vehicles_are_there(town: Town) -> None:
     env = from_options("24,city=small", 2)
-    env.start(np.arange(2), np.full(2, 5, np.uint64))
+    env.reset(np.arange(2), np.full(2, 5, np.uint64))
     # The same requests; in the second slot all but one vehicle stand where the first one does.
     env.fleet.zone[1, 1:] = env.fleet.zone[1, 0]
     alone = np.flatnonzero(env.fleet.zone[0] == env.fleet.zone[0, 0])
@@ -120,7 +120,7 @@ def test_worth_ends_at_nothing_and_falls_with_the_number_of_vehicles() -> None:
 
 def test_pictures_and_text_show_the_map() -> None:
     env = from_options("24,city=small", 1)
-    env.start(np.arange(1), episode_seeds(0, np.arange(1)))
+    env.reset(np.arange(1), episode_seeds(0, np.arange(1)))
     policy = env.baselines()["greedy"](env)
     for _ in range(5):
         before = env.get_state()

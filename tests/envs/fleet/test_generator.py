@@ -11,7 +11,7 @@ from muster.rng import episode_seeds
 
 
 def requests(env: FleetEnv) -> tuple[np.ndarray, np.ndarray]:
-    env.start(np.arange(env.n_envs), episode_seeds(7, np.arange(env.n_envs)))
+    env.reset(np.arange(env.n_envs), episode_seeds(7, np.arange(env.n_envs)))
     there = env.fleet.pickups >= 0
     return there, env.fleet.lost
 

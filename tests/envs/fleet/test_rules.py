@@ -28,7 +28,7 @@ def test_a_request_pays_its_fare_less_every_metre(town: Town) -> None:
     assert go(env, 0) == MARGIN
     # In zone 1 in one minute, two more to zone 2: 400 m empty and 400 m with a passenger.
     assert go(env, 0) == pytest.approx(2 - 0.0045 * 800)
-    assert env.figures()["empty_km"][0] == pytest.approx(0.4)
+    assert env.metrics()["empty_km"][0] == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize(("minute", "served"), [(0, False), (1, True)])
@@ -93,16 +93,16 @@ def test_requests_beyond_the_limit_of_their_minute_are_lost(town: Town) -> None:
     env = hour(town([(0, 0, 1), (3, 1, 2), (7, 2, 1)]), limit=2)
     assert env.observe().task_alive.sum() == 2
     assert env.fleet.pickups[0, 0].tolist() == [0, 1]
-    assert env.figures()["requests"][0] == 3
+    assert env.metrics()["requests"][0] == 3
 
 
 def test_test_days_begin_spread_evenly_and_training_days_at_random(town: Town) -> None:
     folder = town([(0, 0, 1)], [(0, 1, 2)], kind="training")
     env = FleetEnv(FleetSettings(vehicles=7, trips=folder), 40)
-    env.start(np.arange(40), episode_seeds(0, np.arange(40)))
+    env.reset(np.arange(40), episode_seeds(0, np.arange(40)))
     assert len({tuple(zones) for zones in env.fleet.zone.tolist()}) > 30
     even = FleetEnv(FleetSettings(vehicles=7, trips=folder, start="even"), 1)
-    even.start(np.arange(1), episode_seeds(0, np.arange(1)))
+    even.reset(np.arange(1), episode_seeds(0, np.arange(1)))
     assert even.fleet.zone[0].tolist() == [0, 1, 2, 0, 1, 2, 0]
 
 
@@ -111,11 +111,11 @@ def test_all_episodes_are_the_days_in_order_and_other_seeds_draw_them(town: Town
     env = hour(town(*days), n_envs=5)
     seeds = env.all_episodes()
     assert seeds is not None
-    env.start(np.arange(5), seeds)
+    env.reset(np.arange(5), seeds)
     assert [int(np.argmax(env.fleet.pickups[k, :, 0] >= 0)) for k in range(5)] == [0, 1, 2, 3, 4]
     drawn = set()
     for k in range(20):
-        env.start(np.arange(5), episode_seeds(k, np.arange(5)))
+        env.reset(np.arange(5), episode_seeds(k, np.arange(5)))
         drawn |= {int(np.argmax(env.fleet.pickups[b, :, 0] >= 0)) for b in range(5)}
     assert drawn == {0, 1, 2, 3, 4}
 

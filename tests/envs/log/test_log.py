@@ -10,8 +10,8 @@ import pytest
 import muster
 from muster import InputError
 from muster.envs.checker import check
+from muster.envs.env import Observation
 from muster.envs.log.lines import read_log
-from muster.envs.single import View
 
 FLEET = "fleet:4,city=small"
 
@@ -112,7 +112,7 @@ def test_a_policy_is_learned_without_a_simulator(recorded):
     agreement = muster.evaluate(policy, f"log:{recorded},set=validation", "all").mean
     assert agreement > 0.85
     view = read_log(recorded)[0].view
-    assert policy.act(View(**{name: getattr(view, name) for name in ("agent_features", "task_features",
+    assert policy.act(Observation(**{name: getattr(view, name) for name in ("agent_features", "task_features",
         "pair_features", "task_pair_features")})).shape == (2,)  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def test_a_log_of_a_world_teaches_a_policy_that_plays_it(recorded, tmp_path):
     settings = {"inference": "lp", "learner": "imitate", "from_log": str(recorded), "imitate": {"envs": 32}}
     policy = muster.train("rescue:2x4", steps=10_000, out=tmp_path / "run", **settings)
     assert policy.header["env"] == "rescue:2x4"
-    assert policy.inference.forced
+    assert policy.inference.assign_all
     found = muster.evaluate(policy, "rescue:2x4", 200)
     assert found.failed == 0
     assert found.mean < 13.5

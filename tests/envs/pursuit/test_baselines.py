@@ -13,7 +13,7 @@ from tests.envs.pursuit.plain import Plain
 
 def started(n_envs: int, **settings: object) -> PursuitEnv:
     env = PursuitEnv(PursuitSettings(**settings), n_envs)  # type: ignore[arg-type]
-    env.start(np.arange(n_envs), episode_seeds(0, np.arange(n_envs)))
+    env.reset(np.arange(n_envs), episode_seeds(0, np.arange(n_envs)))
     return env
 
 
@@ -22,13 +22,13 @@ def decisions(name: str, steps: int = 8, n_envs: int = 40, **settings: object):
     env = started(n_envs, **settings)
     plain = Plain(*env.settings.shape, env.settings.walls, env.settings.needed, env.settings.sight)
     policy = env.baselines()[name](env)
-    policy.begin(np.arange(n_envs), episode_seeds(0, np.arange(n_envs)))
+    policy.reset(np.arange(n_envs), episode_seeds(0, np.arange(n_envs)))
     for _ in range(steps):
         assignment = policy.act(env.observe())
         for b in range(n_envs):
-            if env.world.running[b]:
-                ways = [[plain.distance(p, e) for e in env.world.evaders[b]] for p in env.world.pursuers[b]]
-                yield ways, env.world.free[b].tolist(), assignment[b].tolist()
+            if env.state.running[b]:
+                ways = [[plain.distance(p, e) for e in env.state.evaders[b]] for p in env.state.pursuers[b]]
+                yield ways, env.state.free[b].tolist(), assignment[b].tolist()
         env.step(assignment)
 
 
@@ -41,13 +41,13 @@ def test_closest_sends_everyone_to_a_nearest_free_evader():
 
 def test_closest_breaks_ties_evenly_and_by_the_episode_seed():
     env = started(3000, agents=2, tasks=3)
-    env.world.pursuers[:] = (5, 5)
-    env.world.evaders[:] = [(5, 7), (3, 3), (7, 6)]
+    env.state.pursuers[:] = (5, 5)
+    env.state.evaders[:] = [(5, 7), (3, 3), (7, 6)]
     policy, seeds = env.baselines()["closest"](env), episode_seeds(0, np.arange(3000))
-    policy.begin(np.arange(3000), seeds)
+    policy.reset(np.arange(3000), seeds)
     chosen = policy.act(env.observe())
     assert np.bincount(chosen.ravel()) == pytest.approx([2000] * 3, abs=160)
-    policy.begin(np.arange(3000), seeds)
+    policy.reset(np.arange(3000), seeds)
     assert np.array_equal(chosen, policy.act(env.observe()))
 
 
@@ -114,7 +114,7 @@ class OneEach:
 
     name = "one-each"
 
-    def begin(self, slots, seeds):
+    def reset(self, slots, seeds):
         pass
 
     def act(self, observation):

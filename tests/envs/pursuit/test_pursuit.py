@@ -17,15 +17,15 @@ PAIR = {name: k for k, name in enumerate(PAIR_FEATURES)}
 
 def started(n_envs: int = 64, seed: int = 0, **settings: object) -> PursuitEnv:
     env = PursuitEnv(PursuitSettings(**settings), n_envs)  # type: ignore[arg-type]
-    env.start(np.arange(n_envs), episode_seeds(seed, np.arange(n_envs)))
+    env.reset(np.arange(n_envs), episode_seeds(seed, np.arange(n_envs)))
     return env
 
 
 def one_world(pursuers: list[Cell], evaders: list[Cell], n_envs: int = 1, **settings: object) -> PursuitEnv:
-    """Worlds with everyone where the test wants them."""
+    """Environments with everyone where the test wants them."""
     env = started(n_envs, agents=len(pursuers), tasks=len(evaders), **settings)
-    env.world.pursuers[:] = pursuers
-    env.world.evaders[:] = evaders
+    env.state.pursuers[:] = pursuers
+    env.state.evaders[:] = evaders
     return env
 
 
@@ -55,7 +55,7 @@ def test_every_step_follows_the_rules_in_plain_python(walls, needed, grid):
     for _ in range(12):
         before, assignment = env.get_state(), rng.integers(-1, 2, (40, 3))
         result = env.step(assignment)
-        after = env.world
+        after = env.state
         for b in range(40):
             if not running[b]:
                 assert all(np.array_equal(before[name][b], array[b]) for name, array in after._asdict().items())
@@ -91,9 +91,9 @@ def test_every_step_follows_the_rules_in_plain_python(walls, needed, grid):
 def test_an_evader_moves_as_often_as_its_speed_says_and_breaks_ties_evenly():
     # The pursuer two rows above makes the row below safest; its three cells are as dangerous.
     env = one_world([(0, 5)], [(2, 5)], 6000, needed=1, speed=0.75, grid=11, walls=True)
-    env.world.pursuers[:] = (0, 5)
+    env.state.pursuers[:] = (0, 5)
     env.step(np.full((6000, 1), -1))
-    env_moves = env.world.moves[:, 0]
+    env_moves = env.state.moves[:, 0]
     still = (env_moves == 0).all(axis=1)
     assert still.mean() == pytest.approx(0.25, abs=0.025)
     assert (env_moves[~still, 0] == 1).all()
@@ -104,14 +104,14 @@ def test_an_evader_moves_as_often_as_its_speed_says_and_breaks_ties_evenly():
 def test_an_evader_that_sees_nobody_wanders_to_any_of_nine_cells():
     env = one_world([(0, 0)], [(8, 8)], 9000, needed=1, speed=1.0, sight=3, grid=16)
     env.step(np.full((9000, 1), -1))
-    counts = np.bincount((env.world.moves[:, 0] + 1) @ [3, 1], minlength=9) / 9000
+    counts = np.bincount((env.state.moves[:, 0] + 1) @ [3, 1], minlength=9) / 9000
     assert counts == pytest.approx([1 / 9] * 9, abs=0.02)
 
 
 def test_one_beside_an_evader_does_not_catch_it_and_two_do():
     env = one_world([(4, 3), (4, 9)], [(4, 4)], grid=16, walls=True, speed=0.0)
     result = env.step(np.array([[0, -1]]))
-    assert env.world.free.all()
+    assert env.state.free.all()
     assert result.reward[0] == pytest.approx(-0.01)
     for _ in range(3):
         result = env.step(np.array([[0, 0]]))
@@ -120,32 +120,32 @@ def test_one_beside_an_evader_does_not_catch_it_and_two_do():
     assert result.terminated[0]
     assert result.reward[0] == pytest.approx(0.99)
     assert env.outcome()[0] == 5
-    assert env.figures()["caught"].tolist() == [1.0]
+    assert env.metrics()["caught"].tolist() == [1.0]
 
 
 def test_whoever_is_not_needed_helps_with_the_nearest_but_stays_while_there_is_room():
     everyone = [(0, 0), (0, 1), (9, 9), (9, 0)]
     env = one_world(everyone, [(4, 4), (12, 12)], grid=20, walls=True, speed=0.0)
     env.step(np.array([[0, 0, -1, -1]]))
-    assert env.world.targets[0].tolist() == [0, 0, -1, -1]
+    assert env.state.targets[0].tolist() == [0, 0, -1, -1]
     env.step(np.array([[0, 0, 1, 1]]))
-    env.world.free[0, 1] = False
+    env.state.free[0, 1] = False
     env.step(np.array([[0, 0, 1, -1]]))
-    assert env.world.targets[0].tolist() == [0, 0, 0, 0]
+    assert env.state.targets[0].tolist() == [0, 0, 0, 0]
 
 
 def test_without_walls_the_way_leads_round_the_edge():
     env = one_world([(0, 0), (8, 15)], [(15, 14)], grid=16, speed=0.0)
     assert env.observe().prior[0, :, 0].tolist() == [-2 / 8, -7 / 8]
     env.step(np.array([[0, 0]]))
-    assert cells(env.world.pursuers[0]) == [(15, 15), (9, 14)]
+    assert cells(env.state.pursuers[0]) == [(15, 15), (9, 14)]
     walled = one_world([(0, 0), (8, 15)], [(15, 14)], grid=16, speed=0.0, walls=True)
     assert walled.observe().prior[0, :, 0].tolist() == [-15 / 8, -7 / 8]
 
 
 def test_everyone_starts_on_a_cell_of_their_own_anywhere():
     env = started(400, agents=4, tasks=2, grid=(2, 3))
-    both = np.concatenate([env.world.pursuers, env.world.evaders], axis=1) @ [3, 1]
+    both = np.concatenate([env.state.pursuers, env.state.evaders], axis=1) @ [3, 1]
     assert (np.sort(both, axis=1) == np.arange(6)).all()
     assert np.bincount(both[:, 0]) / 400 == pytest.approx([1 / 6] * 6, abs=0.07)
 
@@ -158,7 +158,7 @@ def test_the_default_grid_keeps_the_density():
 def test_features_say_what_their_names_say():
     env = one_world([(5, 5), (5, 9), (1, 5)], [(5, 6), (9, 1)], grid=16, speed=0.0)
     env.step(np.array([[0, -1, 0]]))
-    env.world.moves[0, 0] = (0, -1)
+    env.state.moves[0, 0] = (0, -1)
     seen = env.observe()
     assert seen.task_features[0, 0].tolist() == pytest.approx([0, 1 / 8, 3 / 8, 1 / 2, 2 / 2, 1, 1])
     assert seen.agent_features[0] == pytest.approx(np.array([[1, 3], [3, 3], [3, 3]]) / 8)
@@ -173,7 +173,7 @@ def test_features_say_what_their_names_say():
     assert row[PAIR["distance of the nearest other pursuer from the evader"]] == pytest.approx(1 / 8)
     assert seen.previous[0].tolist() == [0, -1, 0]
     assert (seen.capacities == 2).all()
-    env.world.free[0, 0] = False
+    env.state.free[0, 0] = False
     seen = env.observe()
     assert seen.task_features[0, 0].tolist() == [1, 0, 0, 0, 0, 0, 0]
     assert not seen.pair_features[0, :, 0].any()
@@ -183,8 +183,8 @@ def test_features_say_what_their_names_say():
 def test_relations_do_not_depend_on_where_on_the_grid_they_are():
     env, moved = started(50, agents=4, tasks=3), started(50, agents=4, tasks=3)
     shift, size = np.array([5, 11]), moved.settings.height
-    moved.world.pursuers[:] = (env.world.pursuers + shift) % size
-    moved.world.evaders[:] = (env.world.evaders + shift) % size
+    moved.state.pursuers[:] = (env.state.pursuers + shift) % size
+    moved.state.evaders[:] = (env.state.evaders + shift) % size
     half = size / 16
     for one, other in zip(
         (env.observe().task_features, env.observe().prior, env.observe().agent_features),
@@ -213,7 +213,7 @@ def test_threads_do_not_change_an_episode():
         assignment = rng.integers(-1, 4, (300, 8))
         for a, b in zip(one.step(assignment), many.step(assignment), strict=True):
             assert np.array_equal(a, b)
-    assert all(np.array_equal(a, b) for a, b in zip(one.world, many.world, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(one.state, many.state, strict=True))
 
 
 def test_pictures_show_the_step_and_move():
@@ -228,7 +228,7 @@ def test_pictures_show_the_step_and_move():
 
 def test_the_description_counts_who_is_where():
     env = one_world([(0, 0), (0, 0), (1, 2)], [(2, 1), (2, 2)], grid=3)
-    env.world.free[0, 1] = False
+    env.state.free[0, 1] = False
     assert env.describe(0) == "step 0, 1 free\n2 . .\n. . P\n. e x"
 
 

@@ -23,9 +23,9 @@ def test_closest_sends_everyone_to_a_nearest_waiting_victim(manhattan):
     name = "closest-manhattan" if manhattan else "closest"
     env = RescueEnv(RescueSettings(agents=5, tasks=10), 50)
     slots, seeds = np.arange(50), episode_seeds(0, np.arange(50))
-    env.start(slots, seeds)
+    env.reset(slots, seeds)
     policy = env.baselines()[name](env)
-    policy.begin(slots, seeds)
+    policy.reset(slots, seeds)
     for _ in range(6):
         assignment = policy.act(env.observe())
         gaps = np.abs(env.agent_cells[:, :, None] - env.task_cells[:, None])
@@ -41,21 +41,21 @@ def test_closest_sends_everyone_to_a_nearest_waiting_victim(manhattan):
 def test_ties_are_broken_evenly_and_by_the_episode_seed():
     env = RescueEnv(RescueSettings(agents=1, tasks=3), 6000)
     slots, seeds = np.arange(6000), episode_seeds(0, np.arange(6000))
-    env.start(slots, seeds)
+    env.reset(slots, seeds)
     env.agent_cells[:] = (5, 5)
     env.task_cells[:] = [(5, 7), (3, 3), (7, 6)]
     policy = env.baselines()["closest"](env)
-    policy.begin(slots, seeds)
+    policy.reset(slots, seeds)
     chosen = policy.act(env.observe())
     assert np.bincount(chosen[:, 0]) == pytest.approx([2000] * 3, abs=160)
-    policy.begin(slots, seeds)
+    policy.reset(slots, seeds)
     assert np.array_equal(chosen, policy.act(env.observe()))
 
 
 def test_lp_distance_has_the_least_total_distance():
     env = RescueEnv(RescueSettings(agents=5, tasks=7), 80)
     slots, seeds = np.arange(80), episode_seeds(0, np.arange(80))
-    env.start(slots, seeds)
+    env.reset(slots, seeds)
     policy = env.baselines()["lp-distance"](env)
     for _ in range(8):
         assignment = policy.act(env.observe())
@@ -71,13 +71,13 @@ def test_lp_distance_has_the_least_total_distance():
         env.step(assignment)
 
 
-@pytest.mark.parametrize("name", ["topline", "plan-distance"])
+@pytest.mark.parametrize("name", ["topline", "routes-distance"])
 def test_a_plan_is_worth_the_steps_that_it_takes_to_carry_it_out(name):
     env = RescueEnv(RescueSettings(agents=3, tasks=7), 60)
     slots, seeds = np.arange(60), episode_seeds(1, np.arange(60))
-    env.start(slots, seeds)
+    env.reset(slots, seeds)
     policy = env.baselines()[name](env)
-    policy.begin(slots, seeds)
+    policy.reset(slots, seeds)
     outlooks = []
     while env.waiting.any():
         assignment = policy.act(env.observe())
@@ -98,7 +98,7 @@ def test_a_plan_is_worth_the_steps_that_it_takes_to_carry_it_out(name):
 def test_the_topline_takes_exactly_the_steps_it_says(agents, tasks, placement):
     env = RescueEnv(RescueSettings(agents=agents, tasks=tasks, placement=placement), 60)
     seeds = episode_seeds(1, np.arange(60))
-    env.start(np.arange(60), seeds)
+    env.reset(np.arange(60), seeds)
     promised = []
     for slot in range(60):
         cells, stops = env.agent_cells[slot][None], env.task_cells[slot][env.waiting[slot]][None]
@@ -150,7 +150,7 @@ def test_baselines_take_as_many_steps_as_measured_elsewhere(policy, size, steps,
 def test_plans_on_distances_are_close_to_the_optimum_and_feasible():
     """The optimum is a bound in every episode, and a plan comes within one per cent of it on average."""
     for size, episodes in (("2x4", 200), ("5x10", 100)):
-        plan = muster.evaluate("plan-distance", f"rescue:{size}", episodes)
+        plan = muster.evaluate("routes-distance", f"rescue:{size}", episodes)
         best = muster.evaluate("topline", f"rescue:{size}", episodes)
         assert (plan.records.outcome >= best.records.outcome).all()
         assert plan.mean <= 1.01 * best.mean
@@ -158,6 +158,6 @@ def test_plans_on_distances_are_close_to_the_optimum_and_feasible():
 
 def test_a_plan_follows_from_its_episode_alone():
     """Whatever the slot did before: routes of another episode are forgotten."""
-    alone = muster.evaluate("plan-distance", "rescue:3x6", 40, batch=40)
-    shared = muster.evaluate("plan-distance", "rescue:3x6", 40, batch=3)
+    alone = muster.evaluate("routes-distance", "rescue:3x6", 40, batch=40)
+    shared = muster.evaluate("routes-distance", "rescue:3x6", 40, batch=3)
     assert np.array_equal(alone.records.outcome, shared.records.outcome)

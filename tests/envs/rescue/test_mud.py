@@ -15,7 +15,7 @@ from muster.rng import episode_seeds
 
 def begun(count: int, **settings: object) -> RescueEnv:
     env = RescueEnv(RescueSettings(**settings), count)  # type: ignore[arg-type]
-    env.start(np.arange(count), episode_seeds(5, np.arange(count)))
+    env.reset(np.arange(count), episode_seeds(5, np.arange(count)))
     return env
 
 
@@ -37,7 +37,7 @@ def test_so_many_cells_are_muddy_and_look_as_they_are(mud):
 
 
 def test_the_way_takes_as_many_steps_as_the_planner_that_knows_expects():
-    """One ambulance, one victim, and then another: the costs are those of the world itself, leg by leg."""
+    """One ambulance, one victim, and then another: the costs are those of the environment itself, leg by leg."""
     env = begun(300, agents=1, tasks=2, mud=0.4, placement="distinct")
     first, follow = mud_to_cross(env.agent_cells, env.task_cells, env.ground.held, env.ground.muddy)
     reached = chebyshev(env.agent_cells, env.task_cells)[:, 0, 0] + HELD_UP * first[:, 0, 0]
@@ -80,7 +80,7 @@ def test_what_the_mud_hides_shows_nowhere():
 
 
 def test_look_ahead_gets_other_mud_where_nobody_has_been():
-    """As likely as the first, under the same look: a copy must not tell what only the world knows."""
+    """As likely as the first, under the same look: a copy must not tell what only the environment knows."""
     env = begun(200, agents=2, tasks=4, mud=0.3)
     env.step(np.zeros((200, 2), np.int64))
     before = env.get_state()
@@ -94,16 +94,16 @@ def test_look_ahead_gets_other_mud_where_nobody_has_been():
 
 
 def test_knowing_the_mud_helps_and_without_mud_there_is_nothing_to_know():
-    wet = {name: muster.evaluate(name, "rescue:3x6,mud=0.4", 150).mean for name in ("plan-distance", "plan-known")}
-    assert wet["plan-known"] < 0.96 * wet["plan-distance"]
-    dry = [muster.evaluate(name, "rescue:3x6", 30).records.outcome for name in ("plan-distance", "plan-known")]
+    wet = {name: muster.evaluate(name, "rescue:3x6,mud=0.4", 150).mean for name in ("routes-distance", "routes-known")}
+    assert wet["routes-known"] < 0.96 * wet["routes-distance"]
+    dry = [muster.evaluate(name, "rescue:3x6", 30).records.outcome for name in ("routes-distance", "routes-known")]
     assert np.array_equal(*dry)
 
 
 def test_what_does_not_go_with_mud_is_refused():
     with pytest.raises(InputError, match="leave out random_moves"):
         RescueSettings(mud=0.2, random_moves=True)
-    with pytest.raises(InputError, match="compare with plan-known"):
+    with pytest.raises(InputError, match="compare with routes-known"):
         muster.evaluate("topline", "rescue:2x4,mud=0.2", 2)
     with pytest.raises(InputError, match="mud"):
         RescueSettings(mud=1.5)

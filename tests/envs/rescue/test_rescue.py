@@ -10,12 +10,12 @@ from muster.rng import episode_seeds
 
 def started(n_envs: int = 64, seed: int = 0, **settings: object) -> RescueEnv:
     env = RescueEnv(RescueSettings(**settings), n_envs)  # type: ignore[arg-type]
-    env.start(np.arange(n_envs), episode_seeds(seed, np.arange(n_envs)))
+    env.reset(np.arange(n_envs), episode_seeds(seed, np.arange(n_envs)))
     return env
 
 
 def one_world(agents: list[tuple[int, int]], victims: list[tuple[int, int]], **settings: object) -> RescueEnv:
-    """A single world with everyone where the test wants them."""
+    """A single environment with everyone where the test wants them."""
     env = started(1, agents=len(agents), tasks=len(victims), **settings)
     env.agent_cells[0] = agents
     env.task_cells[0] = victims
@@ -102,7 +102,7 @@ def test_idle_ambulances_run_into_the_step_limit():
         result = env.step(np.full((4, 2), -1))
         assert result.truncated.all() == (step == 6)
     assert not result.terminated.any()
-    assert (env.step(np.zeros((4, 2), np.int64)).reward == 0).all(), "ended worlds stand still"
+    assert (env.step(np.zeros((4, 2), np.int64)).reward == 0).all(), "ended environments stand still"
     assert (env.outcome() == 7).all()
 
 

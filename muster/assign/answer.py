@@ -1,0 +1,243 @@
+"""The Solution of one instance, with the problem that it answers and the names that it was asked in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.assign.explanation import Explanation, explain
+from muster.assign.naming import Name, Names, as_assignment
+from muster.assign.outcomes import NEGATIVE_SCORES
+from muster.assign.reading import as_switch_cost, padded_routes, per_agent_or_pair
+from muster.assign.revision import carry_switch_cost, listed, revise
+from muster.assign.rows import Row, Rows
+from muster.assign.single import may, rooms
+from muster.assign.solver import REASON_NAMES, Solver
+from muster.assign.sparse import SparseProblem, solve_sparse
+from muster.assign.statuses import NAMES
+from muster.data import Floats, Ints, Problem, Solution
+from muster.errors import InputError, UnknownNameError
+
+CHANGES = (
+    "without_agents",
+    "without_tasks",
+    "with_agents",
+    "with_tasks",
+    "scores",
+    "contributions",
+    "capacities",
+    "task_scores",
+    "switch_cost",
+)
+"""What `Answer.again` takes beside the solver's settings."""
+NOTHING_ALLOWED = "nothing allowed"
+"""Why an agent of one instance has no task where every pair of it is forbidden; to a batch it is a negative score."""
+DIFFERENCE = ("agent", "from", "to", "score_from", "score_to", "note")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer(Solution):
+    """What `muster.assign` returns: the Solution of one instance, which knows its problem."""
+
+    problem: Problem | SparseProblem | None = None
+    """What was solved, [1, N, M], or its allowed pairs where those are few among many."""
+    solver: Solver | None = None
+    """How."""
+    names: Names | None = None
+    """What agents and tasks are called; None where they were given by number."""
+    before: Answer | None = None
+    """The answer that this one revises (`again`)."""
+
+    @property
+    def agents(self) -> tuple[Name, ...]:
+        """What the agents are called: their names, or 0, 1, …"""
+        return tuple(range(len(self.assignment))) if self.names is None else self.names.agents
+
+    @property
+    def tasks(self) -> tuple[Name, ...]:
+        """What the tasks are called."""
+        return tuple(range(len(self.loads))) if self.names is None else self.names.tasks
+
+    @property
+    def capacities(self) -> Floats:
+        """[M] the capacities that were kept to."""
+        return self.problem.room if isinstance(self.problem, SparseProblem) else rooms(self._asked())
+
+    @property
+    def plan(self) -> dict[Name, Name | None]:
+        """Each agent's task by name, None for none."""
+        tasks = self.tasks
+        return {
+            agent: None if j < 0 else tasks[j] for agent, j in zip(self.agents, self.assignment.tolist(), strict=True)
+        }
+
+    def table(self) -> Rows:
+        """A row for each agent: its task, score and contribution, or the reason why it has none."""
+        tasks = self.tasks
+        rows: list[Row] = []
+        for i, (agent, j, score, use) in enumerate(
+            zip(self.agents, self.assignment.tolist(), *self._taken(), strict=True)
+        ):
+            has = j >= 0
+            rows.append(
+                {
+                    "agent": agent,
+                    "task": tasks[j] if has else None,
+                    "score": score if has else None,
+                    "contribution": use if has else None,
+                    "reason": str(self.reasons[i]),
+                }
+            )
+        return Rows(rows, ("agent", "task", "score", "contribution", "reason"))
+
+    def explain(self, agents: Iterable[Name] | None = None, tasks: Iterable[Name] | None = None) -> Explanation:
+        """Why: each agent's task, runner-up, margin and price; each unserved task's reason, and what it would take.
+
+        For some agents and tasks, by name, or for all. Every figure comes from solving again, a few times for each row.
+        """
+        names = Names(self.agents, self.tasks)
+        some = range(len(names.agents)) if agents is None else list(map(names.agent, listed("agents", agents)))
+        others = range(len(names.tasks)) if tasks is None else list(map(names.task, listed("tasks", tasks)))
+        return explain(self._asked(), self._how(), self, (names.agents, names.tasks), some, others)
+
+    def again(
+        self,
+        *,
+        without_agents: Iterable[Name] = (),
+        without_tasks: Iterable[Name] = (),
+        with_agents: Mapping[Name, Any] | None = None,
+        with_tasks: Mapping[Name, Any] | None = None,
+        scores: Any = None,
+        contributions: Any = None,
+        capacities: Any = None,
+        task_scores: Any = None,
+        switch_cost: Any = None,
+        **settings: Any,
+    ) -> Answer:
+        """What if: the answer after some changes, with this one as the plan before; `difference` says who changes.
+
+        Agents and tasks go by name (or number, where they have none). `with_agents` is {agent: {task: score}},
+        `with_tasks` {task: {agent: score}}; `scores`, `contributions`, `capacities` and `task_scores` hold, by name,
+        what is other or new. `switch_cost` stays as it was unless given; `settings` are the solver's (effort, …).
+        """
+        known = [field.name for field in fields(Solver)]
+        for name in settings:
+            if name not in known:
+                raise UnknownNameError("change or setting for again()", name, [*CHANGES, *known])
+        names = Names(self.agents, self.tasks)
+        problem, now = revise(
+            self._asked(),
+            names,
+            without_agents,
+            without_tasks,
+            {} if with_agents is None else with_agents,
+            {} if with_tasks is None else with_tasks,
+            scores,
+            contributions,
+            capacities,
+            task_scores,
+        )
+        n, m = len(now.agents), len(now.tasks)
+        cost = carry_switch_cost(self._asked(), names, now)
+        if switch_cost is not None:
+            cost = as_switch_cost(per_agent_or_pair("switch_cost", switch_cost, now, 0.0), n, m)
+        before = as_assignment("previous", self.plan, now, n, m)[None]
+        problem = replace(problem, previous=before, switch_cost=cost, routes=self._stops(names, now))
+        return replace(answer(problem, replace(self._how(), **settings), now), before=self)
+
+    def _stops(self, names: Names, now: Names) -> Ints | None:
+        """The routes under new numbers, without who is gone."""
+        if self.routes is None:
+            return None
+        called = dict(zip(names.agents, self.routes, strict=True))
+        stops = ([names.tasks[stop] for stop in called.get(name, ())] for name in now.agents)
+        kept = [[now.task(stop) for stop in route if stop in now.tasks] for route in stops]
+        return padded_routes(kept, len(now.agents), len(now.tasks))[None]
+
+    @property
+    def difference(self) -> Rows:
+        """Of an answer that `again` returned: who does something else than before, and who is new or gone."""
+        if self.before is None:
+            raise InputError("there is nothing to differ from; difference is for answers that again() returned")
+        old, new = self.before, self
+        then = {row["agent"]: row for row in old.table()}
+        now = {row["agent"]: row for row in new.table()}
+        rows: list[Row] = []
+        for agent in dict.fromkeys([*then, *now]):
+            was, is_ = then.get(agent), now.get(agent)
+            note = "new" if was is None else "gone" if is_ is None else ""
+            origin, target = was and was["task"], is_ and is_["task"]
+            if note or origin != target:
+                cells = (agent, origin, target, was and was["score"], is_ and is_["score"], note)
+                rows.append(dict(zip(DIFFERENCE, cells, strict=True)))
+        return Rows(rows, DIFFERENCE)
+
+    def _taken(self) -> tuple[list[float], list[float]]:
+        """Each agent's score and contribution where it is; anything where it has no task."""
+        problem, plan = self.problem, self.assignment
+        if isinstance(problem, SparseProblem):
+            pair = problem.pair_of(plan)
+            return problem.score[pair].tolist(), problem.use[pair].tolist()
+        problem = self._asked()
+        if not (plan >= 0).any():  # nor need there be any task to look at
+            return [np.nan] * plan.size, [np.nan] * plan.size
+        each = np.arange(plan.size)
+        use = np.ones(plan.size) if problem.contributions is None else problem.contributions[0, each, plan]
+        return problem.scores[0, each, plan].tolist(), use.tolist()
+
+    def _asked(self) -> Problem:
+        if isinstance(self.problem, SparseProblem):
+            size = f"{len(self.assignment)} agents and {len(self.loads)} tasks"
+            raise InputError(f"a table of pairs among {size} can be solved, not explained or revised; ask about a part")
+        if self.problem is None:
+            raise InputError("this solution does not know its problem; take one that muster.assign returned")
+        return self.problem
+
+    def _how(self) -> Solver:
+        assert self.solver is not None, "whoever knows the problem knows how it was solved"
+        return self.solver
+
+
+def answer(problem: Problem | SparseProblem, solver: Solver, names: Names | None) -> Answer:
+    """Solve one instance [1, N, M], or one of pairs."""
+    if isinstance(problem, SparseProblem):
+        solution = solve_sparse(problem, solver)
+        known = {field.name: getattr(solution, field.name) for field in fields(Solution)}
+        return Answer(**known, problem=problem, solver=solver, names=names)
+    # Not by way of a batch's Solution: small instances would notice.
+    started = time.perf_counter()
+    out, changes = solver.run(problem)
+    routes = None
+    if solver.method == "routes":
+        routes = [[int(task) for task in route if task >= 0] for route in out.routes[0]]
+    return Answer(
+        assignment=out.assignment[0],
+        objective=out.objective.item(),  # type: ignore[arg-type]
+        relaxed_objective=out.relaxed.item(),  # type: ignore[arg-type]
+        bound=out.bound.item(),  # type: ignore[arg-type]
+        status=NAMES[out.status.item()],
+        duality_gap=out.duality_gap.item(),  # type: ignore[arg-type]
+        frank_wolfe_gap=out.frank_wolfe_gap.item(),  # type: ignore[arg-type]
+        loads=out.loads[0],
+        prices=out.prices[0],
+        reasons=_reasons(problem, out.reason[0]),
+        seconds=time.perf_counter() - started,
+        routes=routes,
+        changes=None if changes is None else int(changes[0]),
+        problem=problem,
+        solver=solver,
+        names=names,
+    )
+
+
+def _reasons(problem: Problem, codes: Ints) -> NDArray[Any]:
+    """The kernels' reasons in words, and of whom nothing is allowed that instead of what its scores are."""
+    words = REASON_NAMES[codes]
+    if NEGATIVE_SCORES in codes:
+        words[(codes == NEGATIVE_SCORES) & ~may(problem).any(axis=1)] = NOTHING_ALLOWED
+    return words

@@ -1,0 +1,30 @@
+"""PLAN from decision to decision: routes go on from those of the last one."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from muster.assign.solver import Solver
+from muster.data import Ints, Problem, Solution
+
+
+class RouteMemory:
+    """A solver that begins each slot's routes from those it found there last."""
+
+    def __init__(self, solver: Solver) -> None:
+        self.solver = solver
+        self.routes: Ints = np.zeros((0, 0, 0), np.int64)
+        """[B, N, M] of the last decision; none before the first."""
+
+    def forget(self, slots: Ints) -> None:
+        """New episodes start in these slots."""
+        self.routes[slots[slots < len(self.routes)]] = -1
+
+    def __call__(self, problem: Problem) -> Solution:
+        """Plan, and remember."""
+        known = self.routes.shape == problem.scores.shape
+        found = self.solver(dataclasses.replace(problem, routes=self.routes if known else None))
+        self.routes = found.routes.copy()
+        return found

@@ -1,0 +1,48 @@
+"""A Problem of one instance without its batch: who may do what, what that takes, and what a plan is worth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muster.assign.settings import Crowd, Method
+from muster.data import Bools, Floats, Ints, Problem
+
+
+def may(problem: Problem) -> Bools:
+    """[N, M] the pairs that are allowed."""
+    allowed = problem.scores[0] > -np.inf
+    return np.asarray(allowed if problem.allowed is None else allowed & problem.allowed[0])
+
+
+def uses(problem: Problem) -> Floats:
+    """[N, M] contributions."""
+    return np.ones(problem.scores.shape[1:]) if problem.contributions is None else problem.contributions[0]
+
+
+def rooms(problem: Problem) -> Floats:
+    """[M] capacities."""
+    return np.ones(problem.scores.shape[2]) if problem.capacities is None else problem.capacities[0]
+
+
+def loads_of(problem: Problem, plan: Ints) -> Floats:
+    """[M] what each task gets."""
+    placed = np.flatnonzero(plan >= 0)
+    loads = np.bincount(plan[placed], uses(problem)[placed, plan[placed]], minlength=problem.scores.shape[2])
+    return loads.astype(np.float64)
+
+
+def crowds_of(problem: Problem, plan: Ints) -> Floats:
+    """[M] how many agents each task gets."""
+    return np.bincount(plan[plan >= 0], minlength=problem.scores.shape[2]).astype(np.float64)
+
+
+def value_of(problem: Problem, plan: Ints, method: Method, crowd: Crowd = "count") -> float:
+    """Sum h·b + c'gc, where c counts agents or is the loads; NaN where a pair is not allowed."""
+    placed = np.flatnonzero(plan >= 0)
+    if not may(problem)[placed, plan[placed]].all():
+        return float("nan")
+    value = float(problem.scores[0, placed, plan[placed]].sum())
+    if method == "quad" and problem.task_scores is not None:
+        c = loads_of(problem, plan) if crowd == "load" else crowds_of(problem, plan)
+        value += float(c @ problem.task_scores[0] @ c)
+    return value

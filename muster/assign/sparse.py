@@ -1,0 +1,246 @@
+"""Large problems with few allowed pairs: no array of agents times tasks is ever made."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from muster.assign.entries import refuse
+from muster.assign.instance import CAPACITY_TOLERANCE, LARGEST
+from muster.assign.outcomes import ASSIGNED, BETTER_LEFT_OUT, NEGATIVE_SCORES, NO_CAPACITY, REASONS
+from muster.assign.solver import Solver, deadline
+from muster.assign.sparse_market import Pairs, solve_market
+from muster.assign.sparse_search import search_pairs
+from muster.data import Bools, Floats, Ints, Solution
+from muster.errors import InputError
+
+# From this many agents times tasks on, a table of pairs is solved as one.
+DENSE = 1_000_000
+
+# An assignment is proven optimal when it is within this share of the bound.
+PROOF_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class SparseProblem:
+    """One instance as a list of allowed pairs, agent by agent."""
+
+    first: Ints
+    """[N + 1] the pairs of agent i are first[i] .. first[i + 1] - 1"""
+    task: Ints
+    """[P]"""
+    score: Floats
+    """[P] h"""
+    use: Floats
+    """[P] mu"""
+    room: Floats
+    """[M] u"""
+    previous: Ints | None = None
+    """[N] the task that each agent had before, -1 for none."""
+    switch_cost: Floats | None = None
+    """[N] what is taken from an agent's scores of other tasks than its last."""
+
+    @classmethod
+    def of(cls, n: int, rows: Ints, columns: Ints, score: Floats, use: Floats, room: Floats) -> SparseProblem:
+        """From pairs in any order; those with score -inf are left out. Entries are checked."""
+        refuse("scores", score[None], np.ones((1, score.size), np.bool_), infinite=-1)
+        refuse("contributions", use[None], np.ones((1, use.size), np.bool_), negative=False)
+        refuse("capacities", room[None], np.ones((1, room.size), np.bool_), negative=False, infinite=1)
+        there = np.flatnonzero(score > -np.inf)
+        order = there[np.lexsort((columns[there], rows[there]))]
+        first = np.zeros(n + 1, np.int64)
+        np.cumsum(np.bincount(rows[order], minlength=n), out=first[1:])
+        return cls(first, columns[order].copy(), score[order].copy(), use[order].copy(), room)
+
+    @property
+    def agent(self) -> Ints:
+        """[P] each pair's agent."""
+        return np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
+
+    def pair_of(self, assignment: Ints) -> Ints:
+        """[N] the pair by which each agent has its task, -1 where it has none or may not have it."""
+        found: Ints = np.full(assignment.size, -1, np.int64)
+        here = np.flatnonzero(self.task == assignment[self.agent])
+        found[self.agent[here]] = here
+        return found
+
+    def net(self) -> Floats:
+        """[P] scores less what leaving a task costs (as `muster.assign.switching` means it)."""
+        if self.previous is None or self.switch_cost is None:
+            return self.score
+        before = self.previous[self.agent]
+        return self.score - self.switch_cost[self.agent] * ((before >= 0) & (before != self.task))
+
+
+def solve_sparse(problem: SparseProblem, solver: Solver) -> Solution:
+    """The Solution of one instance, without a batch: AMAX, or LP, which QUAD is without task scores."""
+    started = time.perf_counter()
+    if solver.method == "routes":
+        raise InputError(
+            "routes are not made of tables with so many pairs; method 'routes' needs all scores in an array"
+        )
+    if solver.rounding != "strict":
+        raise InputError("rounding 'original' is for dense problems; a table of pairs is rounded strictly")
+    score, use = problem.net(), problem.use
+    room = np.full(problem.room.size, np.inf) if solver.method == "amax" else problem.room
+    n = problem.first.size - 1
+    idle = 0.0
+    if solver.assign_all and score.size:
+        size = float(np.abs(score).max())
+        # More than any change of the other assignments could be worth.
+        idle = -2.0 * (n + 1) * size - 1.0
+        if abs(idle) > LARGEST:
+            raise InputError(f"scores of up to {size:g} are too large to force assignments among {n} agents")
+    same = float(use[0]) if use.size and use.min() == use.max() and use[0] > 0.0 else None
+    slots = np.floor(room * (1.0 + CAPACITY_TOLERANCE) / same) if same else room
+    # Who may be left out never takes what is worth less; and nobody takes what does not fit.
+    good = (score > idle) & ((slots[problem.task] >= 1.0) if same else _fits(problem, room))
+    pairs = _kept(problem, score, use / (same or 1.0), slots, idle, good)
+    at, price = np.full(n, -1, np.int64), np.zeros(room.size)
+    with deadline(solver.time_limit) as stop:
+        if same:
+            done = solve_market(pairs, at, price, stop)
+        else:
+            search_pairs(pairs, _start(problem, pairs, good), at, price, stop)
+            done = stop[0] == 0
+    proven = _bound(pairs, price)
+    _price_closed(problem, pairs, score, use / (same or 1.0), price)
+    at = _or_before(problem, pairs, good, at)
+    return _report(problem, solver, pairs, at, price, same or 1.0, proven, done, time.perf_counter() - started)
+
+
+def _fits(problem: SparseProblem, room: Floats) -> Bools:
+    return np.asarray(problem.use <= room[problem.task] * (1.0 + CAPACITY_TOLERANCE))
+
+
+def _kept(problem: SparseProblem, score: Floats, use: Floats, room: Floats, idle: float, good: Bools) -> Pairs:
+    """The pairs that are good for something."""
+    n = problem.first.size - 1
+    first: Ints = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(problem.agent[good], minlength=n), out=first[1:])
+    return Pairs(first, problem.task[good], score[good], use[good], np.ascontiguousarray(room), idle)
+
+
+def _bound(pairs: Pairs, price: Floats) -> float:
+    """What the prices prove: sum_j u_j pi_j + sum_i max(idle, max_j h_ij - mu_ij pi_j)."""
+    charged = price > 0.0
+    n = pairs.first.size - 1
+    net = pairs.score - pairs.use * price[pairs.task]
+    best = np.full(n, pairs.idle)
+    np.maximum.at(best, np.repeat(np.arange(n), np.diff(pairs.first)), net)
+    return float((pairs.room[charged] * price[charged]).sum() + best.sum())
+
+
+def _price_closed(problem: SparseProblem, pairs: Pairs, score: Floats, use: Floats, price: Floats) -> None:
+    """Give tasks that take nobody, which cost nothing in the proof, the least price that keeps everyone away."""
+    shut = np.flatnonzero((pairs.room[problem.task] == 0.0) & (use > 0.0))
+    if shut.size:
+        n = problem.first.size - 1
+        best = np.full(n, pairs.idle)
+        np.maximum.at(best, np.repeat(np.arange(n), np.diff(pairs.first)), pairs.score - pairs.use * price[pairs.task])
+        np.maximum.at(price, problem.task[shut], (score[shut] - best[problem.agent[shut]]) / use[shut])
+
+
+def _as_pairs(problem: SparseProblem, good: Bools, assignment: Ints) -> Ints:
+    """An assignment as numbers of kept pairs."""
+    number = np.cumsum(good) - 1
+    found = problem.pair_of(assignment)
+    possible = (found >= 0) & good[np.maximum(found, 0)]
+    return np.where(possible, number[np.maximum(found, 0)], -1)
+
+
+def _within(pairs: Pairs, at: Ints) -> Ints:
+    """As much of an assignment as is within the capacities, the first agents first."""
+    kept = at.copy()
+    load = np.zeros(pairs.room.size)
+    for i in np.flatnonzero(at >= 0):
+        j, use = pairs.task[at[i]], pairs.use[at[i]]
+        if load[j] + use <= pairs.room[j] * (1.0 + CAPACITY_TOLERANCE):
+            load[j] += use
+        else:
+            kept[i] = -1
+    return kept
+
+
+def _start(problem: SparseProblem, pairs: Pairs, good: Bools) -> Ints:
+    """What is still possible of the plan before, or nothing."""
+    if problem.previous is None:
+        return np.full(problem.first.size - 1, -1, np.int64)
+    return _within(pairs, _as_pairs(problem, good, problem.previous))
+
+
+def _value(pairs: Pairs, at: Ints) -> float:
+    """The value with what those left out are worth."""
+    placed = at[at >= 0]
+    return float(pairs.score[placed].sum()) + pairs.idle * (at.size - placed.size)
+
+
+def _or_before(problem: SparseProblem, pairs: Pairs, good: Bools, at: Ints) -> Ints:
+    """The plan before where that is worth as much and still possible as a whole."""
+    if problem.previous is None:
+        return at
+    before = _as_pairs(problem, good, problem.previous)
+    unit = (
+        pairs._replace(use=np.ones(pairs.use.size)) if pairs.use.size and pairs.use.min() == pairs.use.max() else pairs
+    )
+    had = int((problem.previous >= 0).sum())
+    possible = int((_within(unit, before) >= 0).sum()) == had
+    value = _value(pairs, at)
+    return before if possible and _value(pairs, before) >= value - 1e-12 * abs(value) else at
+
+
+def _report(
+    problem: SparseProblem,
+    solver: Solver,
+    pairs: Pairs,
+    at: Ints,
+    price: Floats,
+    unit: float,
+    proven: float,
+    done: bool,
+    seconds: float,
+) -> Solution:
+    """The answer with its certificate, as plain numbers; a unit of capacity here is `unit` in the problem."""
+    n, m = at.size, pairs.room.size
+    value = _value(pairs, at)
+    placed = np.flatnonzero(at >= 0)
+    assignment: Ints = np.full(n, -1, np.int64)
+    assignment[placed] = pairs.task[at[placed]]
+    objective = float(pairs.score[at[placed]].sum())
+    optimal = value >= proven - PROOF_TOLERANCE * max(abs(proven), abs(value))
+    left_out = n - placed.size
+    bound = objective if optimal else proven - pairs.idle * left_out if left_out == 0 or pairs.idle == 0.0 else np.nan
+    loads = np.bincount(assignment[placed], unit * pairs.use[at[placed]], minlength=m).astype(np.float64)
+    changes = None
+    if problem.previous is not None:
+        before = problem.previous
+        changes = int(((before >= 0) & (assignment >= 0) & (assignment != before)).sum())
+    return Solution(
+        assignment=assignment,
+        objective=objective,  # type: ignore[arg-type]
+        relaxed_objective=bound if optimal else objective,  # type: ignore[arg-type]
+        bound=bound,  # type: ignore[arg-type]
+        status="optimal" if optimal else "local_optimum" if done else "time_limit",
+        duality_gap=proven - value,  # type: ignore[arg-type]
+        frank_wolfe_gap=float("nan"),  # type: ignore[arg-type]
+        loads=loads,
+        prices=price / unit,
+        reasons=_reasons(problem, solver, assignment, loads),
+        seconds=seconds,
+        changes=changes,
+    )
+
+
+def _reasons(problem: SparseProblem, solver: Solver, assignment: Ints, loads: Floats) -> np.ndarray:
+    """Why an agent has no task, in words."""
+    n = assignment.size
+    wanted_pairs = np.flatnonzero((problem.net() > 0.0) | solver.assign_all)
+    roomy = loads[problem.task[wanted_pairs]] + problem.use[wanted_pairs] <= problem.room[
+        problem.task[wanted_pairs]
+    ] * (1.0 + CAPACITY_TOLERANCE)
+    wanted = np.bincount(problem.agent[wanted_pairs], minlength=n) > 0
+    room = np.bincount(problem.agent[wanted_pairs], roomy, minlength=n) > 0
+    codes = np.where(wanted, np.where(room, BETTER_LEFT_OUT, NO_CAPACITY), NEGATIVE_SCORES)
+    return np.array(REASONS, dtype=object)[np.where(assignment >= 0, ASSIGNED, codes)]

@@ -1,0 +1,44 @@
+"""`muster card`: what is on record of a policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from muster.errors import InputError
+
+
+@dataclass(frozen=True)
+class Card:
+    """A policy's card: how it was trained, what it reads, how well it does by size, and where it stops winning."""
+
+    policy: Annotated[str, Positional, arg(metavar="POLICY")]
+    """A shipped policy by name, or the path to a run or model file."""
+    envs: tuple[str, ...] = ()
+    """Measure it on these envs as well, beside their rules on the same episodes, with its milliseconds a decision."""
+    latency: bool = True
+    """Measure the milliseconds of a decision on this machine, in the environments on record."""
+    episodes: int | None = None
+    """Episodes that are played in each of --envs (100)."""
+    seed: int | None = None
+    """Which set of them (0)."""
+    json: bool = False
+    """Print one JSON object instead of Markdown."""
+
+    def run(self) -> None:
+        """Print it."""
+        for name in ("episodes", "seed"):
+            if getattr(self, name) is not None and not self.envs:
+                raise InputError(f"--{name} says how --envs are measured; name some, such as --envs rescue:2x4")
+        episodes, seed = 100 if self.episodes is None else self.episodes, self.seed or 0
+        if episodes < 1:
+            raise InputError(f"episodes must be at least 1, got {episodes}")
+        from paper.tables.card import as_markdown, as_text, latencies_of, make_card, measure
+
+        found = {env: measure(self.policy, env, episodes, seed) for env in self.envs}
+        figures = [figure for figure, _ in found.values()]
+        recorded = latencies_of(make_card(self.policy)) if self.latency else {}
+        card = make_card(self.policy, figures, recorded | {env: ms for env, (_, ms) in found.items()})
+        print(as_text(card) if self.json else as_markdown(card))

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+EPISODE = re.compile(r" at step \d+ of the episode with seed \d+ \(slot \d+ of \d+\)")
+"""Where something failed, as an environment that raises is told of."""
+
+
+@dataclass(frozen=True)
+class CheckEnv:
+    """Check the laws that every environment obeys, on a built-in environment or on your own."""
+
+    env: Annotated[str, Positional, arg(metavar="ENV")]
+    """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        """Print a line a law; leave with status 1 if one is broken."""
+        from muster.envs.checker import check
+
+        findings = check(self.env)
+        broken = [finding for finding in findings if finding.status == "broken"]
+        if self.json:
+            laws = [{"law": found.law, "status": found.status, "detail": found.detail} for found in findings]
+            print(json.dumps({"env": self.env, "ok": not broken, "laws": laws}))
+        else:
+            seen: set[str] = set()
+            for found in findings:
+                # One mistake breaks many laws, each in an episode of its own.
+                kind = EPISODE.sub("", found.detail)
+                detail = "the same" if kind in seen else found.detail
+                seen |= {kind} if found.status == "broken" else set()
+                print(f"{found.status:10}{found.law}" + (f": {detail}" if detail else ""))
+        if broken:
+            raise SystemExit(1)

@@ -1,0 +1,72 @@
+"""`muster check-plan`: whether a plan keeps the rules of its problem, what it is worth, and what would be better."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from muster.assign.as_json import verdict_as_json
+from muster.assign.settings import Crowd, Effort, Method
+from muster.cli.problem_files import add_tables, read_problem, take_crowd
+from muster.cli.sheets import read_sheet
+from muster.errors import InputError
+
+
+@dataclass(frozen=True)
+class CheckPlan:
+    """Check an assignment: feasible or not, which rule it breaks, its value, and what a better plan changes."""
+
+    file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """The problem as for `muster solve`; a JSON object may hold the plan as `assignment`: a task (or null) for each
+    agent, or a task by agent; - reads JSON from standard input."""
+    plan: str | None = None
+    """CSV with the columns agent and task, such as `muster solve --out` writes."""
+    method: Method = "quad"
+    """What the plan is worth, and what is better: amax, lp (within capacities) or quad (with task-task scores)."""
+    effort: Effort = "fast"
+    """How hard a better plan is looked for."""
+    assign_all: bool = False
+    """Nobody may be left out who fits somewhere."""
+    crowd: Crowd | None = None
+    """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
+    time_limit: float | None = None
+    """Seconds that a better plan is looked for."""
+    capacities: str | None = None
+    """CSV with the columns task and capacity."""
+    contributions: str | None = None
+    """CSV with the columns agent and contribution, or with a row per agent and a column per task."""
+    task_scores: str | None = None
+    """CSV with the columns task, other and score, or with a row and a column per task."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        """Print the verdict; leave with status 1 if a rule is broken."""
+        problem = add_tables(
+            read_problem(self.file, extra=("assignment",)),
+            capacities=self.capacities,
+            contributions=self.contributions,
+            task_scores=self.task_scores,
+        )
+        assignment, crowd = problem.pop("assignment", None), take_crowd(problem, self.crowd)
+        if (assignment is None) == (self.plan is None):
+            raise InputError("give the plan once: as 'assignment' in the problem's JSON, or as --plan FILE.csv")
+        if self.plan is not None:
+            assignment = read_sheet(self.plan, "a table with the columns agent and task", ("agent", "task"))
+        from muster.assign import check
+
+        verdict = check(
+            problem,
+            assignment,
+            method=self.method,
+            effort=self.effort,
+            assign_all=self.assign_all,
+            time_limit=self.time_limit,
+            crowd=crowd,
+        )
+        print(json.dumps(verdict_as_json(verdict), allow_nan=False) if self.json else verdict)
+        if not verdict.feasible:
+            raise SystemExit(1)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from tyro.conf import Positional
+
+from muster.cli.manner import Manner
+from muster.errors import InputError
+
+
+@dataclass(frozen=True)
+class Compare(Manner):
+    """Play the same episodes with several policies: figures of each, and paired differences from the first."""
+
+    names: Positional[tuple[str, ...]]
+    """Two or more policies, then the environment: POLICY POLICY… ENV."""
+    episodes: int | Literal["all"] = 1000
+    """How many episodes of the set to play; all: each episode of an environment that has only so many."""
+    seed: int = 0
+    """Which set of episodes."""
+    noise: bool = False
+    """Leave learned policies' exploration noise on (fixed rules have none)."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        """Evaluate each and print."""
+        from muster.cli.progress import progress_bar
+        from muster.envs.registry import rules_of
+        from muster.evaluation.compare import compare
+        from muster.evaluation.text import evaluation_table
+
+        if len(self.names) < 3:
+            raise InputError(f"compare takes two or more policies and then the environment, got {' '.join(self.names)}")
+        *policies, env = self.names
+        rules = rules_of(env) if self.asked else []
+        found = compare(
+            self.players(policies, rules),
+            env,
+            self.episodes,
+            self.seed,
+            self.noise,
+            watch=lambda policy: progress_bar(policy, self.episodes, quiet=self.json),
+        )
+        if self.json:
+            print(json.dumps(found.as_dict()))
+            return
+        from rich.console import Console
+        from rich.table import Table
+
+        head, rows = evaluation_table(found.evaluations)
+        table = Table(*head, title=found.title, title_justify="left")
+        for row in rows:
+            table.add_row(*row)
+        Console().print(table)
+        print("\n".join(found.remarks()))

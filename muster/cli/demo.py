@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from muster.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SIZES = ("2x4", "5x10", "8x15")
+RUN = "demo-run"
+RULES = ("closest", "lp-distance", "topline")
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Show what muster does, in a few minutes: assign, learn on a small environment, play larger ones."""
+
+    out: Path = Path("out")
+    """Folder for the replay."""
+    minutes: float = 1.0
+    """CPU minutes of learning."""
+    episodes: int = 300
+    """Episodes of each size for each policy."""
+    seed: int = 0
+    """Which set of episodes."""
+
+    def run(self) -> None:
+        """Each part in turn."""
+        from rich.console import Console
+
+        if self.episodes < 1:
+            raise InputError(f"the demonstration needs at least 1 episode, got {self.episodes}")
+        if not self.minutes > 0:
+            raise InputError(f"minutes must be positive, got {self.minutes}")
+        make_folder(self.out)
+        console = Console()
+        assign_three_ways(console)
+        policies = [*RULES, *learn(console, self.out, self.minutes, self.seed)]
+        evaluate_policies(console, policies, self.episodes, self.seed)
+        show_replay(console, policies[-1], self.out, self.seed)
+        say_what_next(console, self.out)
+
+
+def assign_three_ways(console: Console) -> None:
+    """One instance, AMAX, LP and QUAD side by side."""
+    import numpy as np
+    from rich.table import Table
+
+    from muster.assign import assign
+
+    rng = np.random.default_rng(3)
+    agents, tasks, room = 6, 4, 2
+    scores = rng.uniform(0.0, 1.0, (agents, tasks)) + np.array([0.6, 0.2, 0.0, 0.0])
+    # Two agents on one task are worth more than apart.
+    task_scores = 0.3 * np.eye(tasks)
+    console.print(
+        f"\n[bold]1. From scores to an assignment[/]\n{agents} agents, {tasks} tasks with room for {room} each; h says "
+        "what an agent is worth on a task, g that pairs are worth more together."
+    )
+    table = Table("", "tasks of the agents", "h·b + c'gc", "within capacities", "ms")
+    remarks = {"amax": "each agent's best task", "lp": "best h within capacities", "quad": "with g too"}
+    for method, remark in remarks.items():
+        found = assign(scores, task_scores, capacities=np.full(tasks, float(room)), method=method)  # type: ignore[arg-type]
+        crowd = np.bincount(found.assignment[found.assignment >= 0], minlength=tasks)
+        value = sum(scores[i, j] for i, j in enumerate(found.assignment) if j >= 0) + crowd @ task_scores @ crowd
+        chosen = " ".join(str(j) if j >= 0 else "–" for j in found.assignment)
+        feasible = "yes" if (crowd <= room).all() else f"no: {crowd.max()} on one task"
+        table.add_row(f"{method.upper()}: {remark}", chosen, f"{value:.2f}", feasible, f"{1e3 * found.seconds:.2f}")
+    console.print(table)
+
+
+def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
+    """Train QUAD with the direct model on the smallest size; the policy then plays the larger ones as it is."""
+    import shutil
+
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from muster.cli.train import describe
+    from muster.learning.settings import TrainSettings
+    from muster.learning.train import run_training
+
+    learner: Literal["a2c", "es"] = "a2c" if find_spec("torch") else "es"
+    console.print(
+        f"\n[bold]2. Learning[/]\nQUAD with the direct model on rescue:{SIZES[0]}, by {learner}, for {minutes:g} CPU "
+        "minutes. The scores are learned, the assignment is solved; only the number of steps is rewarded."
+    )
+    folder = out / RUN
+    # Each demonstration begins anew; this folder is its own.
+    shutil.rmtree(folder, ignore_errors=True)
+    settings = TrainSettings(
+        env=f"rescue:{SIZES[0]}",
+        learner=learner,
+        minutes=minutes,
+        seed=seed,
+        evaluate_every=10**9,
+    )
+    with Progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console) as progress:
+        bar = progress.add_task("compiling", total=1.0)
+        outcome = run_training(
+            settings,
+            folder,
+            report=lambda row, done: progress.update(bar, completed=done, description=describe(row)),
+        )
+    console.print(f"{outcome.steps:,} environment steps; the policy is in [bold]{folder}[/]")
+    return [str(folder)]
+
+
+def evaluate_policies(console: Console, policies: list[str], episodes: int, seed: int) -> None:
+    """Steps to the last pick-up of each policy at each size, on the same episodes."""
+    from rich.table import Table
+
+    from muster.cli.progress import progress_bar
+    from muster.evaluation.evaluate import evaluate
+
+    console.print(
+        "\n[bold]3. Search and rescue[/]\nAmbulances pick up victims on a grid; T is the number of steps until the "
+        f"last one (mean, 95 % interval, {episodes} episodes). topline is the optimum; the learned policy saw "
+        f"rescue:{SIZES[0]} only."
+    )
+    table = Table("T", *(f"rescue:{size}" for size in SIZES))
+    for policy in policies:
+        cells = []
+        for size in SIZES:
+            with progress_bar(f"{policy} on rescue:{size}", episodes) as advance:
+                found = evaluate(policy, f"rescue:{size}", episodes, seed, progress=advance)
+            if found.mean is None or found.ci95 is None:
+                cells.append("hit the step limit")
+            else:
+                cells.append(f"{found.mean:.2f} ± {(found.ci95[1] - found.ci95[0]) / 2:.2f}")
+        table.add_row(policy, *cells)
+    console.print(table)
+
+
+def show_replay(console: Console, policy: str, out: Path, seed: int) -> None:
+    """One episode as a moving picture."""
+    from muster.envs.registry import make
+    from muster.evaluation.replay import record
+    from muster.evaluation.writers import writer
+    from muster.policy.names import resolve
+
+    env = make("rescue:5x10")
+    path = out / "rescue-5x10.gif"
+    replay = record(resolve(policy, env), env, seed)
+    writer(path)([replay], env, path)
+    console.print(
+        f"\n[bold]4. A replay[/]\n{policy} on {env.name}, done in {len(replay.assignments)} steps: [bold]{path}[/]"
+    )
+
+
+def make_folder(out: Path) -> None:
+    """Make the folder for what the demonstration writes."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {out}: {error.strerror or error}") from None
+
+
+def say_what_next(console: Console, out: Path) -> None:
+    """Commands to try."""
+    console.print("\n[bold]Next[/]")
+    for command, what in what_next(out):
+        console.print(f"  {command}", style="bold", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"      {what}", highlight=False)
+    console.print(
+        "  Envs of one's own that learn to beat their rules: examples/couriers.py (30 lines; muster new NAME writes "
+        "one like it), examples/warehouse.py (orders that arrive all the time) and examples/own_fleet.py (a fleet from "
+        "tables of your own), in the repository.",
+        highlight=False,
+    )
+
+
+def what_next(out: Path) -> list[tuple[str, str]]:
+    """Commands that work as printed, here and now, and what each does."""
+    return [
+        ("echo '{\"scores\": [[3, 2], [2.5, 0.5]]}' | muster solve -", "assign from your own scores"),
+        (f"muster compare topline closest {out / RUN} rescue:5x10", "paired on the same episodes"),
+        ("muster train rescue:5x10 --minutes 5", "learn on another size"),
+        (
+            f"muster replay topline rescue:8x15 --beside closest --out {out / 'replay.html'}",
+            "a page that plays one episode, by two policies",
+        ),
+        ("muster check-env rescue:2x4", "the laws of an environment; name yours package.module:Class"),
+    ]

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+from muster.cli.manner import Manner
+
+
+@dataclass(frozen=True)
+class Evaluate(Manner):
+    """Play a fixed set of episodes and print the figures of merit, with 95 % intervals."""
+
+    policy: Annotated[str, Positional, arg(metavar="POLICY")]
+    """A baseline of the environment, a shipped policy, or a path to a run or model file."""
+    env: Annotated[str, Positional, arg(metavar="ENV")]
+    """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
+    episodes: int | Literal["all"] = 1000
+    """How many episodes of the set to play; all: each episode of an environment that has only so many."""
+    seed: int = 0
+    """Which set of episodes; the same for every policy."""
+    noise: bool = False
+    """Leave a learned policy's exploration noise on, as the paper does."""
+    log: Path | None = None
+    """File to write every decision to, with what was seen: JSON Lines that `muster train --from-log` learns from."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        """Evaluate and print."""
+        from muster.cli.progress import progress_bar
+        from muster.envs.registry import rules_of
+        from muster.evaluation.evaluate import evaluate
+
+        with progress_bar(self.policy, self.episodes, quiet=self.json) as advance:
+            policy = self.player(self.policy, rules_of(self.env) if self.asked else [])
+            found = evaluate(policy, self.env, self.episodes, self.seed, self.noise, progress=advance, log=self.log)
+        if self.json:
+            print(json.dumps(found.as_dict()))
+        else:
+            print(found)

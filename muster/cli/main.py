@@ -1,0 +1,134 @@
+"""The command line: parse, call the library, print."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from types import FrameType
+from typing import Any, Protocol
+
+from muster.errors import MusterError, UnknownNameError
+
+# Command -> where its settings dataclass lives.
+COMMANDS = {
+    "demo": "muster.cli.demo:Demo",
+    "envs": "muster.cli.envs:Envs",
+    "policies": "muster.cli.policies:Policies",
+    "solve": "muster.cli.solve:Solve",
+    "check-plan": "muster.cli.check_plan:CheckPlan",
+    "train": "muster.cli.train:Train",
+    "search": "muster.cli.search:Search",
+    "evaluate": "muster.cli.evaluate:Evaluate",
+    "compare": "muster.cli.compare:Compare",
+    "scale": "muster.cli.scale:Scale",
+    "replay": "muster.cli.replay:Replay",
+    "check-env": "muster.cli.check_env:CheckEnv",
+    "new": "muster.cli.new:New",
+    "plot": "muster.cli.plot:Plot",
+    "card": "muster.cli.card:Card",
+    "serve": "muster.cli.serve:Serve",
+    "warmup": "muster.cli.warmup:Warmup",
+}
+
+
+class Command(Protocol):
+    """What the command line needs of a command."""
+
+    def run(self) -> None:
+        """Do it; raise MusterError for a user's mistake."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point of `muster`; leaves with status 2 and one clear sentence on a user's mistake, with 130 on Ctrl-C."""
+    try:
+        with noted_interrupts():
+            _run(list(sys.argv[1:] if argv is None else argv))
+    except MusterError as error:
+        print(f"muster: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("muster: interrupted", file=sys.stderr)
+        raise SystemExit(130) from None
+    except BrokenPipeError:
+        # The reader (head, less) went away: nothing is wrong and nobody listens.
+        sys.stderr.close()
+        raise SystemExit(0) from None
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"muster: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+@contextmanager
+def noted_interrupts() -> Iterator[None]:
+    """After Ctrl-C, whatever error comes out is the interrupt, and if none does it is sent once more.
+
+    One that arrives inside a compiled kernel surfaces as something else; one that arrives while a kernel is being
+    compiled may be swallowed.
+    """
+    again: list[threading.Timer] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        again.append(threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)))
+        again[-1].daemon = True
+        again[-1].start()
+        raise KeyboardInterrupt
+
+    usual = threading.current_thread() is threading.main_thread() and (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if usual:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    except Exception:
+        if again:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        for timer in again:
+            timer.cancel()
+        if usual:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _run(arguments: list[str]) -> None:
+    """Parse and do."""
+    if arguments[:1] in (["--version"], ["-V"]):
+        print(f"muster {import_module('muster').__version__}")
+        return
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        raise UnknownNameError("command", arguments[0], COMMANDS)
+    # A user's own environment, `module:Class`, is looked for where the command is called.
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    import tyro
+
+    from muster.cli.parsing import parse
+
+    # Only the named command's module is imported; help on everything imports them all.
+    chosen = {name: COMMANDS[name] for name in arguments[:1] if name in COMMANDS} or COMMANDS
+    loaded: dict[str, Any] = {name: _load(target) for name, target in chosen.items()}
+    command: Command
+    if len(loaded) == 1 and hasattr(loaded[arguments[0]], "from_arguments"):
+        command = parse(loaded[arguments[0]].from_arguments, arguments[1:], arguments[0])
+    else:
+        command = parse(
+            lambda given: tyro.extras.subcommand_cli_from_dict(
+                loaded, prog="muster", description=import_module("muster").__doc__, args=given
+            ),
+            arguments or ["--help"],
+            next(iter(loaded)) if len(loaded) == 1 else "",
+        )
+    command.run()
+
+
+def _load(target: str) -> Any:
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)

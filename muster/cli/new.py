@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import keyword
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from muster.cli.starter import TEST, WORLD
+from muster.errors import InputError
+
+
+@dataclass(frozen=True)
+class New:
+    """Write an environment of your own to begin with: NAME.py and its test, test_NAME.py."""
+
+    name: Annotated[str, Positional, arg(metavar="NAME")]
+    """The module's name, such as couriers: letters, digits and underscores."""
+    folder: Path = Path()
+    """Where to write; the current folder by default."""
+
+    def run(self) -> None:
+        """Write both files and say what to do with them."""
+        module = self.name.removesuffix(".py")
+        if not module.isidentifier() or keyword.iskeyword(module):
+            raise InputError(
+                f"an environment's name is letters, digits and underscores, such as couriers; got {self.name!r}"
+            )
+        if not self.folder.is_dir():
+            raise InputError(f"there is no folder {str(self.folder)!r}")
+        files = {self.folder / f"{module}.py": WORLD, self.folder / f"test_{module}.py": TEST}
+        for path in files:
+            if path.exists():
+                raise InputError(f"{path} is there already; choose another name, or move it away")
+        names = {"module": module, "Class": class_name(module)}
+        for path, text in files.items():
+            try:
+                path.write_text(Template(text).substitute(names), encoding="utf-8")
+            except OSError as error:
+                raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+        print(f"wrote {' and '.join(map(str, files))}; in that folder:")
+        for command, what in next_commands(f"{module}:{names['Class']}"):
+            print(f"  {command:<78} {what}")
+
+
+def class_name(module: str) -> str:
+    """own_world -> OwnWorld"""
+    return "".join(part[:1].upper() + part[1:] for part in module.split("_")) or "Environment"
+
+
+def next_commands(env: str) -> list[tuple[str, str]]:
+    """What one does with a new environment, and why."""
+    return [
+        (f"muster check-env {env}", "does it obey the laws?"),
+        (f"muster train {env} --learner es --minutes 1 --out run", "learn on a small size"),
+        (f"muster compare nearest run {env}", "against the rule"),
+        (f"muster compare nearest run {env},n_agents=15,n_tasks=30", "at five times the size, without retraining"),
+        (f"muster replay run {env} --beside nearest --out replay.html", "watch both on one episode"),
+    ]

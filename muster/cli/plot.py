@@ -1,0 +1,128 @@
+"""`muster plot`: learning curves, what a model has learned about distance, and the draws of a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tyro.conf import Positional
+
+from muster.cli.picture import picture
+from muster.cli.search_results import draw_study
+from muster.errors import InputError
+
+if TYPE_CHECKING:
+    from muster.policy.learned import LearnedPolicy
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Draw learning curves of runs, the learned score round one agent, or the draws of a search (extra `plot`)."""
+
+    what: Positional[Literal["curves", "scores", "search"]]
+    """curves: mean outcome over environment steps, from runs' logs; scores: h of a rescue policy as a density; search:
+    a study's draws as parallel coordinates, and which settings matter."""
+    names: Positional[tuple[str, ...]]
+    """Folders of runs (or metrics.csv files) for curves; one policy for scores; a study's folder for search."""
+    out: Path = Path("plot.png")
+    """Picture to write: .png, .svg or .pdf."""
+    agent: tuple[int, int] = (5, 4)
+    """Row and column of the agent (scores)."""
+    grid: int = 16
+    """Side of the grid (scores)."""
+
+    def run(self) -> None:
+        """Draw and write."""
+        if not self.names:
+            raise InputError(f"muster plot {self.what} needs at least one name")
+        if self.what != "curves" and len(self.names) != 1:
+            one = "policy" if self.what == "scores" else "study"
+            raise InputError(f"muster plot {self.what} takes one {one}, got {len(self.names)}")
+        with picture(self.out, "muster plot") as (figure, axes):
+            if self.what == "curves":
+                draw_curves(axes, self.names)
+            elif self.what == "search":
+                draw_study(figure, axes, Path(self.names[0]))
+            else:
+                draw_scores(figure, axes, self.names[0], self.agent, self.grid)
+        print(self.out)
+
+
+def read_curves(name: str) -> dict[str, tuple[list[float], list[float]]]:
+    """Environment steps and mean outcome of a run's log; of each environment, where it learned on several."""
+    import csv
+
+    path = Path(name)
+    path = path / "metrics.csv" if path.is_dir() else path
+    if not path.exists():
+        raise InputError(f"no log {path}; name the folder of a run or its metrics.csv")
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    columns = [column for column in (rows[0] if rows else ()) if column.startswith("outcome/")] or ["outcome"]
+    curves = {}
+    for column in columns:
+        known = [(float(row["steps"]), float(row[column])) for row in rows if row.get(column)]
+        if not known:
+            raise InputError(f"{path} has no rows yet")
+        label = " ".join([Path(name).name, column.removeprefix("outcome").removeprefix("/")]).strip()
+        curves[label] = ([steps for steps, _ in known], [outcome for _, outcome in known])
+    return curves
+
+
+def draw_curves(axes: Any, names: tuple[str, ...]) -> None:
+    """One line a run, or one for each of its environments."""
+    curves = {label: curve for name in names for label, curve in read_curves(name).items()}
+    for label, (steps, outcome) in curves.items():
+        axes.plot([s / 1e6 for s in steps], outcome, label=label, linewidth=1.3)
+    lowest = min(min(outcome) for _, outcome in curves.values())
+    highest = max(max(outcome) for _, outcome in curves.values())
+    # Where fewer steps are better, the first rows of a run are far off and would flatten all that follows.
+    falling = all(outcome[0] > outcome[-1] > 1.0 for _, outcome in curves.values())
+    if falling and highest > 1.5 * lowest:
+        axes.set_ylim(0.97 * lowest, 1.35 * lowest)
+    axes.set_xlabel("environment steps, millions")
+    axes.set_ylabel("mean outcome on training episodes, with noise")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7)
+
+
+def draw_scores(figure: Any, axes: Any, name: str, agent: tuple[int, int], grid: int) -> None:
+    """Score h for a task on every cell, as a density, under contours of the true distance in moves."""
+    import numpy as np
+
+    from muster.policy.names import load
+
+    policy = load(name)
+    if not str(policy.header.get("env", "")).startswith("rescue:") or policy.spec.kind != "dm":
+        raise InputError(f"{name} is not a direct model for search and rescue")
+    if not (0 <= agent[0] < grid and 0 <= agent[1] < grid):
+        raise InputError(f"the agent's cell must lie on the {grid}x{grid} grid, got {agent}")
+    density = scores_on_grid(policy, agent, grid)
+    picture = axes.imshow(density, cmap="viridis", origin="upper")
+    figure.colorbar(picture, ax=axes, label="learned score h")
+    rows, columns = np.mgrid[:grid, :grid]
+    distance = np.maximum(abs(rows - agent[0]), abs(columns - agent[1]))
+    axes.contour(distance, levels=np.arange(0.5, grid), colors="white", linewidths=0.5, alpha=0.7)
+    axes.plot(agent[1], agent[0], "o", color="red", markersize=6)
+    axes.set_title(f"{Path(name).stem}: h of a task on each cell, true distance as contours", fontsize=8)
+
+
+def scores_on_grid(policy: LearnedPolicy, agent: tuple[int, int], grid: int) -> Any:
+    """[grid, grid] h of the agent for a task on each cell."""
+    import numpy as np
+
+    from muster.envs.rescue.env import RescueEnv
+    from muster.envs.rescue.settings import RescueSettings
+    from muster.policy.learned import adapt
+
+    env = RescueEnv(RescueSettings(agents=1, tasks=1, grid=grid), grid * grid)
+    env.reset(np.arange(grid * grid), np.zeros(grid * grid, np.uint64))
+    state = env.get_state()
+    state["agent_cells"][:, 0] = agent
+    state["task_cells"][:, 0] = np.stack(np.divmod(np.arange(grid * grid), grid), axis=1)
+    state["waiting"][:] = True
+    env.set_state(state)
+    adapt(policy, env)
+    h, _ = policy.scores(env.observe())
+    return h.reshape(grid, grid)

@@ -1,0 +1,94 @@
+"""Problems and plans in files: JSON objects and CSV tables become the arguments of `muster.assign`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from muster.assign.settings import Crowd
+from muster.cli.sheets import is_csv, read_sheet, read_text
+from muster.errors import InputError, UnknownNameError
+
+FIELDS = (
+    "scores",
+    "task_scores",
+    "contributions",
+    "capacities",
+    "allowed",
+    "end_scores",
+    "routes",
+    "agents",
+    "tasks",
+    "previous",
+    "switch_cost",
+)
+
+# What JSON may say about the problem beside its numbers.
+MEANINGS = ("crowd",)
+
+# What the service takes in its JSON, and a command as a flag.
+FLAGS = ("method", "effort", "rounding", "assign_all", "objective", "time_limit", "explain")
+
+SCORES = "a table with the columns agent, task and score, or a row per agent and a column per task"
+
+
+def read_problem(file: str, *, extra: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The arguments of `muster.assign` in a JSON or CSV file, or as JSON on standard input, and `extra` fields."""
+    if is_csv(file):
+        return {"scores": read_sheet(file, SCORES)}
+    source = "standard input" if file == "-" else file
+    text = read_text(file, "a JSON object with 'scores'")
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise InputError(f"{source} is not JSON ({error.msg}, {where}); expected an object with 'scores'") from None
+    except RecursionError:
+        raise InputError(f"{source} is nested too deeply; expected an object with 'scores'") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{source} must hold a JSON object with 'scores', got {_kind(data)}")
+    for key in data:
+        if key in FLAGS:
+            raise InputError(f"{key!r} is no field of {source}: give --{key.replace('_', '-')}")
+        if key not in FIELDS + MEANINGS + extra:
+            raise UnknownNameError("field", key, FIELDS + MEANINGS + extra)
+    if data.get("scores") is None:
+        raise InputError(f"{source} has no 'scores': a row per agent with a number per task")
+    scores = data["scores"]
+    if isinstance(scores, list):
+        # JSON has no infinity: null in a row of scores forbids the pair.
+        data["scores"] = [
+            [float("-inf") if entry is None else entry for entry in row] if isinstance(row, list) else row
+            for row in scores
+        ]
+    return {key: value for key, value in data.items() if value is not None}
+
+
+def add_tables(problem: dict[str, Any], **files: str | None) -> dict[str, Any]:
+    """The problem with more of its fields, each from a CSV file of its own."""
+    expected = {
+        "capacities": "a table with the columns task and capacity",
+        "contributions": "a table with the columns agent and contribution, or a row per agent and a column per task",
+        "task_scores": "a table with the columns task, other and score, or a row and a column per task",
+        "previous": "a table with the columns agent and task",
+    }
+    for field, file in files.items():
+        if file is None:
+            continue
+        if field in problem:
+            raise InputError(f"{field} came twice: in the problem's file and in {file}; give one of them")
+        needs = ("agent", "task") if field == "previous" else ()
+        problem[field] = read_sheet(file, expected[field], needs)
+    return problem
+
+
+def take_crowd(problem: dict[str, Any], flag: Crowd | None) -> Crowd:
+    """What task scores act on, by the problem's file or by the flag; the problem is left without it."""
+    said: Crowd | None = problem.pop("crowd", None)
+    if said is not None and flag is not None and said != flag:
+        raise InputError(f"crowd came twice: {said!r} in the problem's file and --crowd {flag}; give one of them")
+    return said if said is not None else flag if flag is not None else "count"
+
+
+def _kind(data: object) -> str:
+    return {list: "a list", str: "a string", type(None): "null", bool: "a boolean"}.get(type(data), "a number")

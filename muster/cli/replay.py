@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from muster.cli.manner import Manner
+
+
+@dataclass(frozen=True)
+class Replay(Manner):
+    """Play one episode and write it down: .html to watch and step through, .gif to show, .json as data."""
+
+    policy: Annotated[str, Positional, arg(metavar="POLICY")]
+    """A baseline of the environment, a shipped policy, or a path to a run or model file."""
+    env: Annotated[str, Positional, arg(metavar="ENV")]
+    """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
+    out: Path = Path("replay.html")
+    """The file to write; a .gif needs an environment that draws itself."""
+    beside: str | None = None
+    """A second policy on the same episode, shown beside the first (.html)."""
+    seed: int = 0
+    """Which set of episodes; its first one is played."""
+    noise: bool = False
+    """Leave a learned policy's exploration noise on."""
+
+    def run(self) -> None:
+        """Play, write, and say how it ended."""
+        from muster.envs.registry import make
+        from muster.evaluation.replay import ending, record
+        from muster.evaluation.writers import writer
+        from muster.policy.names import resolve
+
+        names = [self.policy] if self.beside is None else [self.policy, self.beside]
+        write = writer(self.out, len(names))
+        env = make(self.env)
+        replays, endings = [], []
+        for name, player in zip(names, self.players(names, env.baselines()), strict=True):
+            replays.append(record(resolve(player, env, self.noise), env, self.seed))
+            endings.append(f"{name} on {env.name}: {ending(replays[-1], env)}")
+        write(replays, env, self.out)
+        print(f"{'; '.join(endings)}; written to {self.out}")

@@ -1,0 +1,132 @@
+"""`muster scale`: how far a policy carries beyond the size it was trained on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tyro.conf import Positional, arg
+
+from muster.cli.manner import Manner
+
+if TYPE_CHECKING:
+    from muster.evaluation.scale import Curve, Point
+
+
+@dataclass(frozen=True)
+class Scale(Manner):
+    """Play one policy on environments of growing size beside the best baseline: where it wins, is even and loses."""
+
+    policy: Annotated[str, Positional, arg(metavar="POLICY")]
+    """A shipped policy, a path to a run or model file, or a baseline of the environment."""
+    env: str
+    """battle:m, battle:w, battle:zh, rescue, pursuit or fleet; options follow a comma: fleet,city=large."""
+    sizes: str | None = None
+    """5..100 (about eight sizes), 5..100:5 (in steps) or 5,10,20; by default 5..100 in battles, 2..80 in rescue,
+    4..80 in pursuit, 12..300 in fleets."""
+    baseline: tuple[str, ...] = ()
+    """What to compare with, the best of several at each size; by default the strong rules of the environment."""
+    ratio: float | None = None
+    """Tasks for each agent, rounded up; by default that of training: m and zh 1, w 1.13, rescue 2, pursuit 0.5;
+    in fleets, requests for each vehicle beside those of the city."""
+    episodes: int = 200
+    """Episodes a size, the same for everyone."""
+    seed: int = 0
+    """Which set of episodes."""
+    out: Path | None = None
+    """Draw the curve into this picture: .png, .svg or .pdf (extra `plot`)."""
+    json: bool = False
+    """Print one JSON object."""
+
+    def run(self) -> None:
+        """Play, print and draw."""
+        from muster.cli.picture import picture
+        from muster.envs.registry import rules_of
+        from muster.errors import InputError
+        from muster.evaluation.scale import plan, run_curve
+
+        if self.episodes < 1:
+            raise InputError(f"episodes must be at least 1, got {self.episodes}")
+        # The picture is opened first: what would spoil it is known before the episodes are played.
+        with nullcontext() if self.out is None else picture(self.out, "muster scale --out") as canvas:
+            worlds, names = plan(self.policy, self.env, self.sizes, self.baseline, self.ratio)
+            player = self.player(self.policy, rules_of(next(iter(worlds.values()))) if self.asked else [])
+            curve = run_curve(player, worlds, names, self.episodes, self.seed, _report)
+            if self.json:
+                print(json.dumps(curve.as_dict() | {"episodes": self.episodes, "seed": self.seed}))
+            else:
+                print_curve(curve)
+            if canvas is not None:
+                draw_curve(canvas[1], curve)
+        if self.out is not None:
+            print(self.out, file=sys.stderr)
+
+
+def _report(point: Point) -> None:
+    print(f"{point.env}: {point.verdict}", file=sys.stderr, flush=True)
+
+
+def print_curve(curve: Curve) -> None:
+    """A row a size, and the conclusion."""
+    from rich.console import Console
+    from rich.table import Table
+
+    head, rows = curve.table()
+    grid: Any = Table(title=curve.title, title_justify="left")
+    for name in head:
+        grid.add_column(name, justify="left" if name in ("world", "verdict") else "right", overflow="fold")
+    for row in rows:
+        grid.add_row(*row)
+    Console(width=max(125, Console().width)).print(grid)
+    print(curve.conclusion())
+
+
+# How the verdict at a size is drawn: marker, filled or not, and what the legend says.
+MARKS = {"wins": ("o", True, "wins"), "even": ("o", False, "even"), "loses": ("x", True, "loses")}
+
+
+def draw_curve(axes: Any, curve: Curve) -> None:
+    """Policy and best baseline over the size, with intervals and verdicts; lines at the last win and the first loss."""
+    from muster.evaluation.metrics import MEANINGS
+
+    names = ", ".join(dict.fromkeys(point.best.policy for point in curve.points))
+    for label, colour, own in (
+        (Path(curve.policy).stem, "C0", True),
+        (f"best baseline: {names}", "C1", False),
+    ):
+        found = [(point.size, point.policy if own else point.best) for point in curve.points]
+        shown = [(size, one.mean, one.ci95) for size, one in found if one.mean is not None and one.ci95 is not None]
+        sizes = [size for size, _, _ in shown]
+        axes.plot(sizes, [mean for _, mean, _ in shown], color=colour, linewidth=1.2, label=label)
+        axes.fill_between(sizes, [ci[0] for _, _, ci in shown], [ci[1] for _, _, ci in shown], color=colour, alpha=0.2)
+    for verdict, (marker, filled, words) in MARKS.items():
+        there = [p for p in curve.points if p.verdict == verdict and p.policy.mean is not None]
+        if there:
+            axes.plot(
+                [point.size for point in there],
+                [point.policy.mean for point in there],
+                linestyle="",
+                marker=marker,
+                markersize=5,
+                color="C0",
+                markerfacecolor="C0" if filled else "white",
+                label=words,
+            )
+    for size, style, words in (
+        (curve.last_win, "--", "last size at which it wins"),
+        (curve.first_loss, ":", "first size at which it loses"),
+    ):
+        if size is not None:
+            axes.axvline(size, color="grey", linestyle=style, linewidth=1, label=f"{words}: {size}")
+    axes.set_xscale("log")
+    sizes = [point.size for point in curve.points]
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
+    axes.set_xlabel("agents (of each type)")
+    axes.set_ylabel(MEANINGS[curve.points[0].policy.metric].label)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7)

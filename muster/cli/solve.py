@@ -1,0 +1,201 @@
+"""`muster solve`: assign agents to tasks from a file of scores."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from muster.assign.as_json import answer_as_json, rows_as_json
+from muster.assign.outcomes import NEGATIVE_SCORES, REASONS
+from muster.assign.settings import Crowd, Effort, Method, Objective, Rounding
+from muster.cli.problem_files import add_tables, read_problem, take_crowd
+from muster.cli.sheets import Sheet, write_sheet
+from muster.errors import InputError
+
+if TYPE_CHECKING:
+    from muster.assign.answer import Answer
+
+
+@dataclass(frozen=True)
+class Solve:
+    """Assign agents to tasks: scores from a JSON or CSV file in, assignment with its certificate out."""
+
+    file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """CSV with the columns agent, task, score and, if wanted, contribution, or with a row per agent and a column per
+    task; or JSON with `scores` (a row per agent, a column per task; null forbids a pair) and, if wanted, `task_scores`,
+    `contributions`, `capacities`, `allowed`, `agents`, `tasks`, `previous`, `switch_cost`, `crowd`, and for plan
+    `end_scores` and `routes`; - reads JSON from standard input."""
+    method: Method = "quad"
+    """amax: each agent's best task; lp: within capacities; quad: with task-task scores too; plan: routes through all
+    tasks, task scores being what it is worth to go from one to the next."""
+    effort: Effort = "fast"
+    """How hard lp, quad and plan try; exact: until nothing is left to prove."""
+    rounding: Rounding = "strict"
+    """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
+    assign_all: bool = False
+    """Assign every agent that fits somewhere, however bad its scores."""
+    crowd: Crowd | None = None
+    """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
+    objective: Objective = "makespan"
+    """What plan makes short: the longest route, or the total of all."""
+    time_limit: float | None = None
+    """Seconds; the best feasible assignment found by then comes back."""
+    capacities: str | None = None
+    """CSV with the columns task and capacity."""
+    contributions: str | None = None
+    """CSV with the columns agent and contribution, or with a row per agent and a column per task."""
+    task_scores: str | None = None
+    """CSV with the columns task, other and score, or with a row and a column per task."""
+    previous: str | None = None
+    """CSV with the columns agent and task, such as an earlier --out: the plan before."""
+    switch_cost: float | None = None
+    """What is taken from the score of every other task while an agent's last one is there; needs the plan before."""
+    out: str | None = None
+    """Write the plan to a file: .csv with agent, task, score, contribution and reason, or .json as --json prints."""
+    explain: bool = False
+    """Say why: each agent's runner-up and margin, and what it would take to have the unserved tasks served."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+    def run(self) -> None:
+        """Read, solve, write, print."""
+        if self.out is not None and Path(self.out).suffix.lower() not in (".csv", ".json"):
+            raise InputError(f"--out writes .csv or .json, got {self.out}")
+        problem = add_tables(
+            read_problem(self.file),
+            capacities=self.capacities,
+            contributions=self.contributions,
+            task_scores=self.task_scores,
+            previous=self.previous,
+        )
+        if self.switch_cost is not None:
+            problem["switch_cost"] = self.switch_cost
+        crowd = take_crowd(problem, self.crowd)
+        from muster.assign import assign
+
+        solution = assign(
+            **problem,
+            method=self.method,
+            effort=self.effort,
+            rounding=self.rounding,
+            assign_all=self.assign_all,
+            objective=self.objective,
+            time_limit=self.time_limit,
+            crowd=crowd,
+        )
+        for note in notes(solution, problem, self):
+            print(f"muster: {note}", file=sys.stderr)
+        if self.out is not None:
+            write_plan(solution, self.out)
+        why = solution.explain() if self.explain else None
+        if self.json:
+            reasons = (
+                {}
+                if why is None
+                else {"explanation": {"agents": rows_as_json(why.agents), "tasks": rows_as_json(why.tasks)}}
+            )
+            print(json.dumps(answer_as_json(solution) | reasons, allow_nan=False))
+        else:
+            _print_tables(solution, self)
+            if why is not None:
+                print(why)
+
+
+def write_plan(solution: Answer, file: str) -> None:
+    """The plan as CSV or JSON, by the file's name."""
+    if Path(file).suffix.lower() == ".csv":
+        table = solution.table()
+        write_sheet(file, table, table.columns)
+    else:
+        Path(file).write_text(json.dumps(answer_as_json(solution), allow_nan=False) + "\n", encoding="utf-8")
+
+
+def notes(solution: Answer, problem: Mapping[str, Any], settings: Solve) -> list[str]:
+    """What somebody might not expect of an answer that is as it should be."""
+    from muster.assign.answer import NOTHING_ALLOWED
+
+    found = []
+    negative, why = REASONS[NEGATIVE_SCORES], set(solution.reasons)
+    if negative in why and why <= {negative, NOTHING_ALLOWED}:
+        found.append(
+            "nobody is assigned, since no score is above 0: muster maximises, and an agent without a task is worth 0; "
+            "for costs, --assign-all assigns every agent that fits"
+        )
+    if settings.method == "amax" and (solution.loads > solution.capacities).any():
+        found.append("amax looks at no capacities, and some are exceeded; lp and quad keep within them")
+    if settings.method in ("amax", "lp") and "task_scores" in problem:
+        found.append(f"{settings.method} looks at no task scores; quad does")
+    gone = strangers(problem.get("previous"), solution)
+    if gone:
+        more = f" and {len(gone) - 5} more" if len(gone) > 5 else ""
+        found.append(f"the plan before names {', '.join(gone[:5])}{more}, not there any more; counted as no task")
+    return found
+
+
+def strangers(previous: Any, solution: Answer) -> list[str]:
+    """Names in the plan before that the problem does not have."""
+    if isinstance(previous, Sheet):
+        pairs = list(zip(previous["agent"], previous["task"], strict=True))
+    elif isinstance(previous, Mapping):
+        pairs = list(previous.items())
+    else:
+        return []
+    agents, tasks = set(solution.agents), set(solution.tasks)
+    gone = [f"agent {agent!r}" for agent, _ in pairs if agent not in agents]
+    return gone + [f"task {task!r}" for task in dict(pairs).values() if task not in (None, "") and task not in tasks]
+
+
+def _print_tables(solution: Answer, settings: Solve) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    def name(of: object) -> str:
+        return escape(str(of))
+
+    agents = Table("agent", "task", "score", title="assignment", title_justify="left")
+    for row in solution.table():
+        if row["task"] is not None:
+            agents.add_row(name(row["agent"]), name(row["task"]), f"{row['score']:.6g}")
+        else:
+            agents.add_row(name(row["agent"]), "–", f"[dim]{row['reason']}")
+    tasks = Table("task", "agents", "load", "capacity", "price", title="tasks", title_justify="left")
+    capacities = solution.capacities
+    for j, load in enumerate(solution.loads):
+        count = int((solution.assignment == j).sum())
+        price = solution.prices[j]
+        tasks.add_row(name(solution.tasks[j]), str(count), f"{load:.6g}", f"{capacities[j]:.6g}", f"{price:.6g}")
+    console = Console()
+    console.print(agents, tasks)
+    if solution.routes is not None:
+        routes = Table("agent", "route", title="routes", title_justify="left")
+        for agent, route in zip(solution.agents, solution.routes, strict=True):
+            routes.add_row(name(agent), " → ".join(name(solution.tasks[stop]) for stop in route) or "–")
+        console.print(routes)
+    procedure = f"{settings.method} ({settings.effort})" if settings.method in ("quad", "routes") else settings.method
+    changed = "" if solution.changes is None else f", {solution.changes} changed"
+    idle = int((solution.assignment < 0).sum())
+    left = f", {idle} of {len(solution.assignment)} without a task" if idle else ""
+    took = f"{solution.seconds:.3g} s" if solution.seconds >= 1.0 else f"{solution.seconds * 1e3:.3g} ms"
+    objective = solution.objective + 0.0  # never -0
+    console.print(
+        f"{procedure}: [bold]{solution.status}[/], objective [bold]{objective:.9g}[/], {_standing(solution)}"
+        f"{changed}{left}; {took} with loading what was compiled",
+        soft_wrap=True,
+    )
+
+
+def _standing(solution: Answer) -> str:
+    """How good the objective is known to be."""
+    gap = float(solution.integer_gap)
+    if solution.status == "optimal":
+        return "which nothing exceeds"
+    if gap != gap:
+        return "no bound is known"
+    return f"at most {gap:.2%} below the best (bound {solution.bound:.9g})"

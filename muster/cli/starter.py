@@ -1,0 +1,72 @@
+"""What `muster new` writes: a minimal custom environment and its test. examples/couriers.py is the same file."""
+
+from __future__ import annotations
+
+WORLD = '''\
+import numpy as np
+
+from muster import Env, Scene, Observation
+
+
+class $Class(Env):
+    """Couriers fetch parcels on the unit square. Change it into your own problem, a method at a time."""
+
+    # An episode ends after max_steps. Fewer "steps" are better; "return" is the sum of rewards, "win_rate" asks won().
+    max_steps, metric = 100, "steps"
+
+    # What stands here can be set from outside: $module:$Class,n_agents=15,n_tasks=30
+    def __init__(self, n_agents: int = 3, n_tasks: int = 6, speed: float = 0.1):
+        self.n_agents, self.n_tasks, self.speed = n_agents, n_tasks, speed
+
+    def reset(self, rng):
+        """A new episode. All that is random comes from rng, now or later."""
+        self.couriers, self.parcels = rng.random((self.n_agents, 2)), rng.random((self.n_tasks, 2))
+        self.waiting = np.ones(self.n_tasks, bool)
+
+    def observe(self):
+        """What a policy sees: of agents, tasks and pairs; who can be served; and what you would go by yourself."""
+        way = self.parcels - self.couriers[:, None]
+        far = np.linalg.norm(way, axis=-1)
+        return Observation(self.couriers, self.parcels, np.dstack([way, far]), task_alive=self.waiting, prior=-far)
+
+    def step(self, assignment):
+        """One decision: a task for each agent, or -1. How an agent goes about it is the environment's business."""
+        for courier in np.flatnonzero(assignment >= 0):
+            way = self.parcels[assignment[courier]] - self.couriers[courier]
+            self.couriers[courier] += way * min(1, self.speed / np.linalg.norm(way))
+            self.waiting[assignment[courier]] &= np.linalg.norm(way) > self.speed
+        return -0.01, not self.waiting.any()  # the reward, and whether the episode is over
+
+    def scene(self):
+        """Where everyone is, for whoever watches; leave it out and muster draws what it can tell from the view."""
+        return Scene(self.couriers, self.parcels)
+
+    @classmethod
+    def baselines(cls):
+        """Rules to beat, by name: from a view to an assignment."""
+        return {"nearest": nearest}
+
+
+def nearest(view):
+    """The nearest pair of courier and parcel first, then the next of those that are left."""
+    far, chosen = np.where(view.task_alive, -view.prior, np.inf), np.full(len(view.prior), -1)
+    for _ in range(min(len(chosen), sum(view.task_alive))):
+        courier, parcel = np.unravel_index(far.argmin(), far.shape)
+        chosen[courier], far[courier], far[:, parcel] = parcel, np.inf, np.inf
+    return chosen
+'''
+
+TEST = """\
+import muster
+from muster.envs.checker import check
+
+
+def test_the_laws_hold():
+    broken = [found for found in check("$module:$Class") if found.status == "broken"]
+    assert not broken
+
+
+def test_the_rule_finishes_at_any_size():
+    for size in ("n_agents=1,n_tasks=1", "n_agents=3,n_tasks=6", "n_agents=15,n_tasks=30"):
+        assert muster.evaluate("nearest", f"$module:$Class,{size}", episodes=10).failed == 0
+"""

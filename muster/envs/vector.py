@@ -1,0 +1,233 @@
+"""The contract between environments and everything that acts in them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.data import BatchObservation, Bools, Floats, Ints
+from muster.envs.scene import Scene, scene_of
+from muster.errors import InputError, MusterError
+from muster.rng import Seeds
+
+State = dict[str, NDArray[np.generic]]
+Metric = Literal["steps", "win_rate", "return"]
+"""steps: until done, fewer are better; win_rate: share of episodes won; return: sum of rewards, more is better."""
+
+
+class Step(NamedTuple):
+    """What one step of B environments gives back."""
+
+    reward: Floats
+    """[B]"""
+    terminated: Bools
+    """[B] the episode reached its end."""
+    truncated: Bools
+    """[B] the episode hit the step limit."""
+
+
+IDLE = -2
+"""In place of -1, to an env that reads reasons (`BatchEnv.reads_reasons`): the agent had rather do nothing."""
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Turns what is seen of B environments into one assignment for each."""
+
+    name: str
+
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
+        """New episodes start in these batch slots; any randomness of the policy follows from `seeds`.
+
+        A policy with neither memory nor randomness ignores it.
+        """
+        ...
+
+    def act(self, observation: BatchObservation) -> Ints:
+        """Assignment [B, N]: a task index for each agent, -1 for none."""
+        ...
+
+
+@runtime_checkable
+class GivesReasons(Protocol):
+    """A policy that knows why it leaves an agent without a task."""
+
+    def orders(self, observation: BatchObservation) -> Ints:
+        """As `Policy.act`, with IDLE for agents that had rather do nothing."""
+        ...
+
+
+@runtime_checkable
+class Replans(Protocol):
+    """A policy that follows a plan of the episode, and can make another from what is there."""
+
+    def replan(self, slots: Ints) -> None:
+        """Something else was done in these slots than it decided last: plan anew."""
+        ...
+
+
+@runtime_checkable
+class Foresees(Protocol):
+    """A policy that follows a plan of the episode, and knows what the plan is worth."""
+
+    def outlook(self, observation: BatchObservation) -> Floats:
+        """[B] the rewards from here on if its plan is carried out; of the state in which it was asked last."""
+        ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A policy that remembers something of the episodes under way: plans, or a stream of random numbers."""
+
+    def get_memory(self) -> State:
+        """All of it, as plain arrays (copies)."""
+        ...
+
+    def set_memory(self, memory: State) -> None:
+        """Go on from what `get_memory` returned."""
+        ...
+
+
+class BatchEnv(ABC):
+    """B independent episodes of one environment, stepped together.
+
+    An episode is wholly determined by its 64-bit seed and by the assignments it receives: not by its slot, by its
+    neighbours or by the number of threads. A slot whose episode has ended stands still, with reward 0, until
+    `start` begins a new one there.
+    """
+
+    name: str
+    """The environment string that makes it, such as "rescue:2x4"."""
+    metric: Metric
+    """What `outcome` measures."""
+    n_envs: int
+    n_agents: int
+    n_tasks: int
+    max_steps: int
+    """Step limit, after which an episode is truncated."""
+    idling: bool = False
+    """Whether leaving an agent without a task can be a good choice; if not, learned policies assign all they can."""
+    reads_reasons: bool = False
+    """Whether `step` tells agents that had rather idle (IDLE) from those that found no room (-1); policies whose
+    inference knows then say so."""
+    positions: tuple[int, ...] = ()
+    """Columns of the features of agents and tasks that are coordinates, which a model may read from their middle."""
+    distances: tuple[int, ...] = ()
+    """Columns of the pair features and of the task-pair features that are distances; () where there are none."""
+    distance_unit: float = 0.0
+    """The shortest distance that matters, such as a cell, in the units of those features."""
+    seconds_a_step: float = 0.4
+    """How long a moving picture shows one step."""
+    random: bool = True
+    """Whether anything is left to chance once an episode has begun."""
+    threads: int | None = None
+    """Threads for large batches; None for one a core (or NUMBA_NUM_THREADS). Environments are free to use fewer."""
+    made_by: Callable[[int], BatchEnv] | None = None
+    """Makes another batch of this environment, of a given size; None where it was not made by `muster.make`."""
+
+    @abstractmethod
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
+        """Begin the episode of `seeds[k]` in slot `slots[k]`."""
+
+    @abstractmethod
+    def observe(self) -> BatchObservation:
+        """What is seen now, in fresh arrays that later steps do not touch."""
+
+    @abstractmethod
+    def step(self, assignment: Ints) -> Step:
+        """Carry out one decision: `assignment` [B, N] has a task index for each agent, or -1."""
+
+    def show(self, *, pair_features: bool, planes: bool) -> None:
+        """Make `observe` include what a model reads: features of pairs, planes for a CNN. Refuse what there is not."""
+        del pair_features
+        if planes:
+            raise InputError(f"{self.name} has no feature planes; use a direct model (dm)")
+
+    @abstractmethod
+    def outcome(self) -> Floats:
+        """[B] for the episode in each slot: steps taken, 1 for a win, or the sum of rewards, as `metric` says."""
+
+    def metrics(self) -> dict[str, Floats]:
+        """Further named figures [B] of the episode in each slot, such as requests served, to be averaged and shown."""
+        return {}
+
+    def feature_names(self) -> Mapping[str, Sequence[str]]:
+        """A name for each column of "agent", "task", "pair", "task_pair" and "environment" (global) features.
+
+        Services, cards and messages call features so; those of kinds that are left out are numbered.
+        """
+        return {}
+
+    def all_episodes(self) -> Seeds | None:
+        """The seeds of all episodes, in order, of an env that has only so many (recorded days); None without end.
+
+        `--episodes all` plays each of them once. An env that has them takes other seeds as well, for training.
+        """
+        return None
+
+    @abstractmethod
+    def get_state(self) -> State:
+        """Everything needed to go on later, as plain arrays (copies)."""
+
+    @abstractmethod
+    def set_state(self, state: State) -> None:
+        """Go on from what `get_state` returned, bit for bit."""
+
+    def running(self) -> Bools:
+        """[B] whether an episode is under way in each slot; an env that does not say is taken to be under way."""
+        return np.ones(self.n_envs, np.bool_)
+
+    def reseed(self, seeds: Seeds) -> None:
+        """Draw anew, from `seeds` [B], all that is still to come and that nobody can know yet.
+
+        What is seen now stays as it is. Look-ahead does it to its copies, which would otherwise see the future.
+        """
+        del seeds
+        raise MusterError(f"{self.name} cannot be given fresh random numbers: it has no reseed()")
+
+    @classmethod
+    @abstractmethod
+    def baselines(cls) -> Mapping[str, Callable[[Self], Policy]]:
+        """Built-in policies by name; each is made for one environment object and may look inside it."""
+
+    def permute(self, agents: Ints, tasks: Ints) -> bool:
+        """Renumber every slot: agent i is the former `agents[i]`, task j the former `tasks[j]`.
+
+        False, and nothing done, where an environment cannot; its permutation law then goes unchecked.
+        """
+        del agents, tasks
+        return False
+
+    def scene(self, slot: int) -> Scene:
+        """What there is to draw of the episode in `slot`, as numbers; by default what can be told from `observe`."""
+        return scene_of(self.observe(), slot, self.positions)
+
+    def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
+        """Put all agents [N, 2] and tasks [M, 2] of an episode that has just begun where a scene would show them."""
+        del slot, agents, tasks
+        raise MusterError(f"{self.name} cannot be arranged by hand")
+
+    def draw(self, slot: int) -> Any:
+        """A picture of the episode in `slot`: an array [height, width, 3] of uint8, or what numpy makes one of."""
+        raise MusterError(f"{self.name} has no picture of itself")
+
+    def frame(self, states: Sequence[State], slot: int, caption: str = "") -> None:
+        """Make later pictures of `slot` show one and the same part of the environment, wide enough for all of `states`.
+
+        With no states each picture finds its own part again. An environment whose pictures always show all of it has
+        nothing to do; `caption` is for those that have room for one.
+        """
+        del states, slot, caption
+
+    def animate(self, before: State, slot: int) -> list[Any]:
+        """Pictures that lead from the state `before` the last step to now; by default just the picture of now."""
+        del before
+        return [self.draw(slot)]
+
+    def describe(self, slot: int) -> str:
+        """The episode in `slot` as text, for terminals."""
+        raise MusterError(f"{self.name} has no description of itself")

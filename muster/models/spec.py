@@ -1,0 +1,244 @@
+"""What a scoring model looks like: everything needed to make one, apart from its numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from muster.data import BatchObservation, PartialObservation
+from muster.errors import InputError
+from muster.models.kinds import Learned, ModelKind, PairScale
+from muster.settings import AtLeast, Between, check_fields
+
+DISTANCE_WEIGHT = 0.5
+"""Of a unit of distance in the prior that is made of distances."""
+Width = Annotated[int, Between(0, 4096)]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """Sizes of a scoring model. Checked when made."""
+
+    kind: ModelKind
+    """dm: scores from the features of the two objects; pem: with an embedding of their cells from a CNN as well;
+    context: with a token of each that has listened to all others (context.py)."""
+    task_scores: bool
+    """Whether there is a g (QUAD) beside h."""
+    agent_width: Width
+    """Features of an agent, of a task, of an agent-task pair and of a task-task pair."""
+    task_width: Width
+    pair_width: Width
+    task_pair_width: Width
+    hidden: Width = 32
+    planes: Width = 0
+    """Input planes of the CNN (pem)."""
+    embedding: Width = 16
+    """Values a cell gets from the CNN, half for agents and half for tasks (pem)."""
+    channels: Width = 32
+    blocks: Width = 3
+    centred: tuple[int, ...] = ()
+    """Features of agents and tasks that the model reads as differences from their mean over all that live."""
+    global_width: Width = 0
+    """Features of the whole environment, which every pair reads beside those of its left object."""
+    prior: bool = False
+    """Whether h is a correction: scale · (the environment's prior) + network, and likewise g."""
+    task_prior: bool = False
+    pair_scale: PairScale = "none"
+    """By what g is multiplied: nothing, agents in training / agents now, or what fades with distance (reach.py)."""
+    trained_agents: Width = 0
+    """Agents of the environment that it was trained in; 0: not known."""
+    blind: tuple[int, ...] = ()
+    """Features of agents and tasks that the model does not read: where they are on the map."""
+    distances: tuple[int, ...] = ()
+    """Columns of the pair and task-pair features that are distances."""
+    distance_unit: Annotated[float, AtLeast(0)] = 0.0
+    """The shortest distance that matters, such as a cell."""
+    distance_prior: bool = False
+    """Whether the prior that h corrects is made of distances: -0.5 a unit."""
+    places: tuple[int, ...] = ()
+    """Features of agents and tasks that are positions, of which relations between any two are made (context)."""
+    context: Width = 32
+    """Values of the token of an agent or a task (context)."""
+    heads: Width = 4
+    """Ways to weigh who speaks, each for its part of the values (context)."""
+    rounds: Width = 2
+    """How often every token listens to the others (context)."""
+    learned: tuple[Learned, ...] = ()
+    """What is learned in place of what the environment gives (heads.py; dm)."""
+    unlimited: bool = False
+    """Whether the environment's capacities are left out."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not all(0 <= k < min(self.agent_width, self.task_width) for k in self.centred):
+            raise InputError(f"centred of a model must name features of both agents and tasks, got {self.centred}")
+        if not all(0 <= k < min(self.agent_width, self.task_width) for k in self.blind):
+            raise InputError(f"blind of a model must name features of both agents and tasks, got {self.blind}")
+        if not all(0 <= k < min(self.agent_width, self.task_width) for k in self.places):
+            raise InputError(f"places of a model must name features of both agents and tasks, got {self.places}")
+        if self.distances and not (
+            len(self.distances) == 2
+            and 0 <= self.distances[0] < self.pair_width
+            and (not self.task_scores or 0 <= self.distances[1] < self.task_pair_width)
+        ):
+            raise InputError(
+                f"distances of a model must be a pair feature of {self.pair_width} and a task-pair feature of "
+                f"{self.task_pair_width}, got {self.distances}"
+            )
+        if self.pair_scale == "size" and not self.trained_agents:
+            raise InputError("pairs are scaled by size only where the size in training is known (trained_agents)")
+        if (self.pair_scale == "fade" or self.distance_prior) and not (self.distances and self.distance_unit > 0):
+            raise InputError("a model that goes by distances needs to know their columns and their unit")
+        if self.learned and (self.kind != "dm" or self.unlimited):
+            raise InputError("capacities and contributions are learned by a direct model (dm) that respects capacities")
+        if self.hidden < 1 or (self.kind == "pem" and (self.embedding < 2 or self.embedding % 2)):
+            raise InputError("a model needs hidden units, and a pem an even embedding of 2 or more")
+        if self.kind == "context" and (self.heads < 1 or self.context < 1 or self.context % self.heads):
+            raise InputError(
+                f"the values of a token are shared out among the heads of a context model: {self.context} cannot be "
+                f"among {self.heads}"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        observation: BatchObservation,
+        kind: ModelKind,
+        task_scores: bool,
+        centred: tuple[int, ...] = (),
+        prior: bool = True,
+        **more: Any,
+    ) -> ModelSpec:
+        """A model for what is observed; `prior`: that corrects the environment's own scores, where it shows some."""
+        planes = 0
+        if kind == "pem":
+            if observation.planes is None:
+                raise InputError("the positional model (pem) needs an environment with feature planes; use dm here")
+            planes = observation.planes.shape[1]
+        return cls(
+            kind=kind,
+            task_scores=task_scores,
+            agent_width=observation.agent_features.shape[-1],
+            task_width=observation.task_features.shape[-1],
+            pair_width=observation.pair_features.shape[-1],
+            task_pair_width=observation.task_pair_features.shape[-1],
+            planes=planes,
+            centred=centred,
+            global_width=_global_width(observation),
+            prior=prior and (observation.prior is not None or more.get("distance_prior", False)),
+            task_prior=prior and task_scores and observation.task_prior is not None,
+            **more,
+        )
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """How many features of each kind it reads, by the names of an observation's fields."""
+        return {
+            "agent_features": self.agent_width,
+            "task_features": self.task_width,
+            "pair_features": self.pair_width,
+            "task_pair_features": self.task_pair_width,
+        }
+
+    def check(self, observation: BatchObservation, env: str) -> None:
+        """Refuse an environment whose features are not those the model was made for."""
+        for name, wanted, got in (
+            ("agent", self.agent_width, observation.agent_features.shape[-1]),
+            ("task", self.task_width, observation.task_features.shape[-1]),
+            ("pair", self.pair_width, observation.pair_features.shape[-1]),
+            ("task-pair", self.task_pair_width, observation.task_pair_features.shape[-1]),
+            ("global", self.global_width, _global_width(observation)),
+        ):
+            if wanted != got:
+                raise InputError(f"the model reads {wanted} {name} features but {env} has {got}")
+        unseen = self.reads_prior and observation.prior is None
+        if unseen or (self.task_prior and observation.task_prior is None):
+            raise InputError(f"the model corrects a prior score, which {env} does not show")
+        if self.kind == "pem" and (observation.planes is None or observation.agent_cells is None):
+            raise InputError(f"the positional model (pem) reads feature planes and cells, which {env} does not show")
+
+    def view(self, observation: BatchObservation, env: str = "what is observed") -> BatchObservation:
+        """What is observed, as the model reads it: completed by what the environment can show, positions centred.
+
+        Raises InputError where the model reads something else.
+        """
+        seen = self._complete(observation)
+        self.check(seen, env)
+        # A context model reads positions only to see how far others are.
+        if self.blind and self.kind != "context":
+            seen = self._blinded(seen)
+        if self.unlimited:
+            seen = dataclasses.replace(seen, capacities=np.full_like(seen.capacities, np.inf))
+        if self.distance_prior:
+            far = seen.pair_features[..., self.distances[0]].astype(np.float64)
+            seen = dataclasses.replace(seen, prior=-DISTANCE_WEIGHT / self.distance_unit * far)
+        return self._centred(seen) if self.centred else seen
+
+    def _blinded(self, seen: BatchObservation) -> BatchObservation:
+        columns = list(self.blind)
+        agents, tasks = seen.agent_features.copy(), seen.task_features.copy()
+        agents[:, :, columns] = 0.0
+        tasks[:, :, columns] = 0.0
+        return dataclasses.replace(seen, agent_features=agents, task_features=tasks)
+
+    def _centred(self, seen: BatchObservation) -> BatchObservation:
+        columns = _consecutive(self.centred)
+        alive = np.concatenate([seen.agent_alive, seen.task_alive], axis=1)[:, :, None]
+        both = seen.agent_features[:, :, columns], seen.task_features[:, :, columns]
+        places = np.concatenate(both, axis=1, dtype=np.float64)
+        middle = (places * alive).sum(1, keepdims=True) / np.maximum(alive.sum(1, keepdims=True), 1)
+        places = np.where(alive, places - middle, places)
+        agents, tasks = seen.agent_features.copy(), seen.task_features.copy()
+        agents[:, :, columns] = places[:, : agents.shape[1]]
+        tasks[:, :, columns] = places[:, agents.shape[1] :]
+        return dataclasses.replace(seen, agent_features=agents, task_features=tasks)
+
+    def _complete(self, observation: BatchObservation) -> BatchObservation:
+        """With pair features and planes, which envs that can do without show on request only; without excess."""
+        seen = observation
+        pairs = self.pair_width > 0 or self.task_pair_width > 0
+        shown = seen.pair_features.shape[-1] > 0 or seen.task_pair_features.shape[-1] > 0
+        planes = self.kind == "pem"
+        more = seen.more if isinstance(seen, PartialObservation) else None
+        priors = self.task_prior or self.reads_prior
+        unseen = priors and seen.prior is None
+        if more and ((pairs and not shown) or (planes and seen.planes is None) or unseen):
+            seen = more(pairs, planes, priors)
+        if not pairs and shown:
+            nothing = seen.pair_features[..., :0], seen.task_pair_features[..., :0]
+            seen = dataclasses.replace(seen, pair_features=nothing[0], task_pair_features=nothing[1])
+        if seen.global_features is not None and not self.global_width:
+            seen = dataclasses.replace(seen, global_features=None)
+        return seen
+
+    @property
+    def extra(self) -> int:
+        """Width that an embedding, or a token, adds to each object's features."""
+        return {"dm": 0, "pem": self.embedding // 2, "context": self.context}[self.kind]
+
+    @property
+    def reads_prior(self) -> bool:
+        """Whether it reads the prior that an environment shows: one of distances is made of features."""
+        return self.prior and not self.distance_prior
+
+    @property
+    def corrects(self) -> bool:
+        """Whether the model starts as what the environment would use as scores anyway."""
+        return self.prior or self.task_prior
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return dataclasses.asdict(self)
+
+
+def _consecutive(columns: tuple[int, ...]) -> slice | list[int]:
+    """The columns as a slice if they follow one another: numpy takes those in half the time."""
+    first, end = columns[0], columns[0] + len(columns)
+    return slice(first, end) if columns == tuple(range(first, end)) else list(columns)
+
+
+def _global_width(observation: BatchObservation) -> int:
+    return 0 if observation.global_features is None else observation.global_features.shape[-1]

@@ -1,0 +1,247 @@
+"""muster train, plot and tables rescue, as a user calls them."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from muster.cli.main import main
+from muster.cli.plot import draw_curves
+from muster.errors import InputError
+from muster.learning.train import train
+from muster.policy.files import load_policy
+from paper.tables import rescue as rescue_table
+from paper.tables.rescue import Cell, Record
+
+SHORT = ["--steps", "600", "--log-every", "200", "--learner", "es", "--es.pairs", "2", "--es.episodes", "4"]
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = tmp_path / "run"
+    main(["train", "rescue:2x3,grid=6", *SHORT, "--out", str(folder)])
+    return folder
+
+
+def refused(capsys, arguments) -> str:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    said = capsys.readouterr().err
+    assert left.value.code == 2
+    assert "Traceback" not in said
+    return said
+
+
+def test_a_trained_policy_can_be_evaluated_by_its_folder(run, capsys):
+    main(["evaluate", str(run), "rescue:3x5,grid=7", "--episodes", "5", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["metric"] == "steps"
+    assert found["noise"] is False
+    main(["evaluate", str(run), "rescue:3x5,grid=7", "--episodes", "5", "--noise", "--json"])
+    assert json.loads(capsys.readouterr().out)["noise"] is True
+
+
+def test_flags_win_over_the_settings_file(tmp_path):
+    (tmp_path / "c.toml").write_text(
+        'env = "rescue:2x3,grid=6"\nlearner = "es"\nseed = 3\n[es]\npairs = 2\nepisodes = 4\n'
+    )
+    main(["train", "--config", str(tmp_path / "c.toml"), "--steps", "200", "--seed", "5", "--out", str(tmp_path / "r")])
+    assert load_policy(tmp_path / "r").header["seed"] == 5
+
+
+def test_the_settings_file_is_seen_however_it_is_written(tmp_path):
+    (tmp_path / "c.toml").write_text('learner = "es"\nseed = 3\n[es]\npairs = 2\nepisodes = 4\n')
+    main(
+        [
+            "train",
+            "--steps",
+            "200",
+            f"--config={tmp_path / 'c.toml'}",
+            "--out",
+            str(tmp_path / "r"),
+            "rescue:2x3,grid=6",
+        ]
+    )
+    assert load_policy(tmp_path / "r").header["seed"] == 3
+    assert load_policy(tmp_path / "r").header["learner"] == "es"
+
+
+def test_a_run_is_resumed_as_it_was_begun(run, capsys):
+    main(["train", "rescue:2x3,grid=6", "--resume", "--out", str(run), "--steps", "900"])
+    assert load_policy(run / "last.safetensors").header["env"] == "rescue:2x3,grid=6"
+    assert json.loads((run / "summary.json").read_text())["steps"] >= 900
+    main(["train", "--resume", "--out", str(run), "--on", "rescue:2x3,grid=6", "--seed", "0", "--steps", "1000"])
+    said = refused(capsys, ["train", "rescue:2x3,grid=6", "--resume", "--out", str(run), "--es.pairs", "3"])
+    assert "es.pairs is 2 there, not 3" in said
+    said = refused(capsys, ["train", "rescue:2x4", "--resume", "--out", str(run), "--no-pair-features"])
+    assert "env is 'rescue:2x3,grid=6' there, not 'rescue:2x4'; pair_features is True there, not False" in said
+
+
+def test_a_run_knows_its_world_when_it_is_resumed(run, tmp_path, capsys):
+    main(["train", "--resume", "--out", str(run), "--steps", "900"])
+    summary = json.loads((run / "summary.json").read_text())
+    assert (summary["env"], summary["steps"] >= 900) == ("rescue:2x3,grid=6", True)
+    assert "holds no run to resume" in refused(capsys, ["train", "--resume", "--out", str(tmp_path / "none")])
+
+
+def test_a_run_that_could_not_begin_leaves_its_folder_to_the_next(run, tmp_path, capsys):
+    out = tmp_path / "second"
+    begin = ["train", "rescue:2x3,grid=6", *SHORT, "--out", str(out)]
+    for wrong in (
+        ["--from", "nowhere"],
+        ["--inference", "quad", "--from", "battle-m10v10-lp-dm"],
+        ["rescue:9x9,grid=2"],
+    ):
+        refused(capsys, [*begin, *wrong])
+    assert not (out / "config.toml").exists()
+    main(begin)
+    refused(capsys, [*begin, "--from", "nowhere"])
+    assert (out / "summary.json").exists()
+
+
+def test_who_has_no_torch_hears_what_does_without(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    said = refused(capsys, ["train", "rescue:2x3,grid=6", "--steps", "10", "--out", str(tmp_path / "r")])
+    assert "pip install 'muster-rl[train]', or use --learner es, which needs no torch" in said
+    assert not (tmp_path / "r" / "config.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "flag"),
+    [
+        (["--learner", "es", "--a2c.noise.sigma", "0.3"], "--a2c.noise.sigma is for the learner a2c"),
+        (["--inference", "routes", "--srl.sigma=0.3"], "--srl.sigma is for the learner srl"),
+        (["--es.pairs", "3"], "--es.pairs is for the learner es, but this run learns by a2c"),
+    ],
+)
+def test_settings_of_another_learner_are_refused(given, flag, tmp_path, capsys):
+    assert flag in refused(capsys, ["train", "rescue:2x3,grid=6", "--out", str(tmp_path / "r"), *given])
+    assert not (tmp_path / "r").exists()
+    with pytest.raises(InputError, match="a2c is for the learner a2c"):
+        train("rescue:2x3,grid=6", learner="es", steps=1, a2c={"envs": 4})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "rescue:2x4", "--out", "afile/run"], "cannot write afile/run: Not a directory"),
+        (["train", "rescue:2x4", "--out", "/proc/foo"], "cannot write /proc/foo"),
+        (["train"], "name the environment to learn on"),
+        (["train", "rescue:2x4", "rescue:2x4"], "several different ones"),
+        (["train", "rescue:2x4", "--config"], "--config needs the name of a TOML file"),
+        (["train", "rescue:2x"], "rescue takes agents x tasks"),
+        (["train", "rescu:2x4"], "did you mean 'rescue'"),
+        (["train", "rescue:2x4", "--minutes", "1", "--steps", "5"], "not both"),
+        (["train", "rescue:2x4", "--config", "nowhere.toml"], "cannot read nowhere.toml"),
+        (["train", "rescue:2x4", "--resume", "--out", "nowhere"], "holds no run to resume"),
+        (["train", "rescue:2x4", "--learner", "es", "--model", "pem"], "direct model only"),
+        (["plot", "curves", "nowhere"], "no log nowhere"),
+        (["plot", "scores", "nowhere.safetensors"], "no policy file"),
+        (["evaluate", "runs/nothing", "rescue:2x4"], "no policy file"),
+        (["evaluate", "rescue-2x4-quad-dn", "rescue:2x4"], "no policy for rescue:2x4"),
+    ],
+)
+def test_mistakes_get_one_sentence(capsys, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "afile").write_text("")
+    assert message in refused(capsys, arguments)
+
+
+def test_plots_are_written(run, tmp_path, capsys):
+    for what in ("curves", "scores"):
+        main(
+            [
+                "plot",
+                what,
+                str(run),
+                "--out",
+                str(tmp_path / f"{what}.png"),
+                *(["--grid", "6"] if what == "scores" else []),
+            ]
+        )
+        assert (tmp_path / f"{what}.png").stat().st_size > 5000
+    assert "cannot write" in refused(capsys, ["plot", "curves", str(run), "--out", str(tmp_path / "x.nonsense")])
+
+
+class Axes:
+    """Remembers what is drawn on it."""
+
+    def __init__(self):
+        self.lines, self.limits = {}, None
+
+    def plot(self, x, y, label, **rest):
+        self.lines[label] = list(y)
+
+    def set_ylim(self, low, high):
+        self.limits = (low, high)
+
+    def __getattr__(self, name):
+        return lambda *rest, **more: None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cut"),
+    [
+        ([90.0, 12.0, 9.0], (0.97 * 9.0, 1.35 * 9.0)),  # steps: fewer are better, and the first are far off
+        ([10.0, 60.0, 90.0], None),  # a return that grows
+        ([-90.0, -20.0, -5.0], None),
+        ([0.9, 0.5, 0.1], None),  # a share
+    ],
+)
+def test_curves_show_what_was_learned_whatever_is_measured(outcome, cut, tmp_path):
+    rows = "".join(f"{k},{value}\n" for k, value in enumerate(outcome))
+    (tmp_path / "metrics.csv").write_text("steps,outcome\n" + rows)
+    axes = Axes()
+    draw_curves(axes, (str(tmp_path),))
+    assert axes.lines == {tmp_path.name: outcome}
+    assert axes.limits == cut
+
+
+def test_curves_of_several_worlds_are_drawn_apart(tmp_path):
+    (tmp_path / "metrics.csv").write_text("steps,outcome,outcome/a:1,outcome/b:2\n1,2,3,1\n2,4,6,\n")
+    axes = Axes()
+    draw_curves(axes, (str(tmp_path),))
+    assert axes.lines == {f"{tmp_path.name} a:1": [3.0, 6.0], f"{tmp_path.name} b:2": [1.0]}
+
+
+def make_cell(test, mean, seed=0, noise=False, method="quad-dm", train="2x4") -> Cell:
+    return Cell("p", train, method, "a2c", seed, test, noise, mean, (mean - 0.1, mean + 0.1), 0, 1.0, 100)
+
+
+def test_table_one_takes_the_median_seed_and_the_share_of_the_gap():
+    fixed = [
+        Cell(name, "", name, "", 0, test, False, mean, (mean, mean), 0, None, None)
+        for name, mean in (("closest", 15.0), ("lp-distance", 12.0), ("topline", 11.0))
+        for test in rescue_table.TESTS
+    ]
+    record = Record(
+        1000, 0, "x", fixed + [make_cell("2x4", mean, seed) for seed, mean in enumerate((12.0, 13.0, 11.5))]
+    )
+    cell = rescue_table.pick(record, "2x4", "2x4", "quad-dm", "a2c", False)
+    assert cell is not None
+    assert cell.mean == 12.0
+    assert rescue_table.gap_closed(record, cell) == pytest.approx(0.75)
+    assert rescue_table.improvements(record, "quad-dm", "a2c", False)["in domain"] is None
+
+
+def test_improvements_average_as_the_paper_does():
+    fixed = [
+        Cell(name, "", name, "", 0, test, False, mean, (mean, mean), 0, None, None)
+        for name, mean in (("closest", 10.0), ("lp-distance", 9.0), ("topline", 5.0))
+        for test in rescue_table.TESTS
+    ]
+    means = dict(zip(rescue_table.PAPER, (8.0, 7.0, 6.0, 9.0, 5.0, 4.0), strict=True))
+    cells = [make_cell(test, mean, train=train) for (train, test), mean in means.items()]
+    found = rescue_table.improvements(Record(1, 0, "x", fixed + cells), "quad-dm", "a2c", False)
+    assert found["in domain"] == pytest.approx(np.mean([0.2, 0.5]))
+    assert found["out of domain"] == pytest.approx(np.mean([0.3, 0.4, 0.1, 0.6]))
+    assert found["total"] == pytest.approx(np.mean([0.2, 0.3, 0.4, 0.1, 0.5, 0.6]))
+
+
+def test_a_record_survives_its_file(tmp_path):
+    record = Record(10, 0, "x", [make_cell("2x4", 12.0)])
+    record.save(tmp_path / "r.json")
+    again = Record.load(tmp_path / "r.json")
+    assert again.cells[0].mean == 12.0
+    assert again.episodes == 10

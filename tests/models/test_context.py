@@ -1,0 +1,292 @@
+"""The context model: laws that hold for any weights, and what it does in environments that say little."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+import muster
+from muster.data import BatchObservation
+from muster.envs.registry import make
+from muster.errors import InputError, ModelFileError
+from muster.learning.learners import make_learner, prepare
+from muster.learning.settings import TrainSettings
+from muster.learning.train import Loop
+from muster.models.direct import init_parameters, parameter_shapes
+from muster.models.networks import ScoringModel, network_from, parameters_of
+from muster.models.relations import relate
+from muster.models.spec import ModelSpec
+from muster.models.tokens import ContextModel
+from muster.policy.decision import alive_pairs
+from muster.policy.files import load_policy, save_policy
+from muster.policy.learned import LearnedPolicy
+from muster.policy.names import resolve
+from muster.policy.settings import PAPER_NOISE
+
+WORLDS = [
+    ("rescue:3x6", "quad"),
+    ("rescue:3x6", "lp"),
+    ("battle:m5v5", "lp"),
+    ("pursuit:4x2", "quad"),
+    ("tests.learning.toy:Priced", "lp"),
+    ("tests.learning.toy:Roomy", "quad"),
+]
+
+
+def lively(env: str, inference: str, **settings) -> tuple[ModelSpec, dict, BatchObservation]:
+    """A model whose every array says something, and what it reads of an environment a few decisions on."""
+    asked = TrainSettings(env=env, inference=inference, model="context", learner="a2c", seed=3, **settings)
+    parts = prepare(asked, 8)
+    world, spec = parts.envs[0], parts.spec
+    rng = np.random.default_rng(1)
+    for _ in range(2):
+        world.step(rng.integers(0, world.n_tasks, (world.n_envs, world.n_agents)))
+    parameters = init_parameters(spec, rng)
+    parameters = {k: v + rng.normal(0, 0.1, v.shape).astype(np.float32) for k, v in parameters.items()}
+    return spec, parameters, spec.view(world.observe())
+
+
+def close(one, other, seen: BatchObservation) -> bool:
+    """Whether h and g are alike between all that live."""
+    pairs = zip(one, other, alive_pairs(seen), strict=True)
+    return all(a is None or np.allclose(a[there], b[there], atol=2e-5) for a, b, there in pairs)
+
+
+@pytest.mark.parametrize(("env", "inference"), WORLDS)
+def test_kernels_and_torch_agree(env, inference):
+    spec, parameters, seen = lively(env, inference)
+    kernels = ContextModel(spec, parameters)(seen)
+    assert close(kernels, network_from(spec, parameters).scores(seen), seen)
+    assert np.abs(kernels[0]).max() > 0.01
+
+
+@pytest.mark.parametrize(("env", "inference"), WORLDS)
+def test_renumbering_agents_and_tasks_renumbers_the_scores(env, inference):
+    spec, parameters, seen = lively(env, inference)
+    model = ContextModel(spec, parameters)
+    rng = np.random.default_rng(0)
+    agents, tasks = rng.permutation(seen.agent_alive.shape[1]), rng.permutation(seen.task_alive.shape[1])
+    turned = renumbered(seen, agents, tasks)
+    h, g = model(seen)
+    expected = h[:, agents][:, :, tasks], None if g is None else g[:, tasks][:, :, tasks]
+    assert close(model(turned), expected, turned)
+
+
+@pytest.mark.parametrize(("env", "inference"), WORLDS)
+def test_what_is_not_there_changes_nothing_whatever_its_numbers(env, inference):
+    spec, parameters, seen = lively(env, inference)
+    model = ContextModel(spec, parameters)
+    more = padded(seen, 2, 3)
+    n, m = seen.agent_alive.shape[1], seen.task_alive.shape[1]
+    h, g = model(more)
+    assert close((h[:, :n, :m], None if g is None else g[:, :m, :m]), model(seen), seen)
+
+
+@pytest.mark.parametrize(("env", "inference"), WORLDS)
+def test_an_answer_does_not_depend_on_the_rest_of_the_batch(env, inference):
+    spec, parameters, seen = lively(env, inference)
+    model = ContextModel(spec, parameters)
+    alone = [model(part(seen, slice(k, k + 1)))[0][0] for k in range(8)]
+    assert np.array_equal(np.stack(alone), model(seen)[0])
+
+
+def test_every_agent_and_task_is_heard():
+    """Scores of a pair change when anybody else moves: another agent, another task."""
+    spec, parameters, seen = lively("rescue:3x6", "lp")
+    before = ContextModel(spec, parameters)(seen)[0]
+    for who, index in (("agents", 2), ("tasks", 5)):
+        world = make("rescue:3x6", 8, seed=3)
+        world.show(pair_features=True, planes=False)
+        cells = world.agent_cells if who == "agents" else world.task_cells
+        still = ContextModel(spec, parameters)(spec.view(world.observe()))[0]
+        cells[:, index] = (cells[:, index] + 3) % 8
+        moved = ContextModel(spec, parameters)(spec.view(world.observe()))[0]
+        assert (np.abs(moved - still)[:, 0, 0] > 1e-6).mean() > 0.5
+    assert before.shape == (8, 3, 6)
+
+
+def test_positions_on_the_map_are_not_read_only_how_far_others_are():
+    spec, parameters, _ = lively("rescue:3x6,grid=40", "quad")
+    world = make("rescue:3x6,grid=40", 8)
+    world.show(pair_features=True, planes=False)
+    world.agent_cells[:], world.task_cells[:] = world.agent_cells // 2, world.task_cells // 2
+    model = ContextModel(spec, parameters)
+    seen = spec.view(world.observe())
+    before = model(seen)
+    world.agent_cells += 15
+    world.task_cells += 15
+    assert close(model(spec.view(world.observe())), before, seen)
+
+
+def test_another_town_far_away_is_not_heard():
+    """Two copies of an environment a thousand cells apart are scored as one alone: so it carries to any size."""
+    spec, parameters, _ = lively("rescue:3x6", "quad")
+    one = make("rescue:3x6,grid=2000", 4)
+    two = make("rescue:6x12,grid=2000", 4)
+    rng = np.random.default_rng(2)
+    one.agent_cells[:], one.task_cells[:] = rng.integers(0, 10, (4, 3, 2)), rng.integers(0, 10, (4, 6, 2))
+    two.agent_cells[:] = np.concatenate([one.agent_cells, one.agent_cells + 1000], axis=1)
+    two.task_cells[:] = np.concatenate([one.task_cells, one.task_cells + 1000], axis=1)
+    for world in (one, two):
+        world.waiting[:] = True
+        world.show(pair_features=True, planes=False)
+    model = ContextModel(spec, parameters)
+    seen = spec.view(one.observe())
+    h, g = model(spec.view(two.observe()))
+    assert close((h[:, :3, :6], g[:, :6, :6]), model(seen), seen)
+
+
+def test_a_model_starts_as_the_distances_it_corrects():
+    spec = prepare(TrainSettings(env="rescue:3x6", inference="lp", model="context"), 4).spec
+    world = make("rescue:3x6,features=pair", 4)
+    seen = spec.view(world.observe())
+    h, _ = ContextModel(spec, init_parameters(spec, np.random.default_rng(0)))(seen)
+    assert h == pytest.approx(-0.5 * 8 * seen.pair_features[..., spec.distances[0]], abs=1e-5)
+
+
+def test_a_world_without_distances_or_positions_is_heard_by_what_is_said():
+    spec, _, seen = lively("tests.learning.toy:Roomy", "lp")
+    assert spec.places == spec.distances == ()
+    assert not any(name.endswith("_reach") for name in parameter_shapes(spec))
+    assert all(not relation.distance.any() for relation in relate(spec, seen).values())
+    battle, _, of_battle = lively("battle:m5v5", "lp")
+    assert battle.places
+    assert relate(battle, of_battle)["agent", "agent"].distance.any()
+
+
+@pytest.mark.parametrize("pair_features", [False, True])
+def test_what_a_model_reads_follows_from_the_world(pair_features):
+    asked = TrainSettings(env="rescue:2x4", model="context", inference="lp", pair_features=pair_features)
+    spec = prepare(asked, 2).spec
+    assert spec.places == (0, 1)
+    assert (spec.blind == (0, 1)) == pair_features == bool(spec.distances)
+    plain = prepare(dataclasses.replace(asked, form="plain"), 2).spec
+    assert plain.blind == ()
+
+
+def test_a_policy_is_saved_and_loaded_as_it_is_and_a_damaged_one_refused(tmp_path):
+    learner = make_learner(TrainSettings(env="rescue:2x4", model="context", inference="quad", a2c={"envs": 2}))
+    policy = learner.policy()
+    save_policy(policy, tmp_path / "policy.safetensors")
+    again = load_policy(tmp_path / "policy.safetensors")
+    seen = make("rescue:5x10", 6).observe()
+    assert np.array_equal(again.act(seen), policy.act(seen))
+    assert again.spec == policy.spec
+    del policy.parameters["round1.task_task_logit"]
+    save_policy(policy, tmp_path / "damaged.safetensors")
+    with pytest.raises(ModelFileError, match=r"missing \['round1.task_task_logit'\]"):
+        load_policy(tmp_path / "damaged.safetensors")
+
+
+def test_it_plays_in_every_world_of_its_kind_and_looks_ahead_with_noisy_scores():
+    spec, parameters, _ = lively("rescue:3x6", "lp")
+    learner = make_learner(TrainSettings(env="rescue:3x6", model="context", inference="lp", a2c={"envs": 2}))
+    policy = LearnedPolicy("context", spec, parameters, learner.inference, PAPER_NOISE, {"env": "rescue:3x6"})
+    assert muster.evaluate(policy, "rescue:6x12,grid=12", 4).records.outcome.shape == (4,)
+    assert muster.evaluate(policy.with_rollouts(3), "rescue:2x4", 2).records.outcome.shape == (2,)
+    with pytest.raises(InputError, match="is a context; use candidates 'scores'"):
+        resolve(policy.with_rollouts(3, candidates="theta"), make("rescue:2x4"))
+
+
+@pytest.mark.parametrize("inference", ["lp", "quad"])
+def test_the_actor_critic_moves_every_part_of_it(inference):
+    a2c = {"envs": 16, "return_steps": 4}
+    learner = make_learner(TrainSettings(env="tests.learning.toy:Roomy", model="context", inference=inference, a2c=a2c))
+    before = learner.policy().parameters
+    for _ in range(3):
+        learner.update()
+    after = learner.policy().parameters
+    still = [name for name in before if np.array_equal(before[name], after[name])]
+    assert not [name for name in still if before[name].size]
+
+
+def test_the_gradient_is_that_of_finite_differences():
+    spec, parameters, seen = lively("rescue:3x6", "quad")
+    network = network_from(spec, parameters)
+    h, g = network(seen)
+    slope = (np.random.default_rng(0).normal(size=h.shape) * alive_pairs(seen)[0]).astype(np.float32)
+    torch.autograd.backward([h, g], [torch.from_numpy(slope), torch.zeros_like(g)])
+    for name in ("round0.agent_task_relation", "round1.task_task_logit", "round0.task_agent_reach"):
+        gradient = network.pairs[name.replace(".", "_")].grad.numpy()
+        at = np.unravel_index(np.abs(gradient).argmax(), gradient.shape)
+        found = []
+        for step in (2e-3, -2e-3):
+            moved = parameters | {name: parameters[name].copy()}
+            moved[name][at] += step
+            found.append(float((ContextModel(spec, moved)(seen)[0].astype(np.float64) * slope).sum()))
+        assert (found[0] - found[1]) / 4e-3 == pytest.approx(gradient[at], rel=0.05)
+
+
+def test_a_context_model_goes_on_from_a_direct_one_and_from_its_own_kind(tmp_path):
+    def first(**settings) -> LearnedPolicy:
+        return Loop(TrainSettings(**{"a2c": {"envs": 4}} | settings), None).learner.policy()
+
+    seen = make("rescue:4x8", 8).observe()
+    name = "rescue-2x4-lp-dm"
+    new = first(env="rescue:3x6", model="context", form="plain", inference="lp", from_policy=name)
+    assert np.array_equal(new.act(seen), muster.load(name).act(seen))
+    path = str(tmp_path / "context.safetensors")
+    save_policy(new, path)
+    again = first(env="rescue:3x6", model="context", form="plain", inference="quad", from_policy=path)
+    assert np.array_equal(again.act(seen), new.act(seen))
+    for settings, message in (
+        ({"model": "dm"}, "is a context model, which no other can go on from; use --model context"),
+        ({"model": "context"}, "another --form"),
+        ({"model": "context", "form": "plain", "pair_features": False}, "features of a pair"),
+    ):
+        with pytest.raises(InputError, match=message):
+            first(env="rescue:3x6", inference="lp", from_policy=path, **settings)
+
+
+def test_widths_that_heads_cannot_share_are_refused():
+    spec = lively("rescue:3x6", "lp")[0]
+    with pytest.raises(InputError, match="30 cannot be among 4"):
+        dataclasses.replace(spec, context=30)
+    with pytest.raises(InputError, match="evolution tunes the direct model only"):
+        TrainSettings(env="rescue:2x4", model="context", learner="es")
+
+
+def test_the_torch_network_keeps_its_arrays_under_the_names_of_files():
+    spec, parameters, _ = lively("rescue:3x6", "quad")
+    assert parameters_of(ScoringModel(spec, np.random.default_rng(0))).keys() == parameters.keys()
+    assert {name: array.shape for name, array in parameters.items()} == parameter_shapes(spec)
+
+
+def part(seen: BatchObservation, states) -> BatchObservation:
+    return dataclasses.replace(seen, **{name: array[states] for name, array in arrays(seen).items()})
+
+
+def arrays(seen: BatchObservation) -> dict[str, np.ndarray]:
+    found = {entry.name: getattr(seen, entry.name) for entry in dataclasses.fields(BatchObservation)}
+    return {name: array for name, array in found.items() if array is not None}
+
+
+AXES = {
+    "agent_features": "n", "task_features": "m", "pair_features": "nm", "task_pair_features": "mm", "agent_alive": "n",
+    "task_alive": "m", "contributions": "nm", "capacities": "m", "allowed": "nm", "prior": "nm", "task_prior": "mm",
+    "previous": "n", "agent_ids": "n", "task_ids": "m", "switch_cost": "nm", "agent_cells": "n", "task_cells": "m",
+    "planes": "", "global_features": "",
+}  # fmt: skip
+
+
+def renumbered(seen: BatchObservation, agents, tasks) -> BatchObservation:
+    found = arrays(seen)
+    for name in found:
+        for axis, letter in enumerate(AXES[name], 1):
+            found[name] = np.take(found[name], agents if letter == "n" else tasks, axis=axis)
+    return dataclasses.replace(seen, **found)
+
+
+def padded(seen: BatchObservation, more_agents: int, more_tasks: int) -> BatchObservation:
+    """With dead agents and tasks, whose numbers are none."""
+    found = arrays(seen)
+    for name, array in found.items():
+        widths = [(0, 0)] * array.ndim
+        for axis, letter in enumerate(AXES[name], 1):
+            widths[axis] = (0, more_agents if letter == "n" else more_tasks)
+        nothing = False if array.dtype == bool else np.nan if array.dtype.kind == "f" else 0
+        found[name] = np.pad(array, widths, constant_values=nothing)
+    return dataclasses.replace(seen, **found)

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import muster
+from muster.data import BatchObservation
+from muster.envs.env import Observation
+from muster.envs.registry import make
+from muster.envs.rescue import RescueEnv
+from muster.errors import InputError
+from muster.learning.form import choose_pair_scale, local_form
+from muster.learning.settings import TrainSettings
+from muster.models.direct import DirectModel, init_parameters
+from muster.models.reach import scale_pairs, spacing
+from muster.models.spec import ModelSpec
+from muster.policy.decision import decide
+from muster.policy.files import load_policy, save_policy
+
+
+def local_spec(env: RescueEnv) -> ModelSpec:
+    env.show(pair_features=True, planes=False)
+    return ModelSpec.of(env.observe(), "dm", True, pair_scale="fade", **local_form(env, env.observe()))
+
+
+def test_g_shrinks_as_the_agents_grow_in_number():
+    spec = dataclasses.replace(local_spec(make("rescue:2x4")), pair_scale="size", trained_agents=5)
+    for size, factor in (("5x10", 1.0), ("10x20", 0.5), ("2x4", 2.5)):
+        seen = make(f"rescue:{size}", 3).observe()
+        g = np.ones((3, seen.task_alive.shape[1], seen.task_alive.shape[1]), np.float32)
+        assert scale_pairs(spec, seen, g) == pytest.approx(factor * g)
+    assert scale_pairs(spec, seen, None) is None
+
+
+def test_at_the_training_size_nothing_changes_to_the_last_bit():
+    policy = muster.load("rescue-5x10-quad-dm")
+    plain = policy.variant(spec=dataclasses.replace(policy.spec, pair_scale="none"))
+    scaled = policy.variant(spec=dataclasses.replace(policy.spec, pair_scale="size", trained_agents=5))
+    seen = make("rescue:5x10", 20).observe()
+    assert np.array_equal(plain.scores(seen)[1], scaled.scores(seen)[1])
+    larger = make("rescue:10x20", 5).observe()
+    assert scaled.scores(larger)[1] == pytest.approx(plain.scores(larger)[1] / 2)
+    assert np.array_equal(plain.scores(larger)[0], scaled.scores(larger)[0])
+
+
+def test_views_of_several_sizes_are_each_scaled_by_their_own():
+    policy = muster.load("rescue-5x10-quad-dm")
+    policy = policy.variant(spec=dataclasses.replace(policy.spec, pair_scale="size", trained_agents=5))
+    views = []
+    for size in ("3x6", "12x24"):
+        seen = policy.spec.view(make(f"rescue:{size}", 1, seed=4).observe())
+        names = ("agent_features", "task_features", "pair_features", "task_pair_features")
+        views.append(Observation(**{name: getattr(seen, name)[0] for name in names}))
+    together = policy.act(views)
+    assert [one.tolist() for one in together] == [policy.act(view).tolist() for view in views]
+
+
+def test_the_range_is_the_mean_way_to_the_nearest_task_that_waits():
+    env = make("rescue:2x3,grid=16", 1)
+    env.show(pair_features=True, planes=False)
+    env.agent_cells[0] = [[0, 0], [10, 10]]
+    env.task_cells[0] = [[0, 3], [10, 15], [10, 11]]
+    env.waiting[0] = [True, True, False]
+    spec = local_spec(env)
+    assert spacing(spec, env.observe()) == pytest.approx([4 / 8])
+    g = scale_pairs(spec, env.observe(), np.ones((1, 3, 3), np.float32))
+    assert np.diag(g[0]) == pytest.approx(1)
+    assert g[0, 0, 1] == pytest.approx(np.exp(-12 / (1.25 * 4)))
+    env.waiting[0] = False
+    assert spacing(spec, env.observe()) == pytest.approx([1 / 8])
+
+
+def test_a_local_model_sees_no_place_on_the_map_and_starts_from_distances():
+    env = make("rescue:3x6,grid=40", 4)
+    spec = local_spec(env)
+    model = DirectModel(init_parameters(spec, np.random.default_rng(0)), True)
+
+    def scores(seen: BatchObservation) -> np.ndarray:
+        return decide(seen, spec, model, muster.load("rescue-2x4-quad-dm").solver).scores[0]
+
+    first = env.observe()
+    assert scores(first) == pytest.approx(-0.5 * 8 * first.pair_features[..., 4])
+    model.parameters["h.weight3"][:] = 1.0
+    model = DirectModel(model.parameters, True)
+    env.agent_cells += 3
+    env.task_cells += 3
+    assert scores(env.observe()) == pytest.approx(scores(first))
+    assert not np.allclose(scores(first), -0.5 * 8 * first.pair_features[..., 4])
+
+
+def test_old_files_are_read_as_they_were(tmp_path):
+    policy = muster.load("rescue-2x4-lp-dm")
+    assert policy.spec.pair_scale == "none"
+    spec = dataclasses.replace(muster.load("rescue-5x10-quad-dm").spec, pair_scale="size", trained_agents=5)
+    save_policy(muster.load("rescue-5x10-quad-dm").variant(spec=spec), tmp_path / "p.safetensors")
+    assert load_policy(tmp_path / "p.safetensors").spec == spec
+
+
+def test_runs_know_the_size_they_were_trained_at(tmp_path):
+    policy = muster.train("rescue:3x6", learner="es", steps=2000, out=tmp_path / "one")
+    assert (policy.spec.pair_scale, policy.spec.trained_agents) == ("size", 3)
+    worlds = ("rescue:2x4", "rescue:3x6")
+    policy = muster.train(worlds, learner="es", steps=2000, form="local", out=tmp_path / "two")
+    assert (policy.spec.pair_scale, policy.spec.trained_agents, policy.spec.blind) == ("fade", 3, (0, 1))
+    assert muster.evaluate(policy, "rescue:20x40,grid=32", 3).failed == 0
+    policy = muster.train("rescue:3x6", inference="lp", learner="es", steps=2000, out=tmp_path / "three")
+    assert policy.spec.pair_scale == "none"
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"form": "local", "learner": "a2c"}, "learned by evolution"),
+        ({"form": "plain", "learner": "es", "pair_scale": "fade"}, "add --form local"),
+    ],
+)
+def test_what_cannot_be_scaled_is_refused(settings, reason):
+    with pytest.raises(InputError, match=reason):
+        choose_pair_scale(TrainSettings("rescue:2x4", **settings), [make("rescue:2x4")])
+
+
+def test_a_world_must_say_what_its_distances_are():
+    with pytest.raises(InputError, match="does not say which of its pair features are distances"):
+        local_form(make("battle:m3v3"), make("battle:m3v3").observe())
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"pair_scale": "size", "trained_agents": 0}, "size in training is known"),
+        ({"distances": (9, 4)}, "distances of a model"),
+        ({"distances": ()}, "goes by distances"),
+        ({"blind": (7,)}, "blind of a model"),
+    ],
+)
+def test_a_spec_that_cannot_be_is_refused(changes, reason):
+    with pytest.raises(InputError, match=reason):
+        dataclasses.replace(local_spec(make("rescue:2x4")), **changes)
