@@ -1,0 +1,26 @@
+// Answers of a batch: write one, read it back to go on from it, put a better one in its place.
+#pragma once
+
+#include "../stop.hpp"
+#include "certificate.hpp"
+
+namespace muster {
+
+// Write the plan of an instance and what is proven about it to row b, under the numbers of the input.
+void write_answer(const Output& out, Index b, const Plan& plan, const Instance& instance, const Array1<double>& prices,
+                  const Certificate& certificate);
+
+// Write the assignment in row b to `found`, m for left out; its value with the penalty for those left out.
+// `position` [M] is scratch.
+double read_answer(const Array1<Index>& found, const Instance& instance, const Output& out, Index b,
+                   const Array1<Index>& position);
+
+// Whether an agent has no task that could have one if it were alone.
+bool leaves_out(const Plan& plan, const Instance& instance);
+
+// Put the assignment `found` in the place of the one in row b, with what follows from nothing exceeding `limit`.
+// `plan` and `ranking` are scratch.
+void write_improved(const Array1<Index>& found, double limit, const Instance& instance, const Settings& settings,
+                    const Output& out, Index b, Plan& plan, const Array1<double>& prices, Ranking& ranking, Stop& stop);
+
+}  // namespace muster

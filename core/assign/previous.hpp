@@ -1,0 +1,16 @@
+// Keep the previous plan: an answer that is never worth less than what is still possible of the plan before it.
+#pragma once
+
+#include "../stop.hpp"
+#include "plan.hpp"
+
+namespace muster {
+
+// As much of an assignment, by the numbers of the input, as is still possible; `position` is each task's index or -1.
+void load_plan(Plan& plan, const Instance& instance, const Array1<const Index>& tasks, const Array1<Index>& position);
+
+// Let no answer of instances begin..end-1 be worth less than what is still possible of the plan before it.
+void keep_previous(Index begin, Index end, const Problem& problem, const Array2<const Index>& previous,
+                   const Settings& settings, const Output& out, Stop& stop);
+
+}  // namespace muster
