@@ -1,4 +1,4 @@
-"""Logs of decisions: JSON Lines, of which each is a situation (fields of an Observation) with the assignment taken in it.
+"""Logs of decisions: JSON Lines, each an Observation with the assignment that was taken.
 
     {"agent_features": [[0.2], [0.9]], "task_features": [[0.1], [0.8], [0.5]], "assignment": [0, 1]}
 
