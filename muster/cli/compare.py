@@ -28,14 +28,14 @@ class Compare(Manner):
     def run(self) -> None:
         """Evaluate each and print."""
         from muster.cli.progress import progress_bar
-        from muster.envs.registry import rules_of
+        from muster.envs.registry import baselines_of
         from muster.evaluation.compare import compare
         from muster.evaluation.text import evaluation_table
 
         if len(self.names) < 3:
             raise InputError(f"compare takes two or more policies and then the environment, got {' '.join(self.names)}")
         *policies, env = self.names
-        rules = rules_of(env) if self.asked else []
+        rules = baselines_of(env) if self.asked else []
         found = compare(
             self.players(policies, rules),
             env,

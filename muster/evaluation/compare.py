@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from muster.envs.registry import World, make
+from muster.envs.registry import EnvLike, make
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError
 from muster.evaluation.evaluate import Count, Evaluation, evaluate
@@ -75,7 +75,7 @@ class Comparison:
 
 def compare(
     policies: Sequence[str | Path | Policy],
-    env: World | BatchEnv,
+    env: EnvLike | BatchEnv,
     episodes: Count = 1000,
     seed: int = 0,
     noise: bool = False,

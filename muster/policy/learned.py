@@ -18,13 +18,12 @@ from muster.data import BatchObservation, Floats32, Ints
 from muster.envs.env import Observation
 from muster.envs.padding import observation_of
 from muster.envs.registry import kind_of
-from muster.envs.vector import BatchEnv, State
+from muster.envs.vector import BatchEnv, Policy, State
 from muster.errors import InputError, MissingExtraError, UnknownNameError
 from muster.models.direct import DirectModel, Parameters, Scores
-from muster.models.reach import scale_pairs
 from muster.models.spec import ModelSpec
 from muster.models.tokens import ContextModel
-from muster.policy.decision import Decision, Scorer, decide, limits_of
+from muster.policy.decision import Decision, Scorer, decide, read_observation, score
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
 from muster.policy.settings import NoiseSettings, RolloutSettings
 from muster.rng import NOISE_STREAM, Seeds
@@ -33,7 +32,7 @@ Critic = Callable[[BatchObservation], NDArray[np.floating]]
 """What is still to be earned [B] from what is observed on."""
 
 
-class LearnedPolicy:
+class LearnedPolicy(Policy):
     """observation -> scores -> assignment. Direct and context models need no torch.
 
     A policy does not change: `variant` makes another. What it remembers is the noise of the episodes under way.
@@ -151,17 +150,15 @@ class LearnedPolicy:
 
     def scores(self, observation: BatchObservation) -> tuple[Floats32, Floats32 | None]:
         """h [B, N, M] and g [B, M, M], without noise."""
-        return self.score(self.spec.view(observation))
+        return score(self.spec.view(observation), self.spec, self.scorer)
 
     def read(self, observation: BatchObservation, env: str = "what is observed") -> BatchObservation:
         """What is observed, as the model reads it, with the capacities and contributions that it has learned."""
-        seen = self.spec.view(observation, env)
-        return limits_of(self.scorer)(seen) if self.spec.learned else seen
+        return read_observation(observation, self.spec, self.scorer, env=env)
 
     def score(self, seen: BatchObservation) -> tuple[Floats32, Floats32 | None]:
         """h and g of what `read` returns, g as it counts at this size."""
-        h, g = self.scorer(seen)
-        return h, scale_pairs(self.spec, seen, g)
+        return score(seen, self.spec, self.scorer)
 
     @overload
     def act(self, observation: BatchObservation) -> Ints: ...
@@ -186,17 +183,18 @@ class LearnedPolicy:
         if isinstance(observation, BatchObservation):
             if fields:
                 raise InputError(f"an observation is complete: {', '.join(fields)} cannot be given beside it")
-            return self._decide(observation).assignment
+            return self.decide(observation).assignment
         if observation is None or isinstance(observation, Observation):
             return self._act_on([_view(observation, fields)])[0]
         several = observation if isinstance(observation, (list, tuple)) else [observation]
         return self._act_on([_view(view, fields) for view in several])
 
-    def orders(self, observation: BatchObservation) -> Ints:
-        """As `act`, with `IDLE` for agents that had rather do nothing: what an env is given that reads reasons."""
-        return self._decide(observation).orders(with_reasons=True)
+    def actions(self, observation: BatchObservation) -> Ints:
+        """As `act`, with `IDLE` for agents that prefer to do nothing: for an environment that reads reasons."""
+        return self.decide(observation).actions(with_reasons=True)
 
-    def _decide(self, observation: BatchObservation) -> Decision:
+    def decide(self, observation: BatchObservation) -> Decision:
+        """The assignments with the scores that led to them."""
         explore = partial(self._explore, observation) if self.noisy else None
         return decide(observation, self.spec, self.scorer, self._plans or self._solver, explore)
 
