@@ -6,7 +6,11 @@ import json
 import os
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from muster.data import BatchObservation, Ints
 from muster.envs.registry import all_baselines, kind_of
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError, UnknownNameError, suggestion

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from muster.policy.decision import allowed_scores
 
 import muster
 from muster import InputError
 from muster.assign import solve
 from muster.data import BatchObservation, Problem
+from muster.policy.decision import allowed_scores
 from tests.assign.cases import make_problem
 
 COSTS = (0.0, 0.1, 0.3, 1.0, 3.0)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from muster.evaluation.episodes import changed_share, keep
 
 import muster
+from muster.evaluation.episodes import changed_share, keep
 
 
 def seen(n_agents=4, n_tasks=3, **changes):

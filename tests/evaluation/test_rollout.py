@@ -4,9 +4,9 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from muster.evaluation.episodes import Episodes, run_episodes
 
 import muster
+from muster.evaluation.episodes import Episodes, run_episodes
 from muster.policy.names import resolve
 from muster.rng import episode_seeds
 

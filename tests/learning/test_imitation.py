@@ -7,12 +7,11 @@ import signal
 
 import numpy as np
 import pytest
-from muster.evaluation.episodes import run_episodes
-from muster.rollout import reset
 
 import muster
 from muster import InputError
 from muster.envs.vector import Remembers, Replans
+from muster.evaluation.episodes import run_episodes
 from muster.learning.imitation import cross_entropy, regrets
 from muster.learning.learner_settings import ImitationSettings
 from muster.learning.learners import make_learner
@@ -22,6 +21,7 @@ from muster.learning.train import run_training
 from muster.policy.decision import alive_pairs
 from muster.policy.names import resolve
 from muster.rng import episode_seeds
+from muster.rollout import reset
 from tests.learning.short_runs import assert_same_end, rows_without_times
 from tests.learning.test_fenchel_young import scores_for, states
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from muster.evaluation.episodes import run_episodes
 
 import muster
 from muster import InputError
+from muster.evaluation.episodes import run_episodes
 from muster.learning.settings import TrainSettings
 from muster.learning.train import make_learner
 from muster.rng import episode_seeds

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from muster.policy.decision import allowed_scores
 
 from muster.assign.settings import InferenceSettings
 from muster.envs.env import Observation
@@ -12,6 +11,7 @@ from muster.envs.padding import observation_of
 from muster.errors import InputError
 from muster.models.direct import init_parameters
 from muster.models.spec import ModelSpec
+from muster.policy.decision import allowed_scores
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import NoiseSettings
 

@@ -4,9 +4,9 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from muster.evaluation.episodes import run_episodes
 
 from muster.envs.pursuit import PursuitEnv, PursuitSettings
+from muster.evaluation.episodes import run_episodes
 from muster.rng import episode_seeds
 from tests.envs.pursuit.plain import Plain
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from muster.evaluation.episodes import run_episodes
 from scipy.optimize import linear_sum_assignment
 
 import muster
@@ -10,6 +9,7 @@ from muster.envs.rescue import RescueEnv, RescueSettings
 from muster.envs.rescue.distance import chebyshev
 from muster.envs.rescue.routing import fastest_routes
 from muster.errors import InputError
+from muster.evaluation.episodes import run_episodes
 from muster.rng import episode_seeds
 
 
