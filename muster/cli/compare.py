@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from typing import Literal
 
@@ -54,5 +55,6 @@ class Compare(Manner):
         table = Table(*head, title=found.title, title_justify="left")
         for row in rows:
             table.add_row(*row)
-        Console().print(table)
+        # A file or pipe has no width of its own: names are not cut there.
+        Console(width=None if sys.stdout.isatty() else 1000).print(table)
         print("\n".join(found.remarks()))

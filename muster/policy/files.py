@@ -24,6 +24,8 @@ VERSION = 3
 READABLE = (1, 2, 3)
 """Version 1 is from when LP knew no local search: "fast" then meant for it what "paper" does now. Up to version 2 some
 settings and their values had other names."""
+BEST = "best.safetensors"
+"""The policy that a run's folder keeps; it is called like the folder."""
 LARGEST_FILE = 64 * 2**20
 MOST_TENSORS = 1000
 SEAL = "seal"
@@ -51,9 +53,9 @@ def load_policy(path: str | Path) -> LearnedPolicy:
     """Read a policy file, or the best policy of a run's folder."""
     path = Path(path)
     if path.is_dir():
-        path = path / "best.safetensors"
+        path = path / BEST
         if not path.exists():
-            raise ModelFileError(f"{path.parent} is not the folder of a run: it has no best.safetensors")
+            raise ModelFileError(f"{path.parent} is not the folder of a run: it has no {BEST}")
     if not path.exists():
         raise ModelFileError(f"no policy file {path}")
     size = path.stat().st_size
@@ -78,7 +80,8 @@ def load_policy(path: str | Path) -> LearnedPolicy:
         raise ModelFileError(f"{path} was changed after it was written: its numbers do not match its hash")
     if header.get(SEAL, "") not in ("", _seal(header)):
         raise ModelFileError(f"{path} was changed after it was written: its header does not match its seal")
-    return LearnedPolicy(path.stem, spec, tensors, inference, noise, header)
+    name = path.parent.resolve().name if path.name == BEST else path.stem
+    return LearnedPolicy(name, spec, tensors, inference, noise, header)
 
 
 def _inference(header: dict[str, Any]) -> InferenceSettings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Self, overload
 
 import numpy as np
@@ -78,6 +79,12 @@ class LearnedPolicy(Policy):
         if not changes.keys() & {"spec", "parameters"}:
             copy._scorer = self._scorer
         return copy
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file that `muster.load` reads; a file that is there is replaced at once or not at all."""
+        from muster.policy.files import save_policy
+
+        save_policy(self, path)
 
     def with_noise(self) -> Self:
         """The same policy with the exploration noise of its training left on."""
@@ -304,7 +311,7 @@ def make_scorer(spec: ModelSpec, parameters: Parameters) -> Scorer:
     try:
         import torch  # noqa: F401
     except ImportError:
-        raise MissingExtraError(f"a {spec.kind} policy", "train") from None
+        raise MissingExtraError(f"a {spec.kind} policy", "torch") from None
     from muster.models.networks import network_from
 
     return network_from(spec, parameters).scores
