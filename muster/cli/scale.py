@@ -91,7 +91,7 @@ MARKS = {"wins": ("o", True, "wins"), "even": ("o", False, "even"), "loses": ("x
 
 def draw_curve(axes: Any, curve: Curve) -> None:
     """Policy and best baseline over the size, with intervals and verdicts; lines at the last win and the first loss."""
-    from muster.evaluation.metrics import MEANINGS
+    from muster.evaluation.statistics import MEANINGS
 
     names = ", ".join(dict.fromkeys(point.best.policy for point in curve.points))
     for label, colour, own in (

@@ -20,9 +20,8 @@ from muster.envs.registry import make
 from muster.errors import ModelFileError, MusterError
 from muster.evaluation.compare import compare
 from muster.evaluation.statistics import Interval
-from muster.policy.features import features_of
 from muster.policy.files import fingerprint
-from muster.policy.learned import LearnedPolicy
+from muster.policy.learned import LearnedPolicy, features_of
 from muster.policy.names import SHIPPED, load, resolve, shipped
 from muster.settings import to_text
 from muster.storage import write_atomically

@@ -14,8 +14,7 @@ from muster.envs.registry import EnvLike, make
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError
 from muster.evaluation.evaluate import Count, Evaluation, evaluate
-from muster.evaluation.metrics import MEANINGS
-from muster.evaluation.statistics import Interval, bootstrap_interval
+from muster.evaluation.statistics import MEANINGS, Interval, bootstrap_interval
 from muster.evaluation.text import difference_line, episodes_of, evaluation_table, html_table, text_table
 from muster.policy.learned import LearnedPolicy
 

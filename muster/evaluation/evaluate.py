@@ -16,8 +16,7 @@ from muster.envs.registry import EnvLike, make
 from muster.envs.vector import BatchEnv, Metric, Policy
 from muster.errors import InputError
 from muster.evaluation.episodes import Episodes, run_episodes
-from muster.evaluation.metrics import MEANINGS
-from muster.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
+from muster.evaluation.statistics import MEANINGS, Interval, bootstrap_interval, wilson_interval
 from muster.evaluation.text import describe, evaluation_lines, evaluation_table, html_table
 from muster.policy.learned import LearnedPolicy
 from muster.policy.lookahead import LookAhead

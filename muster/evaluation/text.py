@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from muster.evaluation.metrics import MEANINGS
-from muster.evaluation.statistics import Interval
+from muster.evaluation.statistics import MEANINGS, Interval
 
 if TYPE_CHECKING:
     from muster.envs.vector import Metric

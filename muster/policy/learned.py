@@ -17,10 +17,11 @@ from muster.assign.solver import Solver
 from muster.assign.switching import ALONE
 from muster.data import BatchObservation, Floats32, Ints
 from muster.envs.env import Observation
+from muster.envs.features import FeatureNames
 from muster.envs.padding import observation_of
-from muster.envs.registry import kind_of
+from muster.envs.registry import kind_of, make
 from muster.envs.vector import BatchEnv, Policy, State
-from muster.errors import InputError, MissingExtraError, UnknownNameError
+from muster.errors import InputError, MissingExtraError, MusterError, UnknownNameError
 from muster.models.direct import DirectModel, Parameters, Scores
 from muster.models.spec import ModelSpec
 from muster.models.tokens import ContextModel
@@ -94,7 +95,7 @@ class LearnedPolicy(Policy):
         """The same policy, looking ahead: `rollouts` candidates a decision, or `until` so many seconds.
 
         `settings` are further ones of `RolloutSettings`: horizon, candidates, size. `critic` is a function from an
-        observation to what is still to be earned [B], for what is cut at the horizon (`muster.policy.critics`). It
+        observation to what is still to be earned [B], for what is cut at the horizon (`muster.policy.files`). It
         plays in `muster.evaluate` and wherever else there is an environment to try moves in.
         """
         wanted = RolloutSettings(rollouts, **settings)
@@ -300,6 +301,29 @@ def _view(view: Any, fields: dict[str, Any]) -> Observation:
     if not {"agent_features", "task_features"} <= fields.keys():
         raise InputError("a situation needs at least agent_features [N, Fa] and task_features [M, Ft]")
     return Observation(**fields)
+
+
+def features_of(policy: LearnedPolicy) -> FeatureNames:
+    """Those that its file keeps, or else those of the env it was trained on, as far as the policy reads them."""
+    spec = policy.spec
+    widths = {
+        "agent": spec.agent_width,
+        "task": spec.task_width,
+        "pair": spec.pair_width,
+        "task_pair": spec.task_pair_width,
+        "global": spec.global_width,
+    }
+    return FeatureNames.of(widths, policy.header.get("features") or _features_of_env(policy), policy.name)
+
+
+def _features_of_env(policy: LearnedPolicy) -> dict[str, tuple[str, ...]]:
+    """What the policy's environment says, as far as it can be made here and agrees with what the policy reads."""
+    try:
+        env = make(str(policy.header.get("env", "")))
+        env.show(pair_features=policy.spec.pair_width > 0, planes=False)
+        return {kind: tuple(names) for kind, names in env.feature_names().items()}
+    except MusterError:
+        return {}
 
 
 def make_scorer(spec: ModelSpec, parameters: Parameters) -> Scorer:

@@ -13,8 +13,7 @@ from muster.assign.solver import Solver
 from muster.envs.features import FeatureNames
 from muster.errors import InputError
 from muster.evaluation.card import read_card
-from muster.policy.features import features_of
-from muster.policy.learned import LearnedPolicy
+from muster.policy.learned import LearnedPolicy, features_of
 from muster.policy.names import load, shipped
 
 
