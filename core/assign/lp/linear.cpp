@@ -1,6 +1,9 @@
 #include "linear.hpp"
 
+#include <optional>
+
 #include "../answer.hpp"
+#include "plain.hpp"
 #include "rounding.hpp"
 
 namespace muster {
@@ -45,29 +48,42 @@ Status judge(const Workspace& work, bool certify, bool believe, Certificate& cer
   return reached ? kOptimal : kRounded;
 }
 
+Workspace make_workspace(Arena& arena, Index n, Index m) {
+  return {make_instance(arena, n, m, false), make_relaxation(arena, n, m), make_plan(arena, n, m),
+          make_ranking(arena, n),            arena.zeros1<double>(m),      arena.make1<double>(m)};
+}
+
+void solve_instance(Workspace& work, Index b, const Problem& problem, const Settings& settings, const Output& out,
+                    Stop& stop) {
+  if (!fill_instance(work.instance, problem, b, settings.assign_all)) {
+    out.status[b] = kInvalid;
+    return;
+  }
+  const double scale = set_profits(work.relaxation, work.instance, work.bonus);
+  const Status solved = maximise(work.relaxation, work.instance, scale, false, stop);
+  std::fill_n(work.prices.data, work.prices.size, 0.0);
+  read_vertex(work.relaxation, work.instance);
+  round_point(work.plan, work.instance, work.relaxation.vertex, settings.rounding, work.ranking);
+  const bool believe = solved == kOptimal && !settings.report_proof;
+  Certificate certificate;
+  const Status status = judge(work, settings.certify, believe, certificate);
+  // The value of a programme that was stopped bounds nothing, but its prices do all the same.
+  out.status[b] = solved == kOptimal || (status == kOptimal && settings.certify) ? status : kTimeLimit;
+  write_answer(out, b, work.plan, work.instance, work.prices, certificate);
+}
+
 }  // namespace
 
 void solve_linear(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out, Stop& stop) {
   Arena arena;
   const Index n = problem.scores.rows, m = problem.scores.columns;
-  Workspace work{make_instance(arena, n, m, false), make_relaxation(arena, n, m), make_plan(arena, n, m),
-                 make_ranking(arena, n),            arena.zeros1<double>(m),      arena.make1<double>(m)};
-  Certificate certificate;
+  const bool plain = is_plain(problem);
+  const PlainWorkspace plain_work = plain ? make_plain_workspace(arena, n, m) : PlainWorkspace{};
+  std::optional<Workspace> work;
   for (Index b = begin; b < end; ++b) {
-    if (!fill_instance(work.instance, problem, b, settings.assign_all)) {
-      out.status[b] = kInvalid;
-      continue;
-    }
-    const double scale = set_profits(work.relaxation, work.instance, work.bonus);
-    const Status solved = maximise(work.relaxation, work.instance, scale, false, stop);
-    std::fill_n(work.prices.data, m, 0.0);
-    read_vertex(work.relaxation, work.instance);
-    round_point(work.plan, work.instance, work.relaxation.vertex, settings.rounding, work.ranking);
-    const bool believe = solved == kOptimal && !settings.report_proof;
-    const Status status = judge(work, settings.certify, believe, certificate);
-    // The value of a programme that was stopped bounds nothing, but its prices do all the same.
-    out.status[b] = solved == kOptimal || (status == kOptimal && settings.certify) ? status : kTimeLimit;
-    write_answer(out, b, work.plan, work.instance, work.prices, certificate);
+    if (plain && solve_plain(plain_work, b, problem, settings, out, stop)) continue;
+    if (!work) work = make_workspace(arena, n, m);
+    solve_instance(*work, b, problem, settings, out, stop);
   }
 }
 
