@@ -24,6 +24,7 @@ from muster.learning.run import Run, stored_settings
 from muster.learning.settings import TrainSettings
 from muster.learning.train import run_training
 from muster.policy.files import fingerprint
+from muster.policy.learned import LearnedPolicy
 from paper.tables.places import committed_record
 from paper.tables.pursuit import Record
 
