@@ -15,7 +15,7 @@ from typing import Any
 
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import evaluate
-from muster.policy.files import load_policy
+from muster.policy.learned import LearnedPolicy
 from paper.tables.battle import Cell, Group, Record, Role, group_order, median_policy, scenarios_of
 from paper.tables.run_names import RunName, policy_files
 
@@ -57,7 +57,7 @@ class Candidate:
     @classmethod
     def read(cls, path: Path, name: RunName, runs: Path) -> Candidate:
         """From the policy file and, for what the training took, the run's summary in `runs` if there is one."""
-        header = load_policy(path).header
+        header = LearnedPolicy.load(path).header
         scenario, *options = str(header.get("env", "")).split(",")
         if scenario != f"battle:{name.train}":
             raise InputError(f"{path.name} was trained on {scenario or 'nothing known'}, not on battle:{name.train}")
