@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from muster.assign.entries import as_array
+from muster.assign.problem import as_array
 from muster.data import Floats, Ints
 from muster.errors import InputError, suggestion
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from muster.assign.naming import Name, Names, entries, number, pairs
+from muster.assign.names import Name, Names, entries, number, pairs
 from muster.data import Floats, Problem
 from muster.errors import InputError
 

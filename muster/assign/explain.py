@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from muster.assign.naming import Name
-from muster.assign.probing import Pair, Probe
+from muster.assign.names import Name
+from muster.assign.probe import Pair, Probe
 from muster.assign.rows import Row, Rows, text
 from muster.assign.solver import Solver
 from muster.data import Floats, Ints, Problem, Solution

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muster.assign.entries import as_array
-from muster.assign.naming import Name, Names, as_assignment, entries, is_frame, matrix, vector
+from muster.assign.problem import as_array
+from muster.assign.names import Name, Names, as_assignment, entries, is_frame, matrix, vector
 from muster.assign.sparse import DENSE, SparseProblem
 from muster.assign.switching import refuse_cost_alone
 from muster.assign.tables import Table, is_table, read_table

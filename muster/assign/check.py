@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from muster.assign.answer import Answer, answer
-from muster.assign.instance import CAPACITY_TOLERANCE
-from muster.assign.naming import Name, Names, as_assignment
-from muster.assign.reading import Call, read_call
+from muster.assign.problem import CAPACITY_TOLERANCE
+from muster.assign.names import Name, Names, as_assignment
+from muster.assign.call import Call, read_call
 from muster.assign.rows import Rows
 from muster.assign.settings import Crowd, Effort, Method
-from muster.assign.single import loads_of, may, rooms, uses, value_of
+from muster.assign.instance import loads_of, may, rooms, uses, value_of
 from muster.assign.solver import Solver
 from muster.assign.sparse import DENSE, SparseProblem
 from muster.data import Ints, Problem

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from muster.assign.instance import CAPACITY_TOLERANCE
-from muster.assign.single import may, rooms, uses
+from muster.assign.problem import CAPACITY_TOLERANCE
+from muster.assign.instance import may, rooms, uses
 from muster.assign.solver import Solver
 from muster.assign.switching import less_switch_cost
 from muster.data import Floats, Ints, Problem
