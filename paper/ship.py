@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from muster.evaluation.rollout import run_episodes
 
 from muster.envs.registry import make
-from muster.evaluation.rollout import run_episodes
 from muster.learning.episodes import VALIDATION
 from muster.policy.files import load_policy, save_policy
 from muster.policy.learned import LearnedPolicy

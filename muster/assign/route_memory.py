@@ -6,8 +6,9 @@ import dataclasses
 
 import numpy as np
 
+from muster.assign.batch import Output
 from muster.assign.solver import Solver
-from muster.data import Ints, Problem, Solution
+from muster.data import Ints, Problem
 
 
 class RouteMemory:
@@ -22,9 +23,9 @@ class RouteMemory:
         """New episodes start in these slots."""
         self.routes[slots[slots < len(self.routes)]] = -1
 
-    def __call__(self, problem: Problem) -> Solution:
-        """Plan, and remember."""
+    def run(self, problem: Problem) -> tuple[Output, Ints | None]:
+        """As `Solver.run`, from the routes of the last call on."""
         known = self.routes.shape == problem.scores.shape
-        found = self.solver(dataclasses.replace(problem, routes=self.routes if known else None))
+        found, changes = self.solver.run(dataclasses.replace(problem, routes=self.routes if known else None))
         self.routes = found.routes.copy()
-        return found
+        return found, changes

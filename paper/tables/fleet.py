@@ -1,7 +1,7 @@
 """The table of fleets: learned on 24 vehicles and 11 zones, played there and zero-shot on larger ones.
 
-Test days are the published ones (docs/envs/fleet.md), each played once; where they are not at hand the record still
-prints, and the city of our own can be run again.
+Test days are the published ones (docs/environments/fleet.md), each played once; where they are not at hand the
+record still prints, and the city of our own can be run again.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def world_of(test: str) -> str:
     data = CHECKOUT / SHARED
     if "DATA" in env and not data.is_dir():
         raise InputError(
-            f"the published trips are not in {SHARED} beside the repository (docs/envs/fleet.md says where they come "
-            f"from); without them run --tests 300"
+            f"the published trips are not in {SHARED} beside the repository (docs/environments/fleet.md); "
+            f"without them run --tests 300"
         )
     return env.replace("DATA", str(data.resolve()))
 
@@ -131,7 +131,7 @@ def _play_test(test: str, env: str, seed: int, files: dict[Path, RunName]) -> It
     def profit(policy: Any) -> tuple[Floats, float | None]:
         recorded = make(env).all_episodes() is not None
         found = evaluate(policy, env, "all") if recorded else evaluate(policy, env, CITY_EPISODES, seed)
-        bound = found.figures.get("upper_bound")
+        bound = found.metrics.get("upper_bound")
         return found.records.outcome, None if bound is None else bound.mean
 
     # With all requests of 300 vehicles known, planning takes minutes an hour.

@@ -1,7 +1,8 @@
 """The paper's Table 1 beside ours: search and rescue, trained small and tested larger.
 
-The printed figures of the paper are best read as T - 1 with the exploration noise left on (docs/envs/rescue.md says
-why), so both T and T - 1, with and without noise, are given; the honest yardstick is the optimum on the same episodes.
+The printed figures of the paper are best read as T - 1 with the exploration noise left on
+(docs/environments/rescue.md says why), so both T and T - 1, with and without noise, are given; the honest yardstick is
+the optimum on the same episodes.
 """
 
 from __future__ import annotations

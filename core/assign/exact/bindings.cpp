@@ -1,7 +1,37 @@
 #include "../bindings.hpp"
 
+#include "branch_and_bound.hpp"
+#include "integer_search.hpp"
+
 namespace muster {
 
-void bind_exact([[maybe_unused]] nb::module_& room) {}
+void bind_exact(nb::module_& room) {
+  room.def(
+      "improve_batch",
+      [](const In1<const Index>& rows, Index begin, Index end, const ProblemArrays& problem, const Settings& settings,
+         const OutputArrays& out, const In1<Index>& flag, double seconds) {
+        {
+          const nb::gil_scoped_release release;
+          Stop stop(flag_of(flag), seconds);
+          improve_batch(view(rows), begin, end, problem.view, settings, out.view, stop);
+        }
+        raise_pending();
+      },
+      "rows"_a, "begin"_a, "end"_a, "problem"_a, "settings"_a, "out"_a, "stop"_a.noconvert(), "seconds"_a,
+      "Improve the LP answers in rows[begin:end] by tabu search and path relinking.");
+  room.def(
+      "prove_batch",
+      [](const In1<const Index>& rows, Index begin, Index end, const ProblemArrays& problem, const Settings& settings,
+         double cells, const OutputArrays& out, const In1<Index>& flag, double seconds) {
+        {
+          const nb::gil_scoped_release release;
+          Stop stop(flag_of(flag), seconds);
+          prove_batch(view(rows), begin, end, problem.view, settings, cells, out.view, stop);
+        }
+        raise_pending();
+      },
+      "rows"_a, "begin"_a, "end"_a, "problem"_a, "settings"_a, "cells"_a, "out"_a, "stop"_a.noconvert(), "seconds"_a,
+      "Improve or prove the LP answers in rows[begin:end] by branch and bound, with so many cells of knapsack tables.");
+}
 
 }  // namespace muster

@@ -18,7 +18,7 @@ from muster.data import BatchObservation, Ints
 from muster.envs.battle import layout as lay
 from muster.envs.battle.layout import Int32s, Int64s
 from muster.envs.battle.status import closest_enemy, contribution, hit_points, stands, tile_distance
-from muster.envs.vector import State
+from muster.envs.vector import Policy, State
 from muster.rng import HEURISTIC_STREAM, Seeds, below
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ RULES = {
 """The built-in policies by name."""
 
 
-class Heuristic:
+class Heuristic(Policy):
     """A rule as a policy for one environment object; it looks inside it rather than at the observation."""
 
     def __init__(self, name: str, env: BattleEnv) -> None:

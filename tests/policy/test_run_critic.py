@@ -6,7 +6,7 @@ import pytest
 import muster
 from muster.learning.settings import TrainSettings
 from muster.learning.train import Loop, run_training
-from muster.policy.critics import run_critic
+from muster.policy.files import run_critic
 
 pytest.importorskip("torch")
 TINY = {"envs": 4, "return_steps": 4}
