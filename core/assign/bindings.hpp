@@ -24,12 +24,15 @@ struct OutputArrays {
   Output view;
 };
 
+// The flag that a Stop looks at.
+inline Index* flag_of(const In1<Index>& flag) { return flag.shape(0) > 0 ? flag.data() : nullptr; }
+
 // Run work(stop) without the interpreter's lock until it ends, the flag [1] is raised or the seconds are over.
 template <class Work>
 void run_stoppable(const In1<Index>& flag, double seconds, const Work& work) {
   {
     const nb::gil_scoped_release unlocked;
-    Stop stop(flag.shape(0) > 0 ? flag.data() : nullptr, seconds);
+    Stop stop(flag_of(flag), seconds);
     work(stop);
   }
   raise_pending();
