@@ -7,31 +7,24 @@ namespace muster {
 
 void bind_quad(nb::module_& room) {
   room.def(
-      "solve_quad",
+      "solve_quadratic",
       [](Index begin, Index end, const ProblemArrays& problem, const Settings& settings, const OutputArrays& out,
-         const In1<Index>& stop_flag, double seconds) {
-        {
-          nb::gil_scoped_release release;
-          Stop stop(flag_of(stop_flag), seconds);
-          solve_quad(begin, end, problem.view, settings, out.view, stop);
-        }
-        raise_pending();
+         const In1<Index>& flag, double seconds) {
+        run_stoppable(flag, seconds,
+                      [&](Stop& stop) { solve_quadratic(begin, end, problem.view, settings, out.view, stop); });
       },
       "begin"_a, "end"_a, "problem"_a, "settings"_a, "out"_a, "stop"_a.noconvert(), "seconds"_a,
-      "Solve instances begin..end-1 with task scores: write assignments and certificates to `out`.");
+      "Solve instances begin..end-1 by QUAD: Frank-Wolfe, rounding, local search, proof.");
   room.def(
       "tighten_bounds",
       [](const In1<const Index>& rows, Index begin, Index end, const ProblemArrays& problem, const Settings& settings,
-         const OutputArrays& out, const In1<Index>& stop_flag, double seconds) {
-        {
-          nb::gil_scoped_release release;
-          Stop stop(flag_of(stop_flag), seconds);
+         const OutputArrays& out, const In1<Index>& flag, double seconds) {
+        run_stoppable(flag, seconds, [&](Stop& stop) {
           tighten_bounds(view(rows), begin, end, problem.view, settings, out.view, stop);
-        }
-        raise_pending();
+        });
       },
       "rows"_a, "begin"_a, "end"_a, "problem"_a, "settings"_a, "out"_a, "stop"_a.noconvert(), "seconds"_a,
-      "Tighten the bounds of the answers in rows[begin:end], which solve_quad has not proven.");
+      "Tighten the bounds of QUAD's answers in rows[begin:end], which are not proven, by concave instances.");
 }
 
 }  // namespace muster

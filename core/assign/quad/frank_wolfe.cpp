@@ -33,6 +33,10 @@ double score_vertex(const Instance& instance, const Point& vertex, const Array1<
   return total;
 }
 
+double& load_of(const FrankWolfe& walk, Index k, Index j) {
+  return walk.vertex_loads(k / kVertexBlock, j, k % kVertexBlock);
+}
+
 // Whether vertex k of the walk has the entries of `vertex`.
 bool is_same(const FrankWolfe& walk, const Point& vertex, Index k, Index n) {
   for (Index i = 0; i <= n; ++i) {
@@ -42,6 +46,15 @@ bool is_same(const FrankWolfe& walk, const Point& vertex, Index k, Index n) {
     if (walk.task(k, e) != vertex.task[e] || walk.value(k, e) != vertex.value[e]) return false;
   }
   return true;
+}
+
+// One more slot, with weight 0. The slots of a block are cleared together.
+void open_slot(FrankWolfe& walk, Index m) {
+  if (walk.vertices % kVertexBlock == 0) {
+    std::fill_n(walk.vertex_loads.layer(walk.vertices / kVertexBlock).data, m * kVertexBlock, 0.0);
+    std::fill_n(&walk.score[walk.vertices], kVertexBlock, 0.0);
+  }
+  walk.weight[walk.vertices++] = 0.0;
 }
 
 // Find the vertex among those in use, or put it in an empty slot; returns the slot. Its weight is not changed.
@@ -56,10 +69,10 @@ Index store_vertex(FrankWolfe& walk, const Instance& instance, const Point& vert
       return k;
     }
   }
-  if (empty == walk.vertices) walk.weight[walk.vertices++] = 0.0;
+  if (empty == walk.vertices) open_slot(walk, instance.m);
   walk.age[empty] = step;
   walk.score[empty] = score;
-  for (Index j = 0; j < instance.m; ++j) walk.vertex_loads(j, empty) = walk.change[j];
+  for (Index j = 0; j < instance.m; ++j) load_of(walk, empty, j) = walk.change[j];
   for (Index i = 0; i <= n; ++i) walk.first(empty, i) = static_cast<std::int32_t>(vertex.first[i]);
   for (Index e = 0; e < vertex.first[n]; ++e) {
     walk.task(empty, e) = static_cast<std::int32_t>(vertex.task[e]);
@@ -77,14 +90,17 @@ void add_vertex(FrankWolfe& walk, Index k, Index n, double amount) {
   }
 }
 
-// <gradient, vertex> for all vertices at once: each sum is in the order of the tasks.
+// <gradient, vertex> for all vertices, a block at once: each sum is in the order of the tasks.
 void value_vertices(FrankWolfe& walk, Index m) {
-  double* __restrict const total = walk.vertex_value.data;
-  std::copy_n(walk.score.data, walk.vertices, total);
-  for (Index j = 0; j < m; ++j) {
-    const double slope = walk.slope[j];
-    const double* const loads = walk.vertex_loads.row(j).data;
-    for (Index k = 0; k < walk.vertices; ++k) total[k] += slope * loads[k];
+  const double* const slope = walk.slope.data;
+  for (Index begin = 0; begin < walk.vertices; begin += kVertexBlock) {
+    const double* const loads = walk.vertex_loads.layer(begin / kVertexBlock).data;
+    double total[kVertexBlock];
+    std::copy_n(&walk.score[begin], kVertexBlock, total);
+    for (Index j = 0; j < m; ++j) {
+      for (Index k = 0; k < kVertexBlock; ++k) total[k] += slope[j] * loads[j * kVertexBlock + k];
+    }
+    std::copy_n(total, kVertexBlock, &walk.vertex_value[begin]);
   }
 }
 
@@ -164,7 +180,7 @@ void start_at(FrankWolfe& walk, const Instance& instance, const Point& vertex) {
   walk.vertices = 0;
   const Index k = store_vertex(walk, instance, vertex, 0);
   walk.weight[k] = 1.0;
-  for (Index j = 0; j < m; ++j) walk.loads[j] = walk.vertex_loads(j, k);
+  for (Index j = 0; j < m; ++j) walk.loads[j] = load_of(walk, k, j);
   for (Index i = 0; i < n; ++i) std::fill_n(walk.point.row(i).data, m, 0.0);
   add_vertex(walk, k, n, 1.0);
   set_slope(walk, instance);
@@ -186,7 +202,7 @@ double take_step(FrankWolfe& walk, const Instance& instance, Index towards, doub
       }
     }
   }
-  for (Index j = 0; j < m; ++j) walk.change[j] = walk.vertex_loads(j, towards) - walk.vertex_loads(j, away);
+  for (Index j = 0; j < m; ++j) walk.change[j] = load_of(walk, towards, j) - load_of(walk, away, j);
   const double longest = walk.weight[away];
   const double step = find_step(walk.vertex_value[towards] - worst, find_curvature(walk, instance), longest);
   add_vertex(walk, towards, n, step);
@@ -220,7 +236,7 @@ Objective evaluate_point(const FrankWolfe& walk, const Instance& instance) {
 
 FrankWolfe make_frank_wolfe(Arena& arena, Index n, Index m, Index steps) {
   // One vertex for the start, one for a last vertex that only measures the gap.
-  const Index k = steps + 2;
+  const Index k = (steps + 2 + kVertexBlock - 1) / kVertexBlock * kVertexBlock;
   FrankWolfe walk;
   walk.point = arena.make2<double>(n, m);
   walk.loads = arena.make1<double>(m);
@@ -230,7 +246,7 @@ FrankWolfe make_frank_wolfe(Arena& arena, Index n, Index m, Index steps) {
   walk.weight = arena.make1<double>(k);
   walk.age = arena.make1<Index>(k);
   walk.score = arena.make1<double>(k);
-  walk.vertex_loads = arena.make2<double>(m, k);
+  walk.vertex_loads = arena.make3<double>(k / kVertexBlock, m, kVertexBlock);
   walk.vertex_value = arena.make1<double>(k);
   walk.first = arena.make2<std::int32_t>(k, n + 1);
   walk.task = arena.make2<std::int32_t>(k, n + m);

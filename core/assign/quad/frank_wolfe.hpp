@@ -21,6 +21,9 @@ struct RelaxedValue {
   Index steps = 0;
 };
 
+// Vertices whose loads are kept side by side.
+constexpr Index kVertexBlock = 8;
+
 // State of a Frank-Wolfe run: a point as a convex combination of K vertices.
 struct FrankWolfe {
   Array2<double> point;          // [N, M] b
@@ -32,7 +35,7 @@ struct FrankWolfe {
   Array1<double> weight;         // [K] of each vertex in the convex combination
   Array1<Index> age;             // [K] step at which the vertex was added
   Array1<double> score;          // [K] h·v
-  Array2<double> vertex_loads;   // [M, K], so that the values of all vertices are computed side by side
+  Array3<double> vertex_loads;   // [K / kVertexBlock, M, kVertexBlock]: vertices of a block are worked on side by side
   Array1<double> vertex_value;   // [K] <gradient, vertex>
   Array2<std::int32_t> first;    // [K, N + 1] sparse entries of each vertex, as in Point
   Array2<std::int32_t> task;     // [K, N + M]
