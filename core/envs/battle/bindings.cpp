@@ -150,7 +150,7 @@ void bind_battle(nb::module_& room) {
       .def("decide", &Battles::decide, "heuristic"_a, "fixed"_a, "rng"_a.noconvert(), "memory"_a.noconvert(),
            "orders"_a.noconvert(), "begin"_a, "end"_a);
   // For tests of the engine's arithmetic.
-  room.def("length", &length, "x"_a, "y"_a);
+  room.def("length", &length<Index>, "x"_a, "y"_a);
   room.def("direction", &direction, "x"_a, "y"_a);
   room.def(
       "hash_order",

@@ -97,7 +97,7 @@ bool seen_by_enemy(const Battle& battle, Index i) {
   for (Index j = enemies.first; j < enemies.last; j++) {
     const Unit enemy = battle.unit(j);
     if (!enemy[ALIVE]) continue;
-    const Index dx = enemy[PX] - unit[PX];
+    const std::int32_t dx = enemy[PX] - unit[PX];
     const Index reach = battle.type(j)[T_SIGHT];
     if (std::abs(dx) <= reach && length(dx, enemy[PY] - unit[PY]) <= reach) return true;
   }

@@ -67,7 +67,7 @@ enum Shot : Index { SHOT_INSTANT, SHOT_MISSILE, SHOT_MELEE };
 // Flyers are counted on a kCells x kCells grid of kCellSize pixels.
 constexpr Index kCellSize = 48, kCells = 96;
 // Pixels along a walk tile.
-constexpr Index kTile = 8;
+constexpr std::int32_t kTile = 8;
 // Frames between two decisions.
 constexpr Index kDecisionFrames = 6;
 // An order is looked at every so many frames.

@@ -75,20 +75,21 @@ void observe(const Battle& battle, const Display& display, Array2<float> agents,
   const std::int32_t* const their_x = battle.row(PX) + n_ours;
   const std::int32_t* const their_y = battle.row(PY) + n_ours;
   const std::int32_t* const their_types = battle.row(TYPE) + n_ours;
+  const double scale = display.distance_scale;
   for (Index i = 0; i < n_ours; i++) {
     const Unit unit = battle.unit(i);
-    const Index x = unit[PX] >> 3;
-    const Index y = unit[PY] >> 3;
+    const std::int32_t x = unit[PX] >> 3;
+    const std::int32_t y = unit[PY] >> 3;
     const Index* const damages = battle.type(i) + TYPE_FIELDS + battle.types.rows;
     float* const pair = pairs.row(i, 0).data;
     double* const contributed = contributions.row(i).data;
     for (Index j = 0; j < n_theirs; j++) {
-      const Index way = length(kTile * ((their_x[j] >> 3) - x), kTile * ((their_y[j] >> 3) - y));
-      pair[PAIR_FEATURES * j + DISTANCE] = static_cast<float>(static_cast<double>(way) / 8 / display.distance_scale);
+      const std::int32_t way = length(kTile * ((their_x[j] >> 3) - x), kTile * ((their_y[j] >> 3) - y));
+      pair[PAIR_FEATURES * j + DISTANCE] = static_cast<float>(way / 8.0 / scale);
       pair[PAIR_FEATURES * j + LAST_TARGET] = 0.0f;
-      contributed[j] = static_cast<double>(damages[their_types[j]]);
     }
     if (unit[PREVIOUS] >= 0) pair[PAIR_FEATURES * unit[PREVIOUS] + LAST_TARGET] = 1.0f;
+    for (Index j = 0; j < n_theirs; j++) contributed[j] = static_cast<double>(damages[their_types[j]]);
   }
 }
 
