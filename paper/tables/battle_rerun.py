@@ -74,7 +74,7 @@ class Candidate:
 
 
 def _shown() -> set[str]:
-    from muster.envs.battle.env import BattleOptions
+    from muster.envs.battle.settings import BattleOptions
 
     return {field.name for field in fields(BattleOptions)}
 
@@ -159,12 +159,13 @@ def _open(path: Path, only: str) -> Record:
     if not path.exists():
         return Record(settings)
     record = Record.load(path)
-    if record.settings == settings:
+    # Records name settings that have become constants, too.
+    names = [name for name in settings if record.settings.get(name) != settings[name]]
+    if not names:
         return record
     if only != "*":
-        names = [name for name in settings if record.settings.get(name) != settings[name]]
         raise InputError(
-            f"{path} was made with other settings of the simulator ({', '.join(names) or 'some that are gone'}); "
+            f"{path} was made with other settings of the simulator ({', '.join(names)}); "
             "play all policies again, without --only"
         )
     return Record(settings)

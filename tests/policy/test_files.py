@@ -76,7 +76,7 @@ def test_a_centred_model_does_not_see_where_the_battle_is(tmp_path):
     LearnedPolicy("p", spec, parameters, InferenceSettings(), NoiseSettings(), header).save(tmp_path / "p.safetensors")
     policy = LearnedPolicy.load(tmp_path / "p.safetensors")
     assert policy.spec == spec
-    units = env.engine.units
+    units = env.units
     units[:, [lay.ALIVE, lay.HP], 1] = 0
     seen = env.observe()
     read = spec.view(seen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from muster.envs.battle import layout as lay
-from muster.envs.battle.render import view_box
+from muster.envs.battle.pictures import view_box
 
 from .conftest import begin, fight
 
@@ -25,13 +25,13 @@ def test_the_pictures_between_lead_to_the_next_state() -> None:
     assert end == env.draw(1)
     assert middle != end
     assert all((env.get_state()[name] == after[name]).all() for name in after)
-    orders = env.engine.units[:, lay.PREVIOUS, : env.n_agents].astype(np.int64)
+    orders = env.units[:, lay.PREVIOUS, : env.n_agents].astype(np.int64)
     env.set_state(before)
     assert middle != env.draw(1)
-    env.engine.play(orders, frames=3)
+    env.run_frames(orders, 3)
     assert middle == env.draw(1)
     env.set_state(before)
-    env.engine.play(orders)
+    env.run_frames(orders)
     assert all((env.get_state()[name] == after[name]).all() for name in after)
 
 
@@ -76,7 +76,7 @@ def test_text_tells_the_dead() -> None:
 
 def test_crowds_are_counted_on_the_map() -> None:
     env = begin("m12v2", 1)
-    units = env.engine.units[0]
+    units = env.units[0]
     units[lay.PX, :] = 1000
     units[lay.PY, :] = 1000
     units[lay.PX, 12:] = 1100

@@ -1,21 +1,28 @@
-"""Seeing a battle: pictures of a moment.
+"""Pictures of a battle.
 
-Ours are blue, theirs red. A bar above each unit is its health; a line leads to what it attacks, thicker and
-brighter where several attack the same unit (focus fire), and an orange ring marks a unit whose attackers' next
-hits add up to more than it has left (over-kill).
+Ours are blue, theirs red. A bar above each unit is its health; a line leads to what it attacks, thicker and brighter
+where several attack the same unit (focus fire), and an orange ring marks a unit whose attackers' next hits add up to
+more than it has left (over-kill).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image, ImageDraw
 
 from muster.envs.battle import layout as lay
 from muster.envs.battle.layout import Int32s
-from muster.envs.battle.status import shown_damage, shown_hit_points
-from muster.envs.battle.world import World
+from muster.envs.battle.renderer import incoming_damage, shown_hit_points, targets_of
+
+if TYPE_CHECKING:
+    from muster.envs.battle.env import BattleEnv
+
+Box = tuple[float, float, float, float]
+"""A part of the map: left, top, right, bottom in pixels."""
+ToPicture = Callable[[float, float], tuple[float, float]]
 
 _GROUND = (24, 28, 34)
 _GRID_LINE = (33, 38, 46)
@@ -25,11 +32,9 @@ _TEXT, _SHOT, _OVERKILL = (201, 209, 217), (255, 223, 128), (255, 166, 40)
 _SIZE = (840, 480)
 _MARGIN = 48
 
-Box = tuple[float, float, float, float]
-
 
 def view_box(units: Int32s) -> Box:
-    """The part of the map (left, top, right, bottom, pixels) that shows all live units of all given moments."""
+    """The part of the map that shows all live units of all given moments."""
     alive = units[..., lay.ALIVE, :] != 0
     x = units[..., lay.PX, :][alive]
     y = units[..., lay.PY, :][alive]
@@ -44,8 +49,8 @@ def view_box(units: Int32s) -> Box:
     return middle_x - half_x, middle_y - half_y, middle_x + half_x, middle_y + half_y
 
 
-def draw_battle(env: World, slot: int = 0, box: Box | None = None, title: str = "") -> Image.Image:
-    """A picture of one battle as it is now; `box` fixes the part of the map that is shown."""
+def draw_battle(env: BattleEnv, slot: int, box: Box | None, title: str) -> Image.Image:
+    """A picture of one battle as it is now; `box` is the part of the map that is shown (None: all live units)."""
     units = env.units[slot]
     left, top, right, _ = box or view_box(units)
     scale = _SIZE[0] / (right - left)
@@ -58,7 +63,7 @@ def draw_battle(env: World, slot: int = 0, box: Box | None = None, title: str = 
     _draw_grid(pen, left, top, scale)
     overkilled = _draw_targets(pen, env, slot, at)
     for i in range(env.n_units):
-        if units[lay.ALIVE, i] and units[lay.HP, i] > 0:
+        if units[lay.ALIVE, i]:
             _draw_unit(pen, env, units, i, at, scale)
     for j in overkilled:
         x, y = at(units[lay.PX, j], units[lay.PY, j])
@@ -86,45 +91,29 @@ def _draw_grid(pen: ImageDraw.ImageDraw, left: float, top: float, scale: float) 
         pen.line([(0, (line * step - top) * scale), (_SIZE[0], (line * step - top) * scale)], fill=_GRID_LINE)
 
 
-def _draw_targets(pen: ImageDraw.ImageDraw, env: World, slot: int, at: Any) -> list[int]:
-    """Lines from attackers to targets; gives back the targets that are about to be over-killed."""
-    units = env.units[slot]
-    n = env.n_units
-    attackers = [
-        i
-        for i in range(n)
-        if units[lay.ALIVE, i]
-        and units[lay.HP, i] > 0
-        and units[lay.ORDER, i] == lay.ATTACK
-        and units[lay.ALIVE, units[lay.ORDER_UNIT, i]]
-    ]
-    crowd = np.zeros(n, dtype=int)
-    incoming = np.zeros(n, dtype=int)
-    for i in attackers:
-        target = units[lay.ORDER_UNIT, i]
-        crowd[target] += 1
-        incoming[target] += shown_damage(env.types, units[lay.TYPE, i], units[lay.TYPE, target])
-    frame = env.counters[slot, lay.FRAME]
-    for i in attackers:
-        target = units[lay.ORDER_UNIT, i]
-        color = _OURS_LINE if i < env.n_ours else _THEIRS_LINE
+def _draw_targets(pen: ImageDraw.ImageDraw, env: BattleEnv, slot: int, at: ToPicture) -> list[int]:
+    """Lines from attackers to targets; returns the targets that are about to be over-killed."""
+    units, frame = env.units[slot], env.counters[slot, lay.FRAME]
+    targets = targets_of(units)
+    crowd = np.bincount(targets[targets >= 0], minlength=env.n_units)
+    for i in np.flatnonzero(targets >= 0):
+        target = targets[i]
+        color = _OURS_LINE if i < env.n_agents else _THEIRS_LINE
         fired = 0 <= frame - units[lay.FIRED_FRAME, i] <= 3 and units[lay.FIRED_FRAME, i] >= 0
-        width = 1 + min(crowd[target] // 4, 2)
+        width = 1 + min(int(crowd[target]) // 4, 2)
         start, end = at(units[lay.PX, i], units[lay.PY, i]), at(units[lay.PX, target], units[lay.PY, target])
         pen.line([start, end], fill=_SHOT if fired else color, width=width)
-    return [j for j in range(n) if crowd[j] and incoming[j] >= _over(shown_hit_points(int(units[lay.HP, j])))]
+    health = shown_hit_points(units)
+    # Half as much again, and two hits or so at the end.
+    enough = health + np.maximum(health // 2, 10)
+    return [int(j) for j in np.flatnonzero((crowd > 0) & (incoming_damage(env, units, targets) >= enough))]
 
 
-def _over(health: int) -> int:
-    """Incoming damage from which a unit counts as over-killed: half as much again, and two hits or so at the end."""
-    return health + max(health // 2, 10)
-
-
-def _draw_unit(pen: ImageDraw.ImageDraw, env: World, units: Int32s, i: int, at: Any, scale: float) -> None:
+def _draw_unit(pen: ImageDraw.ImageDraw, env: BattleEnv, units: Int32s, i: int, at: ToPicture, scale: float) -> None:
     """One unit: a shape by type, an edge that shows its heading, a health bar."""
     kind = env.types[units[lay.TYPE, i]]
     name = env.scenario.unit_names[units[lay.TYPE, i]]
-    color = _OURS if i < env.n_ours else _THEIRS
+    color = _OURS if i < env.n_agents else _THEIRS
     x, y = at(units[lay.PX, i], units[lay.PY, i])
     half = max((kind[lay.T_LEFT] + kind[lay.T_RIGHT] + kind[lay.T_UP] + kind[lay.T_DOWN]) / 4 * scale * 0.6, 3.0)
     angle = units[lay.HEADING, i] * 2 * np.pi / 256
