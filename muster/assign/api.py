@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from muster.assign.answer import Answer, answer
-from muster.assign.names import Name
 from muster.assign.call import Call, read_call
+from muster.assign.names import Name
 from muster.assign.settings import Crowd, Effort, Method, Objective, Rounding
 from muster.assign.solver import Solver
 from muster.errors import InputError

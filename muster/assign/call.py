@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muster.assign.problem import as_array
 from muster.assign.names import Name, Names, as_assignment, entries, is_frame, matrix, vector
+from muster.assign.problem import as_array
 from muster.assign.sparse import DENSE, SparseProblem
 from muster.assign.switching import refuse_cost_alone
 from muster.assign.tables import Table, is_table, read_table
@@ -60,12 +60,12 @@ def read_pairs(call: Call, table: Table) -> SparseProblem:
         use = each[table.rows]
         if call.capacities is None:
             raise InputError("contributions were given without capacities; give each task's capacity too")
-    room = np.ones(m)
+    capacity = np.ones(m)
     if call.capacities is not None:
-        room = as_array("capacities", vector("capacities", call.capacities, "task", names), 1)
-        if room.shape != (m,):
-            raise InputError(f"capacities must have shape {(m,)} to fit the scores, got {room.shape}")
-    problem = SparseProblem.of(n, table.rows, table.columns, table.scores, use, room)
+        capacity = as_array("capacities", vector("capacities", call.capacities, "task", names), 1)
+        if capacity.shape != (m,):
+            raise InputError(f"capacities must have shape {(m,)} to fit the scores, got {capacity.shape}")
+    problem = SparseProblem.of(n, table.rows, table.columns, table.scores, use, capacity)
     if call.previous is None:
         refuse_cost_alone(call.switch_cost)
         return problem

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from muster.assign.answer import Answer, answer
-from muster.assign.problem import CAPACITY_TOLERANCE
-from muster.assign.names import Name, Names, as_assignment
 from muster.assign.call import Call, read_call
+from muster.assign.instance import allowed_pairs, capacities_of, contributions_of, loads_of, value_of
+from muster.assign.names import Name, Names, as_assignment
+from muster.assign.problem import CAPACITY_TOLERANCE
 from muster.assign.rows import Rows
 from muster.assign.settings import Crowd, Effort, Method
-from muster.assign.instance import loads_of, may, rooms, uses, value_of
 from muster.assign.solver import Solver
 from muster.assign.sparse import DENSE, SparseProblem
 from muster.data import Ints, Problem
@@ -62,7 +62,7 @@ class Verdict:
         return "\n".join(lines)
 
 
-def check(
+def check_plan(
     problem: Any,
     assignment: Any,
     *,
@@ -118,18 +118,18 @@ def broken_rules(problem: Problem, found: Answer, solver: Solver, plan: Ints) ->
     broken = [
         f"agent {agents[i]!r} may not take task {tasks[plan[i]]!r}"
         for i in np.flatnonzero(plan >= 0)
-        if not may(problem)[i, plan[i]]
+        if not allowed_pairs(problem)[i, plan[i]]
     ]
     if solver.method == "amax":
         return broken
-    use, room = uses(problem), rooms(problem)
+    use, capacity = contributions_of(problem), capacities_of(problem)
     loads = loads_of(problem, plan)
-    for j in np.flatnonzero(loads > room * (1.0 + CAPACITY_TOLERANCE)):
+    for j in np.flatnonzero(loads > capacity * (1.0 + CAPACITY_TOLERANCE)):
         who = _listed([agents[i] for i in np.flatnonzero(plan == j)])
-        broken.append(f"task {tasks[j]!r} has capacity {room[j]:.9g} but gets {loads[j]:.9g} from {who}")
+        broken.append(f"task {tasks[j]!r} has capacity {capacity[j]:.9g} but gets {loads[j]:.9g} from {who}")
     if solver.assign_all:
         for i in np.flatnonzero(plan < 0):
-            fitting = may(problem)[i] & (loads + use[i] <= room * (1.0 + CAPACITY_TOLERANCE))
+            fitting = allowed_pairs(problem)[i] & (loads + use[i] <= capacity * (1.0 + CAPACITY_TOLERANCE))
             if fitting.any():
                 broken.append(f"agent {agents[i]!r} has no task though {tasks[np.argmax(fitting)]!r} has room for it")
     return broken

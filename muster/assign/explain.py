@@ -81,10 +81,10 @@ class _Case:
         # What each pair is worth at the prices, and each agent at its best: no plan with a pair is worth more than what
         # the prices prove, less what the agent gives up for it.
         with np.errstate(invalid="ignore"):
-            self.net = np.where(self.probe.may, self.probe.scores - self.probe.use * solution.prices, -np.inf)
+            self.net = np.where(self.probe.allowed, self.probe.scores - self.probe.use * solution.prices, -np.inf)
         self.best = np.maximum(self.net.max(axis=1, initial=-np.inf), 0.0)
         charged = np.flatnonzero(solution.prices > 0.0)
-        proven = float((self.probe.room[charged] * solution.prices[charged]).sum() + self.best.sum())
+        proven = float((self.probe.capacity[charged] * solution.prices[charged]).sum() + self.best.sum())
         self.bounded = solver.method != "quad" and not solver.assign_all
         self.unproven = proven - self.value
 
@@ -100,7 +100,7 @@ class _Case:
             row.update(price=float(self.probe.use[i, j] * self.solution.prices[j]))
             row.update(runner_up=names[1][other] if other >= 0 else None, by=self._loss(worth, plan))
             return row
-        pairs = [(i, k) for k in np.argsort(-self.net[i], kind="stable") if self.probe.may[i, k]]
+        pairs = [(i, k) for k in np.argsort(-self.net[i], kind="stable") if self.probe.allowed[i, k]]
         pair, loss = self._least(self._within(pairs))
         if pair is not None:
             row.update(runner_up=names[1][pair[1]], by=loss, needs_score=self._needed(pair, loss, _has_task(i)))
@@ -110,14 +110,14 @@ class _Case:
         """The row of task j, which nobody serves."""
         row: Row = dict.fromkeys(TASK_COLUMNS)
         row.update(task=names[1][j], why="worth less")
-        pairs = [(int(i), j) for i in np.argsort(self.best - self.net[:, j], kind="stable") if self.probe.may[i, j]]
+        pairs = [(int(i), j) for i in np.argsort(self.best - self.net[:, j], kind="stable") if self.probe.allowed[i, j]]
         if not pairs:
             return row | {"why": "no agent is allowed"} | self._if_allowed(j, names[0])
         case = self
         if not self._within(pairs):
-            room = self._room_for(pairs)
-            row.update(why="no capacity", needs_capacity=room)
-            case = _Case(_with_room(self.problem, j, room), self.solver, self.solution)
+            capacity = self._capacity_for(pairs)
+            row.update(why="no capacity", needs_capacity=capacity)
+            case = _Case(_with_capacity(self.problem, j, capacity), self.solver, self.solution)
             case.bounded = False
             if case._served(None, _is_served(j)):
                 return row
@@ -135,7 +135,7 @@ class _Case:
         problem = self.problem
         if everyone and not self._within(everyone):
             row["needs_capacity"] = min(float(self.probe.use[pair]) for pair in everyone)
-            problem = _with_room(problem, j, row["needs_capacity"])
+            problem = _with_capacity(problem, j, row["needs_capacity"])
         case = _Case(_with_allowed(problem, everyone), self.solver, self.solution)
         pair, loss = case._least(case._within(everyone))
         if pair is not None:
@@ -147,13 +147,15 @@ class _Case:
     def _within(self, pairs: list[Pair]) -> list[Pair]:
         return [pair for pair in pairs if self.probe.within[pair]]
 
-    def _room_for(self, pairs: list[Pair]) -> float:
+    def _capacity_for(self, pairs: list[Pair]) -> float:
         """The least capacity that has the task of these pairs served, or lets its least agent in if none does alone."""
         j = pairs[0][1]
         sizes = sorted({float(self.probe.use[pair]) for pair in pairs})
-        for room in sizes:
-            if _Case(_with_room(self.problem, j, room), self.solver, self.solution)._served(None, _is_served(j)):
-                return room
+        for capacity in sizes:
+            if _Case(_with_capacity(self.problem, j, capacity), self.solver, self.solution)._served(
+                None, _is_served(j)
+            ):
+                return capacity
         return sizes[0]
 
     def _loss(self, worth: float, plan: Ints) -> float:
@@ -228,10 +230,10 @@ def _with_allowed(problem: Problem, pairs: Sequence[Pair]) -> Problem:
     return replace(problem, scores=scores, allowed=allowed)
 
 
-def _with_room(problem: Problem, j: int, room: float) -> Problem:
+def _with_capacity(problem: Problem, j: int, capacity: float) -> Problem:
     shape = problem.scores.shape
     capacities: Floats = np.ones((1, shape[2])) if problem.capacities is None else problem.capacities.copy()
-    capacities[0, j] = room
+    capacities[0, j] = capacity
     return replace(problem, capacities=capacities)
 
 
@@ -250,8 +252,8 @@ def _agent_sentence(row: Row) -> str:
 def _task_sentence(row: Row) -> str:
     start = f"nobody takes {row['task']}"
     if row["why"] == "no agent is allowed":
-        room = "" if row["needs_capacity"] is None else f" and a capacity of {text(row['needs_capacity'])}"
-        would = f"; {row['agent']} would if it were, with a score of {text(row['needs_score'])} or more{room}"
+        capacity = "" if row["needs_capacity"] is None else f" and a capacity of {text(row['needs_capacity'])}"
+        would = f"; {row['agent']} would if it were, with a score of {text(row['needs_score'])} or more{capacity}"
         return f"{start}: no agent is allowed{'' if row['needs_score'] is None else would}"
     score = ""
     if row["agent"] is not None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from muster.assign.instance import allowed_pairs, capacities_of, contributions_of
 from muster.assign.problem import CAPACITY_TOLERANCE
-from muster.assign.instance import may, rooms, uses
 from muster.assign.solver import Solver
 from muster.assign.switching import less_switch_cost
 from muster.data import Floats, Ints, Problem
@@ -30,7 +30,11 @@ class Probe:
         if problem.previous is not None:
             everything = np.ones((1, m), np.bool_)
             self.scores = less_switch_cost(problem.scores, problem.previous, everything, problem.switch_cost)[0]
-        self.may, self.use, self.room = may(problem), uses(problem), rooms(problem)
+        self.allowed, self.use, self.capacity = (
+            allowed_pairs(problem),
+            contributions_of(problem),
+            capacities_of(problem),
+        )
         self.both: Floats = np.zeros((m, m))
         if problem.task_scores is not None and solver.method == "quad":
             self.both = problem.task_scores[0] + problem.task_scores[0].T
@@ -40,12 +44,12 @@ class Probe:
 
     def fits(self) -> np.ndarray:
         """[N, M] whether an agent alone is within a task's capacity."""
-        return self.use <= self.room * (1.0 + CAPACITY_TOLERANCE)
+        return self.use <= self.capacity * (1.0 + CAPACITY_TOLERANCE)
 
     def without(self, pairs: Sequence[Pair]) -> Iterator[tuple[float, Ints]]:
         """Value and assignment of the best plan in which agent i does not take task j, for each pair (i, j)."""
         for part in self._chunks(pairs):
-            allowed = np.repeat(self.may[None], len(part), axis=0)
+            allowed = np.repeat(self.allowed[None], len(part), axis=0)
             for k, (i, j) in enumerate(part):
                 allowed[k, i, j] = False
             size = len(part)
@@ -54,7 +58,7 @@ class Probe:
                     scores=_repeat(self.scores, size),
                     task_scores=self._task_scores(size),
                     contributions=_repeat(self.use, size),
-                    capacities=_repeat(self.room, size),
+                    capacities=_repeat(self.capacity, size),
                     allowed=allowed,
                 )
             )
@@ -68,23 +72,23 @@ class Probe:
         """
         for part in self._chunks(pairs):
             size = len(part)
-            scores, room = _repeat(self.scores, size), _repeat(self.room, size)
+            scores, capacity = _repeat(self.scores, size), _repeat(self.capacity, size)
             alive = np.ones((size, self.scores.shape[0]), np.bool_)
             for k, (i, j) in enumerate(part):
                 alive[k, i] = False
                 scores[k] += self.weight[i, j] * self.weight * self.both[j]
                 # What rounding would take from the last agent that fits is left to it.
-                room[k, j] = max(0.0, room[k, j] * (1.0 + 0.1 * CAPACITY_TOLERANCE) - self.use[i, j])
-                if room[k, j] < CAPACITY_TOLERANCE * self.room[j]:
-                    room[k, j] = 0.0
+                capacity[k, j] = max(0.0, capacity[k, j] * (1.0 + 0.1 * CAPACITY_TOLERANCE) - self.use[i, j])
+                if capacity[k, j] < CAPACITY_TOLERANCE * self.capacity[j]:
+                    capacity[k, j] = 0.0
             found = self.solver(
                 Problem(
                     scores=scores,
                     task_scores=self._task_scores(size),
                     contributions=_repeat(self.use, size),
-                    capacities=room,
+                    capacities=capacity,
                     agent_alive=alive,
-                    allowed=_repeat(self.may, size),
+                    allowed=_repeat(self.allowed, size),
                 )
             )
             for k, (i, j) in enumerate(part):

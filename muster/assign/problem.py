@@ -99,7 +99,7 @@ def _filled(shape: tuple[int, ...], value: int) -> Ints:
     return array
 
 
-def read_problem(problem: Problem, with_task_scores: bool, by_load: bool = False) -> ProblemArrays:
+def read_problem(problem: Problem | Any, with_task_scores: bool, by_load: bool = False) -> ProblemArrays:
     """The problem as arrays, less what leaving a previous task costs. Shapes are checked here, entries by the core."""
     if not isinstance(problem, Problem):
         kind = type(problem).__name__

@@ -121,16 +121,16 @@ def _by_name(label: str, name: Name, given: Any, others: tuple[Name, ...]) -> li
 def _capacities(problem: Problem, stay: Any, now: Names, given: Any) -> Floats | None:
     if problem.capacities is None and given is None:
         return None
-    room: Floats = np.ones((1, len(now.tasks)))
+    capacity: Floats = np.ones((1, len(now.tasks)))
     if problem.capacities is not None:
-        room[0, : len(stay)] = problem.capacities[0][stay]
-        room[0, len(stay) :] = np.nan
+        capacity[0, : len(stay)] = problem.capacities[0][stay]
+        capacity[0, len(stay) :] = np.nan
     for task, entry in _entries("capacities", given, "task"):
-        room[0, now.task(task)] = number("capacities", entry, task)
-    missing = np.flatnonzero(np.isnan(room[0]))
+        capacity[0, now.task(task)] = number("capacities", entry, task)
+    missing = np.flatnonzero(np.isnan(capacity[0]))
     if missing.size:
         raise InputError(f"the new task {now.tasks[missing[0]]!r} needs a capacity; give capacities={{task: number}}")
-    return room
+    return capacity
 
 
 def _contributions(problem: Problem, keep: Any, stay: Any, now: Names, given: Any) -> Floats | None:

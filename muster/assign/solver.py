@@ -125,7 +125,7 @@ class Solver(InferenceSettings):
                 out.duality_gap.fill(np.nan)
                 out.prices.fill(0.0)
         elif method == "quad":
-            batch.run(core.assign.solve_quad)  # relax by Frank-Wolfe, round, improve, bound
+            batch.run(core.assign.solve_quadratic)  # relax by Frank-Wolfe, round, improve, bound
             if self.certify and self.effort in ("best", "exact") and m <= _CURVATURE_TASKS:
                 batch.run_unproven(core.assign.tighten_bounds)
             if self.effort == "exact":
@@ -133,7 +133,7 @@ class Solver(InferenceSettings):
                 out.status[out.status == LOCAL_OPTIMUM] = TIME_LIMIT
         else:
             power = _MAKESPAN_POWER if self.objective == "makespan" else _TOTAL_POWER
-            batch.run(core.routes.solve_batch, end_scores, begun, out.routes, power)
+            batch.run(core.routes.solve_routes, end_scores, begun, out.routes, power)
         if problem.previous is None:
             changes = None
         else:

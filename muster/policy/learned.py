@@ -11,7 +11,7 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from muster.assign.route_memory import RouteMemory
+from muster.assign.routes import RouteMemory
 from muster.assign.settings import InferenceSettings
 from muster.assign.solver import Solver
 from muster.assign.switching import ALONE
