@@ -32,7 +32,6 @@ COMMANDS = {
     "plot": "muster.cli.plot:Plot",
     "card": "muster.cli.card:Card",
     "serve": "muster.cli.serve:Serve",
-    "warmup": "muster.cli.warmup:Warmup",
 }
 
 

@@ -14,7 +14,7 @@ from muster.errors import InputError
 TEXT = ("agent", "task", "other", "from", "to", "reason")
 
 
-class Sheet:
+class CsvTable:
     """Columns by name, as a frame has them: enough for `muster.assign.naming`."""
 
     def __init__(self, columns: dict[str, list[Any]]) -> None:
@@ -23,7 +23,7 @@ class Sheet:
 
     def __getitem__(self, name: str | list[str]) -> Any:
         if isinstance(name, list):
-            return Sheet({each: self._columns[each] for each in name})
+            return CsvTable({each: self._columns[each] for each in name})
         return self._columns[name]
 
     def to_numpy(self) -> list[list[Any]]:
@@ -47,7 +47,7 @@ def is_csv(file: str) -> bool:
     return Path(file).suffix.lower() in (".csv", ".tsv")
 
 
-def read_sheet(file: str, expected: str, needs: Sequence[str] = ()) -> Sheet:
+def read_csv(file: str, expected: str, needs: Sequence[str] = ()) -> CsvTable:
     """A CSV file: the first column and those that hold names are text, all others numbers or empty.
 
     `needs` are columns that must be there, `expected` is what to say of the file where it is something else.
@@ -77,7 +77,7 @@ def read_sheet(file: str, expected: str, needs: Sequence[str] = ()) -> Sheet:
         columns[name.lower() if _is_word(name) else name] = (
             cells if named else [_number(file, row, name, cell, expected) for row, cell in enumerate(cells, start=2)]
         )
-    return Sheet(columns)
+    return CsvTable(columns)
 
 
 def _is_number(cell: str) -> bool:
@@ -103,7 +103,7 @@ def _number(file: str, row: int, column: str, cell: str, expected: str) -> float
     raise InputError(f"{file}, row {row}, column {column!r}: expected a number or nothing, got {cell!r}; {told}")
 
 
-def write_sheet(file: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+def write_csv(file: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
     """Write rows as CSV; None becomes an empty cell."""
     with Path(file).open("w", encoding="utf-8", newline="") as target:
         writer = csv.DictWriter(target, columns, lineterminator="\n")

@@ -11,7 +11,7 @@ from muster.errors import InputError, MissingExtraError
 
 
 @contextmanager
-def picture(out: Path, feature: str) -> Iterator[tuple[Any, Any]]:
+def figure_file(out: Path, feature: str) -> Iterator[tuple[Any, Any]]:
     """Yields a figure and its axes, and writes them to `out` at the end.
 
     What can be known to be wrong is refused at the beginning: the missing extra (which `feature` needs), a kind of file
