@@ -349,4 +349,6 @@ def test_slots_and_shares_beyond_the_batch_are_refused() -> None:
     with pytest.raises(ValueError, match="no such slot"):
         env.reset(np.array([3]), episode_seeds(0, np.array([0])))
     with pytest.raises(ValueError, match="no such range"):
-        env.battles.step(np.zeros((3, 2), np.int64), 6, 0, 4)
+        env.battles.run_frames(np.zeros((3, 2), np.int64), 6, 0, 4)
+    with pytest.raises(ValueError, match="number of agents"):
+        env.run_frames(np.zeros((3, 1), np.int64))
