@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks import inference, inference_process, inference_report
-from muster.cli.main import main
+from benchmarks.__main__ import main
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_peers_agree_and_absent_ones_are_noted(monkeypatch, capsys):
         return []
 
     monkeypatch.setattr(inference, "ask_peer", ask)
-    main(["bench", "inference", "--json"])
+    main(["inference", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert missing in found["notes"]
     answers = [row["scipy"] for row in found["lp"] if "scipy" in row]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import training
-from muster.cli.main import main
+from benchmarks.__main__ import main
 
 pytest.importorskip("torch")
 
@@ -24,7 +24,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rates_and_where_the_time_goes(capsys):
-    main(["bench", "training", "--json"])
+    main(["training", "--json"])
     found = json.loads(capsys.readouterr().out)
     methods, learners = ("amax", "lp", "quad"), training.RESCUE_LEARNERS
     expected = [(method, "a2c") for method in methods] + [("quad", learner) for learner in learners[1:]]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks import envs
-from muster.cli.main import main
+from benchmarks.__main__ import main
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("quick")
 def test_absent_peers_are_skipped_with_a_note(monkeypatch, capsys):
     monkeypatch.setenv("MUSTER_PEERS", "nowhere/python")
-    main(["bench", "envs", "--json"])
+    main(["envs", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert found["peers"] == []
     assert "peers skipped: no nowhere/python" in found["note"]
@@ -34,7 +34,7 @@ def test_peers_are_set_beside_ours(monkeypatch, capsys):
         {"world": "absent", "skipped": "not installed"},
     ]
     monkeypatch.setattr(envs, "measure_peers", lambda: (peers, ""))
-    main(["bench", "envs"])
+    main(["envs"])
     table = capsys.readouterr().out
     assert "| rescue:5x10 |" in table
     assert "| slow | 1 | |" in table
