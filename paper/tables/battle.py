@@ -269,7 +269,7 @@ class Candidate:
     @classmethod
     def read(cls, path: Path, name: RunName) -> Candidate:
         """From the policy file and, for what the training took, the run's summary if there is one."""
-        from muster.envs.battle.env import BattleOptions
+        from muster.envs.battle.settings import BattleOptions
 
         header = LearnedPolicy.load(path).header
         scenario, *options = str(header.get("env", "")).split(",")
