@@ -203,7 +203,9 @@ void bind_battle(nb::module_& room) {
   room.def("direction", &direction, "x"_a, "y"_a);
   room.def(
       "hash_order",
-      [](In1<const Index> keys, In1<Index> order) { return HashOrder().sort(view(keys), view(order).size, order.data()); },
+      [](In1<const Index> keys, In1<Index> order) {
+        return HashOrder().sort(view(keys), view(order).size, order.data());
+      },
       "keys"_a, "order"_a.noconvert());
 }
 

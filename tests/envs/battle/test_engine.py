@@ -237,7 +237,7 @@ def test_bullets_never_exceed_the_limit() -> None:
 
 @pytest.mark.parametrize("name", ["w9v9", "m7v7"])
 def test_mirrored_armies_win_equally_often(name: str) -> None:
-    """Both sides attack-move, nobody is updated first and the map is empty: neither side has an edge."""
+    """Both sides attack-move, neither is always updated first and the map is empty: neither side has an edge."""
     n = 300
     env = begin(f"{name},first_order=0,latency=0,opponent_first=true", n, seed=3)
     swapped = begin(f"{name},first_order=0,latency=0,opponent_first=false", n, seed=3)
