@@ -42,8 +42,13 @@ PEERS_HELP = "to measure peers, make an environment with them: make peers (or se
 Row = dict[str, Any]
 
 
-def run(json: bool) -> None:
-    """Measure muster's environments and then the peers, in one go, and print a table."""
+def run(json: bool = False) -> None:
+    """Steps a second of the environments alone, then of the peers, in one go.
+
+    Args:
+        json: print one JSON object.
+
+    """
     with one_core():
         rows = [row for world in WORLDS if (row := measure(world))]
         rows += [measure_battles(*battle) for battle in BATTLES]

@@ -51,8 +51,13 @@ LP_PEERS = ("glop", "highs", "scipy", "lap")
 UNIT_ONLY = ("scipy", "lap")
 
 
-def run(json: bool) -> None:
-    """Measure everything in one go and print it."""
+def run(json: bool = False) -> None:
+    """Assignments a second, beside GLOP, HiGHS, scipy and lap (extra `bench`).
+
+    Args:
+        json: print one JSON object.
+
+    """
     began = time.perf_counter()
     found: dict[str, Any] = {"command": "python -m benchmarks inference", "machine": describe_machine(), "notes": []}
     with one_core():

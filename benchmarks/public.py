@@ -52,8 +52,18 @@ PLAIN_SIZES = (50, 200, 1000)
 """Agents and tasks of plain assignment."""
 
 
-def run(json: bool, limits: tuple[float, ...] = LIMITS, proof: float | None = None, record: Path | None = None) -> None:
-    """Measure everything and print it; keep it in `record` too if that is named."""
+def run(
+    json: bool = False, limits: tuple[float, ...] = LIMITS, proof: float | None = None, record: Path | None = None
+) -> None:
+    """Problems that others made, beside HiGHS and other mixed-integer solvers.
+
+    Args:
+        json: print one JSON object.
+        limits: seconds that each solver has for a problem.
+        proof: seconds that effort exact and HiGHS have beside that, to prove their answers (60: half an hour more).
+        record: JSON file to keep the results in, with a Markdown page beside it.
+
+    """
     if not limits or min(limits) <= 0:
         raise InputError(f"limits must be positive numbers of seconds, got {limits}")
     if proof is not None and not proof > 0:

@@ -37,8 +37,16 @@ STATIC_SECONDS = 10.0
 """Of OR-Tools on the static starts of rescue."""
 
 
-def run(json: bool, instances: int = 3, peer_seconds: float = 60.0, record: Path | None = None) -> None:
-    """Measure everything and print it; OR-Tools' runs in `record` are taken over, and all of it is kept there."""
+def run(json: bool = False, instances: int = 3, peer_seconds: float = 60.0, record: Path | None = None) -> None:
+    """Routes beside OR-Tools' routing (extra `bench`).
+
+    Args:
+        json: print one JSON object.
+        instances: of each size, 1 to 100.
+        peer_seconds: processor seconds for OR-Tools on each instance (rescue's at most 10); 0 leaves it out.
+        record: JSON file to keep the results in, with a Markdown page beside it; OR-Tools' runs in it are taken over.
+
+    """
     if instances < 1 or instances > 100:
         raise InputError(f"instances must be from 1 to 100, got {instances}")
     if peer_seconds < 0:

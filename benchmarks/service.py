@@ -1,6 +1,6 @@
 """`muster serve` under load, one run on one machine: what benchmarks/service.md records.
 
-    python benchmarks/service.py [--seconds 5] [--clients 16]
+    python -m benchmarks service [--seconds 5] [--clients 16]
 
 The service and the clients share the machine. The clients are one lean process (`service_client.py`): closed loops,
 each of which sends its next request when it has its answer, and then, for /act, an open loop at a stated rate.
@@ -16,7 +16,6 @@ status_code_conformance,content_type_conformance,response_schema_conformance,neg
 
 from __future__ import annotations
 
-import argparse
 import json
 import socket
 import subprocess
@@ -24,7 +23,7 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, NamedTuple
 from urllib.request import urlopen
 
 import numpy as np
@@ -58,21 +57,34 @@ print(json.dumps({"times": times, "value": -flow.optimal_cost() / 10000}))
 """
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--processes", type=int, default=2, help="of the service")
-    parser.add_argument("--rate", type=float, default=400.0, help="requests a second of the open loop")
-    parser.add_argument("--acts-only", action="store_true", help="leave out what is measured beside other loads")
-    asked = parser.parse_args()
+class Load(NamedTuple):
+    """What the clients do."""
+
+    seconds: float
+    clients: int
+    rate: float
+
+
+def run(
+    seconds: float = 5.0, clients: int = 16, processes: int = 2, rate: float = 400.0, acts_only: bool = False
+) -> None:
+    """`muster serve` under load: requests a second and latencies, beside OR-Tools (extra `bench`).
+
+    Args:
+        seconds: of every row.
+        clients: that ask at once.
+        processes: of the service.
+        rate: requests a second of the open loop.
+        acts_only: leave out what is measured beside other loads.
+
+    """
     command = [sys.executable, "-m", "muster", "serve", RESCUE, BATTLE, "--port", "0"]
-    command += ["--processes", str(asked.processes)]
+    command += ["--processes", str(processes)]
     # The log goes to a file: nobody who reads it takes the processors from those who are measured.
     with TemporaryFile("w+") as log:
         service = subprocess.Popen(command, stderr=log)
         try:
-            measure(port_of(service, log), asked)
+            measure(port_of(service, log), Load(seconds, clients, rate), acts_only)
         finally:
             service.terminate()
             service.wait()
@@ -90,7 +102,7 @@ def port_of(service: subprocess.Popen[bytes], log: IO[str]) -> int:
     raise SystemExit(f"the service ended: {log.read()[-500:]}")
 
 
-def measure(port: int, asked: argparse.Namespace) -> None:
+def measure(port: int, asked: Load, acts_only: bool) -> None:
     clients, seconds = asked.clients, asked.seconds
     rng = np.random.default_rng(0)
     small, large = (
@@ -104,11 +116,11 @@ def measure(port: int, asked: argparse.Namespace) -> None:
     print(f"connections by process: {shared_out(port, acts['/act, rescue 8x15'], clients)}\n")
     print(f"| {clients} clients | requests/s | p50, ms | p99, ms | CPU of the service, ms |\n|---|---|---|---|---|")
     for name, request in {"/solve, 40x120, lp": solves["40x120"], **acts, "/health": HEALTH}.items():
-        run(port, request, clients, 0.5)
+        ask(port, request, clients, 0.5)
         under_load(name, port, request, asked)
     for name, request in acts.items():
         under_load(f"{name}, {asked.rate:g} a second whatever is answered", port, request, asked, asked.rate)
-    if asked.acts_only:
+    if acts_only:
         return
     found = subprocess.run([sys.executable, "-c", ORTOOLS, str(seconds)], capture_output=True, text=True, check=False)
     if found.returncode == 0:
@@ -117,7 +129,7 @@ def measure(port: int, asked: argparse.Namespace) -> None:
         print("OR-Tools is not installed (extra bench)", file=sys.stderr)
     for name, request in solves.items():
         probe = probing(port, seconds)
-        run(port, request, clients, seconds)
+        ask(port, request, clients, seconds)
         row(f"/health, one client, beside {clients} that solve {name}", json.loads(probe.communicate()[0]), seconds)
     silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(1000)]
     times = json.loads(probing(port, seconds).communicate()[0])
@@ -126,10 +138,10 @@ def measure(port: int, asked: argparse.Namespace) -> None:
         connection.close()
 
 
-def under_load(name: str, port: int, request: bytes, asked: argparse.Namespace, rate: float = 0.0) -> None:
+def under_load(name: str, port: int, request: bytes, asked: Load, rate: float = 0.0) -> None:
     """A row of the table: what the clients saw, and what the service used of the processors."""
     began = cpu_seconds(port)
-    times = run(port, request, asked.clients, asked.seconds, rate)
+    times = ask(port, request, asked.clients, asked.seconds, rate)
     row(name, times, asked.seconds, f"{1e3 * (cpu_seconds(port) - began) / len(times):.2f}")
 
 
@@ -176,7 +188,7 @@ def post(path: str, body: object) -> bytes:
     return head.encode() + data
 
 
-def run(port: int, request: bytes, clients: int, seconds: float, rate: float = 0.0) -> list[float]:
+def ask(port: int, request: bytes, clients: int, seconds: float, rate: float = 0.0) -> list[float]:
     """Seconds from each request to its answer."""
     found = started(port, request, clients, seconds, rate=rate).communicate()[0]
     times: list[float] = json.loads(found)
@@ -219,7 +231,3 @@ def situation(policy: str, env: str) -> dict[str, object]:
             "contributions": plain(seen.contributions[0]),
         },
     }
-
-
-if __name__ == "__main__":
-    main()

@@ -115,12 +115,17 @@ def measure_peer() -> dict[str, Any] | None:
     return found
 
 
-def run(json: bool) -> None:
-    """Measure and print."""
+def run(json: bool = False) -> None:
+    """Steps a second of the learners, where their time goes, and peers.
+
+    Args:
+        json: print one JSON object.
+
+    """
     try:
         import torch
     except ImportError:
-        raise MissingExtraError("the training benchmark", "train") from None
+        raise MissingExtraError("the training benchmark", "torch") from None
     with one_core():
         torch.set_num_threads(1)
         rows = [measure(f"rescue:{size}", inference) for size in SIZES for inference in ("amax", "lp", "quad")]

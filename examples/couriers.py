@@ -33,19 +33,20 @@ class Couriers(Env):
         return -0.01, not self.waiting.any()  # the reward, and whether the episode is over
 
     def scene(self):
-        """Where everyone is, for whoever watches; leave it out and muster draws what it can tell from the view."""
+        """What to draw; leave it out and muster draws what it can tell from the observation."""
         return Scene(self.couriers, self.parcels)
 
     @classmethod
     def baselines(cls):
-        """Rules to beat, by name: from a view to an assignment."""
+        """Policies to beat, by name: functions from an observation to an assignment."""
         return {"nearest": nearest}
 
 
-def nearest(view):
+def nearest(observation):
     """The nearest pair of courier and parcel first, then the next of those that are left."""
-    far, chosen = np.where(view.task_alive, -view.prior, np.inf), np.full(len(view.prior), -1)
-    for _ in range(min(len(chosen), sum(view.task_alive))):
+    far = np.where(observation.task_alive, -observation.prior, np.inf)
+    chosen = np.full(len(far), -1)
+    for _ in range(min(len(chosen), sum(observation.task_alive))):
         courier, parcel = np.unravel_index(far.argmin(), far.shape)
         chosen[courier], far[courier], far[:, parcel] = parcel, np.inf, np.inf
     return chosen

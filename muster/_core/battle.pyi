@@ -29,8 +29,21 @@ class Battles:
     def reset(self, slots: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         """Begin the battle of `seeds[k]` in slot `slots[k]`."""
 
-    def step(self, orders: NDArray[np.int64], frames: int, begin: int, end: int) -> None:
+    def run_frames(self, orders: NDArray[np.int64], frames: int, begin: int, end: int) -> None:
         """Carry out `orders` [B, N] (enemy index, -2 stop, -3 attack-move) for so many frames."""
+
+    def step(
+        self,
+        orders: NDArray[np.int64],
+        max_steps: int,
+        final_reward: bool,
+        rewards: NDArray[np.float64],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        begin: int,
+        end: int,
+    ) -> None:
+        """Carry out one decision and fill what it gives: rewards [B], terminated [B] and truncated [B]."""
 
     def observe(
         self,
@@ -56,8 +69,11 @@ class Battles:
     ) -> None:
         """Add the units' features to planes [B, 2F, 100, 100] at the places [B, U, 2] (row, column) that it fills."""
 
-    def resolve(self, guess: bool, assignment: NDArray[np.int64], orders: NDArray[np.int64]) -> None:
-        """Fill the orders [B, N] that an assignment [B, N] leads to; `guess` from capacities who chose to idle."""
+    def resolve(self, guess: bool, assignment: NDArray[np.int64], orders: NDArray[np.int64]) -> bool:
+        """Fill the orders [B, N] that an assignment [B, N] leads to; `guess` from capacities which chose to idle.
+
+        False if the assignment holds an impossible number.
+        """
 
     def decide(
         self,

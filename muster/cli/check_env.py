@@ -13,7 +13,7 @@ EPISODE = re.compile(r" at step \d+ of the episode with seed \d+ \(slot \d+ of \
 
 @dataclass(frozen=True)
 class CheckEnv:
-    """Check the laws that every environment obeys, on a built-in environment or on your own."""
+    """Run the environment checks, on a built-in environment or on your own."""
 
     env: Annotated[str, Positional, arg(metavar="ENV")]
     """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
@@ -21,7 +21,7 @@ class CheckEnv:
     """Print one JSON object."""
 
     def run(self) -> None:
-        """Print a line a law; leave with status 1 if one is broken."""
+        """Print a line a check; leave with status 1 if one failed."""
         from muster.envs.checker import check
 
         findings = check(self.env)
@@ -32,7 +32,7 @@ class CheckEnv:
         else:
             seen: set[str] = set()
             for found in findings:
-                # One mistake breaks many laws, each in an episode of its own.
+                # One mistake fails many checks, each in an episode of its own.
                 kind = EPISODE.sub("", found.detail)
                 detail = "the same" if kind in seen else found.detail
                 seen |= {kind} if found.status == "broken" else set()

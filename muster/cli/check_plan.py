@@ -10,8 +10,8 @@ import tyro
 
 from muster.assign.as_json import verdict_as_json
 from muster.assign.settings import Crowd, Effort, Method
+from muster.cli.csv_tables import read_csv
 from muster.cli.problem_files import add_tables, read_problem, take_crowd
-from muster.cli.sheets import read_sheet
 from muster.errors import InputError
 
 
@@ -55,7 +55,7 @@ class CheckPlan:
         if (assignment is None) == (self.plan is None):
             raise InputError("give the plan once: as 'assignment' in the problem's JSON, or as --plan FILE.csv")
         if self.plan is not None:
-            assignment = read_sheet(self.plan, "a table with the columns agent and task", ("agent", "task"))
+            assignment = read_csv(self.plan, "a table with the columns agent and task", ("agent", "task"))
         from muster.assign import check_plan
 
         verdict = check_plan(

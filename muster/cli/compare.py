@@ -7,28 +7,28 @@ from typing import Literal
 
 from tyro.conf import Positional
 
-from muster.cli.manner import Manner
+from muster.cli.policy_flags import PolicyFlags
 from muster.errors import InputError
 
 
 @dataclass(frozen=True)
-class Compare(Manner):
-    """Play the same episodes with several policies: figures of each, and paired differences from the first."""
+class Compare(PolicyFlags):
+    """Run the same episodes with several policies: metrics of each, and paired differences from the first."""
 
     names: Positional[tuple[str, ...]]
     """Two or more policies, then the environment: POLICY POLICY… ENV."""
     episodes: int | Literal["all"] = 1000
-    """How many episodes of the set to play; all: each episode of an environment that has only so many."""
+    """How many episodes of the set to run; all: each episode of an environment that has only so many."""
     seed: int = 0
     """Which set of episodes."""
     noise: bool = False
-    """Leave learned policies' exploration noise on (fixed rules have none)."""
+    """Leave learned policies' exploration noise on (baselines have none)."""
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
         """Evaluate each and print."""
-        from muster.cli.progress import progress_bar
+        from muster.cli.console import progress_bar
         from muster.envs.registry import baselines_of
         from muster.evaluation.compare import compare
         from muster.evaluation.text import evaluation_table
@@ -36,9 +36,9 @@ class Compare(Manner):
         if len(self.names) < 3:
             raise InputError(f"compare takes two or more policies and then the environment, got {' '.join(self.names)}")
         *policies, env = self.names
-        rules = baselines_of(env) if self.asked else []
+        baselines = baselines_of(env) if self.asked else []
         found = compare(
-            self.players(policies, rules),
+            self.players(policies, baselines),
             env,
             self.episodes,
             self.seed,

@@ -113,7 +113,7 @@ def evaluate_policies(console: Console, policies: list[str], episodes: int, seed
     """Steps to the last pick-up of each policy at each size, on the same episodes."""
     from rich.table import Table
 
-    from muster.cli.progress import progress_bar
+    from muster.cli.console import progress_bar
     from muster.evaluation.evaluate import evaluate
 
     console.print(

@@ -7,19 +7,19 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from muster.cli.manner import Manner
+from muster.cli.policy_flags import PolicyFlags
 
 
 @dataclass(frozen=True)
-class Evaluate(Manner):
-    """Play a fixed set of episodes and print the figures of merit, with 95 % intervals."""
+class Evaluate(PolicyFlags):
+    """Run a fixed set of episodes and print the metrics, with 95 % intervals."""
 
     policy: Annotated[str, Positional, arg(metavar="POLICY")]
     """A baseline of the environment, a shipped policy, or a path to a run or model file."""
     env: Annotated[str, Positional, arg(metavar="ENV")]
     """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
     episodes: int | Literal["all"] = 1000
-    """How many episodes of the set to play; all: each episode of an environment that has only so many."""
+    """How many episodes of the set to run; all: each episode of an environment that has only so many."""
     seed: int = 0
     """Which set of episodes; the same for every policy."""
     noise: bool = False
@@ -31,7 +31,7 @@ class Evaluate(Manner):
 
     def run(self) -> None:
         """Evaluate and print."""
-        from muster.cli.progress import progress_bar
+        from muster.cli.console import progress_bar
         from muster.envs.registry import baselines_of
         from muster.evaluation.evaluate import evaluate
 

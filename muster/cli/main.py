@@ -32,7 +32,6 @@ COMMANDS = {
     "plot": "muster.cli.plot:Plot",
     "card": "muster.cli.card:Card",
     "serve": "muster.cli.serve:Serve",
-    "warmup": "muster.cli.warmup:Warmup",
 }
 
 
@@ -44,15 +43,22 @@ class Command(Protocol):
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point of `muster`; leaves with status 2 and one clear sentence on a user's mistake, with 130 on Ctrl-C."""
+    """Entry point of `muster`."""
+    with exit_on_error("muster"):
+        _run(list(sys.argv[1:] if argv is None else argv))
+
+
+@contextmanager
+def exit_on_error(program: str) -> Iterator[None]:
+    """Leave with status 2 and one clear sentence on a user's mistake, with 130 on Ctrl-C."""
     try:
         with noted_interrupts():
-            _run(list(sys.argv[1:] if argv is None else argv))
+            yield
     except MusterError as error:
-        print(f"muster: {error}", file=sys.stderr)
+        print(f"{program}: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
-        print("muster: interrupted", file=sys.stderr)
+        print(f"{program}: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
     except BrokenPipeError:
         # The reader (head, less) went away: nothing is wrong and nobody listens.
@@ -61,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except OSError as error:
         if error.filename is None:
             raise
-        print(f"muster: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"{program}: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
         raise SystemExit(2) from None
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tyro.conf import Positional
 
-from muster.cli.picture import picture
+from muster.cli.figure import figure_file
 from muster.cli.search_results import draw_study
 from muster.errors import InputError
 
@@ -39,7 +39,7 @@ class Plot:
         if self.what != "curves" and len(self.names) != 1:
             one = "policy" if self.what == "scores" else "study"
             raise InputError(f"muster plot {self.what} takes one {one}, got {len(self.names)}")
-        with picture(self.out, "muster plot") as (figure, axes):
+        with figure_file(self.out, "muster plot") as (figure, axes):
             if self.what == "curves":
                 draw_curves(axes, self.names)
             elif self.what == "search":

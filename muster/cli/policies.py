@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Policies:
-    """The policies there are: fixed rules of each environment, and learned ones that come with muster."""
+    """The policies there are: baselines of each environment, and learned ones that come with muster."""
 
     env: Positional[str] = ""
-    """Only the rules of this environment, such as rescue:2x4 or your own package.module:Class."""
+    """Only the baselines of this environment, such as rescue:2x4 or your own package.module:Class."""
     json: bool = False
     """Print one JSON object."""
 
@@ -29,13 +29,13 @@ class Policies:
         found: dict[str, dict[str, str]] = {}
         for env in [self.env] if self.env else EXAMPLES:
             try:
-                world = make(env)
+                batch_env = make(env)
             except MusterError:
                 if self.env:
                     raise
                 continue
             family = env if self.env else env.partition(":")[0]
-            found[family] = {name: _about(name, world) for name in world.baselines()}
+            found[family] = {name: _about(name, batch_env) for name in batch_env.baselines()}
         if not self.env:
             found["learned"] = shipped()
         if self.json:
@@ -47,10 +47,10 @@ class Policies:
                 print(f"    {name:24}{about}")
 
 
-def _about(name: str, world: BatchEnv) -> str:
+def _about(name: str, batch_env: BatchEnv) -> str:
     """A line of the policy's own, if it has one, or the first of its documentation, or why it cannot be had."""
     try:
-        policy = world.baselines()[name](world)
+        policy = batch_env.baselines()[name](batch_env)
     except MusterError as refusal:
         return f"not here: {refusal}"
     return getattr(policy, "about", None) or (policy.__doc__ or "").strip().partition("\n")[0]

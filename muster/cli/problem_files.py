@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from muster.assign.settings import Crowd
-from muster.cli.sheets import is_csv, read_sheet, read_text
+from muster.cli.csv_tables import is_csv, read_csv, read_text
 from muster.errors import InputError, UnknownNameError
 
 FIELDS = (
@@ -35,7 +35,7 @@ SCORES = "a table with the columns agent, task and score, or a row per agent and
 def read_problem(file: str, *, extra: tuple[str, ...] = ()) -> dict[str, Any]:
     """The arguments of `muster.assign` in a JSON or CSV file, or as JSON on standard input, and `extra` fields."""
     if is_csv(file):
-        return {"scores": read_sheet(file, SCORES)}
+        return {"scores": read_csv(file, SCORES)}
     source = "standard input" if file == "-" else file
     text = read_text(file, "a JSON object with 'scores'")
     try:
@@ -78,7 +78,7 @@ def add_tables(problem: dict[str, Any], **files: str | None) -> dict[str, Any]:
         if field in problem:
             raise InputError(f"{field} came twice: in the problem's file and in {file}; give one of them")
         needs = ("agent", "task") if field == "previous" else ()
-        problem[field] = read_sheet(file, expected[field], needs)
+        problem[field] = read_csv(file, expected[field], needs)
     return problem
 
 

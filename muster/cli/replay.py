@@ -6,12 +6,12 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from muster.cli.manner import Manner
+from muster.cli.policy_flags import PolicyFlags
 
 
 @dataclass(frozen=True)
-class Replay(Manner):
-    """Play one episode and write it down: .html to watch and step through, .gif to show, .json as data."""
+class Replay(PolicyFlags):
+    """Record one episode: .html to watch and step through, .gif to show, .json as data."""
 
     policy: Annotated[str, Positional, arg(metavar="POLICY")]
     """A baseline of the environment, a shipped policy, or a path to a run or model file."""
@@ -22,12 +22,12 @@ class Replay(Manner):
     beside: str | None = None
     """A second policy on the same episode, shown beside the first (.html)."""
     seed: int = 0
-    """Which set of episodes; its first one is played."""
+    """Which set of episodes; its first one is recorded."""
     noise: bool = False
     """Leave a learned policy's exploration noise on."""
 
     def run(self) -> None:
-        """Play, write, and say how it ended."""
+        """Record, write, and say how it ended."""
         from muster.envs.registry import make
         from muster.evaluation.replay import ending, record
         from muster.evaluation.writers import writer

@@ -1,4 +1,4 @@
-"""`muster scale`: how far a policy carries beyond the size it was trained on."""
+"""`muster scale`: how a policy generalises beyond the size it was trained on."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from muster.cli.manner import Manner
+from muster.cli.policy_flags import PolicyFlags
 
 if TYPE_CHECKING:
     from muster.evaluation.scale import Curve, Point
 
 
 @dataclass(frozen=True)
-class Scale(Manner):
-    """Play one policy on environments of growing size beside the best baseline: where it wins, is even and loses."""
+class Scale(PolicyFlags):
+    """Run one policy on environments of growing size beside the best baseline: where it wins, is even and loses."""
 
     policy: Annotated[str, Positional, arg(metavar="POLICY")]
     """A shipped policy, a path to a run or model file, or a baseline of the environment."""
@@ -29,7 +29,7 @@ class Scale(Manner):
     """5..100 (about eight sizes), 5..100:5 (in steps) or 5,10,20; by default 5..100 in battles, 2..80 in rescue,
     4..80 in pursuit, 12..300 in fleets."""
     baseline: tuple[str, ...] = ()
-    """What to compare with, the best of several at each size; by default the strong rules of the environment."""
+    """What to compare with, the best of several at each size; by default the strong baselines of the environment."""
     ratio: float | None = None
     """Tasks for each agent, rounded up; by default that of training: m and zh 1, w 1.13, rescue 2, pursuit 0.5;
     in fleets, requests for each vehicle beside those of the city."""
@@ -43,19 +43,19 @@ class Scale(Manner):
     """Print one JSON object."""
 
     def run(self) -> None:
-        """Play, print and draw."""
-        from muster.cli.picture import picture
+        """Run, print and draw."""
+        from muster.cli.figure import figure_file
         from muster.envs.registry import baselines_of
         from muster.errors import InputError
         from muster.evaluation.scale import plan, run_curve
 
         if self.episodes < 1:
             raise InputError(f"episodes must be at least 1, got {self.episodes}")
-        # The picture is opened first: what would spoil it is known before the episodes are played.
-        with nullcontext() if self.out is None else picture(self.out, "muster scale --out") as canvas:
-            worlds, names = plan(self.policy, self.env, self.sizes, self.baseline, self.ratio)
-            player = self.player(self.policy, baselines_of(next(iter(worlds.values()))) if self.asked else [])
-            curve = run_curve(player, worlds, names, self.episodes, self.seed, _report)
+        # The picture is opened first: what would spoil it is known before the episodes are run.
+        with nullcontext() if self.out is None else figure_file(self.out, "muster scale --out") as canvas:
+            envs, names = plan(self.policy, self.env, self.sizes, self.baseline, self.ratio)
+            player = self.player(self.policy, baselines_of(next(iter(envs.values()))) if self.asked else [])
+            curve = run_curve(player, envs, names, self.episodes, self.seed, _report)
             if self.json:
                 print(json.dumps(curve.as_dict() | {"episodes": self.episodes, "seed": self.seed}))
             else:
@@ -78,7 +78,7 @@ def print_curve(curve: Curve) -> None:
     head, rows = curve.table()
     grid: Any = Table(title=curve.title, title_justify="left")
     for name in head:
-        grid.add_column(name, justify="left" if name in ("world", "verdict") else "right", overflow="fold")
+        grid.add_column(name, justify="left" if name in ("env", "verdict") else "right", overflow="fold")
     for row in rows:
         grid.add_row(*row)
     Console(width=max(125, Console().width)).print(grid)

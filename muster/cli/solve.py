@@ -14,8 +14,8 @@ import tyro
 from muster.assign.as_json import answer_as_json, rows_as_json
 from muster.assign.outcomes import NEGATIVE_SCORES, REASONS
 from muster.assign.settings import Crowd, Effort, Method, Objective, Rounding
+from muster.cli.csv_tables import CsvTable, write_csv
 from muster.cli.problem_files import add_tables, read_problem, take_crowd
-from muster.cli.sheets import Sheet, write_sheet
 from muster.errors import InputError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def write_plan(solution: Answer, file: str) -> None:
     """The plan as CSV or JSON, by the file's name."""
     if Path(file).suffix.lower() == ".csv":
         table = solution.table()
-        write_sheet(file, table, table.columns)
+        write_csv(file, table, table.columns)
     else:
         Path(file).write_text(json.dumps(answer_as_json(solution), allow_nan=False) + "\n", encoding="utf-8")
 
@@ -140,7 +140,7 @@ def notes(solution: Answer, problem: Mapping[str, Any], settings: Solve) -> list
 
 def strangers(previous: Any, solution: Answer) -> list[str]:
     """Names in the plan before that the problem does not have."""
-    if isinstance(previous, Sheet):
+    if isinstance(previous, CsvTable):
         pairs = list(zip(previous["agent"], previous["task"], strict=True))
     elif isinstance(previous, Mapping):
         pairs = list(previous.items())

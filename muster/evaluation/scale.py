@@ -206,7 +206,7 @@ class Curve:
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Head and a row a size."""
         metric = self.points[0].policy.metric
-        head = ["size", "world", "policy [95 %]", "best baseline [95 %]", "paired difference [95 %]", "verdict"]
+        head = ["size", "env", "policy [95 %]", "best baseline [95 %]", "paired difference [95 %]", "verdict"]
         failed = any(point.policy.failed or point.best.failed for point in self.points)
         rows = []
         for point in self.points:

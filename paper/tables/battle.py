@@ -1,34 +1,38 @@
 """The paper's Tables 2 and 3 beside ours: battles, trained on one scenario of each kind of units and tested on all.
 
-The paper's game and our simulator differ (docs/environments/battle.md), so the paper's figures are shown for the
-pattern; the honest yardstick of a policy is the best of the six heuristics in the same simulator.
+The paper's game and our simulator differ (docs/environments/battle.md), so the paper's win rates are shown for the
+pattern; the honest yardstick of a policy is the best of the six heuristics in the same simulator. Every policy is
+evaluated, then the median seed of each group once more with more battles and with noise.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import statistics
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from functools import cache
-from importlib.resources import files
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from muster.errors import InputError
+from muster.errors import InputError, UnknownNameError
+from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import Interval, median_of, wilson_interval
-from paper.tables import heuristics as heuristics_table
-from paper.tables.places import committed_record
-from paper.tables.record_file import read_record, write_record
-from paper.tables.run_names import INFERENCES
-
-HOW_TO_MAKE = "put trained policies into paper/battle/policies, then run: python -m paper tables battle --rerun"
+from muster.policy.learned import LearnedPolicy
+from paper.run_names import INFERENCES, RunName, policy_files
+from paper.tables import heuristics
+from paper.tables.engine import Asked, Grid, Record, Table
+from paper.tables.heuristics import simulator_settings, with_interval
 
 PRINTED = ("amax", "lp", "quad")
 """The procedures that the paper prints."""
-Role = Literal["seed", "median"]
-Figure = tuple[float, float]
-"""A rate that the paper prints, and half its 95 % interval."""
+PAPER: Mapping[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("paper_battle.toml").read_text(encoding="utf-8")
+)
+"""The paper's 17 scenarios: train, heuristic (the best of the six), and rate with half its 95 % interval of best, amax,
+lp and quad."""
+TESTS = tuple(PAPER)
 Group = tuple[str, str, str]
 """Scenario trained on, method and learner: policies that differ in their seed alone."""
 
@@ -58,48 +62,6 @@ NOTES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
-    """A row of the paper's table."""
-
-    train: str
-    heuristic: str
-    """The best of the six."""
-    best: Figure
-    amax: Figure
-    lp: Figure
-    quad: Figure
-
-
-@cache
-def paper_rows() -> Mapping[str, Printed]:
-    """The paper's 17 scenarios, in its order."""
-    text = files("paper.tables").joinpath("paper_battle.toml").read_text(encoding="utf-8")
-    return {test: _printed(row) for test, row in tomllib.loads(text).items()}
-
-
-def _printed(row: dict[str, Any]) -> Printed:
-    figures: dict[str, Any] = {name: tuple(row[name]) for name in ("best", *PRINTED)}
-    return Printed(train=row["train"], heuristic=row["heuristic"], **figures)
-
-
-def scenarios_of(train: str) -> list[str]:
-    """The paper's scenarios with the units of `train`: those that a policy trained there is tested on."""
-    found = [test for test in paper_rows() if _units(test) == _units(train)]
-    if train not in found:
-        raise InputError(f"the table has no scenario {train!r} to train on; it has {', '.join(paper_rows())}")
-    return found
-
-
-def _units(scenario: str) -> str:
-    return scenario.rstrip("0123456789v")
-
-
-def mark_of(scenario: str) -> str:
-    """The footnote marks of a scenario."""
-    return "".join(note.mark for note in NOTES if scenario in note.scenarios)
-
-
-@dataclass(frozen=True, slots=True)
 class Cell:
     """Battles of one policy in one scenario."""
 
@@ -117,7 +79,7 @@ class Cell:
     steps: int | None
     """Environment steps of the training."""
     test: str
-    role: Role
+    role: Literal["seed", "median"]
     """seed: every policy; median: the policy that stands for its group, with more battles or with noise."""
     noise: bool
     wins: int
@@ -132,11 +94,6 @@ class Cell:
         return self.train, self.method, self.learner
 
     @property
-    def key(self) -> tuple[str, str, Role, bool]:
-        """A record holds one cell of each key."""
-        return self.policy, self.test, self.role, self.noise
-
-    @property
     def rate(self) -> float:
         """Share of battles won."""
         return self.wins / self.battles
@@ -147,43 +104,211 @@ class Cell:
         return wilson_interval(self.wins, self.battles)
 
 
-def group_order(group: Group) -> tuple[int, int, str, str]:
-    """Sorts groups as the table shows them."""
-    train, method, learner = group
-    return list(paper_rows()).index(train), INFERENCES.index(method.partition("-")[0]), method, learner
+class Battle(Table[Cell]):
+    """Battles."""
+
+    name, cell, key, measured = "battle", Cell, ("policy", "test", "role", "noise"), ("wins",)
+    counts, flags, tests = ("battles", "seed_battles", "seed"), ("policies", "only", "tests", "fresh"), TESTS
+    head, saves_each = ("settings",), True
+
+    def open(self, path: Path, asked: Asked) -> Record[Cell]:
+        """What there is stays and is not evaluated again, unless it was made with other settings of the simulator."""
+        settings = simulator_settings()
+        record = self.load(path) if path.exists() else Record[Cell]({"settings": settings}, [])
+        # Settings that have become constants are in older records only.
+        changed = [name for name, value in settings.items() if record.head["settings"].get(name, value) != value]
+        if changed and asked.only != "*":
+            raise InputError(
+                f"{path} was made with other settings of the simulator ({', '.join(changed)}); evaluate all policies "
+                "again, without --only"
+            )
+        return Record({"settings": settings}, [] if changed else record.cells)
+
+    def is_known(self, cell: Cell, asked: Asked, committed: Record[Cell]) -> bool:
+        """Whether the committed record has the same battles of the same file."""
+        facts = ("policy", "test", "role", "noise", "hash", "battles", "battle_seed")
+        return committed.find(**{name: getattr(cell, name) for name in facts}) is not None
+
+    def evaluate(self, asked: Asked, record: Record[Cell]) -> Iterator[Cell]:
+        """The policies whose names match; a cell is evaluated if its file, its number of battles or the seed is new."""
+        folder = self.policies(asked)
+        names = {file.stem: name for file, name in policy_files(folder, "battle").items()}
+        chosen = [file.stem for file in policy_files(folder, "battle", asked.only)]
+        if not chosen:
+            there = (
+                f"no policy there is named {asked.only!r}; there is {', '.join(names)}"
+                if names
+                else "it has no policies"
+            )
+            raise InputError(f"nothing to evaluate in {folder}: {there}")
+        if asked.only == "*":
+            record.cells[:] = [cell for cell in record.cells if cell.policy in names]
+        groups: set[Group] = set()
+        for policy in chosen:
+            candidate = Candidate.read(folder / f"{policy}.safetensors", names[policy])
+            groups.add(candidate.group)
+            _check_tests(asked.tests, candidate.name.train)
+            for test in asked.tests or scenarios_of(candidate.name.train):
+                yield from self._cell(asked, record, candidate, test, "seed", False)
+        for group in sorted(groups, key=_order):
+            median = median_policy((cell for cell in record.cells if cell.policy in names), group)
+            assert median is not None
+            # A policy that no longer stands for its group leaves its extra cells.
+            record.cells[:] = [
+                cell for cell in record.cells if cell.group != group or cell.role != "median" or cell.policy == median
+            ]
+            candidate = Candidate.read(folder / f"{median}.safetensors", names[median])
+            for noise in (False, True):
+                for test in asked.tests or scenarios_of(group[0]):
+                    yield from self._cell(asked, record, candidate, test, "median", noise)
+        record.cells.sort(key=lambda c: (_order(c.group), c.seed, c.role == "median", c.noise, TESTS.index(c.test)))
+
+    def _cell(
+        self, asked: Asked, record: Record[Cell], candidate: Candidate, test: str, role: Any, noise: bool
+    ) -> Iterator[Cell]:
+        """The cell, unless the record holds that very one; cells of another file under the same name go."""
+        battles = asked.battles if role == "median" and not noise else asked.seed_battles
+        policy = candidate.path.stem
+        same = {"policy": policy, "test": test, "role": role, "noise": noise, "hash": candidate.hash}
+        if not asked.fresh and record.find(**same, battles=battles, battle_seed=asked.seed):
+            return
+        record.cells[:] = [cell for cell in record.cells if cell.policy != policy or cell.hash == candidate.hash]
+        found = evaluate(str(candidate.path), f"battle:{test}{candidate.options}", battles, asked.seed, noise)
+        train, method, learner = candidate.group
+        yield Cell(
+            train=train,
+            method=method,
+            learner=learner,
+            seed=candidate.name.seed,
+            cpu_minutes=candidate.cpu_minutes,
+            steps=candidate.steps,
+            wins=int(found.records.outcome.sum()),
+            battles=battles,
+            battle_seed=asked.seed,
+            command=self.command(asked),
+            **same,
+        )
+
+    def line(self, cell: Cell) -> str:
+        """A cell in a line."""
+        noise = " with noise" if cell.noise else ""
+        return f"{cell.policy} on {cell.test}{noise}: {cell.wins} of {cell.battles} battles won"
+
+    def show(self, record: Record[Cell], markdown: bool) -> Iterator[Grid | str]:
+        """A block for each scenario; for a document, first the win rates of the median seeds."""
+        rates = _heuristics()
+        best = best_heuristics(rates)
+        if markdown:
+            yield _summary(record, best)
+        columns = (
+            *("test", "best heuristic: paper", "ours [95 %]", "method", "paper", "learner", "median seed [95 %]"),
+            *("over seeds: median (min-max)", "seeds", "with noise", "CPU min", "M steps"),
+        )
+        blocks = [
+            [(["", "", ""] if k else _heads(test, best)) + _values(row) for k, row in enumerate(rows_of(record, test))]
+            for test in TESTS
+        ]
+        yield Grid("Battles, win rate", columns, blocks, ("test", "method", "learner"))
+        for note in NOTES:
+            yield f"{note.mark} {note.text}."
+        yield (
+            "The median seed, one policy a method and learner, has the median win rate in the scenario trained on; "
+            "the spread is over all seeds."
+        )
+        if record.find(learner="es", noise=True):
+            yield "ES trains without noise on the scores; with noise it is evaluated with the default settings."
+        if changed := changed_settings(record, rates):
+            yield (
+                f"Our heuristics were evaluated under OTHER simulator settings than policies ({', '.join(changed)}); "
+                "compare them after python -m paper tables heuristics --rerun or tables battle --rerun."
+            )
+        if any(row.median is None for test in TESTS for row in rows_of(record, test)):
+            yield (
+                "Where it says not run: put trained policies into paper/battle/policies, then run: "
+                "python -m paper tables battle --rerun."
+            )
+        for command in dict.fromkeys(cell.command for cell in record.cells):
+            yield f"made with: {command}"
+
+    def as_json(self, record: Record[Cell]) -> dict[str, Any]:
+        """Paper and ours, scenario by scenario."""
+        rates = _heuristics()
+        best, scenarios = best_heuristics(rates), []
+        for test, printed in PAPER.items():
+            ours = best.get(test)
+            scenarios.append(
+                {
+                    "test": test,
+                    "notes": [note.text for note in NOTES if test in note.scenarios],
+                    "paper_heuristic": {"name": printed["heuristic"], "rate": printed["best"][0]},
+                    "heuristic": ours and {"name": ours.heuristic, "rate": ours.rate, "ci95": ours.interval},
+                    "rows": [row.as_dict() for row in rows_of(record, test)],
+                }
+            )
+        changed = changed_settings(record, rates)
+        return {"table": self.name, **record.head, "settings_changed_since_heuristics": changed, "scenarios": scenarios}
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """Every cell that was played, and the simulator's settings."""
+class Candidate:
+    """A policy file and what is known of it."""
 
-    settings: dict[str, Any]
-    cells: tuple[Cell, ...] = ()
+    path: Path
+    name: RunName
+    hash: str
+    options: str
+    """What the policy is shown beyond the usual, such as ",raw_distance=true"."""
+    cpu_minutes: float | None
+    steps: int | None
 
-    def save(self, path: Path) -> None:
-        """Write JSON, one cell a line, at once or not at all."""
-        write_record(path, {"settings": self.settings}, self.cells)
+    @property
+    def group(self) -> Group:
+        """Policies that differ in their seed alone."""
+        return self.name.train, self.name.method, self.name.learner
 
     @classmethod
-    def load(cls, path: Path) -> Record:
-        """Read what `save` wrote."""
-        advice = "train policies into paper/battle/policies first, then: python -m paper tables battle --rerun"
-        head, cells = read_record(path, Cell, ("settings",), advice)
-        return cls(head["settings"], tuple(cells))
+    def read(cls, path: Path, name: RunName) -> Candidate:
+        """From the policy file and, for what the training took, the run's summary if there is one."""
+        from muster.envs.battle.settings import BattleOptions
 
-    def with_cell(self, new: Cell) -> Record:
-        """With a cell added or replaced; what is left of another file under the same policy's name goes."""
-        kept = [c for c in self.cells if c.key != new.key and (c.policy != new.policy or c.hash == new.hash)]
-        tests = list(paper_rows())
-        order = sorted(
-            [*kept, new], key=lambda c: (group_order(c.group), c.seed, c.role == "median", c.noise, tests.index(c.test))
+        header = LearnedPolicy.load(path).header
+        scenario, *options = str(header.get("env", "")).split(",")
+        if scenario != f"battle:{name.train}":
+            raise InputError(f"{path.name} was trained on {scenario or 'nothing known'}, not on battle:{name.train}")
+        shown = {field.name for field in fields(BattleOptions)}
+        summary = path.parents[1] / "runs" / path.stem / "summary.json"
+        facts = json.loads(summary.read_text(encoding="utf-8")) if summary.exists() else header
+        return cls(
+            path=path,
+            name=name,
+            hash=hashlib.sha256(path.read_bytes()).hexdigest(),
+            options="".join(f",{option}" for option in options if option.partition("=")[0] in shown),
+            cpu_minutes=facts.get("cpu_minutes"),
+            steps=facts.get("steps"),
         )
-        return Record(self.settings, tuple(order))
 
-    def without(self, gone: Iterable[Cell]) -> Record:
-        """Without some cells."""
-        keys = {cell.key for cell in gone}
-        return Record(self.settings, tuple(cell for cell in self.cells if cell.key not in keys))
+
+def scenarios_of(train: str) -> list[str]:
+    """The paper's scenarios with the units of `train`: those that a policy trained there is tested on."""
+    found = [test for test in TESTS if test.rstrip("0123456789v") == train.rstrip("0123456789v")]
+    if train not in found:
+        raise InputError(f"the table has no scenario {train!r} to train on; it has {', '.join(TESTS)}")
+    return found
+
+
+def _check_tests(tests: Iterable[str], train: str) -> None:
+    known = scenarios_of(train)
+    for test in tests:
+        if test not in known:
+            raise UnknownNameError(f"scenario with the units of {train}", test, known)
+    if tests and train not in tests:
+        raise InputError(f"{train}, which was trained on, must be among the tests: it decides which seed is the median")
+
+
+def _order(group: Group) -> tuple[int, int, str, str]:
+    """Sorts groups as the table shows them."""
+    train, method, learner = group
+    return TESTS.index(train), INFERENCES.index(method.partition("-")[0]), method, learner
 
 
 def median_policy(cells: Iterable[Cell], group: Group) -> str | None:
@@ -202,8 +327,8 @@ class Row:
     method: str
     learner: str
     """"" where nothing was run."""
-    paper: Figure | None
-    seeds: tuple[Cell, ...]
+    paper: float | None
+    seeds: list[Cell]
     """Every seed, without noise."""
     median: Cell | None
     """The policy that stands for the group, without noise."""
@@ -220,8 +345,7 @@ class Row:
         """As plain values."""
         spread = self.spread
         return {
-            **{name: getattr(self, name) for name in ("test", "train", "method", "learner")},
-            "paper": None if self.paper is None else self.paper[0],
+            **{name: getattr(self, name) for name in ("test", "train", "method", "learner", "paper")},
             "seeds": len(self.seeds),
             "median_over_seeds": spread and spread[0],
             "min_max": spread and list(spread[1:]),
@@ -230,71 +354,94 @@ class Row:
         }
 
 
-def rows_of(record: Record, test: str) -> list[Row]:
-    """What there is on a scenario: each method of the paper, run or not, and whatever else was run."""
-    printed = paper_rows()[test]
-    here = [cell for cell in record.cells if cell.test == test]
-    groups = {cell.group for cell in here}
-    run = {method for train, method, _ in groups if train == printed.train}
-    groups |= {(printed.train, f"{name}-dm", "") for name in PRINTED if f"{name}-dm" not in run}
+def rows_of(record: Record[Cell], test: str) -> list[Row]:
+    """What there is on a scenario: each method of the paper, run or not, and all else that was run."""
+    printed = PAPER[test]
+    groups = {cell.group for cell in record.where(test=test)}
+    run = {method for train, method, _ in groups if train == printed["train"]}
+    groups |= {(printed["train"], f"{name}-dm", "") for name in PRINTED if f"{name}-dm" not in run}
     rows = []
-    for group in sorted(groups, key=group_order):
+    for group in sorted(groups, key=_order):
         train, method, learner = group
-        own = [cell for cell in here if cell.group == group]
-        chosen = median_policy(record.cells, group)
+        own = {"test": test, "train": train, "method": method, "learner": learner}
+        median = {**own, "policy": median_policy(record.cells, group), "role": "median"}
         rows.append(
             Row(
-                test=test,
-                train=train,
-                method=method,
-                learner=learner,
-                paper=getattr(printed, method.partition("-")[0]) if train == printed.train else None,
-                seeds=tuple(cell for cell in own if cell.role == "seed"),
-                median=next((c for c in own if c.policy == chosen and c.role == "median" and not c.noise), None),
-                noisy=next((c for c in own if c.policy == chosen and c.role == "median" and c.noise), None),
+                **own,
+                paper=printed[method.partition("-")[0]][0] if train == printed["train"] else None,
+                seeds=record.where(**own, role="seed"),
+                median=record.find(**median, noise=False),
+                noisy=record.find(**median, noise=True),
             )
         )
     return rows
 
 
-def best_heuristics(record: heuristics_table.Record | None) -> dict[str, heuristics_table.Cell]:
-    """The best of the six in each scenario of our own record, if there is one."""
-    best: dict[str, heuristics_table.Cell] = {}
-    for cell in record.cells if record else ():
+def _heuristics() -> Record[heuristics.Cell]:
+    return heuristics.Heuristics().load()
+
+
+def best_heuristics(record: Record[heuristics.Cell]) -> dict[str, heuristics.Cell]:
+    """The best of the six in each scenario of our own record."""
+    best: dict[str, heuristics.Cell] = {}
+    for cell in record.cells:
         if cell.scenario not in best or cell.rate > best[cell.scenario].rate:
             best[cell.scenario] = cell
     return best
 
 
-def load_heuristics() -> heuristics_table.Record | None:
-    """Our record of the heuristics, if there is one."""
-    path = committed_record("heuristics")
-    return heuristics_table.Record.load(path) if path.exists() else None
-
-
-def changed_settings(record: Record, heuristics: heuristics_table.Record) -> list[str]:
+def changed_settings(record: Record[Cell], rates: Record[heuristics.Cell]) -> list[str]:
     """Settings of the simulator that differ between the two records; a record older than a setting does not name it."""
-    return [n for n, value in heuristics.settings.items() if n in record.settings and record.settings[n] != value]
+    own = record.head["settings"]
+    return [name for name, value in rates.head["settings"].items() if name in own and own[name] != value]
 
 
-def as_json(record: Record, heuristics: heuristics_table.Record | None) -> dict[str, Any]:
-    """Paper and ours, scenario by scenario."""
-    best = best_heuristics(heuristics)
-    scenarios = []
-    for test, printed in paper_rows().items():
-        ours = best.get(test)
-        scenarios.append(
-            {
-                "test": test,
-                "notes": [note.text for note in NOTES if test in note.scenarios],
-                "paper_heuristic": {"name": printed.heuristic, "rate": printed.best[0]},
-                "heuristic": ours and {"name": ours.heuristic, "rate": ours.rate, "ci95": ours.interval},
-                "rows": [row.as_dict() for row in rows_of(record, test)],
-            }
-        )
-    return {
-        "table": "battle",
-        "settings": record.settings,
-        "settings_changed_since_heuristics": heuristics and changed_settings(record, heuristics),
-        "scenarios": scenarios,
+def _heads(test: str, best: dict[str, heuristics.Cell]) -> list[str]:
+    """Scenario, the paper's best heuristic and ours."""
+    ours, marks = best.get(test), "".join(note.mark for note in NOTES if test in note.scenarios)
+    shown = "–" if ours is None else f"{ours.heuristic} {with_interval(ours)}"
+    return [test + marks, f"{PAPER[test]['heuristic']} {PAPER[test]['best'][0]:.2f}", shown]
+
+
+def _values(row: Row) -> list[str]:
+    """Method, the paper's value and ours."""
+    paper = "–" if row.paper is None else f"{row.paper:.2f}"
+    method = row.method if row.train == PAPER[row.test]["train"] else f"{row.method} ({row.train})"
+    if not row.seeds:
+        return [method, paper, row.learner or "–", "not run", *["–"] * 5]
+    middle, low, high = row.spread or (0.0, 0.0, 0.0)
+    cost = row.median or row.seeds[0]
+    return [
+        method,
+        paper,
+        row.learner,
+        "not run" if row.median is None else with_interval(row.median),
+        f"{middle:.2f} ({low:.2f}-{high:.2f})",
+        str(len(row.seeds)),
+        "–" if row.noisy is None else f"{row.noisy.rate:.2f}",
+        "–" if cost.cpu_minutes is None else f"{cost.cpu_minutes:.1f}",
+        "–" if cost.steps is None else f"{cost.steps / 1e6:.1f}",
+    ]
+
+
+def _summary(record: Record[Cell], best: dict[str, heuristics.Cell]) -> Grid:
+    """The paper's value and each learner's median seed, method by method."""
+    every = {test: [row for row in rows_of(record, test) if row.train == PAPER[test]["train"]] for test in TESTS}
+    methods = sorted({row.method for rows in every.values() for row in rows}, key=lambda m: _order(("m10v10", m, "")))
+    learners = {
+        m: sorted({r.learner for rows in every.values() for r in rows if r.method == m} - {""}) for m in methods
     }
+    head = ["test", "best heuristic: paper", "ours [95 %]"]
+    for method in methods:
+        head += [f"{method} paper", *(f"{method} {learner}" for learner in learners[method])]
+    lines = []
+    for test, rows in every.items():
+        line = _heads(test, best)
+        for method in methods:
+            own = [row for row in rows if row.method == method]
+            line.append("–" if not own or own[0].paper is None else f"{own[0].paper:.2f}")
+            for learner in learners[method]:
+                median = next((row.median for row in own if row.learner == learner), None)
+                line.append("–" if median is None else with_interval(median))
+        lines.append(line)
+    return Grid("", head, [lines])

@@ -1,30 +1,21 @@
-"""The table of fleets: learned on 24 vehicles and 11 zones, played there and zero-shot on larger ones.
+"""The table of fleets: learned on 24 vehicles and 11 zones, evaluated there and zero-shot on larger ones.
 
-Test days are the published ones (docs/environments/fleet.md), each played once; where they are not at hand the
-record still prints, and the city of our own can be run again.
+Test days are the published ones (docs/environments/fleet.md), each evaluated once; where they are not at hand the
+record still prints, and the city of our own can be evaluated again.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-import numpy as np
-
-from muster.data import Floats
 from muster.envs.registry import make
-from muster.errors import InputError, UnknownNameError
-from muster.evaluation.evaluate import evaluate
+from muster.errors import InputError
 from muster.evaluation.statistics import bootstrap_interval
-from muster.policy.learned import LearnedPolicy
-from paper.tables.places import CHECKOUT
-from paper.tables.record_file import read_record, write_record
-from paper.tables.run_names import RunName, policy_files
+from paper.run_names import policy_files
+from paper.tables.engine import CHECKOUT, Asked, Grid, Interval, Outcomes, Record, Table, evaluate_side_by_side
 
-RULES = ("greedy", "match", "worth", "hindsight")
+BASELINES = ("greedy", "match", "worth", "hindsight")
 REFERENCES = ("match", "worth")
 """What everything is compared with, day by day: profit now, and profit with thought of later."""
 SHARED = "../shared/fleet"
@@ -35,19 +26,22 @@ TESTS = {
 }
 """The 20 published test days of both cities, and 100 hours of our own with three times the fleet."""
 CITY_EPISODES = 100
-
-Interval = tuple[float, float]
+TITLES = {
+    "24": "24 vehicles, 11 zones: 20 test days",
+    "100": "100 vehicles, 38 zones: 20 test days",
+    "300": f"300 vehicles, 38 zones: {CITY_EPISODES} hours of the generator",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A rule, a policy, or all seeds of a method together (the mean over seeds of each day) on one test."""
+    """A baseline, a policy, or all seeds of a method together (the mean over seeds of each day) on one test."""
 
     policy: str
     method: str
-    """Such as "lp-dm" or "lp-dm-prior", or the name of a rule."""
+    """Such as "lp-dm" or "lp-dm-noprior", or the name of a baseline."""
     learner: str
-    """"" for a rule."""
+    """"" for a baseline."""
     seeds: list[int]
     test: str
     episodes: int
@@ -60,144 +54,85 @@ class Cell:
     """Mean of the flow's bound, in the cell of hindsight."""
     cpu_minutes: float | None
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """A record holds one cell of each key."""
-        return self.policy, self.test
+
+class Fleet(Table[Cell]):
+    """Fleets."""
+
+    name, cell, key, tests = "fleet", Cell, ("policy", "test"), tuple(TESTS)
+    counts, head = ("seed",), ("seed", "command")
+
+    def evaluate(self, asked: Asked, record: Record[Cell]) -> Iterator[Cell]:
+        """Baselines, policies and methods, test by test."""
+        runs = policy_files(self.policies(asked), "fleet", asked.only)
+        for test in asked.tests or TESTS:
+            env = env_of(test)
+            # With all requests of 300 vehicles known, planning takes minutes an hour.
+            baselines = BASELINES if "trips=" in env else BASELINES[:-1]
+            episodes = CITY_EPISODES if make(env).all_episodes() is None else "all"
+            by_name: dict[str, Outcomes] = {}
+            found = evaluate_side_by_side(
+                env, baselines, runs, episodes, asked.seed, lambda run: f"{run.method} by {run.learner}"
+            )
+            for one in found:
+                by_name[one.policy] = one
+                if len(by_name) == len(baselines):
+                    yield from (_cell(own, test, by_name) for own in by_name.values())
+                elif len(by_name) > len(baselines):
+                    yield _cell(one, test, by_name)
+
+    def line(self, cell: Cell) -> str:
+        """A cell in a line."""
+        return f"{cell.policy} on {cell.test}: {cell.mean:.2f}"
+
+    def show(self, record: Record[Cell], markdown: bool) -> Iterator[Grid | str]:
+        """A grid for each test: baselines, then methods."""
+        methods = dict.fromkeys(cell.policy for cell in record.cells if " by " in cell.policy)
+        for test, title in TITLES.items():
+            columns = ["profit [95 %]", "each seed", *(f"minus {one} [95 %]" for one in REFERENCES), "CPU min"]
+            rows = [_row(record, name, test) for name in (*BASELINES, *methods) if record.find(policy=name)]
+            yield Grid(f"Fleet, {title}", [title if markdown else "policy", *columns], [rows])
+            best = record.find(policy="hindsight", test=test)
+            if best is not None and best.upper_bound is not None and not markdown:
+                yield f"No policy can earn more than {best.upper_bound:.1f} (all requests known, a flow)."
+        yield "Learned on 24 vehicles and 11 zones only. A learned row is the mean over its seeds, day by day."
+        yield f"made with: {record.head['command']}"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A run of the table."""
-
-    seed: int
-    command: str
-    cells: list[Cell]
-
-    def save(self, path: Path) -> None:
-        """Write JSON, one cell a line."""
-        write_record(path, {"seed": self.seed, "command": self.command}, self.cells)
-
-    @classmethod
-    def load(cls, path: Path) -> Record:
-        """Read what `save` wrote."""
-        head, cells = read_record(path, Cell, ("seed", "command"), "make one with: --rerun")
-        return cls(cells=cells, **head)
-
-
-def run_table(
-    seed: int,
-    command: str,
-    policies: Path,
-    *,
-    only: str = "*",
-    tests: Sequence[str] = (),
-    before: Record | None = None,
-    report: Callable[[Cell], None] = lambda cell: None,
-) -> Record:
-    """Play the policies in a folder whose names match `only`, and the rules, on `tests` (all if none are named).
-
-    What is played replaces its cells in the record `before`, whose other cells stay as they are.
-    """
-    for test in tests:
-        if test not in TESTS:
-            raise UnknownNameError("test in this table", test, TESTS)
-    files = policy_files(policies, "fleet", only)
-    cells = {} if before is None else {cell.key: cell for cell in before.cells}
-    for test in tests or TESTS:
-        env = world_of(test)
-        for cell in _play_test(test, env, seed, files):
-            report(cell)
-            cells[cell.key] = cell
-    return Record(seed, command, list(cells.values()))
-
-
-def world_of(test: str) -> str:
+def env_of(test: str) -> str:
     """The environment string of a test; raises InputError where its days are not at hand."""
-    env = TESTS[test]
     data = CHECKOUT / SHARED
-    if "DATA" in env and not data.is_dir():
+    if "DATA" in TESTS[test] and not data.is_dir():
         raise InputError(
             f"the published trips are not in {SHARED} beside the repository (docs/environments/fleet.md); "
-            f"without them run --tests 300"
+            f"without them evaluate --tests 300"
         )
-    return env.replace("DATA", str(data.resolve()))
+    return TESTS[test].replace("DATA", str(data.resolve()))
 
 
-def _play_test(test: str, env: str, seed: int, files: dict[Path, RunName]) -> Iterable[Cell]:
-    played: dict[str, Floats] = {}
-    methods: dict[tuple[str, str], list[tuple[RunName, float]]] = {}
-
-    def profit(policy: Any) -> tuple[Floats, float | None]:
-        recorded = make(env).all_episodes() is not None
-        found = evaluate(policy, env, "all") if recorded else evaluate(policy, env, CITY_EPISODES, seed)
-        bound = found.metrics.get("upper_bound")
-        return found.records.outcome, None if bound is None else bound.mean
-
-    # With all requests of 300 vehicles known, planning takes minutes an hour.
-    rules = RULES if "trips=" in env else RULES[:-1]
-    bound = None
-    for rule in rules:
-        played[rule], bound = profit(rule)
-    for rule in rules:
-        yield _cell(rule, rule, "", [], test, played[rule], played, bound if rule == "hindsight" else None, None)
-    for path, run in files.items():
-        policy = LearnedPolicy.load(path)
-        played[path.stem], _ = profit(policy)
-        minutes = float(policy.header.get("cpu_minutes", math.nan))
-        methods.setdefault((run.method, run.learner), []).append((run, minutes))
-        name, learner = run.method, run.learner
-        yield _cell(path.stem, name, learner, [run.seed], test, played[path.stem], played, None, minutes)
-    for (method, learner), runs in methods.items():
-        names = [path.stem for path, run in files.items() if (run.method, run.learner) == (method, learner)]
-        together = np.mean([played[name] for name in names], axis=0)
-        seeds = [run.seed for run, _ in runs]
-        minutes = float(np.mean([one for _, one in runs]))
-        yield _cell(f"{method} by {learner}", method, learner, seeds, test, together, played, None, minutes)
-
-
-def _cell(
-    policy: str,
-    method: str,
-    learner: str,
-    seeds: list[int],
-    test: str,
-    outcome: Floats,
-    played: dict[str, Floats],
-    bound: float | None,
-    minutes: float | None,
-) -> Cell:
+def _cell(one: Outcomes, test: str, by_name: dict[str, Outcomes]) -> Cell:
     gains = {}
     for reference in REFERENCES:
-        if policy != reference:
-            gap = outcome - played[reference]
+        if one.policy != reference:
+            gap = one.outcome - by_name[reference].outcome
             gains[reference] = (float(gap.mean()), *bootstrap_interval(gap))
+    bound = one.metrics.get("upper_bound") if one.policy == "hindsight" else None
     return Cell(
-        policy, method, learner, seeds, test, len(outcome), float(outcome.mean()), bootstrap_interval(outcome),
-        gains, bound, minutes,
-    )  # fmt: skip
+        *(one.policy, one.method, one.learner, one.seeds, test, len(one.outcome), float(one.outcome.mean())),
+        *(bootstrap_interval(one.outcome), gains, None if bound is None else bound.mean, one.cpu_minutes),
+    )
 
 
-def find(record: Record, policy: str, test: str) -> Cell | None:
-    """The cell of a rule, a policy or a method."""
-    return next((cell for cell in record.cells if cell.key == (policy, test)), None)
-
-
-def rows_of(record: Record) -> list[str]:
-    """Rules, then methods with all their seeds together."""
-    methods = dict.fromkeys(cell.policy for cell in record.cells if " by " in cell.policy)
-    return [*(rule for rule in RULES if any(cell.policy == rule for cell in record.cells)), *methods]
-
-
-def runs_of(record: Record, row: str, test: str) -> list[Cell]:
-    """The cells of a method's single seeds."""
-    return [
-        cell
-        for cell in record.cells
-        if cell.test == test and cell.policy != row and f"{cell.method} by {cell.learner}" == row
-    ]
-
-
-def as_json(record: Record) -> dict[str, Any]:
-    """What `python -m paper tables fleet --json` prints."""
-    return {"table": "fleet", "command": record.command, "cells": [asdict(cell) for cell in record.cells]}
+def _row(record: Record[Cell], name: str, test: str) -> list[str]:
+    cell = record.find(policy=name, test=test)
+    if cell is None:
+        return [name, "not run", "", *("" for _ in REFERENCES), ""]
+    ones = record.where(test=test, method=cell.method, learner=cell.learner) if cell.learner else []
+    seeds = [f"{one.mean:.1f}" for one in sorted(ones, key=lambda one: one.seeds) if one is not cell]
+    gains = []
+    for reference in REFERENCES:
+        base = record.find(policy=reference, test=test)
+        mean, low, high = cell.gains.get(reference, (0.0, 0.0, 0.0))
+        known = reference in cell.gains and base is not None
+        gains.append(f"{mean:+.1f} ({low:+.1f} to {high:+.1f}), {mean / base.mean:+.1%}" if known else "")
+    minutes = "" if cell.cpu_minutes is None else f"{cell.cpu_minutes:.1f}"
+    return [name, f"{cell.mean:.1f} ({cell.ci95[0]:.1f} to {cell.ci95[1]:.1f})", ", ".join(seeds), *gains, minutes]

@@ -1,25 +1,26 @@
-"""The paper's table of heuristics, run again: 17 scenarios x 6 heuristics, its figures beside ours."""
+"""The paper's table of heuristics, evaluated again: 17 scenarios x 6 heuristics, its win rates beside ours."""
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
-from importlib.resources import files
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from muster.errors import InputError
 from muster.evaluation.evaluate import evaluate
-from muster.evaluation.statistics import wilson_interval
-from paper.tables.record_file import read_record, write_record
+from muster.evaluation.statistics import Interval, wilson_interval
+from paper.tables.engine import Asked, Grid, Record, Table
 
 HEURISTICS = ("c", "wc", "wcnok", "wcnoknc", "wcnoks", "rand-nc")
-HEAD = ("seed", "battles", "settings", "command", "notes")
 FAMILIES = {"m": "marine", "w": "wraith", "zh": "zergling-hydralisk"}
+PAPER: dict[str, dict[str, float]] = tomllib.loads(
+    Path(__file__).with_name("paper_heuristics.toml").read_text(encoding="utf-8")
+)
+"""The paper's win rates: scenario -> heuristic -> rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,128 +38,108 @@ class Cell:
         return self.wins / self.battles
 
     @property
-    def interval(self) -> tuple[float, float]:
+    def interval(self) -> Interval:
         """Wilson's 95 % interval of the rate."""
         return wilson_interval(self.wins, self.battles)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A run of the table."""
+class Heuristics(Table[Cell]):
+    """The six heuristics."""
 
-    seed: int
-    battles: int
-    settings: dict[str, Any]
-    cells: list[Cell]
-    command: str = ""
-    notes: dict[str, str] = field(default_factory=dict)
+    name, cell, key, measured = "heuristics", Cell, ("scenario", "heuristic"), ("wins",)
+    counts, flags, tests = ("battles", "seed"), ("options", "only", "tests"), tuple(PAPER)
+    head = ("seed", "battles", "settings", "command", "notes")
 
-    def save(self, path: Path) -> None:
-        """Write JSON, one cell a line."""
-        head = {name: getattr(self, name) for name in HEAD}
-        write_record(path, head, self.cells)
+    def open(self, path: Path, asked: Asked) -> Record[Cell]:
+        """With the settings of the simulator."""
+        record = super().open(path, asked)
+        command = self.command(asked) + (f" --options {asked.options}" if asked.options else "")
+        record.head = {"notes": {}, **record.head, "command": command, "settings": simulator_settings(asked.options)}
+        return record
 
-    @classmethod
-    def load(cls, path: Path) -> Record:
-        """Read what `save` wrote."""
-        head, cells = read_record(path, Cell, HEAD, "make one with: python -m paper tables heuristics --rerun")
-        return cls(cells=cells, **head)
+    def is_known(self, cell: Cell, asked: Asked, committed: Record[Cell]) -> bool:
+        """Of the same battles under the same settings."""
+        return not asked.options and super().is_known(cell, asked, committed)
+
+    def evaluate(self, asked: Asked, record: Record[Cell]) -> Iterator[Cell]:
+        """Every heuristic in every scenario."""
+        options = f",{asked.options}" if asked.options else ""
+        for scenario in asked.tests or PAPER:
+            for heuristic in HEURISTICS:
+                if asked.only in ("*", heuristic):
+                    env = f"battle:{scenario}{options}"
+                    found = evaluate(heuristic, env, asked.battles, asked.seed, batch=250)
+                    yield Cell(scenario, heuristic, int(found.records.outcome.sum()), asked.battles)
+
+    def line(self, cell: Cell) -> str:
+        """A cell in a line."""
+        return f"{cell.heuristic} on {cell.scenario}: {cell.wins} of {cell.battles} battles won"
+
+    def show(self, record: Record[Cell], markdown: bool) -> Iterator[Grid | str]:
+        """A row a scenario, and how far we are from the paper."""
+        rows = []
+        for scenario in dict.fromkeys(cell.scenario for cell in record.cells):
+            row = [scenario]
+            for heuristic in HEURISTICS:
+                cell = record.find(scenario=scenario, heuristic=heuristic)
+                row.append("–" if cell is None else f"{with_interval(cell)} / {PAPER[scenario][heuristic]:.2f}")
+            rows.append(row)
+        title = f"Win rate, ours [95 % interval] / the paper's ({record.head['battles']} battles a cell)"
+        yield Grid(title, ("scenario", *HEURISTICS), [rows], ("scenario",))
+        found = errors(record)
+        yield (
+            f"mean absolute error {found['overall']:.4f} over {len(record.cells)} cells "
+            f"(sampling alone: {found['expected_from_noise']:.3f})"
+        )
+        for by in ("unit", "heuristic"):
+            yield f"by {by}: " + ", ".join(f"{name} {value:.3f}" for name, value in found[f"by_{by}"].items())
+        yield f"seed {record.head['seed']}; made with: {record.head['command']}"
+
+    def as_json(self, record: Record[Cell]) -> dict[str, Any]:
+        """Cells with both values and intervals, and the errors."""
+        cells = [
+            asdict(cell)
+            | {"paper": PAPER[cell.scenario][cell.heuristic], "win_rate": cell.rate, "ci95": list(cell.interval)}
+            for cell in record.cells
+        ]
+        return {"table": self.name, **record.head, "errors": errors(record), "cells": cells}
 
 
-def paper_cells() -> dict[str, dict[str, float]]:
-    """The paper's win rates: scenario -> heuristic -> rate."""
-    text = files("paper.tables").joinpath("paper_heuristics.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
-def play_cell(scenario: str, heuristic: str, battles: int, seed: int, batch: int = 250) -> Cell:
-    """Fight `battles` battles and count those won."""
-    found = evaluate(heuristic, f"battle:{scenario}", battles, seed, batch=batch)
-    return Cell(scenario, heuristic, int(found.records.outcome.sum()), battles)
-
-
-def run_table(
-    battles: int,
-    seed: int,
-    command: str = "",
-    scenarios: Iterable[str] | None = None,
-    report: Callable[[Cell], None] = lambda cell: None,
-    options: str = "",
-) -> Record:
-    """Fight the whole table; `options` is appended to every scenario, such as ",latency=3"."""
+def simulator_settings(options: str = "") -> dict[str, Any]:
+    """The settings that battles are fought with."""
     from muster.envs.battle import from_options
 
-    if battles < 1:
-        raise InputError(f"battles must be at least 1, got {battles}")
-    cells = []
-    for scenario in scenarios or paper_cells():
-        for heuristic in HEURISTICS:
-            cell = play_cell(scenario + options, heuristic, battles, seed)
-            cells.append(Cell(scenario, heuristic, cell.wins, cell.battles))
-            report(cells[-1])
-    settings = asdict(from_options(f"m1v1{options}", 1).settings)
-    return Record(seed, battles, settings, cells, command)
+    return asdict(from_options(f"m1v1,{options}" if options else "m1v1", 1).settings)
 
 
-@dataclass(frozen=True, slots=True)
-class Errors:
-    """Mean absolute difference from the paper's rates."""
-
-    overall: float
-    by_heuristic: dict[str, float]
-    by_unit: dict[str, float]
-    expected_from_noise: float
-    """What sampling alone (ours and the paper's 1,000 battles) would give if every true rate were the paper's."""
+def with_interval(cell: Any) -> str:
+    """A win rate and its interval."""
+    low, high = cell.interval
+    return f"{cell.rate:.2f} [{low:.2f} {high:.2f}]"
 
 
-def _family(scenario: str) -> str:
-    return FAMILIES[scenario.rstrip("0123456789v")]
+def errors(record: Record[Cell]) -> dict[str, Any]:
+    """Mean absolute difference from the paper's rates, in all, by heuristic and by unit.
 
+    `expected_from_noise` is what sampling alone (ours and the paper's 1,000 battles) would give if every true rate were
+    the paper's.
+    """
 
-def errors(record: Record) -> Errors:
-    """How far a record is from the paper."""
-    paper = paper_cells()
+    def mean(cells: list[Cell]) -> float:
+        return float(np.mean([abs(cell.rate - PAPER[cell.scenario][cell.heuristic]) for cell in cells]))
 
-    def mean(cells: Iterable[Cell]) -> float:
-        return float(np.mean([abs(cell.rate - paper[cell.scenario][cell.heuristic]) for cell in cells]))
-
-    def grouped(key: Callable[[Cell], str]) -> Iterator[tuple[str, float]]:
-        for name in dict.fromkeys(key(cell) for cell in record.cells):
-            yield name, mean(cell for cell in record.cells if key(cell) == name)
+    def grouped(key: Callable[[Cell], str]) -> dict[str, float]:
+        names = dict.fromkeys(map(key, record.cells))
+        return {name: mean([cell for cell in record.cells if key(cell) == name]) for name in names}
 
     noise = [
         math.sqrt(2 / math.pi * p * (1 - p) * (1 / cell.battles + 1 / 1000))
         for cell in record.cells
-        for p in [paper[cell.scenario][cell.heuristic]]
+        for p in [PAPER[cell.scenario][cell.heuristic]]
     ]
-    return Errors(
-        overall=mean(record.cells),
-        by_heuristic=dict(grouped(lambda cell: cell.heuristic)),
-        by_unit=dict(grouped(lambda cell: _family(cell.scenario))),
-        expected_from_noise=float(np.mean(noise)),
-    )
-
-
-def as_json(record: Record) -> dict[str, Any]:
-    """The table as one object: cells with both figures and intervals, and the errors."""
-    paper = paper_cells()
     return {
-        "table": "heuristics",
-        "seed": record.seed,
-        "battles": record.battles,
-        "settings": record.settings,
-        "command": record.command,
-        "errors": asdict(errors(record)),
-        "cells": [
-            {
-                "scenario": cell.scenario,
-                "heuristic": cell.heuristic,
-                "paper": paper[cell.scenario][cell.heuristic],
-                "win_rate": cell.rate,
-                "ci95": list(cell.interval),
-                "wins": cell.wins,
-                "battles": cell.battles,
-            }
-            for cell in record.cells
-        ],
+        "overall": mean(record.cells),
+        "by_heuristic": grouped(lambda cell: cell.heuristic),
+        "by_unit": grouped(lambda cell: FAMILIES[cell.scenario.rstrip("0123456789v")]),
+        "expected_from_noise": float(np.mean(noise)),
     }

@@ -1,6 +1,6 @@
 """The paper's Table 1 beside ours: search and rescue, trained small and tested larger.
 
-The printed figures of the paper are best read as T - 1 with the exploration noise left on
+The printed values of the paper are best read as T - 1 with the exploration noise left on
 (docs/environments/rescue.md says why), so both T and T - 1, with and without noise, are given; the honest yardstick is
 the optimum on the same episodes.
 """
@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import fnmatch
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from muster.errors import InputError, UnknownNameError
+from muster.errors import InputError
 from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import median_of
 from muster.policy.learned import LearnedPolicy
-from paper.tables.record_file import TableRecord
-from paper.tables.run_names import LEARNERS, policy_files
+from paper.run_names import LEARNERS, policy_files
+from paper.tables.engine import Asked, Grid, Interval, Record, Table
 
 BASELINES = ("closest", "lp-distance", "topline")
 TESTS = ("2x4", "5x10", "8x15")
@@ -52,111 +51,140 @@ class Cell:
     test: str
     noise: bool
     mean: float | None
-    ci95: tuple[float, float] | None
+    ci95: Interval | None
     failed: int
     cpu_minutes: float | None
     steps: int | None
 
-    @property
-    def key(self) -> tuple[str, str, bool]:
-        """A record holds one cell of each key."""
-        return self.policy, self.test, self.noise
+
+class Rescue(Table[Cell]):
+    """Search and rescue."""
+
+    name, cell, key, tests = "rescue", Cell, ("policy", "test", "noise"), TESTS
+    measured = ("mean", "ci95", "failed")
+
+    def evaluate(self, asked: Asked, record: Record[Cell]) -> Iterator[Cell]:
+        """The baselines and the policies whose names match, without and with noise."""
+        folder = self.policies(asked)
+        files = policy_files(folder, "rescue")
+        names = [*BASELINES, *(path.stem for path in files)]
+        kept = fnmatch.filter(names, asked.only)
+        if not kept:
+            raise InputError(f"no baseline or policy in {folder} is named {asked.only!r}; there is {', '.join(names)}")
+
+        def cells(policy: str, player: str, noise: bool, **facts: Any) -> Iterator[Cell]:
+            for test in asked.tests or TESTS:
+                found = evaluate(player, f"rescue:{test}", asked.episodes, asked.seed, noise)
+                yield Cell(
+                    policy, test=test, noise=noise, mean=found.mean, ci95=found.ci95, failed=found.failed, **facts
+                )
+
+        for baseline in BASELINES:
+            if baseline in kept:
+                facts = {"train": "", "method": baseline, "learner": "", "seed": 0, "cpu_minutes": None, "steps": None}
+                yield from cells(baseline, baseline, False, **facts)
+        for path, run in files.items():
+            if path.stem in kept:
+                header = LearnedPolicy.load(path).header
+                facts = {name: getattr(run, name) for name in ("train", "method", "learner", "seed")}
+                facts |= {name: header.get(name) for name in ("cpu_minutes", "steps")}
+                for noise in (False, True):
+                    yield from cells(path.stem, str(path), noise, **facts)
+
+    def line(self, cell: Cell) -> str:
+        """A cell in a line."""
+        noise = " with noise" if cell.noise else ""
+        return f"{cell.policy} on {cell.test}{noise}: " + ("all failed" if cell.mean is None else f"{cell.mean:.3f}")
+
+    def show(self, record: Record[Cell], markdown: bool) -> Iterator[Grid | str]:
+        """A block for each cell of the paper's table, then what it comes to."""
+        columns = ("train", "test", "method", "paper", "learner", "T [95 %]", "T-1", "with noise: T", "T-1")
+        blocks = [[_baseline_row(record, name, test) for test in TESTS for name in BASELINES]]
+        for sizes, row in PAPER.items():
+            printed = {
+                method: f"{steps:.2f}" + (f" ({failures:.1%})" if failures else "")
+                for method, (steps, failures) in zip(METHODS, row, strict=True)
+            }
+            names = methods_of(record)
+            blocks.append([line for name in names for line in _rows(record, sizes, name, printed.get(name, ""))])
+        title = f"Search and rescue, mean steps over {record.head['episodes']} episodes (seed {record.head['seed']})"
+        yield Grid(
+            title,
+            (*columns, "failed", "gap closed", "seeds", "CPU min"),
+            blocks,
+            ("train", "test", "method", "learner"),
+        )
+        for method, learner in _groups(record):
+            shares = improvements(record, method, learner)
+            parts = ", ".join(f"{name} {value:.0%}" for name, value in shares.items() if value is not None)
+            if parts:
+                yield f"improvement over greedy, {method} by {learner}: {parts}"
+        yield "The paper's values are best read as T-1 with the noise on (docs/environments/rescue.md)."
+        for method, learner in _groups(record):
+            level, cells = level_with_paper(record, method, learner)
+            yield f"so read, {method} by {learner}: {level} of {cells} cells at or below the paper's value"
+        yield "distilled: positional models that imitate the direct QUAD policy of their size, from the LP policy on."
+        yield "raw: coordinates alone, as in the paper; the other direct models see relative positions as well."
+        yield "The median seed is shown where there are several. gap closed: 0 is greedy, 100 % is the optimum."
+        yield f"made with: {record.head['command']}"
+
+    def as_json(self, record: Record[Cell]) -> dict[str, Any]:
+        """Paper and ours, cell by cell."""
+        rows = []
+        for (train, test), printed in PAPER.items():
+            named = dict(zip(METHODS, printed, strict=True))
+            for method in methods_of(record):
+                steps, failures = named.get(method, (None, None))
+                row: dict[str, Any] = {"train": train, "test": test, "method": method}
+                row |= {"paper": steps, "paper_failures": failures}
+                for learner in LEARNERS:
+                    for noise in (False, True):
+                        cell = pick(record, train, test, method, learner, noise)
+                        row[f"{learner}{'_noise' if noise else ''}"] = None if cell is None else asdict(cell)
+                        if cell is not None and not noise:
+                            row[f"{learner}_gap_closed"] = gap_closed(record, cell)
+                rows.append(row)
+        return {
+            **record.head,
+            "baselines": {name: {test: mean_of(record, name, test) for test in TESTS} for name in BASELINES},
+            "paper_baseline": PAPER_BASELINE,
+            "paper_topline": PAPER_TOPLINE,
+            "rows": rows,
+            "improvements": {f"{m}-{learner}": improvements(record, m, learner) for m, learner in _groups(record)},
+            "level_with_paper": {
+                f"{method}-{learner}": dict(
+                    zip(("level", "cells"), level_with_paper(record, method, learner), strict=True)
+                )
+                for method, learner in _groups(record)
+            },
+        }
 
 
-class Record(TableRecord[Cell]):
-    """A run of the table."""
-
-    cell_type = Cell
-
-
-def run_table(
-    episodes: int,
-    seed: int,
-    command: str,
-    policies: Path,
-    *,
-    only: str = "*",
-    tests: Sequence[str] = (),
-    before: Record | None = None,
-    report: Callable[[Cell], None] = lambda cell: None,
-) -> Record:
-    """Play the baselines and the policies in a folder whose names match `only`, on `tests` (all if none are named).
-
-    What is played replaces its cells in the record `before`, whose other cells stay as they are.
-    """
-    if episodes < 1:
-        raise InputError(f"episodes must be at least 1, got {episodes}")
-    for test in tests:
-        if test not in TESTS:
-            raise UnknownNameError("test size in this table", test, TESTS)
-    if before is not None:
-        before.check_episodes(episodes, seed)
-    files = policy_files(policies, "rescue")
-    kept = [name for name in (*BASELINES, *(path.stem for path in files)) if fnmatch.fnmatchcase(name, only)]
-    if not kept:
-        names = ", ".join((*BASELINES, *(path.stem for path in files)))
-        raise InputError(f"nothing to play: no baseline or policy in {policies} is named {only!r}; there is {names}")
-    cells = {cell.key: cell for cell in before.cells} if before else {}
-
-    def play(policy: str, player: str, noise: bool, **facts: Any) -> None:
-        for test in tests or TESTS:
-            found = evaluate(player, f"rescue:{test}", episodes, seed, noise)
-            cell = Cell(
-                policy=policy, test=test, noise=noise, mean=found.mean, ci95=found.ci95, failed=found.failed, **facts
-            )
-            cells[cell.key] = cell
-            report(cell)
-
-    for rule in BASELINES:
-        if rule in kept:
-            play(rule, rule, False, train="", method=rule, learner="", seed=0, cpu_minutes=None, steps=None)
-    for path, name in files.items():
-        if path.stem not in kept:
-            continue
-        header = LearnedPolicy.load(path).header
-        facts = {"train": name.train, "method": name.method, "learner": name.learner, "seed": name.seed}
-        facts |= {fact: header.get(fact) for fact in ("cpu_minutes", "steps")}
-        for noise in (False, True):
-            play(path.stem, str(path), noise, **facts)
-    return Record(episodes, seed, before.command if before else command, list(cells.values()))
+def methods_of(record: Record[Cell]) -> list[str]:
+    """The table's methods, each with its variants behind it, such as "quad-dm-raw"."""
+    known = {cell.method for cell in record.cells}
+    return [name for base in METHODS for name in (base, *sorted(m for m in known if m.startswith(f"{base}-")))]
 
 
-def median_cell(cells: Iterable[Cell]) -> Cell | None:
+def _groups(record: Record[Cell]) -> list[tuple[str, str]]:
+    """Method and learner of what was evaluated with noise, as all policies are."""
+    known = {(cell.method, cell.learner) for cell in record.cells if cell.noise}
+    return [(method, learner) for method in methods_of(record) for learner in LEARNERS if (method, learner) in known]
+
+
+def pick(record: Record[Cell], train: str, test: str, method: str, learner: str, noise: bool) -> Cell | None:
     """The cell of the median seed (the lower one of an even number), failures last."""
+    cells = record.where(train=train, test=test, method=method, learner=learner, noise=noise)
     return median_of(cells, key=lambda cell: (cell.mean is None, cell.mean or 0.0))
 
 
-def pick(record: Record, train: str, test: str, method: str, learner: str, noise: bool) -> Cell | None:
-    """The median cell of a method."""
-    return median_cell(
-        cell
-        for cell in record.cells
-        if (cell.train, cell.test, cell.method, cell.learner, cell.noise) == (train, test, method, learner, noise)
-    )
-
-
-def variants(record: Record, method: str) -> list[str]:
-    """Methods of the record that are a variant of one of the table's, such as "quad-dm-raw"."""
-    return sorted({cell.method for cell in record.cells if cell.method.startswith(f"{method}-")})
-
-
-def methods_of(record: Record) -> list[str]:
-    """The table's methods, each with its variants behind it."""
-    return [name for base in METHODS for name in (base, *variants(record, base))]
-
-
-def baseline(record: Record, name: str, test: str) -> Cell | None:
-    """What a baseline did, if it was played."""
-    return next((cell for cell in record.cells if cell.method == name and cell.test == test), None)
-
-
-def mean_of(record: Record, name: str, test: str) -> float | None:
-    """Mean steps of a baseline, if it was played."""
-    cell = baseline(record, name, test)
+def mean_of(record: Record[Cell], baseline: str, test: str) -> float | None:
+    """Mean steps of a baseline, if it was evaluated."""
+    cell = record.find(method=baseline, test=test)
     return None if cell is None else cell.mean
 
 
-def gap_closed(record: Record, cell: Cell) -> float | None:
+def gap_closed(record: Record[Cell], cell: Cell) -> float | None:
     """Share of the way from the greedy baseline to the optimum: 1 is optimal."""
     greedy, best = mean_of(record, "closest", cell.test), mean_of(record, "topline", cell.test)
     if cell.mean is None or greedy is None or best is None:
@@ -164,27 +192,24 @@ def gap_closed(record: Record, cell: Cell) -> float | None:
     return (greedy - cell.mean) / (greedy - best)
 
 
-def improvements(record: Record, method: str, learner: str, noise: bool) -> dict[str, float | None]:
+def improvements(record: Record[Cell], method: str, learner: str) -> dict[str, float | None]:
     """Mean improvement over the greedy baseline in domain, out of domain and in total, as the paper aggregates."""
     inside: list[float] = []
     outside: list[float] = []
     for train, test in PAPER:
-        cell = pick(record, train, test, method, learner, noise)
-        greedy = mean_of(record, "closest", test)
-        if cell is None or cell.mean is None or greedy is None:
-            continue
-        (inside if train == test else outside).append((greedy - cell.mean) / greedy)
+        cell, greedy = pick(record, train, test, method, learner, False), mean_of(record, "closest", test)
+        if cell is not None and cell.mean is not None and greedy is not None:
+            (inside if train == test else outside).append((greedy - cell.mean) / greedy)
     both = inside + outside
-    complete = len(both) == len(PAPER)
     return {
         "in domain": statistics.fmean(inside) if len(inside) == 2 else None,
         "out of domain": statistics.fmean(outside) if len(outside) == len(PAPER) - 2 else None,
-        "total": statistics.fmean(both) if complete else None,
+        "total": statistics.fmean(both) if len(both) == len(PAPER) else None,
     }
 
 
-def level_with_paper(record: Record, method: str, learner: str) -> tuple[int, int]:
-    """How many of a method's cells are at or below the paper's figure in its own terms, T - 1 with noise; of how many.
+def level_with_paper(record: Record[Cell], method: str, learner: str) -> tuple[int, int]:
+    """How many of a method's cells are at or below the paper's value in its own terms, T - 1 with noise; of how many.
 
     To the two digits that the paper prints. A variant is measured by its method ("quad-pem-distilled" by "quad-pem"),
     and one that failed throughout is above.
@@ -195,45 +220,32 @@ def level_with_paper(record: Record, method: str, learner: str) -> tuple[int, in
     return sum(level), len(level)
 
 
-def as_json(record: Record) -> dict[str, Any]:
-    """Paper and ours, cell by cell."""
-    rows = []
-    for (train, test), printed in PAPER.items():
-        named = dict(zip(METHODS, printed, strict=True))
-        for method in methods_of(record):
-            steps, failures = named.get(method, (None, None))
-            row: dict[str, Any] = {
-                "train": train,
-                "test": test,
-                "method": method,
-                "paper": steps,
-                "paper_failures": failures,
-            }
-            for learner in LEARNERS:
-                for noise in (False, True):
-                    cell = pick(record, train, test, method, learner, noise)
-                    row[f"{learner}{'_noise' if noise else ''}"] = None if cell is None else asdict(cell)
-                    if cell is not None and not noise:
-                        row[f"{learner}_gap_closed"] = gap_closed(record, cell)
-            rows.append(row)
-    return {
-        "episodes": record.episodes,
-        "seed": record.seed,
-        "command": record.command,
-        "baselines": {name: {test: mean_of(record, name, test) for test in TESTS} for name in BASELINES},
-        "paper_baseline": PAPER_BASELINE,
-        "paper_topline": PAPER_TOPLINE,
-        "rows": rows,
-        "improvements": {
-            f"{method}-{learner}": improvements(record, method, learner, False)
-            for method in METHODS
-            for learner in LEARNERS
-        },
-        "level_with_paper": {
-            f"{method}-{learner}": {"level": level, "cells": cells}
-            for method in methods_of(record)
-            for learner in LEARNERS
-            for level, cells in [level_with_paper(record, method, learner)]
-            if cells
-        },
-    }
+def _baseline_row(record: Record[Cell], name: str, test: str) -> list[str]:
+    printed = {"closest": PAPER_BASELINE[test], "topline": PAPER_TOPLINE[test]}.get(name)
+    cell = record.find(method=name, test=test)
+    values = ["not run"] + ["–"] * 5 if cell is None else _values(record, cell, None)
+    return ["–", test, name, "n.a." if printed is None else f"{printed:.2f}", "–", *values, "–", "–"]
+
+
+def _rows(record: Record[Cell], sizes: tuple[str, str], method: str, printed: str) -> Iterator[list[str]]:
+    """A row for each learner that was run; one that says so where a method of the paper's was not."""
+    train, test = sizes
+    cells = [(learner, pick(record, train, test, method, learner, False)) for learner in LEARNERS]
+    if printed and all(cell is None for _, cell in cells):
+        yield [train, test, method, printed, "–", "not run", *["–"] * 7]
+    for learner, cell in cells:
+        if cell is not None:
+            noisy = record.find(policy=cell.policy, test=test, noise=True)
+            seeds = record.where(train=train, test=test, method=method, learner=learner, noise=False)
+            minutes = "–" if cell.cpu_minutes is None else f"{cell.cpu_minutes:.1f}"
+            yield [train, test, method, printed, learner, *_values(record, cell, noisy), str(len(seeds)), minutes]
+
+
+def _values(record: Record[Cell], cell: Cell, noisy: Cell | None) -> list[str]:
+    if cell.mean is None or cell.ci95 is None:
+        return ["all failed", "–", "–", "–", str(cell.failed), "–"]
+    share = gap_closed(record, cell)
+    steps = f"{cell.mean:.2f} [{cell.ci95[0]:.2f} {cell.ci95[1]:.2f}]"
+    loud = ["–", "–"] if noisy is None or noisy.mean is None else [f"{noisy.mean:.2f}", f"{noisy.mean - 1:.2f}"]
+    failed = f"{cell.failed}" + (f" / {noisy.failed}" if noisy is not None else "")
+    return [steps, f"{cell.mean - 1:.2f}", *loud, failed, "–" if share is None else f"{share:.0%}"]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from benchmarks import public, public_sets
-from benchmarks.command import Bench
 from benchmarks.public_report import markdown
 from muster.errors import InputError
 
@@ -74,10 +73,8 @@ def test_the_report_counts_proofs_and_answers_that_are_not_whole():
     assert "| 5x15 | 10 | 10 |" in text
 
 
-def test_options_of_other_benchmarks_are_refused():
-    with pytest.raises(InputError, match="--limits is for python -m benchmarks public, not routes"):
-        Bench("routes", limits=(1.0,)).run()
+def test_seconds_that_cannot_be_are_refused():
     with pytest.raises(InputError, match="positive numbers of seconds"):
-        Bench("public", limits=(0.0,)).run()
+        public.run(limits=(0.0,))
     with pytest.raises(InputError, match="proof must be a positive number of seconds"):
-        Bench("public", proof=0.0).run()
+        public.run(proof=0.0)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from benchmarks import route_sets, routes
-from benchmarks.command import Bench
 from benchmarks.route_report import floors, markdown
 from muster.assign import Solver
 from muster.errors import InputError
@@ -87,9 +86,7 @@ def test_numbers_that_cannot_be_are_refused(given):
         routes.run(True, **given)
 
 
-def test_options_of_routes_are_for_routes(tmp_path):
-    with pytest.raises(InputError, match="--peer-seconds is for python -m benchmarks routes, not envs"):
-        Bench("envs", peer_seconds=1.0).run()
+def test_a_file_that_is_no_record_is_refused(tmp_path):
     (tmp_path / "other.json").write_text("[1]")
     with pytest.raises(InputError, match="no record of python -m benchmarks routes"):
         routes.known_answers(tmp_path / "other.json")

@@ -76,4 +76,4 @@ def test_a_name_that_python_cannot_import_is_refused(name, capsys, tmp_path):
 
 
 def test_class_names():
-    assert [class_name(name) for name in ("couriers", "own_world", "_x")] == ["Couriers", "OwnWorld", "X"]
+    assert [class_name(name) for name in ("couriers", "my_env", "_x")] == ["Couriers", "MyEnv", "X"]

@@ -1,5 +1,6 @@
 #include "../../bindings.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "engine.hpp"
@@ -57,10 +58,36 @@ class Battles {
     }
   }
 
-  void step(In2<const Index> orders, Index frames, Index begin, Index end) {
+  // Carry out `orders` for so many frames.
+  void run_frames(In2<const Index> orders, Index frames, Index begin, Index end) {
     check(begin, end, orders);
+    check_agents(orders);
     nb::gil_scoped_release unlocked;
     for (Index b = begin; b < end; b++) run_decision(battle(b), view(orders).row(b), frames);
+  }
+
+  // Carry out one decision; fill its reward (change of our health less theirs, as a share of ours at the start) and
+  // whether the battle ended with it, or was broken off after so many steps.
+  void step(In2<const Index> orders, Index max_steps, bool final_reward, In1<double> rewards, In1<bool> terminated,
+            In1<bool> truncated, Index begin, Index end) {
+    check(begin, end, orders, rewards, terminated, truncated);
+    check_agents(orders);
+    nb::gil_scoped_release unlocked;
+    for (Index b = begin; b < end; b++) {
+      const Array1<Index> counters = view(counters_).row(b);
+      const bool going = !counters[ENDED];
+      const Index before = counters[HEALTH_OURS] - counters[HEALTH_THEIRS];
+      run_decision(battle(b), view(orders).row(b), kDecisionFrames);
+      const Index after = counters[HEALTH_OURS] - counters[HEALTH_THEIRS];
+      const bool over = counters[ENDED] != 0;
+      terminated.data()[b] = going && over;
+      truncated.data()[b] = going && !over && counters[STEPS] >= max_steps;
+      if (truncated.data()[b]) counters[ENDED] = 1;
+      const auto scale = static_cast<double>(std::max(counters[HEALTH_START], Index{1}));
+      double reward = static_cast<double>(after - before) / scale;
+      if (final_reward && going && counters[ENDED]) reward += static_cast<double>(after) / scale;
+      rewards.data()[b] = reward;
+    }
   }
 
   void observe(In1<const double> ranges, bool one_hot, double distance_scale, In3<float> agents, In3<float> tasks,
@@ -83,21 +110,36 @@ class Battles {
     }
   }
 
-  // Orders of the battles that go on; the others' stay as they are.
-  void resolve(bool guess, In2<const Index> assignment, In2<Index> orders) {
+  // Fill the orders of the battles that go on, HOLD in the others; false if the assignment holds an impossible number.
+  bool resolve(bool guess, In2<const Index> assignment, In2<Index> orders) {
     check(0, size(), assignment, orders);
+    check_agents(assignment);
+    check_agents(orders);
     nb::gil_scoped_release unlocked;
-    std::vector<Index> left(static_cast<std::size_t>(view(units_).columns - n_ours_));
-    for (Index b = 0; b < size(); b++) {
-      if (view(counters_)(b, ENDED)) continue;
-      battle::resolve(battle(b), guess, view(assignment).row(b), view(orders).row(b), {left.data(), extent(left.size())});
+    const Index n_theirs = view(units_).columns - n_ours_;
+    const Array2<const Index> wanted = view(assignment);
+    if (!std::all_of(wanted.data, wanted.data + wanted.rows * wanted.columns,
+                     [n_theirs](Index task) { return MARCH <= task && task < n_theirs; })) {
+      return false;
     }
+    std::vector<Index> left(static_cast<std::size_t>(n_theirs));
+    for (Index b = 0; b < size(); b++) {
+      const Array1<Index> order = view(orders).row(b);
+      if (view(counters_)(b, ENDED)) {
+        std::fill(order.begin(), order.end(), HOLD);
+      } else {
+        battle::resolve(battle(b), guess, wanted.row(b), order, {left.data(), n_theirs});
+      }
+    }
+    return true;
   }
 
   // Orders of one heuristic in the battles begin..end-1 that go on.
   void decide(int heuristic, bool fixed, In1<std::uint64_t> rng, In2<Index> memory, In2<Index> orders, Index begin,
               Index end) {
     check(begin, end, rng, memory, orders);
+    check_agents(orders);
+    require(extent(memory.shape(1)) == n_ours_ + 2, "memory of another number of agents");
     nb::gil_scoped_release unlocked;
     HeuristicPolicy policy(static_cast<Heuristic>(heuristic), fixed);
     for (Index b = begin; b < end; b++) {
@@ -118,6 +160,11 @@ class Battles {
   void check(Index begin, Index end, const Arrays&... arrays) const {
     require(0 <= begin && begin <= end && end <= size(), "no such range of battles");
     require(((extent(arrays.shape(0)) == size()) && ...), "arrays of another number of battles");
+  }
+
+  template <class T>
+  void check_agents(const In2<T>& array) const {
+    require(extent(array.shape(1)) == n_ours_, "an array of another number of agents");
   }
 
   In3<std::int32_t> units_;
@@ -141,7 +188,9 @@ void bind_battle(nb::module_& room) {
            "rng"_a.noconvert(), "types"_a, "roster"_a, "n_ours"_a, "latency"_a, "bot_step"_a, "first_order"_a,
            "standing"_a, "fog"_a, "opponent_first"_a)
       .def("reset", &Battles::reset, "slots"_a, "seeds"_a)
-      .def("step", &Battles::step, "orders"_a, "frames"_a, "begin"_a, "end"_a)
+      .def("run_frames", &Battles::run_frames, "orders"_a, "frames"_a, "begin"_a, "end"_a)
+      .def("step", &Battles::step, "orders"_a, "max_steps"_a, "final_reward"_a, "rewards"_a.noconvert(),
+           "terminated"_a.noconvert(), "truncated"_a.noconvert(), "begin"_a, "end"_a)
       .def("observe", &Battles::observe, "ranges"_a, "one_hot"_a, "distance_scale"_a, "agents"_a.noconvert(),
            "tasks"_a.noconvert(), "pairs"_a.noconvert(), "contributions"_a.noconvert(), "capacities"_a.noconvert(),
            "begin"_a, "end"_a)
@@ -154,7 +203,9 @@ void bind_battle(nb::module_& room) {
   room.def("direction", &direction, "x"_a, "y"_a);
   room.def(
       "hash_order",
-      [](In1<const Index> keys, In1<Index> order) { return HashOrder().sort(view(keys), view(order).size, order.data()); },
+      [](In1<const Index> keys, In1<Index> order) {
+        return HashOrder().sort(view(keys), view(order).size, order.data());
+      },
       "keys"_a, "order"_a.noconvert());
 }
 

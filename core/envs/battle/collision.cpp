@@ -24,7 +24,7 @@ Side side_of(const Battle& battle, Index i, Index j) {
   return dy < 0 ? kAbove : kBelow;
 }
 
-// Along which edge to pass an obstacle on that side, by the quadrant (0: up to right, clockwise) one wants to go; -1: none.
+// In which direction to pass an obstacle on that side, to go on into a quadrant (0: up to right, clockwise); -1: none.
 Index edge_direction(Side side, Index quadrant) {
   switch (side) {
     case kAbove: return quadrant == 3 ? kLeft : quadrant == 0 ? kRight : -1;

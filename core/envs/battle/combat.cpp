@@ -32,7 +32,7 @@ void alarm(const Battle& battle, Index i, std::int32_t shooter) {
   }
 }
 
-// Let the unit and its neighbours know who hit it.
+// Alarm the unit that was hit and its neighbours.
 void alarm_neighbours(const Battle& battle, Index i, std::int32_t shooter) {
   const Index x = battle.units(PX, i);
   const Index y = battle.units(PY, i);
@@ -47,7 +47,7 @@ void alarm_neighbours(const Battle& battle, Index i, std::int32_t shooter) {
   }
 }
 
-// Unit i takes a hit from `shooter` (who may be dead already).
+// Unit i takes a hit from `shooter` (which may be dead already).
 void hurt(const Battle& battle, Index i, std::int32_t shooter) {
   const Unit unit = battle.unit(i);
   if (!unit[ALIVE]) return;

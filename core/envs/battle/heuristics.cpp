@@ -57,7 +57,7 @@ Index HeuristicPolicy::line_up(const Battle& battle) {
   return n;
 }
 
-// The live enemy of least hit points that is not done with; ties go to the one nearest to the middle of those who wait.
+// The live enemy of least hit points that is not done with; ties go to the nearest to the middle of the waiting units.
 //
 // `layer` limits the search to flyers (1) or ground units (0); -1 searches all.
 Index HeuristicPolicy::weakest(const Battle& battle, Index n, Index layer) const {
@@ -88,7 +88,9 @@ Index HeuristicPolicy::weakest(const Battle& battle, Index n, Index layer) const
   return best;
 }
 
-// Whose target of the last decision lives keeps it (smart: unless it is dealt with); writes them to `served_`.
+// Units keep the targets of the last decision that live (smart: unless they are dealt with); returns how many do.
+//
+// Takes the units in the order of `memory` and writes those to `served_`.
 Index HeuristicPolicy::keep_targets(const Battle& battle, Array1<const Index> memory, Array1<Index> orders) {
   const Index n_ours = battle.n_ours;
   Index n_served = 0;
@@ -124,7 +126,8 @@ void HeuristicPolicy::share_out(const Battle& battle, Array1<Index> memory, Arra
       memory[n_ours] = n;
     }
     n_served = keep_targets(battle, {memory.data, memory.size}, orders);
-    n = std::remove_if(waiting_.begin(), waiting_.begin() + n, [&](Index i) { return orders[i] >= 0; }) - waiting_.begin();
+    const auto has_target = [&](Index i) { return orders[i] >= 0; };
+    n = std::remove_if(waiting_.begin(), waiting_.begin() + n, has_target) - waiting_.begin();
   }
   const Index n_enemies = std::count(battle.row(ALIVE) + n_ours, battle.row(ALIVE) + battle.n_units(), 1);
   Index n_done = std::count(done_.begin(), done_.end(), 1);
@@ -138,7 +141,7 @@ void HeuristicPolicy::share_out(const Battle& battle, Array1<Index> memory, Arra
       layer = -1;
     }
     const Index j = weakest(battle, n, layer);
-    // The bug: a search among the wrong layer finds nothing, and whoever is left stays without a target.
+    // The bug: a search among the wrong layer finds nothing, and the units that are left stay without a target.
     if (j < 0) break;
     done_[j] = 1;
     n_done++;

@@ -2,7 +2,7 @@
 //
 // Distances are the engine's length between walk tiles of 8 pixels, so ties are common; the first in order wins. Hit
 // points are whole numbers as the game shows them. Our units are gone through in the order of C++ hash maps keyed by
-// unit numbers, which are consecutive; those with a target, in the order of the map in which the last decision stored it.
+// unit numbers, which are consecutive; those with a target, in the order of the map in which it was stored.
 #pragma once
 
 #include <vector>

@@ -24,7 +24,8 @@ void stop_unit(Unit unit, const Index* type);
 // Velocity direction after one frame's turn towards `desired`; flyers swing it at half their turn rate.
 inline std::int32_t turn_velocity(Unit unit, const Index* type, Index desired) {
   const Index rate = type[T_FLYER] ? type[T_TURN] / 2 : type[T_TURN];
-  return static_cast<std::int32_t>((unit[VELOCITY_DIR] + std::clamp(wrap(desired - unit[VELOCITY_DIR]), -rate, rate)) & 255);
+  const Index turn = std::clamp(wrap(desired - unit[VELOCITY_DIR]), -rate, rate);
+  return static_cast<std::int32_t>((unit[VELOCITY_DIR] + turn) & 255);
 }
 
 // Work out this frame's step into the PLAN rows (and CURRENT and DESIRED); position and flags stay.

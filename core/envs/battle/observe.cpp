@@ -118,7 +118,8 @@ void draw_planes(const Battle& battle, Array2<const float> agents, Array2<const 
   }
 }
 
-void resolve(const Battle& battle, bool guess, Array1<const Index> assignment, Array1<Index> orders, Array1<Index> left) {
+void resolve(const Battle& battle, bool guess, Array1<const Index> assignment, Array1<Index> orders,
+             Array1<Index> left) {
   const Index n_ours = battle.n_ours;
   const Index n_theirs = battle.n_theirs();
   bool open = false;

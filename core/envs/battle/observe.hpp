@@ -7,7 +7,9 @@
 namespace muster::battle {
 
 // Features of a unit; its one-hot type may follow.
-enum UnitFeature : Index { ENEMY, PLACE_X, PLACE_Y, VELOCITY_X, VELOCITY_Y, HEALTH, COOLDOWN_LEFT, RANGE, BASE_FEATURES };
+enum UnitFeature : Index {
+  ENEMY, PLACE_X, PLACE_Y, VELOCITY_X, VELOCITY_Y, HEALTH, COOLDOWN_LEFT, RANGE, BASE_FEATURES
+};
 // Features of a unit and an enemy.
 enum PairFeature : Index { DISTANCE, LAST_TARGET, PAIR_FEATURES };
 
@@ -46,9 +48,10 @@ void draw_planes(const Battle& battle, Array2<const float> agents, Array2<const 
 
 // Turn an assignment [N] into orders [N].
 //
-// A task index is that enemy; HOLD and MARCH pass through. An agent that is unassigned, or whose enemy is dead, stops if
-// it could still have fitted somewhere (`guess`: so the policy chose it); otherwise it keeps its previous target, or takes
-// the closest enemy. With a single enemy left it attacks that one. `left` [M] is scratch space.
-void resolve(const Battle& battle, bool guess, Array1<const Index> assignment, Array1<Index> orders, Array1<Index> left);
+// A task index is that enemy; HOLD and MARCH pass through. An agent that is unassigned, or whose enemy is dead, stops
+// if it could still have fitted somewhere (`guess`: so the policy chose it); otherwise it keeps its previous target, or
+// takes the closest enemy. With a single enemy left it attacks that one. `left` [M] is scratch space.
+void resolve(const Battle& battle, bool guess, Array1<const Index> assignment, Array1<Index> orders,
+             Array1<Index> left);
 
 }  // namespace muster::battle

@@ -14,7 +14,7 @@ constexpr std::int32_t kAcquirePeriod = 15;
 constexpr Index kCandidates = 16;
 // A target moving within this of our own direction gives no braking bonus.
 constexpr Index kNearTurn = 32;
-// Pixels within which a chaser keeps track of a target that nobody sees.
+// Pixels within which a chaser keeps track of an unseen target.
 constexpr Index kFollowUnseen = 448;
 // Boxes are smaller than this (px): centres further apart than a range and it are out of that range.
 constexpr Index kBoxes = 64;

@@ -33,7 +33,7 @@ double entry_of(Index x0, Index y0, Index x1, Index y1, const Box& box) {
   return enter < leave ? enter : kNever;
 }
 
-// The first obstacle on the straight way of unit i to (x, y) that does not cover that point itself; -1 if there is none.
+// The first obstacle on the straight way of unit i to (x, y) that does not cover that point; -1 if there is none.
 Index first_obstacle(const Battle& battle, Index i, Index x, Index y, Index considered, bool movers) {
   const Unit unit = battle.unit(i);
   const Index* const type = battle.type(i);

@@ -11,7 +11,7 @@ bool blocked_at(const Battle& battle, Index i, Index x, Index y, bool standing_o
 // Set the next waypoint towards the move target of unit i, and face it.
 //
 // That is the straight line, or else the cheapest free corner of the first obstacle on it (and of what stands before
-// that corner, a few times over). Obstacles are the units that stand, `considered` (>= 0) and, with `movers`, all units.
+// that corner, a few times over). Obstacles are units that stand, `considered` (>= 0) and, with `movers`, all units.
 // With no free corner the walker goes straight on.
 void plan_path(const Battle& battle, Index i, Index considered, bool movers);
 

@@ -17,11 +17,11 @@ def from_options(text: str, n_envs: int) -> BattleEnv:
 
     name, *rest = [part.strip() for part in text.split(",")]
     engine, shown = options_of(BattleSettings), options_of(BattleOptions)
-    given = read_options(engine | shown, rest, "battle option")
+    values = read_options(engine | shown, rest, "battle option")
     return BattleEnv(
         name,
         n_envs,
-        BattleSettings(**{key: value for key, value in given.items() if key in engine}),
-        BattleOptions(**{key: value for key, value in given.items() if key in shown}),
+        BattleSettings(**{key: value for key, value in values.items() if key in engine}),
+        BattleOptions(**{key: value for key, value in values.items() if key in shown}),
         name=f"battle:{text}",
     )

@@ -150,18 +150,17 @@ class BattleEnv(BatchEnv):
         See `step`; the option `idle` says what tells whether an unassigned unit chose to idle.
         """
         wanted = np.asarray(assignment)
-        if wanted.shape != (self.n_envs, self.n_agents) or not np.issubdtype(wanted.dtype, np.integer):
+        if wanted.shape != (self.n_envs, self.n_agents) or wanted.dtype.kind not in "iu":
             raise InputError(
                 f"assignment must be whole numbers of shape {(self.n_envs, self.n_agents)}, "
                 f"got {wanted.dtype} of shape {wanted.shape}"
             )
-        if wanted.size and (wanted.min() < lay.MARCH or wanted.max() >= self.n_tasks):
+        orders = np.empty(wanted.shape, dtype=np.int64)
+        if not self.battles.resolve(not self.reads_reasons, wanted.astype(np.int64, copy=False), orders):
             raise InputError(
                 f"assignment must lie in 0..{self.n_tasks - 1}, or be -1 (unassigned), -2 (stop) or -3 (attack-move), "
                 f"got {wanted.min()} to {wanted.max()}"
             )
-        orders = np.full(wanted.shape, lay.HOLD, dtype=np.int64)
-        self.battles.resolve(not self.reads_reasons, wanted.astype(np.int64), orders)
         return orders
 
     def step(self, assignment: Ints) -> Step:
@@ -173,31 +172,26 @@ class BattleEnv(BatchEnv):
         attacks that. Two more values bypass these rules: -2 stops the unit and -3 makes it attack-move to the middle
         of the enemy's army.
         """
-        counters = self.counters
-        going = self.running()
-        before = counters[:, lay.HEALTH_OURS] - counters[:, lay.HEALTH_THEIRS]
-        self.run_frames(self.resolve(assignment))
-        terminated = going & (counters[:, lay.ENDED] != 0)
-        truncated = going & ~terminated & (counters[:, lay.STEPS] >= self.max_steps)
-        counters[truncated, lay.ENDED] = 1
-        after = counters[:, lay.HEALTH_OURS] - counters[:, lay.HEALTH_THEIRS]
-        scale = np.maximum(counters[:, lay.HEALTH_START], 1)
-        reward = np.where(going, after - before, 0) / scale
-        if self.options.final_reward:
-            reward = reward + np.where(terminated | truncated, after, 0) / scale
-        return Step(reward, terminated, truncated)
+        orders = self.resolve(assignment)
+        result = Step(np.empty(self.n_envs), np.empty(self.n_envs, np.bool_), np.empty(self.n_envs, np.bool_))
+        final_reward = self.options.final_reward
+        self.share_out(lambda begin, end: self.battles.step(orders, self.max_steps, final_reward, *result, begin, end))
+        return result
 
     def run_frames(self, orders: Ints, frames: int = lay.DECISION_FRAMES) -> None:
         """Carry out `orders` [B, N] (enemy index, -2 or -3) in every battle that goes on.
 
-        Fewer `frames` stop in the middle of the decision, to look at; one cannot go on from there.
+        Fewer `frames` than a decision's stop in its middle, to look at; one cannot go on from there.
         """
-        self.share_out(lambda begin, end: self.battles.step(orders, frames, begin, end))
+        self.share_out(lambda begin, end: self.battles.run_frames(orders, frames, begin, end))
 
     def share_out(self, work: Callable[[int, int], None]) -> None:
         """Call `work(begin, end)` on shares of the battles, in several threads if they are many."""
-        threads = self.threads or thread_count()
-        share_out(self.n_envs, min(threads, self.n_envs * self.n_units // UNITS_A_THREAD), work)
+        most = self.n_envs * self.n_units // UNITS_A_THREAD
+        if most <= 1 or self.threads == 1:
+            work(0, self.n_envs)
+        else:
+            share_out(self.n_envs, min(self.threads or thread_count(), most), work)
 
     def outcome(self) -> Floats:
         """[B] 1 where more of our units are left than of theirs."""

@@ -19,7 +19,7 @@ def begin(text: str, n_envs: int = 1, seed: int = 0, first: int = 0) -> BattleEn
 
 
 def fight(env: BattleEnv, heuristic: str, decisions: int = 10_000, seed: int = 0) -> BattleEnv:
-    """Play a heuristic until all battles end, or for so many decisions."""
+    """Run a heuristic until all battles end, or for so many decisions."""
     policy = BattleEnv.baselines()[heuristic](env)
     slots = np.arange(env.n_envs)
     policy.reset(slots, episode_seeds(seed, slots))
@@ -31,7 +31,7 @@ def fight(env: BattleEnv, heuristic: str, decisions: int = 10_000, seed: int = 0
 
 
 def frames(env: BattleEnv, heuristic: str, check: Callable[[BattleEnv], None], decisions: int) -> None:
-    """Play slot 0 frame by frame, calling `check` after each frame."""
+    """Run a heuristic in slot 0 frame by frame, calling `check` after each frame."""
     policy = BattleEnv.baselines()[heuristic](env)
     policy.reset(np.array([0]), episode_seeds(0, np.array([0])))
     counters = env.counters[0]

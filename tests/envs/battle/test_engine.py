@@ -237,7 +237,7 @@ def test_bullets_never_exceed_the_limit() -> None:
 
 @pytest.mark.parametrize("name", ["w9v9", "m7v7"])
 def test_mirrored_armies_win_equally_often(name: str) -> None:
-    """Both sides attack-move, nobody is updated first and the map is empty: neither side has an edge."""
+    """Both sides attack-move, neither is always updated first and the map is empty: neither side has an edge."""
     n = 300
     env = begin(f"{name},first_order=0,latency=0,opponent_first=true", n, seed=3)
     swapped = begin(f"{name},first_order=0,latency=0,opponent_first=false", n, seed=3)
@@ -349,4 +349,6 @@ def test_slots_and_shares_beyond_the_batch_are_refused() -> None:
     with pytest.raises(ValueError, match="no such slot"):
         env.reset(np.array([3]), episode_seeds(0, np.array([0])))
     with pytest.raises(ValueError, match="no such range"):
-        env.battles.step(np.zeros((3, 2), np.int64), 6, 0, 4)
+        env.battles.run_frames(np.zeros((3, 2), np.int64), 6, 0, 4)
+    with pytest.raises(ValueError, match="number of agents"):
+        env.run_frames(np.zeros((3, 1), np.int64))

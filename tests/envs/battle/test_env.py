@@ -161,7 +161,7 @@ def test_who_stops_can_be_left_to_the_policys_reasons() -> None:
     env = begin("m2v2,idle=reasons")
     assert env.reads_reasons
     assert IDLE == lay.HOLD
-    # There is room, but the policy does not say that it wants to idle.
+    # There is capacity left, but the policy does not say that it wants to idle.
     env.units[0, lay.PREVIOUS, 1] = 1
     assert resolved(env, 0, -1) == [0, 1]
     assert resolved(env, 0, IDLE) == [0, lay.HOLD]

@@ -16,7 +16,7 @@ def test_draw_gives_a_picture_at_any_moment() -> None:
 
 
 def test_the_pictures_between_lead_to_the_next_state() -> None:
-    """Half of a decision played again from the state before it, and its whole as it is now."""
+    """Half of a decision run again from the state before it, and its whole as it is now."""
     env = fight(begin("w3v3", 2), "attack-move", 30)
     before = env.get_state()
     fight(env, "attack-move", 1)
