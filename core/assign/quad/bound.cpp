@@ -7,8 +7,8 @@ namespace muster {
 
 namespace {
 
-// Instances with no more assignments than this are solved with a proof at each effort; best tries in others with no more
-// pairs than kProvablePairs, and looks at kProofPairs in all.
+// Instances with no more assignments than this are solved with a proof at each effort; best tries in others with no
+// more pairs than kProvablePairs, and looks at kProofPairs in all.
 constexpr double kProvable[] = {0.0, 4096.0, 100'000.0};
 // The same for fast without certificates: policies decide as they did when they were trained and recorded.
 constexpr double kProvableUncertified = 32.0;
@@ -78,12 +78,13 @@ bool is_small(const Instance& instance, const Settings& settings) {
   return assignments <= most;
 }
 
-void solve_for_bonus(Relaxation& relaxation, const Instance& instance, const Array1<double>& bonus, bool warm, Stop& stop) {
+void solve_for_bonus(Relaxation& relaxation, const Instance& instance, const Array1<double>& bonus, bool warm,
+                     Stop& stop) {
   maximise(relaxation, instance, set_profits(relaxation, instance, bonus), warm, stop);
 }
 
-double bound_answer(Bounds& bounds, Plan& plan, Plan& trial, Relaxation& relaxation, const FrankWolfe& walk, Search& search,
-                    const Instance& instance, const Settings& settings, const Array1<double>& prices,
+double bound_answer(Bounds& bounds, Plan& plan, Plan& trial, Relaxation& relaxation, const FrankWolfe& walk,
+                    Search& search, const Instance& instance, const Settings& settings, const Array1<double>& prices,
                     Certificate& certificate, Stop& stop) {
   const double nodes = count_proof_nodes(instance, settings);
   const Index effort = settings.effort;
