@@ -59,7 +59,7 @@ double bound_by_tangent(Bounds& bounds, const FrankWolfe& walk, const Instance& 
 Bounds make_bounds(Arena& arena, Index n, Index m) {
   const Index size = m <= kCurvatureTasks ? m : 0;
   Bounds bounds;
-  bounds.bonus = arena.zeros1<double>(m);
+  bounds.bonus = arena.make1<double>(m);
   bounds.prices = arena.make1<double>(m);
   bounds.scratch = arena.make1<double>(2 * m);
   bounds.limits = make_task_limits(arena, m);
@@ -90,7 +90,7 @@ double bound_answer(Bounds& bounds, Plan& plan, Plan& trial, Relaxation& relaxat
   const Index effort = settings.effort;
   double limit = kInfinity;
   certificate.duality_gap = kNaN;
-  if (effort != kPaper && (settings.certify || nodes > 0.0)) {
+  if (effort == kBest || (effort == kFast && (settings.certify || nodes > 0.0))) {
     fill_task_limits(bounds.limits, instance);
     if (effort == kBest) count_closely(bounds.limits, instance, search.gain, search.zeros, search.order);
     set_share_bonus(bounds.bonus, bounds.limits, instance, bounds.scratch);
