@@ -8,6 +8,9 @@ namespace muster {
 
 namespace {
 
+// Instances after which a batch asks whether to stop.
+constexpr Index kBetweenStops = 64;
+
 bool is_allowed(const Problem& problem, Index b, Index i, Index j) {
   return problem.allowed.layers == 0 || problem.allowed(b, i, j);
 }
@@ -47,8 +50,12 @@ Index best_task(const Problem& problem, Index b, Index i, double least) {
 
 }  // namespace
 
-void solve_amax(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out) {
+void solve_amax(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out, Stop& stop) {
   for (Index b = begin; b < end; ++b) {
+    if ((b - begin) % kBetweenStops == kBetweenStops - 1 && stop.requested()) {
+      for (; b < end; ++b) out.status[b] = kTimeLimit;
+      return;
+    }
     if (!is_sound(problem, b)) {
       out.status[b] = kInvalid;
       continue;

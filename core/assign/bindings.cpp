@@ -47,11 +47,12 @@ void bind_assign(nb::module_& room) {
           "prices"_a.noconvert(), "reason"_a.noconvert());
   room.def(
       "solve_amax",
-      [](Index begin, Index end, const ProblemArrays& problem, const Settings& settings, const OutputArrays& out) {
-        const nb::gil_scoped_release unlocked;
-        solve_amax(begin, end, problem.view, settings, out.view);
+      [](Index begin, Index end, const ProblemArrays& problem, const Settings& settings, const OutputArrays& out,
+         const In1<Index>& flag, double seconds) {
+        run_stoppable(flag, seconds, [&](Stop& stop) { solve_amax(begin, end, problem.view, settings, out.view, stop); });
       },
-      "begin"_a, "end"_a, "problem"_a, "settings"_a, "out"_a, "Solve instances begin..end-1 by AMAX.");
+      "begin"_a, "end"_a, "problem"_a, "settings"_a, "out"_a, "stop"_a.noconvert(), "seconds"_a,
+      "Solve instances begin..end-1 by AMAX.");
   room.def(
       "solve_linear",
       [](Index begin, Index end, const ProblemArrays& problem, const Settings& settings, const OutputArrays& out,
@@ -63,13 +64,13 @@ void bind_assign(nb::module_& room) {
       "Solve instances begin..end-1 by LP: relax, round, prove.");
   room.def(
       "keep_previous",
-      [](Index begin, Index end, const ProblemArrays& problem, const In2<const Index>& previous, const Settings& settings,
-         const OutputArrays& out, const In1<Index>& flag, double seconds) {
+      [](Index begin, Index end, const ProblemArrays& problem, const Settings& settings, const OutputArrays& out,
+         const In1<Index>& flag, double seconds, const In2<const Index>& previous) {
         run_stoppable(flag, seconds, [&](Stop& stop) {
           keep_previous(begin, end, problem.view, view(previous), settings, out.view, stop);
         });
       },
-      "begin"_a, "end"_a, "problem"_a, "previous"_a, "settings"_a, "out"_a, "stop"_a.noconvert(), "seconds"_a,
+      "begin"_a, "end"_a, "problem"_a, "settings"_a, "out"_a, "stop"_a.noconvert(), "seconds"_a, "previous"_a,
       "Let no answer of instances begin..end-1 be worth less than what is still possible of the previous plan.");
   bind_quad(room);
   bind_exact(room);

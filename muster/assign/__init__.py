@@ -1,28 +1,31 @@
-"""Coordination inference: scores in, assignment out. Knows no torch and no environment."""
+"""Coordination inference: scores in, assignment out. Knows no torch and no environment.
+
+The package is called as a function, too: `muster.assign(scores)` is `muster.assign.api.assign`.
+"""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from muster.assign.answer import Answer
-    from muster.assign.assigning import assign
-    from muster.assign.checking import Verdict, check
-    from muster.assign.outcomes import REASONS
+    from muster.assign.api import assign
+    from muster.assign.check import Verdict, check_plan
+    from muster.assign.outcomes import REASONS, STATUSES
     from muster.assign.settings import Effort, InferenceSettings, Method, Rounding
     from muster.assign.solver import Solver, solve
-    from muster.assign.statuses import STATUSES
 
 # Name -> module that defines it. Loaded on first use: the settings are light, the solver is not.
 _PUBLIC = {
     **dict.fromkeys(("Effort", "InferenceSettings", "Method", "Rounding"), "muster.assign.settings"),
-    "REASONS": "muster.assign.outcomes",
-    "STATUSES": "muster.assign.statuses",
+    **dict.fromkeys(("REASONS", "STATUSES"), "muster.assign.outcomes"),
     **dict.fromkeys(("Solver", "solve"), "muster.assign.solver"),
     "Answer": "muster.assign.answer",
-    "assign": "muster.assign.assigning",
-    **dict.fromkeys(("Verdict", "check"), "muster.assign.checking"),
+    "assign": "muster.assign.api",
+    **dict.fromkeys(("Verdict", "check_plan"), "muster.assign.check"),
 }
 
 __all__ = [
@@ -36,9 +39,25 @@ __all__ = [
     "Solver",
     "Verdict",
     "assign",
-    "check",
+    "check_plan",
     "solve",
 ]
+
+
+class _CallableModule(ModuleType):
+    """Whatever is imported first, `muster.assign` is this package, and it assigns."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return import_module("muster.assign.api").assign(*arguments, **named)
+
+    @property
+    def __signature__(self) -> Any:
+        import inspect
+
+        return inspect.signature(import_module("muster.assign.api").assign)
+
+
+sys.modules[__name__].__class__ = _CallableModule
 
 
 def __getattr__(name: str) -> Any:

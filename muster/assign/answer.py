@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.assign.explanation import Explanation, explain
-from muster.assign.naming import Name, Names, as_assignment
-from muster.assign.outcomes import NEGATIVE_SCORES
-from muster.assign.reading import as_switch_cost, padded_routes, per_agent_or_pair
-from muster.assign.revision import carry_switch_cost, listed, revise
+from muster.assign.call import as_switch_cost, padded_routes, per_agent_or_pair
+from muster.assign.explain import Explanation, explain
+from muster.assign.instance import allowed_pairs, capacities_of
+from muster.assign.names import Name, Names, as_assignment
+from muster.assign.outcomes import NEGATIVE_SCORES, STATUS_NAMES
+from muster.assign.revise import carry_switch_cost, listed, revise
 from muster.assign.rows import Row, Rows
-from muster.assign.single import may, rooms
 from muster.assign.solver import REASON_NAMES, Solver
 from muster.assign.sparse import SparseProblem, solve_sparse
-from muster.assign.statuses import NAMES
 from muster.data import Floats, Ints, Problem, Solution
 from muster.errors import InputError, UnknownNameError
 
@@ -66,7 +65,7 @@ class Answer(Solution):
     @property
     def capacities(self) -> Floats:
         """[M] the capacities that were kept to."""
-        return self.problem.room if isinstance(self.problem, SparseProblem) else rooms(self._asked())
+        return self.problem.capacity if isinstance(self.problem, SparseProblem) else capacities_of(self._asked())
 
     @property
     def plan(self) -> dict[Name, Name | None]:
@@ -220,7 +219,7 @@ def answer(problem: Problem | SparseProblem, solver: Solver, names: Names | None
         objective=out.objective.item(),  # type: ignore[arg-type]
         relaxed_objective=out.relaxed.item(),  # type: ignore[arg-type]
         bound=out.bound.item(),  # type: ignore[arg-type]
-        status=NAMES[out.status.item()],
+        status=STATUS_NAMES[out.status.item()],
         duality_gap=out.duality_gap.item(),  # type: ignore[arg-type]
         frank_wolfe_gap=out.frank_wolfe_gap.item(),  # type: ignore[arg-type]
         loads=out.loads[0],
@@ -239,5 +238,5 @@ def _reasons(problem: Problem, codes: Ints) -> NDArray[Any]:
     """The kernels' reasons in words, and of whom nothing is allowed that instead of what its scores are."""
     words = REASON_NAMES[codes]
     if NEGATIVE_SCORES in codes:
-        words[(codes == NEGATIVE_SCORES) & ~may(problem).any(axis=1)] = NOTHING_ALLOWED
+        words[(codes == NEGATIVE_SCORES) & ~allowed_pairs(problem).any(axis=1)] = NOTHING_ALLOWED
     return words

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from muster.assign.entries import refuse
-from muster.assign.instance import CAPACITY_TOLERANCE, LARGEST
 from muster.assign.outcomes import ASSIGNED, BETTER_LEFT_OUT, NEGATIVE_SCORES, NO_CAPACITY, REASONS
-from muster.assign.solver import Solver, deadline
-from muster.assign.sparse_market import Pairs, solve_market
-from muster.assign.sparse_search import search_pairs
+from muster.assign.problem import CAPACITY_TOLERANCE, LARGEST, refuse
+from muster.assign.solver import Deadline, Solver
 from muster.data import Bools, Floats, Ints, Solution
 from muster.errors import InputError
+from muster.kernels import core
 
 # From this many agents times tasks on, a table of pairs is solved as one.
 DENSE = 1_000_000
@@ -35,7 +34,7 @@ class SparseProblem:
     """[P] h"""
     use: Floats
     """[P] mu"""
-    room: Floats
+    capacity: Floats
     """[M] u"""
     previous: Ints | None = None
     """[N] the task that each agent had before, -1 for none."""
@@ -43,16 +42,16 @@ class SparseProblem:
     """[N] what is taken from an agent's scores of other tasks than its last."""
 
     @classmethod
-    def of(cls, n: int, rows: Ints, columns: Ints, score: Floats, use: Floats, room: Floats) -> SparseProblem:
+    def of(cls, n: int, rows: Ints, columns: Ints, score: Floats, use: Floats, capacity: Floats) -> SparseProblem:
         """From pairs in any order; those with score -inf are left out. Entries are checked."""
         refuse("scores", score[None], np.ones((1, score.size), np.bool_), infinite=-1)
         refuse("contributions", use[None], np.ones((1, use.size), np.bool_), negative=False)
-        refuse("capacities", room[None], np.ones((1, room.size), np.bool_), negative=False, infinite=1)
+        refuse("capacities", capacity[None], np.ones((1, capacity.size), np.bool_), negative=False, infinite=1)
         there = np.flatnonzero(score > -np.inf)
         order = there[np.lexsort((columns[there], rows[there]))]
         first = np.zeros(n + 1, np.int64)
         np.cumsum(np.bincount(rows[order], minlength=n), out=first[1:])
-        return cls(first, columns[order].copy(), score[order].copy(), use[order].copy(), room)
+        return cls(first, columns[order].copy(), score[order].copy(), use[order].copy(), capacity)
 
     @property
     def agent(self) -> Ints:
@@ -74,6 +73,23 @@ class SparseProblem:
         return self.score - self.switch_cost[self.agent] * ((before >= 0) & (before != self.task))
 
 
+class _Pairs(NamedTuple):
+    """The pairs that are good for something, as the compiled core takes them."""
+
+    first: Ints
+    task: Ints
+    score: Floats
+    use: Floats
+    capacity: Floats
+    """[M] in slots where every agent takes one."""
+    idle: float
+    """What leaving an agent out is worth."""
+
+    def for_core(self) -> Any:
+        """The same as an object of the compiled core."""
+        return core.sparse.Pairs(*self)
+
+
 def solve_sparse(problem: SparseProblem, solver: Solver) -> Solution:
     """The Solution of one instance, without a batch: AMAX, or LP, which QUAD is without task scores."""
     started = time.perf_counter()
@@ -84,7 +100,7 @@ def solve_sparse(problem: SparseProblem, solver: Solver) -> Solution:
     if solver.rounding != "strict":
         raise InputError("rounding 'original' is for dense problems; a table of pairs is rounded strictly")
     score, use = problem.net(), problem.use
-    room = np.full(problem.room.size, np.inf) if solver.method == "amax" else problem.room
+    capacity = np.full(problem.capacity.size, np.inf) if solver.method == "amax" else problem.capacity
     n = problem.first.size - 1
     idle = 0.0
     if solver.assign_all and score.size:
@@ -94,48 +110,49 @@ def solve_sparse(problem: SparseProblem, solver: Solver) -> Solution:
         if abs(idle) > LARGEST:
             raise InputError(f"scores of up to {size:g} are too large to force assignments among {n} agents")
     same = float(use[0]) if use.size and use.min() == use.max() and use[0] > 0.0 else None
-    slots = np.floor(room * (1.0 + CAPACITY_TOLERANCE) / same) if same else room
+    slots = np.floor(capacity * (1.0 + CAPACITY_TOLERANCE) / same) if same else capacity
     # Who may be left out never takes what is worth less; and nobody takes what does not fit.
-    good = (score > idle) & ((slots[problem.task] >= 1.0) if same else _fits(problem, room))
+    good = (score > idle) & ((slots[problem.task] >= 1.0) if same else _fits(problem, capacity))
     pairs = _kept(problem, score, use / (same or 1.0), slots, idle, good)
-    at, price = np.full(n, -1, np.int64), np.zeros(room.size)
-    with deadline(solver.time_limit) as stop:
-        if same:
-            done = solve_market(pairs, at, price, stop)
-        else:
-            search_pairs(pairs, _start(problem, pairs, good), at, price, stop)
-            done = stop[0] == 0
+    at, price = np.full(n, -1, np.int64), np.zeros(capacity.size)
+    deadline = Deadline(solver.time_limit)
+    until = deadline.flag, deadline.left()
+    if same:
+        done = core.sparse.solve_by_augmenting_paths(pairs.for_core(), at, price, *until)
+    else:
+        core.sparse.search_assignment(pairs.for_core(), _start(problem, pairs, good), at, price, *until)
+        done = not deadline.is_over()
     proven = _bound(pairs, price)
     _price_closed(problem, pairs, score, use / (same or 1.0), price)
     at = _or_before(problem, pairs, good, at)
     return _report(problem, solver, pairs, at, price, same or 1.0, proven, done, time.perf_counter() - started)
 
 
-def _fits(problem: SparseProblem, room: Floats) -> Bools:
-    return np.asarray(problem.use <= room[problem.task] * (1.0 + CAPACITY_TOLERANCE))
+def _fits(problem: SparseProblem, capacity: Floats) -> Bools:
+    return np.asarray(problem.use <= capacity[problem.task] * (1.0 + CAPACITY_TOLERANCE))
 
 
-def _kept(problem: SparseProblem, score: Floats, use: Floats, room: Floats, idle: float, good: Bools) -> Pairs:
+def _kept(problem: SparseProblem, score: Floats, use: Floats, capacity: Floats, idle: float, good: Bools) -> _Pairs:
     """The pairs that are good for something."""
     n = problem.first.size - 1
     first: Ints = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(problem.agent[good], minlength=n), out=first[1:])
-    return Pairs(first, problem.task[good], score[good], use[good], np.ascontiguousarray(room), idle)
+    return _Pairs(first, problem.task[good], score[good], use[good], np.ascontiguousarray(capacity), idle)
 
 
-def _bound(pairs: Pairs, price: Floats) -> float:
+def _bound(pairs: _Pairs, price: Floats) -> float:
     """What the prices prove: sum_j u_j pi_j + sum_i max(idle, max_j h_ij - mu_ij pi_j)."""
     charged = price > 0.0
     n = pairs.first.size - 1
     net = pairs.score - pairs.use * price[pairs.task]
     best = np.full(n, pairs.idle)
     np.maximum.at(best, np.repeat(np.arange(n), np.diff(pairs.first)), net)
-    return float((pairs.room[charged] * price[charged]).sum() + best.sum())
+    return float((pairs.capacity[charged] * price[charged]).sum() + best.sum())
 
 
-def _price_closed(problem: SparseProblem, pairs: Pairs, score: Floats, use: Floats, price: Floats) -> None:
+def _price_closed(problem: SparseProblem, pairs: _Pairs, score: Floats, use: Floats, price: Floats) -> None:
     """Give tasks that take nobody, which cost nothing in the proof, the least price that keeps everyone away."""
-    shut = np.flatnonzero((pairs.room[problem.task] == 0.0) & (use > 0.0))
+    shut = np.flatnonzero((pairs.capacity[problem.task] == 0.0) & (use > 0.0))
     if shut.size:
         n = problem.first.size - 1
         best = np.full(n, pairs.idle)
@@ -151,33 +168,33 @@ def _as_pairs(problem: SparseProblem, good: Bools, assignment: Ints) -> Ints:
     return np.where(possible, number[np.maximum(found, 0)], -1)
 
 
-def _within(pairs: Pairs, at: Ints) -> Ints:
+def _within(pairs: _Pairs, at: Ints) -> Ints:
     """As much of an assignment as is within the capacities, the first agents first."""
     kept = at.copy()
-    load = np.zeros(pairs.room.size)
+    load = np.zeros(pairs.capacity.size)
     for i in np.flatnonzero(at >= 0):
         j, use = pairs.task[at[i]], pairs.use[at[i]]
-        if load[j] + use <= pairs.room[j] * (1.0 + CAPACITY_TOLERANCE):
+        if load[j] + use <= pairs.capacity[j] * (1.0 + CAPACITY_TOLERANCE):
             load[j] += use
         else:
             kept[i] = -1
     return kept
 
 
-def _start(problem: SparseProblem, pairs: Pairs, good: Bools) -> Ints:
+def _start(problem: SparseProblem, pairs: _Pairs, good: Bools) -> Ints:
     """What is still possible of the plan before, or nothing."""
     if problem.previous is None:
         return np.full(problem.first.size - 1, -1, np.int64)
     return _within(pairs, _as_pairs(problem, good, problem.previous))
 
 
-def _value(pairs: Pairs, at: Ints) -> float:
+def _value(pairs: _Pairs, at: Ints) -> float:
     """The value with what those left out are worth."""
     placed = at[at >= 0]
     return float(pairs.score[placed].sum()) + pairs.idle * (at.size - placed.size)
 
 
-def _or_before(problem: SparseProblem, pairs: Pairs, good: Bools, at: Ints) -> Ints:
+def _or_before(problem: SparseProblem, pairs: _Pairs, good: Bools, at: Ints) -> Ints:
     """The plan before where that is worth as much and still possible as a whole."""
     if problem.previous is None:
         return at
@@ -194,7 +211,7 @@ def _or_before(problem: SparseProblem, pairs: Pairs, good: Bools, at: Ints) -> I
 def _report(
     problem: SparseProblem,
     solver: Solver,
-    pairs: Pairs,
+    pairs: _Pairs,
     at: Ints,
     price: Floats,
     unit: float,
@@ -203,7 +220,7 @@ def _report(
     seconds: float,
 ) -> Solution:
     """The answer with its certificate, as plain numbers; a unit of capacity here is `unit` in the problem."""
-    n, m = at.size, pairs.room.size
+    n, m = at.size, pairs.capacity.size
     value = _value(pairs, at)
     placed = np.flatnonzero(at >= 0)
     assignment: Ints = np.full(n, -1, np.int64)
@@ -237,10 +254,10 @@ def _reasons(problem: SparseProblem, solver: Solver, assignment: Ints, loads: Fl
     """Why an agent has no task, in words."""
     n = assignment.size
     wanted_pairs = np.flatnonzero((problem.net() > 0.0) | solver.assign_all)
-    roomy = loads[problem.task[wanted_pairs]] + problem.use[wanted_pairs] <= problem.room[
+    roomy = loads[problem.task[wanted_pairs]] + problem.use[wanted_pairs] <= problem.capacity[
         problem.task[wanted_pairs]
     ] * (1.0 + CAPACITY_TOLERANCE)
     wanted = np.bincount(problem.agent[wanted_pairs], minlength=n) > 0
-    room = np.bincount(problem.agent[wanted_pairs], roomy, minlength=n) > 0
-    codes = np.where(wanted, np.where(room, BETTER_LEFT_OUT, NO_CAPACITY), NEGATIVE_SCORES)
+    capacity = np.bincount(problem.agent[wanted_pairs], roomy, minlength=n) > 0
+    codes = np.where(wanted, np.where(capacity, BETTER_LEFT_OUT, NO_CAPACITY), NEGATIVE_SCORES)
     return np.array(REASONS, dtype=object)[np.where(assignment >= 0, ASSIGNED, codes)]

@@ -56,9 +56,9 @@ class CheckPlan:
             raise InputError("give the plan once: as 'assignment' in the problem's JSON, or as --plan FILE.csv")
         if self.plan is not None:
             assignment = read_sheet(self.plan, "a table with the columns agent and task", ("agent", "task"))
-        from muster.assign import check
+        from muster.assign import check_plan
 
-        verdict = check(
+        verdict = check_plan(
             problem,
             assignment,
             method=self.method,

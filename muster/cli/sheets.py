@@ -15,7 +15,7 @@ TEXT = ("agent", "task", "other", "from", "to", "reason")
 
 
 class Sheet:
-    """Columns by name, as a frame has them: enough for `muster.assign.naming`."""
+    """Columns by name, as a frame has them: enough for `muster.assign.names`."""
 
     def __init__(self, columns: dict[str, list[Any]]) -> None:
         self._columns = columns

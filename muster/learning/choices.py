@@ -26,12 +26,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.assign.instance import fits
-from muster.compile import entry, kernel, maker
+from muster.compile import entry, kernel, leaf, maker
 from muster.data import Bools, Floats, Floats32, Ints
 
 EXCHANGE = math.sqrt(2.0)
 """Temperature of an exchange by that of a move."""
+
+
+@leaf
+def fits(load: float, use: float, capacity: float) -> bool:
+    """Whether a contribution `use` can join a load within the capacity, as in the core."""
+    return use == 0.0 or load + use <= capacity * (1.0 + 1e-11)
 
 
 class Decisions(NamedTuple):

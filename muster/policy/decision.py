@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.assign.batch import Output
 from muster.assign.outcomes import BETTER_LEFT_OUT, NEGATIVE_SCORES
+from muster.assign.problem import Output
 from muster.assign.switching import less_switch_cost
 from muster.data import BatchObservation, Bools, Floats, Ints, Problem
 from muster.envs.vector import IDLE

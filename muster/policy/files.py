@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from muster.errors import InputError, ModelFileError
 from muster.models.direct import Parameters, parameter_shapes
 from muster.models.spec import ModelSpec
 from muster.models.values import NETS, EntityValues
-from muster.policy.learned import Critic, LearnedPolicy
 from muster.policy.settings import NoiseSettings
 from muster.storage import write_atomically
 
@@ -35,8 +34,19 @@ SEAL = "seal"
 """Of the header: a hash of all else in it. Files of before there was one are read without."""
 
 
-def save_policy(policy: LearnedPolicy, path: str | Path) -> None:
-    """Write the policy; a file that is there is replaced at once or not at all."""
+class PolicyFile(NamedTuple):
+    """What a policy file holds."""
+
+    name: str
+    spec: ModelSpec
+    parameters: Parameters
+    inference: InferenceSettings
+    noise: NoiseSettings
+    header: dict[str, Any]
+
+
+def write_policy(path: str | Path, policy: PolicyFile) -> None:
+    """Write a policy; a file that is there is replaced at once or not at all."""
     from safetensors.numpy import save
 
     header = {
@@ -52,7 +62,7 @@ def save_policy(policy: LearnedPolicy, path: str | Path) -> None:
     write_atomically(Path(path), save(policy.parameters, metadata={"muster": json.dumps(header)}))
 
 
-def load_policy(path: str | Path) -> LearnedPolicy:
+def read_policy(path: str | Path) -> PolicyFile:
     """Read a policy file, or the best policy of a run's folder."""
     path = Path(path)
     if path.is_dir():
@@ -84,7 +94,7 @@ def load_policy(path: str | Path) -> LearnedPolicy:
     if header.get(SEAL, "") not in ("", _seal(header)):
         raise ModelFileError(f"{path} was changed after it was written: its header does not match its seal")
     name = path.parent.resolve().name if path.name == BEST else path.stem
-    return LearnedPolicy(name, spec, tensors, inference, noise, header)
+    return PolicyFile(name, spec, tensors, inference, noise, header)
 
 
 def _inference(header: dict[str, Any]) -> InferenceSettings:
@@ -159,7 +169,7 @@ def _check(path: Path, spec: ModelSpec, tensors: Parameters) -> None:
             raise ModelFileError(f"{path}: {name} holds NaN or infinity")
 
 
-def run_critic(folder: str | Path) -> Critic | None:
+def run_critic(folder: str | Path) -> EntityValues | None:
     """The entity critic that the actor-critic left in the folder of a run; None where there is none."""
     from safetensors import SafetensorError, safe_open
 

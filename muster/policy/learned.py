@@ -11,7 +11,7 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from muster.assign.route_memory import RouteMemory
+from muster.assign.routes import RouteMemory
 from muster.assign.settings import InferenceSettings
 from muster.assign.solver import Solver
 from muster.assign.switching import ALONE
@@ -26,6 +26,7 @@ from muster.models.direct import DirectModel, Parameters, Scores
 from muster.models.spec import ModelSpec
 from muster.models.tokens import ContextModel
 from muster.policy.decision import Decision, Scorer, decide, read_observation, score
+from muster.policy.files import PolicyFile, read_policy, write_policy
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
 from muster.policy.settings import NoiseSettings, RolloutSettings
 from muster.rng import NOISE_STREAM, Seeds
@@ -83,9 +84,12 @@ class LearnedPolicy(Policy):
 
     def save(self, path: str | Path) -> None:
         """Write it to a file that `muster.load` reads; a file that is there is replaced at once or not at all."""
-        from muster.policy.files import save_policy
+        write_policy(path, PolicyFile(self.name, self.spec, self.parameters, self.inference, self.noise, self.header))
 
-        save_policy(self, path)
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a policy file, or the best policy of a run's folder."""
+        return cls(*read_policy(path))
 
     def with_noise(self) -> Self:
         """The same policy with the exploration noise of its training left on."""

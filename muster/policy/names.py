@@ -14,7 +14,6 @@ from muster.data import BatchObservation, Ints
 from muster.envs.registry import all_baselines, kind_of
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError, UnknownNameError, suggestion
-from muster.policy.files import load_policy
 from muster.policy.learned import LearnedPolicy, adapt
 from muster.policy.lookahead import LookAhead
 
@@ -83,10 +82,10 @@ def load(policy: str | Path) -> LearnedPolicy:
     """A shipped policy by name, or the policy in a file or in the folder of a run."""
     name = str(policy)
     if name in shipped():
-        return load_policy(SHIPPED / f"{name}.safetensors")
+        return LearnedPolicy.load(SHIPPED / f"{name}.safetensors")
     if not is_learned(name):
         raise InputError(_unknown(name))
-    return load_policy(policy)
+    return LearnedPolicy.load(policy)
 
 
 def is_learned(name: str) -> bool:

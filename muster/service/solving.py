@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from muster.assign import assign, check
+from muster.assign import assign
+from muster.assign import check_plan as check
 from muster.assign.as_json import answer_as_json, rows_as_json, verdict_as_json
 from muster.assign.solver import is_stopped
 from muster.service import reading

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from muster.assign.probing import Probe
+from muster.assign.probe import Probe
 from muster.assign.settings import InferenceSettings, Method
 from muster.assign.solver import Solver
 from muster.data import BatchObservation, Floats, Ints, Problem, Solution

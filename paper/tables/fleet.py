@@ -19,7 +19,7 @@ from muster.envs.registry import make
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import bootstrap_interval
-from muster.policy.files import load_policy
+from muster.policy.learned import LearnedPolicy
 from paper.tables.places import CHECKOUT
 from paper.tables.record_file import read_record, write_record
 from paper.tables.run_names import RunName, policy_files
@@ -142,7 +142,7 @@ def _play_test(test: str, env: str, seed: int, files: dict[Path, RunName]) -> It
     for rule in rules:
         yield _cell(rule, rule, "", [], test, played[rule], played, bound if rule == "hindsight" else None, None)
     for path, run in files.items():
-        policy = load_policy(path)
+        policy = LearnedPolicy.load(path)
         played[path.stem], _ = profit(policy)
         minutes = float(policy.header.get("cpu_minutes", math.nan))
         methods.setdefault((run.method, run.learner), []).append((run, minutes))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +10,7 @@ import pytest
 
 import muster
 from muster.assign import solve
+from muster.assign.instance import loads_of, value_of
 from muster.assign.solver import Solver
 from muster.data import Problem
 from muster.errors import InputError
@@ -108,14 +107,34 @@ def test_the_numbering_does_not_matter(pulls):
     assert second.objective == pytest.approx(first.objective, rel=1e-9)
 
 
-def test_steps_gain_what_they_say():
-    """In plain Python, which is quicker than compiling each step by itself."""
-    plain = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    command = [sys.executable, "-m", "tests.assign.steps"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=plain)
-    worst, tried = map(float, done.stdout.split())
-    assert tried > 500
-    assert worst < 1e-10
+@pytest.mark.parametrize("crowd", CROWDS)
+@pytest.mark.parametrize("pulls", PULLS)
+def test_no_move_and_no_swap_improves_a_local_optimum(pulls, crowd):
+    """So what the search takes a step to gain is what it gains."""
+    problem = make_problem("pair", "normal", 6, 9, 8, seed=29, pulls=pulls)
+    found = solve(problem, "quad", crowd=crowd)
+    for b in range(6):
+        one = Problem(*(block[b : b + 1] for block in one_of(problem)))
+        plan = found.assignment[b]
+        for other in neighbours(plan, 8):
+            if (loads_of(one, other) <= one.capacities[0] * (1 + 1e-9)).all():
+                assert value_of(one, other, "quad", crowd) <= found.objective[b] + 1e-9
+
+
+def one_of(problem):
+    return problem.scores, problem.task_scores, problem.contributions, problem.capacities
+
+
+def neighbours(plan, m):
+    """All plans that a move or a swap makes of this one."""
+    for i, k in itertools.product(range(len(plan)), range(-1, m)):
+        moved = plan.copy()
+        moved[i] = k
+        yield moved
+    for i, k in itertools.combinations(range(len(plan)), 2):
+        swapped = plan.copy()
+        swapped[[i, k]] = plan[[k, i]]
+        yield swapped
 
 
 @pytest.mark.parametrize("crowd", CROWDS)

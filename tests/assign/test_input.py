@@ -1,11 +1,15 @@
 """Bad input gets a typed error that names the entry; odd but meaningful input gets an answer."""
 
+import inspect
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import muster
 from muster import InputError
-from muster.assign import Solver, quadratic, solve
+from muster.assign import Solver, solve
 from muster.data import Problem
 
 GOOD = [[3.0, 2.0], [2.5, 0.5]]
@@ -111,19 +115,21 @@ def test_arrays_need_not_be_contiguous():
         assert (muster.assign(view, method="lp").assignment == expected.assignment).all()
 
 
-def test_read_only_arrays_compile_nothing_new():
-    def arrays():
-        return np.ones((3, 2)), np.zeros((2, 2)), np.ones((3, 2)), np.ones(2)
-
-    muster.assign(*arrays())
-    before = len(quadratic.solve_batch.signatures)
-    frozen = arrays()
-    for array in frozen:
+def test_read_only_arrays_are_taken():
+    arrays = np.ones((3, 2)), np.zeros((2, 2)), np.ones((3, 2)), np.ones(2)
+    expected = muster.assign(*(array.copy() for array in arrays))
+    for array in arrays:
         array.flags.writeable = False
     alive = np.broadcast_to(np.True_, (1, 3))
-    muster.assign(*frozen)
-    solve(Problem(*(array[None] for array in frozen), agent_alive=alive))
-    assert len(quadratic.solve_batch.signatures) == before
+    assert (muster.assign(*arrays).assignment == expected.assignment).all()
+    found = solve(Problem(*(array[None] for array in arrays), agent_alive=alive))
+    assert (found.assignment[0] == expected.assignment).all()
+
+
+def test_muster_assign_assigns_whatever_was_imported_before():
+    code = "import muster.assign.solver, muster; print(muster.assign([[1.0]], method='lp').assignment)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[0]\n"
+    assert "scores" in inspect.signature(muster.assign).parameters
 
 
 def test_input_is_not_changed():

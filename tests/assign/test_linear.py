@@ -1,8 +1,6 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 from muster.assign import solve
 from muster.data import Problem
@@ -136,12 +134,35 @@ def test_instances_of_both_kinds_in_one_batch_are_solved_as_they_are_alone():
         np.testing.assert_array_equal(getattr(together, name), expected)
 
 
-def test_what_a_plain_problem_does_not_need_is_not_compiled():
-    code = (
-        "import muster; from muster.assign import linear\n"
-        "weights = [[1.0, 1.0], [2.0, 2.0]]\n"
-        "muster.assign([[3.0, 1.0], [2.0, 2.0]], capacities=[2.0, 3.0], contributions=weights, method='lp')\n"
-        "print(len(linear.solve_batch.signatures), len(linear.solve_generalised.signatures))"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["1", "0"]
+@pytest.mark.parametrize("assign_all", [False, True])
+@pytest.mark.parametrize(("n", "m"), [(40, 40), (30, 70), (70, 30), (120, 110)])
+def test_large_plain_assignments_are_those_of_scipy(n, m, assign_all):
+    """Augmenting paths, which take the simplex's place where contributions and capacities are 1."""
+    rng = np.random.default_rng(n + m)
+    for scores in (rng.normal(size=(n, m)), rng.uniform(size=(n, m)), np.outer(np.arange(n), np.arange(m)) / m):
+        for forbidden in (0.0, 0.8):
+            h = np.where(rng.random((n, m)) < forbidden, -np.inf, scores)
+            found = solve(Problem(h[None]), "lp", assign_all=assign_all)
+            left_out = -1e4 if assign_all else 0.0
+            extended = np.concatenate([np.maximum(h, -1e9), np.full((n, n), left_out)], 1)
+            expected = extended[linear_sum_assignment(extended, maximize=True)].sum()
+            plan = found.assignment[0]
+            value = found.objective[0] + left_out * (plan < 0).sum()
+            assert value == pytest.approx(expected, rel=1e-9, abs=1e-7)
+            assert found.status[0] == "optimal"
+            # What the prices prove, and how they do.
+            assert np.bincount(plan[plan >= 0], minlength=m).max() <= 1
+            assert (found.prices >= 0.0).all()
+            if not assign_all:
+                net = np.maximum((h - found.prices[0]).max(1), 0.0)
+                assert found.prices[0].sum() + net.sum() == pytest.approx(expected, rel=1e-9, abs=1e-7)
+
+
+def test_ties_of_plain_assignments_are_resolved_as_by_the_simplex():
+    rng = np.random.default_rng(5)
+    scores = rng.integers(0, 4, (1, 50, 40)).astype(float)
+    plain = solve(Problem(scores), "lp")
+    # A task that nobody can take makes it an instance for the simplex.
+    scores = np.concatenate([scores, np.full((1, 50, 1), -1.0)], 2)
+    simplex = solve(Problem(scores, capacities=np.r_[np.ones(40), 2.0][None]), "lp")
+    assert (plain.assignment == simplex.assignment).all()

@@ -148,7 +148,7 @@ def test_reasons_are_given():
 
 @pytest.fixture
 def large_from(monkeypatch):
-    monkeypatch.setattr("muster.assign.reading.DENSE", 10)
+    monkeypatch.setattr("muster.assign.call.DENSE", 10)
 
 
 def test_tables_of_pairs_take_this_way(large_from):

@@ -22,7 +22,7 @@ void bind_exact(nb::module_& room) {
   room.def(
       "prove_batch",
       [](const In1<const Index>& rows, Index begin, Index end, const ProblemArrays& problem, const Settings& settings,
-         double cells, const OutputArrays& out, const In1<Index>& flag, double seconds) {
+         const OutputArrays& out, const In1<Index>& flag, double seconds, double cells) {
         {
           const nb::gil_scoped_release release;
           Stop stop(flag_of(flag), seconds);
@@ -30,7 +30,7 @@ void bind_exact(nb::module_& room) {
         }
         raise_pending();
       },
-      "rows"_a, "begin"_a, "end"_a, "problem"_a, "settings"_a, "cells"_a, "out"_a, "stop"_a.noconvert(), "seconds"_a,
+      "rows"_a, "begin"_a, "end"_a, "problem"_a, "settings"_a, "out"_a, "stop"_a.noconvert(), "seconds"_a, "cells"_a,
       "Improve or prove the LP answers in rows[begin:end] by branch and bound, with so many cells of knapsack tables.");
 }
 

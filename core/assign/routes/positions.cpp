@@ -91,8 +91,8 @@ Neighbours make_neighbours(Arena& arena, const RouteProblem& problem) {
   return neighbours;
 }
 
-Index best_position(const RouteProblem& problem, const Routes& routes, const Neighbours& neighbours, Index v,
-                    std::uint64_t& rng, double blink) {
+Index best_near_position(const RouteProblem& problem, const Routes& routes, const Neighbours& neighbours, Index v,
+                         std::uint64_t& rng, double blink) {
   const Candidate candidate(problem, routes, v);
   double best = kInfinity;
   Index where = -1;
@@ -109,14 +109,14 @@ Index best_position(const RouteProblem& problem, const Routes& routes, const Nei
     if (blink > 0.0 && uniform(rng) < blink) continue;
     consider(problem.task.size + i);
   }
-  return where >= 0 ? where : best_position_of_all(problem, routes, v);
+  return where;
 }
 
-Index best_position_of_all(const RouteProblem& problem, const Routes& routes, Index v) {
+Index best_position(const RouteProblem& problem, const Routes& routes, Index v, Index begin) {
   const Candidate candidate(problem, routes, v);
   double best = kInfinity;
   Index where = -1;
-  for (Index a = 0; a < routes.next.size; ++a) {
+  for (Index a = begin; a < routes.next.size; ++a) {
     if (routes.owner[a] == kUnserved) continue;
     const double gain = candidate.gain_after(a);
     if (gain < best) best = gain, where = a;

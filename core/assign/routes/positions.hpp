@@ -14,12 +14,12 @@ struct Neighbours {
 
 Neighbours make_neighbours(Arena& arena, const RouteProblem& problem);
 
-// The node after which visit v adds least among its neighbours, each overlooked with probability `blink`; among all
-// nodes if no neighbour will do; -1 if nobody may make the visit.
-Index best_position(const RouteProblem& problem, const Routes& routes, const Neighbours& neighbours, Index v,
-                    std::uint64_t& rng, double blink);
+// The node after which visit v adds least among its neighbours, each overlooked with probability `blink`; -1 if none
+// will do.
+Index best_near_position(const RouteProblem& problem, const Routes& routes, const Neighbours& neighbours, Index v,
+                         std::uint64_t& rng, double blink);
 
-// The node after which visit v adds least, among all; -1 if nobody may make the visit.
-Index best_position_of_all(const RouteProblem& problem, const Routes& routes, Index v);
+// The node after which visit v adds least, among all from node `begin` on; -1 if none will do.
+Index best_position(const RouteProblem& problem, const Routes& routes, Index v, Index begin = 0);
 
 }  // namespace muster

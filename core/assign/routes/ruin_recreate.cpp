@@ -123,7 +123,8 @@ void put_back(const RouteProblem& problem, Routes& routes, const Neighbours& nei
   sort_by_key(ruin, ruin.visits);
   for (Index k = 0; k < ruin.visits; ++k) {
     const Index v = ruin.visit[ruin.order[k]];
-    const Index a = best_position(problem, routes, neighbours, v, rng, blink);
+    Index a = best_near_position(problem, routes, neighbours, v, rng, blink);
+    if (a < 0) a = best_position(problem, routes, v);
     if (a < 0) continue;
     touch(routes, ruin, routes.owner[a], stamp);
     insert(problem, routes, v, a);
@@ -213,8 +214,9 @@ void construct(const RouteProblem& problem, Routes& routes, const Neighbours& ne
   std::uint64_t unused = 0;
   for (Index k = 0; k < count; ++k) {
     const Index v = ruin.visit[ruin.order[k]];
-    const Index a = stop.requested() ? best_position(problem, routes, neighbours, v, unused, 0.0)
-                                     : best_position_of_all(problem, routes, v);
+    const bool hurry = stop.requested();
+    Index a = hurry ? best_near_position(problem, routes, neighbours, v, unused, 0.0) : best_position(problem, routes, v);
+    if (a < 0 && hurry) a = best_position(problem, routes, v, problem.task.size);
     if (a >= 0) insert(problem, routes, v, a);
   }
 }

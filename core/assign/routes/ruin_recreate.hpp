@@ -28,7 +28,7 @@ struct Ruin {
 Ruin make_ruin(Arena& arena, const RouteProblem& problem);
 
 // Make every visit that nobody makes yet, the farthest from all agents first, each where it adds least; once a stop is
-// requested, where it adds least among its neighbours.
+// requested, where it adds least among its neighbours, or else as a first stop.
 void construct(const RouteProblem& problem, Routes& routes, const Neighbours& neighbours, Ruin& ruin, Stop& stop);
 
 // Ruin and recreate so many times, or until the bound is met or a stop is requested; the best routes are left in

@@ -86,7 +86,7 @@ class PlanDistance(Policy):
     name = "routes-distance"
 
     def __init__(self, env: RescueEnv) -> None:
-        from muster.assign.route_memory import RouteMemory
+        from muster.assign.routes import RouteMemory
         from muster.assign.solver import Solver
 
         self._env = env
