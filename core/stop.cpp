@@ -4,6 +4,10 @@
 
 #include <thread>
 
+#ifdef __linux__
+#include <ctime>
+#endif
+
 namespace muster {
 
 namespace {
@@ -22,6 +26,17 @@ bool signal_raised() {
   return raised;
 }
 
+// The time to within a few milliseconds, several times quicker than Clock::now().
+Stop::Clock::time_point now_roughly() {
+#ifdef __linux__
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  return Stop::Clock::time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+#else
+  return Stop::Clock::now();
+#endif
+}
+
 }  // namespace
 
 Stop::Stop(std::int64_t* flag, double seconds)
@@ -34,11 +49,13 @@ Stop::Stop(std::int64_t* flag, double seconds)
 
 bool Stop::look() {
   if (stopped_) return true;
-  const Clock::time_point now = Clock::now();
-  stopped_ = now >= deadline_;
-  if (!stopped_ && main_thread_ && now >= next_signals_) {
-    next_signals_ = now + kBetweenSignals;
-    stopped_ = signal_raised();
+  if (deadline_ != Clock::time_point::max()) stopped_ = Clock::now() >= deadline_;
+  if (!stopped_ && main_thread_) {
+    const Clock::time_point now = now_roughly();
+    if (now >= next_signals_) {
+      next_signals_ = now + kBetweenSignals;
+      stopped_ = signal_raised();
+    }
   }
   if (stopped_) raise();
   return stopped_;

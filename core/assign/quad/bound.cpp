@@ -7,8 +7,8 @@ namespace muster {
 
 namespace {
 
-// Instances with no more assignments than this are solved with a proof at each effort; best tries in others with no more
-// pairs than kProvablePairs, and looks at kProofPairs in all.
+// Instances with no more assignments than this are solved with a proof at each effort; best tries in others with no
+// more pairs than kProvablePairs, and looks at kProofPairs in all.
 constexpr double kProvable[] = {0.0, 4096.0, 100'000.0};
 // The same for fast without certificates: policies decide as they did when they were trained and recorded.
 constexpr double kProvableUncertified = 32.0;
@@ -59,7 +59,7 @@ double bound_by_tangent(Bounds& bounds, const FrankWolfe& walk, const Instance& 
 Bounds make_bounds(Arena& arena, Index n, Index m) {
   const Index size = m <= kCurvatureTasks ? m : 0;
   Bounds bounds;
-  bounds.bonus = arena.zeros1<double>(m);
+  bounds.bonus = arena.make1<double>(m);
   bounds.prices = arena.make1<double>(m);
   bounds.scratch = arena.make1<double>(2 * m);
   bounds.limits = make_task_limits(arena, m);
@@ -78,18 +78,19 @@ bool is_small(const Instance& instance, const Settings& settings) {
   return assignments <= most;
 }
 
-void solve_for_bonus(Relaxation& relaxation, const Instance& instance, const Array1<double>& bonus, bool warm, Stop& stop) {
+void solve_for_bonus(Relaxation& relaxation, const Instance& instance, const Array1<double>& bonus, bool warm,
+                     Stop& stop) {
   maximise(relaxation, instance, set_profits(relaxation, instance, bonus), warm, stop);
 }
 
-double bound_answer(Bounds& bounds, Plan& plan, Plan& trial, Relaxation& relaxation, const FrankWolfe& walk, Search& search,
-                    const Instance& instance, const Settings& settings, const Array1<double>& prices,
+double bound_answer(Bounds& bounds, Plan& plan, Plan& trial, Relaxation& relaxation, const FrankWolfe& walk,
+                    Search& search, const Instance& instance, const Settings& settings, const Array1<double>& prices,
                     Certificate& certificate, Stop& stop) {
   const double nodes = count_proof_nodes(instance, settings);
   const Index effort = settings.effort;
   double limit = kInfinity;
   certificate.duality_gap = kNaN;
-  if (effort != kPaper && (settings.certify || nodes > 0.0)) {
+  if (effort == kBest || (effort == kFast && (settings.certify || nodes > 0.0))) {
     fill_task_limits(bounds.limits, instance);
     if (effort == kBest) count_closely(bounds.limits, instance, search.gain, search.zeros, search.order);
     set_share_bonus(bounds.bonus, bounds.limits, instance, bounds.scratch);

@@ -28,13 +28,14 @@ Bounds make_bounds(Arena& arena, Index n, Index m);
 bool is_small(const Instance& instance, const Settings& settings);
 
 // Put the relaxation on the best vertex for scores + bonus.
-void solve_for_bonus(Relaxation& relaxation, const Instance& instance, const Array1<double>& bonus, bool warm, Stop& stop);
+void solve_for_bonus(Relaxation& relaxation, const Instance& instance, const Array1<double>& bonus, bool warm,
+                     Stop& stop);
 
 // What no assignment is worth more than; `plan` is improved where a proof finds a better one.
 //
 // Notes prices and duality gap if they are wanted. `trial` is scratch.
-double bound_answer(Bounds& bounds, Plan& plan, Plan& trial, Relaxation& relaxation, const FrankWolfe& walk, Search& search,
-                    const Instance& instance, const Settings& settings, const Array1<double>& prices,
+double bound_answer(Bounds& bounds, Plan& plan, Plan& trial, Relaxation& relaxation, const FrankWolfe& walk,
+                    Search& search, const Instance& instance, const Settings& settings, const Array1<double>& prices,
                     Certificate& certificate, Stop& stop);
 
 }  // namespace muster

@@ -141,8 +141,8 @@ void shift_prices(const Array1<double>& shifted, const Array1<double>& prices, c
   }
 }
 
-void list_most(const Array2<double>& most, const TaskLimits& limits, const Instance& instance, const Array1<double>& keys,
-               const Array1<double>& ties, const Array1<Index>& order) {
+void list_most(const Array2<double>& most, const TaskLimits& limits, const Instance& instance,
+               const Array1<double>& keys, const Array1<double>& ties, const Array1<Index>& order) {
   const Index n = instance.n, m = instance.m;
   for (Index j = 0; j < m; ++j) {
     Index count = 0;

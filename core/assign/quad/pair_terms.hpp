@@ -41,8 +41,8 @@ void shift_prices(const Array1<double>& shifted, const Array1<double>& prices, c
 
 // most[r, j]: what r others can add to what an agent on task j earns at most, for each unit that it counts for. The
 // others take the best tasks that there are. keys, ties (zeros) and order [M] are scratch.
-void list_most(const Array2<double>& most, const TaskLimits& limits, const Instance& instance, const Array1<double>& keys,
-               const Array1<double>& ties, const Array1<Index>& order);
+void list_most(const Array2<double>& most, const TaskLimits& limits, const Instance& instance,
+               const Array1<double>& keys, const Array1<double>& ties, const Array1<Index>& order);
 
 // Whether shift·I - A is positive definite, where A_jk = s_jk sqrt(C_j C_k): by Cholesky, in `matrix` [M, M] with a
 // `column` [M].

@@ -21,9 +21,10 @@ void find_alike(Proof& proof, const Instance& instance) {
   }
 }
 
-// What agent i adds on task j at most, less what its capacity costs, with so many others to come; -infinity: no capacity.
-inline double bound_choice(const Plan& trial, const Instance& instance, const Proof& proof, const Array1<double>& prices,
-                           Index i, Index j, Index others) {
+// What agent i adds on task j at most, less what its capacity costs, with so many others to come; -infinity where it
+// does not fit.
+inline double bound_choice(const Plan& trial, const Instance& instance, const Proof& proof,
+                           const Array1<double>& prices, Index i, Index j, Index others) {
   const double use = instance.use(i, j);
   if (!fits(trial.load[j], use, instance.capacity[j])) return -kInfinity;
   const double gain = join_gain(trial, instance, i, j) + weight(instance, i, j) * proof.most(others, j);
@@ -134,8 +135,8 @@ Proof make_proof(Arena& arena, Index n, Index m) {
   return proof;
 }
 
-double prove(Plan& plan, Plan& trial, const Instance& instance, Proof& proof, const Array1<double>& prices, double nodes,
-             double scale, Stop& stop) {
+double prove(Plan& plan, Plan& trial, const Instance& instance, Proof& proof, const Array1<double>& prices,
+             double nodes, double scale, Stop& stop) {
   const Index n = instance.n, m = instance.m;
   clear(trial, instance);
   find_alike(proof, instance);
@@ -157,7 +158,9 @@ double prove(Plan& plan, Plan& trial, const Instance& instance, Proof& proof, co
       --depth;
       continue;
     }
-    if (looked >= nodes || (placements++ % kNodesBetweenStops == 0 && stop.requested())) return open_bound(proof, depth, best);
+    if (looked >= nodes || (placements++ % kNodesBetweenStops == 0 && stop.requested())) {
+      return open_bound(proof, depth, best);
+    }
     proof.following[depth] += 1;
     place(trial, instance, proof, prices, i, j);
     if (depth == n - 1) {

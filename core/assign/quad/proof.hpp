@@ -1,8 +1,9 @@
 // Proof for QUAD: branch and bound over agents, with what pair terms can add at most.
 //
 // At every node each agent that is left is bounded on its own: by its score, what it earns with those that are placed,
-// what as many others as are left could add (pair_terms.hpp), less what the capacity would cost. The agent whose choices
-// differ most is placed next, on its best choice first; of agents that are alike, later ones take no earlier task.
+// what as many others as are left could add (pair_terms.hpp), less what the capacity would cost. The agent whose
+// choices differ most is placed next, on its best choice first; of agents that are alike, later ones take no earlier
+// task.
 #pragma once
 
 #include "../../stop.hpp"
@@ -33,7 +34,7 @@ Proof make_proof(Arena& arena, Index n, Index m);
 //
 // `plan` becomes the best assignment found; returns what no assignment is worth more than (as total_value means it).
 // `proof.most` is filled in; `prices` [M] are any that are not negative, 0 where capacity is not limited.
-double prove(Plan& plan, Plan& trial, const Instance& instance, Proof& proof, const Array1<double>& prices, double nodes,
-             double scale, Stop& stop);
+double prove(Plan& plan, Plan& trial, const Instance& instance, Proof& proof, const Array1<double>& prices,
+             double nodes, double scale, Stop& stop);
 
 }  // namespace muster

@@ -184,7 +184,8 @@ Status judge(const Work& work, const Instance& instance, Status status, double l
 
 }  // namespace
 
-void solve_quadratic(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out, Stop& stop) {
+void solve_quadratic(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out,
+                     Stop& stop) {
   const Index n = problem.scores.rows, m = problem.scores.columns;
   Arena arena;
   Instance instance = make_instance(arena, n, m, true);

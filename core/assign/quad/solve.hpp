@@ -7,6 +7,7 @@
 namespace muster {
 
 // Solve instances begin..end-1, each on its own.
-void solve_quadratic(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out, Stop& stop);
+void solve_quadratic(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out,
+                     Stop& stop);
 
 }  // namespace muster

@@ -63,7 +63,8 @@ bool all_alike(const Instance& instance) {
   return true;
 }
 
-void search_tabu(Plan& plan, Plan& trial, const Instance& instance, Search& search, Index steps, double scale, Stop& stop) {
+void search_tabu(Plan& plan, Plan& trial, const Instance& instance, Search& search, Index steps, double scale,
+                 Stop& stop) {
   const Index n = instance.n, m = instance.m;
   const Array1<double>& joining = search.kick_gain;
   const Tenures until{search.order, search.kick_order};
