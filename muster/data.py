@@ -131,8 +131,8 @@ class Solution:
     """[B] value of the relaxed solution that was rounded."""
     bound: Floats
     """[B] no assignment that the settings allow is worth more (assign_all: of those that assign everyone); NaN if
-    nothing is proven. AMAX: its own objective; LP: what the prices prove; QUAD: what pair terms can add at most, the tangent where
-    c'gc is concave, or a proof; at effort "paper" only where that is seen at a glance."""
+    nothing is proven. AMAX: its own objective; LP: what the prices prove; QUAD: what pair terms can add at most, the
+    tangent where c'gc is concave, or a proof; at effort "paper" only where that is seen at a glance."""
     status: Any
     """[B] one of `muster.assign.STATUSES`."""
     duality_gap: Floats

@@ -6,6 +6,7 @@ Every message says what was expected, what came and, where there is one, what to
 from __future__ import annotations
 
 import difflib
+import re
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -38,8 +39,20 @@ class MissingExtraError(MusterError):
     """A feature whose optional dependency is not installed."""
 
     def __init__(self, feature: str, extra: str, instead: str = "") -> None:
-        install = f"pip install 'muster-rl[{extra}]'"
-        super().__init__(f"{feature} needs an extra; install it with: {install}{instead and f', or {instead}'}")
+        super().__init__(f"{feature} needs {_install_hint(extra)}{instead and f', or {instead}'}")
+
+
+def _install_hint(extra: str) -> str:
+    """How to install what an extra of muster adds: by the packages' own names, whatever muster was installed from."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        wanted = [line.partition(";") for line in requires("muster-rl") or ()]
+    except PackageNotFoundError:
+        wanted = []
+    packages = [name.strip() for name, _, marker in wanted if re.search(rf"extra == ['\"]{extra}['\"]", marker)]
+    listed = " ".join(f"'{name}'" for name in packages) or f"'muster-rl[{extra}]'"
+    return f"more packages; install them with: pip install {listed}"
 
 
 @contextmanager

@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from muster.evaluation.rollout import run_episodes
 
 from muster.envs.registry import make
-from muster.evaluation.rollout import run_episodes
 from muster.learning.episodes import VALIDATION
-from muster.policy.files import load_policy, save_policy
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import SHIPPED, adapt, shipped
 from muster.rng import episode_seeds
@@ -64,7 +63,7 @@ def main() -> None:
         run = RunName.parse(path.stem, WORLDS.get(path.parts[-3], path.parts[-3]))
         if run.variant not in VARIANTS or not fnmatch.fnmatch(path.stem, asked.only):
             continue
-        policy = load_policy(path)
+        policy = LearnedPolicy.load(path)
         header = policy.header
         env = make(str(header["env"]), 256)
         adapt(policy, env)
@@ -88,7 +87,7 @@ def main() -> None:
     SHIPPED.mkdir(exist_ok=True)
     for name, (_, path, _) in best.items():
         if name in SCALED:
-            save_policy(scaled(load_policy(path)), SHIPPED / f"{name}.safetensors")
+            scaled(LearnedPolicy.load(path)).save(SHIPPED / f"{name}.safetensors")
         else:
             shutil.copy(path, SHIPPED / f"{name}.safetensors")
     index = shipped() | {name: line for name, (_, _, line) in best.items()}

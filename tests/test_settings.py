@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from muster.assign.settings import InferenceSettings
-from muster.envs.battle.env import BattleOptions
-from muster.envs.battle.settings import BattleSettings
+from muster.envs.battle.settings import BattleOptions, BattleSettings
 from muster.envs.rescue.settings import RescueSettings
 from muster.errors import InputError, UnknownNameError
 from muster.learning.learner_settings import ESSettings

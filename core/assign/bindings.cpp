@@ -1,5 +1,9 @@
 #include "bindings.hpp"
 
+#include "amax.hpp"
+#include "lp/linear.hpp"
+#include "previous.hpp"
+
 namespace muster {
 
 void bind_assign(nb::module_& room) {
@@ -41,6 +45,33 @@ void bind_assign(nb::module_& room) {
           "assignment"_a.noconvert(), "objective"_a.noconvert(), "relaxed"_a.noconvert(), "bound"_a.noconvert(),
           "status"_a.noconvert(), "duality_gap"_a.noconvert(), "frank_wolfe_gap"_a.noconvert(), "loads"_a.noconvert(),
           "prices"_a.noconvert(), "reason"_a.noconvert());
+  room.def(
+      "solve_amax",
+      [](Index begin, Index end, const ProblemArrays& problem, const Settings& settings, const OutputArrays& out,
+         const In1<Index>& flag, double seconds) {
+        run_stoppable(flag, seconds, [&](Stop& stop) { solve_amax(begin, end, problem.view, settings, out.view, stop); });
+      },
+      "begin"_a, "end"_a, "problem"_a, "settings"_a, "out"_a, "stop"_a.noconvert(), "seconds"_a,
+      "Solve instances begin..end-1 by AMAX.");
+  room.def(
+      "solve_linear",
+      [](Index begin, Index end, const ProblemArrays& problem, const Settings& settings, const OutputArrays& out,
+         const In1<Index>& flag, double seconds) {
+        run_stoppable(flag, seconds,
+                      [&](Stop& stop) { solve_linear(begin, end, problem.view, settings, out.view, stop); });
+      },
+      "begin"_a, "end"_a, "problem"_a, "settings"_a, "out"_a, "stop"_a.noconvert(), "seconds"_a,
+      "Solve instances begin..end-1 by LP: relax, round, prove.");
+  room.def(
+      "keep_previous",
+      [](Index begin, Index end, const ProblemArrays& problem, const Settings& settings, const OutputArrays& out,
+         const In1<Index>& flag, double seconds, const In2<const Index>& previous) {
+        run_stoppable(flag, seconds, [&](Stop& stop) {
+          keep_previous(begin, end, problem.view, view(previous), settings, out.view, stop);
+        });
+      },
+      "begin"_a, "end"_a, "problem"_a, "settings"_a, "out"_a, "stop"_a.noconvert(), "seconds"_a, "previous"_a,
+      "Let no answer of instances begin..end-1 be worth less than what is still possible of the previous plan.");
   bind_quad(room);
   bind_exact(room);
 }

@@ -25,7 +25,18 @@ struct OutputArrays {
 };
 
 // The flag that a Stop looks at.
-inline Index* flag_of(const In1<Index>& stop) { return stop.shape(0) > 0 ? stop.data() : nullptr; }
+inline Index* flag_of(const In1<Index>& flag) { return flag.shape(0) > 0 ? flag.data() : nullptr; }
+
+// Run work(stop) without the interpreter's lock until it ends, the flag [1] is raised or the seconds are over.
+template <class Work>
+void run_stoppable(const In1<Index>& flag, double seconds, const Work& work) {
+  {
+    const nb::gil_scoped_release unlocked;
+    Stop stop(flag_of(flag), seconds);
+    work(stop);
+  }
+  raise_pending();
+}
 
 void bind_quad(nb::module_& room);
 void bind_exact(nb::module_& room);

@@ -37,8 +37,13 @@ struct Lanes {
   friend Lanes operator+(Lanes a, Lanes b) { return {_mm256_add_pd(a.value, b.value)}; }
   friend Lanes operator-(Lanes a, Lanes b) { return {_mm256_sub_pd(a.value, b.value)}; }
   friend Lanes operator*(Lanes a, Lanes b) { return {_mm256_mul_pd(a.value, b.value)}; }
-  // Whether a lane of a equals that of b.
+  // Whether a lane of a equals that of b, or is at least as large.
   friend bool any_equal(Lanes a, Lanes b) { return _mm256_movemask_pd(_mm256_cmp_pd(a.value, b.value, _CMP_EQ_OQ)) != 0; }
+  friend bool any_reach(Lanes a, Lanes b) { return _mm256_movemask_pd(_mm256_cmp_pd(a.value, b.value, _CMP_GE_OQ)) != 0; }
+  // x where a < b, else y.
+  friend Lanes where_less(Lanes a, Lanes b, Lanes x, Lanes y) {
+    return {_mm256_blendv_pd(y.value, x.value, _mm256_cmp_pd(a.value, b.value, _CMP_LT_OQ))};
+  }
 #elif defined(__SSE2__)
   static constexpr Index kCount = 2;
   __m128d value;
@@ -51,6 +56,11 @@ struct Lanes {
   friend Lanes operator-(Lanes a, Lanes b) { return {_mm_sub_pd(a.value, b.value)}; }
   friend Lanes operator*(Lanes a, Lanes b) { return {_mm_mul_pd(a.value, b.value)}; }
   friend bool any_equal(Lanes a, Lanes b) { return _mm_movemask_pd(_mm_cmpeq_pd(a.value, b.value)) != 0; }
+  friend bool any_reach(Lanes a, Lanes b) { return _mm_movemask_pd(_mm_cmpge_pd(a.value, b.value)) != 0; }
+  friend Lanes where_less(Lanes a, Lanes b, Lanes x, Lanes y) {
+    const __m128d less = _mm_cmplt_pd(a.value, b.value);
+    return {_mm_or_pd(_mm_and_pd(less, x.value), _mm_andnot_pd(less, y.value))};
+  }
 #else
   static constexpr Index kCount = 1;
   double value;
@@ -63,6 +73,8 @@ struct Lanes {
   friend Lanes operator-(Lanes a, Lanes b) { return {a.value - b.value}; }
   friend Lanes operator*(Lanes a, Lanes b) { return {a.value * b.value}; }
   friend bool any_equal(Lanes a, Lanes b) { return a.value == b.value; }
+  friend bool any_reach(Lanes a, Lanes b) { return a.value >= b.value; }
+  friend Lanes where_less(Lanes a, Lanes b, Lanes x, Lanes y) { return a.value < b.value ? x : y; }
 #endif
 };
 
@@ -73,6 +85,8 @@ inline double largest_lane(Lanes lanes) {
   for (Index k = 1; k < Lanes::kCount; ++k) best = larger(values[k], best);
   return best;
 }
+
+inline double smallest_lane(Lanes lanes) { return -largest_lane(Lanes::fill(0.0) - lanes); }
 
 // The largest term(j) for j < count, -infinity if there are none. `term` is called with Lanes-wide and single steps:
 // term(j, Lanes{}) for a pack that starts at j, term(j, 0.0) for one number.

@@ -269,6 +269,13 @@ Extent extent(const double* values, Index count) {
   return {-largest_of(count, Negative{values}), largest_of(count, Value{values})};
 }
 
+double penalty_of(double low, double high, double steepest, Index n) {
+  // More than any change of the other assignments could be worth.
+  const double count = static_cast<double>(n);
+  return std::min(0.0, low) -
+         (count + 1.0) * (high - low + 2.0 * count * steepest + std::max(std::abs(low), std::abs(high)));
+}
+
 Instance make_instance(Arena& arena, Index n, Index m, bool with_task_scores) {
   const Index k = with_task_scores ? m : 0;
   Instance instance;
@@ -318,12 +325,7 @@ bool fill_instance(Instance& instance, const Problem& problem, Index b, bool ass
     sound &= steepest <= kLargestNumber;
   }
   instance.idle = 0.0;
-  if (assign_all && high > -kInfinity) {
-    // More than any change of the other assignments could be worth.
-    const double count = static_cast<double>(n);
-    instance.idle = std::min(0.0, low) - (count + 1.0) * (high - low + 2.0 * count * steepest +
-                                                          std::max(std::abs(low), std::abs(high)));
-  }
+  if (assign_all && high > -kInfinity) instance.idle = penalty_of(low, high, steepest, n);
   if (plain) {
     fill_plain(instance, capacities.closed);
     return sound;

@@ -51,6 +51,9 @@ Instance make_instance(Arena& arena, Index n, Index m, bool with_task_scores);
 // Fill the instance from number b of the batch; false if an entry is not one to be worked with.
 bool fill_instance(Instance& instance, const Problem& problem, Index b, bool assign_all);
 
+// Value of leaving one of n agents out where all have to be assigned, for scores and pair terms of such sizes.
+double penalty_of(double low, double high, double steepest, Index n);
+
 // Whether a contribution or capacity can be worked with.
 inline bool is_valid_amount(double value) { return value == 0.0 || (value >= kSmallestAmount && value <= kLargestNumber); }
 

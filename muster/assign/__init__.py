@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from muster.assign.answer import Answer
-    from muster.assign.assigning import assign
-    from muster.assign.checking import Verdict, check
+    from muster.assign.api import assign
+    from muster.assign.check import Verdict, check
     from muster.assign.outcomes import REASONS
     from muster.assign.settings import Effort, InferenceSettings, Method, Rounding
     from muster.assign.solver import Solver, solve
-    from muster.assign.statuses import STATUSES
+    from muster.assign.outcomes import STATUSES
 
 # Name -> module that defines it. Loaded on first use: the settings are light, the solver is not.
 _PUBLIC = {
     **dict.fromkeys(("Effort", "InferenceSettings", "Method", "Rounding"), "muster.assign.settings"),
     "REASONS": "muster.assign.outcomes",
-    "STATUSES": "muster.assign.statuses",
+    "STATUSES": "muster.assign.outcomes",
     **dict.fromkeys(("Solver", "solve"), "muster.assign.solver"),
     "Answer": "muster.assign.answer",
-    "assign": "muster.assign.assigning",
-    **dict.fromkeys(("Verdict", "check"), "muster.assign.checking"),
+    "assign": "muster.assign.api",
+    **dict.fromkeys(("Verdict", "check"), "muster.assign.check"),
 }
 
 __all__ = [

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.assign.explanation import Explanation, explain
-from muster.assign.naming import Name, Names, as_assignment
+from muster.assign.explain import Explanation, explain
+from muster.assign.names import Name, Names, as_assignment
 from muster.assign.outcomes import NEGATIVE_SCORES
-from muster.assign.reading import as_switch_cost, padded_routes, per_agent_or_pair
-from muster.assign.revision import carry_switch_cost, listed, revise
+from muster.assign.call import as_switch_cost, padded_routes, per_agent_or_pair
+from muster.assign.revise import carry_switch_cost, listed, revise
 from muster.assign.rows import Row, Rows
-from muster.assign.single import may, rooms
+from muster.assign.instance import may, rooms
 from muster.assign.solver import REASON_NAMES, Solver
 from muster.assign.sparse import SparseProblem, solve_sparse
-from muster.assign.statuses import NAMES
+from muster.assign.outcomes import NAMES
 from muster.data import Floats, Ints, Problem, Solution
 from muster.errors import InputError, UnknownNameError
 

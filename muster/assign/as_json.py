@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from muster.assign.answer import Answer
-    from muster.assign.checking import Verdict
+    from muster.assign.check import Verdict
 
 
 def answer_as_json(solution: Answer) -> dict[str, Any]:

@@ -1,20 +1,31 @@
-"""How an answer came about, in words and in the kernels' codes: what a status says, and why an agent has no task."""
+"""How an answer came about, by the codes of the compiled core: its status, and why an agent has no task."""
 
 from __future__ import annotations
 
-STATUSES = ("optimal", "rounded", "local_optimum", "converged", "stalled", "iteration_limit", "time_limit")
-"""What a Solution's status can be, by the kernels' codes.
+STATUSES = (
+    "optimal",
+    "rounded",
+    "local_optimum",
+    "converged",
+    "stalled",
+    "iteration_limit",
+    "time_limit",
+    "incomplete",
+)
+"""What a Solution's status can be.
 
 optimal: no assignment is worth more (AMAX: for its own objective), which is proven; rounded: the relaxation is solved
 exactly and the assignment is its rounding; local_optimum: no move, swap or tried kick improves the assignment;
 converged, stalled, iteration_limit: Frank-Wolfe reached its gap, took a step too small to matter, or ran out of steps,
-and its point was rounded; time_limit: the best feasible assignment found in time.
+and its point was rounded; time_limit: the best feasible assignment found in time; incomplete: all agents have to be
+assigned, and no assignment was found that leaves out no agent which fits somewhere, though there may be one. Where it
+is proven that there is none, the best of those that leave out fewest is optimal.
 """
-OPTIMAL, ROUNDED, LOCAL_OPTIMUM, CONVERGED, STALLED, ITERATION_LIMIT, TIME_LIMIT = range(7)
 
-INVALID = 7
-"""An instance that holds an entry which cannot be worked with; never seen outside."""
+STATUS_NAMES = (*STATUSES[:7], "invalid", STATUSES[7])
+"""By code; an instance is invalid that holds an entry which cannot be worked with, and is never shown."""
+OPTIMAL, ROUNDED, LOCAL_OPTIMUM, CONVERGED, STALLED, ITERATION_LIMIT, TIME_LIMIT, INVALID, INCOMPLETE = range(9)
 
 REASONS = ("", "negative scores", "no capacity left", "better left out", "not alive")
-"""Why an agent has no task, by the kernels' codes; "" for one that has."""
+"""Why an agent has no task, by code; "" for one that has."""
 ASSIGNED, NEGATIVE_SCORES, NO_CAPACITY, BETTER_LEFT_OUT, NOT_ALIVE = range(5)

@@ -1,8 +1,8 @@
-"""From a Problem to a Solution: check the input, choose the kernel, name the result."""
+"""From a Problem to a Solution: read the problem, relax, round, improve, prove, keep the previous plan."""
 
 from __future__ import annotations
 
-import threading
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,31 +12,39 @@ from typing import Any, get_args
 
 import numpy as np
 
-from muster.assign import amax, batch, bending, branch_and_bound, linear, plan, quadratic, rounding, staying, whole
-from muster.assign import routes as routing
-from muster.assign.bounding import CURVED
-from muster.assign.entries import name_culprit, read_problem, read_switching, refuse_others
-from muster.assign.given import Given
-from muster.assign.outcomes import INVALID, LOCAL_OPTIMUM, NOT_ALIVE, OPTIMAL, REASONS, TIME_LIMIT
+from muster.assign.outcomes import INVALID, LOCAL_OPTIMUM, OPTIMAL, REASONS, STATUS_NAMES, TIME_LIMIT
+from muster.assign.problem import Output, ProblemArrays, make_output, name_culprit, read_problem, read_routes
 from muster.assign.settings import Crowd, Effort, InferenceSettings, Method, Rounding
-from muster.assign.statuses import NAMES
-from muster.assign.switching import count_changes, refuse_cost_alone
-from muster.data import Floats, Ints, Problem, Solution
+from muster.assign.switching import count_changes
+from muster.data import Ints, Problem, Solution
 from muster.errors import InputError
+from muster.kernels import core
 from muster.parallel import share_out, thread_count
 
-# The procedures; a new one is a module with a `solve_batch`, entered here and in `settings.Method`.
-_PROCEDURES: dict[Method, Callable[..., None]] = {
-    "amax": amax.solve_batch,
-    "lp": linear.solve_batch,
-    "quad": quadratic.solve_batch,
-    "routes": plan.solve_batch,
-}
 _EFFORTS, _ROUNDINGS = get_args(Effort), get_args(Rounding)
-_STATUS_NAMES = np.array(NAMES, dtype=object)
+_STATUS_NAMES = np.array(STATUS_NAMES, dtype=object)
 REASON_NAMES = np.array(REASONS, dtype=object)
-"""The words of REASONS, to be taken by the kernels' codes."""
-_STOP: ContextVar[Ints | None] = ContextVar("stop", default=None)
+"""The words of REASONS, to be taken by code."""
+
+# What each effort spends, in the order of the efforts: Frank-Wolfe steps, further starts (of LP's integer search, of
+# QUAD), cells of the knapsack tables of LP's branch and bound, and iterations of routes.
+_FRANK_WOLFE_STEPS = (600, 48, 60, 60)
+_ROUNDS: dict[Method, tuple[int, ...]] = {
+    "amax": (0, 0, 0, 0),
+    "lp": (0, 0, 12, 12),
+    "quad": (0, 0, 12, 12),
+    "routes": (0, 0, 0, 0),
+}
+_KNAPSACK_CELLS = (0.0, 0.0, 2e9, math.inf)
+_ROUTE_ITERATIONS = (0, 300, 20_000, 0)
+# Rounds of those that only a time limit ends.
+_ENDLESS = 1_000_000_000
+# QUAD's bound is tightened by a concave one up to so many tasks.
+_CURVATURE_TASKS = 128
+# The power of a route's cost that is summed: with 8, the longest of routes that differ by a tenth counts for double.
+_TOTAL_POWER, _MAKESPAN_POWER = 1, 8
+
+_FLAG: ContextVar[Ints | None] = ContextVar("stop", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +54,12 @@ class Solver(InferenceSettings):
     time_limit: float | None = None
     """Seconds for the whole batch; the best feasible assignments found by then come back."""
     steps: int | None = None
-    """Frank-Wolfe steps at most, or PLAN's iterations; None for the effort's own (600, 48, 60; 300, 20,000)."""
+    """Frank-Wolfe steps at most, or iterations of routes; None for the effort's own (600, 48, 60; 300, 20,000)."""
     threads: int | None = None
-    """Threads for large batches; None for one a core (or NUMBA_NUM_THREADS)."""
+    """Threads for large batches; None for one a core (or MUSTER_NUM_THREADS)."""
     certify: bool = True
     """Fill in duality gap, bound and prices; a learner's inner loop can do without. Of tiny instances "fast" then
-    proves fewer: QUAD those of up to 32 assignments instead of 4,096, LP none where the relaxation is not whole."""
+    proves fewer: QUAD those of up to 32 assignments instead of 4,096, LP none where the relaxation is not integral."""
     crowd: Crowd = "count"
     """What task scores act on: "count", the number of agents on each task, as in the paper; or "load", the
     contributions that it gets."""
@@ -93,157 +101,113 @@ class Solver(InferenceSettings):
             changes=changes,
         )
 
-    def run(self, problem: Problem) -> tuple[batch.Output, Ints | None]:
-        """What the kernels wrote for each instance, and how many agents changed where there was a plan before."""
-        refuse_others(problem)
-        given = read_problem(problem, self.method in ("quad", "routes"), by_load=self.crowd == "load")
-        if problem.previous is not None:
-            given = given._replace(scores=read_switching(problem, given))
-        else:
-            refuse_cost_alone(problem.switch_cost)
-        size, n, m = given.scores.shape
-        out = batch.Output(
-            assignment=_filled((size, n), -1),
-            objective=np.zeros(size),
-            relaxed=np.zeros(size),
-            bound=np.zeros(size),
-            status=np.zeros(size, np.int64),
-            duality_gap=np.zeros(size),
-            frank_wolfe_gap=np.zeros(size),
-            loads=np.zeros((size, m)),
-            prices=np.zeros((size, m)),
-            reason=_filled((size, n), NOT_ALIVE),
-            routes=_filled((size, n, m) if self.method == "routes" else (0, 0, 0), -1),
-        )
-        self._run(given, out, problem.previous)
-        if INVALID in out.status:
-            name_culprit(given)
-        if problem.previous is None:
-            return out, None
-        return out, count_changes(out.assignment, problem.previous, given.agent_alive, given.task_alive)
-
-    def _run(self, given: Given, out: batch.Output, previous: Ints | None) -> None:
-        size, n, m = given.scores.shape
-        # QUAD without task scores is LP, but for the paper's procedure.
-        linear_only = self.method == "quad" and self.effort != "paper" and not given.task_scores.any()
-        method: Method = "lp" if linear_only else self.method
-        if linear_only:
-            given = given._replace(task_scores=np.zeros((0, 0, 0)))
-        settings = self._settings(method)
-        solve_batch = _PROCEDURES[method]
-        # Below this much work, waking the threads costs more than they save.
-        small = size * n * m * (1 if self.method == "amax" else 20) < 20_000
-        threads = 1 if small else self.threads or thread_count()
-        with deadline(self.time_limit) as stop:
-
-            def solve_part(begin: int, end: int) -> None:
-                solve_batch(begin, end, given, settings, out, np.empty((batch.WORKSPACES, n, m)), stop)
-
-            def keep_part(begin: int, end: int) -> None:
-                space = np.empty((batch.WORKSPACES, n, m))
-                assert previous is not None
-                staying.keep_previous(begin, end, given, previous, settings, out, space, stop)
-
-            share_out(size, threads, solve_part)
-            if method == "lp" and given.contributions.size:
-                self._solve_left(given, settings, out, threads, stop)
-            if method == "quad" and self.certify and settings.effort == batch.BEST:
-                self._bend(given, settings, out, threads, stop)
-            if method == "quad" and self.effort == "exact":
+    def run(self, problem: Problem) -> tuple[Output, Ints | None]:
+        """What the core wrote for each instance, and how many agents changed where there was a previous plan."""
+        arrays = read_problem(problem, self.method in ("quad", "routes"), by_load=self.crowd == "load")
+        end_scores, begun = read_routes(problem)
+        size, n, m = arrays.scores.shape
+        out = make_output(size, n, m, with_routes=self.method == "routes")
+        method = self.method
+        if method == "quad" and self.effort != "paper" and not arrays.task_scores.any():
+            # Without task scores QUAD is LP, but for the paper's procedure.
+            method, arrays = "lp", arrays.without_task_scores()
+        batch = _Batch(self, method, arrays, out)
+        if method == "amax":
+            batch.run(core.assign.solve_amax)
+        elif method == "lp":
+            batch.run(core.assign.solve_linear)  # relax, round, certify
+            if self._improves_rounding:
+                batch.run_unproven(core.assign.improve_batch)
+                if (cells := self._knapsack_cells) > 0.0:
+                    batch.run_unproven(core.assign.prove_batch, cells)
+            if not self.certify:
+                out.bound.fill(np.nan)
+                out.duality_gap.fill(np.nan)
+                out.prices.fill(0.0)
+        elif method == "quad":
+            batch.run(core.assign.solve_quad)  # relax by Frank-Wolfe, round, improve, bound
+            if self.certify and self.effort in ("best", "exact") and m <= _CURVATURE_TASKS:
+                batch.run_unproven(core.assign.tighten_bounds)
+            if self.effort == "exact":
                 # What is not proven was cut short.
                 out.status[out.status == LOCAL_OPTIMUM] = TIME_LIMIT
-            if method == "lp" and self._searches:
-                self._make_whole(given, settings, out, threads, stop)
-            if previous is not None and method in ("lp", "quad"):
+        else:
+            power = _MAKESPAN_POWER if self.objective == "makespan" else _TOTAL_POWER
+            batch.run(core.routes.solve_batch, end_scores, begun, out.routes, power)
+        if problem.previous is None:
+            changes = None
+        else:
+            if method in ("lp", "quad"):
                 # Last, so that nothing that follows gives up what is kept.
-                share_out(size, threads, keep_part)
-
-    def _solve_left(self, given: Given, settings: batch.Settings, out: batch.Output, threads: int, stop: Ints) -> None:
-        """LP where contributions differ by agent and by task: an entry of its own, compiled when it is needed."""
-        rows = np.flatnonzero(out.status == linear.LEFT)
-
-        def solve(begin: int, end: int) -> None:
-            space = np.empty((batch.WORKSPACES, *given.scores.shape[1:]))
-            linear.solve_generalised(rows, begin, end, given, settings, out, space, stop)
-
-        if rows.size:
-            share_out(rows.size, threads, solve)
-
-    def _bend(self, given: Given, settings: batch.Settings, out: batch.Output, threads: int, stop: Ints) -> None:
-        """Tighten the bounds of QUAD where its answers are not proven and there are not too many tasks to look at."""
-        if given.scores.shape[2] > CURVED:
-            return
-        rows = np.flatnonzero((out.status != OPTIMAL) & (out.status != INVALID))
-
-        def bend(begin: int, end: int) -> None:
-            space = np.empty((batch.WORKSPACES, *given.scores.shape[1:]))
-            bending.bend_batch(rows, begin, end, given, settings, out, space, stop)
-
-        if rows.size:
-            share_out(rows.size, threads, bend)
+                batch.run(core.assign.keep_previous, problem.previous)
+            changes = count_changes(out.assignment, problem.previous, arrays.agent_alive, arrays.task_alive)
+        if INVALID in out.status:
+            name_culprit(arrays, end_scores)
+        return out, changes
 
     @property
-    def _searches(self) -> bool:
+    def _improves_rounding(self) -> bool:
         """Whether LP goes on from its rounding; not from the authors', which may exceed capacities."""
         return self.effort != "paper" and self.rounding == "strict"
 
-    def _make_whole(self, given: Given, settings: batch.Settings, out: batch.Output, threads: int, stop: Ints) -> None:
-        """Search on where the solution of the linear programme had to be rounded and may have lost by it."""
-        cells = branch_and_bound.CELLS[_EFFORTS.index(self.effort)]
-        if self.effort == "best" and self.time_limit is not None:
-            cells = np.inf
+    @property
+    def _knapsack_cells(self) -> float:
+        timed = self.effort == "best" and self.time_limit is not None
+        return math.inf if timed else _KNAPSACK_CELLS[_EFFORTS.index(self.effort)]
 
-        def improve(begin: int, end: int) -> None:
-            whole.improve_batch(rows, begin, end, given, settings, out, space(), stop)
-
-        def prove(begin: int, end: int) -> None:
-            branch_and_bound.prove_batch(
-                rows, begin, end, given, settings, self.effort == "exact", cells, out, space(), stop
-            )
-
-        def space() -> Floats:
-            return np.empty((batch.WORKSPACES, *given.scores.shape[1:]))
-
-        for part in (improve, prove) if cells > 0.0 else (improve,):
-            # Mostly all are OPTIMAL, which is 0, and a single instance would notice the selection.
-            if not out.status.any():
-                break
-            rows = np.flatnonzero((out.status != OPTIMAL) & (out.status != INVALID))
-            if rows.size and stop[0] == 0:
-                share_out(rows.size, threads, part)
-        if not self.certify:
-            out.bound.fill(np.nan)
-            out.duality_gap.fill(np.nan)
-            out.prices.fill(0.0)
-
-    def _rounds(self, method: Method) -> int:
-        if method == "lp":
-            return whole.SWINGS[_EFFORTS.index(self.effort)]
-        if method == "routes":
-            return 0 if self.time_limit is None else 1_000_000_000
-        if self.effort == "best" and self.time_limit is not None:
-            return 1_000_000_000
-        return quadratic.ROUNDS if self.effort in ("best", "exact") else 0
-
-    def _settings(self, method: Method) -> batch.Settings:
-        # What is to be proven is first searched as well as `best` does.
-        effort = _EFFORTS.index("best" if self.effort == "exact" else self.effort)
-        steps = self.steps
-        if steps is None and method == "routes":
-            steps = plan.ITERATIONS[effort]
-        elif steps is None:
-            steps = quadratic.STEPS[effort]
-        return batch.Settings(
-            effort=effort,
+    def _core_settings(self, method: Method) -> Any:
+        """The settings as an object of the compiled core."""
+        effort = _EFFORTS.index(self.effort)
+        rounds, steps = _ROUNDS[method][effort], self.steps
+        if self.time_limit is not None and (method == "routes" or (method == "quad" and self.effort == "best")):
+            rounds = _ENDLESS
+        if steps is None:
+            steps = (_ROUTE_ITERATIONS if method == "routes" else _FRANK_WOLFE_STEPS)[effort]
+        return core.assign.Settings(
+            # What is to be proven is first searched as well as `best` does.
+            effort=min(effort, _EFFORTS.index("best")),
             steps=steps,
-            rule=(rounding.STRICT, rounding.ORIGINAL)[_ROUNDINGS.index(self.rounding)],
+            rounding=_ROUNDINGS.index(self.rounding),
             assign_all=self.assign_all,
-            rounds=self._rounds(method),
-            certify=self.certify or (method == "lp" and self._searches),
-            asked=self.certify,
-            proving=self.effort == "exact",
-            power=routing.LONGEST if self.objective == "makespan" else routing.TOTAL,
+            rounds=rounds,
+            certify=self.certify or (method == "lp" and self._improves_rounding),
+            report_proof=self.certify,
+            prove=self.effort == "exact",
         )
+
+
+class _Batch:
+    """A batch on its way through the compiled core, in as many threads as pay."""
+
+    def __init__(self, solver: Solver, method: Method, arrays: ProblemArrays, out: Output) -> None:
+        self.size, n, m = arrays.scores.shape
+        self.status = out.status
+        self.arguments = arrays.for_core(), solver._core_settings(method), out.for_core()
+        # Below this much work, waking the threads costs more than they save.
+        small = self.size * n * m * (1 if method == "amax" else 20) < 20_000
+        self.threads = 1 if small else solver.threads or thread_count()
+        self.deadline = Deadline(solver.time_limit)
+
+    def run(self, kernel: Callable[..., None], *more: Any) -> None:
+        """Run a kernel on all instances."""
+
+        def work(begin: int, end: int) -> None:
+            kernel(begin, end, *self.arguments, self.deadline.flag, self.deadline.left(), *more)
+
+        share_out(self.size, self.threads, work)
+
+    def run_unproven(self, kernel: Callable[..., None], *more: Any) -> None:
+        """Run a kernel on the instances that are not proven yet."""
+        # Mostly all are OPTIMAL, which is 0, and a single instance would notice the selection.
+        if not self.status.any() or self.deadline.is_over():
+            return
+        rows = np.flatnonzero((self.status != OPTIMAL) & (self.status != INVALID))
+
+        def work(begin: int, end: int) -> None:
+            kernel(rows, begin, end, *self.arguments, self.deadline.flag, self.deadline.left(), *more)
+
+        if rows.size:
+            share_out(rows.size, self.threads, work)
 
 
 def solve(problem: Problem, method: Method = "quad", **settings: Any) -> Solution:
@@ -251,44 +215,38 @@ def solve(problem: Problem, method: Method = "quad", **settings: Any) -> Solutio
     return Solver(method=method, **settings)(problem)
 
 
-def _filled(shape: tuple[int, ...], value: int) -> Ints:
-    """As np.full does, in half the time: small instances notice."""
-    array: Ints = np.empty(shape, np.int64)
-    array.fill(value)
-    return array
+class Deadline:
+    """When a computation has to end: its time limit, or earlier where somebody raises the flag (`stoppable`)."""
+
+    def __init__(self, seconds: float | None) -> None:
+        given = _FLAG.get()
+        self.flag: Ints = np.zeros(1, np.int64) if given is None else given
+        """[1] what the core looks at all the time, and raises when time is over."""
+        self._end = math.inf if seconds is None else time.perf_counter() + seconds
+
+    def left(self) -> float:
+        """Seconds from now on."""
+        return math.inf if self._end == math.inf else max(0.0, self._end - time.perf_counter())
+
+    def is_over(self) -> bool:
+        """Whether the flag is raised."""
+        return bool(self.flag[0])
 
 
 @contextmanager
-def stoppable(stop: Ints) -> Iterator[None]:
-    """Let others end what is solved meanwhile: they set `stop` [1] to 1, and the best found by then is the answer.
+def stoppable(flag: Ints) -> Iterator[None]:
+    """Let others end what is solved meanwhile: they set `flag` [1] to 1, and the best found by then is the answer.
 
-    Unlike a time limit this changes nothing as long as nobody does.
+    Unlike a time limit this changes nothing unless the flag is raised.
     """
-    token = _STOP.set(stop)
+    token = _FLAG.set(flag)
     try:
         yield
     finally:
-        _STOP.reset(token)
+        _FLAG.reset(token)
 
 
 def is_stopped() -> bool:
     """Whether others have ended what is solved here (`stoppable`)."""
-    stop = _STOP.get()
-    return stop is not None and bool(stop[0])
-
-
-@contextmanager
-def deadline(seconds: float | None) -> Iterator[Ints]:
-    """A flag that the kernels look at between steps, raised by a timer: they run without the interpreter's lock."""
-    given = _STOP.get()
-    stop = np.zeros(1, np.int64) if given is None else given
-    if seconds is None:
-        yield stop
-        return
-    timer = threading.Timer(seconds, stop.fill, args=(1,))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield stop
-    finally:
-        timer.cancel()
+    flag = _FLAG.get()
+    return flag is not None and bool(flag[0])

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muster.assign.entries import refuse
-from muster.assign.instance import CAPACITY_TOLERANCE, LARGEST
+from muster.assign.problem import refuse
+from muster.assign.problem import CAPACITY_TOLERANCE, LARGEST
 from muster.assign.outcomes import ASSIGNED, BETTER_LEFT_OUT, NEGATIVE_SCORES, NO_CAPACITY, REASONS
 from muster.assign.solver import Solver, deadline
 from muster.assign.sparse_market import Pairs, solve_market

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from muster.assign.entries import as_array
-from muster.assign.naming import Name, Names, is_frame, is_missing, number, plain_list, wide
+from muster.assign.problem import as_array
+from muster.assign.names import Name, Names, is_frame, is_missing, number, plain_list, wide
 from muster.data import Floats, Ints
 from muster.errors import InputError
 

@@ -1,7 +1,8 @@
-"""`muster card`: what is on record of a policy."""
+"""`muster card`: how a policy was trained and how well it does."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -17,7 +18,7 @@ class Card:
     policy: Annotated[str, Positional, arg(metavar="POLICY")]
     """A shipped policy by name, or the path to a run or model file."""
     envs: tuple[str, ...] = ()
-    """Measure it on these envs as well, beside their rules on the same episodes, with its milliseconds a decision."""
+    """Measure it on these envs as well, beside their baselines on the same episodes, with its time a decision."""
     latency: bool = True
     """Measure the milliseconds of a decision on this machine, in the environments on record."""
     episodes: int | None = None
@@ -35,10 +36,11 @@ class Card:
         episodes, seed = 100 if self.episodes is None else self.episodes, self.seed or 0
         if episodes < 1:
             raise InputError(f"episodes must be at least 1, got {episodes}")
-        from paper.tables.card import as_markdown, as_text, latencies_of, make_card, measure
+        from muster.evaluation.card import as_markdown, measure, measure_latency, read_card, with_results
 
+        card = read_card(self.policy)
         found = {env: measure(self.policy, env, episodes, seed) for env in self.envs}
-        figures = [figure for figure, _ in found.values()]
-        recorded = latencies_of(make_card(self.policy)) if self.latency else {}
-        card = make_card(self.policy, figures, recorded | {env: ms for env, (_, ms) in found.items()})
-        print(as_text(card) if self.json else as_markdown(card))
+        latency_ms = measure_latency(card) if self.latency else {}
+        latency_ms |= {env: ms for env, (_, ms) in found.items()}
+        card = with_results(card, [result for result, _ in found.values()], latency_ms)
+        print(json.dumps(card, allow_nan=False) if self.json else as_markdown(card))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,14 +29,14 @@ class Compare(Manner):
     def run(self) -> None:
         """Evaluate each and print."""
         from muster.cli.progress import progress_bar
-        from muster.envs.registry import rules_of
+        from muster.envs.registry import baselines_of
         from muster.evaluation.compare import compare
         from muster.evaluation.text import evaluation_table
 
         if len(self.names) < 3:
             raise InputError(f"compare takes two or more policies and then the environment, got {' '.join(self.names)}")
         *policies, env = self.names
-        rules = rules_of(env) if self.asked else []
+        rules = baselines_of(env) if self.asked else []
         found = compare(
             self.players(policies, rules),
             env,
@@ -54,5 +55,6 @@ class Compare(Manner):
         table = Table(*head, title=found.title, title_justify="left")
         for row in rows:
             table.add_row(*row)
-        Console().print(table)
+        # A file or pipe has no width of its own: names are not cut there.
+        Console(width=None if sys.stdout.isatty() else 1000).print(table)
         print("\n".join(found.remarks()))

@@ -45,7 +45,7 @@ class Manner:
 
     def player(self, policy: str, rules: Container[str]) -> str | Policy:
         """The policy of that name, to be played as the flags say; a name that is none is left for who plays it."""
-        from muster.policy.critics import run_critic
+        from muster.policy.files import run_critic
         from muster.policy.names import is_learned, load
 
         if not self.asked or (policy not in rules and not is_learned(policy)):

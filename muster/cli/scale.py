@@ -45,7 +45,7 @@ class Scale(Manner):
     def run(self) -> None:
         """Play, print and draw."""
         from muster.cli.picture import picture
-        from muster.envs.registry import rules_of
+        from muster.envs.registry import baselines_of
         from muster.errors import InputError
         from muster.evaluation.scale import plan, run_curve
 
@@ -54,7 +54,7 @@ class Scale(Manner):
         # The picture is opened first: what would spoil it is known before the episodes are played.
         with nullcontext() if self.out is None else picture(self.out, "muster scale --out") as canvas:
             worlds, names = plan(self.policy, self.env, self.sizes, self.baseline, self.ratio)
-            player = self.player(self.policy, rules_of(next(iter(worlds.values()))) if self.asked else [])
+            player = self.player(self.policy, baselines_of(next(iter(worlds.values()))) if self.asked else [])
             curve = run_curve(player, worlds, names, self.episodes, self.seed, _report)
             if self.json:
                 print(json.dumps(curve.as_dict() | {"episodes": self.episodes, "seed": self.seed}))
@@ -91,7 +91,7 @@ MARKS = {"wins": ("o", True, "wins"), "even": ("o", False, "even"), "loses": ("x
 
 def draw_curve(axes: Any, curve: Curve) -> None:
     """Policy and best baseline over the size, with intervals and verdicts; lines at the last win and the first loss."""
-    from muster.evaluation.metrics import MEANINGS
+    from muster.evaluation.statistics import MEANINGS
 
     names = ", ".join(dict.fromkeys(point.best.policy for point in curve.points))
     for label, colour, own in (

@@ -127,7 +127,7 @@ def _procedures() -> Iterator[Part]:
 
 def _worlds() -> Iterator[Part]:
     """Each environment with its rules, a replay and learned policies; those of one environment share its kernels."""
-    from muster.envs.registry import EXAMPLES, rules_of
+    from muster.envs.registry import EXAMPLES, baselines_of
     from muster.evaluation.evaluate import evaluate
     from muster.policy.names import shipped
 
@@ -139,7 +139,7 @@ def _worlds() -> Iterator[Part]:
             for name in [name for name in shipped() if name.startswith(f"{family}-") and name.endswith(f"-{model}")][:1]
         ]
         uses: dict[str, Callable[[], object]] = {
-            **{name: partial(evaluate, name, env, episodes=1) for name in rules_of(env)},
+            **{name: partial(evaluate, name, env, episodes=1) for name in baselines_of(env)},
             "replay": partial(_record, env),
             **{name: partial(evaluate, name, env, episodes=1, noise=True) for name in learned},
         }
@@ -150,7 +150,7 @@ def _worlds() -> Iterator[Part]:
             before = (f"{env}, {name}",)
     for env in VARIANTS:
         (like,) = (name for name in EXAMPLES if name.partition(":")[0] == env.partition(":")[0])
-        yield Part(env, partial(evaluate, rules_of(env)[0], env, episodes=1), (f"{like}, replay",))
+        yield Part(env, partial(evaluate, baselines_of(env)[0], env, episodes=1), (f"{like}, replay",))
 
 
 def _bound_pairs() -> None:

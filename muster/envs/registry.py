@@ -53,7 +53,7 @@ BUILT_IN = {
         "situations and decisions from a file, without a simulator: worth is agreeing with what was done",
     ),
 }
-World = str | type[Env] | type[BatchEnv]
+EnvLike = str | type[Env] | type[BatchEnv]
 """An environment string, or a class of one's own."""
 
 EXAMPLES = ("rescue:2x4", "battle:w15v17", "pursuit:4x2", "fleet:24,city=small")
@@ -61,7 +61,7 @@ OWN_USAGE = "package.module:Class[,option=value…]"
 OWN_ABOUT = "your own, with options for its constructor (muster new NAME writes one to begin with)"
 
 
-def make(env: World, num_envs: int = 1, seed: int = 0, **options: Any) -> BatchEnv:
+def make(env: EnvLike, num_envs: int = 1, seed: int = 0, **options: Any) -> BatchEnv:
     """`num_envs` episodes of an environment, begun from the first episode seeds of `seed`.
 
     `env` is an environment string, or a class of your own (an Env or a BatchEnv); `options` are further settings, as
@@ -87,7 +87,7 @@ def another(env: BatchEnv, num_envs: int) -> BatchEnv:
     return env.made_by(num_envs) if env.made_by else make(env.name, num_envs)
 
 
-def text_of(env: World) -> str:
+def text_of(env: EnvLike) -> str:
     """The environment string that makes this environment: what a run's folder and a policy's file keep of it."""
     if not isinstance(env, type):
         return env
@@ -106,13 +106,13 @@ def kind_of(env: str) -> str:
     return family if family in BUILT_IN else env.partition(",")[0]
 
 
-def rules_of(env: str) -> list[str]:
-    """The fixed rules of an environment."""
+def baselines_of(env: str) -> list[str]:
+    """The names of the baselines of an environment."""
     return list(_make(env, 1, {}).baselines())
 
 
-def rules() -> dict[str, str]:
-    """Every fixed rule of the environments that come with muster, with an example of an environment that has it."""
+def all_baselines() -> dict[str, str]:
+    """Every baseline of the environments that come with muster, with an environment that has it."""
     return {name: example for example in reversed(EXAMPLES) for name in _make(example, 1, {}).baselines()}
 
 

@@ -7,12 +7,12 @@ import numpy as np
 from muster.data import BatchObservation, Ints
 from muster.envs.env import Baseline
 from muster.envs.padding import view_of
-from muster.envs.vector import BatchEnv
+from muster.envs.vector import BatchEnv, Policy
 from muster.errors import EnvError, InputError, in_words
 from muster.rng import Seeds
 
 
-class RulePolicy:
+class RulePolicy(Policy):
     """A rule for one environment, applied to each environment of a batch."""
 
     def __init__(self, name: str, rule: Baseline, env: BatchEnv, sizes: Ints) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,65 +31,42 @@ class Step(NamedTuple):
 
 
 IDLE = -2
-"""In place of -1, to an env that reads reasons (`BatchEnv.reads_reasons`): the agent had rather do nothing."""
+"""In place of -1, to an environment that reads reasons (`BatchEnv.reads_reasons`): the agent prefers to do nothing."""
 
 
-@runtime_checkable
-class Policy(Protocol):
-    """Turns what is seen of B environments into one assignment for each."""
+class Policy(ABC):
+    """Turns observations of B environments into one assignment for each. Only `name` and `act` are needed."""
 
     name: str
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """New episodes start in these batch slots; any randomness of the policy follows from `seeds`.
+        """New episodes start in these slots, before `act` is asked about them; randomness follows from `seeds`."""
+        del slots, seeds
 
-        A policy with neither memory nor randomness ignores it.
-        """
-        ...
-
+    @abstractmethod
     def act(self, observation: BatchObservation) -> Ints:
         """Assignment [B, N]: a task index for each agent, -1 for none."""
-        ...
 
-
-@runtime_checkable
-class GivesReasons(Protocol):
-    """A policy that knows why it leaves an agent without a task."""
-
-    def orders(self, observation: BatchObservation) -> Ints:
-        """As `Policy.act`, with IDLE for agents that had rather do nothing."""
-        ...
-
-
-@runtime_checkable
-class Replans(Protocol):
-    """A policy that follows a plan of the episode, and can make another from what is there."""
-
-    def replan(self, slots: Ints) -> None:
-        """Something else was done in these slots than it decided last: plan anew."""
-        ...
-
-
-@runtime_checkable
-class Foresees(Protocol):
-    """A policy that follows a plan of the episode, and knows what the plan is worth."""
-
-    def outlook(self, observation: BatchObservation) -> Floats:
-        """[B] the rewards from here on if its plan is carried out; of the state in which it was asked last."""
-        ...
-
-
-@runtime_checkable
-class Remembers(Protocol):
-    """A policy that remembers something of the episodes under way: plans, or a stream of random numbers."""
+    def actions(self, observation: BatchObservation) -> Ints:
+        """As `act`, with IDLE for agents that prefer to do nothing, where the policy can tell."""
+        return self.act(observation)
 
     def get_memory(self) -> State:
-        """All of it, as plain arrays (copies)."""
-        ...
+        """What it remembers of the episodes under way, such as plans or streams of random numbers: copies."""
+        return {}
 
     def set_memory(self, memory: State) -> None:
         """Go on from what `get_memory` returned."""
-        ...
+        del memory
+
+    def replan(self, slots: Ints) -> None:
+        """Something else was done in these slots than it decided last: a policy that follows a plan makes a new one."""
+        del slots
+
+    def expected_return(self, observation: BatchObservation) -> Floats | None:
+        """[B] rewards from here on if its plan is carried out, in the state it was last asked about; None: unknown."""
+        del observation
+        return None
 
 
 class BatchEnv(ABC):

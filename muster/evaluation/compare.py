@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from muster.envs.registry import World, make
+from muster.envs.registry import EnvLike, make
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError
 from muster.evaluation.evaluate import Count, Evaluation, evaluate
-from muster.evaluation.metrics import MEANINGS
-from muster.evaluation.statistics import Interval, bootstrap_interval
+from muster.evaluation.statistics import MEANINGS, Interval, bootstrap_interval
 from muster.evaluation.text import difference_line, episodes_of, evaluation_table, html_table, text_table
 from muster.policy.learned import LearnedPolicy
 
@@ -75,7 +74,7 @@ class Comparison:
 
 def compare(
     policies: Sequence[str | Path | Policy],
-    env: World | BatchEnv,
+    env: EnvLike | BatchEnv,
     episodes: Count = 1000,
     seed: int = 0,
     noise: bool = False,
@@ -90,13 +89,20 @@ def compare(
         told = policies if isinstance(policies, str) else " ".join(map(str, policies)) or "none"
         raise InputError(f"a comparison needs a list of two or more policies, got {told}")
     fixed = (env if isinstance(env, BatchEnv) else make(env)).baselines()
-    found = []
+    found: list[Evaluation] = []
     for given in policies:
         policy = str(given) if isinstance(given, Path) else given
         learned = policy not in fixed if isinstance(policy, str) else isinstance(policy, LearnedPolicy)
         with watch(policy if isinstance(policy, str) else getattr(policy, "name", "")) as progress:
-            found.append(evaluate(policy, env, episodes, seed, noise and learned, batch, progress))
+            one = evaluate(policy, env, episodes, seed, noise and learned, batch, progress)
+        found.append(replace(one, policy=_unlike(one.policy, [other.policy for other in found])))
     return Comparison(tuple(found), tuple(differences(found)))
+
+
+def _unlike(name: str, others: Sequence[str]) -> str:
+    """The name, with a number behind it where another policy has the same."""
+    number = sum(other == name or other.startswith(f"{name} (") for other in others)
+    return f"{name} ({number + 1})" if number else name
 
 
 def differences(evaluations: Sequence[Evaluation]) -> list[Difference]:

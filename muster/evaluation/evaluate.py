@@ -10,27 +10,27 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from muster.data import Floats, Ints
+from muster.data import Floats
 from muster.envs.log.lines import line_of, open_log
-from muster.envs.registry import World, make
+from muster.envs.registry import EnvLike, make
 from muster.envs.vector import BatchEnv, Metric, Policy
 from muster.errors import InputError
-from muster.evaluation.metrics import MEANINGS
-from muster.evaluation.rollout import Decision, Episodes, begin_episodes, decide, run_episodes
-from muster.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
+from muster.evaluation.episodes import Episodes, run_episodes
+from muster.evaluation.statistics import MEANINGS, Interval, bootstrap_interval, wilson_interval
 from muster.evaluation.text import describe, evaluation_lines, evaluation_table, html_table
 from muster.policy.learned import LearnedPolicy
 from muster.policy.lookahead import LookAhead
 from muster.policy.names import resolve
 from muster.policy.settings import RolloutSettings
 from muster.rng import Seeds, episode_seeds
+from muster.rollout import Transition
 
 BATCH = 256
 Count = int | Literal["all"]
 """How many episodes: a number of the set that a seed names, or all of an environment that has only so many."""
 
 
-class Figure(NamedTuple):
+class Mean(NamedTuple):
     """A mean and its 95 % interval."""
 
     mean: float
@@ -63,7 +63,7 @@ class Evaluation:
     records: Episodes
     changes_per_decision: float | None = None
     """Mean share of the agents that change from one living task to another; None where nothing could change."""
-    figures: dict[str, Figure | None] = field(default_factory=dict)
+    metrics: dict[str, Mean | None] = field(default_factory=dict)
     """Means over the episodes of what else the environment reports, by name; None where it reported no number."""
     all: bool = False
     """These were all episodes that the environment has, and `seed` chose nothing."""
@@ -84,8 +84,8 @@ class Evaluation:
         names += ["steps_minus_one"] * (self.metric == "steps") + ["decisions_per_second", "ms_per_decision"]
         names += ["changes_per_decision", "inference", "effort"]
         look_ahead = None if self.look_ahead is None else asdict(self.look_ahead)
-        figures = {name: None if figure is None else figure._asdict() for name, figure in self.figures.items()}
-        return {name: getattr(self, name) for name in names} | {"look_ahead": look_ahead, "figures": figures}
+        metrics = {name: None if value is None else value.mean for name, value in self.metrics.items()}
+        return {name: getattr(self, name) for name in names} | {"look_ahead": look_ahead, "metrics": metrics}
 
     def __repr__(self) -> str:
         return "\n".join(evaluation_lines(self))
@@ -96,7 +96,7 @@ class Evaluation:
 
 def evaluate(
     policy: str | Path | Policy,
-    env: World | BatchEnv,
+    env: EnvLike | BatchEnv,
     episodes: Count = 1000,
     seed: int = 0,
     noise: bool = False,
@@ -107,18 +107,17 @@ def evaluate(
     """Play `episodes` episodes of the set that `seed` names; "all" plays each episode of an env that has only so many.
 
     `env` is an environment string, a class of your own, or an environment object whose slots are then used; `batch`
-    is the number of slots otherwise. Neither changes a figure other than the times. Every decision is written to `log`,
+    is the number of slots otherwise. Neither changes a result other than the times. Every decision is written to `log`,
     if named, with what was seen: a file to learn from (`muster.envs.log`).
     """
-    world = env if isinstance(env, BatchEnv) else make(env, min(batch or BATCH, _count(env, episodes)))
-    seeds = choose_episodes(world, episodes, seed)
-    player = resolve(policy, world, noise)
+    batch_env = env if isinstance(env, BatchEnv) else make(env, min(batch or BATCH, _count(env, episodes)))
+    seeds = choose_episodes(batch_env, episodes, seed)
+    player = resolve(policy, batch_env, noise)
     noise = noise or getattr(player, "noisy", False)
-    _warm_up(world, player, seeds[:1])
-    with writing_log(world, log) as witness:
-        records = run_episodes(world, player, seeds, progress, witness)
+    with writing_log(batch_env, log) as record:
+        records = run_episodes(batch_env, player, seeds, progress, record)
     name = str(policy) if isinstance(policy, (str, Path)) else policy.name
-    found = summarise(name, world, seed, noise, records, all_episodes=episodes == "all")
+    found = summarise(name, batch_env, seed, noise, records, all_episodes=episodes == "all")
     learned = player.policy if isinstance(player, LookAhead) else player
     if not isinstance(learned, LearnedPolicy):
         return found
@@ -127,7 +126,7 @@ def evaluate(
 
 
 @contextmanager
-def writing_log(env: BatchEnv, log: str | Path | None) -> Iterator[Callable[[Decision, Ints], None] | None]:
+def writing_log(env: BatchEnv, log: str | Path | None) -> Iterator[Callable[[Transition], None] | None]:
     """What writes decisions down, those with somebody to act and something to take; None where nobody asked for it."""
     if log is None:
         yield None
@@ -135,16 +134,16 @@ def writing_log(env: BatchEnv, log: str | Path | None) -> Iterator[Callable[[Dec
     env.show(pair_features=True, planes=False)
     with open_log(Path(log), "w") as file:
 
-        def write(decision: Decision, slots: Ints) -> None:
-            seen = decision.observation
-            for slot in slots.tolist():
+        def write(transition: Transition) -> None:
+            seen = transition.observation
+            for slot in transition.active.tolist():
                 if seen.agent_alive[slot].any() and seen.task_alive[slot].any():
-                    file.write(line_of(seen, slot, decision.assignment) + "\n")
+                    file.write(line_of(seen, slot, transition.action) + "\n")
 
         yield write
 
 
-def _count(env: World, episodes: Count) -> int:
+def _count(env: EnvLike, episodes: Count) -> int:
     """How many episodes that is; what cannot be played is refused elsewhere."""
     if episodes == "all":
         return len(choose_episodes(make(env), episodes))
@@ -167,16 +166,10 @@ def choose_episodes(env: BatchEnv, episodes: Count, seed: int = 0) -> Seeds:
     return episode_seeds(seed, np.arange(episodes))
 
 
-def _warm_up(env: BatchEnv, policy: Policy, seeds: Seeds) -> None:
-    """One step for nothing, so that compiling is not counted as thinking."""
-    begin_episodes(env, policy, np.arange(1), seeds)
-    decide(env, policy)
-
-
 def summarise(
     policy: str, env: BatchEnv, seed: int, noise: bool, records: Episodes, all_episodes: bool = False
 ) -> Evaluation:
-    """Figures of merit of episodes that were played."""
+    """Mean, interval and metrics of episodes that were run."""
     outcome = records.outcome if MEANINGS[env.metric].counts_all else records.outcome[~records.truncated]
     interval: Interval | None = None
     if env.metric == "win_rate":
@@ -197,12 +190,12 @@ def summarise(
         ms_per_decision=1000 * records.policy_seconds / records.decisions,
         records=records,
         changes_per_decision=records.changes_per_decision,
-        figures={name: _figure(values) for name, values in records.figures.items()},
+        metrics={name: _mean(values) for name, values in records.metrics.items()},
         all=all_episodes,
     )
 
 
-def _figure(values: Floats) -> Figure | None:
+def _mean(values: Floats) -> Mean | None:
     """Of the episodes that have a number."""
     known = values[np.isfinite(values)]
-    return Figure(float(known.mean()), bootstrap_interval(known)) if len(known) else None
+    return Mean(float(known.mean()), bootstrap_interval(known)) if len(known) else None

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import Ints
+from muster.data import BatchObservation, Ints
 from muster.envs.registry import make
 from muster.envs.vector import BatchEnv, Policy, Step
 from muster.errors import InputError
-from muster.evaluation.rollout import begin_episodes, decide
 from muster.policy.names import resolve
 from muster.rng import episode_seeds
+from muster.rollout import act_with, reset, rollout
 
 Picture = NDArray[np.uint8]
 
@@ -147,21 +147,24 @@ def state_hash(env: BatchEnv, slot: int = 0) -> str:
 def record(
     policy: str | Policy, env: str | BatchEnv, seed: int = 0, before_each: Callable[[], None] | None = None
 ) -> Replay:
-    """Play the first episode of the set that `seed` names, in slot 0; `before_each` decision may stop it by raising."""
+    """Run the first episode of the set that `seed` names, in slot 0; `before_each` decision may stop it by raising."""
     env = make(env) if isinstance(env, str) else env
     player = resolve(policy, env)
-    begin_episodes(env, player, np.arange(1), episode_seeds(seed, np.arange(1)))
+    slots = np.arange(env.n_envs)
+    reset(env, player, slots, episode_seeds(seed, slots))
     assignments, rewards = [], []
     truncated = False
-    for _ in range(env.max_steps):
+    act = act_with(player, env)
+
+    def act_unless_stopped(observation: BatchObservation) -> Ints:
         if before_each:
             before_each()
-        _, assignment, result, _ = decide(env, player)
-        assignments.append(np.array(assignment[0]))
-        rewards.append(float(result.reward[0]))
-        truncated = bool(result.truncated[0])
-        if result.terminated[0] or truncated:
-            break
+        return act(observation)
+
+    for transition in rollout(env, act_unless_stopped, slots == 0):
+        assignments.append(np.array(transition.action[0]))
+        rewards.append(float(transition.result.reward[0]))
+        truncated = bool(transition.result.truncated[0])
     return Replay(
         env=env.name,
         policy=player.name,
@@ -186,5 +189,5 @@ def ending(replay: Replay, env: BatchEnv) -> str:
         words = f"{'won' if replay.outcome else 'lost'} after {steps} decisions"
     else:
         words = f"done in {steps} steps"
-    figures = (f"{name.replace('_', ' ')} {values[0]:.4g}" for name, values in env.metrics().items())
-    return ", ".join([words, *figures])
+    metrics = (f"{name.replace('_', ' ')} {values[0]:.4g}" for name, values in env.metrics().items())
+    return ", ".join([words, *metrics])

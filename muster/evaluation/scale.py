@@ -15,7 +15,7 @@ from muster.envs.vector import Policy
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.compare import Difference, compare, differences
 from muster.evaluation.evaluate import BATCH, Evaluation
-from muster.evaluation.metrics import MEANINGS
+from muster.evaluation.statistics import MEANINGS
 from muster.evaluation.text import html_table, in_brackets, text_table
 from muster.policy.names import resolve
 

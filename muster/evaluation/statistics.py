@@ -1,20 +1,44 @@
-"""Means and 95 % intervals."""
+"""What each metric counts, and means with 95 % intervals."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from muster.data import Floats
+from muster.envs.vector import Metric
 
 Interval = tuple[float, float]
 Item = TypeVar("Item")
 
 RESAMPLES = 2000
 Z95 = 1.959963984540054
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """How one metric is read."""
+
+    label: str
+    """For the axis of a picture."""
+    short: str
+    """For the head of a column."""
+    digits: int
+    better: Literal[1, -1]
+    """1 if more is better, -1 if less is."""
+    counts_all: bool
+    """Whether an episode that hit the step limit counts like any other, rather than as failed."""
+
+
+MEANINGS: dict[Metric, Meaning] = {
+    "steps": Meaning("steps to the last task, T", "steps T", 2, -1, counts_all=False),
+    "win_rate": Meaning("win rate", "win rate", 3, 1, counts_all=True),
+    "return": Meaning("return: sum of rewards", "return", 2, 1, counts_all=True),
+}
 
 
 def bootstrap_interval(values: Floats, resamples: int = RESAMPLES) -> Interval:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from muster.evaluation.metrics import MEANINGS
-from muster.evaluation.statistics import Interval
+from muster.evaluation.statistics import MEANINGS, Interval
 
 if TYPE_CHECKING:
     from muster.envs.vector import Metric
@@ -19,7 +18,7 @@ WIDTH = 29
 
 
 def evaluation_lines(found: Evaluation) -> list[str]:
-    """The figures of one evaluation, a line each."""
+    """One evaluation, a line for each value."""
     lines = [describe(found)]
 
     def add(words: str, figure: str) -> None:
@@ -35,8 +34,8 @@ def evaluation_lines(found: Evaluation) -> list[str]:
     else:
         meaning = MEANINGS[found.metric]
         add(meaning.label, with_interval(found.mean, found.ci95, meaning.digits))
-    for name, figure in found.figures.items():
-        add(name.replace("_", " "), "-" if figure is None else with_interval(figure.mean, figure.ci95))
+    for name, value in found.metrics.items():
+        add(name.replace("_", " "), "-" if value is None else with_interval(value.mean, value.ci95))
     if found.metric != "return":
         add("hit the step limit", f"{found.failed} ({100 * found.failed / found.episodes:.1f} %)")
     if found.changes_per_decision is not None:
@@ -108,13 +107,13 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], remarks: Iter
 def evaluation_table(found: Sequence[Evaluation]) -> tuple[list[str], list[list[str]]]:
     """Head and rows of evaluations on the same episodes, with the columns that have something to say."""
     metric = found[0].metric
-    names = list(dict.fromkeys(name for one in found for name in one.figures))
+    names = list(dict.fromkeys(name for one in found for name in one.metrics))
     limits = metric != "return" and any(one.failed for one in found)
     head = ["policy", f"{MEANINGS[metric].short} [95 %]", *names, *["hit the limit"] * limits]
     rows = []
     for one in found:
-        figures: list[Any] = [one.figures.get(name) for name in names]
-        shown = ["–" if f is None else f"{f.mean:.2f} [{f.ci95[0]:.2f} {f.ci95[1]:.2f}]" for f in figures]
+        metrics: list[Any] = [one.metrics.get(name) for name in names]
+        shown = ["–" if f is None else f"{f.mean:.2f} [{f.ci95[0]:.2f} {f.ci95[1]:.2f}]" for f in metrics]
         changes = "–" if one.changes_per_decision is None else f"{100 * one.changes_per_decision:.2f} %"
         limit = [str(one.failed)] * limits
         name = f"{one.policy}, {one.look_ahead}" if one.look_ahead else one.policy

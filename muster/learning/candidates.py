@@ -159,8 +159,8 @@ class Arena:
             seen = env.observe()
             with blamed(env, seen, moment):
                 decision = decide(seen, self.spec, self.scores, self.solver, limit=self.model.limit)
-                check_finite("score", *decision.played)
-            step = env.step(decision.orders(env.reads_reasons))
+                check_finite("score", *decision.explored)
+            step = env.step(decision.actions(env.reads_reasons))
             check_rewards(env, step.reward, moment)
             reward += step.reward
             steps += int(running.sum())

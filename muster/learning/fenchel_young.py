@@ -25,8 +25,7 @@ from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.models.direct import Scores
 from muster.models.reach import scale_pairs
 from muster.models.spec import ModelSpec
-from muster.policy.decision import alive_pairs, make_problem
-from muster.policy.limits import less_switching
+from muster.policy.decision import alive_pairs, less_switching, make_problem
 from muster.policy.noise import standard_gumbels
 
 Perturbation = Literal["normal", "gumbel"]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from muster.assign.settings import InferenceSettings
 from muster.assign.solver import Solver
 from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
-from muster.envs.vector import BatchEnv, Foresees, Policy, Step
+from muster.envs.vector import BatchEnv, Policy, Step
 from muster.errors import InputError
 from muster.learning.choices import Decisions, choice_likelihood, choice_slopes
 from muster.learning.episodes import EXPLORATION, stream
@@ -65,7 +65,7 @@ class Imitation:
         self.solver = Solver.of(inference, threads=1)
         self.worlds = []
         for k, (env, teacher) in enumerate(zip(envs, teachers, strict=True)):
-            if settings.regret and not isinstance(teacher, Foresees):
+            if settings.regret and type(teacher).expected_return is Policy.expected_return:
                 raise InputError(
                     f"{teacher.name} cannot say what its plan is worth, so nobody knows what a decision cost: "
                     "leave out --imitate.regret"
@@ -104,10 +104,10 @@ class Imitation:
         scores: Scores = h, scale_pairs(self.spec, seen, g)
         check_finite("score", *scores)
         played = h + self._noise(1, h.shape)[0] * world.roles.noisy[:, None, None]
-        solution = self.solver(make_problem(seen, played, scores[1]))
-        decision = Decision(seen, scores, (played, scores[1]), solution.assignment, solution.reasons)
+        solution = self.solver.run(make_problem(seen, played, scores[1]))[0]
+        decision = Decision(seen, scores, (played, scores[1]), solution)
         learned = {"agreement": agreeing(seen, solution.assignment, labels, ~world.roles.noisy)}
-        figures, step = world.step(decision.orders(env.reads_reasons))
+        figures, step = world.step(decision.actions(env.reads_reasons))
         if hoped is None:
             return figures, learned | {"loss": self._learn(seen, scores, labels, share)}
         regret = regrets(hoped, step, world.outlook(env.observe()))

@@ -175,7 +175,7 @@ def need_torch(who: str, instead: str) -> None:
     try:
         import torch
     except ImportError:
-        raise MissingExtraError(who, "train", instead) from None
+        raise MissingExtraError(who, "torch", instead) from None
     # One thread: the networks are small, and a run is then the same on every machine with these libraries.
     torch.set_num_threads(1)
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Bools, Floats, Ints
-from muster.envs.vector import BatchEnv, Foresees, GivesReasons, Policy, Remembers, Replans, Step
-from muster.evaluation.rollout import begin_episodes
+from muster.envs.vector import BatchEnv, Policy, Step
 from muster.learning.episodes import TrainingEpisodes
 from muster.learning.parts import part, under
 from muster.learning.rollouts import check_finite
 from muster.learning.tally import Ended, Figures
+from muster.rollout import act_with, reset
 
 
 class Roles(NamedTuple):
@@ -47,13 +47,12 @@ class Lesson:
 
     def _begin(self, slots: Ints) -> None:
         if len(slots):
-            begin_episodes(self.env, self.teacher, slots, self.episodes.take(len(slots)))
+            reset(self.env, self.teacher, slots, self.episodes.take(len(slots)))
 
     def ask(self, observation: BatchObservation) -> Ints:
         """[B, N] what the teacher would do now, -1 for no task. It is asked once before each step."""
         if self._orders is None:
-            gives = self.env.reads_reasons and isinstance(self.teacher, GivesReasons)
-            self._orders = self.teacher.orders(observation) if gives else self.teacher.act(observation)  # type: ignore[attr-defined]
+            self._orders = act_with(self.teacher, self.env)(observation)
         return np.where(self._orders < 0, -1, self._orders)
 
     def step(self, orders: Ints) -> tuple[Figures, Step]:
@@ -74,25 +73,24 @@ class Lesson:
         over = Ended()
         over.add(env, ended[counted[ended]], self.running_reward)
         self.running_reward[ended] = 0.0
-        if isinstance(self.teacher, Replans):
-            # A plan holds only as long as it is followed.
-            strayed = (np.where(played < 0, -1, played) != np.where(asked < 0, -1, asked)).any(axis=1)
-            self.teacher.replan(np.flatnonzero(strayed))
+        # A plan holds only as long as it is followed.
+        strayed = (np.where(played < 0, -1, played) != np.where(asked < 0, -1, asked)).any(axis=1)
+        self.teacher.replan(np.flatnonzero(strayed))
         self._begin(ended)
         self._orders = None
         return over.metrics(), result
 
     def outlook(self, observation: BatchObservation) -> Floats:
         """[B] what the teacher's plan is to earn from the present states on."""
-        assert isinstance(self.teacher, Foresees)
         self.ask(observation)
-        return self.teacher.outlook(observation)
+        expected = self.teacher.expected_return(observation)
+        assert expected is not None
+        return expected
 
     def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything needed to go on bit for bit, between two decisions: arrays, and plain values."""
         arrays = under("env", self.env.get_state())
-        if isinstance(self.teacher, Remembers):
-            arrays |= under("teacher", self.teacher.get_memory())
+        arrays |= under("teacher", self.teacher.get_memory())
         if self._orders is not None:
             arrays["orders"] = self._orders.copy()
         return arrays | {"running_reward": self.running_reward.copy()}, {"begun": self.episodes.begun}
@@ -100,8 +98,7 @@ class Lesson:
     def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
         self.env.set_state(part(arrays, "env"))
-        if isinstance(self.teacher, Remembers):
-            self.teacher.set_memory(part(arrays, "teacher"))
+        self.teacher.set_memory(part(arrays, "teacher"))
         self._orders = np.array(arrays["orders"]) if "orders" in arrays else None
         self.running_reward[...] = arrays["running_reward"]
         self.episodes.begun = plain["begun"]

@@ -23,8 +23,7 @@ from muster.learning.rollouts import Rollout, take
 from muster.learning.settings import Recipe
 from muster.models.direct import Scores
 from muster.models.heads import Limits
-from muster.policy.decision import alive_pairs
-from muster.policy.limits import within_limits
+from muster.policy.decision import alive_pairs, allowed_scores
 
 FEW = 0.1
 """Share of agents with a choice of their own below which exchanges are all there is to learn from."""
@@ -67,7 +66,7 @@ class Played:
         decisions = Decisions(
             assignment=rollout.assignment,
             # What an environment takes from scores (switch_cost) is known beforehand, as earlier noise is.
-            history=within_limits(seen, rollout.history[0]).astype(np.float32),
+            history=allowed_scores(seen, rollout.history[0]).astype(np.float32),
             contributions=np.ascontiguousarray(seen.contributions),
             # AMAX knows no capacities.
             capacities=np.full_like(seen.capacities, np.inf) if inference.method == "amax" else seen.capacities,

@@ -200,7 +200,7 @@ class Playing:
         with blamed(env, seen, t):
             learned = () if manner.limits is None else (self.limit,)
             decision = manner.decide(seen, self.explore, *learned)
-        step = env.step(decision.orders(env.reads_reasons))
+        step = env.step(decision.actions(env.reads_reasons))
         check_rewards(env, step.reward, t)
         self.decisions.append(decision)
         self.rewards[t] = step.reward
@@ -221,9 +221,9 @@ class Playing:
         room, decisions, manner = self.worker.room, self.decisions, self.manner
         nothing: Scores = (np.zeros((0, 0, 0), np.float32), None)
         return Rollout(
-            seen=join([decision.seen for decision in decisions], room),
-            last=decisions[-1].seen,
-            played=_stack("played", [decision.played for decision in decisions], room),
+            seen=join([decision.observation for decision in decisions], room),
+            last=decisions[-1].observation,
+            played=_stack("played", [decision.explored for decision in decisions], room),
             scores=_stack("scores", [decision.scores for decision in decisions], room),
             history=_stack("history", self.histories, room) if manner.remember else nothing,
             assignment=np.concatenate([decision.assignment for decision in decisions]),

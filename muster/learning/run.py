@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from muster.errors import InputError, ModelFileError
 from muster.learning.board import Board
 from muster.learning.settings import TrainSettings
-from muster.policy.files import fingerprint, limit_arrays, save_policy
+from muster.policy.files import fingerprint, limit_arrays
 from muster.policy.learned import LearnedPolicy
 from muster.settings import from_toml, to_toml
 from muster.storage import make_folder, write_atomically, writing
@@ -140,7 +140,7 @@ class Run:
     def save_policy(self, policy: LearnedPolicy, which: str) -> None:
         """Write best.safetensors or last.safetensors."""
         self._still_there()
-        save_policy(policy, self.folder / f"{which}.safetensors")
+        policy.save(self.folder / f"{which}.safetensors")
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Write what the run came to."""

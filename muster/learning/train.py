@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.checkout import code_commit
-from muster.envs.registry import World, text_of
+from muster.envs.registry import EnvLike, text_of
 from muster.errors import EnvError, InputError, MusterError
-from muster.evaluation.rollout import run_episodes
+from muster.evaluation.episodes import run_episodes
 from muster.learning.crew import Crew, closing
 from muster.learning.episodes import VALIDATION
 from muster.learning.hiring import hire
@@ -70,7 +70,7 @@ class Outcome:
 
 
 def train(
-    env: World | Sequence[World],
+    env: EnvLike | Sequence[EnvLike],
     *,
     out: str | Path | None = None,
     resume: bool = False,

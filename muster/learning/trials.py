@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.data import BatchObservation, Bools, Floats, Floats32, Ints, Problem, Solution
+from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.envs.registry import another
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError, MusterError
@@ -19,7 +19,7 @@ from muster.learning.rollouts import check_finite
 from muster.models.direct import Scores
 from muster.models.spec import ModelSpec
 from muster.policy.candidates import HeldNoise
-from muster.policy.decision import Scorer, decide
+from muster.policy.decision import Inference, Scorer, decide
 from muster.rng import Seeds
 
 
@@ -45,7 +45,7 @@ class Player(NamedTuple):
 
     spec: ModelSpec
     scores: Scorer
-    solver: Callable[[Problem], Solution]
+    solver: Inference
     values: Callable[[BatchObservation], Floats]
 
 
@@ -89,9 +89,9 @@ class Trials:
                 before, marks = seen, (earned.copy(), factor.copy(), running)
             explore = _noisy(held, seen) if t < self.hold else None
             decision = decide(seen, player.spec, player.scores, player.solver, explore)
-            check_finite("score", decision.played[0])
+            check_finite("score", decision.explored[0])
             first = decision.assignment if t == 0 else first
-            step = copies.step(decision.orders(copies.reads_reasons))
+            step = copies.step(decision.actions(copies.reads_reasons))
             check_finite("reward", step.reward)
             earned += factor * step.reward
             steps += int(running.sum())

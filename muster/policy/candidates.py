@@ -32,11 +32,8 @@ class Candidates(Protocol):
         """The candidates that the next decisions are for: moves [P, width], 0 for the policy itself."""
         ...
 
-    def orders(self, observation: BatchObservation, step: int) -> Ints:
-        """[P, N] what each candidate does in its custom environment, `step` decisions after the present one.
-
-        In an environment that reads reasons, with IDLE for agents that had rather do nothing.
-        """
+    def act(self, observation: BatchObservation) -> Ints:
+        """[P, N] the next action of each candidate in its own environment."""
         ...
 
 
@@ -66,12 +63,11 @@ class OtherWeights:
             begin = end
         self._model = DirectModel(parameters, self.policy.spec.task_scores)
 
-    def orders(self, observation: BatchObservation, step: int) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """Each environment by its own model."""
-        del step
         assert self._model is not None
         decision = decide(observation, self.policy.spec, self._model, self.policy.solver)
-        return decision.orders(self.with_reasons)
+        return decision.actions(self.with_reasons)
 
 
 class HeldNoise:
@@ -100,14 +96,16 @@ class NoisyScores:
         self.shape = env.n_agents, env.n_tasks
         self.width = env.n_agents * env.n_tasks
         self._held: HeldNoise | None = None
+        self._step = 0
 
     def prepare(self, moves: Floats32, seen: BatchObservation) -> None:
         """The noise of P environments; it is meant for the agents and tasks that are there now."""
-        self._held = HeldNoise(self.size * moves.reshape(-1, *self.shape), seen)
+        self._held, self._step = HeldNoise(self.size * moves.reshape(-1, *self.shape), seen), 0
 
-    def orders(self, observation: BatchObservation, step: int) -> Ints:
+    def act(self, observation: BatchObservation) -> Ints:
         """With its noise on h, if it is held that long."""
         held = self._held
-        explore = (lambda scores: held.add(scores, observation)) if held is not None and step < HELD else None
+        explore = (lambda scores: held.add(scores, observation)) if held is not None and self._step < HELD else None
+        self._step += 1
         decision = decide(observation, self.policy.spec, self.policy.scorer, self.policy.solver, explore)
-        return decision.orders(self.with_reasons)
+        return decision.actions(self.with_reasons)

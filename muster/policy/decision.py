@@ -1,88 +1,124 @@
-"""The spine: what is observed -> scores -> assignment, in one function for policies and for both learners."""
+"""The spine, observation -> scores -> assignment, in one function for policies, learners, look-ahead, service."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.assign.outcomes import BETTER_LEFT_OUT, NEGATIVE_SCORES, REASONS
-from muster.data import BatchObservation, Bools, Ints, Problem, Solution
+from muster.assign.batch import Output
+from muster.assign.outcomes import BETTER_LEFT_OUT, NEGATIVE_SCORES
+from muster.assign.switching import less_switch_cost
+from muster.data import BatchObservation, Bools, Floats, Ints, Problem
 from muster.envs.vector import IDLE
 from muster.models.direct import DirectModel, Scores
 from muster.models.reach import scale_pairs
 from muster.models.spec import ModelSpec
-from muster.policy.limits import less_switching
-
-WANTS_NONE = (REASONS[NEGATIVE_SCORES], REASONS[BETTER_LEFT_OUT])
 
 Scorer = Callable[[BatchObservation], Scores]
 Explore = Callable[[Scores], Scores]
-"""Adds noise."""
+"""Adds noise to scores."""
 Limit = Callable[[BatchObservation], BatchObservation]
 """Puts learned capacities and contributions in place of the environment's."""
+
+
+class Inference(Protocol):
+    """A coordination inference procedure: `muster.assign.solver.Solver`, or one that remembers its last answer."""
+
+    def run(self, problem: Problem) -> tuple[Output, Ints | None]:
+        """Assignments with their codes, and the number of changes where there was a previous assignment."""
+        ...
 
 
 class Decision(NamedTuple):
     """An assignment and what led to it."""
 
-    seen: BatchObservation
-    """What is observed, as the model reads it, with the limits that it has learned, if any."""
+    observation: BatchObservation
+    """As the model reads it, with the limits that it has learned, if any."""
     scores: Scores
     """h and g of the model, g as it counts at this size."""
-    played: Scores
-    """The same with the noise of exploration: what the inference saw."""
-    assignment: Ints
-    """[B, N]"""
-    reasons: NDArray[Any]
-    """[B, N] why an agent has no task: `muster.assign.REASONS`."""
+    explored: Scores
+    """The same with the noise of exploration: what the inference was given."""
+    solution: Output
+    """The inference's answer; reasons and statuses are codes (`muster.assign.outcomes`)."""
 
-    def orders(self, with_reasons: bool) -> Ints:
-        """What an env is given: the assignment, and to one that reads reasons IDLE for who had rather do nothing."""
+    @property
+    def assignment(self) -> Ints:
+        """[B, N] a task for each agent, -1 for none."""
+        return self.solution.assignment
+
+    def actions(self, with_reasons: bool) -> Ints:
+        """What an environment is given: the assignment, with IDLE for agents that prefer none if it reads reasons."""
         if not with_reasons:
             return self.assignment
-        unwanted = np.isin(self.reasons, WANTS_NONE)
-        return np.where(unwanted, IDLE, self.assignment)
+        reason = self.solution.reason
+        return np.where((reason == NEGATIVE_SCORES) | (reason == BETTER_LEFT_OUT), IDLE, self.assignment)
 
 
 def decide(
     observation: BatchObservation,
     spec: ModelSpec,
     scorer: Scorer,
-    solver: Callable[[Problem], Solution],
+    inference: Inference,
     explore: Explore | None = None,
     limit: Limit | None = None,
 ) -> Decision:
-    """One decision for each of B envs; `limit`: None for limits as the scorer has learned them, if it has any."""
-    seen = spec.view(observation)
-    if spec.learned:
-        seen = limit(seen) if limit else limits_of(scorer)(seen)
-    h, g = scorer(seen)
-    scores = h, scale_pairs(spec, seen, g)
-    played = explore(scores) if explore else scores
-    solution = solver(make_problem(seen, *played))
-    return Decision(seen, scores, played, solution.assignment, solution.reasons)
+    """One decision for each of B environments; `limit`: None for the limits that the scorer has learned, if any."""
+    read = read_observation(observation, spec, scorer, limit)
+    scores = score(read, spec, scorer)
+    explored = explore(scores) if explore else scores
+    return Decision(read, scores, explored, inference.run(make_problem(read, *explored))[0])
 
 
-def limits_of(scorer: Scorer) -> Limit:
-    """The limits that a model has learned."""
-    assert isinstance(scorer, DirectModel)
-    return scorer.limit
+def read_observation(
+    observation: BatchObservation,
+    spec: ModelSpec,
+    scorer: Scorer,
+    limit: Limit | None = None,
+    env: str = "what is observed",
+) -> BatchObservation:
+    """The observation as the model reads it, with learned limits in place; `env` is named in errors."""
+    read = spec.view(observation, env)
+    if not spec.learned:
+        return read
+    if limit is None:
+        assert isinstance(scorer, DirectModel)
+        limit = scorer.limit
+    return limit(read)
 
 
-def make_problem(seen: BatchObservation, h: NDArray[Any], g: NDArray[Any] | None) -> Problem:
+def score(read: BatchObservation, spec: ModelSpec, scorer: Scorer) -> Scores:
+    """h and g of what `read_observation` returned, g as it counts at this size."""
+    h, g = scorer(read)
+    return h, scale_pairs(spec, read, g)
+
+
+def make_problem(read: BatchObservation, h: NDArray[Any], g: NDArray[Any] | None) -> Problem:
     """The assignment problem that scores pose in what is observed."""
     return Problem(
-        scores=less_switching(seen, h),
+        scores=less_switching(read, h),
         task_scores=None if g is None else np.asarray(g, np.float64),
-        contributions=seen.contributions,
-        capacities=seen.capacities,
-        agent_alive=seen.agent_alive,
-        task_alive=seen.task_alive,
-        allowed=seen.allowed,
+        contributions=read.contributions,
+        capacities=read.capacities,
+        agent_alive=read.agent_alive,
+        task_alive=read.task_alive,
+        allowed=read.allowed,
     )
+
+
+def less_switching(read: BatchObservation, h: NDArray[Any]) -> NDArray[Any]:
+    """h [B, N, M] less the switch cost where an agent would leave a task that is still there."""
+    if read.switch_cost is None or read.previous is None:
+        return h
+    return less_switch_cost(np.asarray(h, np.float64), read.previous, read.task_alive, read.switch_cost)
+
+
+def allowed_scores(read: BatchObservation, h: NDArray[Any]) -> Floats:
+    """The same with -inf where a pair is not allowed."""
+    scores = np.asarray(less_switching(read, h), np.float64)
+    return scores if read.allowed is None else np.where(read.allowed, scores, -np.inf)
 
 
 def alive_pairs(observation: BatchObservation) -> tuple[Bools, Bools]:

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from muster.assign.settings import InferenceSettings
 from muster.errors import InputError, ModelFileError
 from muster.models.direct import Parameters, parameter_shapes
 from muster.models.spec import ModelSpec
-from muster.policy.learned import LearnedPolicy
+from muster.models.values import NETS, EntityValues
 from muster.policy.settings import NoiseSettings
 from muster.storage import write_atomically
 
@@ -24,14 +24,29 @@ VERSION = 3
 READABLE = (1, 2, 3)
 """Version 1 is from when LP knew no local search: "fast" then meant for it what "paper" does now. Up to version 2 some
 settings and their values had other names."""
+CRITIC = "learner/critic/"
+"""Of the critic's arrays in the checkpoint of a run."""
+BEST = "best.safetensors"
+"""The policy that a run's folder keeps; it is called like the folder."""
 LARGEST_FILE = 64 * 2**20
 MOST_TENSORS = 1000
 SEAL = "seal"
 """Of the header: a hash of all else in it. Files of before there was one are read without."""
 
 
-def save_policy(policy: LearnedPolicy, path: str | Path) -> None:
-    """Write the policy; a file that is there is replaced at once or not at all."""
+class PolicyFile(NamedTuple):
+    """What a policy file holds."""
+
+    name: str
+    spec: ModelSpec
+    parameters: Parameters
+    inference: InferenceSettings
+    noise: NoiseSettings
+    header: dict[str, Any]
+
+
+def write_policy(path: str | Path, policy: PolicyFile) -> None:
+    """Write a policy; a file that is there is replaced at once or not at all."""
     from safetensors.numpy import save
 
     header = {
@@ -47,13 +62,13 @@ def save_policy(policy: LearnedPolicy, path: str | Path) -> None:
     write_atomically(Path(path), save(policy.parameters, metadata={"muster": json.dumps(header)}))
 
 
-def load_policy(path: str | Path) -> LearnedPolicy:
+def read_policy(path: str | Path) -> PolicyFile:
     """Read a policy file, or the best policy of a run's folder."""
     path = Path(path)
     if path.is_dir():
-        path = path / "best.safetensors"
+        path = path / BEST
         if not path.exists():
-            raise ModelFileError(f"{path.parent} is not the folder of a run: it has no best.safetensors")
+            raise ModelFileError(f"{path.parent} is not the folder of a run: it has no {BEST}")
     if not path.exists():
         raise ModelFileError(f"no policy file {path}")
     size = path.stat().st_size
@@ -78,7 +93,8 @@ def load_policy(path: str | Path) -> LearnedPolicy:
         raise ModelFileError(f"{path} was changed after it was written: its numbers do not match its hash")
     if header.get(SEAL, "") not in ("", _seal(header)):
         raise ModelFileError(f"{path} was changed after it was written: its header does not match its seal")
-    return LearnedPolicy(path.stem, spec, tensors, inference, noise, header)
+    name = path.parent.resolve().name if path.name == BEST else path.stem
+    return PolicyFile(name, spec, tensors, inference, noise, header)
 
 
 def _inference(header: dict[str, Any]) -> InferenceSettings:
@@ -151,3 +167,19 @@ def _check(path: Path, spec: ModelSpec, tensors: Parameters) -> None:
             raise ModelFileError(f"{path}: {name} must be float32 {shapes[name]}, got {array.dtype} {array.shape}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ModelFileError(f"{path}: {name} holds NaN or infinity")
+
+
+def run_critic(folder: str | Path) -> EntityValues | None:
+    """The entity critic that the actor-critic left in the folder of a run; None where there is none."""
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(folder) / "checkpoint.safetensors"
+    if not path.exists():
+        return None
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            names = [name for name in file.keys() if name.startswith(CRITIC)]  # noqa: SIM118
+            arrays = {name.removeprefix(CRITIC): file.get_tensor(name) for name in names}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelFileError(f"{path} is damaged ({error})") from None
+    return EntityValues(arrays) if all(f"{net}.0.weight" in arrays for net in NETS) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Self, overload
 
 import numpy as np
@@ -16,15 +17,16 @@ from muster.assign.solver import Solver
 from muster.assign.switching import ALONE
 from muster.data import BatchObservation, Floats32, Ints
 from muster.envs.env import Observation
+from muster.envs.features import FeatureNames
 from muster.envs.padding import observation_of
-from muster.envs.registry import kind_of
-from muster.envs.vector import BatchEnv, State
-from muster.errors import InputError, MissingExtraError, UnknownNameError
+from muster.envs.registry import kind_of, make
+from muster.envs.vector import BatchEnv, Policy, State
+from muster.errors import InputError, MissingExtraError, MusterError, UnknownNameError
 from muster.models.direct import DirectModel, Parameters, Scores
-from muster.models.reach import scale_pairs
 from muster.models.spec import ModelSpec
 from muster.models.tokens import ContextModel
-from muster.policy.decision import Decision, Scorer, decide, limits_of
+from muster.policy.decision import Decision, Scorer, decide, read_observation, score
+from muster.policy.files import PolicyFile, read_policy, write_policy
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
 from muster.policy.settings import NoiseSettings, RolloutSettings
 from muster.rng import NOISE_STREAM, Seeds
@@ -33,7 +35,7 @@ Critic = Callable[[BatchObservation], NDArray[np.floating]]
 """What is still to be earned [B] from what is observed on."""
 
 
-class LearnedPolicy:
+class LearnedPolicy(Policy):
     """observation -> scores -> assignment. Direct and context models need no torch.
 
     A policy does not change: `variant` makes another. What it remembers is the noise of the episodes under way.
@@ -80,6 +82,15 @@ class LearnedPolicy:
             copy._scorer = self._scorer
         return copy
 
+    def save(self, path: str | Path) -> None:
+        """Write it to a file that `muster.load` reads; a file that is there is replaced at once or not at all."""
+        write_policy(path, PolicyFile(self.name, self.spec, self.parameters, self.inference, self.noise, self.header))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a policy file, or the best policy of a run's folder."""
+        return cls(*read_policy(path))
+
     def with_noise(self) -> Self:
         """The same policy with the exploration noise of its training left on."""
         return self.variant(noisy=True)
@@ -88,7 +99,7 @@ class LearnedPolicy:
         """The same policy, looking ahead: `rollouts` candidates a decision, or `until` so many seconds.
 
         `settings` are further ones of `RolloutSettings`: horizon, candidates, size. `critic` is a function from an
-        observation to what is still to be earned [B], for what is cut at the horizon (`muster.policy.critics`). It
+        observation to what is still to be earned [B], for what is cut at the horizon (`muster.policy.files`). It
         plays in `muster.evaluate` and wherever else there is an environment to try moves in.
         """
         wanted = RolloutSettings(rollouts, **settings)
@@ -151,17 +162,15 @@ class LearnedPolicy:
 
     def scores(self, observation: BatchObservation) -> tuple[Floats32, Floats32 | None]:
         """h [B, N, M] and g [B, M, M], without noise."""
-        return self.score(self.spec.view(observation))
+        return score(self.spec.view(observation), self.spec, self.scorer)
 
     def read(self, observation: BatchObservation, env: str = "what is observed") -> BatchObservation:
         """What is observed, as the model reads it, with the capacities and contributions that it has learned."""
-        seen = self.spec.view(observation, env)
-        return limits_of(self.scorer)(seen) if self.spec.learned else seen
+        return read_observation(observation, self.spec, self.scorer, env=env)
 
     def score(self, seen: BatchObservation) -> tuple[Floats32, Floats32 | None]:
         """h and g of what `read` returns, g as it counts at this size."""
-        h, g = self.scorer(seen)
-        return h, scale_pairs(self.spec, seen, g)
+        return score(seen, self.spec, self.scorer)
 
     @overload
     def act(self, observation: BatchObservation) -> Ints: ...
@@ -186,17 +195,18 @@ class LearnedPolicy:
         if isinstance(observation, BatchObservation):
             if fields:
                 raise InputError(f"an observation is complete: {', '.join(fields)} cannot be given beside it")
-            return self._decide(observation).assignment
+            return self.decide(observation).assignment
         if observation is None or isinstance(observation, Observation):
             return self._act_on([_view(observation, fields)])[0]
         several = observation if isinstance(observation, (list, tuple)) else [observation]
         return self._act_on([_view(view, fields) for view in several])
 
-    def orders(self, observation: BatchObservation) -> Ints:
-        """As `act`, with `IDLE` for agents that had rather do nothing: what an env is given that reads reasons."""
-        return self._decide(observation).orders(with_reasons=True)
+    def actions(self, observation: BatchObservation) -> Ints:
+        """As `act`, with `IDLE` for agents that prefer to do nothing: for an environment that reads reasons."""
+        return self.decide(observation).actions(with_reasons=True)
 
-    def _decide(self, observation: BatchObservation) -> Decision:
+    def decide(self, observation: BatchObservation) -> Decision:
+        """The assignments with the scores that led to them."""
         explore = partial(self._explore, observation) if self.noisy else None
         return decide(observation, self.spec, self.scorer, self._plans or self._solver, explore)
 
@@ -297,6 +307,29 @@ def _view(view: Any, fields: dict[str, Any]) -> Observation:
     return Observation(**fields)
 
 
+def features_of(policy: LearnedPolicy) -> FeatureNames:
+    """Those that its file keeps, or else those of the env it was trained on, as far as the policy reads them."""
+    spec = policy.spec
+    widths = {
+        "agent": spec.agent_width,
+        "task": spec.task_width,
+        "pair": spec.pair_width,
+        "task_pair": spec.task_pair_width,
+        "global": spec.global_width,
+    }
+    return FeatureNames.of(widths, policy.header.get("features") or _features_of_env(policy), policy.name)
+
+
+def _features_of_env(policy: LearnedPolicy) -> dict[str, tuple[str, ...]]:
+    """What the policy's environment says, as far as it can be made here and agrees with what the policy reads."""
+    try:
+        env = make(str(policy.header.get("env", "")))
+        env.show(pair_features=policy.spec.pair_width > 0, planes=False)
+        return {kind: tuple(names) for kind, names in env.feature_names().items()}
+    except MusterError:
+        return {}
+
+
 def make_scorer(spec: ModelSpec, parameters: Parameters) -> Scorer:
     """The model of a policy as a function from what it reads to scores."""
     if spec.kind == "dm":
@@ -306,7 +339,7 @@ def make_scorer(spec: ModelSpec, parameters: Parameters) -> Scorer:
     try:
         import torch  # noqa: F401
     except ImportError:
-        raise MissingExtraError(f"a {spec.kind} policy", "train") from None
+        raise MissingExtraError(f"a {spec.kind} policy", "torch") from None
     from muster.models.networks import network_from
 
     return network_from(spec, parameters).scores

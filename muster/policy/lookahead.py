@@ -8,17 +8,19 @@ of all envs of a batch are played in one batch. An episode's decisions follow fr
 from __future__ import annotations
 
 import time
+from itertools import islice
 
 import numpy as np
 
 from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.envs.registry import another
-from muster.envs.vector import BatchEnv, State
+from muster.envs.vector import BatchEnv, Policy, State
 from muster.errors import InputError
 from muster.policy.candidates import Candidates, NoisyScores, OtherWeights
 from muster.policy.learned import LearnedPolicy, adapt
 from muster.policy.noise import draw_normals
 from muster.rng import Seeds, episode_seeds
+from muster.rollout import rollout
 
 LOOKAHEAD_STREAM = np.uint64(0x5851F42D4C957F2D)
 RETURN_WEIGHT = 0.5
@@ -30,7 +32,7 @@ MOST_PAIRS = 2_000_000
 """Copies, and agent-task pairs in them, that are played at once: bounds the memory."""
 
 
-class LookAhead:
+class LookAhead(Policy):
     """A learned policy that tries its moves in the environment `env` first."""
 
     def __init__(self, policy: LearnedPolicy, env: BatchEnv) -> None:
@@ -59,10 +61,10 @@ class LookAhead:
 
     def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the first move of the best candidate; -1 where no episode is under way."""
-        return np.maximum(self.orders(observation), -1)
+        return np.maximum(self.actions(observation), -1)
 
-    def orders(self, observation: BatchObservation) -> Ints:
-        """As `act`, in an environment that reads reasons with IDLE for agents that had rather do nothing."""
+    def actions(self, observation: BatchObservation) -> Ints:
+        """As `act`, in an environment that reads reasons with IDLE for agents that prefer to do nothing."""
         env, settings = self.env, self.settings
         assignment: Ints = np.full(observation.agent_alive.shape, -1, np.int64)
         going, state = np.flatnonzero(env.running()), env.get_state()
@@ -129,25 +131,18 @@ class LookAhead:
         return self._copies[size]
 
     def _play(self, copies: BatchEnv, moves: Floats32, running: Bools) -> tuple[Floats, Ints]:
-        """Play all candidates to the end, or to the horizon; running [P] is used up."""
+        """Run all candidates to the end, or to the horizon; `running` [P] is modified in place."""
         horizon = self.settings.horizon or copies.max_steps
         earned, first = np.zeros(copies.n_envs), np.zeros(0, np.int64)
         failed = np.zeros(copies.n_envs, np.bool_)
-        seen = copies.observe()
-        self.candidates.prepare(moves, seen)
-        for step in range(horizon):
-            assignment = self.candidates.orders(seen, step)
-            first = assignment if step == 0 else first
-            result = copies.step(assignment)
-            earned += result.reward
-            failed |= result.truncated
-            running = running & ~(result.terminated | result.truncated)
-            if not running.any():
-                break
-            seen = copies.observe()
+        self.candidates.prepare(moves, copies.observe())
+        for transition in islice(rollout(copies, self.candidates.act, running), horizon):
+            first = first if first.size else transition.action
+            earned += transition.result.reward
+            failed |= transition.result.truncated
         critic = self.policy.critic if self.settings.horizon else None
         if critic and running.any():
-            earned += np.where(running, critic(self.policy.spec.view(seen)), 0.0)
+            earned += np.where(running, critic(self.policy.spec.view(copies.observe())), 0.0)
         return worth_of(copies, earned, running | failed, critic is not None), first
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from muster.envs.registry import kind_of, rules
+import numpy as np
+
+from muster.data import BatchObservation, Ints
+from muster.envs.registry import all_baselines, kind_of
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError, UnknownNameError, suggestion
-from muster.policy.files import load_policy
 from muster.policy.learned import LearnedPolicy, adapt
 from muster.policy.lookahead import LookAhead
 
@@ -27,7 +31,7 @@ def resolve(policy: str | Path | Policy, env: BatchEnv, noise: bool = False) -> 
         baselines = env.baselines()
         if policy in baselines:
             if noise:
-                raise InputError(f"noise is for learned policies; {policy!r} is a fixed rule of {env.name}")
+                raise InputError(f"noise is for learned policies; {policy!r} is a baseline of {env.name}")
             return baselines[policy](env)
         if not is_learned(policy):
             raise UnknownNameError(
@@ -38,20 +42,35 @@ def resolve(policy: str | Path | Policy, env: BatchEnv, noise: bool = False) -> 
         adapt(policy, env)
         policy = policy.variant(noisy=noise or policy.noisy)
         return LookAhead(policy, env) if policy.rollouts else policy
-    if isinstance(policy, type) or not all(hasattr(policy, name) for name in ("name", "reset", "act")):
+    if isinstance(policy, type) or not all(hasattr(policy, name) for name in ("name", "act")):
         raise InputError(
-            f"a policy is a name, a path or an object with a name, reset() and act(), got {policy!r:.80}; a rule of "
-            "your own, from a view to an assignment, goes into baselines() of its environment"
+            f"a policy is a name, a path or an object with a name and act(), got {policy!r:.80}; a function of your "
+            "own, from an observation to an assignment, goes into baselines() of its environment"
         )
     if noise:
-        raise InputError(f"noise is for learned policies; {policy.name!r} is none")
-    return policy
+        raise InputError(f"noise is for learned policies, which {policy.name!r} is not")
+    return policy if isinstance(policy, Policy) else ForeignPolicy(policy)
 
 
+class ForeignPolicy(Policy):
+    """An object with a name, act() and whatever else of `Policy` it defines, without being derived from it."""
+
+    def __init__(self, policy: Any) -> None:
+        self.name: str = policy.name
+        self._policy = policy
+        for method in ("reset", "actions", "get_memory", "set_memory", "replan", "expected_return"):
+            if hasattr(policy, method):
+                setattr(self, method, getattr(policy, method))
+
+    def act(self, observation: BatchObservation) -> Ints:
+        """As the object decides."""
+        return np.asarray(self._policy.act(observation))
+
+
+@cache
 def shipped() -> dict[str, str]:
     """The learned policies that come with muster, with a line on each."""
-    index = SHIPPED / "index.json"
-    return dict(json.loads(index.read_text())) if index.exists() else {}
+    return dict(json.loads((SHIPPED / "index.json").read_text()))
 
 
 def shipped_for(env: BatchEnv) -> list[str]:
@@ -63,10 +82,10 @@ def load(policy: str | Path) -> LearnedPolicy:
     """A shipped policy by name, or the policy in a file or in the folder of a run."""
     name = str(policy)
     if name in shipped():
-        return load_policy(SHIPPED / f"{name}.safetensors")
+        return LearnedPolicy.load(SHIPPED / f"{name}.safetensors")
     if not is_learned(name):
         raise InputError(_unknown(name))
-    return load_policy(policy)
+    return LearnedPolicy.load(policy)
 
 
 def is_learned(name: str) -> bool:
@@ -76,7 +95,7 @@ def is_learned(name: str) -> bool:
 
 def _unknown(name: str) -> str:
     """Why no learned policy can be had by that name."""
-    fixed = rules()
+    fixed = all_baselines()
     if name in fixed:
-        return f"{name!r} is a fixed rule and needs its environment: muster.evaluate({name!r}, {fixed[name]!r})"
+        return f"{name!r} is a baseline and needs its environmentironment: muster.evaluate({name!r}, {fixed[name]!r})"
     return f"no learned policy {name!r}{suggestion(name, shipped())}; a file or folder of a run is named by its path"

@@ -17,7 +17,7 @@ from optuna.trial import Trial, TrialState
 
 from muster.envs.registry import make
 from muster.errors import InputError
-from muster.evaluation.metrics import MEANINGS
+from muster.evaluation.statistics import MEANINGS
 from muster.learning.train import check_training
 from muster.search.drawing import NumberedSampler, draw_settings, make_pruner
 from muster.search.journal import open_journal

@@ -12,10 +12,9 @@ from muster.assign.settings import Effort, Method
 from muster.assign.solver import Solver
 from muster.envs.features import FeatureNames
 from muster.errors import InputError
-from muster.policy.features import features_of
-from muster.policy.learned import LearnedPolicy
+from muster.evaluation.card import read_card
+from muster.policy.learned import LearnedPolicy, features_of
 from muster.policy.names import load, shipped
-from paper.tables.card import make_card
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +57,7 @@ def serve_policies(names: Sequence[str]) -> dict[str, Served]:
 
 @lru_cache(maxsize=1024)
 def _card(name: str) -> dict[str, Any]:
-    return make_card(name)
+    return read_card(name)
 
 
 @lru_cache(maxsize=1024)

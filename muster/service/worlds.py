@@ -15,7 +15,6 @@ from muster.envs.pursuit.settings import PursuitSettings
 from muster.envs.registry import BUILT_IN, EXAMPLES, kind_of, make
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError, MusterError, UnknownNameError
-from muster.policy.files import load_policy
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import resolve
 from muster.service.runs import runs_in
@@ -120,7 +119,7 @@ class Worlds:
             return self.policies[name].policy
         runs = {run["name"]: run["policy"] for run in runs_in(self.runs)}
         if runs.get(name):
-            return load_policy(Path(runs[name])).variant(name=name)
+            return LearnedPolicy.load(Path(runs[name])).variant(name=name)
         known = [*env.baselines(), *self.policies, *(run for run, file in runs.items() if file)]
         raise UnknownNameError(f"policy for {env.name}", name[:80], known)
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from muster.evaluation.evaluate import evaluate
-from muster.policy.files import load_policy
 from muster.policy.learned import LearnedPolicy
 from paper.tables.run_names import policy_files
 
@@ -27,7 +26,7 @@ SCENARIOS = ("w15v17", "w30v34")
 
 def ways(path: Path, inference: str) -> dict[str, LearnedPolicy]:
     """The policy in each way of playing it."""
-    policy = load_policy(path)
+    policy = LearnedPolicy.load(path)
     found = {
         "as trained": policy,
         "with noise": policy.with_noise(),

@@ -14,7 +14,6 @@ import numpy as np
 
 from muster.data import Floats
 from muster.envs.registry import make
-from muster.policy.files import load_policy
 from muster.policy.learned import LearnedPolicy
 from muster.rng import episode_seeds
 from paper.tables.run_names import policy_files
@@ -49,7 +48,7 @@ def main() -> None:
     asked = parser.parse_args()
     print(f"{'decision':45}", *(f"{t:4}" for t in range(0, DECISIONS, EVERY)))
     for path in policy_files(HERE / "policies", "battle", asked.only):
-        policy = load_policy(path)
+        policy = LearnedPolicy.load(path)
         scenario = path.stem.split("-")[1]
         shares = waiting(policy, scenario, asked.battles, asked.seed)
         print(f"{path.stem:45}", *(f"{share:4.2f}" for share in shares[::EVERY]), flush=True)

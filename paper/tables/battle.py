@@ -1,7 +1,7 @@
 """The paper's Tables 2 and 3 beside ours: battles, trained on one scenario of each kind of units and tested on all.
 
-The paper's game and our simulator differ (docs/envs/battle.md), so the paper's figures are shown for the pattern; the
-honest yardstick of a policy is the best of the six heuristics in the same simulator.
+The paper's game and our simulator differ (docs/environments/battle.md), so the paper's figures are shown for the
+pattern; the honest yardstick of a policy is the best of the six heuristics in the same simulator.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any
 
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import evaluate
-from muster.policy.files import load_policy
+from muster.policy.learned import LearnedPolicy
 from paper.tables.battle import Cell, Group, Record, Role, group_order, median_policy, scenarios_of
 from paper.tables.run_names import RunName, policy_files
 
@@ -57,7 +57,7 @@ class Candidate:
     @classmethod
     def read(cls, path: Path, name: RunName, runs: Path) -> Candidate:
         """From the policy file and, for what the training took, the run's summary in `runs` if there is one."""
-        header = load_policy(path).header
+        header = LearnedPolicy.load(path).header
         scenario, *options = str(header.get("env", "")).split(",")
         if scenario != f"battle:{name.train}":
             raise InputError(f"{path.name} was trained on {scenario or 'nothing known'}, not on battle:{name.train}")
@@ -74,7 +74,7 @@ class Candidate:
 
 
 def _shown() -> set[str]:
-    from muster.envs.battle.env import BattleOptions
+    from muster.envs.battle.settings import BattleOptions
 
     return {field.name for field in fields(BattleOptions)}
 
@@ -159,12 +159,13 @@ def _open(path: Path, only: str) -> Record:
     if not path.exists():
         return Record(settings)
     record = Record.load(path)
-    if record.settings == settings:
+    # Records name settings that have become constants, too.
+    names = [name for name in settings if record.settings.get(name) != settings[name]]
+    if not names:
         return record
     if only != "*":
-        names = [name for name in settings if record.settings.get(name) != settings[name]]
         raise InputError(
-            f"{path} was made with other settings of the simulator ({', '.join(names) or 'some that are gone'}); "
+            f"{path} was made with other settings of the simulator ({', '.join(names)}); "
             "play all policies again, without --only"
         )
     return Record(settings)

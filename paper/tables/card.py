@@ -15,9 +15,8 @@ from muster.checkout import last_commits
 from muster.envs.registry import EXAMPLES, kind_of, make
 from muster.errors import MusterError
 from muster.evaluation.compare import compare
-from muster.policy.features import features_of
 from muster.policy.files import fingerprint
-from muster.policy.learned import LearnedPolicy
+from muster.policy.learned import LearnedPolicy, features_of
 from muster.policy.names import SHIPPED, load, resolve, shipped
 from muster.settings import to_text
 from paper.tables.figures import Figure, figures_of

@@ -1,7 +1,7 @@
 """The table of fleets: learned on 24 vehicles and 11 zones, played there and zero-shot on larger ones.
 
-Test days are the published ones (docs/envs/fleet.md), each played once; where they are not at hand the record still
-prints, and the city of our own can be run again.
+Test days are the published ones (docs/environments/fleet.md), each played once; where they are not at hand the
+record still prints, and the city of our own can be run again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from muster.envs.registry import make
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import bootstrap_interval
-from muster.policy.files import load_policy
+from muster.policy.learned import LearnedPolicy
 from paper.tables.places import CHECKOUT
 from paper.tables.record_file import read_record, write_record
 from paper.tables.run_names import RunName, policy_files
@@ -118,8 +118,8 @@ def world_of(test: str) -> str:
     data = CHECKOUT / SHARED
     if "DATA" in env and not data.is_dir():
         raise InputError(
-            f"the published trips are not in {SHARED} beside the repository (docs/envs/fleet.md says where they come "
-            f"from); without them run --tests 300"
+            f"the published trips are not in {SHARED} beside the repository (docs/environments/fleet.md); "
+            f"without them run --tests 300"
         )
     return env.replace("DATA", str(data.resolve()))
 
@@ -131,7 +131,7 @@ def _play_test(test: str, env: str, seed: int, files: dict[Path, RunName]) -> It
     def profit(policy: Any) -> tuple[Floats, float | None]:
         recorded = make(env).all_episodes() is not None
         found = evaluate(policy, env, "all") if recorded else evaluate(policy, env, CITY_EPISODES, seed)
-        bound = found.figures.get("upper_bound")
+        bound = found.metrics.get("upper_bound")
         return found.records.outcome, None if bound is None else bound.mean
 
     # With all requests of 300 vehicles known, planning takes minutes an hour.
@@ -142,7 +142,7 @@ def _play_test(test: str, env: str, seed: int, files: dict[Path, RunName]) -> It
     for rule in rules:
         yield _cell(rule, rule, "", [], test, played[rule], played, bound if rule == "hindsight" else None, None)
     for path, run in files.items():
-        policy = load_policy(path)
+        policy = LearnedPolicy.load(path)
         played[path.stem], _ = profit(policy)
         minutes = float(policy.header.get("cpu_minutes", math.nan))
         methods.setdefault((run.method, run.learner), []).append((run, minutes))

@@ -47,7 +47,7 @@ def print_table(record: Record) -> None:
             if any(value is not None for value in found.values()):
                 parts = ", ".join(f"{name} {value:.0%}" for name, value in found.items() if value is not None)
                 print(f"improvement over greedy, {method} by {learner}: {parts}")
-    print("The paper's figures are best read as T-1 with the noise on (docs/envs/rescue.md); compare like with like.")
+    print("The paper's figures are best read as T-1 with the noise on (docs/environments/rescue.md).")
     for method in names:
         for learner in LEARNERS:
             level, cells = table.level_with_paper(record, method, learner)

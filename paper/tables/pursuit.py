@@ -18,7 +18,7 @@ from muster.data import Floats
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import bootstrap_interval
-from muster.policy.files import load_policy
+from muster.policy.learned import LearnedPolicy
 from paper.tables.record_file import TableRecord
 from paper.tables.run_names import RunName, policy_files
 
@@ -146,7 +146,7 @@ def play_size(
     best = min(RULES, key=lambda rule: float(rules[rule][0].mean()))
     methods: dict[tuple[str, str], list[tuple[int, tuple[Floats, Floats], float]]] = {}
     for path, name in runs.items():
-        minutes = float(load_policy(path).header["cpu_minutes"])
+        minutes = float(LearnedPolicy.load(path).header["cpu_minutes"])
         figures = played(str(path))
         method = f"{name.inference}-{name.model}"
         methods.setdefault((method, name.learner), []).append((name.seed, figures, minutes))

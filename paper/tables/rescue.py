@@ -1,7 +1,8 @@
 """The paper's Table 1 beside ours: search and rescue, trained small and tested larger.
 
-The printed figures of the paper are best read as T - 1 with the exploration noise left on (docs/envs/rescue.md says
-why), so both T and T - 1, with and without noise, are given; the honest yardstick is the optimum on the same episodes.
+The printed figures of the paper are best read as T - 1 with the exploration noise left on
+(docs/environments/rescue.md says why), so both T and T - 1, with and without noise, are given; the honest yardstick is
+the optimum on the same episodes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import median_of
-from muster.policy.files import load_policy
+from muster.policy.learned import LearnedPolicy
 from paper.tables.record_file import TableRecord
 from paper.tables.run_names import LEARNERS, policy_files
 
@@ -112,7 +113,7 @@ def run_table(
     for path, name in files.items():
         if path.stem not in kept:
             continue
-        header = load_policy(path).header
+        header = LearnedPolicy.load(path).header
         facts = {"train": name.train, "method": name.method, "learner": name.learner, "seed": name.seed}
         facts |= {fact: header.get(fact) for fact in ("cpu_minutes", "steps")}
         for noise in (False, True):

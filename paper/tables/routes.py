@@ -17,7 +17,7 @@ from muster.data import Floats
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import bootstrap_interval
-from muster.policy.files import load_policy
+from muster.policy.learned import LearnedPolicy
 from paper.tables.record_file import TableRecord
 from paper.tables.run_names import policy_files
 
@@ -134,7 +134,7 @@ def play_size(
         yield cell(rule, figures, [], None)
     learned = []
     for path, run_seed in runs.items():
-        minutes = float(load_policy(path).header["cpu_minutes"])
+        minutes = float(LearnedPolicy.load(path).header["cpu_minutes"])
         learned.append((run_seed, played(str(path)), minutes))
         yield cell(path.stem, learned[-1][1], [run_seed], minutes)
     # The mean over seeds, episode by episode: its interval is of the episodes, for these seeds.

@@ -10,7 +10,7 @@ import muster
 from muster import InputError
 from muster.assign import solve
 from muster.data import BatchObservation, Problem
-from muster.policy.limits import within_limits
+from muster.policy.decision import allowed_scores
 from tests.assign.cases import make_problem
 
 COSTS = (0.0, 0.1, 0.3, 1.0, 3.0)
@@ -136,7 +136,7 @@ def test_policies_and_the_solver_mean_the_same_by_a_change():
         previous=previous,
         switch_cost=cost,
     )
-    by_policy = solve(Problem(within_limits(seen, scores), task_alive=task_alive), "lp")
+    by_policy = solve(Problem(allowed_scores(seen, scores), task_alive=task_alive), "lp")
     by_solver = solve(Problem(scores, task_alive=task_alive, previous=previous, switch_cost=cost), "lp")
     np.testing.assert_allclose(by_solver.objective, by_policy.objective)
     # By hand, from the words: it had a task, that is still there, and another is taken.

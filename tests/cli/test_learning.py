@@ -10,7 +10,7 @@ from muster.cli.main import main
 from muster.cli.plot import draw_curves
 from muster.errors import InputError
 from muster.learning.train import train
-from muster.policy.files import load_policy
+from muster.policy.learned import LearnedPolicy
 from paper.tables import rescue as rescue_table
 from paper.tables.rescue import Cell, Record
 
@@ -47,7 +47,7 @@ def test_flags_win_over_the_settings_file(tmp_path):
         'env = "rescue:2x3,grid=6"\nlearner = "es"\nseed = 3\n[es]\npairs = 2\nepisodes = 4\n'
     )
     main(["train", "--config", str(tmp_path / "c.toml"), "--steps", "200", "--seed", "5", "--out", str(tmp_path / "r")])
-    assert load_policy(tmp_path / "r").header["seed"] == 5
+    assert LearnedPolicy.load(tmp_path / "r").header["seed"] == 5
 
 
 def test_the_settings_file_is_seen_however_it_is_written(tmp_path):
@@ -63,13 +63,13 @@ def test_the_settings_file_is_seen_however_it_is_written(tmp_path):
             "rescue:2x3,grid=6",
         ]
     )
-    assert load_policy(tmp_path / "r").header["seed"] == 3
-    assert load_policy(tmp_path / "r").header["learner"] == "es"
+    assert LearnedPolicy.load(tmp_path / "r").header["seed"] == 3
+    assert LearnedPolicy.load(tmp_path / "r").header["learner"] == "es"
 
 
 def test_a_run_is_resumed_as_it_was_begun(run, capsys):
     main(["train", "rescue:2x3,grid=6", "--resume", "--out", str(run), "--steps", "900"])
-    assert load_policy(run / "last.safetensors").header["env"] == "rescue:2x3,grid=6"
+    assert LearnedPolicy.load(run / "last.safetensors").header["env"] == "rescue:2x3,grid=6"
     assert json.loads((run / "summary.json").read_text())["steps"] >= 900
     main(["train", "--resume", "--out", str(run), "--on", "rescue:2x3,grid=6", "--seed", "0", "--steps", "1000"])
     said = refused(capsys, ["train", "rescue:2x3,grid=6", "--resume", "--out", str(run), "--es.pairs", "3"])

@@ -10,7 +10,7 @@ import muster
 from muster.envs.features import FeatureNames, widths_of
 from muster.envs.registry import EXAMPLES
 from muster.errors import InputError
-from muster.policy.features import features_of
+from muster.policy.learned import features_of
 from muster.policy.names import load, shipped
 from tests.envs.custom_envs import Orders
 

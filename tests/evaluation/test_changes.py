@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import muster
-from muster.evaluation.changes import changed_share, keep
+from muster.evaluation.episodes import changed_share, keep
 
 
 def seen(n_agents=4, n_tasks=3, **changes):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import muster
-from muster.evaluation.rollout import Episodes, run_episodes
+from muster.evaluation.episodes import Episodes, run_episodes
 from muster.policy.names import resolve
 from muster.rng import episode_seeds
 

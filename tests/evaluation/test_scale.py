@@ -14,8 +14,8 @@ from muster.cli.scale import draw_curve
 from muster.envs.registry import make
 from muster.errors import InputError
 from muster.evaluation.compare import differences
+from muster.evaluation.episodes import Episodes
 from muster.evaluation.evaluate import Evaluation
-from muster.evaluation.rollout import Episodes
 from muster.evaluation.scale import KINDS, Curve, Point, parse_sizes, plan, run_curve, split_env, world_of
 from tests.policy.policy_files import write_random_policy
 

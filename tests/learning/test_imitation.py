@@ -11,7 +11,7 @@ import pytest
 import muster
 from muster import InputError
 from muster.envs.vector import Remembers, Replans
-from muster.evaluation.rollout import begin_episodes, run_episodes
+from muster.evaluation.episodes import run_episodes
 from muster.learning.imitation import cross_entropy, regrets
 from muster.learning.learner_settings import ImitationSettings
 from muster.learning.learners import make_learner
@@ -21,6 +21,7 @@ from muster.learning.train import run_training
 from muster.policy.decision import alive_pairs
 from muster.policy.names import resolve
 from muster.rng import episode_seeds
+from muster.rollout import reset
 from tests.learning.short_runs import assert_same_end, rows_without_times
 from tests.learning.test_fenchel_young import scores_for, states
 
@@ -131,7 +132,7 @@ def test_what_a_policy_remembers_is_enough_to_go_on(env, policy):
     world = muster.make(env, 4)
     one = resolve(policy, world)
     assert isinstance(one, Remembers)
-    begin_episodes(world, one, np.arange(4), episode_seeds(3, np.arange(4)))
+    reset(world, one, np.arange(4), episode_seeds(3, np.arange(4)))
     for _ in range(4):
         world.step(one.act(world.observe()))
     state, memory = world.get_state(), one.get_memory()
@@ -150,7 +151,7 @@ def test_hindsight_plans_anew_where_it_was_not_followed():
     world = muster.make("fleet:3,city=small", 2)
     teacher = resolve("hindsight", world)
     assert isinstance(teacher, Replans)
-    begin_episodes(world, teacher, np.arange(2), episode_seeds(5, np.arange(2)))
+    reset(world, teacher, np.arange(2), episode_seeds(5, np.arange(2)))
     for _ in range(30):
         teacher.act(world.observe())
         world.step(np.full((2, 3), -1))

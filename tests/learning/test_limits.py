@@ -15,7 +15,6 @@ from muster.models.direct import DirectModel, init_parameters, parameter_shapes
 from muster.models.gradient import score_gradient
 from muster.models.heads import units, with_limits
 from muster.models.spec import ModelSpec
-from muster.policy.files import load_policy, save_policy
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import NoiseSettings
 
@@ -106,8 +105,8 @@ def test_a_model_without_capacities_lets_all_take_one_task():
 
 
 def test_learned_limits_survive_their_file_and_are_told(policy, seen, tmp_path):
-    save_policy(policy, tmp_path / "p.safetensors")
-    again = load_policy(tmp_path / "p.safetensors")
+    policy.save(tmp_path / "p.safetensors")
+    again = LearnedPolicy.load(tmp_path / "p.safetensors")
     assert again.spec == policy.spec
     assert (again.act(seen) == policy.act(seen)).all()
     assert "capacities and contributions learned" in again.facts()["model"]
@@ -176,7 +175,9 @@ def test_a_run_that_learns_limits_resumes_bit_for_bit(learner, tmp_path):
     muster.train(LIFTING, **wanted, steps=256, out=tmp_path / "whole")
     muster.train(LIFTING, **wanted, steps=128, out=tmp_path / "broken")
     muster.train(LIFTING, steps=256, out=tmp_path / "broken", resume=True)
-    whole, broken = (load_policy(tmp_path / name / "last.safetensors").parameters for name in ("whole", "broken"))
+    whole, broken = (
+        LearnedPolicy.load(tmp_path / name / "last.safetensors").parameters for name in ("whole", "broken")
+    )
     assert all((whole[name] == broken[name]).all() for name in whole)
     assert any("capacity" in name for name in whole)
 

@@ -7,7 +7,7 @@ import pytest
 
 import muster
 from muster import InputError
-from muster.evaluation.rollout import run_episodes
+from muster.evaluation.episodes import run_episodes
 from muster.learning.settings import TrainSettings
 from muster.learning.train import make_learner
 from muster.rng import episode_seeds

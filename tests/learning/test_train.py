@@ -11,7 +11,7 @@ import pytest
 import muster
 from muster import InputError, MusterError
 from muster.checkout import code_commit
-from muster.evaluation.rollout import run_episodes
+from muster.evaluation.episodes import run_episodes
 from muster.learning.learner_settings import ESSettings
 from muster.learning.learners import make_learner, usual_episodes
 from muster.learning.optimiser import rate_factor

@@ -13,7 +13,6 @@ from muster.learning.settings import TrainSettings
 from muster.learning.train import Loop, run_training
 from muster.models.direct import init_parameters
 from muster.models.spec import ModelSpec
-from muster.policy.files import save_policy
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import PAPER_NOISE
 from tests.learning.test_train import TOY
@@ -67,7 +66,7 @@ def test_inputs_that_a_policy_did_without_start_at_zero(tmp_path):
         "raw", spec, init_parameters(spec, np.random.default_rng(3)), muster.load("rescue-2x4-quad-dm").inference,
         PAPER_NOISE, {"env": "rescue:2x4"},
     )  # fmt: skip
-    save_policy(made, tmp_path / "raw.safetensors")
+    made.save(tmp_path / "raw.safetensors")
     new = first_policy(env="rescue:3x6", from_policy=str(tmp_path / "raw.safetensors"))
     assert new.spec.pair_width > 0
     np.testing.assert_array_equal(decisions(new), decisions(made))

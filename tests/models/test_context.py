@@ -21,7 +21,6 @@ from muster.models.relations import relate
 from muster.models.spec import ModelSpec
 from muster.models.tokens import ContextModel
 from muster.policy.decision import alive_pairs
-from muster.policy.files import load_policy, save_policy
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import resolve
 from muster.policy.settings import PAPER_NOISE
@@ -170,15 +169,15 @@ def test_what_a_model_reads_follows_from_the_world(pair_features):
 def test_a_policy_is_saved_and_loaded_as_it_is_and_a_damaged_one_refused(tmp_path):
     learner = make_learner(TrainSettings(env="rescue:2x4", model="context", inference="quad", a2c={"envs": 2}))
     policy = learner.policy()
-    save_policy(policy, tmp_path / "policy.safetensors")
-    again = load_policy(tmp_path / "policy.safetensors")
+    policy.save(tmp_path / "policy.safetensors")
+    again = LearnedPolicy.load(tmp_path / "policy.safetensors")
     seen = make("rescue:5x10", 6).observe()
     assert np.array_equal(again.act(seen), policy.act(seen))
     assert again.spec == policy.spec
     del policy.parameters["round1.task_task_logit"]
-    save_policy(policy, tmp_path / "damaged.safetensors")
+    policy.save(tmp_path / "damaged.safetensors")
     with pytest.raises(ModelFileError, match=r"missing \['round1.task_task_logit'\]"):
-        load_policy(tmp_path / "damaged.safetensors")
+        LearnedPolicy.load(tmp_path / "damaged.safetensors")
 
 
 def test_it_plays_in_every_world_of_its_kind_and_looks_ahead_with_noisy_scores():
@@ -229,7 +228,7 @@ def test_a_context_model_goes_on_from_a_direct_one_and_from_its_own_kind(tmp_pat
     new = first(env="rescue:3x6", model="context", form="plain", inference="lp", from_policy=name)
     assert np.array_equal(new.act(seen), muster.load(name).act(seen))
     path = str(tmp_path / "context.safetensors")
-    save_policy(new, path)
+    new.save(path)
     again = first(env="rescue:3x6", model="context", form="plain", inference="quad", from_policy=path)
     assert np.array_equal(again.act(seen), new.act(seen))
     for settings, message in (

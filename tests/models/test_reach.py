@@ -17,7 +17,7 @@ from muster.models.direct import DirectModel, init_parameters
 from muster.models.reach import scale_pairs, spacing
 from muster.models.spec import ModelSpec
 from muster.policy.decision import decide
-from muster.policy.files import load_policy, save_policy
+from muster.policy.learned import LearnedPolicy
 
 
 def local_spec(env: RescueEnv) -> ModelSpec:
@@ -94,8 +94,8 @@ def test_old_files_are_read_as_they_were(tmp_path):
     policy = muster.load("rescue-2x4-lp-dm")
     assert policy.spec.pair_scale == "none"
     spec = dataclasses.replace(muster.load("rescue-5x10-quad-dm").spec, pair_scale="size", trained_agents=5)
-    save_policy(muster.load("rescue-5x10-quad-dm").variant(spec=spec), tmp_path / "p.safetensors")
-    assert load_policy(tmp_path / "p.safetensors").spec == spec
+    muster.load("rescue-5x10-quad-dm").variant(spec=spec).save(tmp_path / "p.safetensors")
+    assert LearnedPolicy.load(tmp_path / "p.safetensors").spec == spec
 
 
 def test_runs_know_the_size_they_were_trained_at(tmp_path):

@@ -8,7 +8,6 @@ import pytest
 
 from muster.checkout import code_commit
 from muster.cli.main import main
-from muster.policy.files import save_policy
 from muster.policy.names import load, shipped
 from paper.tables import rescue
 from paper.tables.card import as_markdown, make_card
@@ -36,7 +35,7 @@ def test_the_command_of_a_shipped_policy_names_settings_that_are_kept():
 def test_a_run_s_card_has_the_commit_that_its_policy_was_trained_at(tmp_path):
     policy = load("rescue-2x4-lp-dm")
     for header, said in ({"commit": "0123456789ab, changed"}, "0123456789ab, changed"), ({}, "not recorded"):
-        save_policy(policy.variant(header=policy.header | header), tmp_path / "own.safetensors")
+        policy.variant(header=policy.header | header).save(tmp_path / "own.safetensors")
         assert make_card(str(tmp_path / "own.safetensors"))["commit"] == said
 
 
@@ -86,7 +85,7 @@ def test_rules_that_are_not_on_record_are_named():
 
 def test_a_file_of_ones_own_is_measured_on_request(tmp_path, capsys):
     file = tmp_path / "mine.safetensors"
-    save_policy(load("rescue-2x4-lp-dm"), file)
+    load("rescue-2x4-lp-dm").save(file)
     main(["card", str(file), "--envs", "rescue:2x4", "--episodes", "20", "--json"])
     card = json.loads(capsys.readouterr().out)
     (figure,) = card["figures"]

@@ -14,7 +14,6 @@ from muster.errors import InputError
 from muster.evaluation.evaluate import evaluate
 from muster.models.direct import init_parameters
 from muster.models.spec import ModelSpec
-from muster.policy.files import load_policy, save_policy
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import NoiseSettings
 from paper.tables import fleet as table
@@ -31,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         parameters = init_parameters(spec, np.random.default_rng(seed))
         header = {"env": "fleet:24,city=small", "cpu_minutes": 1.0 + seed}
         policy = LearnedPolicy("es", spec, parameters, InferenceSettings("lp"), NoiseSettings(), header)
-        save_policy(policy, tmp_path / f"fleet-24-lp-dm-es-s{seed}.safetensors")
+        policy.save(tmp_path / f"fleet-24-lp-dm-es-s{seed}.safetensors")
     return tmp_path
 
 
@@ -48,7 +47,7 @@ def test_a_methods_cell_is_the_mean_of_its_seeds_day_by_day(folder: Path) -> Non
     assert worth is not None
     assert together.gains["match"][0] == pytest.approx(together.mean - match.mean)
     assert set(worth.gains) == {"match"}
-    one = evaluate(load_policy(folder / "fleet-24-lp-dm-es-s0.safetensors"), table.TESTS["300"], 4)
+    one = evaluate(LearnedPolicy.load(folder / "fleet-24-lp-dm-es-s0.safetensors"), table.TESTS["300"], 4)
     assert seeds[0].mean == one.mean
 
 

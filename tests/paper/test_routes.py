@@ -12,7 +12,6 @@ from muster.errors import InputError
 from muster.evaluation.evaluate import evaluate
 from muster.learning.settings import TrainSettings
 from muster.learning.train import make_learner
-from muster.policy.files import save_policy
 from paper.tables.places import committed_record
 from paper.tables.routes import METHOD, MUDDY, TESTS, Record, find, run_table, seeds_of
 
@@ -23,8 +22,7 @@ def policies(tmp_path_factory):
     folder = tmp_path_factory.mktemp("routes")
     for name, env in (("es-s0", ""), ("es-s1", ""), ("mud-es-s0", ",mud=0.3")):
         policy = make_learner(TrainSettings(env=f"rescue:2x4{env}", inference="routes", steps=1)).policy()
-        save_policy(
-            policy.variant(header={**policy.header, "cpu_minutes": 0.0}),
+        policy.variant(header={**policy.header, "cpu_minutes": 0.0}).save(
             folder / f"rescue-2x4-routes-dm-{name}.safetensors",
         )
     return folder

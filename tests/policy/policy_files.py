@@ -10,7 +10,6 @@ from muster.assign.settings import InferenceSettings, Method
 from muster.envs.registry import make
 from muster.models.direct import init_parameters
 from muster.models.spec import ModelSpec
-from muster.policy.files import save_policy
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import NoiseSettings
 
@@ -23,5 +22,5 @@ def write_random_policy(path: Path, env: str, method: Method = "lp", seed: int =
     parameters = init_parameters(spec, np.random.default_rng(seed))
     header = {"env": env, "seed": seed, "learner": "es", "steps": 1000 + seed, "cpu_minutes": 0.5}
     inference = InferenceSettings(method, assign_all=not world.idling)
-    save_policy(LearnedPolicy(path.stem, spec, parameters, inference, NoiseSettings(), header), path)
+    LearnedPolicy(path.stem.save(spec, parameters, inference, NoiseSettings(), header), path)
     return path

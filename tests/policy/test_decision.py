@@ -25,8 +25,8 @@ def test_who_had_rather_idle_is_told_from_who_found_no_room():
     hit = 6.0
     decision = decided([[2.0, 2.0], [-1.0, -1.0], [1.0, 1.0]], capacities=[[hit, 0.0]])
     assert decision.assignment.tolist() == [[0, -1, -1]]
-    assert decision.orders(with_reasons=False).tolist() == [[0, -1, -1]]
-    assert decision.orders(with_reasons=True).tolist() == [[0, IDLE, -1]]
+    assert decision.actions(with_reasons=False).tolist() == [[0, -1, -1]]
+    assert decision.actions(with_reasons=True).tolist() == [[0, IDLE, -1]]
 
 
 def test_reasons_reach_a_battle_that_reads_them():

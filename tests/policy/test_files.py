@@ -16,7 +16,6 @@ from muster.envs.battle import layout as lay
 from muster.errors import InputError, ModelFileError
 from muster.models.direct import init_parameters
 from muster.models.spec import ModelSpec
-from muster.policy.files import load_policy, save_policy
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import NoiseSettings
 
@@ -32,12 +31,12 @@ def policy():
 
 @pytest.fixture
 def path(policy, tmp_path):
-    save_policy(policy, tmp_path / "p.safetensors")
+    policy.save(tmp_path / "p.safetensors")
     return tmp_path / "p.safetensors"
 
 
 def test_a_policy_survives_its_file(policy, path):
-    again = load_policy(path)
+    again = LearnedPolicy.load(path)
     assert again.spec == policy.spec
     assert again.inference == policy.inference
     assert again.noise == policy.noise
@@ -48,12 +47,12 @@ def test_a_policy_survives_its_file(policy, path):
 def test_the_first_files_of_lp_mean_by_fast_what_paper_means_now(policy, tmp_path):
     learned_then = policy.with_inference(method="lp")
     path = tmp_path / "lp.safetensors"
-    save_policy(learned_then, path)
-    assert load_policy(path).inference == learned_then.inference
+    learned_then.save(path)
+    assert LearnedPolicy.load(path).inference == learned_then.inference
     rewrite(path, lambda header, tensors: (header.pop("seal"), header.update(version=1)))
-    assert load_policy(path).inference == dataclasses.replace(learned_then.inference, effort="paper")
-    save_policy(load_policy(path).with_inference(effort="fast"), path)
-    assert load_policy(path).inference.effort == "fast"
+    assert LearnedPolicy.load(path).inference == dataclasses.replace(learned_then.inference, effort="paper")
+    LearnedPolicy.load(path).with_inference(effort="fast").save(path)
+    assert LearnedPolicy.load(path).inference.effort == "fast"
 
 
 def test_a_policy_runs_on_larger_worlds_and_is_the_same_in_any_batch(path):
@@ -74,12 +73,10 @@ def test_a_centred_model_does_not_see_where_the_battle_is(tmp_path):
     spec = ModelSpec.of(env.observe(), "dm", True, centred=env.positions)
     parameters = init_parameters(spec, np.random.default_rng(1))
     header = {"env": "battle:zh3v4"}
-    save_policy(
-        LearnedPolicy("p", spec, parameters, InferenceSettings(), NoiseSettings(), header), tmp_path / "p.safetensors"
-    )
-    policy = load_policy(tmp_path / "p.safetensors")
+    LearnedPolicy("p", spec, parameters, InferenceSettings(), NoiseSettings(), header).save(tmp_path / "p.safetensors")
+    policy = LearnedPolicy.load(tmp_path / "p.safetensors")
     assert policy.spec == spec
-    units = env.engine.units
+    units = env.units
     units[:, [lay.ALIVE, lay.HP], 1] = 0
     seen = env.observe()
     read = spec.view(seen)
@@ -141,7 +138,7 @@ def test_a_damaged_or_foreign_policy_is_named(path, change, message):
     rewrite(path, change)
     started = time.perf_counter()
     with pytest.raises(ModelFileError, match=message):
-        load_policy(path)
+        LearnedPolicy.load(path)
     assert time.perf_counter() - started < 1.0
 
 
@@ -159,21 +156,21 @@ def test_a_damaged_or_foreign_policy_is_named(path, change, message):
 def test_a_file_that_is_no_policy_is_refused(content, tmp_path):
     (tmp_path / "x.safetensors").write_bytes(content)
     with pytest.raises(ModelFileError, match="not a policy file, or damaged"):
-        load_policy(tmp_path / "x.safetensors")
+        LearnedPolicy.load(tmp_path / "x.safetensors")
 
 
 def test_a_truncated_file_is_refused(path):
     data = path.read_bytes()
     path.write_bytes(data[: len(data) - 100])
     with pytest.raises(ModelFileError, match="damaged"):
-        load_policy(path)
+        LearnedPolicy.load(path)
 
 
 def test_a_missing_file_and_an_empty_folder_are_named(tmp_path):
     with pytest.raises(ModelFileError, match="no policy file"):
-        load_policy(tmp_path / "nothing.safetensors")
+        LearnedPolicy.load(tmp_path / "nothing.safetensors")
     with pytest.raises(ModelFileError, match="not the folder of a run"):
-        load_policy(tmp_path)
+        LearnedPolicy.load(tmp_path)
 
 
 def test_a_policy_refuses_another_kind_of_world(path):

@@ -11,8 +11,8 @@ from muster.envs.padding import observation_of
 from muster.errors import InputError
 from muster.models.direct import init_parameters
 from muster.models.spec import ModelSpec
+from muster.policy.decision import allowed_scores
 from muster.policy.learned import LearnedPolicy
-from muster.policy.limits import within_limits
 from muster.policy.settings import NoiseSettings
 
 
@@ -62,7 +62,7 @@ def test_the_switch_cost_is_taken_from_other_tasks_while_the_old_one_is_there():
     alive = np.array([True, True, False, True, True, True])
     seen = observation_of([situation(rng, previous=[1, -1, 2, 5], switch_cost=0.5, task_alive=alive)])
     h = rng.normal(size=(1, 4, 6))
-    taken = h - within_limits(seen, h)
+    taken = h - allowed_scores(seen, h)
     expected = np.zeros((4, 6))
     expected[0], expected[3] = 0.5, 0.5
     expected[0, 1] = expected[3, 5] = 0.0

@@ -23,7 +23,8 @@ from muster.learning.learner_settings import ESSettings
 from muster.learning.run import Run, stored_settings
 from muster.learning.settings import TrainSettings
 from muster.learning.train import run_training
-from muster.policy.files import fingerprint, load_policy
+from muster.policy.files import fingerprint
+from muster.policy.learned import LearnedPolicy
 from paper.tables.places import committed_record
 from paper.tables.pursuit import Record
 
@@ -63,7 +64,7 @@ def make_samples(folder: Path) -> dict[str, Path]:
 def read(kind: str, path: Path) -> Any:
     """All that a file of some kind says, in a form that can be compared."""
     if kind == "policy":
-        policy = load_policy(path)
+        policy = LearnedPolicy.load(path)
         header = {name: value for name, value in policy.header.items() if name not in ("seal", "hash")}
         return fingerprint(policy.parameters), str(policy.spec), str(policy.inference), str(policy.noise), str(header)
     if kind == "checkpoint":

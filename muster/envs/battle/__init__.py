@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 def from_options(text: str, n_envs: int) -> BattleEnv:
     """The environment that the string after `battle:` describes: "w15v17" or "w15v17,latency=3,planes=true"."""
-    from muster.envs.battle.env import BattleEnv, BattleOptions
-    from muster.envs.battle.settings import BattleSettings
+    from muster.envs.battle.env import BattleEnv
+    from muster.envs.battle.settings import BattleOptions, BattleSettings
 
     name, *rest = [part.strip() for part in text.split(",")]
     engine, shown = options_of(BattleSettings), options_of(BattleOptions)

@@ -3,56 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.battle import layout as lay
-from muster.envs.battle.catalogue import scenario, unit_types
-from muster.envs.battle.heuristics import RULES, Heuristic
-from muster.envs.battle.observe import BASE_FEATURES, PAIR_FEATURES, PLACE_X, PLACE_Y, observe_all, resolve_all
-from muster.envs.battle.planes import GRID, draw_planes
-from muster.envs.battle.settings import BattleSettings
-from muster.envs.battle.world import World
+from muster.envs.battle.catalogue import scenario, type_table, unit_types
+from muster.envs.battle.heuristics import HEURISTICS, HeuristicPolicy
+from muster.envs.battle.settings import BattleOptions, BattleSettings
 from muster.envs.scene import Scene
 from muster.envs.vector import BatchEnv, Metric, Policy, State, Step
 from muster.errors import InputError
+from muster.kernels import core
+from muster.parallel import share_out, thread_count
 from muster.rng import Seeds
-from muster.settings import check_fields
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from muster.envs.battle.render import Box
+    from muster.envs.battle.renderer import BattleRenderer
 
 BOT_STEPS = 5000
 """Steps of the bot after which a battle is broken off."""
 UNIT_FEATURES = ("enemy", "x", "y", "velocity x", "velocity y", "health", "cooldown", "range")
-UNIT_PAIR_FEATURES = ("distance", "was my target")
-PICTURE_EVERY = 3
-"""Frames from one picture of a moving picture to the next."""
-
-
-@dataclass(frozen=True, slots=True)
-class BattleOptions:
-    """What the environment shows and rewards; the engine's own settings are `BattleSettings`."""
-
-    final_reward: bool = False
-    """Add (our health - theirs) / our initial health at the end, as the authors' code does."""
-    planes: bool = False
-    """Draw the units' features on a 100 x 100 grid of walk tiles, for convolutional models (slow)."""
-    raw_distance: bool = False
-    """Show distances in walk tiles instead of in 25 of them."""
-    idle: Literal["room", "reasons"] = "room"
-    """What tells whether a unit without a target chose to stop: the room that the assignment leaves at any enemy, also
-    at one that it does not want, as in the authors' code ("room"); or the policy itself, whose inference knows
-    ("reasons"): -2 stops, -1 goes on with the last target."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+PAIR_FEATURES = ("distance", "was my target")
+GRID = 100
+"""Side of the square of planes, in walk tiles."""
+DISTANCE_SCALE = 25.0
+"""Walk tiles that are shown as a distance of 1."""
+UNITS_A_THREAD = 500
+"""Units in a thread's share of the battles from which it is worth its start."""
 
 
 class BattleEnv(BatchEnv):
@@ -64,9 +47,12 @@ class BattleEnv(BatchEnv):
     damage of one hit; capacities what is needed to kill.
     """
 
+    STATE = ("units", "counters", "bullets", "cells", "rng")
+    """The arrays that make up the battles (see `muster.envs.battle.layout`)."""
+
     metric: Metric = "win_rate"
     idling = True
-    positions = (PLACE_X, PLACE_Y)
+    positions = (UNIT_FEATURES.index("x"), UNIT_FEATURES.index("y"))
 
     def __init__(
         self,
@@ -80,62 +66,69 @@ class BattleEnv(BatchEnv):
             raise InputError(f"n_envs must be at least 1, got {n_envs}")
         self.settings = settings or BattleSettings()
         self.options = options or BattleOptions()
-        self.engine = World(scenario(scenario_name), self.settings, n_envs)
+        self.scenario = scenario(scenario_name)
         self.name = name or f"battle:{scenario_name}"
         self.n_envs = n_envs
-        self.n_agents = self.engine.n_ours
-        self.n_tasks = self.engine.n_units - self.engine.n_ours
-        self.max_steps = BOT_STEPS * self.settings.bot_step // self.settings.decision_frames
-        names = self.engine.scenario.unit_names
-        self._one_hot = len(names) > 1
-        self._n_features = BASE_FEATURES + (len(names) if self._one_hot else 0)
-        reach = [min(unit_types()[unit].range, unit_types()[unit].air_range) for unit in names]
-        self._ranges = np.array(reach, dtype=np.float64) / 80
-        self.seconds_a_step = self.settings.decision_frames / lay.FRAMES_A_SECOND
+        self.n_agents = self.scenario.n_ours
+        self.n_tasks = self.scenario.n_theirs
+        self.n_units = self.n_agents + self.n_tasks
+        self.max_steps = BOT_STEPS * self.settings.bot_step // lay.DECISION_FRAMES
+        self.seconds_a_step = lay.DECISION_FRAMES / lay.FRAMES_A_SECOND
+        self.reads_reasons = self.options.idle == "reasons"
+        kinds = [unit_types()[unit] for unit in self.scenario.unit_names]
+        self.types = type_table(kinds)
+        self._one_hot = len(kinds) > 1
+        self._n_features = len(UNIT_FEATURES) + (len(kinds) if self._one_hot else 0)
+        self._ranges = np.array([min(kind.range, kind.air_range) for kind in kinds]) / 80
         self._pairs = True
         self._planes = self.options.planes
-        self._box: Box | None = None
-        self._caption = ""
-        self.reads_reasons = self.options.idle == "reasons"
+        self._renderer: BattleRenderer | None = None
+        self.units = np.zeros((n_envs, lay.UNIT_FIELDS, self.n_units), dtype=np.int32)
+        self.counters = np.zeros((n_envs, lay.COUNTERS), dtype=np.int64)
+        self.bullets = np.zeros((n_envs, lay.BULLET_LIMIT, lay.BULLET_FIELDS), dtype=np.int32)
+        self.cells = np.zeros((n_envs, lay.CELLS * lay.CELLS), dtype=np.int16)
+        self.rng = np.zeros(n_envs, dtype=np.uint64)
+        # Nothing goes on in a slot until an episode is started there.
+        self.counters[:, lay.ENDED] = 1
+        self.battles = core.battle.Battles(
+            self.units, self.counters, self.bullets, self.cells, self.rng, self.types, self.scenario.roster(),
+            self.n_agents, **asdict(self.settings),
+        )  # fmt: skip
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Begin the battle of `seeds[k]` in slot `slots[k]`."""
-        self.engine.reset(np.asarray(slots), np.asarray(seeds))
+        self.battles.reset(np.asarray(slots, dtype=np.int64), np.asarray(seeds, dtype=np.uint64))
 
     def feature_names(self) -> Mapping[str, Sequence[str]]:
         """Of units, ours and theirs alike, and of pairs of them."""
-        types = [f"is {name}" for name in self.engine.scenario.unit_names] if self._one_hot else []
-        return {"agent": [*UNIT_FEATURES, *types], "task": [*UNIT_FEATURES, *types], "pair": UNIT_PAIR_FEATURES}
+        types = [f"is {name}" for name in self.scenario.unit_names] if self._one_hot else []
+        return {"agent": [*UNIT_FEATURES, *types], "task": [*UNIT_FEATURES, *types], "pair": PAIR_FEATURES}
 
-    def show(self, *, pair_features: bool, planes: bool) -> None:
+    def show(self, *, pair_features: bool = True, planes: bool = False, prior: bool = True) -> None:
         """Include distances and last targets of pairs, and planes for a CNN; planes asked for by an option stay."""
+        del prior
         self._pairs, self._planes = pair_features, planes or self.options.planes
 
     def observe(self) -> BatchObservation:
         """What is seen now."""
-        engine = self.engine
         B, N, M, F = self.n_envs, self.n_agents, self.n_tasks, self._n_features
         agents = np.empty((B, N, F), dtype=np.float32)
         tasks = np.empty((B, M, F), dtype=np.float32)
-        pairs = np.empty((B, N, M, PAIR_FEATURES), dtype=np.float32)
+        pairs = np.empty((B, N, M, len(PAIR_FEATURES)), dtype=np.float32)
         contributions = np.empty((B, N, M))
         capacities = np.empty((B, M))
-        scale = 1.0 if self.options.raw_distance else 25.0
-
-        def observe_part(begin: int, end: int) -> None:
-            part = slice(begin, end)
-            observe_all(
-                engine.units[part], engine.types, self._ranges, N, self._one_hot, scale,
-                agents[part], tasks[part], pairs[part], contributions[part], capacities[part],
-            )  # fmt: skip
-
-        engine.share_out(self.threads, observe_part)
-        alive = (engine.units[:, lay.ALIVE] != 0) & (engine.units[:, lay.HP] > 0)
+        scale = 1.0 if self.options.raw_distance else DISTANCE_SCALE
+        self.share_out(
+            lambda begin, end: self.battles.observe(
+                self._ranges, self._one_hot, scale, agents, tasks, pairs, contributions, capacities, begin, end
+            )
+        )
+        alive = self.units[:, lay.ALIVE] != 0
         planes = agent_cells = task_cells = None
         if self._planes:
             planes = np.zeros((B, 2 * F, GRID, GRID), dtype=np.float32)
             cells = np.zeros((B, N + M, 2), dtype=np.int64)
-            draw_planes(engine.units, N, agents, tasks, planes, cells)
+            self.battles.draw_planes(agents, tasks, planes, cells)
             agent_cells, task_cells = cells[:, :N], cells[:, N:]
         return BatchObservation(
             agent_features=agents,
@@ -154,7 +147,7 @@ class BattleEnv(BatchEnv):
     def resolve(self, assignment: Ints) -> Ints:
         """The orders [B, N] that an assignment leads to: enemy index, -2 (stop) or -3 (attack-move).
 
-        See `step`; the option `idle` says who tells whether an unassigned unit chose to idle.
+        See `step`; the option `idle` says what tells whether an unassigned unit chose to idle.
         """
         wanted = np.asarray(assignment)
         if wanted.shape != (self.n_envs, self.n_agents) or not np.issubdtype(wanted.dtype, np.integer):
@@ -168,24 +161,22 @@ class BattleEnv(BatchEnv):
                 f"got {wanted.min()} to {wanted.max()}"
             )
         orders = np.full(wanted.shape, lay.HOLD, dtype=np.int64)
-        engine = self.engine
-        guess = not self.reads_reasons
-        resolve_all(engine.units, engine.types, engine.counters, self.n_agents, guess, wanted.astype(np.int64), orders)
+        self.battles.resolve(not self.reads_reasons, wanted.astype(np.int64), orders)
         return orders
 
     def step(self, assignment: Ints) -> Step:
         """Carry out one decision: six frames, less if the battle ends before.
 
         `assignment` [B, N]: an enemy's index, or -1. An agent with -1, or assigned to a dead enemy, stops if some
-        task still had room for it (so the policy chose idleness; unless the option `idle` is "reasons"); otherwise it
-        keeps its previous target if that lives and else attacks the closest enemy; with a single enemy left it attacks
-        that. Two more values bypass these rules: -2 stops the unit and -3 makes it attack-move to the middle of the
-        enemy's army.
+        task still had capacity for it (so the policy chose idleness; unless the option `idle` is "reasons"); otherwise
+        it keeps its previous target if that lives and else attacks the closest enemy; with a single enemy left it
+        attacks that. Two more values bypass these rules: -2 stops the unit and -3 makes it attack-move to the middle
+        of the enemy's army.
         """
-        counters = self.engine.counters
-        going = counters[:, lay.ENDED] == 0
+        counters = self.counters
+        going = self.running()
         before = counters[:, lay.HEALTH_OURS] - counters[:, lay.HEALTH_THEIRS]
-        self.engine.play(self.resolve(assignment), self.threads)
+        self.run_frames(self.resolve(assignment))
         terminated = going & (counters[:, lay.ENDED] != 0)
         truncated = going & ~terminated & (counters[:, lay.STEPS] >= self.max_steps)
         counters[truncated, lay.ENDED] = 1
@@ -196,91 +187,85 @@ class BattleEnv(BatchEnv):
             reward = reward + np.where(terminated | truncated, after, 0) / scale
         return Step(reward, terminated, truncated)
 
+    def run_frames(self, orders: Ints, frames: int = lay.DECISION_FRAMES) -> None:
+        """Carry out `orders` [B, N] (enemy index, -2 or -3) in every battle that goes on.
+
+        Fewer `frames` stop in the middle of the decision, to look at; one cannot go on from there.
+        """
+        self.share_out(lambda begin, end: self.battles.step(orders, frames, begin, end))
+
+    def share_out(self, work: Callable[[int, int], None]) -> None:
+        """Call `work(begin, end)` on shares of the battles, in several threads if they are many."""
+        threads = self.threads or thread_count()
+        share_out(self.n_envs, min(threads, self.n_envs * self.n_units // UNITS_A_THREAD), work)
+
     def outcome(self) -> Floats:
         """[B] 1 where more of our units are left than of theirs."""
-        return (self.engine.counters[:, lay.N_OURS] > self.engine.counters[:, lay.N_THEIRS]).astype(np.float64)
+        return (self.counters[:, lay.N_OURS] > self.counters[:, lay.N_THEIRS]).astype(np.float64)
 
     def get_state(self) -> State:
         """Copies of the battles' arrays."""
-        state = {name: getattr(self.engine, name).copy() for name in World.STATE}
+        state = {name: getattr(self, name).copy() for name in self.STATE}
         # Beyond the live bullets their array holds what was there before, which makes no difference to the battle.
-        stale = np.arange(state["bullets"].shape[1]) >= state["counters"][:, lay.N_BULLETS, None]
+        stale = np.arange(lay.BULLET_LIMIT) >= self.counters[:, lay.N_BULLETS, None]
         state["bullets"][stale] = 0
         return state
 
     def set_state(self, state: State) -> None:
         """Go on from `get_state`, bit for bit."""
-        if set(state) != set(World.STATE):
-            names = ", ".join(World.STATE)
+        if set(state) != set(self.STATE):
+            names = ", ".join(self.STATE)
             raise InputError(f"a battle's state has {names}; got {', '.join(sorted(state)) or 'nothing'}")
-        for name in World.STATE:
-            target = getattr(self.engine, name)
+        for name in self.STATE:
+            target = getattr(self, name)
             if state[name].shape != target.shape or state[name].dtype != target.dtype:
                 raise InputError(
                     f"state {name!r} must be {target.dtype} of shape {target.shape}, "
                     f"got {state[name].dtype} of shape {state[name].shape}"
                 )
-        for name in World.STATE:
-            getattr(self.engine, name)[...] = state[name]
-
-    def scene(self, slot: int) -> Scene:
-        """All units with health, heading and targets, and the shots of the last decision."""
-        from muster.envs.battle.staging import scene
-
-        return scene(self.engine, slot)
+        for name in self.STATE:
+            getattr(self, name)[...] = state[name]
 
     def running(self) -> Bools:
         """[B] where the battle is not over."""
-        return self.engine.counters[:, lay.ENDED] == 0
+        return self.counters[:, lay.ENDED] == 0
 
     def reseed(self, seeds: Seeds) -> None:
-        """Other chances to hit, and whatever else is drawn from now on."""
-        self.engine.rng[:] = seeds
+        """Draw chances to hit, and what else is random, from other seeds from now on."""
+        self.rng[:] = seeds
+
+    def renderer(self) -> BattleRenderer:
+        """What shows the battles of this object; it keeps the part of the map that pictures show."""
+        from muster.envs.battle.renderer import BattleRenderer
+
+        self._renderer = self._renderer or BattleRenderer(self)
+        return self._renderer
+
+    def scene(self, slot: int) -> Scene:
+        """All units with health, heading and targets, and the shots of the last decision."""
+        return self.renderer().scene(slot)
 
     def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
         """All units, unharmed, at these places."""
-        from muster.envs.battle.staging import put_units
-
-        put_units(self.engine, slot, np.concatenate([agents, tasks]))
+        self.renderer().arrange(slot, agents, tasks)
 
     def draw(self, slot: int = 0) -> Image:
         """A picture of the battle in `slot` as it is now."""
-        return self._draw(self.engine, slot)
+        return self.renderer().draw(slot)
 
     def frame(self, states: Sequence[State], slot: int, caption: str = "") -> None:
         """Fix the part of the map that pictures show: all that is alive in any of `states`."""
-        from muster.envs.battle.render import view_box
-
-        self._caption = caption
-        self._box = view_box(np.stack([state["units"][slot] for state in states])) if states else None
+        self.renderer().frame(states, slot, caption)
 
     def animate(self, before: State, slot: int) -> list[Image]:
         """The last decision, a picture for every third frame of the game."""
-        between = World(self.engine.scenario, self.settings, 1)
-        # What was ordered is what each unit remembers of it.
-        orders = self.engine.units[slot : slot + 1, lay.PREVIOUS, : self.n_agents].astype(np.int64)
-        pictures = []
-        for frames in range(PICTURE_EVERY, self.settings.decision_frames, PICTURE_EVERY):
-            for name in World.STATE:
-                getattr(between, name)[0] = before[name][slot]
-            between.play(orders, frames=frames)
-            if between.counters[0, lay.ENDED]:
-                break
-            pictures.append(self._draw(between, 0))
-        return [*pictures, self.draw(slot)]
-
-    def _draw(self, engine: World, slot: int) -> Image:
-        from muster.envs.battle.render import draw_battle
-
-        return draw_battle(engine, slot, self._box, self._caption)
+        return self.renderer().animate(before, slot)
 
     def describe(self, slot: int) -> str:
         """The battle in characters: a map, then every unit's hit points."""
-        from muster.envs.battle.description import describe_battle
-
-        return describe_battle(self.engine, slot)
+        return self.renderer().describe(slot)
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[BattleEnv], Policy]]:
         """The paper's heuristics, their corrected variants and the opponent's own behaviour."""
-        return {name: partial(Heuristic, name) for name in RULES}
+        return {name: partial(HeuristicPolicy, name) for name in HEURISTICS}

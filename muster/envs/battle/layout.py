@@ -1,11 +1,11 @@
-"""Where each quantity of a battle lives in the kernels' arrays.
+"""Where each quantity of a battle lives in the engine's arrays; core/envs/battle/layout.hpp has the same names.
 
 A batch of B battles is a few integer arrays, one leading index a battle:
 
 - `units` [B, UNIT_FIELDS, U] int32: one row a quantity, one column a unit; ours first (0..N-1), then theirs;
 - `counters` [B, COUNTERS] int64: the clock and totals of the battle;
-- `bullets` [B, limit, BULLET_FIELDS] int32: shots in the air or showing their hit, oldest first;
-- `field` [B, CELLS * CELLS] int16: how many flyers stand in each 48 x 48 cell.
+- `bullets` [B, BULLET_LIMIT, BULLET_FIELDS] int32: shots in the air or showing their hit, oldest first;
+- `cells` [B, CELLS * CELLS] int16: how many flyers are in each 48 x 48 cell.
 
 Positions are in 1/256 pixel ("exact") or whole pixels; directions in 1/256 of a turn, 0 up, clockwise.
 """
@@ -17,12 +17,17 @@ from numpy.typing import NDArray
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
-Int16s = NDArray[np.int16]
 
 FRAMES_A_SECOND = 24
 """The game's pace, about."""
+DECISION_FRAMES = 6
+"""Frames between two decisions."""
+LOOK_PERIOD = 9
+"""Frames between two looks of a unit at its order."""
+BULLET_LIMIT = 100
+"""Shots that may exist at once; a shot beyond it is lost."""
 
-UNIT_FIELDS = 76
+UNIT_FIELDS = 75
 (
     TYPE, SIDE, ALIVE, HP, KEY, LIVE,
     X, Y, PX, PY, TARGET_X, TARGET_Y, TARGET_UNIT, WAY_X, WAY_Y, FACE_X, FACE_Y,
@@ -34,40 +39,32 @@ UNIT_FIELDS = 76
     QUEUED, QUEUED_X, QUEUED_Y, PENDING, PENDING_UNIT, PENDING_X, PENDING_Y,
     ANIMATION, ATTACK_TIME, FIRST_SHOT, WALK_STEP, UNBREAKABLE, SEEN,
     COMMAND, COMMAND_UNIT, COMMAND_FRAME, STOPPING, WAS_STOPPING, PREVIOUS, FIRED_FRAME, OLD_X, OLD_Y,
-    LEFTMOST,
 ) = range(UNIT_FIELDS)  # fmt: skip
-"""Rows of `units`. LIVE is the list of live units in update order, `N_LIVE` of them; LEFTMOST is scratch space."""
+"""Rows of `units`. LIVE is the list of live units in update order, `N_LIVE` of them."""
 
-# Movement flags.
-TURNING, MOVING, BRAKING, ATTACKING = 1, 2, 4, 8
-# What a planned step starts or ends.
-NOTHING, STARTS, STOPS = 0, 1, 2
-# Ground movement states.
-REST, DELAY, FOLLOW, FIX, WAIT, SLIDE, FACE = range(7)
-# Orders.
 IDLE_FIRST, IDLE, ATTACK, ATTACK_MOVE, STOP, NO_ORDER = range(6)
-# Animations.
-STANDING, WALKING, SHOOTING = range(3)
-# Commands on their way to a unit.
-NO_COMMAND, COMMAND_ATTACK, COMMAND_ATTACK_MOVE = range(3)
-# What a policy may ask of a unit instead of a target.
+"""What ORDER may be."""
 UNASSIGNED, HOLD, MARCH = -1, -2, -3
+"""What a policy may ask of a unit instead of a target."""
 
+COUNTERS = 18
 (
     FRAME, ORDER_COUNTER, N_LIVE, N_BULLETS, N_OURS, N_THEIRS, MARCH_X, MARCH_Y, MARCH_FRAME,
     OUR_MARCH_X, OUR_MARCH_Y, ENDED, STEPS, DEATHS, HEALTH_OURS, HEALTH_THEIRS, HEALTH_START, LOST_SHOTS,
-) = range(18)  # fmt: skip
-COUNTERS = 18
+) = range(COUNTERS)  # fmt: skip
 """Entries of `counters`."""
 
-B_STATE, B_X, B_Y, B_SPEED, B_UNIT, B_TX, B_TY, B_SOURCE, B_TIMER, B_MISS = range(10)
 BULLET_FIELDS = 10
-# Bullet states.
+B_STATE, B_X, B_Y, B_SPEED, B_UNIT, B_TX, B_TY, B_SOURCE, B_TIMER, B_MISS = range(BULLET_FIELDS)
+"""Columns of `bullets`."""
 INSTANT, FLYING, SHOWING = range(3)
+"""What B_STATE may be."""
 
 CELL_SIZE = 48
 CELLS = 96
 """Flyers are counted on a CELLS x CELLS grid of CELL_SIZE pixels."""
+LOW, HIGH = 64, 4032
+"""Bounds of the map in pixels, within which units are placed."""
 
 (
     T_HP, T_LEFT, T_UP, T_RIGHT, T_DOWN, T_COOLDOWN, T_RANGE, T_ACQUIRE, T_SIGHT, T_TURN, T_ANGLE, T_FLYER,
@@ -80,5 +77,5 @@ CELLS = 96
 MAX_WALK = 8
 TYPE_FIELDS = T_WALK + MAX_WALK
 """Columns of `types` [K, TYPE_FIELDS + 2 K]; after them come exact and integer damage on each type."""
-
 SHOT_INSTANT, SHOT_MISSILE, SHOT_MELEE = range(3)
+"""What T_SHOT may be."""

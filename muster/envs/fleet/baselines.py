@@ -9,6 +9,7 @@ import numpy as np
 from muster.data import BatchObservation, Floats, Ints, Problem
 from muster.envs.fleet import kernels
 from muster.envs.fleet.observe import PAIR_FEATURES
+from muster.envs.vector import Policy
 from muster.errors import InputError
 from muster.rng import Seeds
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 WORTH_GAINED = PAIR_FEATURES.index("worth gained")
 
 
-class Greedy:
+class Greedy(Policy):
     """Requests in order, each to the nearest vehicle that is free to take it, in time and at a profit."""
 
     name = "greedy"
@@ -36,7 +37,7 @@ class Greedy:
         return kernels.send_greedily(self._env.roads, settings.wait, settings.cost, self._env.fleet)
 
 
-class Match:
+class Match(Policy):
     """The minute's requests and vehicles matched for the largest profit now: an LP, with no thought of later."""
 
     name = "match"
@@ -53,7 +54,7 @@ class Match:
         return _best(observation, observation.prior)
 
 
-class Worth:
+class Worth(Policy):
     """The same with thought of later: profit, and how much more the drop-off is worth than where the vehicle is.
 
     What a place is worth is worked out from the rates, not learned: what learned policies have to beat.

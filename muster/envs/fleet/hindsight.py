@@ -16,7 +16,7 @@ from muster.compile import entry
 from muster.data import BatchObservation, Floats, Ints, Problem
 from muster.envs.fleet.city import Zones
 from muster.envs.fleet.kernels import Fleet, Roads
-from muster.envs.vector import State
+from muster.envs.vector import Policy, State
 from muster.rng import Seeds
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def upper_bound(env: FleetEnv, seeds: Seeds) -> Floats:
     return bounds
 
 
-class Hindsight:
+class Hindsight(Policy):
     """Knows all requests: plays the plan of the best flow, and plans anew where a vehicle comes later than planned.
 
     What it earns is less than the flow's bound, which `figures` gives as upper_bound.

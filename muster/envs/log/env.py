@@ -134,7 +134,7 @@ class LogEnv(BatchEnv):
         return {"taken": AsTaken}
 
 
-class AsTaken:
+class AsTaken(Policy):
     """Does what was done, as the file says."""
 
     name = "taken"

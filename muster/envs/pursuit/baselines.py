@@ -9,14 +9,14 @@ import numpy as np
 from muster.compile import entry
 from muster.data import BatchObservation, Bools, Ints, Problem
 from muster.envs.pursuit.observe import UNITS_PER_CELL
-from muster.envs.vector import State
+from muster.envs.vector import Policy, State
 from muster.rng import TIE_STREAM, Seeds, below
 
 if TYPE_CHECKING:
     from muster.envs.pursuit.env import PursuitEnv
 
 
-class Closest:
+class Closest(Policy):
     """Each pursuer goes for the nearest free evader (king's moves), whoever else does; ties at random."""
 
     name = "closest"
@@ -41,7 +41,7 @@ class Closest:
         self._rng[...] = memory["rng"]
 
 
-class ClosestPairs:
+class ClosestPairs(Policy):
     """Groups of as many as are needed: whoever can gather soonest round an evader does, then the next group.
 
     Of groups that are as soon the one with the least total distance, then the lower number. Who is left over goes for
@@ -61,7 +61,7 @@ class ClosestPairs:
         return gather_greedily(_distances(observation), observation.task_alive, self._needed)
 
 
-class LinearDistance:
+class LinearDistance(Policy):
     """The assignment with at most as many pursuers an evader as it needs that has the least total distance."""
 
     name = "lp-distance"

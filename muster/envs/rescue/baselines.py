@@ -12,7 +12,7 @@ from muster.envs.rescue import kernels
 from muster.envs.rescue.distance import chebyshev
 from muster.envs.rescue.mud import HELD_UP, mud_to_cross
 from muster.envs.rescue.routing import check_size, fastest_routes
-from muster.envs.vector import State
+from muster.envs.vector import Policy, State
 from muster.errors import InputError
 from muster.rng import TIE_STREAM
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from muster.envs.rescue.env import RescueEnv
 
 
-class Closest:
+class Closest(Policy):
     """Each ambulance goes to the nearest waiting victim (king's moves); ties at random."""
 
     name = "closest"
@@ -54,7 +54,7 @@ class ClosestManhattan(Closest):
     _manhattan = True
 
 
-class LinearDistance:
+class LinearDistance(Policy):
     """The assignment of ambulances to victims, at most one each, that has the least total distance."""
 
     name = "lp-distance"
@@ -80,7 +80,7 @@ class LinearDistance:
         return solve(problem, method="lp", assign_all=True).assignment
 
 
-class PlanDistance:
+class PlanDistance(Policy):
     """Routes through all waiting victims, the longest one kept short; each decision goes on from the last."""
 
     name = "routes-distance"
@@ -108,9 +108,9 @@ class PlanDistance:
             agent_alive=observation.agent_alive,
             task_alive=observation.task_alive,
         )
-        return self._solver(problem).assignment
+        return self._solver.run(problem)[0].assignment
 
-    def outlook(self, observation: BatchObservation) -> Floats:
+    def expected_return(self, observation: BatchObservation) -> Floats:
         """[B] what the longest route costs."""
         routes = self._solver.routes
         return kernels.STEP_REWARD * longest_routes(routes, observation.task_alive, *self._costs(observation))
@@ -144,7 +144,7 @@ class PlanKnown(PlanDistance):
         return first + HELD_UP * mud, follow + HELD_UP * mud_between
 
 
-class Topline:
+class Topline(Policy):
     """The fewest steps there can be: exact min-max routes, planned once an episode and then followed.
 
     Raises InputError beyond 16 victims, and in mud.
@@ -181,7 +181,7 @@ class Topline:
         """Find the best routes from where the ambulances are now."""
         self._unplanned[slots] = True
 
-    def outlook(self, observation: BatchObservation) -> Floats:
+    def expected_return(self, observation: BatchObservation) -> Floats:
         """[B] what the longest route costs: nobody can earn more."""
         agents, tasks = _cells(observation)
         distances = chebyshev(agents, tasks), chebyshev(tasks, tasks)

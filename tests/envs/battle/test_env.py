@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from muster.compile import callable_from_python
-from muster.envs.battle import from_options, observe
+from muster.envs.battle import from_options
 from muster.envs.battle import layout as lay
 from muster.envs.battle.env import BattleEnv
 from muster.envs.vector import IDLE, Policy
@@ -14,8 +13,6 @@ from muster.errors import InputError
 from muster.rng import episode_seeds
 
 from .conftest import begin, fight
-
-capacity = callable_from_python(observe.capacity)
 
 
 def test_shapes_and_masks() -> None:
@@ -34,7 +31,7 @@ def test_shapes_and_masks() -> None:
 
 def test_features_of_a_unit_by_hand() -> None:
     env = begin("zh1v1")
-    units = env.engine.units[0]
+    units = env.units[0]
     # Our zergling (unit 0) has lost some health, moves, and has half its cooldown left.
     units[lay.PX, 0], units[lay.PY, 0] = 640, 960
     units[lay.X, 0], units[lay.OLD_X, 0] = 1000, 1000 - 5 * 256
@@ -53,17 +50,17 @@ def test_features_of_a_unit_by_hand() -> None:
 def test_an_opponent_ordered_first_has_set_off_by_our_first_decision() -> None:
     # Slot 0 has been at it for a while; only the other one begins anew.
     env = fight(begin("w3v3,first_order=-5", 2), "c", 10)
-    kept = env.engine.units[0].copy()
+    kept = env.units[0].copy()
     env.reset(np.array([1]), episode_seeds(1, np.array([0])))
-    assert (env.engine.units[0] == kept).all()
-    assert env.engine.counters[1, lay.FRAME] == 0
-    orders = env.engine.units[1, lay.ORDER]
+    assert (env.units[0] == kept).all()
+    assert env.counters[1, lay.FRAME] == 0
+    orders = env.units[1, lay.ORDER]
     assert (orders[3:] == lay.ATTACK_MOVE).all()
     assert (orders[:3] != lay.ATTACK_MOVE).all()
 
 
 def test_units_that_have_stood_look_at_their_orders_in_step() -> None:
-    units = begin("w20v20,standing=3", 10).world.units
+    units = begin("w20v20,standing=3", 10).units
     # The order was looked at two frames ago, every ninth frame, and the target search set for 0 to 15 frames then.
     assert (units[:, lay.LOOK_TIMER] == 6).all()
     assert units[:, lay.MAIN_TIMER].min() == 0
@@ -74,9 +71,9 @@ def test_units_that_have_stood_look_at_their_orders_in_step() -> None:
 
 def test_pair_features_are_distance_and_previous_target() -> None:
     env = begin("m2v2,raw_distance=true")
-    units = env.engine.units[0]
+    units = env.units[0]
     units[lay.PX], units[lay.PY] = [80, 88, 160, 400], [80, 80, 80, 80]
-    env.engine.units[0, lay.PREVIOUS, :2] = [1, -1]
+    env.units[0, lay.PREVIOUS, :2] = [1, -1]
     pairs = env.observe().pair_features[0]
     assert pairs[:, :, 0].tolist() == [[10, 40], [9, 39]]
     assert pairs[:, :, 1].tolist() == [[0, 1], [0, 0]]
@@ -84,16 +81,20 @@ def test_pair_features_are_distance_and_previous_target() -> None:
 
 def test_capacity_by_hand() -> None:
     env = begin("m4v1")
-    units, types = env.engine.units[0], env.engine.types
+    units = env.units[0]
+
+    def capacity() -> float:
+        return float(env.observe().capacities[0, 0])
+
     units[lay.HP, 4] = 40 * 256
-    assert capacity(units, types, 4, 0) == 42  # 7 hits of 6
+    assert capacity() == 42  # 7 hits of 6
     units[lay.HP, 4] = 12 * 256
     units[lay.PREVIOUS, :4] = 0
-    assert capacity(units, types, 4, 0) == 12  # two of the four attackers suffice
+    assert capacity() == 12  # two of the four attackers suffice
     units[lay.HP, 4] = 12 * 256 + 1
-    assert capacity(units, types, 4, 0) == 18  # 13 shown: three of them
+    assert capacity() == 18  # 13 shown: three of them
     units[lay.PREVIOUS, :2] = -1
-    assert capacity(units, types, 4, 0) == 18  # the two left do not suffice: 3 hits of 6
+    assert capacity() == 18  # the two left do not suffice: 3 hits of 6
 
 
 def test_capacity_takes_the_least_damage_of_mixed_armies() -> None:
@@ -111,13 +112,13 @@ def test_reward_is_the_difference_of_health_lost() -> None:
     policy.reset(np.array([0]), np.array([1], dtype=np.uint64))
     ended = False
     while not ended:
-        before = env.engine.counters[0, [lay.HEALTH_OURS, lay.HEALTH_THEIRS]].copy()
+        before = env.counters[0, [lay.HEALTH_OURS, lay.HEALTH_THEIRS]].copy()
         step = env.step(policy.act(env.observe()))
-        after = env.engine.counters[0, [lay.HEALTH_OURS, lay.HEALTH_THEIRS]]
+        after = env.counters[0, [lay.HEALTH_OURS, lay.HEALTH_THEIRS]]
         assert step.reward[0] == pytest.approx(((before[1] - after[1]) - (before[0] - after[0])) / 200)
         total += step.reward[0]
         ended = bool(step.terminated[0] or step.truncated[0])
-    left = env.engine.counters[0, lay.HEALTH_OURS] - env.engine.counters[0, lay.HEALTH_THEIRS]
+    left = env.counters[0, lay.HEALTH_OURS] - env.counters[0, lay.HEALTH_THEIRS]
     assert total == pytest.approx(left / 200)
     assert env.outcome()[0] == (left > 0)
 
@@ -133,7 +134,7 @@ def test_the_final_reward_is_optional() -> None:
         assert a.reward[0] == b.reward[0]
     assert a is not None
     assert b is not None
-    assert b.reward[0] - a.reward[0] == pytest.approx(plain.world.counters[0, lay.HEALTH_OURS] / 240)
+    assert b.reward[0] - a.reward[0] == pytest.approx(plain.counters[0, lay.HEALTH_OURS] / 240)
 
 
 def resolved(env: BattleEnv, *assignment: int) -> list[int]:
@@ -147,7 +148,7 @@ def test_an_agent_that_could_have_fitted_stops() -> None:
 
 def test_an_agent_that_fits_nowhere_keeps_its_target_or_takes_the_closest() -> None:
     env = begin("m3v2")
-    units = env.engine.units[0]
+    units = env.units[0]
     units[lay.PX], units[lay.PY] = [80, 80, 80, 160, 400], [80, 80, 80, 80, 80]
     units[lay.HP, 3:] = 5 * 256  # one hit each: both enemies are spoken for
     units[lay.PREVIOUS, 2] = 1
@@ -161,20 +162,20 @@ def test_who_stops_can_be_left_to_the_policys_reasons() -> None:
     assert env.reads_reasons
     assert IDLE == lay.HOLD
     # There is room, but the policy does not say that it wants to idle.
-    env.engine.units[0, lay.PREVIOUS, 1] = 1
+    env.units[0, lay.PREVIOUS, 1] = 1
     assert resolved(env, 0, -1) == [0, 1]
     assert resolved(env, 0, IDLE) == [0, lay.HOLD]
 
 
 def test_the_last_enemy_is_attacked_by_the_unassigned() -> None:
     env = begin("m3v2")
-    env.engine.units[0, lay.ALIVE, 3] = 0
+    env.units[0, lay.ALIVE, 3] = 0
     assert resolved(env, -1, -1, 1) == [1, 1, 1]
 
 
 def test_a_dead_enemy_counts_as_no_assignment() -> None:
     env = begin("m2v3")
-    env.engine.units[0, lay.ALIVE, 2] = 0
+    env.units[0, lay.ALIVE, 2] = 0
     assert resolved(env, 0, 1) == [lay.HOLD, 1]
 
 
@@ -196,8 +197,8 @@ def test_a_unit_told_to_stop_never_fires() -> None:
     env = begin("m1v1")
     for _ in range(60):
         env.step(np.array([[lay.HOLD]]))
-    assert env.engine.units[0, lay.FIRED_FRAME, 0] == -1
-    assert env.engine.units[0, lay.HP, 0] < 40 * 256
+    assert env.units[0, lay.FIRED_FRAME, 0] == -1
+    assert env.units[0, lay.HP, 0] < 40 * 256
 
 
 def test_a_state_of_another_shape_is_refused() -> None:

@@ -5,18 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.compile import callable_from_python
-from muster.envs.battle import geometry
-from muster.envs.battle.catalogue import type_table, unit_types
-from muster.envs.battle.geometry import UNIT_X, UNIT_Y
+from muster.kernels import core
 
-boxes_meet = callable_from_python(geometry.boxes_meet)
-direction = callable_from_python(geometry.direction)
-length = callable_from_python(geometry.length)
-wrap = callable_from_python(geometry.wrap)
+direction, length = core.battle.direction, core.battle.length
 
 
 @pytest.mark.parametrize(
@@ -30,16 +24,12 @@ def test_length_follows_the_engines_formula(x: int, y: int, expected: int) -> No
     assert length(x, y) == by_hand == expected
 
 
-# The first call compiles.
-@settings(deadline=None)
 @given(st.integers(-2000, 2000), st.integers(-2000, 2000))
 def test_length_is_symmetric_and_near_the_true_one(x: int, y: int) -> None:
     assert length(x, y) == length(y, x) == length(-x, y)
     assert abs(length(x, y) - math.hypot(x, y)) <= 0.08 * math.hypot(x, y) + 4
 
 
-# The first call compiles.
-@settings(deadline=None)
 @given(st.integers(-2000, 2000), st.integers(-2000, 2000))
 def test_direction_points_where_the_vector_does(x: int, y: int) -> None:
     if (x, y) == (0, 0):
@@ -52,21 +42,4 @@ def test_direction_points_where_the_vector_does(x: int, y: int) -> None:
 
 def test_cardinal_directions() -> None:
     assert [direction(0, -9), direction(9, 0), direction(0, 9), direction(-9, 0)] == [0, 64, 128, 192]
-    assert (UNIT_X[64], UNIT_Y[64], UNIT_X[0], UNIT_Y[0]) == (256, 0, 0, -256)
-
-
-# The first call compiles.
-@settings(deadline=None)
-@given(st.integers(-1000, 1000))
-def test_wrap_is_the_short_way_round(difference: int) -> None:
-    assert -128 <= wrap(difference) <= 127
-    assert (wrap(difference) - difference) % 256 == 0
-
-
-def test_boxes_meet_on_the_last_shared_pixel() -> None:
-    types = type_table([unit_types()["marine"]])
-    # A marine reaches 8 pixels to either side, so two are clear of each other from 17 pixels on.
-    assert boxes_meet(types, 0, 0, 0, 0, 16, 0)
-    assert not boxes_meet(types, 0, 0, 0, 0, 17, 0)
-    assert boxes_meet(types, 0, 0, 0, 0, 0, 19)
-    assert not boxes_meet(types, 0, 0, 0, 0, 0, 20)
+    assert direction(0, 0) == 0

@@ -5,20 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from muster.compile import callable_from_python
-from muster.envs.battle import heuristics
 from muster.envs.battle import layout as lay
 from muster.envs.battle.env import BattleEnv
+from muster.kernels import core
 
 from .conftest import begin
 
-hash_order = callable_from_python(heuristics.hash_order)
+hash_order = core.battle.hash_order
 
 
 def arranged(scenario: str, places: list[int], health: list[int] | None = None) -> BattleEnv:
     """A battle whose units stand on a line at these walk tiles."""
     env = begin(scenario)
-    units = env.engine.units[0]
+    units = env.units[0]
     units[lay.PX] = [8 * x for x in places]
     units[lay.PY] = 800
     if health:
@@ -63,7 +62,7 @@ def test_overkill_is_avoided_until_all_are_taken_care_of() -> None:
 
 def test_no_change_keeps_and_smart_drops_what_overkills() -> None:
     env = arranged("w3v2", [10, 11, 12, 40, 50], [20, 120])
-    env.engine.units[0, lay.PREVIOUS, :3] = 0
+    env.units[0, lay.PREVIOUS, :3] = 0
     assert orders(env, "wcnoknc") == [0, 0, 0]
     assert sorted(orders(env, "wcnoks")) == [0, 1, 1]
 
@@ -71,7 +70,7 @@ def test_no_change_keeps_and_smart_drops_what_overkills() -> None:
 def test_who_got_a_target_last_is_the_first_to_keep_it() -> None:
     """The map that stores the targets lists its last key first."""
     env = arranged("w3v2", [10, 11, 12, 40, 50], [60, 120])
-    units = env.engine.units[0]
+    units = env.units[0]
     policy = BattleEnv.baselines()["wcnoks"](env)
     policy.reset(np.array([0]), np.array([3], dtype=np.uint64))
     units[lay.PREVIOUS, :3] = policy.act(None)[0]
@@ -87,7 +86,7 @@ def test_the_search_starts_afresh_once_all_enemies_are_provided_for() -> None:
 
 def test_random_targets_are_kept_while_they_live() -> None:
     env = arranged("m4v3", [1, 2, 3, 4, 50, 60, 70])
-    units = env.engine.units[0]
+    units = env.units[0]
     units[lay.PREVIOUS, :4] = [0, 1, 2, -1]
     units[lay.ALIVE, 4 + 2] = 0
     units[lay.HP, 4 + 2] = 0
@@ -105,7 +104,7 @@ def test_hash_order_is_a_permutation_that_depends_on_the_keys_alone(n: int) -> N
     rng = np.random.default_rng(n)
     keys = rng.integers(0, 1 << 30, n) * 16
     order = np.arange(n)
-    hash_order(keys, n, order)
+    hash_order(keys, order)
     assert sorted(order) == list(range(n))
 
 
@@ -113,7 +112,7 @@ def test_a_small_map_lists_the_last_inserted_first() -> None:
     """Up to 13 keys in different buckets: each goes to the front."""
     keys = np.array([0, 1, 2, 3], dtype=np.int64)
     order = np.arange(4)
-    hash_order(keys, 4, order)
+    hash_order(keys, order)
     # The map grows from 1 bucket to 13 at the second key, re-inserting the first.
     assert order.tolist() == [3, 2, 1, 0]
 
@@ -143,5 +142,5 @@ def test_hash_order_beyond_one_growth_agrees_with_a_plain_model(n: int, first: i
     for step in (1, 13, 5):
         keys = first + step * np.arange(n)
         order = np.arange(n)
-        hash_order(keys, n, order)
+        hash_order(keys, order)
         assert keys[order].tolist() == listed_by_a_plain_model(keys.tolist())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from muster.envs.pursuit import PursuitEnv, PursuitSettings
-from muster.evaluation.rollout import run_episodes
+from muster.evaluation.episodes import run_episodes
 from muster.rng import episode_seeds
 from tests.envs.pursuit.plain import Plain
 

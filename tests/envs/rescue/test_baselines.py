@@ -9,7 +9,7 @@ from muster.envs.rescue import RescueEnv, RescueSettings
 from muster.envs.rescue.distance import chebyshev
 from muster.envs.rescue.routing import fastest_routes
 from muster.errors import InputError
-from muster.evaluation.rollout import run_episodes
+from muster.evaluation.episodes import run_episodes
 from muster.rng import episode_seeds
 
 
@@ -81,7 +81,7 @@ def test_a_plan_is_worth_the_steps_that_it_takes_to_carry_it_out(name):
     outlooks = []
     while env.waiting.any():
         assignment = policy.act(env.observe())
-        outlooks.append(policy.outlook(env.observe()) / -0.01)
+        outlooks.append(policy.expected_return(env.observe()) / -0.01)
         env.step(assignment)
     for slot, steps in enumerate(env.outcome()):
         told = np.array([outlook[slot] for outlook in outlooks])

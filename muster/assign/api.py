@@ -1,0 +1,99 @@
+"""`muster.assign`: one instance in, as the caller has it; one answer out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from muster.assign.answer import Answer, answer
+from muster.assign.names import Name
+from muster.assign.call import Call, read_call
+from muster.assign.settings import Crowd, Effort, Method, Objective, Rounding
+from muster.assign.solver import Solver
+from muster.errors import InputError
+
+
+def assign(
+    scores: Any,
+    task_scores: Any = None,
+    contributions: Any = None,
+    capacities: Any = None,
+    *,
+    method: Method = "quad",
+    effort: Effort = "fast",
+    rounding: Rounding = "strict",
+    assign_all: bool = False,
+    allowed: Any = None,
+    objective: Objective = "makespan",
+    end_scores: Any = None,
+    routes: Any = None,
+    previous: Any = None,
+    switch_cost: Any = 0.0,
+    time_limit: float | None = None,
+    crowd: Crowd = "count",
+    agents: Sequence[Name] | None = None,
+    tasks: Sequence[Name] | None = None,
+) -> Answer:
+    """Assign agents to tasks so that sum h·b + c'gc is large, where c_j counts the agents on task j.
+
+    `scores` h is [N, M] (-inf forbids a pair), `task_scores` g is [M, M]. Each agent takes at most one task and the
+    `contributions` [N, M] (or [N]; default 1) to a task stay within its entry of `capacities` [M] (default 1, +inf for
+    no limit). `allowed` [N, M] is False for pairs that must not be; their other entries are not looked at. AMAX looks
+    at neither task scores nor capacities, LP at no task scores; their objectives leave them out. With `crowd="load"`,
+    for QUAD, c_j is the sum of the contributions that task j gets instead of a number of agents.
+
+    PLAN makes routes: h is what it is worth for an agent to go to a task first, g for whoever leaves task j to go on to
+    task k, `end_scores` [N, M] to end there; costs are negative scores. Every task is visited by as many agents as its
+    capacity takes, the `objective` is the longest route or the total, `routes` are those to go on from.
+
+    `previous` is the plan before, as an answer, an assignment or {agent: task}: `switch_cost` (a number, [N] or [N, M])
+    is taken from the score of every other task while an agent's last one is there, `changes` counts those who left, and
+    the answer is never worth less than the plan before where that is still possible.
+
+    Scores may also be a table with names: a pandas or polars frame (columns agent, task, score and, if wanted,
+    contribution, a row for each allowed pair; or a row per agent and a column per task, empty where a pair must not
+    be), {agent: {task: score}}, {(agent, task): score}, records, or a scipy sparse matrix of the allowed pairs.
+    `agents` and `tasks` name the rows and columns of an array. Everything else may then be given by name too.
+
+    >>> import muster
+    >>> muster.assign([[3.0, 2.0], [2.5, 0.5]], method="lp").assignment
+    array([1, 0])
+    """
+    if method != "routes" and not (objective == "makespan" and end_scores is None and routes is None):
+        raise InputError(f"objective, end_scores and routes are for method 'routes', not for {method!r}")
+    call = Call(
+        scores,
+        task_scores,
+        contributions,
+        capacities,
+        allowed,
+        end_scores,
+        routes,
+        agents,
+        tasks,
+        previous,
+        switch_cost,
+    )
+    problem, names = read_call(call)
+    return answer(problem, _solver(method, effort, rounding, assign_all, objective, time_limit, crowd), names)
+
+
+def _make(
+    method: Any, effort: Any, rounding: Any, assign_all: Any, objective: Any, time_limit: Any, crowd: Any
+) -> Solver:
+    return Solver(method, effort, rounding, assign_all, objective, time_limit, crowd=crowd)
+
+
+def _solver(*settings: Any) -> Solver:
+    """The Solver of these settings. Checking them takes as long as solving a small instance, so it is done once."""
+    try:
+        return _known_solver(*settings)
+    except TypeError:
+        # Something that cannot be a setting; the check says so.
+        return _make(*settings)
+
+
+@lru_cache(maxsize=128, typed=True)
+def _known_solver(*settings: Any) -> Solver:
+    return _make(*settings)

@@ -1,0 +1,188 @@
+"""`muster.check_plan`: whether an assignment keeps the rules, what it is worth, and what a better one would change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from muster.assign.answer import Answer, answer
+from muster.assign.problem import CAPACITY_TOLERANCE
+from muster.assign.names import Name, Names, as_assignment
+from muster.assign.call import Call, read_call
+from muster.assign.rows import Rows
+from muster.assign.settings import Crowd, Effort, Method
+from muster.assign.instance import loads_of, may, rooms, uses, value_of
+from muster.assign.solver import Solver
+from muster.assign.sparse import DENSE, SparseProblem
+from muster.data import Ints, Problem
+from muster.errors import InputError, UnknownNameError
+
+# Of what `muster.assign` takes, what a plan's worth has nothing to do with.
+SWITCHING = ("previous", "switch_cost")
+
+# A plan is called better when it is worth more by this share.
+NOTICED = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What there is to say about a plan."""
+
+    feasible: bool
+    """Whether it keeps every rule."""
+    broken: tuple[str, ...]
+    """A sentence for each rule that it breaks."""
+    value: float
+    """What it is worth; NaN where it has a pair that is not allowed."""
+    bound: float
+    """No plan that keeps the rules is worth more; NaN if nothing is proven."""
+    better: Answer | None
+    """A plan that keeps the rules and is worth more, or keeps them where this one does not; None if none was found."""
+    changes: Rows
+    """What the better plan changes: agent, from, to, and the scores of both."""
+    optimal: bool
+    """Whether it is proven that no plan is worth more."""
+
+    def __str__(self) -> str:
+        lines = ["feasible" if self.feasible else "not feasible", *(f"- {rule}" for rule in self.broken)]
+        worth = (
+            f"worth {self.value:.9g}"
+            if self.value == self.value
+            else "worth what nobody can say, with a pair that has no score"
+        )
+        proven = "nothing is proven about the best" if np.isnan(self.bound) else f"no plan exceeds {self.bound:.9g}"
+        lines.append(f"{worth}; {proven}")
+        if self.better is not None:
+            lines += [f"a better plan is worth {self.better.objective:.9g} and changes:", str(self.changes)]
+        elif self.feasible:
+            lines.append("nothing exceeds it" if self.optimal else "no better plan was found")
+        return "\n".join(lines)
+
+
+def check(
+    problem: Any,
+    assignment: Any,
+    *,
+    method: Method = "quad",
+    effort: Effort = "fast",
+    assign_all: bool = False,
+    time_limit: float | None = None,
+    crowd: Crowd = "count",
+) -> Verdict:
+    """Whether a plan is feasible, which rules it breaks, what it is worth, and what a better plan would change.
+
+    `problem` is a dictionary of what `muster.assign` takes ({"scores": …, "capacities": …}), scores alone, a Problem of
+    one instance, or an answer, whose settings then hold (what switching costs is left out). `assignment` is a task for
+    each agent, by number or name, or {agent: task}. (The laws of an env are checked by `muster check-env ENV` and
+    `muster.envs.checker`.)
+
+    >>> import muster
+    >>> muster.check_plan({"scores": [[3.0, 2.0], [2.5, 0.5]]}, [0, 1], method="lp").better.plan
+    {0: 1, 1: 0}
+    """
+    asked, names, solver = _what_is_asked(
+        problem, Solver(method, effort, assign_all=assign_all, time_limit=time_limit, crowd=crowd)
+    )
+    if solver.method == "routes":
+        raise InputError("check is for amax, lp and quad: routes are more than an assignment")
+    _, n, m = asked.scores.shape
+    plan = as_assignment("assignment", assignment, names, n, m, others=False)
+    return judge(asked, names, solver, plan)
+
+
+def judge(problem: Problem, names: Names | None, solver: Solver, plan: Ints) -> Verdict:
+    """The verdict on task indices [N]."""
+    found = answer(replace(problem, previous=plan[None], switch_cost=0.0), solver, names)
+    broken = tuple(broken_rules(problem, found, solver, plan))
+    value = value_of(problem, plan, solver.method, solver.crowd)
+    reached = float(found.objective)
+    slack = NOTICED * max(abs(value), abs(reached))
+    better = found if broken or not value >= reached - slack else None
+    return Verdict(
+        feasible=not broken,
+        broken=broken,
+        value=value,
+        bound=float(found.bound),
+        better=better,
+        changes=differences(found, plan, found.assignment if better else plan),
+        optimal=better is None and found.status == "optimal",
+    )
+
+
+def broken_rules(problem: Problem, found: Answer, solver: Solver, plan: Ints) -> list[str]:
+    """A sentence for each rule that a plan breaks."""
+    agents, tasks = found.agents, found.tasks
+    broken = [
+        f"agent {agents[i]!r} may not take task {tasks[plan[i]]!r}"
+        for i in np.flatnonzero(plan >= 0)
+        if not may(problem)[i, plan[i]]
+    ]
+    if solver.method == "amax":
+        return broken
+    use, room = uses(problem), rooms(problem)
+    loads = loads_of(problem, plan)
+    for j in np.flatnonzero(loads > room * (1.0 + CAPACITY_TOLERANCE)):
+        who = _listed([agents[i] for i in np.flatnonzero(plan == j)])
+        broken.append(f"task {tasks[j]!r} has capacity {room[j]:.9g} but gets {loads[j]:.9g} from {who}")
+    if solver.assign_all:
+        for i in np.flatnonzero(plan < 0):
+            fitting = may(problem)[i] & (loads + use[i] <= room * (1.0 + CAPACITY_TOLERANCE))
+            if fitting.any():
+                broken.append(f"agent {agents[i]!r} has no task though {tasks[np.argmax(fitting)]!r} has room for it")
+    return broken
+
+
+def differences(found: Answer, before: Ints, after: Ints) -> Rows:
+    """A row for each agent whose task differs: from, to, and the scores of both."""
+    problem, tasks = found.problem, found.tasks
+    assert isinstance(problem, Problem)
+    rows = []
+    for i in np.flatnonzero(before != after):
+        pair = [int(plan[i]) for plan in (before, after)]
+        scores = [float(problem.scores[0, i, j]) if j >= 0 else None for j in pair]
+        names: list[Name | None] = [tasks[j] if j >= 0 else None for j in pair]
+        rows.append(dict(zip(COLUMNS, (found.agents[i], *names, *scores), strict=True)))
+    return Rows(rows, COLUMNS)
+
+
+COLUMNS = ("agent", "from", "to", "score_from", "score_to")
+
+
+def _listed(names: list[Name]) -> str:
+    shown = ", ".join(map(repr, names[:6]))
+    return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
+
+
+def _what_is_asked(problem: Any, solver: Solver) -> tuple[Problem, Names | None, Solver]:
+    """The problem of one instance, its names, and how to solve it."""
+    if isinstance(problem, Answer):
+        if problem.problem is None or problem.solver is None:
+            raise InputError("this solution does not know its problem; take one that muster.assign returned")
+        return _dense(problem.problem), problem.names, problem.solver
+    if isinstance(problem, Problem):
+        if np.shape(problem.scores)[0] != 1 or problem.agent_alive is not None or problem.task_alive is not None:
+            raise InputError("check takes one instance without masks; give scores and capacities of one")
+        return problem, None, solver
+    if isinstance(problem, str):
+        raise InputError(
+            f"muster.check_plan checks an assignment, got {problem!r}; an environment is checked by `muster check-env`"
+        )
+    if isinstance(problem, Mapping) and "scores" in problem:
+        for field in problem:
+            if field not in Call._fields:
+                raise UnknownNameError("field", str(field), Call._fields)
+            if field in SWITCHING:
+                raise InputError(f"check says what a plan is worth by itself, not after another; leave {field} out")
+        asked, names = read_call(Call(**problem))
+    else:
+        asked, names = read_call(Call(problem))
+    return _dense(asked), names, solver
+
+
+def _dense(problem: Problem | SparseProblem) -> Problem:
+    if isinstance(problem, SparseProblem):
+        raise InputError(f"check is for up to {DENSE:,} agents times tasks; a table of pairs among more can be solved")
+    return problem

@@ -1,0 +1,248 @@
+"""Policy cards: how a policy was trained, what it reads, how well it does by size, and what it cannot do.
+
+A card is a JSON object in a file beside the weights, written once: when a policy is shipped, or when a run ends. Of a
+policy without that file the card has what its own header says.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from muster.envs.registry import make
+from muster.errors import ModelFileError, MusterError
+from muster.evaluation.compare import compare
+from muster.evaluation.statistics import Interval
+from muster.policy.files import fingerprint
+from muster.policy.learned import LearnedPolicy, features_of
+from muster.policy.names import SHIPPED, load, resolve, shipped
+from muster.settings import to_text
+from muster.storage import write_atomically
+
+UNKNOWN = "not recorded"
+RUN_CARD = "card.json"
+TIMED_DECISIONS = 15
+LARGEST_CARD = 2**20
+BOUNDS = ("topline", "hindsight", "knowing")
+"""Baselines that know more than a policy can: bounds to compare with, not rivals."""
+Verdict = Literal["better", "even", "worse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One policy on one size, beside the baselines."""
+
+    env: str
+    unit: str
+    """steps (fewer are better), win rate, return or profit."""
+    episodes: int
+    mean: float | None
+    ci95: Interval | None
+    baselines: dict[str, float]
+    """Their means."""
+    best_baseline: str
+    verdict: Verdict
+    """Against the best baseline: better or worse where the 95 % intervals say so, else even."""
+    paired: bool
+    """Whether the verdict is on differences episode by episode; if not, on intervals that do not overlap."""
+    failed: float
+    """Share of episodes that hit the step limit."""
+    remark: str = ""
+
+
+def make_card(
+    name: str, policy: LearnedPolicy, results: Sequence[Result] = (), failures: Sequence[str] = (), **facts: Any
+) -> dict[str, Any]:
+    """The card of a policy as plain values: what its header says, then `results` and `facts` such as about, command."""
+    header, spec, features = policy.header, policy.spec, features_of(policy)
+    return {
+        "policy": name,
+        "about": "",
+        "trained_on": list(header.get("envs") or [header.get("env", UNKNOWN)]),
+        "learner": header.get("learner", UNKNOWN),
+        "seed": header.get("seed"),
+        "steps": header.get("steps"),
+        "cpu_minutes": header.get("cpu_minutes"),
+        "command": UNKNOWN,
+        "commit": str(header.get("commit", UNKNOWN)),
+        "model": {"kind": spec.kind, "numbers": sum(array.size for array in policy.parameters.values())},
+        "corrects_prior": spec.corrects,
+        "learned_limits": list(spec.learned),
+        "unlimited": spec.unlimited,
+        "weights_hash": fingerprint(policy.parameters),
+        "inference": {entry: getattr(policy.inference, entry) for entry in policy.inference.__slots__},
+        "noise": {entry: getattr(policy.noise, entry) for entry in policy.noise.__slots__},
+        "features": features.as_dict(),
+        "feature_hash": features.hash,
+        "results": [asdict(result) for result in results],
+        "results_from": "",
+        "stops_winning": stops_winning(results),
+        "known_failures": known_failures(results, policy) + list(failures),
+        "not_compared": [],
+        **facts,
+    }
+
+
+def write_card(path: Path, card: dict[str, Any]) -> None:
+    """Write a card beside its weights."""
+    write_atomically(path, (json.dumps(card, indent=1, allow_nan=False) + "\n").encode())
+
+
+def read_card(name: str) -> dict[str, Any]:
+    """The card of a shipped policy, of a run or of a policy file; what its header says where no card is beside it."""
+    policy = load(name)
+    path = SHIPPED / f"{name}.json" if name in shipped() else Path(name)
+    path = path / RUN_CARD if path.is_dir() else path.with_suffix(".json")
+    if not path.is_file():
+        return make_card(name, policy)
+    try:
+        if path.stat().st_size > LARGEST_CARD:
+            raise ValueError(f"more than {LARGEST_CARD:,} bytes")
+        card = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(card, dict) or card.get("weights_hash") != fingerprint(policy.parameters):
+            raise ValueError("not the card of these weights")
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path} is not a policy's card, or damaged ({error}); remove it to do without") from None
+    return card | {"policy": name}
+
+
+def stops_winning(results: Sequence[Result]) -> str:
+    """The first size at which the policy is not better than the best baseline."""
+    if not results:
+        return "not measured"
+    for result in results:
+        if result.verdict != "better":
+            word = "no better than" if result.verdict == "even" else "worse than"
+            return f"{result.env}: {word} {result.best_baseline}"
+    return f"nowhere measured (up to {results[-1].env}; muster scale evaluates larger ones)"
+
+
+def known_failures(results: Sequence[Result], policy: LearnedPolicy) -> list[str]:
+    """What it is known not to do."""
+    found = [
+        f"{result.env}: worse than the baseline {result.best_baseline} ({result.baselines[result.best_baseline]:.4g})"
+        for result in results
+        if result.verdict == "worse"
+    ]
+    found += [f"{result.env}: {result.failed:.1%} of episodes hit the limit" for result in results if result.failed]
+    found += list(dict.fromkeys(result.remark for result in results if result.unit == "win rate" and result.remark))
+    if policy.spec.kind == "pem":
+        found.append("a pem model reads planes: it needs torch and is not served by muster serve")
+    return found
+
+
+def measure(name: str, env: str, episodes: int, seed: int) -> tuple[Result, float]:
+    """The policy beside its env's baselines on the same episodes, and its milliseconds a decision, in batches."""
+    rivals = [baseline for baseline in make(env).baselines() if baseline not in BOUNDS]
+    *others, own = compare([*rivals, name], env, episodes, seed).evaluations
+    fewer = own.metric == "steps"
+    means = {other.policy: other.mean for other in others if other.mean is not None}
+    best = (min if fewer else max)(means, key=lambda baseline: means[baseline])
+    low, high = compare([best, name], env, episodes, seed).differences[-1].ci95 or (0.0, 0.0)
+    if fewer:
+        low, high = -high, -low
+    result = Result(
+        env=env,
+        unit=own.metric.replace("_", " "),
+        episodes=own.episodes,
+        mean=own.mean,
+        ci95=own.ci95,
+        baselines=means,
+        best_baseline=best,
+        verdict="better" if low > 0 else "worse" if high < 0 else "even",
+        paired=True,
+        failed=own.failed / own.episodes,
+        remark=f"measured with --episodes {episodes} --seed {seed}",
+    )
+    return result, own.ms_per_decision
+
+
+def with_results(card: dict[str, Any], results: Sequence[Result], latency_ms: dict[str, float]) -> dict[str, Any]:
+    """The card with further results and with milliseconds a decision by environment."""
+    both = [*(Result(**result) for result in card["results"]), *results]
+    more = {"results": [asdict(result) for result in both], "stops_winning": stops_winning(both)}
+    return card | more | {"latency_ms": latency_ms}
+
+
+def measure_latency(card: dict[str, Any]) -> dict[str, float]:
+    """By environment on the card, the milliseconds of one decision: the median of several, on this machine.
+
+    Environments that cannot be made here, for want of their data or of torch, are left out.
+    """
+    found = {}
+    for env in dict.fromkeys(result["env"] for result in card["results"]):
+        with suppress(MusterError):
+            batch_env = make(env)
+            policy = resolve(card["policy"], batch_env)
+            observation = batch_env.observe()
+            seconds = []
+            for _ in range(TIMED_DECISIONS):
+                began = time.perf_counter()
+                policy.act(observation)
+                seconds.append(time.perf_counter() - began)
+            found[env] = 1e3 * float(np.median(seconds))
+    return found
+
+
+def as_markdown(card: dict[str, Any]) -> str:
+    """The card as a page."""
+    inference, noise = card["inference"], card["noise"]
+    steps = UNKNOWN if card["steps"] is None else f"{card['steps']:,}"
+    minutes = UNKNOWN if card["cpu_minutes"] is None else f"{card['cpu_minutes']:.1f}"
+    model = f"{card['model']['kind']}, {card['model']['numbers']:,} numbers"
+    model += f", {' and '.join(card['learned_limits'])} learned" if card["learned_limits"] else ""
+    model += ", no capacities" if card["unlimited"] else ""
+    lines = [
+        f"# {card['policy']}",
+        "",
+        *([card["about"], ""] if card["about"] else []),
+        "| | |",
+        "|---|---|",
+        f"| trained on | {', '.join(card['trained_on'])} |",
+        f"| learner | {card['learner']}, seed {card['seed']}, {steps} steps, {minutes} CPU minutes |",
+        f"| command | `{card['command']}` |",
+        f"| commit | {card['commit']} |",
+        f"| model | {model}, {card['weights_hash'][:12]} |",
+        f"| inference | {', '.join(f'{name} {to_text(value)}' for name, value in inference.items())} |",
+        f"| exploration noise | {', '.join(f'{name} {to_text(value)}' for name, value in noise.items())} |",
+        f"| stops winning | {card['stops_winning']} |",
+        "",
+        f"## Features ({card['feature_hash']})",
+        "",
+        *(f"- {kind}: {', '.join(names)}" for kind, names in card["features"].items() if names),
+        "",
+        "## Results",
+        "",
+        *_table(card["results"]),
+        "",
+    ]
+    if card["results_from"]:
+        lines += [f"From `{card['results_from']}`; 95 % intervals.", ""]
+    if card.get("latency_ms"):
+        timed = [f"- {env}: {ms:.3g}" for env, ms in card["latency_ms"].items()]
+        lines += ["## Milliseconds a decision, on this machine", "", *timed, ""]
+    if card["not_compared"]:
+        lines += [f"Not compared with: {', '.join(card['not_compared'])}.", ""]
+    lines += ["## Known failures", "", *(f"- {text}" for text in card["known_failures"] or ["none recorded"])]
+    return "\n".join(lines)
+
+
+def _table(results: Sequence[dict[str, Any]]) -> list[str]:
+    if not results:
+        return ["None yet; `muster card POLICY --envs ENV …` measures some."]
+    rows = ["| | episodes | policy | best baseline | verdict | |", "|---|---|---|---|---|---|"]
+    for result in results:
+        low, high = result["ci95"] or (float("nan"), float("nan"))
+        mean = float("nan") if result["mean"] is None else result["mean"]
+        own = f"{mean:.4g} ({low:.4g} to {high:.4g}) {result['unit']}"
+        rival = f"{result['best_baseline']} {result['baselines'][result['best_baseline']]:.4g}"
+        how = result["verdict"] + (", paired" if result["paired"] else "")
+        rows.append(f"| {result['env']} | {result['episodes']} | {own} | {rival} | {how} | {result['remark']} |")
+    return rows

@@ -1,0 +1,114 @@
+"""The one loop: observe, act, step, until the episodes have ended.
+
+Everything that runs an environment iterates over `rollout`: evaluation and replay, learners, candidates and look-ahead
+on copies of a state. What they do beside it (recording, returns, new episodes) stands in their own loop over its
+transitions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.data import BatchObservation, Bools, Floats, Ints
+from muster.envs.vector import BatchEnv, Policy, Step
+from muster.errors import EnvError, MusterError
+from muster.rng import Seeds
+
+Act = Callable[[BatchObservation], Ints]
+"""From an observation to what the environment is given: an assignment [B, N], -1 or IDLE for none."""
+
+
+class Transition(NamedTuple):
+    """One decision in every slot, and what came of it."""
+
+    observation: BatchObservation
+    """Before the decision. Slots that are not active have no living agents."""
+    action: Ints
+    """[B, N]"""
+    result: Step
+    active: Ints
+    """Slots whose episodes were under way."""
+    ended: Ints
+    """Those of them whose episodes ended with this step."""
+    seconds: float
+    """Time spent in `act`."""
+
+
+def rollout(env: BatchEnv, act: Act, active: Bools) -> Iterator[Transition]:
+    """Yield a transition for each step as long as any slot is `active` [B].
+
+    `active` is modified in place: slots whose episodes end leave it. A caller that resets some of them sets it again
+    before it goes on; one that has seen enough stops iterating.
+    """
+    step = 0
+    while active.any():
+        slots = np.flatnonzero(active)
+        observation = env.observe()
+        if len(slots) < len(active):
+            observation = dataclasses.replace(observation, agent_alive=observation.agent_alive & active[:, None])
+        asked = time.perf_counter()
+        with naming_bad_values(env, observation, step):
+            action = act(observation)
+        seconds = time.perf_counter() - asked
+        result = env.step(action)
+        _check_rewards(env, result.reward, step)
+        ended = slots[(result.terminated | result.truncated)[slots]]
+        active[ended] = False
+        transition = Transition(observation, action, result, slots, ended, seconds)
+        # Environments fill the memory of an observation again once no reference to it is left.
+        del observation
+        yield transition
+        del transition
+        step += 1
+
+
+def act_with(policy: Policy, env: BatchEnv) -> Act:
+    """How `policy` acts in `env`: with reasons where the environment reads them."""
+    return policy.actions if env.reads_reasons else policy.act
+
+
+def reset(env: BatchEnv, policy: Policy, slots: Ints, seeds: Seeds) -> None:
+    """Begin the episode of `seeds[k]` in slot `slots[k]`, for the environment and for the policy."""
+    env.reset(slots, seeds)
+    policy.reset(slots, seeds)
+
+
+@contextmanager
+def naming_bad_values(env: BatchEnv, observation: BatchObservation, step: int) -> Iterator[None]:
+    """Where a decision fails because a value of the observation is not finite, raise EnvError that says which.
+
+    It looks only after a failure, so it costs nothing while all goes well. `step` counts from the start of the rollout.
+    """
+    try:
+        yield
+    except MusterError as failure:
+        for entry in dataclasses.fields(BatchObservation):
+            array = getattr(observation, entry.name)
+            if array is None or array.dtype.kind != "f":
+                continue
+            fine = np.isfinite(array)
+            if entry.name == "capacities":
+                fine |= array == np.inf
+            if not fine.all():
+                slot, *where = np.argwhere(~fine)[0].tolist()
+                raise EnvError(
+                    f"{entry.name} of {env.name} must be finite, got {array[(slot, *where)]} at {where} in "
+                    f"{_position(env, slot, step)}"
+                ) from failure
+        raise
+
+
+def _check_rewards(env: BatchEnv, rewards: Floats, step: int) -> None:
+    if not np.isfinite(rewards).all():
+        slot = int(np.flatnonzero(~np.isfinite(rewards))[0])
+        raise EnvError(f"a reward is not finite: {env.name} paid {rewards[slot]} in {_position(env, slot, step)}")
+
+
+def _position(env: BatchEnv, slot: int, step: int) -> str:
+    return f"slot {slot} of {env.n_envs} at step {step} of the rollout"
