@@ -318,7 +318,8 @@ void start_search(const AgentPrices& prices, Path& path, const Instance& instanc
 void prove_batch(const Array1<const Index>& rows, Index begin, Index end, const Problem& problem,
                  const Settings& settings, double cells, const Output& out, Stop& stop) {
   const Index n = problem.scores.rows, m = problem.scores.columns;
-  Arena arena;
+  Arena arena, table_memory;
+  Array1<double> tables;
   Instance instance = make_instance(arena, n, m, false);
   Knapsacks knapsacks = make_knapsacks(arena, n, m);
   Path path = make_path(arena, n, m);
@@ -332,8 +333,11 @@ void prove_batch(const Array1<const Index>& rows, Index begin, Index end, const 
     fill_instance(instance, problem, b, settings.assign_all);
     for (Index j = 0; j < instance.m; ++j) task_prices[j] = out.prices(b, instance.tasks[j]);
     const Index columns = set_grid(knapsacks, instance);
-    Arena tables;
-    fill_knapsacks(knapsacks, instance, tables.make1<double>((instance.n + 3) * columns).data, columns);
+    if ((instance.n + 3) * columns > tables.size) {
+      table_memory = Arena();
+      tables = table_memory.make1<double>((instance.n + 3) * columns);
+    }
+    fill_knapsacks(knapsacks, instance, tables.data, columns);
     start_search(prices, path, instance, task_prices);
     path.value = read_answer(path.best, instance, out, b, position);
     double limit = search(knapsacks, prices, path, instance, settings.prove, cells, stop);

@@ -12,8 +12,13 @@ namespace {
 
 // Columns of a grid at most, cells of a table at most, and columns where contributions are not integral.
 constexpr Index kLargestGrid = 20'000, kLargestTable = 4'000'000, kRoundedGrid = 1'000;
-// Cells between two looks at the clock: less than a millisecond.
-constexpr double kCellsBetweenLooks = 500'000.0;
+// Cells and agents between two looks at the clock: less than a millisecond.
+constexpr Index kWorkBetweenLooks = 500'000;
+
+void count_cells(Knapsacks& knapsacks, Index cells) {
+  knapsacks.cells += static_cast<double>(cells);
+  knapsacks.work += cells;
+}
 
 // List the agents that task j would gain by at these prices of agents; returns how many.
 Index list_agents(Knapsacks& knapsacks, Index j, const Array1<double>& price) {
@@ -21,16 +26,18 @@ Index list_agents(Knapsacks& knapsacks, Index j, const Array1<double>& price) {
   const double* const worth = knapsacks.worth.row(j).data;
   const Index* const weight = knapsacks.weight.row(j).data;
   const bool* const open = knapsacks.open.row(j).data;
-  const Index* const fixed = knapsacks.fixed.data;
   double* const __restrict profit = knapsacks.profit.data;
-  Index* const __restrict listed = knapsacks.listed.data;
-  for (Index i = 0; i < n; ++i) profit[i] = worth[i] - price.data[i];
   Index count = 0;
   for (Index i = 0; i < n; ++i) {
-    listed[count] = i;
-    count += (profit[i] > 0.0) & open[i] & (fixed[i] < 0) & (weight[i] <= size);
+    profit[i] = worth[i] - price.data[i];
+    // Few agents gain: the first condition is mostly predicted.
+    if (profit[i] > 0.0 && open[i] && knapsacks.fixed.data[i] < 0 && weight[i] <= size) {
+      knapsacks.listed.data[count] = i;
+      ++count;
+    }
   }
-  knapsacks.cells += static_cast<double>(count) * (static_cast<double>(size) + 1.0);
+  count_cells(knapsacks, count * (size + 1));
+  knapsacks.work += n;
   return count;
 }
 
@@ -66,15 +73,15 @@ double fill_ahead(const Knapsacks& knapsacks, Index j, Index count) {
 
 // Mark in `taken` who is chosen, from the table `ahead`.
 void read_choice(const Knapsacks& knapsacks, Index j, Index count) {
-  const Array1<bool> taken = knapsacks.taken.row(j);
-  std::fill_n(taken.data, knapsacks.n, false);
+  bool* const taken = knapsacks.taken.row(j).data;
+  const Index* const weight = knapsacks.weight.row(j).data;
+  std::fill_n(taken, knapsacks.n, false);
   Index c = knapsacks.size[j];
   for (Index k = count - 1; k >= 0; --k) {
-    if (knapsacks.ahead(k + 1, c) != knapsacks.ahead(k, c)) {
-      const Index i = knapsacks.listed[k];
-      taken[i] = true;
-      c -= knapsacks.weight(j, i);
-    }
+    if (knapsacks.ahead(k + 1, c) == knapsacks.ahead(k, c)) continue;
+    const Index i = knapsacks.listed[k];
+    taken[i] = true;
+    c -= weight[i];
   }
 }
 
@@ -98,7 +105,7 @@ Knapsacks make_knapsacks(Arena& arena, Index n, Index m) {
   knapsacks.open = arena.make2<bool>(m + 1, n);
   knapsacks.fixed = arena.make1<Index>(n);
   knapsacks.profit = arena.make1<double>(n);
-  knapsacks.listed = arena.make1<Index>(n + 1);
+  knapsacks.listed = arena.make1<Index>(n);
   knapsacks.taken = arena.make2<bool>(m + 1, n);
   knapsacks.join = arena.make2<double>(m + 1, n);
   knapsacks.leave = arena.make2<double>(m + 1, n);
@@ -138,7 +145,8 @@ void fill_knapsacks(Knapsacks& knapsacks, const Instance& instance, double* tabl
   const Index n = instance.n, m = instance.m;
   knapsacks.n = n;
   knapsacks.m = m;
-  knapsacks.cells = knapsacks.cells_seen = 0.0;
+  knapsacks.cells = 0.0;
+  knapsacks.work = 0;
   knapsacks.ahead = {tables, n + 1, columns};
   knapsacks.behind = {tables + (n + 1) * columns, 2, columns};
   knapsacks.size[m] = 0;
@@ -156,10 +164,19 @@ void fill_knapsacks(Knapsacks& knapsacks, const Instance& instance, double* tabl
   }
 }
 
-double solve_knapsack(Knapsacks& knapsacks, Index j, const Array1<double>& price) {
+double solve_knapsack(Knapsacks& knapsacks, Index j, const Array1<double>& price, const Array1<double>& times) {
   const Index count = list_agents(knapsacks, j, price);
+  if (count == 0) {
+    std::fill_n(knapsacks.taken.row(j).data, knapsacks.n, false);
+    return 0.0;
+  }
   const double value = fill_ahead(knapsacks, j, count);
   read_choice(knapsacks, j, count);
+  const bool* const taken = knapsacks.taken.row(j).data;
+  for (Index k = 0; k < count; ++k) {
+    const Index i = knapsacks.listed[k];
+    times[i] += taken[i] ? 1.0 : 0.0;
+  }
   return value;
 }
 
@@ -195,7 +212,7 @@ bool weigh_choices(Knapsacks& knapsacks, const Array1<double>& price, Stop& stop
       }
       add_mirrored_row(next_rest, rest, size, weight[i], knapsacks.profit[i]);
       std::swap(rest, next_rest);
-      knapsacks.cells += 2.0 * (static_cast<double>(size) + 1.0);
+      count_cells(knapsacks, 2 * (size + 1));
       if (should_stop(knapsacks, stop)) return false;
     }
   }
@@ -203,8 +220,8 @@ bool weigh_choices(Knapsacks& knapsacks, const Array1<double>& price, Stop& stop
 }
 
 bool should_stop(Knapsacks& knapsacks, Stop& stop) {
-  if (knapsacks.cells - knapsacks.cells_seen < kCellsBetweenLooks) return false;
-  knapsacks.cells_seen = knapsacks.cells;
+  if (knapsacks.work < kWorkBetweenLooks) return false;
+  knapsacks.work = 0;
   return stop.requested();
 }
 

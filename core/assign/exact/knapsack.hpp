@@ -17,7 +17,7 @@ namespace muster {
 struct Knapsacks {
   Index n = 0, m = 0;
   double cells = 0.0;       // computed so far, the measure of work
-  double cells_seen = 0.0;  // of them at the last look at the clock
+  Index work = 0;           // since the last look at the clock
   Array2<double> worth;     // [M + 1, N] h, or the value of being left out
   Array2<Index> weight;     // [M + 1, N]
   Array1<Index> size;       // [M + 1] remaining capacity
@@ -41,8 +41,9 @@ Index set_grid(const Knapsacks& knapsacks, const Instance& instance);
 // Set scores and which pairs are possible, after `set_grid`; `tables` has room for (n + 3) `columns` numbers.
 void fill_knapsacks(Knapsacks& knapsacks, const Instance& instance, double* tables, Index columns);
 
-// Solve knapsack j at these prices of agents: `taken` has its choice. Returns its value.
-double solve_knapsack(Knapsacks& knapsacks, Index j, const Array1<double>& price);
+// Solve knapsack j at these prices of agents: `taken` has its choice, and `times` [N] counts one more for each agent in
+// it. Returns its value.
+double solve_knapsack(Knapsacks& knapsacks, Index j, const Array1<double>& price, const Array1<double>& times);
 
 // Fill `join` and `leave` for all open pairs, at these prices of agents; false if stopped before the end.
 bool weigh_choices(Knapsacks& knapsacks, const Array1<double>& price, Stop& stop);

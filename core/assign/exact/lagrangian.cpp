@@ -26,10 +26,7 @@ std::optional<double> evaluate(Knapsacks& knapsacks, const AgentPrices& prices, 
     excess[i] = task >= 0 ? 0.0 : -1.0;
   }
   for (Index j = 0; j <= knapsacks.m; ++j) {
-    total += solve_knapsack(knapsacks, j, prices.price);
-    // Those that are fixed are never taken.
-    const bool* const taken = knapsacks.taken.row(j).data;
-    for (Index i = 0; i < n; ++i) excess[i] += taken[i] ? 1.0 : 0.0;
+    total += solve_knapsack(knapsacks, j, prices.price, excess);
     if (should_stop(knapsacks, stop)) return std::nullopt;
   }
   return total;

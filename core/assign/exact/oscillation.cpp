@@ -12,8 +12,8 @@ constexpr double kFirstPenalty = 0.5;
 constexpr double kGrowth = 1.05, kDecay = 0.95;
 // Steps for which what was left is tabu: this many, and up to as many again.
 constexpr Index kTenure = 2;
-// Pairs of agents compared between two looks at the clock, about a millisecond.
-constexpr Index kPairsBetweenLooks = 500'000;
+// Pairs compared between two looks at the clock, less than a millisecond.
+constexpr Index kWorkBetweenLooks = 100'000;
 
 // Mean size of a score per unit of contribution.
 double typical_score(const Instance& instance) {
@@ -81,6 +81,15 @@ void reset(Oscillation& oscillation, Index n, Index m) {
   }
   for (Index i = 0; i < n; ++i) join(oscillation, i, oscillation.task[i]);
   oscillation.steps = 0;
+  oscillation.work = kWorkBetweenLooks;
+}
+
+// Whether to stop; looks at the clock only after enough work.
+bool should_stop(Oscillation& oscillation, Stop& stop) {
+  if (oscillation.work < kWorkBetweenLooks) return false;
+  if (stop.requested()) return true;
+  oscillation.work = 0;
+  return false;
 }
 
 // Keep the present assignment if it is feasible and better than all before; whether it is.
@@ -111,7 +120,7 @@ struct Exchange {
 };
 
 // The best move or swap that is not tabu; none if stopped before the end.
-Exchange best_exchange(const Oscillation& oscillation, Index n, Index m, Stop& stop) {
+Exchange best_exchange(Oscillation& oscillation, Index n, Index m, Stop& stop) {
   const double* const load = oscillation.load.data;
   const double* const capacity = oscillation.capacity.data;
   const double* const price = oscillation.price.data;
@@ -129,15 +138,10 @@ Exchange best_exchange(const Oscillation& oscillation, Index n, Index m, Stop& s
   };
   for (Index j = 0; j <= m; ++j) cost[j] = cost_of(j, load[j]);
   const auto now = static_cast<std::int32_t>(oscillation.steps);
-  const Index agents_between_looks = 1 + kPairsBetweenLooks / (n + kChoices);
-  Index until_look = agents_between_looks;
   double best = kInfinity;
   Exchange exchange;
   for (Index i = 0; i < n; ++i) {
-    if (--until_look == 0) {
-      until_look = agents_between_looks;
-      if (stop.requested()) return {};
-    }
+    if (should_stop(oscillation, stop)) return {};
     const Index a = oscillation.task[i];
     const double load_a = load[a] - own_use[i], left_a = cost_of(a, load_a);
     const double* const loss_a = oscillation.loss.data + a * stride;
@@ -145,6 +149,7 @@ Exchange best_exchange(const Oscillation& oscillation, Index n, Index m, Stop& s
     const std::int32_t* const tabu_a = oscillation.tabu.data + a * stride;
     const Index* const choice = oscillation.choice.data + i * kChoices;
     const Index choices = oscillation.choices[i];
+    Index work = choices;
     for (Index c = 0; c < choices; ++c) {
       const Index j = choice[c];
       if (j == a || oscillation.tabu(j, i) > now) continue;
@@ -157,6 +162,7 @@ Exchange best_exchange(const Oscillation& oscillation, Index n, Index m, Stop& s
         exchange = {i, j, -1};
       }
       for (Index k = head[j]; k >= 0; k = next[k]) {
+        ++work;
         const double base = change + loss_a[k] - own_loss[k];
         if (base < best && tabu_a[k] <= now) {
           const double swapped = base + cost_of(a, load_a + use_a[k]) + cost_of(j, load_j - own_use[k]);
@@ -167,6 +173,7 @@ Exchange best_exchange(const Oscillation& oscillation, Index n, Index m, Stop& s
         }
       }
     }
+    oscillation.work += work;
   }
   return exchange;
 }
@@ -277,7 +284,7 @@ void oscillate(Oscillation& oscillation, const Instance& instance, Index steps, 
   const double least = kOscillationTolerance * std::max(std::abs(oscillation.bound), std::abs(oscillation.goal));
   Index last = 0;
   while (oscillation.steps < steps && oscillation.steps - last <= patience &&
-         oscillation.value < oscillation.goal - least && !stop.requested()) {
+         oscillation.value < oscillation.goal - least && !should_stop(oscillation, stop)) {
     ++oscillation.steps;
     const Exchange exchange = best_exchange(oscillation, n, m, stop);
     if (exchange.agent < 0) continue;

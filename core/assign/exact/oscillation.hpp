@@ -30,6 +30,7 @@ struct Oscillation {
   double value = 0.0;           // of the best assignment found, with the penalty for agents left out
   double goal = 0.0;            // what cannot be improved on
   Index steps = 0;              // taken so far
+  Index work = 0;               // pairs compared since the last look at the clock
   std::uint64_t random = 1;     // state of the random numbers
   Array2<double> loss;          // [M + 1, N] infinite for pairs that are impossible
   Array2<double> use;           // [M + 1, N]
