@@ -11,37 +11,58 @@ namespace {
 // Instances after which a batch asks whether to stop.
 constexpr Index kBetweenStops = 64;
 
-bool is_allowed(const Problem& problem, Index b, Index i, Index j) {
-  return problem.allowed.layers == 0 || problem.allowed(b, i, j);
+// Whether nothing is said about single tasks or pairs of instance b: then rows are looked at several numbers at a time.
+bool is_open(const Problem& problem, Index b) {
+  Index absent = 0;
+  for (const bool alive : problem.task_alive.row(b)) absent += !alive;
+  return absent == 0 && problem.allowed.layers == 0;
 }
 
-// Whether every entry that counts is one to be worked with, as for the other methods.
-bool is_sound(const Problem& problem, Index b) {
-  const Index n = problem.scores.rows, m = problem.scores.columns;
-  for (Index j = 0; j < m; ++j) {
+bool counts(const Problem& problem, Index b, Index i, Index j) {
+  return problem.task_alive(b, j) && (problem.allowed.layers == 0 || problem.allowed(b, i, j));
+}
+
+bool is_valid_score(double score) { return std::abs(score) <= kLargestNumber || score == -kInfinity; }
+
+// Whether every entry of agent i that counts is one to be worked with, as for the other methods.
+bool is_sound(const Problem& problem, Index b, Index i, bool open) {
+  const Array1<const double> scores = problem.scores.row(b, i);
+  const bool plain = problem.contributions.layers == 0;
+  if (open && plain) {
+    const Extent own = extent(scores.data, scores.size);
+    if (own.low >= -kLargestNumber && own.high <= kLargestNumber) return true;
+  }
+  for (Index j = 0; j < scores.size; ++j) {
+    if (!counts(problem, b, i, j)) continue;
+    if (!is_valid_score(scores[j])) return false;
+    if (!plain && !is_valid_amount(problem.contributions(b, i, j))) return false;
+  }
+  return true;
+}
+
+bool is_sound(const Problem& problem, Index b, bool open) {
+  for (Index j = 0; j < problem.scores.columns; ++j) {
     const double capacity = problem.capacities(b, j);
     if (problem.task_alive(b, j) && !is_valid_amount(capacity) && capacity != kInfinity) return false;
   }
-  for (Index i = 0; i < n; ++i) {
-    if (!problem.agent_alive(b, i)) continue;
-    for (Index j = 0; j < m; ++j) {
-      if (!problem.task_alive(b, j) || !is_allowed(problem, b, i, j)) continue;
-      const double score = problem.scores(b, i, j);
-      if (!(std::abs(score) <= kLargestNumber || score == -kInfinity)) return false;
-      if (problem.contributions.layers > 0 && !is_valid_amount(problem.contributions(b, i, j))) return false;
-    }
+  for (Index i = 0; i < problem.scores.rows; ++i) {
+    if (problem.agent_alive(b, i) && !is_sound(problem, b, i, open)) return false;
   }
   return true;
 }
 
 // The task of agent i's largest score above `least`, the first one if several; -1 if there is none.
-Index best_task(const Problem& problem, Index b, Index i, double least) {
+Index best_task(const Problem& problem, Index b, Index i, double least, bool open) {
+  const Array1<const double> scores = problem.scores.row(b, i);
+  if (open) {
+    const double best = largest(scores.data, scores.size);
+    return best > least ? index_of(best, scores.data, scores.size) : -1;
+  }
   double best = least;
   Index where = -1;
-  for (Index j = 0; j < problem.scores.columns; ++j) {
-    const double score = problem.scores(b, i, j);
-    if (problem.task_alive(b, j) && score > best && is_allowed(problem, b, i, j)) {
-      best = score;
+  for (Index j = 0; j < scores.size; ++j) {
+    if (scores[j] > best && counts(problem, b, i, j)) {
+      best = scores[j];
       where = j;
     }
   }
@@ -56,14 +77,15 @@ void solve_amax(Index begin, Index end, const Problem& problem, const Settings& 
       for (; b < end; ++b) out.status[b] = kTimeLimit;
       return;
     }
-    if (!is_sound(problem, b)) {
+    const bool open = is_open(problem, b);
+    if (!is_sound(problem, b, open)) {
       out.status[b] = kInvalid;
       continue;
     }
     double total = 0.0;
     for (Index i = 0; i < problem.scores.rows; ++i) {
       if (!problem.agent_alive(b, i)) continue;
-      const Index j = best_task(problem, b, i, settings.assign_all ? -kInfinity : 0.0);
+      const Index j = best_task(problem, b, i, settings.assign_all ? -kInfinity : 0.0, open);
       out.assignment(b, i) = j;
       out.reason(b, i) = j >= 0 ? kAssigned : kNegativeScores;
       if (j >= 0) {

@@ -132,6 +132,25 @@ inline Index index_of_margin(double margin, const double* values, const double* 
   return j;
 }
 
+// The largest of some values; -infinity if there are none.
+inline double largest(const double* values, Index count) {
+  struct Value {
+    const double* values;
+    Lanes operator()(Index j, Lanes) const { return Lanes::load(values + j); }
+    double operator()(Index j, double) const { return values[j]; }
+  };
+  return largest_of(count, Value{values});
+}
+
+// The first j where values[j] is the value, which is that of one of them.
+inline Index index_of(double value, const double* values, Index count) {
+  Index j = 0;
+  const Lanes wanted = Lanes::fill(value);
+  while (j + Lanes::kCount <= count && !any_equal(Lanes::load(values + j), wanted)) j += Lanes::kCount;
+  while (values[j] != value) ++j;
+  return j;
+}
+
 struct Extent {
   double low;
   double high;

@@ -256,17 +256,12 @@ Extent extent(const double* values, Index count) {
   Index nans = 0;
   for (Index j = 0; j < count; ++j) nans += values[j] != values[j];
   if (nans > 0) return {kNaN, kNaN};
-  struct Value {
-    const double* values;
-    Lanes operator()(Index j, Lanes) const { return Lanes::load(values + j); }
-    double operator()(Index j, double) const { return values[j]; }
-  };
   struct Negative {
     const double* values;
     Lanes operator()(Index j, Lanes) const { return Lanes::fill(0.0) - Lanes::load(values + j); }
     double operator()(Index j, double) const { return 0.0 - values[j]; }
   };
-  return {-largest_of(count, Negative{values}), largest_of(count, Value{values})};
+  return {-largest_of(count, Negative{values}), largest(values, count)};
 }
 
 double penalty_of(double low, double high, double steepest, Index n) {

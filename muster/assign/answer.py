@@ -35,7 +35,7 @@ CHANGES = (
 )
 """What `Answer.again` takes beside the solver's settings."""
 NOTHING_ALLOWED = "nothing allowed"
-"""Why an agent of one instance has no task where every pair of it is forbidden; to a batch it is a negative score."""
+"""Why an agent of one instance has no task where every pair of it is forbidden (in a batch: negative scores)."""
 DIFFERENCE = ("agent", "from", "to", "score_from", "score_to", "note")
 
 
@@ -118,7 +118,7 @@ class Answer(Solution):
         switch_cost: Any = None,
         **settings: Any,
     ) -> Answer:
-        """What if: the answer after some changes, with this one as the plan before; `difference` says who changes.
+        """What if: the answer after some changes, with this one as the previous plan; `difference` says who changes.
 
         Agents and tasks go by name (or number, where they have none). `with_agents` is {agent: {task: score}},
         `with_tasks` {task: {agent: score}}; `scores`, `contributions`, `capacities` and `task_scores` hold, by name,
@@ -150,7 +150,7 @@ class Answer(Solution):
         return replace(answer(problem, replace(self._how(), **settings), now), before=self)
 
     def _stops(self, names: Names, now: Names) -> Ints | None:
-        """The routes under new numbers, without who is gone."""
+        """The routes under the new numbers, without agents and tasks that are gone."""
         if self.routes is None:
             return None
         called = dict(zip(names.agents, self.routes, strict=True))
@@ -198,7 +198,7 @@ class Answer(Solution):
         return self.problem
 
     def _how(self) -> Solver:
-        assert self.solver is not None, "whoever knows the problem knows how it was solved"
+        assert self.solver is not None, "an answer with a problem has its solver"
         return self.solver
 
 
@@ -235,8 +235,8 @@ def answer(problem: Problem | SparseProblem, solver: Solver, names: Names | None
 
 
 def _reasons(problem: Problem, codes: Ints) -> NDArray[Any]:
-    """The kernels' reasons in words, and of whom nothing is allowed that instead of what its scores are."""
-    words = REASON_NAMES[codes]
-    if NEGATIVE_SCORES in codes:
+    """The reasons in words; an agent of which every pair is forbidden has that reason instead of its scores."""
+    words = REASON_NAMES.take(codes)
+    if codes.any() and NEGATIVE_SCORES in codes:
         words[(codes == NEGATIVE_SCORES) & ~allowed_pairs(problem).any(axis=1)] = NOTHING_ALLOWED
     return words

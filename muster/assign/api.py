@@ -43,13 +43,13 @@ def assign(
     at neither task scores nor capacities, LP at no task scores; their objectives leave them out. With `crowd="load"`,
     for QUAD, c_j is the sum of the contributions that task j gets instead of a number of agents.
 
-    PLAN makes routes: h is what it is worth for an agent to go to a task first, g for whoever leaves task j to go on to
+    Method "routes" makes routes: h is what it is worth for an agent to go to a task first, g to go on from task j to
     task k, `end_scores` [N, M] to end there; costs are negative scores. Every task is visited by as many agents as its
     capacity takes, the `objective` is the longest route or the total, `routes` are those to go on from.
 
-    `previous` is the plan before, as an answer, an assignment or {agent: task}: `switch_cost` (a number, [N] or [N, M])
-    is taken from the score of every other task while an agent's last one is there, `changes` counts those who left, and
-    the answer is never worth less than the plan before where that is still possible.
+    `previous` is the previous plan, as an answer, an assignment or {agent: task}: `switch_cost` (a number, [N] or
+    [N, M]) is taken from the score of every other task while an agent's last one is there, `changes` counts those who
+    left, and the answer is never worth less than the previous plan where that is still possible.
 
     Scores may also be a table with names: a pandas or polars frame (columns agent, task, score and, if wanted,
     contribution, a row for each allowed pair; or a row per agent and a column per task, empty where a pair must not

@@ -95,7 +95,7 @@ def read_arrays(call: Call, names: Names | None = None) -> Problem:
     routes = None if call.routes is None else padded_routes(call.routes, n, m)[None]
     previous = None if call.previous is None else as_assignment("previous", call.previous, names, n, m)[None]
     if previous is None and routes is not None and m > 0:
-        # Where routes go on, those are the plan before.
+        # Where routes go on, their first stops are the previous plan.
         previous = routes[:, :, 0].copy()
     if previous is None:
         refuse_cost_alone(call.switch_cost)
@@ -134,15 +134,15 @@ def padded_routes(routes: Sequence[Sequence[int]], n: int, m: int) -> Ints:
     padded: Ints = np.full((n, m), -1, np.int64)
     for i, route in enumerate(routes):
         stops = np.asarray(route)
-        whole = stops.size == 0 or (stops.ndim == 1 and stops.dtype.kind in "iu")
-        if not whole or (stops.size and not (stops.min() >= 0 and stops.max() < m)) or len(set(route)) < len(route):
+        integral = stops.size == 0 or (stops.ndim == 1 and stops.dtype.kind in "iu")
+        if not integral or (stops.size and not (stops.min() >= 0 and stops.max() < m)) or len(set(route)) < len(route):
             raise InputError(f"routes[{i}] must list different tasks from 0 to {m - 1}, got {list(route)}")
         padded[i, : stops.size] = stops
     return padded
 
 
 def _mentioned(capacities: Any) -> list[Name]:
-    """The tasks that capacities by name mention: some may be ones that nobody has a score for."""
+    """The tasks that capacities by name mention: some may have no score."""
     found = entries("capacities", capacities, "task")
     return [] if found is None else [name for name, _ in found]
 

@@ -20,7 +20,7 @@ from muster.assign.sparse import DENSE, SparseProblem
 from muster.data import Ints, Problem
 from muster.errors import InputError, UnknownNameError
 
-# Of what `muster.assign` takes, what a plan's worth has nothing to do with.
+# Arguments of `muster.assign` that a plan's worth does not depend on.
 SWITCHING = ("previous", "switch_cost")
 
 # A plan is called better when it is worth more by this share.
@@ -29,7 +29,7 @@ NOTICED = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What there is to say about a plan."""
+    """Whether a plan is feasible, what it is worth, and what a better one changes."""
 
     feasible: bool
     """Whether it keeps every rule."""
@@ -48,11 +48,7 @@ class Verdict:
 
     def __str__(self) -> str:
         lines = ["feasible" if self.feasible else "not feasible", *(f"- {rule}" for rule in self.broken)]
-        worth = (
-            f"worth {self.value:.9g}"
-            if self.value == self.value
-            else "worth what nobody can say, with a pair that has no score"
-        )
+        worth = f"worth {self.value:.9g}" if self.value == self.value else "worth unknown: a pair of it has no score"
         proven = "nothing is proven about the best" if np.isnan(self.bound) else f"no plan exceeds {self.bound:.9g}"
         lines.append(f"{worth}; {proven}")
         if self.better is not None:
@@ -76,8 +72,7 @@ def check_plan(
 
     `problem` is a dictionary of what `muster.assign` takes ({"scores": …, "capacities": …}), scores alone, a Problem of
     one instance, or an answer, whose settings then hold (what switching costs is left out). `assignment` is a task for
-    each agent, by number or name, or {agent: task}. (The laws of an env are checked by `muster check-env ENV` and
-    `muster.envs.checker`.)
+    each agent, by number or name, or {agent: task}. (Environments are checked by `muster check-env ENV`.)
 
     >>> import muster
     >>> muster.check_plan({"scores": [[3.0, 2.0], [2.5, 0.5]]}, [0, 1], method="lp").better.plan
@@ -131,7 +126,9 @@ def broken_rules(problem: Problem, found: Answer, solver: Solver, plan: Ints) ->
         for i in np.flatnonzero(plan < 0):
             fitting = allowed_pairs(problem)[i] & (loads + use[i] <= capacity * (1.0 + CAPACITY_TOLERANCE))
             if fitting.any():
-                broken.append(f"agent {agents[i]!r} has no task though {tasks[np.argmax(fitting)]!r} has room for it")
+                broken.append(
+                    f"agent {agents[i]!r} has no task though {tasks[np.argmax(fitting)]!r} has capacity left for it"
+                )
     return broken
 
 

@@ -1,8 +1,8 @@
-"""Why an answer is as it is, in figures that can be checked by solving again.
+"""Why an answer is as it is, in numbers that can be checked by solving again.
 
 An agent's margin is what the best plan loses in which it does something else; so its score may fall by that much before
 its task is given away, and an agent without a task, or a task without agents, needs a score higher by that much. Where
-the procedure proves its optima these figures are exact; otherwise they are what the procedure itself finds.
+the procedure proves its optima these numbers are exact; otherwise they are what the procedure itself finds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TASK_COLUMNS = ("task", "why", "agent", "by", "score", "needs_score", "needs_cap
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A row for each agent, and one for each task that nobody serves; str() of it says the same in sentences."""
+    """A row for each agent, and one for each task without agents; str() of it says the same in sentences."""
 
     agents: Rows
     """agent, task, score, price: its contribution times its task's price; runner_up, by: what it would do in the best
@@ -107,7 +107,7 @@ class _Case:
         return row
 
     def task(self, j: int, names: tuple[Sequence[Name], Sequence[Name]]) -> Row:
-        """The row of task j, which nobody serves."""
+        """The row of task j, which has no agents."""
         row: Row = dict.fromkeys(TASK_COLUMNS)
         row.update(task=names[1][j], why="worth less")
         pairs = [(int(i), j) for i in np.argsort(self.best - self.net[:, j], kind="stable") if self.probe.allowed[i, j]]
@@ -129,15 +129,15 @@ class _Case:
         return row
 
     def _if_allowed(self, j: int, agents: Sequence[Name]) -> Row:
-        """Who would take a task that nobody may, with which score and, if one agent is too much, which capacity."""
-        everyone = [(int(i), j) for i in np.argsort(self.best, kind="stable") if np.isfinite(self.probe.use[i, j])]
+        """Which agent would take a task that none is allowed to, at which score and, if need be, capacity."""
+        anyone = [(int(i), j) for i in np.argsort(self.best, kind="stable") if np.isfinite(self.probe.use[i, j])]
         row: Row = {}
         problem = self.problem
-        if everyone and not self._within(everyone):
-            row["needs_capacity"] = min(float(self.probe.use[pair]) for pair in everyone)
+        if anyone and not self._within(anyone):
+            row["needs_capacity"] = min(float(self.probe.use[pair]) for pair in anyone)
             problem = _with_capacity(problem, j, row["needs_capacity"])
-        case = _Case(_with_allowed(problem, everyone), self.solver, self.solution)
-        pair, loss = case._least(case._within(everyone))
+        case = _Case(_with_allowed(problem, anyone), self.solver, self.solution)
+        pair, loss = case._least(case._within(anyone))
         if pair is not None:
             case = _Case(_with_allowed(problem, [pair]), self.solver, self.solution)
             needed = case._needed(pair, loss, _is_served(j))
@@ -159,7 +159,7 @@ class _Case:
         return sizes[0]
 
     def _loss(self, worth: float, plan: Ints) -> float:
-        """What a plan is worth less than the answer; everything if it leaves out somebody who must not be."""
+        """What a plan is worth less than the answer; infinity if it leaves out an agent that has to be assigned."""
         if self.solver.assign_all and int((plan < 0).sum()) > self.left_out:
             return float("inf")
         return max(0.0, self.value - worth)
@@ -244,13 +244,13 @@ def _agent_sentence(row: Row) -> str:
         second = "nothing else would do" if row["by"] == float("inf") else f"next best {other}, {by} less in all"
         return f"{name} takes {row['task']} (score {text(row['score'])}, price {text(row['price'])}); {second}"
     if row["runner_up"] is None:
-        return f"{name} has no task: {row['reason']}; no task that it may take has room for it"
+        return f"{name} has no task: {row['reason']}; no task that it may take has capacity for it"
     needed = "" if row["needs_score"] is None else f" with a score of {text(row['needs_score'])} or more"
     return f"{name} has no task: {row['reason']}; it would take {other}{needed}"
 
 
 def _task_sentence(row: Row) -> str:
-    start = f"nobody takes {row['task']}"
+    start = f"no agent takes {row['task']}"
     if row["why"] == "no agent is allowed":
         capacity = "" if row["needs_capacity"] is None else f" and a capacity of {text(row['needs_capacity'])}"
         would = f"; {row['agent']} would if it were, with a score of {text(row['needs_score'])} or more{capacity}"

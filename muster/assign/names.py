@@ -16,7 +16,7 @@ Name = Hashable
 
 
 class Names:
-    """Who is agent 0, 1, … and which is task 0, 1, …"""
+    """Names of agents 0, 1, … and of tasks 0, 1, …"""
 
     __slots__ = ("_agent", "_task", "agents", "tasks")
 
@@ -198,7 +198,7 @@ def as_assignment(label: str, value: Any, names: Names | None, n: int, m: int, o
     """An assignment by name or by number as task indices [N], -1 for none.
 
     A dictionary, series or frame may leave out who has no task. With `others` it may also name agents that are not
-    there any more, and tasks that are gone, which count as none: a plan from before does.
+    there any more, and tasks that are gone, which count as none: a previous plan may.
     """
     if hasattr(value, "assignment"):
         value = _assignment_of(value, names)
@@ -235,7 +235,7 @@ def _assignment_of(solution: Any, names: Names | None) -> Any:
 
 
 def _first_two(value: Any) -> Any:
-    """Of a frame such as a plan that was written to a file, the columns that say who does what."""
+    """Of a frame such as a plan that was written to a file, the columns agent and task."""
     if is_frame(value) and {"agent", "task"} <= set(map(str, value.columns)):
         return value[["agent", "task"]]
     return value
@@ -246,7 +246,7 @@ def _task_number(label: str, task: Any, names: Names | None, m: int, i: int) -> 
         return -1
     if names is not None and not isinstance(task, (int, np.integer)):
         return names.task(task)
-    whole = isinstance(task, (int, np.integer)) and not isinstance(task, bool)
-    if whole and -1 <= int(task) < m:
+    integral = isinstance(task, (int, np.integer)) and not isinstance(task, bool)
+    if integral and -1 <= int(task) < m:
         return int(task)
     raise InputError(f"{label} must be tasks from 0 to {m - 1}, or -1 for none, got {task!r} for agent {i}")

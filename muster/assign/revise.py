@@ -24,7 +24,7 @@ def revise(
     capacities: Any,
     task_scores: Any,
 ) -> tuple[Problem, Names]:
-    """The problem [1, N, M] and its names after the changes, without a plan before."""
+    """The problem [1, N, M] and its names after the changes, without a previous plan."""
     gone = {names.agent(name) for name in listed("without_agents", without_agents)}
     closed = {names.task(name) for name in listed("without_tasks", without_tasks)}
     keep = np.array([i for i in range(len(names.agents)) if i not in gone], np.int64)
@@ -55,7 +55,7 @@ def revise(
 
 
 def carry_switch_cost(problem: Problem, names: Names, now: Names) -> Floats | float:
-    """The cost of changes for whoever is still there; of a new task, what the agent's dearest one costs."""
+    """The switch costs of agents that stay; for a new task, the highest of the agent's costs."""
     cost = problem.switch_cost
     if np.ndim(cost) == 0:
         return cost
@@ -77,7 +77,7 @@ def listed(label: str, given: Iterable[Name]) -> list[Name]:
 
 
 def _grown(array: Any, keep: Any, stay: Any, now: Names, fill: float) -> Floats:
-    """[1, N, M] of those who stay, with room for the new ones."""
+    """[1, N, M] of agents and tasks that stay, extended by `fill` for new ones."""
     grown: Floats = np.full((1, len(now.agents), len(now.tasks)), fill)
     grown[0, : len(keep), : len(stay)] = array[0][np.ix_(keep, stay)]
     return grown
@@ -146,7 +146,7 @@ def _contributions(problem: Problem, keep: Any, stay: Any, now: Names, given: An
     else:
         for agent, entry in _entries("contributions", given, "agent"):
             use[0, now.agent(agent)] = number("contributions", entry, agent)
-    # Who has one contribution everywhere has it for a new task, too.
+    # An agent with the same contribution everywhere has it for a new task, too.
     for i in np.flatnonzero(np.isnan(use[0]).any(axis=1)):
         known = use[0, i][~np.isnan(use[0, i])]
         if not known.size or (known != known[0]).any():

@@ -1,4 +1,4 @@
-"""PLAN from decision to decision: routes go on from those of the last one."""
+"""Routes from decision to decision: each goes on from those of the last one."""
 
 from __future__ import annotations
 

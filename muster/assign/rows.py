@@ -1,4 +1,4 @@
-"""Tables for whoever asks: a list of rows that prints as text and becomes a data frame."""
+"""Tables as lists of rows that print as text and become data frames."""
 
 from __future__ import annotations
 

@@ -24,15 +24,15 @@ class InferenceSettings:
     "routes" makes routes through all tasks and sends each agent to its first stop."""
     effort: Effort = "fast"
     """"paper" solves the relaxation as the paper does and rounds it; "fast" searches on where rounding lost something;
-    "best" takes its time, or all of a time limit; "exact" ends with a proof. AMAX is exact at any; PLAN has "fast" and
-    "best"."""
+    "best" takes its time, or all of a time limit; "exact" ends with a proof. AMAX is exact at any; routes have "fast"
+    and "best"."""
     rounding: Rounding = "strict"
     """"strict" never exceeds a capacity; "original" lets the last agent exceed it, as the authors' code does
     (LP is then not searched on; QUAD does so at effort "paper" only)."""
     assign_all: bool = False
     """Assign every agent that fits somewhere, however bad its scores."""
     objective: Objective = "makespan"
-    """PLAN only: make the longest route short, or the total of all."""
+    """Routes only: minimise the longest route ("makespan") or the total of all."""
 
     def __post_init__(self) -> None:
         check_fields(self)

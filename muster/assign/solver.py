@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -141,7 +142,7 @@ class Solver(InferenceSettings):
                 # Last, so that nothing that follows gives up what is kept.
                 batch.run(core.assign.keep_previous, problem.previous)
             changes = count_changes(out.assignment, problem.previous, arrays.agent_alive, arrays.task_alive)
-        if INVALID in out.status:
+        if not _are_optimal(out.status) and INVALID in out.status:
             name_culprit(arrays, end_scores)
         return out, changes
 
@@ -184,30 +185,35 @@ class _Batch:
         self.status = out.status
         self.arguments = arrays.for_core(), solver._core_settings(method), out.for_core()
         # Below this much work, waking the threads costs more than they save.
-        small = self.size * n * m * (1 if method == "amax" else 20) < 20_000
+        small = self.size == 1 or self.size * n * m * (1 if method == "amax" else 20) < 20_000
         self.threads = 1 if small else solver.threads or thread_count()
         self.deadline = Deadline(solver.time_limit)
 
     def run(self, kernel: Callable[..., None], *more: Any) -> None:
         """Run a kernel on all instances."""
-
-        def work(begin: int, end: int) -> None:
-            kernel(begin, end, *self.arguments, self.deadline.flag, self.deadline.left(), *more)
-
-        share_out(self.size, self.threads, work)
+        self._share(self.size, kernel, more)
 
     def run_unproven(self, kernel: Callable[..., None], *more: Any) -> None:
         """Run a kernel on the instances that are not proven yet."""
-        # Mostly all are OPTIMAL, which is 0, and a single instance would notice the selection.
-        if not self.status.any() or self.deadline.is_over():
+        if _are_optimal(self.status) or self.deadline.is_over():
             return
         rows = np.flatnonzero((self.status != OPTIMAL) & (self.status != INVALID))
-
-        def work(begin: int, end: int) -> None:
-            kernel(rows, begin, end, *self.arguments, self.deadline.flag, self.deadline.left(), *more)
-
         if rows.size:
-            share_out(rows.size, self.threads, work)
+            self._share(rows.size, partial(kernel, rows), more)
+
+    def _share(self, size: int, kernel: Callable[..., None], more: tuple[Any, ...]) -> None:
+        def work(begin: int, end: int) -> None:
+            kernel(begin, end, *self.arguments, self.deadline.flag, self.deadline.left(), *more)
+
+        if self.threads == 1:
+            work(0, size)
+        else:
+            share_out(size, self.threads, work)
+
+
+def _are_optimal(status: Ints) -> bool:
+    """Whether all codes are OPTIMAL, which is 0; a single instance would notice numpy's way."""
+    return not (status[0] if status.size == 1 else status.any())
 
 
 def solve(problem: Problem, method: Method = "quad", **settings: Any) -> Solution:
@@ -216,7 +222,7 @@ def solve(problem: Problem, method: Method = "quad", **settings: Any) -> Solutio
 
 
 class Deadline:
-    """When a computation has to end: its time limit, or earlier where somebody raises the flag (`stoppable`)."""
+    """When a computation has to end: its time limit, or earlier where the flag is raised (`stoppable`)."""
 
     def __init__(self, seconds: float | None) -> None:
         given = _FLAG.get()

@@ -108,10 +108,10 @@ def solve_sparse(problem: SparseProblem, solver: Solver) -> Solution:
         # More than any change of the other assignments could be worth.
         idle = -2.0 * (n + 1) * size - 1.0
         if abs(idle) > LARGEST:
-            raise InputError(f"scores of up to {size:g} are too large to force assignments among {n} agents")
+            raise InputError(f"scores of up to {size:g} are too large to assign all among {n} agents")
     same = float(use[0]) if use.size and use.min() == use.max() and use[0] > 0.0 else None
     slots = np.floor(capacity * (1.0 + CAPACITY_TOLERANCE) / same) if same else capacity
-    # Who may be left out never takes what is worth less; and nobody takes what does not fit.
+    # An agent that may be left out takes nothing that is worth less; and no agent takes what does not fit.
     good = (score > idle) & ((slots[problem.task] >= 1.0) if same else _fits(problem, capacity))
     pairs = _kept(problem, score, use / (same or 1.0), slots, idle, good)
     at, price = np.full(n, -1, np.int64), np.zeros(capacity.size)
@@ -151,7 +151,7 @@ def _bound(pairs: _Pairs, price: Floats) -> float:
 
 
 def _price_closed(problem: SparseProblem, pairs: _Pairs, score: Floats, use: Floats, price: Floats) -> None:
-    """Give tasks that take nobody, which cost nothing in the proof, the least price that keeps everyone away."""
+    """Give tasks without capacity, which cost nothing in the proof, the least price that keeps every agent away."""
     shut = np.flatnonzero((pairs.capacity[problem.task] == 0.0) & (use > 0.0))
     if shut.size:
         n = problem.first.size - 1
@@ -182,20 +182,20 @@ def _within(pairs: _Pairs, at: Ints) -> Ints:
 
 
 def _start(problem: SparseProblem, pairs: _Pairs, good: Bools) -> Ints:
-    """What is still possible of the plan before, or nothing."""
+    """What is still possible of the previous plan, or nothing."""
     if problem.previous is None:
         return np.full(problem.first.size - 1, -1, np.int64)
     return _within(pairs, _as_pairs(problem, good, problem.previous))
 
 
 def _value(pairs: _Pairs, at: Ints) -> float:
-    """The value with what those left out are worth."""
+    """The value with the penalty for agents left out."""
     placed = at[at >= 0]
     return float(pairs.score[placed].sum()) + pairs.idle * (at.size - placed.size)
 
 
 def _or_before(problem: SparseProblem, pairs: _Pairs, good: Bools, at: Ints) -> Ints:
-    """The plan before where that is worth as much and still possible as a whole."""
+    """The previous plan where that is worth as much and all of it is still possible."""
     if problem.previous is None:
         return at
     before = _as_pairs(problem, good, problem.previous)

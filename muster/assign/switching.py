@@ -1,4 +1,4 @@
-"""What it means that an agent changes its task, and what that costs: the one place that says it."""
+"""When an agent changes its task, and what that costs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from muster.data import Bools, Floats, Ints
 from muster.errors import InputError
 
-ALONE = "switch_cost is for leaving a task of the plan before; give previous too, with none for who had no task"
+ALONE = "switch_cost is for leaving a task of the previous plan; give previous too, with none for agents without a task"
 
 
 def refuse_cost_alone(cost: Any) -> None:
-    """Raise InputError for a switch cost, other than 0, where there is no plan before: it would change nothing."""
+    """Raise InputError for a switch cost, other than 0, without a previous plan: it would change nothing."""
     if cost != 0 if isinstance(cost, (int, float)) else np.any(cost):
         raise InputError(ALONE)
 
@@ -37,6 +37,6 @@ def less_switch_cost(scores: NDArray[Any], previous: Ints, task_alive: Bools, co
 
 
 def count_changes(assignment: Ints, previous: Ints, agent_alive: Bools, task_alive: Bools) -> Ints:
-    """[B] agents who have another task than the one that they still could have: those that a switch cost is for."""
+    """[B] how many agents have left a task that is still there: those that a switch cost is for."""
     left = still_had(previous, task_alive) & agent_alive & (assignment >= 0) & (assignment != previous)
     return np.asarray(left.sum(1), np.int64)

@@ -42,7 +42,7 @@ def read_table(
     """Scores of any form.
 
     `agents` and `tasks` name the rows and columns of a matrix; where the scores come with names, they say the order and
-    may name some that nobody has a score for, as `more_tasks` may.
+    may name some that have no score, as `more_tasks` may.
     """
     if hasattr(scores, "tocoo"):
         return _from_sparse(scores.tocoo(), agents, tasks)
@@ -124,12 +124,12 @@ def _from_mapping(
             scores = {name: scores[name] for name in agents}
         return read_table(list(scores.values()), list(scores), tasks)
     listed: dict[str, list[Any]] = {name: [] for name in LONG}
-    everyone: list[Name] = []
+    known: list[Name] = []
     for key, entry in scores.items():
         if isinstance(key, tuple) and len(key) == 2:
             found: Any = [(key[0], key[1], entry)]
         elif isinstance(entry, Mapping):
-            everyone.append(key)
+            known.append(key)
             found = [(key, task, score) for task, score in entry.items()]
         else:
             raise InputError(
@@ -143,7 +143,7 @@ def _from_mapping(
                 listed["task"].append(task)
                 listed["score"].append(score)
     # Those of whom nothing is said are there all the same.
-    return _from_columns(listed, agents, tasks, more_tasks, everyone)
+    return _from_columns(listed, agents, tasks, more_tasks, known)
 
 
 def _from_records(
@@ -165,7 +165,7 @@ def _from_columns(
     agents: Sequence[Name] | None,
     tasks: Sequence[Name] | None,
     more_tasks: Sequence[Name],
-    everyone: Sequence[Name] = (),
+    known: Sequence[Name] = (),
 ) -> Table:
     """Columns agent, task, score and, if there is one, contribution: a row for each allowed pair."""
     unknown = sorted(set(listed) - {*LONG, "contribution"})
@@ -173,7 +173,7 @@ def _from_columns(
         raise InputError(
             f"a table of pairs has the columns agent, task, score and contribution, got {unknown[0]!r} too"
         )
-    who = {name: i for i, name in enumerate(everyone if agents is None else agents)}
+    who = {name: i for i, name in enumerate(known if agents is None else agents)}
     what = {} if tasks is None else {name: j for j, name in enumerate(tasks)}
     rows = _numbers("agent", listed["agent"], who, agents is None)
     columns = _numbers("task", listed["task"], what, tasks is None)

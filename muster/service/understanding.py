@@ -139,7 +139,7 @@ def alternatives(judged: Judged, settings: InferenceSettings, base: Solution, ag
     solver = Solver.of(settings, threads=1)
     probe = Probe(problem, solver)
     scores = problem.scores[0, agent]
-    others = [int(task) for task in np.flatnonzero(probe.may[agent] & probe.within[agent]) if task != has]
+    others = [int(task) for task in np.flatnonzero(probe.allowed[agent] & probe.within[agent]) if task != has]
     others = sorted(others, key=lambda task: (-scores[task], task))[:ALTERNATIVES]
     plans = list(zip(others, probe.given([(agent, task) for task in others]), strict=True))
     # Where nobody may be left out, having nothing to do is no choice.

@@ -146,4 +146,4 @@ def enumerate_best(problem: Problem, b: int, capacities: bool = True) -> float:
         fits = (np.einsum("kij,ij->kj", chosen[some], mu) <= u * (1 + 1e-9)).all(1)
         if fits.any():
             return float(values[some[fits.argmax()]])
-    raise AssertionError("nobody anywhere always fits")
+    raise AssertionError("an empty plan always fits")

@@ -59,7 +59,7 @@ def test_a_capacity_that_is_exceeded_proves_nothing():
 
 
 @pytest.mark.parametrize("method", ["lp", "quad"])
-def test_forced_bounds_those_that_leave_nobody_out(method):
+def test_assign_all_bounds_those_that_leave_no_agent_out(method):
     found = muster.assign([[-1.0, -5.0], [-2.0, -9.0]], method=method, assign_all=True)
     assert found.objective == pytest.approx(-7.0)
     assert found.bound == pytest.approx(-7.0)

@@ -48,11 +48,11 @@ def test_the_best_plan_is_said_to_be_that():
     assert str(verdict).endswith("nothing exceeds it")
 
 
-def test_forced_leaves_nobody_out_who_fits():
+def test_assign_all_leaves_out_no_agent_that_fits():
     problem = {"scores": [[-1.0, -2.0]]}
     assert muster.check_plan(problem, [None], method="lp").feasible
     verdict = muster.check_plan(problem, [None], method="lp", assign_all=True)
-    assert verdict.broken == ("agent 0 has no task though 0 has room for it",)
+    assert verdict.broken == ("agent 0 has no task though 0 has capacity left for it",)
 
 
 def test_an_answer_is_checked_with_its_own_settings():

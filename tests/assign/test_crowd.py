@@ -140,7 +140,7 @@ def neighbours(plan, m):
 @pytest.mark.parametrize("crowd", CROWDS)
 @pytest.mark.parametrize("pulls", PULLS)
 @pytest.mark.parametrize("regime", ["unit", "hits", "pair"])
-def test_bounds_hold_where_nobody_can_enumerate(regime, pulls, crowd):
+def test_bounds_hold_where_enumeration_is_too_long(regime, pulls, crowd):
     problem = make_problem(regime, "normal", 6, 12, 14, seed=31, pulls=pulls)
     fast, best = (solve(problem, "quad", effort=effort, crowd=crowd) for effort in ("fast", "best"))
     assert (np.minimum(fast.bound, best.bound) >= np.maximum(fast.objective, best.objective) - 1e-9).all()
@@ -166,7 +166,7 @@ def test_agents_that_are_alike_are_not_tried_in_every_order():
     assert found.objective == pytest.approx(((chosen @ distance) * chosen).sum(1).max())
 
 
-def test_forced_leaves_nobody_out_by_loads():
+def test_assign_all_leaves_no_agent_out_by_loads():
     rng = np.random.default_rng(5)
     scores, uses = rng.normal(size=(5, 4)) - 3.0, rng.uniform(0.5, 1.5, (5, 4))
     g = -rng.uniform(0, 1, (4, 4))
@@ -187,11 +187,11 @@ def test_plans_that_stay_and_checked_plans_count_loads():
             "capacities": problem.capacities[0],
         }
         before = np.full(6, -1)
-        room = problem.capacities[0].copy()
+        capacity = problem.capacities[0].copy()
         for i in range(6):
             j = int(rng.integers(0, 5))
-            if problem.contributions[0, i, j] <= room[j]:
-                before[i], room[j] = j, room[j] - problem.contributions[0, i, j]
+            if problem.contributions[0, i, j] <= capacity[j]:
+                before[i], capacity[j] = j, capacity[j] - problem.contributions[0, i, j]
         loads = np.bincount(before[before >= 0], problem.contributions[0, before >= 0, before[before >= 0]], 5)
         worth = problem.scores[0, before >= 0, before[before >= 0]].sum() + loads @ problem.task_scores[0] @ loads
         verdict = muster.check_plan(call, before, crowd="load")
@@ -246,7 +246,7 @@ def test_no_other_crowd_and_no_overflow():
 
 @pytest.mark.parametrize("certify", [True, False])
 def test_few_that_live_among_many_are_solved_as_if_alone(certify):
-    """Proofs of small problems have room in large arrays too."""
+    """Proofs of small problems have space in large arrays too."""
     rng = np.random.default_rng(3)
     batch, n, m = 24, 30, 34
     scores, g = rng.normal(size=(batch, n, m)), 0.3 * rng.normal(size=(batch, m, m))

@@ -55,7 +55,7 @@ def test_exact_is_the_best_of_all_assignments(method, regime, scores):
 
 
 @pytest.mark.parametrize("share", [0.5, 0.7, 0.9])
-def test_exact_forced_leaves_out_as_few_as_possible(share):
+def test_exact_assign_all_leaves_out_as_few_as_possible(share):
     problem = tight_problem(5, 3, 20, seed=7, share=share)
     found, quick = (solve(problem, "lp", effort=effort, assign_all=True) for effort in ("exact", "fast"))
     assert set(found.status) == {"optimal"}
@@ -93,7 +93,7 @@ def test_exact_agrees_with_a_mixed_integer_solver(minimise):
 
 
 @pytest.mark.parametrize("kind", ["c", "d"])
-def test_fast_places_everybody_near_the_bound(kind):
+def test_fast_places_every_agent_near_the_bound(kind):
     """Rounding leaves agents out of such instances, and quad's moves stay a few percent away."""
     problem = tight_problem(100, 10, 3, seed=13, kind=kind)
     paper, fast = (solve(problem, "lp", effort=effort, assign_all=True) for effort in ("paper", "fast"))

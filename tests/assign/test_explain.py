@@ -14,7 +14,7 @@ from tests.assign.cases import enumerate_best, make_problem
 
 
 def solved(regime: str, method: str, seed: int, n: int = 5, m: int = 6, **settings) -> Answer:
-    """One instance with negative scores, forbidden pairs, and tasks that nobody serves."""
+    """One instance with negative scores, forbidden pairs, and tasks without agents."""
     rng = np.random.default_rng(seed)
     problem = make_problem(regime, "normal", 1, n, m, seed, pulls="random" if method == "quad" else None)
     scores = problem.scores + rng.choice([0.0, -1.0])
@@ -138,8 +138,8 @@ def test_a_small_case_in_words():
     assert sentences[0].startswith("a takes y (score 2")
     assert sentences[0].endswith("; next best x, 1 less in all")
     assert sentences[2].startswith("c has no task: no capacity left; it would take x with a score of 2.5")
-    assert sentences[3].startswith("nobody takes w: its capacity is too small; 1 would do if the score were higher")
-    assert sentences[4] == "nobody takes z: no agent is allowed; c would if it were, with a score of 3e-06 or more"
+    assert sentences[3].startswith("no agent takes w: its capacity is too small; 1 would do if the score were higher")
+    assert sentences[4] == "no agent takes z: no agent is allowed; c would if it were, with a score of 3e-06 or more"
     assert len(found.explain(agents=["b"], tasks=["z"]).agents) == 1
     assert why.agents.frame().shape == (3, 8)
 

@@ -145,8 +145,8 @@ def test_forbidden_pairs_and_unlimited_tasks():
     solution = muster.assign([[-np.inf, 1.0], [2.0, 5.0], [1.0, 4.0]], capacities=[1.0, np.inf], method="lp")
     assert solution.assignment.tolist() == [1, 1, 1]
     assert solution.status == "optimal"
-    nobody = muster.assign([[-np.inf, -np.inf]], method="quad", assign_all=True)
-    assert nobody.assignment.tolist() == [-1]
+    idle = muster.assign([[-np.inf, -np.inf]], method="quad", assign_all=True)
+    assert idle.assignment.tolist() == [-1]
 
 
 def test_one_instance_in_one_instance_out():

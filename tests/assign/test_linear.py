@@ -97,7 +97,7 @@ def test_tiny_instances_are_proven_where_proof_is_asked_for(regime, scores):
     assert not unproven.prices.any()
 
 
-def test_tiny_instances_leave_nobody_out_where_that_is_asked_for():
+def test_tiny_instances_leave_no_agent_out_where_that_is_asked_for():
     problem = make_problem("real", "normal", 60, 3, 4, seed=19)
     found = solve(problem, "lp", assign_all=True)
     plans, chosen = all_plans(3, 4)
@@ -162,7 +162,7 @@ def test_ties_of_plain_assignments_are_resolved_as_by_the_simplex():
     rng = np.random.default_rng(5)
     scores = rng.integers(0, 4, (1, 50, 40)).astype(float)
     plain = solve(Problem(scores), "lp")
-    # A task that nobody can take makes it an instance for the simplex.
+    # A task with another capacity makes it an instance for the simplex.
     scores = np.concatenate([scores, np.full((1, 50, 1), -1.0)], 2)
     simplex = solve(Problem(scores, capacities=np.r_[np.ones(40), 2.0][None]), "lp")
     assert (plain.assignment == simplex.assignment).all()

@@ -44,10 +44,10 @@ def test_fast_is_at_least_as_good_as_paper_on_average(size, regime, pulls):
 
 def test_focus_fire_and_spreading():
     """Equal scores: a positive diagonal gathers the agents on one task, a negative one keeps them apart."""
-    scores, room = np.full((1, 3, 3), 0.1), np.full((1, 3), 3.0)
+    scores, capacity = np.full((1, 3, 3), 0.1), np.full((1, 3), 3.0)
     ones = np.ones((1, 3, 3))
-    gathered = solve(Problem(scores, np.eye(3)[None], ones, room)).assignment[0]
-    spread = solve(Problem(scores, -0.04 * np.eye(3)[None], ones, room)).assignment[0]
+    gathered = solve(Problem(scores, np.eye(3)[None], ones, capacity)).assignment[0]
+    spread = solve(Problem(scores, -0.04 * np.eye(3)[None], ones, capacity)).assignment[0]
     assert len(set(gathered)) == 1
     assert sorted(spread) == [0, 1, 2]
 
@@ -69,8 +69,8 @@ def test_frank_wolfe_never_descends_and_its_gap_closes(regime, pulls):
     assert (walks[-1].frank_wolfe_gap <= walks[0].frank_wolfe_gap + 1e-9).all()
     # It starts from the best vertex for the scores alone.
     start = linear.assignment
-    whole = np.flatnonzero(linear.status == "optimal")
-    for b in whole:
+    integral = np.flatnonzero(linear.status == "optimal")
+    for b in integral:
         placed = np.flatnonzero(start[b] >= 0)
         count = np.bincount(start[b, placed], minlength=8)
         value = problem.scores[b, placed, start[b, placed]].sum() + count @ problem.task_scores[b] @ count
@@ -91,7 +91,7 @@ def test_on_a_concave_objective_the_gap_bounds_the_error():
 
 
 def test_where_agents_are_alike_fast_comes_near_long_runs():
-    """Maximum diversity: 20 of 150 elements, uniform distances; nobody is assigned twice."""
+    """Maximum diversity: 20 of 150 elements, uniform distances; no task is taken twice."""
     upper = np.triu(np.random.default_rng(5).uniform(0, 10, (150, 150)), 1)
     problem = Problem(np.zeros((1, 20, 150)), 0.5 * (upper + upper.T)[None])
     fast = Solver("quad", "fast", threads=1)(problem)

@@ -86,7 +86,7 @@ def test_the_same_seed_gives_the_same_plan_in_any_batch():
         assert np.array_equal(plan_batch(part[0], part[1], 300).routes[0], together.routes[b])
 
 
-def test_forbidden_pairs_are_not_visited_and_nobodys_task_stays_absent():
+def test_forbidden_pairs_are_not_visited_and_a_task_without_agents_stays_absent():
     scores, task_scores, _ = trip(2, 3, 9)
     allowed = np.random.default_rng(0).random((1, 3, 9)) < 0.5
     allowed[0, :, 4] = False

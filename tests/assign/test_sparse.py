@@ -26,20 +26,20 @@ def make(n: int, m: int, k: int, seed: int, kind: str) -> tuple[SparseProblem, P
     score = rng.normal(0.5, 1.0, n * k)
     if kind == "ties":
         score = rng.integers(-1, 3, n * k).astype(float)
-    room, use = np.ones(m), np.ones(n * k)
+    capacity, use = np.ones(m), np.ones(n * k)
     if kind == "slots":
-        room, use = 2.0 * rng.integers(0, 4, m) + 0.5, np.full(n * k, 2.0)
+        capacity, use = 2.0 * rng.integers(0, 4, m) + 0.5, np.full(n * k, 2.0)
     if kind == "unlimited":
-        room = np.where(rng.random(m) < 0.3, np.inf, 1.0)
+        capacity = np.where(rng.random(m) < 0.3, np.inf, 1.0)
     if kind == "general":
-        room, use = rng.uniform(0.5, 3.0, m), rng.uniform(0.2, 2.0, n * k)
+        capacity, use = rng.uniform(0.5, 3.0, m), rng.uniform(0.2, 2.0, n * k)
     if kind == "zeros":
-        room, use = rng.uniform(0.5, 3.0, m), rng.uniform(0.2, 2.0, n * k) * rng.integers(0, 2, n * k)
+        capacity, use = rng.uniform(0.5, 3.0, m), rng.uniform(0.2, 2.0, n * k) * rng.integers(0, 2, n * k)
     h, mu = np.full((1, n, m), -np.inf), np.ones((1, n, m))
     h[0, rows, columns], mu[0, rows, columns] = score, use
     order = rng.permutation(n * k)
-    pairs = SparseProblem.of(n, rows[order], columns[order], score[order], use[order], room)
-    return pairs, Problem(h, contributions=mu, capacities=room[None])
+    pairs = SparseProblem.of(n, rows[order], columns[order], score[order], use[order], capacity)
+    return pairs, Problem(h, contributions=mu, capacities=capacity[None])
 
 
 def assert_feasible(found, dense: Problem) -> None:
@@ -61,7 +61,7 @@ def assert_feasible(found, dense: Problem) -> None:
 def test_whole_agents_are_solved_exactly(kind, seed, assign_all):
     pairs, dense = make(25, 18, 4, seed, kind)
     found = solve_sparse(pairs, Solver("lp", assign_all=assign_all))
-    # Slots are whole, which the relaxation over arrays does not know.
+    # Slots are integers, which the relaxation over arrays does not know.
     slots = np.floor(dense.capacities / dense.contributions.max()) * dense.contributions.max()
     same = solve(replace(dense, capacities=slots), "lp", assign_all=assign_all)
     assert same.status[0] == "optimal"

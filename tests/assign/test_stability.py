@@ -1,4 +1,4 @@
-"""Plans that stay: what a change costs, that it is paid once, and that nothing is lost against the plan before."""
+"""Plans that stay: what a change costs, that it is paid once, and that nothing is lost against the previous plan."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -21,11 +21,11 @@ def feasible_plans(problem: Problem, rng: np.random.Generator) -> np.ndarray:
     size, n, m = problem.scores.shape
     plans = np.full((size, n), -1)
     for b in range(size):
-        room = problem.capacities[b].copy()
+        capacity = problem.capacities[b].copy()
         for i in range(n):
             j = rng.integers(-1, m)
-            if j >= 0 and problem.contributions[b, i, j] <= room[j]:
-                plans[b, i], room[j] = j, room[j] - problem.contributions[b, i, j]
+            if j >= 0 and problem.contributions[b, i, j] <= capacity[j]:
+                plans[b, i], capacity[j] = j, capacity[j] - problem.contributions[b, i, j]
     return plans
 
 
@@ -40,7 +40,7 @@ def values(problem: Problem, plans: np.ndarray, method: str) -> np.ndarray:
 
 
 def resolve(count: int, method: str, effort: str, regime: str, seed: int) -> None:
-    """Solve once more with a plan before, at several costs, and hold every promise."""
+    """Solve once more with a previous plan, at several costs, and hold every promise."""
     rng = np.random.default_rng(seed)
     problem = make_problem(regime, "normal", count, 6, 7, seed, pulls="random" if method == "quad" else None)
     before = feasible_plans(problem, rng)
@@ -73,7 +73,7 @@ def resolve(count: int, method: str, effort: str, regime: str, seed: int) -> Non
     [("amax", "fast", "unit"), ("lp", "fast", "unit"), ("lp", "paper", "pair"), ("quad", "fast", "pair")],
 )
 def test_no_answer_is_worth_less_than_the_plan_before(method, effort, regime, seed):
-    """Four procedures, two kinds of plan before, five costs, 250 instances each: 10,000 answers."""
+    """Four procedures, two kinds of previous plan, five costs, 250 instances each: 10,000 answers."""
     resolve(250, method, effort, regime, seed)
 
 
@@ -157,7 +157,7 @@ def test_routes_go_on_and_no_plan_is_longer_than_before():
         before = muster.assign(first, follow, method="routes")
         again = muster.assign(first, follow, method="routes", routes=before.routes, switch_cost=5.0)
         assert again.objective >= before.objective - 1e-9
-        # The routes are still the best that is known, so nobody pays for another first stop.
+        # The routes are still the best that is known, so no agent pays for another first stop.
         assert again.changes == 0
 
 

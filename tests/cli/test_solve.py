@@ -267,7 +267,7 @@ def test_the_last_line_counts_who_is_left_out(write, capsys):
 
 def test_reasons_as_sentences_and_as_rows(folder, capsys):
     main(["solve", "long.csv", "--capacities", "cap.csv", "--method", "lp", "--explain"])
-    assert "nobody takes west: no agent is allowed" in capsys.readouterr().out
+    assert "no agent takes west: no agent is allowed" in capsys.readouterr().out
     found = solved(capsys, "long.csv", "--capacities", "cap.csv", "--method", "lp", "--explain")["explanation"]
     assert [row["runner_up"] for row in found["agents"]] == ["north", None]
     assert found["tasks"][0]["why"] == "no agent is allowed"

@@ -120,15 +120,6 @@ double look(const PlainWorkspace& work, const double* row, double base, Index ag
   return best;
 }
 
-// The first j where values[j] is the value, which is that of one of them.
-Index index_of(double value, const double* values, Index count) {
-  Index j = 0;
-  const Lanes wanted = Lanes::fill(value);
-  while (j + Lanes::kCount <= count && !any_equal(Lanes::load(values + j), wanted)) j += Lanes::kCount;
-  while (values[j] != value) ++j;
-  return j;
-}
-
 // Give agent `start` a task by the exchanges that cost least, or leave somebody out; false if stopped.
 bool augment(const PlainWorkspace& work, const Array2<const double>& score, double idle, Index start, Stop& stop) {
   const Index m = score.columns;

@@ -112,7 +112,7 @@ double set_profits(const Relaxation& relaxation, const Instance& instance, const
   const bool by_load = instance.pair_terms == PairTerms::by_load;
   const Index n = instance.n, m = instance.m;
   // The penalty for agents left out is no score, but its size limits the accuracy of the duals all the same.
-  double largest = -0.01 * instance.idle;
+  double most = -0.01 * instance.idle;
   for (Index i = 0; i < n; ++i) {
     const double inverse = instance.inverse_supply[i];
     double best = instance.idle;
@@ -128,7 +128,7 @@ double set_profits(const Relaxation& relaxation, const Instance& instance, const
     }
     relaxation.free[i] = best_task;
     relaxation.slack[i] = best * inverse;
-    largest = std::max(largest, best);
+    most = std::max(most, best);
     const double* const scores = (instance.restricted ? instance.arc_score : instance.score).row(i).data;
     const double* const uses = instance.use.row(i).data;
     double* const profits = relaxation.profit.row(i).data;
@@ -138,12 +138,7 @@ double set_profits(const Relaxation& relaxation, const Instance& instance, const
     } else {
       for (Index j = 0; j < m; ++j) profits[j] = scores[j] + bonus[j];
     }
-    struct Value {
-      const double* values;
-      Lanes operator()(Index j, Lanes) const { return Lanes::load(values + j); }
-      double operator()(Index j, double) const { return values[j]; }
-    };
-    largest = larger(largest_of(m, Value{profits}), largest);
+    most = larger(largest(profits, m), most);
     if (inverse == 1.0) continue;
     if (!instance.restricted) {
       for (Index j = 0; j < m; ++j) profits[j] *= inverse;
@@ -151,7 +146,7 @@ double set_profits(const Relaxation& relaxation, const Instance& instance, const
       for (Index j = 0; j < m; ++j) profits[j] = profits[j] > -kInfinity ? profits[j] * inverse : profits[j];
     }
   }
-  return largest;
+  return most;
 }
 
 Status maximise(const Relaxation& relaxation, const Instance& instance, double scale, bool warm, Stop& stop) {

@@ -148,7 +148,7 @@ def test_the_unit_of_the_scores_does_not_matter(effort):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_forced_assignments_leave_nobody_out_who_fits(method):
+def test_assign_all_leaves_out_no_agent_that_fits(method):
     problem = make_problem("unit", "negative", 50, 5, 7, seed=9, pulls="spread")
     assert (solve(problem, method).assignment == -1).any()
     assign_all = solve(problem, method, assign_all=True)
@@ -157,7 +157,7 @@ def test_forced_assignments_leave_nobody_out_who_fits(method):
     assert ((solve(crowded, method, assign_all=True).assignment >= 0).sum(1) >= 5).all()
 
 
-def test_forced_linear_programmes_are_optimal_among_full_assignments():
+def test_assign_all_linear_programmes_are_optimal_among_full_assignments():
     from scipy.optimize import linear_sum_assignment
 
     problem = make_problem("unit", "negative", 50, 5, 7, seed=21)
@@ -199,7 +199,7 @@ def test_reasons_tell_negative_scores_from_lack_of_room():
 
 
 def test_an_agent_can_be_better_left_out():
-    """Its score is positive and there is room, but joining costs more in task scores than it brings."""
+    """Its score is positive and there is capacity left, but joining costs more in task scores than it brings."""
     solution = solve(
         Problem(np.array([[[2.0], [0.5]]]), np.array([[[-0.3]]]), np.ones((1, 2, 1)), np.full((1, 1), 2.0))
     )

@@ -1,0 +1,82 @@
+"""Kernels of `muster.assign`: batches of dense problems. Called by `muster.assign.solver`.
+
+Each works on instances begin..end-1, or on those that rows[begin:end] lists, and writes to `out`; `stop` [1] ends it
+when it is not 0, and so do `seconds`.
+"""
+
+from muster.data import Bools, Floats, Ints
+
+class Problem:
+    """The arrays of `muster.assign.problem.ProblemArrays`."""
+
+    def __init__(
+        self,
+        scores: Floats,
+        task_scores: Floats,
+        contributions: Floats,
+        capacities: Floats,
+        agent_alive: Bools,
+        task_alive: Bools,
+        allowed: Bools,
+        by_load: bool,
+    ) -> None: ...
+
+class Settings:
+    def __init__(
+        self,
+        effort: int,
+        steps: int,
+        rounding: int,
+        assign_all: bool,
+        rounds: int,
+        certify: bool,
+        report_proof: bool,
+        prove: bool,
+    ) -> None: ...
+
+class Output:
+    """The arrays of `muster.assign.problem.Output` but for the routes."""
+
+    def __init__(
+        self,
+        assignment: Ints,
+        objective: Floats,
+        relaxed: Floats,
+        bound: Floats,
+        status: Ints,
+        duality_gap: Floats,
+        frank_wolfe_gap: Floats,
+        loads: Floats,
+        prices: Floats,
+        reason: Ints,
+    ) -> None: ...
+
+def solve_amax(
+    begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float
+) -> None: ...
+def solve_linear(
+    begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float
+) -> None: ...
+def solve_quadratic(
+    begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float
+) -> None: ...
+def keep_previous(
+    begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float, previous: Ints
+) -> None: ...
+def improve_batch(
+    rows: Ints, begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float
+) -> None: ...
+def prove_batch(
+    rows: Ints,
+    begin: int,
+    end: int,
+    problem: Problem,
+    settings: Settings,
+    out: Output,
+    stop: Ints,
+    seconds: float,
+    cells: float,
+) -> None: ...
+def tighten_bounds(
+    rows: Ints, begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float
+) -> None: ...

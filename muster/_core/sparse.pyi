@@ -1,0 +1,9 @@
+"""Kernels for few allowed pairs among many. Called by `muster.assign.sparse`."""
+
+from muster.data import Floats, Ints
+
+class Pairs:
+    def __init__(self, first: Ints, task: Ints, score: Floats, use: Floats, capacity: Floats, idle: float) -> None: ...
+
+def solve_by_augmenting_paths(pairs: Pairs, chosen: Ints, price: Floats, stop: Ints, seconds: float) -> bool: ...
+def search_assignment(pairs: Pairs, start: Ints, chosen: Ints, price: Floats, stop: Ints, seconds: float) -> float: ...
