@@ -1,5 +1,7 @@
 #include "bindings.hpp"
 
+#include "models/context.hpp"
+#include "models/critic.hpp"
 #include "models/network.hpp"
 
 namespace muster {
@@ -71,6 +73,53 @@ void bind_models(nb::module_& room) {
                                                 gradient.data());
           },
           "pairs"_a, "old"_a, "played"_a, "advantage"_a, "sigma"_a, nb::arg("gradient").noconvert());
+
+  nb::class_<EntityCritic>(room, "EntityCritic")
+      .def(
+          "__init__",
+          [](EntityCritic* self, In1<const float> parameters, Index agents, Index tasks, Index shared, Index width) {
+            new (self) EntityCritic(view(parameters), agents, tasks, shared, width);
+          },
+          "parameters"_a, "agents"_a, "tasks"_a, "shared"_a, "width"_a)
+      .def(
+          "value",
+          [](const EntityCritic& self, In3<const float> agents, In3<const float> tasks, In2<const bool> agent_alive,
+             In2<const bool> task_alive, In2<const float> shared, In1<float> values) {
+            const CriticInputs inputs{view(agents), view(tasks), view(agent_alive), view(task_alive), view(shared)};
+            nb::gil_scoped_release release;
+            self.value(inputs, values.data());
+          },
+          "agents"_a, "tasks"_a, "agent_alive"_a, "task_alive"_a, "shared"_a, nb::arg("values").noconvert())
+      .def(
+          "add_gradient",
+          [](const EntityCritic& self, In3<const float> agents, In3<const float> tasks, In2<const bool> agent_alive,
+             In2<const bool> task_alive, In2<const float> shared, In1<const float> target, In1<float> values,
+             In1<double> gradient) {
+            const CriticInputs inputs{view(agents), view(tasks), view(agent_alive), view(task_alive), view(shared)};
+            nb::gil_scoped_release release;
+            return self.add_gradient(inputs, view(target), values.data(), gradient.data());
+          },
+          "agents"_a, "tasks"_a, "agent_alive"_a, "task_alive"_a, "shared"_a, "target"_a, nb::arg("values").noconvert(),
+          nb::arg("gradient").noconvert());
+
+  room.def(
+      "fill_layer",
+      [](In3<const float> x, In2<const float> weight, In1<const float> bias, bool rectified, In3<float> y) {
+        nb::gil_scoped_release release;
+        fill_layer(view(x), view(weight), view(bias), rectified, view(y));
+      },
+      "x"_a, "weight"_a, "bias"_a, "rectified"_a, nb::arg("y").noconvert());
+  room.def(
+      "listen",
+      [](In2<const float> relation, In2<const float> logit, In1<const float> pull, In3<const float> x,
+         In3<const float> y, In4<const float> features, In3<const float> distance, In3<const bool> audible,
+         In3<float> heard) {
+        nb::gil_scoped_release release;
+        listen({view(relation), view(logit), view(pull)}, view(x), view(y), {view(features), view(distance), view(audible)},
+               view(heard));
+      },
+      "relation"_a, "logit"_a, "pull"_a, "x"_a, "y"_a, "features"_a, "distance"_a, "audible"_a,
+      nb::arg("heard").noconvert());
 }
 
 }  // namespace muster

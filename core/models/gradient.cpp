@@ -8,6 +8,7 @@
 #include "models/elementary.hpp"
 #include "models/network.hpp"
 #include "models/rows.hpp"
+#include "models/sums.hpp"
 
 namespace muster {
 
@@ -32,19 +33,6 @@ double mean_size(Array3<const float> slope) {
   for (; k < size; ++k) part[0] += std::fabs(static_cast<double>(slope.data[k]));
   return ((part[0] + part[2]) + (part[1] + part[3])) / static_cast<double>(std::max<Index>(size, 1));
 }
-
-// Sums in single precision over some tiles, and their totals.
-struct Sums {
-  Sums(Index rows_, Index width_, Arena& arena)
-      : rows(rows_), width(width_), part(arena.zeros2<float>(rows_, width_)), total(arena.zeros2<double>(rows_, width_)) {}
-  void flush() {
-    for (Index k = 0; k < rows * width; ++k) total.data[k] += part.data[k];
-    std::fill_n(part.data, rows * width, 0.0f);
-  }
-  Index rows, width;
-  Array2<float> part;
-  Array2<double> total;
-};
 
 // The backward pass: pairs come in one by one with their slopes.
 class Backward {
@@ -115,9 +103,8 @@ class Backward {
       if (inputs_.prior.layers > 0) scale_ += slope[t] * static_cast<float>(inputs_.prior.data[rows.where[t]]);
     }
     spread_gates(above_.data, network_.words(), slope.data, width_, filled, units_.data);
-    add_rows(units_, units_sum_);
-    multiply({rows.x.data, 1, width_}, units_.data, width_, second_.part.data, width_, second_.part.data, width_, width_,
-             filled, width_, false);
+    units_sum_.add_rows(nullptr, units_, filled);
+    second_.add_products(rows.x, units_, filled);
     multiply({units_.data, width_, 1}, layers_.back, width_, zero_.data, 0, back_.data, width_, rows.padded(), width_,
              width_, false);
     const Index n = inputs_.lefts(), m = inputs_.rights(), features = network_.pairs;
@@ -136,8 +123,7 @@ class Backward {
         right[k] += here;
       }
     }
-    multiply({pair_features_.data, 1, pair_features_.columns}, back_.data, width_, pair_.part.data, width_, pair_.part.data,
-             width_, pair_.rows, filled, width_, false);
+    pair_.add_products(pair_features_, back_, filled);
     rows.filled = 0;
     if (++tiles_ % kTiles == 0) flush_tiles();
   }
@@ -174,12 +160,6 @@ class Backward {
   }
 
  private:
-  // Add the rows of a tile up.
-  void add_rows(Array2<float> tile, const Sums& sums) const {
-    static constexpr float kOne = 1.0f;
-    multiply({&kOne, 0, 0}, tile.data, width_, sums.part.data, 0, sums.part.data, 0, 1, rows.filled, width_, false);
-  }
-
   // Multiply the slopes gathered for the objects of the states before `end` by the objects' features.
   void gather_objects(Index end) {
     const Index n = inputs_.lefts(), m = inputs_.rights();
