@@ -17,7 +17,7 @@ from typing import Any
 
 from muster.evaluation.evaluate import evaluate
 from muster.policy.learned import LearnedPolicy
-from paper.tables.run_names import policy_files
+from paper.run_names import policy_files
 
 HERE = Path(__file__).resolve().parent
 RECORD = HERE / "quad_or_lp.json"

@@ -16,7 +16,7 @@ from muster.data import Floats
 from muster.envs.registry import make
 from muster.policy.learned import LearnedPolicy
 from muster.rng import episode_seeds
-from paper.tables.run_names import policy_files
+from paper.run_names import policy_files
 
 HERE = Path(__file__).resolve().parent
 DECISIONS = 24

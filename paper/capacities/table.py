@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 
 import muster
-from paper.tables.run_names import RunName, policy_files
+from paper.run_names import RunName, policy_files
 
 HERE = Path(__file__).resolve().parent
 ROWS = {

@@ -17,8 +17,8 @@ import numpy as np
 
 import muster
 from muster.envs.registry import make
-from muster.policy.learned import LearnedPolicy
-from muster.policy.names import adapt
+from muster.policy.learned import LearnedPolicy, adapt
+from paper.run_names import of_today
 
 HERE = Path(__file__).resolve().parent
 RECORD = HERE / "figures.json"
@@ -93,7 +93,7 @@ def main() -> None:
     """Play what is asked for; keep the rest of the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="*", choices=tuple(PARTS), default=list(PARTS))
-    record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    record = json.loads(of_today(RECORD.read_text(encoding="utf-8"))) if RECORD.exists() else {}
     for part in parser.parse_args().part:
         for policy, env, figures in PARTS[part]():
             record.setdefault(part, {}).setdefault(env, {})[Path(policy).stem] = figures
