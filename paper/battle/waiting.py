@@ -1,6 +1,6 @@
 """Whether learned policies wait at the start: the share of living units without a target, decision by decision.
 
-    python paper/battle/waiting.py 'battle-w15v17-*' [--battles 64] [--seed 777]
+    python -m paper.battle.waiting 'battle-w15v17-*' [--battles 64] [--seed 777]
 
 Every policy that matches plays the scenario that it was trained on; battles that are over are left out.
 """

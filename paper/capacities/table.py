@@ -1,6 +1,6 @@
 """The table of learned capacities: every policy in paper/capacities/policies on the same fresh battles.
 
-    python paper/capacities/table.py [--battles 400]
+    python -m paper.capacities.table [--battles 400]
 
 Rows are where capacities come from, columns a scenario and a procedure: the median over seeds, and each seed.
 """

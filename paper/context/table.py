@@ -1,6 +1,6 @@
 """Play the policies of docs/results/context.md, and print its tables.
 
-    python paper/context/figures.py [rescue|others|speed]
+    python -m paper.context.table [rescue|others|speed]
 
 Test episodes are those of seed 0; nothing was chosen on them. What is found is kept in paper/context/figures.json.
 """
