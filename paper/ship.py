@@ -21,7 +21,7 @@ import tyro
 from muster.envs.registry import EXAMPLES, kind_of, make
 from muster.evaluation.card import BOUNDS, make_card, write_card
 from muster.evaluation.episodes import run_episodes
-from muster.learning.episodes import VALIDATION
+from muster.learning.learner import VALIDATION
 from muster.policy.learned import LearnedPolicy, adapt
 from muster.policy.names import SHIPPED, shipped
 from muster.rng import episode_seeds

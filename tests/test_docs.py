@@ -158,6 +158,7 @@ def test_the_tables_hold_every_setting():
         "PursuitSettings",
         "TrainSettings",
         "A2CSettings",
+        "PPOSettings",
         "ESSettings",
         "ImitationSettings",
         "NoiseSettings",
