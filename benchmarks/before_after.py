@@ -1,4 +1,4 @@
-"""Speed of two checkouts, measured in turn in one run: python benchmarks/before_after.py BEFORE AFTER [--rounds 7].
+"""Speed of two checkouts, measured in turn in one run: python -m benchmarks.before_after BEFORE AFTER [--rounds 7].
 
 Each checkout has one process, which does the same work in every round: the two take turns, so that whatever else the
 machine does slows both. Times are CPU seconds on one thread, of the quickest round; the ratio is the median over

@@ -1,6 +1,6 @@
 """What the first call costs: CPU seconds of a fresh process with nothing compiled, for each method.
 
-    python benchmarks/cold_start.py [--methods amax lp quad] [--functions]
+    python -m benchmarks.cold_start [--methods amax lp quad] [--functions]
 
 Each method is called once (`muster.assign`, 3 agents and 4 tasks) in a process of its own whose NUMBA_CACHE_DIR is an
 empty folder. `--functions` tells which kernels were compiled, and how long each took with all that it calls.

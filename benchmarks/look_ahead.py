@@ -1,6 +1,6 @@
 """What time is worth to look-ahead: win rate by milliseconds a decision, in lost battles.
 
-    taskset -c 0 python benchmarks/look_ahead.py            # about seven minutes; needs an idle core
+    taskset -c 0 python -m benchmarks.look_ahead            # about seven minutes; needs an idle core
 
 Every round plays the same fresh battles with each of the times; as many rounds as fit. Time is the clock's, as
 `--until` means it: on a busy machine fewer candidates fit into it, and the figures are too low. `ms` is what a decision

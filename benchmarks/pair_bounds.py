@@ -1,4 +1,4 @@
-"""How far QUAD's bounds are from the best known, and how long a proof takes: python benchmarks/pair_bounds.py.
+"""How far QUAD's bounds are from the best known, and how long a proof takes: python -m benchmarks.pair_bounds.
 
 Random instances (h uniform in [0, 1], g normal): with a proof at 8x8, by how strong g is, then without one at 80x82.
 Each row is the range over instances. `gap` is bound / value - 1, of each effort's own answer.

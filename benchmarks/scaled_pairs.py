@@ -1,6 +1,6 @@
 """Whether a g that is scaled by the number of agents carries further in battles: the same policy with and without.
 
-python benchmarks/scaled_pairs.py        # a few CPU minutes
+python -m benchmarks.scaled_pairs        # a few CPU minutes
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The clients of `benchmarks/service.py`: one lean process, so that what is measured is the service.
 
-    python benchmarks/service_client.py PORT --clients 16 --seconds 5 [--pause 0.01] [--rate 300] < REQUEST > TIMES
+    python -m benchmarks.service_client PORT --clients 16 --seconds 5 [--pause 0.01] [--rate 300] < REQUEST > TIMES
 
 Sends the bytes of one HTTP request again and again, over one connection a client, and writes the seconds from each
 request to the last byte of its answer as JSON. Clients are closed loops: each sends its next request when it has its

@@ -2,7 +2,7 @@
 of them when they are damaged. None may be answered with a 5xx other than the documented 503, with a status or a shape
 that the document does not have, or later than the time limit; memory must stay flat.
 
-    python benchmarks/service_fuzz.py [--requests 50000] [--bodies 1500] [--seed 0]
+    python -m benchmarks.service_fuzz [--requests 50000] [--bodies 1500] [--seed 0]
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What workers gain, and what an update would take with up to 1,000 of them.
 
-    python benchmarks/workers.py speed                 # 2 workers beside 1, on the clock: needs an idle machine
-    python benchmarks/workers.py costs > costs.json    # what the parts of an update cost, in CPU seconds
-    python benchmarks/workers.py simulate costs.json   # an update's seconds by the number of workers
+    python -m benchmarks.workers speed                 # 2 workers beside 1, on the clock: needs an idle machine
+    python -m benchmarks.workers costs > costs.json    # what the parts of an update cost, in CPU seconds
+    python -m benchmarks.workers simulate costs.json   # an update's seconds by the number of workers
 
 `speed` takes about two minutes. The same updates are made by 1 and by 2 workers in turn; it prints steps a second, the
 ratio on the clock, and what explains it: CPU seconds of either, and of an update with 2 the share of the workers' time

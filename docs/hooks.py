@@ -1,7 +1,7 @@
 """What the site takes from the code and from outside docs/ when it is built.
 
 Tables of settings, commands and public names come from the dataclasses and exports themselves. The changelog, the guide
-for contributors, the records of the benchmarks and the examples stay where they are and become pages. Links are written
+for contributors, the laboratory's notes, the records of the benchmarks and the examples stay where they are and become pages. Links are written
 so that they hold in the repository; here they are turned to where the pages are on the site.
 """
 
@@ -30,7 +30,7 @@ MARK = re.compile(r"^<!-- made from (\w+) -->$", re.MULTILINE)
 
 def outside_pages() -> dict[str, str]:
     """File in the repository -> page on the site."""
-    pages = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+    pages = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "paper/NOTES.md": "results/notes.md"}
     for path in sorted(ROOT.glob("benchmarks/*.md")):
         pages[f"benchmarks/{path.name}"] = f"results/benchmark-{path.name}"
     for path in sorted(ROOT.glob("examples/*.py")):
@@ -176,7 +176,7 @@ def settings_classes() -> list[type]:
         if names:
             module = import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
             found += [getattr(module, name) for name in names]
-    order = ("TrainSettings", "A2CSettings", "ESSettings", "ImitationSettings", "NoiseSettings", "InferenceSettings")
+    order = ("TrainSettings", "PPOSettings", "A2CSettings", "ESSettings", "ImitationSettings", "NoiseSettings", "InferenceSettings")
     found = [kind for kind in found if dataclasses.is_dataclass(kind)]
     return sorted(found, key=lambda kind: order.index(kind.__name__) if kind.__name__ in order else len(order))
 

@@ -38,8 +38,9 @@ _PUBLIC = {
     # and better
     "train": "muster.learning.train",
     "TrainSettings": "muster.learning.settings",
+    "PPOSettings": "muster.learning.settings",
     "A2CSettings": "muster.learning.settings",
-    "ESSettings": "muster.learning.learner_settings",
+    "ESSettings": "muster.learning.settings",
     "NoiseSettings": "muster.policy.settings",
     "MusterError": "muster.errors",
     "InputError": "muster.errors",

@@ -21,20 +21,6 @@ def code_commit() -> str | None:
     return commit if changed == "" else f"{commit}, changed"
 
 
-@cache
-def last_commits(folder: Path) -> dict[str, str]:
-    """By name of the files in a folder of the package, the commit that added or last replaced each."""
-    told = _ask("log", "--format=commit %h", "--abbrev=12", "--name-only", "--", str(folder)) or ""
-    found: dict[str, str] = {}
-    commit = ""
-    for line in told.splitlines():
-        if line.startswith("commit "):
-            commit = line.removeprefix("commit ")
-        elif line:
-            found.setdefault(Path(line).name, commit)
-    return found
-
-
 def _ask(*words: str) -> str | None:
     """What git says; None if there is no git, or no checkout that this package is the code of."""
     root = PACKAGE.parent

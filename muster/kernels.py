@@ -13,6 +13,8 @@ from muster import _core
 
 
 def _choose() -> Any:
+    if not hasattr(_core, "supports_v3"):
+        raise ImportError("the compiled core of muster is not built here: run `make build`, or `pip install .`")
     if _core.supports_v3 and os.environ.get("MUSTER_CORE") != "portable":
         try:
             from muster import _core_v3

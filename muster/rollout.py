@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.data import BatchObservation, Bools, Floats, Ints
+from muster.data import BatchObservation, Bools, Floats, Ints, PartialObservation
 from muster.envs.vector import BatchEnv, Policy, Step
 from muster.errors import EnvError, MusterError
 from muster.rng import Seeds
@@ -51,7 +51,7 @@ def rollout(env: BatchEnv, act: Act, active: Bools) -> Iterator[Transition]:
         slots = np.flatnonzero(active)
         observation = env.observe()
         if len(slots) < len(active):
-            observation = dataclasses.replace(observation, agent_alive=observation.agent_alive & active[:, None])
+            observation = _only_active(observation, active.copy())
         asked = time.perf_counter()
         with naming_bad_values(env, observation, step):
             action = act(observation)
@@ -66,6 +66,15 @@ def rollout(env: BatchEnv, act: Act, active: Bools) -> Iterator[Transition]:
         yield transition
         del transition
         step += 1
+
+
+def _only_active(observation: BatchObservation, active: Bools) -> BatchObservation:
+    """The observation with no living agents in slots that are not active, also in what it offers beyond."""
+    found = dataclasses.replace(observation, agent_alive=observation.agent_alive & active[:, None])
+    if isinstance(observation, PartialObservation) and isinstance(found, PartialObservation) and observation.more:
+        more = observation.more
+        found.offering(lambda pairs, planes, priors: _only_active(more(pairs, planes, priors), active))
+    return found
 
 
 def act_with(policy: Policy, env: BatchEnv) -> Act:

@@ -1,11 +1,11 @@
-"""Learners beside one another: every one as it comes, in an env all for the same few CPU minutes, then all for three;
-and the actor-critic without each of the things that steady it.
+"""Learners side by side: each with its default settings, all for the same few CPU minutes in an environment, then all
+for three; and PPO without each of the things that steady it.
 
-    python paper/learners.py [--seeds 3] [--only 'couriers-*'] [--list | --markdown]
+    python -m paper.learners [--seeds 3] [--only 'couriers-*'] [--list | --markdown]
 
-A run is one `muster train` in runs/learners, resumed if it was cut short, then played on fixed test episodes. What it
-leaves: paper/learners/record.json with one line a run, and the run's policy, settings and log beside it. Runs in the
-record are not made again. `--markdown` prints the medians over seeds from there, and how the learners stand by them.
+A run is one `muster train` in runs/learners, resumed if it was cut short, then evaluated on fixed test episodes. What
+it leaves: paper/learners/record.json with one line a run, and the run's policy, settings and log beside it. Runs in the
+record are not made again. `--markdown` prints the medians over seeds from there, and how the learners rank by them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ import argparse
 import csv
 import fnmatch
 import json
-import shutil
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -24,64 +21,59 @@ from pathlib import Path
 from statistics import median_low
 
 import muster
-from paper.tables.record_file import read_record, write_record
+from paper.run_names import PAPER
+from paper.tables.engine import Record, read_record
+from paper.train import keep, train
 
-HERE = Path(__file__).resolve().parent / "learners"
 RUNS = Path("runs") / "learners"
-RECORD = HERE / "record.json"
+RECORD = PAPER / "learners" / "record.json"
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """Where is learned and played."""
+class Place:
+    """An environment to learn and evaluate in."""
 
     name: str
     inference: str
-    rule: str
-    """The best rule that comes with it and looks no further than the policies do."""
+    baseline: str
+    """The best baseline that comes with it and looks no further than the policies do."""
     episodes: int
     minutes: float
     """The few CPU minutes of every learner: more where none learns much sooner."""
     teacher: str = ""
-    """Whom imitation learns from: a rule that is better than what is learned; where there is none, it is left out."""
+    """Whom imitation learns from: a baseline that is better than what is learned; "": imitation is left out."""
     lower: bool = False
     """Whether less is better."""
 
 
-WORLDS = {
-    "rescue-2x4": World("rescue:2x4", "quad", "lp-distance", 1000, 1.0, "topline", lower=True),
-    "rescue-5x10": World("rescue:5x10", "quad", "lp-distance", 1000, 1.5, "topline", lower=True),
-    "m10v10": World("battle:m10v10", "lp", "c", 400, 1.5),
-    "w15v17": World("battle:w15v17", "quad", "wcnoks", 400, 1.5),
-    "zh10v10": World("battle:zh10v10", "lp", "c", 400, 2.0),
-    "couriers": World("examples.couriers:Couriers", "quad", "nearest", 500, 0.5, lower=True),
-    "warehouse": World("examples.warehouse:Warehouse", "quad", "worth", 500, 0.5),
+ENVS = {
+    "rescue-2x4": Place("rescue:2x4", "quad", "lp-distance", 1000, 1.0, "topline", lower=True),
+    "rescue-5x10": Place("rescue:5x10", "quad", "lp-distance", 1000, 1.5, "topline", lower=True),
+    "m10v10": Place("battle:m10v10", "lp", "c", 400, 1.5),
+    "w15v17": Place("battle:w15v17", "quad", "wcnoks", 400, 1.5),
+    "zh10v10": Place("battle:zh10v10", "lp", "c", 400, 2.0),
+    "couriers": Place("examples.couriers:Couriers", "quad", "nearest", 500, 0.5, lower=True),
+    "warehouse": Place("examples.warehouse:Warehouse", "quad", "worth", 500, 0.5),
 }
 LONG = 3.0
 """CPU minutes of every learner in every environment, the second time."""
 SEED = 0
 """Names the test episodes. Training and validation draw from sets far away."""
-LEARNERS = {
-    "played": ["--learner", "a2c", "--a2c.likelihood", "played"],
-    "a2c": ["--learner", "a2c"],
-    "es": ["--learner", "es"],
-    "srl": ["--learner", "srl"],
-    "imitate": ["--learner", "imitate"],
-}
-EVERYWHERE = [learner for learner in LEARNERS if learner != "imitate"]
+LEARNERS = ("a2c", "ppo", "es", "srl", "imitation")
+EVERYWHERE = LEARNERS[:-1]
 """Those that need no teacher."""
-STEADY = {
+STEADY: dict[str, list[str] | None] = {
     "half": [],
-    "no-clip": ["--a2c.clip", "0"],
-    "one-batch": ["--a2c.minibatches", "1"],
-    "no-entropy": ["--a2c.entropy", "0"],
-    "any-gradient": ["--a2c.gradient-norm", "0"],
-    "no-trace": ["--a2c.trace", "1"],
-    "constant-rate": ["--a2c.schedule", "constant"],
+    "no-clip": ["--ppo.clip-range", "0"],
+    "one-batch": ["--ppo.minibatches", "1"],
+    "no-entropy": ["--ppo.entropy-coef", "0"],
+    "any-gradient": ["--ppo.max-grad-norm", "0"],
+    "no-trace": ["--ppo.gae-lambda", "1"],
+    "constant-rate": None,
 }
-"""The actor-critic as it comes and with one thing less."""
+"""PPO with its default settings and with one thing less; None: in the record, and no setting any more."""
 STEADY_MINUTES = 0.5
-STEADY_WORLDS = ("rescue-2x4", "m10v10")
+STEADY_ENVS = ("rescue-2x4", "m10v10")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,56 +84,42 @@ class Run:
     learner: str
     seed: int
     minutes: float
-    """CPU minutes that were asked for; 0 for a rule."""
+    """CPU minutes that were asked for; 0 for a baseline."""
     cpu_minutes: float
     steps: int
     mean: float | None
     ci95: tuple[float, float] | None
     failed: int
-    collapses: int
+    rollbacks: int
     """How often the run went back to its best state."""
 
 
 def wanted(seeds: int, only: str) -> dict[str, tuple[str, str, int, float, list[str]]]:
-    """Environment, learner, seed, minutes and arguments of every run, by name; the short ones first, and all envs and
-    learners before the next seed.
+    """Environment, learner, seed, minutes and arguments of every run, by name.
+
+    The short ones come first, and all environments and learners before the next seed.
     """
     found = {}
-    less = {name: ["--learner", "a2c", *flags] for name, flags in STEADY.items()}
+    usual = {learner: ["--learner", learner] for learner in LEARNERS}
+    less = {name: ["--learner", "ppo", *flags] for name, flags in STEADY.items() if flags is not None}
     for long in (False, True):
         for seed in range(seeds):
-            for key, env in WORLDS.items():
-                for learner, flags in (LEARNERS | (less if key in STEADY_WORLDS and not long else {})).items():
+            for key, env in ENVS.items():
+                for learner, flags in (usual | (less if key in STEADY_ENVS and not long else {})).items():
                     name = f"{key}-{learner}-{'long-' if long else ''}s{seed}"
-                    if not fnmatch.fnmatch(name, only) or (learner == "imitate" and not env.teacher):
+                    if not fnmatch.fnmatch(name, only) or (learner == "imitation" and not env.teacher):
                         continue
                     arguments = [env.name, "--inference", env.inference, *flags]
-                    arguments += ["--teacher", env.teacher] * (learner == "imitate")
+                    arguments += ["--teacher", env.teacher] * (learner == "imitation")
                     minutes = LONG if long else STEADY_MINUTES if learner in STEADY else env.minutes
                     arguments += ["--minutes", f"{minutes:g}", "--seed", str(seed), "--evaluate-every", "1000000000"]
                     found[name] = key, learner, seed, minutes, arguments
     return found
 
 
-def train(name: str, arguments: list[str]) -> Path:
-    """The run's folder, when it is finished; what the record rests on is kept."""
-    folder = RUNS / name
-    if not (folder / "summary.json").exists():
-        resume = ["--resume"] if (folder / "config.toml").exists() else []
-        command = [sys.executable, "-m", "muster", "train", *arguments, "--out", str(folder), *resume]
-        subprocess.run(command, check=True)
-    keep = HERE / "runs" / name
-    keep.mkdir(parents=True, exist_ok=True)
-    for file in ("config.toml", "metrics.csv", "summary.json"):
-        shutil.copy(folder / file, keep / file)
-    (HERE / "policies").mkdir(parents=True, exist_ok=True)
-    shutil.copy(folder / "best.safetensors", HERE / "policies" / f"{name}.safetensors")
-    return folder
-
-
-def play(key: str, learner: str, seed: int, minutes: float, folder: Path) -> Run:
+def evaluate(key: str, learner: str, seed: int, minutes: float, folder: Path) -> Run:
     """What the run's policy does on the test episodes."""
-    env = WORLDS[key]
+    env = ENVS[key]
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     with (folder / "metrics.csv").open(newline="", encoding="utf-8") as lines:
         log = list(csv.DictReader(lines))
@@ -156,18 +134,18 @@ def play(key: str, learner: str, seed: int, minutes: float, folder: Path) -> Run
         mean=found.mean,
         ci95=found.ci95,
         failed=found.failed,
-        collapses=max((int(float(row.get("collapses") or 0)) for row in log), default=0),
+        rollbacks=max((int(float(row.get("rollbacks") or 0)) for row in log), default=0),
     )
 
 
-def rule(key: str) -> Run:
-    """The environment's own rule on the same episodes, as a line of the record."""
-    env = WORLDS[key]
-    found = muster.evaluate(env.rule, env.name, env.episodes, SEED)
-    return Run(key, "rule", 0, 0.0, 0.0, 0, found.mean, found.ci95, found.failed, 0)
+def baseline(key: str) -> Run:
+    """The environment's own baseline on the same episodes, as a line of the record."""
+    env = ENVS[key]
+    found = muster.evaluate(env.baseline, env.name, env.episodes, SEED)
+    return Run(key, "baseline", 0, 0.0, 0.0, 0, found.mean, found.ci95, found.failed, 0)
 
 
-def median_of(env: World, group: Sequence[Run]) -> float | None:
+def median_of(env: Place, group: Sequence[Run]) -> float | None:
     """Of the seeds' means, the worse of two; None if there is none."""
     sign = -1.0 if env.lower else 1.0
     means = [sign * run.mean for run in group if run.mean is not None]
@@ -175,22 +153,20 @@ def median_of(env: World, group: Sequence[Run]) -> float | None:
 
 
 def at(runs: Sequence[Run], minutes: float | None) -> dict[tuple[str, str], list[Run]]:
-    """The runs of so many CPU minutes, or of each environment's own, by environment and learner; rules always."""
+    """The runs of so many CPU minutes, or of each environment's own, by environment and learner; baselines always."""
     grouped: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.seed):
-        if run.minutes in (0.0, minutes or WORLDS[run.env].minutes):
+        if run.minutes in (0.0, minutes or ENVS[run.env].minutes):
             grouped[run.env, run.learner].append(run)
     return grouped
 
 
 def standing(runs: Sequence[Run], learners: Sequence[str], minutes: float) -> str:
-    """By the medians, of those that learn in every env: the mean rank, where each is best, and how far behind the
-    best, in shares of it, it falls at the worst.
-    """
+    """Mean rank by the medians, where each learner is best, and how far behind the best it falls at the worst."""
     grouped = at(runs, minutes)
     ranks: dict[str, list[int]] = {learner: [] for learner in learners}
     behind: dict[str, dict[str, float]] = {learner: {} for learner in learners}
-    for key, env in WORLDS.items():
+    for key, env in ENVS.items():
         medians = {learner: median_of(env, grouped[key, learner]) for learner in learners}
         known = {learner: value for learner, value in medians.items() if value is not None}
         order = sorted(known.values(), reverse=not env.lower)
@@ -213,7 +189,7 @@ def markdown(runs: list[Run], columns: Sequence[str], envs: Collection[str], min
     grouped = at(runs, minutes)
     lines = [f"| | CPU min | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
     for key in envs:
-        env = WORLDS[key]
+        env = ENVS[key]
         cells = []
         for learner in columns:
             group = grouped[key, learner]
@@ -233,29 +209,28 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="print the commands and stop")
     parser.add_argument("--markdown", action="store_true", help="print the record and stop")
     asked = parser.parse_args()
-    head = {"seed": SEED}
-    runs: list[Run] = []
+    record: Record[Run] = Record({"seed": SEED}, [])
     if RECORD.exists():
-        head, runs = read_record(RECORD, Run, list(head), "run paper/learners.py")
+        record = read_record(RECORD, Run, ("seed",), "run python -m paper.learners")
+    runs = record.cells
     if asked.markdown:
-        print(markdown(runs, ["rule", *LEARNERS], WORLDS))
-        print(f"\n{markdown(runs, ['rule', *LEARNERS], WORLDS, LONG)}")
+        print(markdown(runs, ["baseline", *LEARNERS], ENVS))
+        print(f"\n{markdown(runs, ['baseline', *LEARNERS], ENVS, LONG)}")
         print(f"\n{standing(runs, EVERYWHERE, LONG)}")
-        print(f"\n{markdown(runs, list(STEADY), STEADY_WORLDS, STEADY_MINUTES)}")
+        print(f"\n{markdown(runs, list(STEADY), STEADY_ENVS, STEADY_MINUTES)}")
         return
-    done = {(run.env, run.learner, run.seed, run.minutes) for run in runs}
     for name, (key, learner, seed, minutes, arguments) in wanted(asked.seeds, asked.only).items():
         if asked.list:
             print("muster train", *arguments)
             continue
-        if (key, "rule", 0, 0.0) not in done:
-            runs.append(rule(key))
-            done.add((key, "rule", 0, 0.0))
-        if (key, learner, seed, minutes) not in done:
-            runs.append(play(key, learner, seed, minutes, train(name, arguments)))
+        if not record.find(env=key, learner="baseline"):
+            runs.append(baseline(key))
+        if not record.find(env=key, learner=learner, seed=seed, minutes=minutes):
+            folder = train(RUNS / name, arguments)
+            keep(folder, RECORD.parent, name)
+            runs.append(evaluate(key, learner, seed, minutes, folder))
             print(json.dumps({"run": name, "mean": runs[-1].mean, "failed": runs[-1].failed}), flush=True)
-        HERE.mkdir(exist_ok=True)
-        write_record(RECORD, head, runs)
+        record.save(RECORD)
 
 
 if __name__ == "__main__":

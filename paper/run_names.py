@@ -71,11 +71,6 @@ def policy_files(folder: Path, env: str, only: str = "*") -> dict[Path, RunName]
 
 
 _OLD_WORDS = {"imitate": "imitation", "plan": "routes", "rule": "baseline"}
-OLD_SETTINGS = {
-    "a2c.policy_rate": "a2c.learning_rate",
-    "a2c.return_steps": "a2c.rollout_length",
-    "a2c.policy_weight": "a2c.policy_coef",
-}
 
 
 def of_today(name: str) -> str:
@@ -83,7 +78,7 @@ def of_today(name: str) -> str:
 
     a2c was what is now ppo, unless "played" or "raw" says that the paper's own update was used.
     """
-    parts = name.split("-")
-    if "a2c" in parts and not {"played", "raw"} & set(parts):
-        parts[parts.index("a2c")] = "ppo"
-    return "-".join(_OLD_WORDS.get(part, part) for part in parts if part != "played")
+    if not re.search(r"\b(played|raw)\b", name):
+        name = re.sub(r"\ba2c\b", "ppo", name)
+    name = name.replace("-played", "")
+    return re.sub(r"\w+", lambda word: _OLD_WORDS.get(word[0], word[0]), name)

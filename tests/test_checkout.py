@@ -22,11 +22,9 @@ def package(tmp_path, monkeypatch):
     found.mkdir()
     (found / "code.py").write_text("a = 1\n")
     monkeypatch.setattr(checkout, "PACKAGE", found)
-    for known in (checkout.code_commit, checkout.last_commits):
-        known.cache_clear()
+    checkout.code_commit.cache_clear()
     yield found
-    for known in (checkout.code_commit, checkout.last_commits):
-        known.cache_clear()
+    checkout.code_commit.cache_clear()
 
 
 def commit_all(package: Path) -> str:
@@ -48,7 +46,6 @@ def test_code_has_its_commit_and_says_when_it_was_changed(package):
 def test_installed_code_has_none_though_a_folder_above_is_a_repository(package):
     git(package.parent.parent, "init")
     assert checkout.code_commit() is None
-    assert checkout.last_commits(package) == {}
 
 
 def test_without_git_there_is_none(package, monkeypatch):
@@ -56,11 +53,3 @@ def test_without_git_there_is_none(package, monkeypatch):
     commit_all(package)
     monkeypatch.setenv("PATH", "")
     assert checkout.code_commit() is None
-
-
-def test_files_have_the_commit_that_last_wrote_them(package):
-    git(package.parent, "init")
-    first = commit_all(package)
-    (package / "more.py").write_text("b = 1\n")
-    second = commit_all(package)
-    assert checkout.last_commits(package) == {"code.py": first, "more.py": second}

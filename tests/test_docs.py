@@ -72,7 +72,7 @@ def shell_lines(text: str) -> Iterator[str]:
     indented = [line[4:] for line in BLOCK.sub("", text).split("\n") if line.startswith("    ")]
     for line in "\n".join([*fenced, *indented]).replace("\\\n", " ").split("\n"):
         for part in re.split(r"\s(?:\||&&)\s", re.sub(r"(^|\s)#.*", "", line)):
-            if part.startswith(("muster ", "make ", "python paper/")):
+            if part.startswith(("muster ", "make ", "python -m paper", "python -m benchmarks")):
                 yield part
 
 
@@ -83,7 +83,11 @@ def check_command(line: str, whole: bool) -> None:
         assert f"\n{words[0]}:" in (ROOT / "Makefile").read_text(encoding="utf-8"), line
         return
     if program == "python":
-        assert (ROOT / words[0]).exists(), line
+        assert importlib.util.find_spec(words[1]), line
+        if words[1] == "paper":
+            from paper.__main__ import COMMANDS as LABORATORY
+
+            tyro.cli(LABORATORY[words[2]], args=words[3:])
         return
     if words[0].isupper() or words[0].startswith("-"):
         return
@@ -154,6 +158,7 @@ def test_the_tables_hold_every_setting():
         "PursuitSettings",
         "TrainSettings",
         "A2CSettings",
+        "PPOSettings",
         "ESSettings",
         "ImitationSettings",
         "NoiseSettings",

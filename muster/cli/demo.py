@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from muster.errors import InputError
 
@@ -83,9 +82,8 @@ def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
     from muster.learning.settings import TrainSettings
     from muster.learning.train import run_training
 
-    learner: Literal["a2c", "es"] = "a2c" if find_spec("torch") else "es"
     console.print(
-        f"\n[bold]2. Learning[/]\nQUAD with the direct model on rescue:{SIZES[0]}, by {learner}, for {minutes:g} CPU "
+        f"\n[bold]2. Learning[/]\nQUAD with the direct model on rescue:{SIZES[0]}, by PPO, for {minutes:g} CPU "
         "minutes. The scores are learned, the assignment is solved; only the number of steps is rewarded."
     )
     folder = out / RUN
@@ -93,7 +91,6 @@ def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
     shutil.rmtree(folder, ignore_errors=True)
     settings = TrainSettings(
         env=f"rescue:{SIZES[0]}",
-        learner=learner,
         minutes=minutes,
         seed=seed,
         evaluate_every=10**9,

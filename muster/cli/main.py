@@ -116,21 +116,15 @@ def _run(arguments: list[str]) -> None:
         sys.path.insert(0, "")
     import tyro
 
-    from muster.cli.parsing import parse
-
     # Only the named command's module is imported; help on everything imports them all.
     chosen = {name: COMMANDS[name] for name in arguments[:1] if name in COMMANDS} or COMMANDS
     loaded: dict[str, Any] = {name: _load(target) for name, target in chosen.items()}
     command: Command
     if len(loaded) == 1 and hasattr(loaded[arguments[0]], "from_arguments"):
-        command = parse(loaded[arguments[0]].from_arguments, arguments[1:], arguments[0])
+        command = loaded[arguments[0]].from_arguments(arguments[1:])
     else:
-        command = parse(
-            lambda given: tyro.extras.subcommand_cli_from_dict(
-                loaded, prog="muster", description=import_module("muster").__doc__, args=given
-            ),
-            arguments or ["--help"],
-            next(iter(loaded)) if len(loaded) == 1 else "",
+        command = tyro.extras.subcommand_cli_from_dict(
+            loaded, prog="muster", description=import_module("muster").__doc__, args=arguments or ["--help"]
         )
     command.run()
 

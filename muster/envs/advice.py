@@ -46,7 +46,7 @@ def advice(make: Make) -> dict[str, str]:
     if spreads and (spread := float(np.median(spreads))) > LARGE_PRIOR:
         found["prior"] = (
             f"differs by {spread:.3g} from pair to pair; evolution begins with corrections of less than a tenth: scale "
-            "it to a few tenths, or raise --es.sigma and --es.rate"
+            "it to a few tenths, or raise --es.sigma and --es.learning-rate"
         )
     if earned == 0:
         found["reward"] = f"none in {STEPS} steps of random play: a learner has nothing to tell policies apart by"

@@ -1,4 +1,4 @@
-"""Workers of a Ray cluster: the same players with the same messages, as actors."""
+"""Workers of a Ray cluster: the same jobs with the same messages, as actors."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from muster.errors import InputError, MissingExtraError, in_words
-from muster.learning.crew import Hand, Lost
-from muster.learning.player import Host
+from muster.learning.workers import Host, Worker, WorkerLostError
 
 LOCAL = "local"
-KNOCKING = 10.0
+CONNECTION_TIMEOUT = 10.0
 """Seconds in which a cluster must accept a connection."""
 
 
@@ -33,7 +32,7 @@ class Remote:
         try:
             found: bytes = self.ray.get(self.answer)
         except self.ray.exceptions.RayError as error:
-            raise Lost(f"{type(error).__name__} of Ray") from None
+            raise WorkerLostError(f"{type(error).__name__} of Ray") from None
         return found
 
     def end(self) -> None:
@@ -42,10 +41,10 @@ class Remote:
 
 
 def check_listens(address: str) -> None:
-    """Raise OSError where nobody does; Ray itself would try for minutes. It finds what is no HOST:PORT itself."""
+    """Raise OSError where nothing listens at HOST:PORT; Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), KNOCKING).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECTION_TIMEOUT).close()
 
 
 class Cluster:
@@ -83,14 +82,14 @@ class Cluster:
         """Cores of the cluster."""
         return int(self.ray.cluster_resources().get("CPU", 1))
 
-    def start(self, seat: int) -> Hand:
+    def start(self, index: int) -> Worker:
         """A new worker, on whichever machine has a core left."""
-        del seat
+        del index
         return Remote(self.ray, self.worker.remote())
 
-    def wait(self, hands: Sequence[Hand], seconds: float) -> list[Hand]:
+    def wait(self, workers: Sequence[Worker], seconds: float) -> list[Worker]:
         """Those whose answer has come, or will never."""
-        owed = {hand.answer: hand for hand in hands if isinstance(hand, Remote)}
+        owed = {worker.answer: worker for worker in workers if isinstance(worker, Remote)}
         ready, _ = self.ray.wait(list(owed), num_returns=1, timeout=max(0.0, seconds))
         if ready:
             ready, _ = self.ray.wait(list(owed), num_returns=len(owed), timeout=0.0)

@@ -1,31 +1,30 @@
-"""A critic without torch: the entity critic's values, in the units of the rewards, learned from returns by Adam.
-
-It values what is observed; or an assignment in it, if every agent is shown with what it was given (`with_choices`).
-"""
+"""The critic: an entity network that says what is still to be earned in a state, or after an assignment in it."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Floats, Floats32, Ints
-from muster.learning.optimiser import Descent
+from muster.learning.optimiser import Optimiser
 from muster.models.direct import Parameters
 from muster.models.spec import ModelSpec
 from muster.models.values import EntityValues, value_gradient
 
 WIDTH = 32
 MEMORY = 0.99
-"""Share of what is known of the returns' mean and spread that an update keeps."""
+"""Share of what is known of the returns' mean and variance that an update keeps."""
+LAST = ("head.2.weight", "head.2.bias")
 
 
-def critic_shapes(agents: int, tasks: int, env: int, width: int = WIDTH) -> dict[str, tuple[int, ...]]:
+def critic_shapes(agents: int, tasks: int, shared: int, width: int = WIDTH) -> dict[str, tuple[int, ...]]:
     """Name and shape of every array of an entity critic that reads so many features."""
-    inputs = {"agent": agents, "task": tasks, "head": 4 * width + 2 + env}
+    inputs = {"agent": agents, "task": tasks, "head": 4 * width + 2 + shared}
     shapes: dict[str, tuple[int, ...]] = {}
     for net, reads in inputs.items():
         out = 1 if net == "head" else width
@@ -35,7 +34,7 @@ def critic_shapes(agents: int, tasks: int, env: int, width: int = WIDTH) -> dict
 
 
 def init_critic(shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator) -> Parameters:
-    """Uniform within 1/sqrt(inputs) of each layer, as torch's linear layers begin."""
+    """Uniform within 1/sqrt(inputs) of each layer."""
     found: Parameters = {}
     for name, shape in shapes.items():
         inputs = shapes[name.replace("bias", "weight")][1]
@@ -44,74 +43,104 @@ def init_critic(shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator)
     return found
 
 
-def with_choices(seen: BatchObservation, assignment: Ints) -> BatchObservation:
-    """What is observed, with each agent's task [B, N] in its features: whether it has one, that task's features and
-    those of the pair; and with the number of agents, by that of all, on each task.
+def with_choices(observation: BatchObservation, assignment: Ints) -> BatchObservation:
+    """The observation with each agent's task [B, N] in its features: whether it has one, that task's features and
+    those of the pair; and with the share of the agents on each task.
     """
     rows, agents = np.indices(assignment.shape)
-    tasks = np.arange(seen.task_alive.shape[1])
+    tasks = np.arange(observation.task_alive.shape[1])
     at, given = np.maximum(assignment, 0), (assignment >= 0)[:, :, None]
-    chosen = np.concatenate([seen.task_features[rows, at], seen.pair_features[rows, agents, at]], axis=2)
-    shown: list[Floats32] = [seen.agent_features, given.astype(np.float32), np.where(given, chosen, np.float32(0.0))]
-    crowd = (assignment[:, :, None] == tasks).mean(axis=1, dtype=np.float32)
+    chosen = np.concatenate([observation.task_features[rows, at], observation.pair_features[rows, agents, at]], axis=2)
+    features: list[Floats32] = [
+        observation.agent_features,
+        given.astype(np.float32),
+        np.where(given, chosen, np.float32(0.0)),
+    ]
+    load = (assignment[:, :, None] == tasks).mean(axis=1, dtype=np.float32)
     return dataclasses.replace(
-        seen,
-        agent_features=np.concatenate(shown, axis=2),
-        task_features=np.concatenate([seen.task_features, crowd[:, :, None]], axis=2),
+        observation,
+        agent_features=np.concatenate(features, axis=2),
+        task_features=np.concatenate([observation.task_features, load[:, :, None]], axis=2),
     )
 
 
 class Critic:
-    """What is still to be earned. Its network sees returns of mean 0 and deviation 1, whatever the env's rewards."""
+    """Values of states: value = offset + unit · network, so that the network's targets are about 1 in size.
 
-    def __init__(self, spec: ModelSpec, rng: np.random.Generator, longest: float, choices: bool = False) -> None:
-        """`choices`: of assignments, by what `with_choices` shows."""
+    The loss is Huber's: squared only where errors are small. Beyond that it would seek the median of the targets, which
+    knows nothing of the one decision in many after which there is nothing more to earn, and grow without end.
+    """
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        rng: np.random.Generator,
+        max_grad_norm: float = 0.0,
+        method: Literal["adam", "sgd"] = "adam",
+        choices: bool = False,
+    ) -> None:
+        """`choices`: it values assignments, by what `with_choices` returns."""
         agents, tasks = spec.agent_width, spec.task_width
         if choices:
             agents, tasks = 1 + agents + tasks + spec.pair_width, 1 + tasks
         shapes = critic_shapes(agents, tasks, spec.global_width)
-        self.descent = Descent(init_critic(shapes, rng), longest)
-        self.known = 0.0
-        """Share of the mean and spread below that is known: 0 before the first returns, then towards 1."""
-        self.first, self.second = 0.0, 0.0
+        self.optimiser = Optimiser(init_critic(shapes, rng), max_grad_norm, method=method)
+        self.offset, self.unit = 0.0, 1.0
+        self.weight = self.first = self.second = 0.0
+        """Of `follow`: weight of the returns seen, and their weighted sums and sums of squares."""
         self._pack()
-
-    @property
-    def mean(self) -> float:
-        """Of the returns seen."""
-        return self.first / self.known if self.known else 0.0
-
-    @property
-    def unit(self) -> float:
-        """Their deviation; 1 while nothing is known."""
-        spread = self.second / self.known - self.mean**2 if self.known else 1.0
-        return float(np.sqrt(max(spread, 1e-12)))
-
-    def __call__(self, seen: BatchObservation) -> Floats:
-        """[B] values, in the rewards' units."""
-        return self.mean + self.unit * self._values(seen).astype(np.float64)
-
-    def learn(self, seen: BatchObservation, returns: Floats, rate: float) -> float:
-        """One step towards the returns [B] of what was seen; returns the loss."""
-        self.known = MEMORY * self.known + 1 - MEMORY
-        self.first = MEMORY * self.first + (1 - MEMORY) * float(returns.mean())
-        self.second = MEMORY * self.second + (1 - MEMORY) * float((returns**2).mean())
-        target = ((returns - self.mean) / self.unit).astype(np.float32)
-        _, loss, gradients = value_gradient(self._values, seen, target)
-        self.descent.add(gradients)
-        self.descent.step(rate)
-        self._pack()
-        return loss
 
     def _pack(self) -> None:
-        self._values = EntityValues(self.descent.parameters())
+        self._network = EntityValues(self.optimiser.parameters())
+
+    def __call__(self, observation: BatchObservation) -> Floats:
+        """[B] values, in the rewards' units."""
+        return self.offset + self.unit * self._network(observation).astype(np.float64)
+
+    def fit_unit(self, targets: Floats32) -> None:
+        """Make the unit, a power of 2, large enough for the targets; the values stay what they are."""
+        size = float(np.sqrt(np.mean(np.square(targets, dtype=np.float64))))
+        if not self.unit < size < math.inf:
+            return
+        factor = 2.0 ** math.ceil(math.log2(size / self.unit))
+        self.unit *= factor
+        self.optimiser.scale(LAST, 1.0 / factor)
+        self._pack()
+
+    def follow(self, returns: Floats) -> None:
+        """Let offset and unit follow the mean and standard deviation of the returns."""
+        self.weight = MEMORY * self.weight + 1 - MEMORY
+        self.first = MEMORY * self.first + (1 - MEMORY) * float(returns.mean())
+        self.second = MEMORY * self.second + (1 - MEMORY) * float((returns**2).mean())
+        self.offset = self.first / self.weight
+        self.unit = float(np.sqrt(max(self.second / self.weight - self.offset**2, 1e-12)))
+
+    def add_gradient(
+        self, observation: BatchObservation, targets: NDArray[np.floating], weight: float = 1.0
+    ) -> tuple[Floats, float]:
+        """Values [B] and their mean loss against the targets; adds `weight` times its gradient for the next step."""
+        scaled = ((targets - self.offset) / self.unit).astype(np.float32)
+        values, loss, gradients = value_gradient(self._network, observation, scaled)
+        self.optimiser.add(gradients, weight)
+        return self.offset + self.unit * values.astype(np.float64), loss * self.unit
+
+    def step(self, rate: float) -> None:
+        """One step of the optimiser."""
+        self.optimiser.step(rate)
+        self._pack()
+
+    def parameters(self) -> Parameters:
+        """Of a network that gives the values themselves, for offset 0."""
+        parameters = self.optimiser.parameters()
+        return parameters | {name: parameters[name] * np.float32(self.unit) for name in LAST}
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Arrays to go on from."""
-        return {**self.descent.get_state(), "returns": np.array([self.known, self.first, self.second])}
+        units = np.array([self.offset, self.unit, self.weight, self.first, self.second])
+        return {**self.optimiser.get_state(), "units": units}
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Go on from what `get_state` returned."""
-        self.descent.set_state(arrays)
-        self.known, self.first, self.second = arrays["returns"].tolist()
+        self.optimiser.set_state(arrays)
+        self.offset, self.unit, self.weight, self.first, self.second = arrays["units"].tolist()
         self._pack()

@@ -1,124 +1,209 @@
-"""Imitation: a teacher labels every state that is visited, and the student learns to decide alike.
+"""Imitation: a teacher labels every visited state (DAgger), and the student learns to decide alike.
 
-One decision in every environment is one update: the scores that act are the scores that learn. What is learned from is
-how far the solver's answers under noise are from the teacher's (Fenchel-Young), or, agent by agent, the chance of the
-teacher's task under a softmax over all tasks, the others' being the teacher's (cross-entropy).
+Were the teacher alone followed, a student would never see where its own mistakes lead (Ross et al., 2011). So in some
+slots of an environment the teacher is followed, in some the student, in some the student with noise. One decision in
+every slot is one update: the scores that act are the scores that learn. The loss is how far the solver's answers under
+noise are from the teacher's (Fenchel-Young), or, agent by agent, the cross-entropy of the teacher's task under a
+softmax over all tasks, the others' being the teacher's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from muster.assign.settings import InferenceSettings
-from muster.assign.solver import Solver
 from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.envs.vector import BatchEnv, Policy, Step
 from muster.errors import InputError
-from muster.learning.choices import Decisions, choice_likelihood, choice_slopes
-from muster.learning.episodes import EXPLORATION, stream
-from muster.learning.fenchel_young import Moments, completed, draw_noise, fenchel_young, slopes_of_model
-from muster.learning.learner_settings import ImitationSettings
-from muster.learning.lessons import Lesson, Roles
-from muster.learning.optimiser import rate_factor
-from muster.learning.parts import part, under
-from muster.learning.rollouts import TrainingError, check_finite, take
-from muster.learning.students import Student
-from muster.learning.tally import Figures, combine
+from muster.learning.a2c import check_loss
+from muster.learning.actor import Actor
+from muster.learning.learner import Arrays, Learner, Setup, State, TrainingEpisodes, component, prefixed
+from muster.learning.losses.choices import Choices, choice_likelihood, choice_slopes
+from muster.learning.losses.fenchel_young import Moments, completed, draw_noise, fenchel_young, slopes_of_model
+from muster.learning.metrics import EndedEpisodes, Metrics, combine
+from muster.learning.optimiser import cosine_decay
+from muster.learning.rollouts import check_finite, take
+from muster.learning.settings import ImitationSettings
 from muster.models.direct import Parameters, Scores
-from muster.models.reach import scale_pairs
-from muster.models.spec import ModelSpec
-from muster.policy.decision import Decision, alive_pairs, make_problem
-from muster.policy.learned import LearnedPolicy
-from muster.policy.noise import GUMBEL_DEVIATION
-from muster.policy.settings import PAPER_NOISE
+from muster.policy.decision import Decision, alive_pairs, decide
+from muster.policy.noise import GUMBEL_STD
+from muster.rollout import act_with, reset, rollout
 
+# What no recorded run has varied.
+PERTURBATIONS = 4
+"""Perturbed problems that are solved for each state (fenchel-young)."""
+EPSILON = 0.3
+"""Standard deviation of the perturbations of h (fenchel-young)."""
+WARM_UP = 50
+"""Updates over which the learning rate rises."""
+MAX_GRAD_NORM = 1.0
+WEIGHT_DECAY = 0.01
 NONE = np.zeros((0, 0, 0), np.float32)
 ROUNDING = 1e-9
-"""Share of what was hoped for that is no regret."""
+"""Share of the expected return that is no regret."""
 
 
-class Imitation:
-    """The learner: one decision in every environment, labelled, is one update."""
+class Roles(NamedTuple):
+    """Who is followed in each slot [B]; where neither is True, the student as it is."""
 
+    teacher: Bools
+    noisy: Bools
+
+    @classmethod
+    def of(cls, n_envs: int, teacher_share: float, noisy_share: float) -> Roles:
+        """The first slots follow the teacher, the next ones the student with noise."""
+        slots = np.arange(n_envs)
+        first, second = round(teacher_share * n_envs), round((teacher_share + noisy_share) * n_envs)
+        return cls(slots < first, (slots >= first) & (slots < second))
+
+
+class LabelledEnv:
+    """One environment of the run, its teacher, and the episodes under way."""
+
+    def __init__(self, env: BatchEnv, teacher: Policy, roles: Roles, seed: int, index: int = 0) -> None:
+        self.env, self.teacher, self.roles = env, teacher, roles
+        self.episodes = TrainingEpisodes(env, seed, index)
+        self.running_reward = np.zeros(env.n_envs)
+        self._actions: Ints | None = None
+        """[B, N] the teacher's in the present states; None before it was asked."""
+        self._begin(np.arange(env.n_envs))
+
+    def _begin(self, slots: Ints) -> None:
+        if len(slots):
+            reset(self.env, self.teacher, slots, self.episodes.take(len(slots)))
+
+    def labels(self, observation: BatchObservation) -> Ints:
+        """[B, N] what the teacher would do now, -1 for no task. It is asked once before each step."""
+        if self._actions is None:
+            self._actions = act_with(self.teacher, self.env)(observation)
+        return np.where(self._actions < 0, -1, self._actions)
+
+    def followed(self, actions: Ints) -> Ints:
+        """The student's actions [B, N], and the teacher's where it is followed."""
+        assert self._actions is not None
+        return np.where(self.roles.teacher[:, None], self._actions, actions)
+
+    def finish(self, action: Ints, result: Step) -> Metrics:
+        """Begin new episodes where some ended; metrics of those.
+
+        Only where the student is followed, without noise, is it known how good it is; where the teacher alone is
+        followed, metrics are the teacher's.
+        """
+        asked = self._actions
+        assert asked is not None
+        self.running_reward += result.reward
+        ended = np.flatnonzero(result.terminated | result.truncated)
+        own = ~(self.roles.teacher | self.roles.noisy)
+        counted = own if own.any() else self.roles.teacher
+        over = EndedEpisodes()
+        over.add(self.env, ended[counted[ended]], self.running_reward)
+        self.running_reward[ended] = 0.0
+        # A plan holds only as long as it is followed.
+        strayed = (np.where(action < 0, -1, action) != np.where(asked < 0, -1, asked)).any(axis=1)
+        self.teacher.replan(np.flatnonzero(strayed))
+        self._begin(ended)
+        self._actions = None
+        return over.mean()
+
+    def expected_return(self, observation: BatchObservation) -> Floats:
+        """[B] what the teacher's plan is to earn from the present states on."""
+        self.labels(observation)
+        found = self.teacher.expected_return(observation)
+        assert found is not None
+        return found
+
+    def get_state(self) -> State:
+        """Everything needed to go on bit for bit, between two decisions."""
+        arrays = prefixed("env", self.env.get_state()) | prefixed("teacher", self.teacher.get_memory())
+        if self._actions is not None:
+            arrays["actions"] = self._actions.copy()
+        return arrays | {"running_reward": self.running_reward.copy()}, {"begun": self.episodes.begun}
+
+    def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
+        """Go on from what `get_state` returned."""
+        self.env.set_state(component(arrays, "env"))
+        self.teacher.set_memory(component(arrays, "teacher"))
+        self._actions = np.array(arrays["actions"]) if "actions" in arrays else None
+        self.running_reward[...] = arrays["running_reward"]
+        self.episodes.begun = plain["begun"]
+
+
+class Imitation(Learner):
+    """One labelled decision in every slot is one update."""
+
+    name = "imitation"
     # Its learning rate ends at 0, and the rows of its log differ by which episodes ended more than by the policy.
     last_is_best = True
 
-    def __init__(
-        self,
-        envs: Sequence[BatchEnv],
-        teachers: Sequence[Policy],
-        student: Student,
-        spec: ModelSpec,
-        inference: InferenceSettings,
-        settings: ImitationSettings,
-        seed: int,
-        header: dict[str, Any] | None = None,
-    ) -> None:
-        self.spec, self.inference, self.settings, self.student = spec, inference, settings, student
-        self.header = header or {}
-        self.rng = stream(seed, EXPLORATION)
-        # One core a run: several runs share a machine better than one run its threads.
-        self.solver = Solver.of(inference, threads=1)
-        self.worlds = []
-        for k, (env, teacher) in enumerate(zip(envs, teachers, strict=True)):
+    def __init__(self, setup: Setup, settings: ImitationSettings, teachers: Sequence[Policy], student: Actor) -> None:
+        super().__init__(setup)
+        self.settings, self.student = settings, student
+        self.labelled = []
+        for k, (env, teacher) in enumerate(zip(self.envs, teachers, strict=True)):
             if settings.regret and type(teacher).expected_return is Policy.expected_return:
                 raise InputError(
-                    f"{teacher.name} cannot say what its plan is worth, so nobody knows what a decision cost: "
-                    "leave out --imitate.regret"
+                    f"{teacher.name} cannot say what its plan is worth, so the cost of a decision is unknown: "
+                    "leave out --imitation.regret"
                 )
-            roles = Roles.of(env.n_envs, *settings.shares)
-            self.worlds.append(Lesson(env, teacher, roles, seed, k))
-        self.n_envs = sum(env.n_envs for env in envs)
-        self.steps = self.updates = 0
+            self.labelled.append(LabelledEnv(env, teacher, Roles.of(env.n_envs, *settings.shares), self.seed, k))
+        self.n_envs = sum(env.n_envs for env in self.envs)
+        self.updates = 0
 
-    def update(self, progress: float = 0.0) -> Figures:
-        """One decision in every environment, and one step of the optimiser."""
-        names = [world.env.name for world in self.worlds]
-        figures, learned = [], dict.fromkeys(("loss", "agreement", *(("regret",) if self.settings.regret else ())), 0.0)
-        for world in self.worlds:
-            share = world.env.n_envs / self.n_envs
-            found, of_world = self._attend(world, share)
-            figures.append(found)
+    def parameters(self) -> Parameters:
+        """Of the student."""
+        return self.student.parameters()
+
+    def start(self, parameters: Parameters) -> None:
+        """Begin with these values."""
+        self.student.start(parameters)
+
+    def update(self, progress: float = 0.0) -> Metrics:
+        """One decision in every slot, and one step of the optimiser."""
+        found, learned = [], dict.fromkeys(("loss", "agreement", *(("regret",) if self.settings.regret else ())), 0.0)
+        for labelled in self.labelled:
+            share = labelled.env.n_envs / self.n_envs
+            metrics, of_env = self._decide_and_learn(labelled, share)
+            found.append(metrics)
             for name in learned:
-                learned[name] += share * of_world[name]
-        if not np.isfinite(learned["loss"]):
-            raise TrainingError(f"the loss became {learned['loss']}; lower --imitate.rate")
+                learned[name] += share * of_env[name]
+        check_loss("loss", learned["loss"])
         self.updates += 1
-        warm = min(1.0, self.updates / max(self.settings.warm_up, 1))
-        self.student.step(self.settings.rate * warm * rate_factor(self.settings.schedule, progress))
+        warm = min(1.0, self.updates / WARM_UP)
+        self.student.step(self.settings.learning_rate * warm * cosine_decay(progress))
         self.steps += self.n_envs
-        return combine(names, figures) | learned
+        return combine(self.envs, found) | learned
 
-    def _attend(self, world: Lesson, share: float) -> tuple[Figures, Figures]:
-        """Decide, hear what the teacher would have done, go on, add the gradient: figures of play and of learning."""
-        env = world.env
-        observation = env.observe()
-        labels = world.ask(observation)
-        hoped = world.outlook(observation) if self.settings.regret else None
-        seen = self.spec.view(observation)
-        h, g = self.student.scores(seen)
-        scores: Scores = h, scale_pairs(self.spec, seen, g)
-        check_finite("score", *scores)
-        played = h + self._noise(1, h.shape)[0] * world.roles.noisy[:, None, None]
-        solution = self.solver.run(make_problem(seen, played, scores[1]))[0]
-        decision = Decision(seen, scores, (played, scores[1]), solution)
-        learned = {"agreement": agreeing(seen, solution.assignment, labels, ~world.roles.noisy)}
-        figures, step = world.step(decision.actions(env.reads_reasons))
-        if hoped is None:
-            return figures, learned | {"loss": self._learn(seen, scores, labels, share)}
-        regret = regrets(hoped, step, world.outlook(env.observe()))
+    def _decide_and_learn(self, labelled: LabelledEnv, share: float) -> tuple[Metrics, Metrics]:
+        """Decide, ask the teacher, step, add the gradient: metrics of the episodes that ended, and of learning."""
+        env, noisy = labelled.env, labelled.roles.noisy
+        made: list[tuple[Decision, Ints, Floats | None]] = []
+
+        def act(observation: BatchObservation) -> Ints:
+            labels = labelled.labels(observation)
+            expected = labelled.expected_return(observation) if self.settings.regret else None
+            decision = decide(observation, self.spec, self.student.forward, self.solver, explore)
+            made.append((decision, labels, expected))
+            return labelled.followed(decision.actions(env.reads_reasons))
+
+        def explore(scores: Scores) -> Scores:
+            check_finite("score", *scores)
+            h, g = scores
+            return h + self._noise(1, h.shape)[0] * noisy[:, None, None], g
+
+        transition = next(rollout(env, act, np.ones(env.n_envs, np.bool_)))
+        decision, labels, expected = made[0]
+        seen, scores = decision.observation, decision.scores
+        learned = {"agreement": agreement(seen, decision.assignment, labels, ~noisy)}
+        metrics = labelled.finish(transition.action, transition.result)
+        if expected is None:
+            loss, slopes = self._loss(seen, scores, labels)
+            self.student.backward(seen, _times(slopes_of_model(self.spec, seen, slopes), np.float32(share)))
+            return metrics, learned | {"loss": loss}
+        regret = regrets(expected, transition.result, labelled.expected_return(env.observe()))
         loss = self._learn_where(np.flatnonzero(regret), regret, seen, scores, labels, share)
-        return figures, learned | {"loss": loss, "regret": float(regret.mean())}
-
-    def _learn(self, seen: BatchObservation, scores: Scores, labels: Ints, share: float) -> float:
-        """Add the gradient of all states; returns the mean loss."""
-        loss, slopes = self._loss(seen, scores, labels)
-        self.student.add(seen, _times(slopes_of_model(self.spec, seen, slopes), np.float32(share)))
-        return loss
+        return metrics, learned | {"loss": loss, "regret": float(regret.mean())}
 
     def _learn_where(
         self, states: Ints, weights: Floats, seen: BatchObservation, scores: Scores, labels: Ints, share: float
@@ -130,58 +215,39 @@ class Imitation:
         loss, slopes = self._loss(some, given, labels[states])
         factors = share * weights[states] / weights[states].mean()
         slopes = _times(slopes_of_model(self.spec, some, slopes), factors.astype(np.float32)[:, None, None])
-        self.student.add(seen, slopes, states)
+        self.student.backward(seen, slopes, states=states)
         return loss
 
     def _noise(self, samples: int, shape: tuple[int, ...]) -> Floats32:
-        """[K, B, N, M] as the loss sees it: under a softmax over scores choices are made by Gumbel noise of scale 1."""
+        """[K, B, N, M] as in the loss: under a softmax over scores, choices are made by Gumbel noise of scale 1."""
         if self.settings.loss == "cross-entropy":
-            return np.float32(GUMBEL_DEVIATION) * draw_noise(self.rng, samples, shape, "gumbel")
-        return np.float32(self.settings.epsilon) * draw_noise(self.rng, samples, shape, self.settings.noise)
+            return np.float32(GUMBEL_STD) * draw_noise(self.rng, samples, shape, "gumbel")
+        return np.float32(EPSILON) * draw_noise(self.rng, samples, shape, "normal")
 
     def _loss(self, seen: BatchObservation, scores: Scores, labels: Ints) -> tuple[float, Scores]:
         """The mean loss of the states and its slopes in the scores as they count."""
         if self.settings.loss == "cross-entropy":
             return cross_entropy(seen, scores, labels, idling=not self.inference.assign_all)
-        wanted = completed(seen, scores, labels, self.solver)
-        target = Moments.of(wanted, alive_pairs(seen)[0], pairs=scores[1] is not None)
-        noise = self._noise(self.settings.perturbations, scores[0].shape)
-        found = fenchel_young(seen, scores, target, noise, self.solver)
+        target = completed(seen, scores, labels, self.solver)
+        moments = Moments.of(target, alive_pairs(seen)[0], pairs=scores[1] is not None)
+        noise = self._noise(PERTURBATIONS, scores[0].shape)
+        found = fenchel_young(seen, scores, moments, noise, self.solver)
         return float(found.loss.mean()), found.slopes
 
-    def policy(self) -> LearnedPolicy:
-        """The policy as it stands. Its noise, for those who want some, is the default."""
-        return LearnedPolicy("imitate", self.spec, self.student.parameters, self.inference, PAPER_NOISE, self.header)
-
-    def start(self, parameters: Parameters) -> None:
-        """Begin with these numbers."""
-        self.student.start(parameters)
-
-    def advice(self) -> str | None:
-        """Nothing so far."""
-        return None
-
-    def counts(self) -> Mapping[str, int]:
-        """Nothing."""
-        return {}
-
-    def get_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def get_state(self) -> State:
         """Everything needed to go on bit for bit."""
-        of_student, plain = self.student.get_state()
-        arrays = under("student", of_student)
-        worlds = []
-        for k, world in enumerate(self.worlds):
-            of_world, plain_of_world = world.get_state()
-            arrays |= under(f"environment{k}", of_world)
-            worlds.append(plain_of_world)
+        arrays = prefixed("student", self.student.get_state())
+        states = [labelled.get_state() for labelled in self.labelled]
+        for k, (of_env, _) in enumerate(states):
+            arrays |= prefixed(f"environment{k}", of_env)
         counts = {"steps": self.steps, "updates": self.updates, "rng": self.rng.bit_generator.state}
-        return arrays, counts | {"student": plain, "environments": worlds}
+        return arrays, counts | {"environments": [plain for _, plain in states]}
 
-    def set_state(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
+    def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
-        self.student.set_state(part(arrays, "student"), plain["student"])
-        for k, (world, of_world) in enumerate(zip(self.worlds, plain["environments"], strict=True)):
-            world.set_state(part(arrays, f"environment{k}"), of_world)
+        self.student.set_state(component(arrays, "student"))
+        for k, (labelled, of_env) in enumerate(zip(self.labelled, plain["environments"], strict=True)):
+            labelled.set_state(component(arrays, f"environment{k}"), of_env)
         self.steps, self.updates = plain["steps"], plain["updates"]
         self.rng.bit_generator.state = plain["rng"]
 
@@ -189,18 +255,18 @@ class Imitation:
 def cross_entropy(seen: BatchObservation, scores: Scores, labels: Ints, idling: bool) -> tuple[float, Scores]:
     """Mean over the agents of -log softmax of the teacher's task, and its slopes.
 
-    An agent's options are all tasks that it may take, whatever room there is, and no task, worth 0, where `idling`
-    is a choice. Where it is not, agents without a label teach nothing.
+    An agent's options are all tasks that it may take, whatever their loads, and no task, worth 0, where `idling` is a
+    choice. Where it is not, agents without a label teach nothing.
     """
     h, given = scores
     g = NONE if given is None else given
     counted = seen.agent_alive if idling else seen.agent_alive & (labels >= 0)
     alive = alive_pairs(seen)[0]
-    # A label that the rules do not allow cannot be learned.
+    # A label that is not allowed cannot be learned.
     rows, agents = np.nonzero(labels >= 0)
     counted = counted.copy()
     counted[rows, agents] &= alive[rows, agents, labels[rows, agents]]
-    decisions = Decisions(
+    choices = Choices(
         assignment=labels,
         history=np.zeros(h.shape, np.float32),
         contributions=np.ascontiguousarray(seen.contributions),
@@ -212,27 +278,26 @@ def cross_entropy(seen: BatchObservation, scores: Scores, labels: Ints, idling: 
     )
     count = max(int(counted.sum()), 1)
     likelihood, slope_h, slope_g = np.zeros(labels.shape), np.zeros(h.shape), np.zeros(g.shape)
-    choice_likelihood(decisions, h, g, 1.0, likelihood)
-    choice_slopes(decisions, h, g, 1.0, np.full(labels.shape, -1.0 / count), 0.0, slope_h, slope_g)
+    choice_likelihood(choices, h, g, 1.0, likelihood)
+    choice_slopes(choices, h, g, 1.0, np.full(labels.shape, -1.0 / count), 0.0, slope_h, slope_g)
     slopes = slope_h.astype(np.float32), None if given is None else slope_g.astype(np.float32)
     return -float(likelihood.sum()) / count, slopes
 
 
-def agreeing(seen: BatchObservation, assignment: Ints, labels: Ints, slots: Bools) -> float:
+def agreement(seen: BatchObservation, assignment: Ints, labels: Ints, slots: Bools) -> float:
     """Share of the living agents with a choice of tasks that do what the teacher would, in some of the slots."""
     could = alive_pairs(seen)[0].any(axis=2) & slots[:, None]
     return float((assignment == labels)[could].mean()) if could.any() else float("nan")
 
 
-def regrets(hoped: Floats, step: Step, outlook: Floats) -> Floats:
-    """[B] what a decision cost by the teacher's reckoning: what its plan was to earn, less what was earned and what its
-    plan is to earn from there on.
+def regrets(expected: Floats, result: Step, after: Floats) -> Floats:
+    """[B] cost of a decision by the teacher's plan: the return expected before it, less the reward and the return
+    expected `after` it.
 
-    0 where chance or a better plan made up for it, and where an episode was cut short: who knows what would have come.
+    0 where chance or a better plan made up for it, and where an episode was truncated, which leaves its end unknown.
     """
-    after = np.where(step.terminated, 0.0, outlook)
-    cost = hoped - step.reward - after
-    return np.where(step.truncated | (cost <= ROUNDING * np.abs(hoped)), 0.0, cost)
+    cost = expected - result.reward - np.where(result.terminated, 0.0, after)
+    return np.where(result.truncated | (cost <= ROUNDING * np.abs(expected)), 0.0, cost)
 
 
 def _times(slopes: Scores, factor: np.float32 | Floats32) -> Scores:

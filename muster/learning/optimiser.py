@@ -1,106 +1,135 @@
-"""How parameters move: the schedule of the learning rate, and Adam on a plain vector."""
+"""How parameters move: the schedule of the learning rate, and Adam or SGD on named arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Floats
-from muster.learning.learner_settings import Schedule
+from muster.errors import MusterError
 from muster.models.direct import Parameters
 
 # Adam's usual memory.
-FIRST_MOMENT, SECOND_MOMENT, EPSILON = 0.9, 0.999, 1e-8
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 
-def rate_factor(schedule: Schedule, progress: float) -> float:
+class TrainingError(MusterError):
+    """Training cannot go on; the message names the quantity that went wrong."""
+
+
+def cosine_decay(progress: float) -> float:
     """What the learning rate is multiplied by when `progress` (0 to 1) of the run is over."""
-    return 0.5 * (1.0 + np.cos(np.pi * min(progress, 1.0))) if schedule == "cosine" else 1.0
+    return 0.5 * (1.0 + float(np.cos(np.pi * min(progress, 1.0))))
 
 
-@dataclass
 class Adam:
-    """Ascent along gradients whose mean and spread it remembers, without their early bias."""
+    """Ascent on a vector along gradients whose mean and variance it remembers, without their early bias."""
 
-    size: int
-    updates: int = 0
-    mean: Floats = field(init=False)
-    spread: Floats = field(init=False)
+    def __init__(self, size: int) -> None:
+        self.updates = 0
+        self.mean, self.variance = np.zeros(size), np.zeros(size)
 
-    def __post_init__(self) -> None:
-        self.mean, self.spread = np.zeros(self.size), np.zeros(self.size)
-
-    def step(self, theta: Floats, gradient: Floats, rate: float, weight_decay: float) -> Floats:
+    def step(self, theta: Floats, gradient: Floats, rate: float, weight_decay: float = 0.0) -> Floats:
         """The parameters after one more gradient; `weight_decay` is decoupled, as in AdamW."""
         self.updates += 1
-        self.mean = FIRST_MOMENT * self.mean + (1 - FIRST_MOMENT) * gradient
-        self.spread = SECOND_MOMENT * self.spread + (1 - SECOND_MOMENT) * gradient**2
-        mean = self.mean / (1 - FIRST_MOMENT**self.updates)
-        spread = self.spread / (1 - SECOND_MOMENT**self.updates)
-        return (1 - rate * weight_decay) * theta + rate * mean / (np.sqrt(spread) + EPSILON)
+        self.mean = BETA1 * self.mean + (1 - BETA1) * gradient
+        self.variance = BETA2 * self.variance + (1 - BETA2) * gradient**2
+        mean = self.mean / (1 - BETA1**self.updates)
+        variance = self.variance / (1 - BETA2**self.updates)
+        return (1 - rate * weight_decay) * theta + rate * mean / (np.sqrt(variance) + EPSILON)
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Arrays to go on from."""
+        return {"mean": self.mean.copy(), "variance": self.variance.copy(), "updates": np.array([self.updates])}
+
+    def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from what `get_state` returned."""
+        self.mean, self.variance = np.array(arrays["mean"]), np.array(arrays["variance"])
+        self.updates = int(arrays["updates"][0])
 
 
-class Descent:
-    """Named arrays that go down a loss by Adam, along sums of gradients cut to a length."""
+class Optimiser:
+    """Named arrays that go down a loss along sums of gradients."""
 
-    def __init__(self, parameters: Parameters, longest: float, weight_decay: float = 0.0) -> None:
+    def __init__(
+        self,
+        parameters: Parameters,
+        max_grad_norm: float = 0.0,
+        weight_decay: float = 0.0,
+        method: Literal["adam", "sgd"] = "adam",
+    ) -> None:
+        """Gradients longer than `max_grad_norm` are scaled down to it; 0: none is."""
         self.shapes = {name: array.shape for name, array in parameters.items()}
-        self.theta = self.flatten(parameters)
-        self.adam = Adam(len(self.theta))
-        self.added = np.zeros(len(self.theta))
+        self.theta = self._flatten(parameters)
+        self.adam = Adam(len(self.theta)) if method == "adam" else None
+        self.gradient = np.zeros(len(self.theta))
         """The sum of the gradients since the last step."""
-        self.longest = longest
-        """Gradients longer than this are cut to it; 0: none is."""
-        self.weight_decay = weight_decay
+        self.empty = True
+        """Whether there was none."""
+        self.max_grad_norm, self.weight_decay = max_grad_norm, weight_decay
 
-    def flatten(self, parameters: Mapping[str, NDArray[Any]]) -> Floats:
-        """All numbers in a row."""
+    def _flatten(self, parameters: Mapping[str, NDArray[Any]]) -> Floats:
         return np.concatenate([parameters[name].ravel() for name in self.shapes]).astype(np.float64)
 
     def parameters(self) -> Parameters:
         """The arrays as they stand (copies)."""
-        sizes = [int(np.prod(shape)) for shape in self.shapes.values()]
-        parts = np.split(self.theta, np.cumsum(sizes)[:-1])
-        return {
-            name: part.reshape(shape).astype(np.float32)
-            for part, (name, shape) in zip(parts, self.shapes.items(), strict=True)
-        }
+        return unflatten(self.theta, self.shapes)
 
     def start(self, parameters: Parameters) -> None:
-        """Begin with these numbers."""
-        self.theta = self.flatten(parameters)
+        """Begin with these values."""
+        self.theta = self._flatten(parameters)
 
-    def add(self, gradients: Parameters) -> None:
-        """Add a gradient for the next step."""
-        self.added += self.flatten(gradients)
+    def scale(self, names: Collection[str], factor: float) -> None:
+        """Multiply some of the arrays."""
+        end = 0
+        for name, shape in self.shapes.items():
+            begin, end = end, end + int(np.prod(shape))
+            if name in names:
+                self.theta[begin:end] *= factor
 
-    def length(self) -> float:
-        """How long the sum of the gradients is, before it is cut."""
-        return float(np.linalg.norm(self.added))
+    def add(self, gradients: Parameters, weight: float = 1.0) -> None:
+        """Add `weight` times a gradient for the next step."""
+        self.gradient += weight * self._flatten(gradients)
+        self.empty = False
+
+    def norm(self) -> float:
+        """Of the sum of the gradients, before it is scaled down."""
+        return float(np.linalg.norm(self.gradient))
 
     def step(self, rate: float) -> None:
-        """One step against what was added, which is then forgotten."""
-        length = self.length()
-        if self.longest and length > self.longest:
-            self.added *= self.longest / length
-        self.theta = self.adam.step(self.theta, -self.added, rate, self.weight_decay)
-        self.added[:] = 0.0
+        """One step against the sum of the gradients, which is then cleared; nothing where there was none."""
+        if self.empty:
+            return
+        norm = self.norm()
+        if not np.isfinite(norm):
+            raise TrainingError("the gradient is not finite; lower the learning rate, or check the features")
+        if self.max_grad_norm and norm > self.max_grad_norm:
+            self.gradient *= self.max_grad_norm / norm
+        if self.adam is None:
+            self.theta = self.theta - rate * self.gradient
+        else:
+            self.theta = self.adam.step(self.theta, -self.gradient, rate, self.weight_decay)
+        self.gradient[:] = 0.0
+        self.empty = True
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Arrays to go on from."""
-        adam = self.adam
-        return {
-            "theta": self.theta.copy(),
-            "mean": adam.mean.copy(),
-            "spread": adam.spread.copy(),
-            "updates": np.array([adam.updates]),
-        }
+        return {"theta": self.theta.copy(), **(self.adam.get_state() if self.adam else {})}
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Go on from what `get_state` returned."""
-        self.theta, self.adam.mean, self.adam.spread = (np.array(arrays[name]) for name in ("theta", "mean", "spread"))
-        self.adam.updates = int(arrays["updates"][0])
+        self.theta = np.array(arrays["theta"])
+        if self.adam:
+            self.adam.set_state(arrays)
+
+
+def unflatten(theta: Floats, shapes: Mapping[str, tuple[int, ...]]) -> Parameters:
+    """Arrays of these shapes from a vector [D], or P of each, with a leading axis, from vectors [P, D]."""
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])[:-1]
+    return {
+        name: part.reshape(*theta.shape[:-1], *shape).astype(np.float32)
+        for part, (name, shape) in zip(np.split(theta, ends, axis=-1), shapes.items(), strict=True)
+    }

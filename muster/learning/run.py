@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import time
 from pathlib import Path
 from typing import Any, Literal
 
 from numpy.typing import NDArray
 
 from muster.errors import InputError, ModelFileError
-from muster.learning.board import Board
 from muster.learning.settings import TrainSettings
 from muster.policy.files import fingerprint, limit_arrays
 from muster.policy.learned import LearnedPolicy
@@ -35,7 +35,7 @@ COLUMNS = (
     "cpu_seconds",
     "steps_per_second",
 )
-"""Of metrics.csv; what else a row has follows: an environment's own figures, those of each environment, remarks."""
+"""Of metrics.csv; what else a row has follows: an environment's own metrics, those of each environment, remarks."""
 
 
 MOST_TENSORS = 10_000
@@ -49,7 +49,7 @@ class Run:
         self.folder = folder
         self.rows: list[dict[str, Any]] = []
         self._columns = list(COLUMNS)
-        self._board: Board | Literal[False] | None = None
+        self._tensorboard: TensorBoard | Literal[False] | None = None
 
     @classmethod
     def create(cls, folder: Path, settings: TrainSettings) -> Run:
@@ -90,20 +90,20 @@ class Run:
                     file.write(json.dumps(tidy) + "\n")
             self._show(tidy, row["steps"])
 
-    def amend(self, figures: dict[str, Any]) -> None:
-        """Add figures to the last row."""
+    def amend(self, metrics: dict[str, Any]) -> None:
+        """Add metrics to the last row."""
         self._still_there()
-        self.rows[-1] |= figures
+        self.rows[-1] |= metrics
         with writing(self.folder):
             self._write_rows()
-            self._show(_tidy(figures), self.rows[-1]["steps"])
+            self._show(_tidy(metrics), self.rows[-1]["steps"])
 
-    def _show(self, figures: dict[str, Any], steps: int) -> None:
+    def _show(self, metrics: dict[str, Any], steps: int) -> None:
         """On TensorBoard, if there is one."""
-        if self._board is None:
-            self._board = _open_board(self.folder)
-        if self._board:
-            self._board.add(figures, steps)
+        if self._tensorboard is None:
+            self._tensorboard = _open_tensorboard(self.folder)
+        if self._tensorboard:
+            self._tensorboard.add(metrics, steps)
 
     def save_checkpoint(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
         """Replace the checkpoint; it holds the log's rows too, so that log and weights cannot disagree."""
@@ -146,8 +146,8 @@ class Run:
         """Write what the run came to."""
         self._still_there()
         write_atomically(self.folder / "summary.json", (json.dumps(summary, indent=2) + "\n").encode())
-        if self._board:
-            self._board.close()
+        if self._tensorboard:
+            self._tensorboard.close()
 
     def _still_there(self) -> None:
         """Refuse to make a folder anew that somebody removed: what is written there could not be resumed."""
@@ -189,9 +189,50 @@ def _tidy(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value == value}
 
 
-def _open_board(folder: Path) -> Board | Literal[False]:
+def _open_tensorboard(folder: Path) -> TensorBoard | Literal[False]:
     """A TensorBoard writer, or False where TensorBoard is not installed."""
     try:
-        return Board(folder / "tensorboard")
+        return TensorBoard(folder / "tensorboard")
     except ImportError:
         return False
+
+
+class TensorBoard:
+    """Writes rows as TensorBoard reads them; ImportError where it is not installed.
+
+    Without torch: its own writer would be half of a short run's time.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+        self._writer = EventFileWriter(str(folder))
+
+    def add(self, row: dict[str, Any], step: int) -> None:
+        """Add the metrics of one step."""
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        values = [(_sentence if isinstance(value, str) else _number)(name, value) for name, value in row.items()]
+        self._writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
+
+    def close(self) -> None:
+        """Write what is still to be written."""
+        self._writer.close()
+
+
+def _number(name: str, value: float) -> Any:
+    from tensorboard.compat.proto.summary_pb2 import Summary
+
+    return Summary.Value(tag=name, simple_value=float(value))
+
+
+def _sentence(name: str, value: str) -> Any:
+    from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+    from tensorboard.compat.proto.tensor_pb2 import TensorProto
+    from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+
+    one = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
+    text = TensorProto(dtype="DT_STRING", string_val=[value.encode()], tensor_shape=one)
+    kind = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
+    return Summary.Value(tag=f"{name}/text_summary", metadata=kind, tensor=text)

@@ -19,19 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.checkout import code_commit
-from muster.envs.registry import EnvLike, text_of
+from muster.envs.registry import EnvLike, kind_of, text_of
 from muster.errors import EnvError, InputError, MusterError
 from muster.evaluation.episodes import run_episodes
-from muster.learning.crew import Crew, closing
-from muster.learning.episodes import VALIDATION
-from muster.learning.hiring import hire
-from muster.learning.learners import make_learner, usual_episodes
-from muster.learning.parts import part
+from muster.learning.envs import make_env
+from muster.learning.learner import VALIDATION, component
+from muster.learning.learners import make_learner, make_pool
+from muster.learning.metrics import Metrics, summarise
 from muster.learning.run import Run, damaged, stored_settings
 from muster.learning.settings import TrainSettings, refuse_others
-from muster.learning.tally import Figures, summarise
 from muster.learning.transfer import carried_over, check_fit
-from muster.learning.worlds import prepare_env
+from muster.learning.workers import WorkerPool, closing
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import load
 from muster.rng import episode_seeds
@@ -39,12 +37,16 @@ from muster.settings import as_table, build, differences, overlaid
 from muster.storage import sole_writer
 
 DEFAULT_MINUTES = 5.0
+VALIDATION_EPISODES = 500
+VALIDATION_EPISODES_LARGE = 20
+LARGE_GRID = 1000
+"""Cells above which a positional model decides in only tens of states a second on one core."""
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """What asks a run to end: Ctrl-C, the system, a terminal that is closed."""
 LENGTH = ("minutes", "steps")
-"""The settings that may change when a run is resumed, and are asked for anew."""
-MANNER = ("workers", "cluster")
-"""Those that may change because they make no difference to the result."""
+"""Settings that may change when a run is resumed, and are not taken from it."""
+WITHOUT_EFFECT = ("workers", "cluster")
+"""Settings that may change because they make no difference to the result."""
 
 
 class Report(Protocol):
@@ -80,10 +82,10 @@ def train(
     """Learn a policy on a small environment, or on several in turn, and return the best one by training reward.
 
     `env` is an environment string, or a class whose module can be imported.
-    The settings are the fields of `muster.learning.settings.TrainSettings`, where each is explained; `a2c`, `es` and
-    `a2c`'s `noise` may be given as dictionaries: es={"sigma": 0.1}. With `out`, the run's folder keeps log, checkpoint
+    The settings are the fields of `muster.learning.settings.TrainSettings`, where each is explained; those of a learner
+    may be given as a dictionary: es={"sigma": 0.1}. With `out`, the run's folder keeps log, checkpoint
     and policies, and `resume` goes on with it as it was begun: only `minutes` or `steps`, `workers` and `cluster` may
-    then be given anew.
+    then be other than they were.
     `report` hears every row of the log (see `Report`). Ctrl-C ends the run after the update under way: its state is
     saved, and the best policy so far returned.
     """
@@ -119,14 +121,14 @@ def run_training(
     if out is None:
         if resume:
             raise InputError("resume needs the folder of the run (out)")
-        with closing(hire(settings)) as crew:
-            return Loop(settings, None, crew).go(report)
+        with closing(make_pool(settings)) as pool:
+            return Loop(settings, None, pool).go(report)
     if resume:
         settings = _resumed(settings, out)
-    with sole_writer(out), closing(hire(settings)) as crew:
+    with sole_writer(out), closing(make_pool(settings)) as pool:
         run = Run(out) if resume else Run.create(out, settings)
         try:
-            loop = Loop(settings, run, crew)
+            loop = Loop(settings, run, pool)
         except MusterError:  # what was asked for cannot be: the next try may have the same folder
             if not resume:
                 run.undo()
@@ -136,33 +138,39 @@ def run_training(
 
 
 def check_training(settings: TrainSettings) -> None:
-    """Make what a run is made of, and let go of it: what its settings, or its environment, refuse raises InputError.
+    """Make learner and environments of a run, and drop them: raises InputError where no run can be made.
 
-    No cluster is asked for: whether one answers says nothing of the settings.
+    No cluster is asked for: whether one answers says nothing about the settings.
     """
-    with closing(hire(dataclasses.replace(settings, cluster=None))) as crew:
-        Loop(settings, None, crew)
+    with closing(make_pool(dataclasses.replace(settings, cluster=None))) as pool:
+        Loop(settings, None, pool)
 
 
 def _resumed(settings: TrainSettings, out: Path) -> TrainSettings:
     """The settings of the run in `out`, longer or shorter if asked; whatever else differs is refused."""
     stored = stored_settings(out)
-    changed = [(name, was, now) for name, was, now in differences(stored, settings) if name not in LENGTH + MANNER]
+    changed = [
+        (name, was, now) for name, was, now in differences(stored, settings) if name not in LENGTH + WITHOUT_EFFECT
+    ]
     if changed:
         told = "; ".join(f"{name} is {was!r} there, not {now!r}" for name, was, now in changed)
         raise InputError(f"{out} holds a run with other settings: {told}. Leave them out, or begin a run elsewhere")
     longer = settings.minutes is not None or settings.steps is not None
-    return settings if longer else dataclasses.replace(stored, **{name: getattr(settings, name) for name in MANNER})
+    return (
+        settings
+        if longer
+        else dataclasses.replace(stored, **{name: getattr(settings, name) for name in WITHOUT_EFFECT})
+    )
 
 
 class Loop:
     """One training run in progress."""
 
-    def __init__(self, settings: TrainSettings, run: Run | None, crew: Crew | None = None) -> None:
-        self.settings, self.run, self.crew = settings, run, crew
+    def __init__(self, settings: TrainSettings, run: Run | None, pool: WorkerPool | None = None) -> None:
+        self.settings, self.run, self.pool = settings, run, pool
         self.fresh = False
         """Whether the run's folder was made for it just now."""
-        self.learner = make_learner(settings, crew)
+        self.learner = make_learner(settings, pool)
         commit = code_commit()
         self.origin = {} if commit is None else {"commit": commit}
         """The commit of the code, where it is known."""
@@ -170,7 +178,7 @@ class Loop:
         self.cpu_before = 0.0
         self.best_reward = -math.inf
         self.best: dict[str, NDArray[Any]] = {}
-        self.window: list[Figures] = []
+        self.window: list[Metrics] = []
         self.advised, self.remark = False, ""
         self.untimed = 0
         """Steps of first updates, whose time does not count."""
@@ -181,15 +189,15 @@ class Loop:
             except (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
                 raise damaged(run.folder / "checkpoint.safetensors", error) from None
         elif settings.from_policy is not None:
-            self._go_on_from(load(settings.from_policy).variant(name=settings.from_policy))
+            self._start_from(load(settings.from_policy).variant(name=settings.from_policy))
         self.began = self._clock()
         self.stopped = False
         self.told_to_end: int | None = None
 
-    def _go_on_from(self, policy: LearnedPolicy) -> None:
+    def _start_from(self, policy: LearnedPolicy) -> None:
         learner = self.learner
-        check_fit(policy, learner.spec, learner.inference.method, learner.worlds[0].env)
-        learner.start(carried_over(policy, learner.spec, learner.policy().parameters))
+        check_fit(policy, learner.spec, learner.inference.method, learner.envs[0])
+        learner.start(carried_over(policy, learner.spec, learner.parameters()))
 
     @property
     def cpu_seconds(self) -> float:
@@ -199,7 +207,7 @@ class Loop:
         return self.cpu_before + self._clock() - self.began
 
     def _clock(self) -> float:
-        return time.process_time() + (self.crew.cpu_seconds if self.crew else 0.0)
+        return time.process_time() + (self.pool.cpu_seconds if self.pool else 0.0)
 
     @property
     def progress(self) -> float:
@@ -216,10 +224,10 @@ class Loop:
             while self.progress < 1 and not self.stopped and not enough:
                 before = learner.steps
                 try:
-                    figures = learner.update(self.progress)
+                    metrics = learner.update(self.progress)
                 except EnvError as failure:
                     raise self._kept(failure) from failure
-                self.window.append(figures | (self.crew.metrics() if self.crew else {}))
+                self.window.append(metrics | (self.pool.metrics() if self.pool else {}))
                 self.updates += 1
                 if first:  # kernels were compiled or loaded on the way: that is not training
                     self.began, first = self._clock(), False
@@ -255,7 +263,7 @@ class Loop:
         reward = row.get("reward", -math.inf)
         if reward > self.best_reward or (self.learner.last_is_best and np.isfinite(reward)):
             self.best_reward = reward
-            self.best = self.learner.policy().parameters
+            self.best = self.learner.parameters()
             if self.run:
                 self.run.save_policy(self._best_policy(), "best")
         if validate:
@@ -277,12 +285,13 @@ class Loop:
             self.remark, self.advised = advice, True
             print(f"muster: {advice}", file=sys.stderr, flush=True)
 
-    def validate(self) -> Figures:
+    def validate(self) -> Metrics:
         """Mean outcome of the present policy, without noise, on held-out episodes of each environment and of all."""
-        found: Figures = {}
+        found: Metrics = {}
         for name in self.settings.envs:
-            episodes = self.settings.evaluate_episodes or usual_episodes(self.settings, name)
-            env = prepare_env(self.settings, name, min(256, episodes), critic=False)
+            episodes = self.settings.evaluate_episodes or default_episodes(self.settings, name)
+            held_out = f"{name},set=validation" if self.settings.from_log and kind_of(name) == "log" else name
+            env = make_env(self.settings, held_out, min(256, episodes))
             seeds = episode_seeds(VALIDATION, np.arange(episodes))
             outcome = run_episodes(env, self.learner.policy(), seeds).outcome
             found[f"validation/{name}"] = float(outcome.mean())
@@ -352,8 +361,8 @@ class Loop:
         )
 
     def _restore(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
-        self.learner.set_state(part(arrays, "learner"), plain["learner"])
-        self.best = part(arrays, "best")
+        self.learner.set_state(component(arrays, "learner"), plain["learner"])
+        self.best = component(arrays, "best")
         self.best_reward = -math.inf if plain["best_reward"] is None else plain["best_reward"]
         self.updates, self.cpu_before, self.window = plain["updates"], plain["cpu_seconds"], plain["window"]
         self.untimed, self.advised, self.remark = plain["untimed"], plain["advised"], plain["remark"]
@@ -379,6 +388,15 @@ class Loop:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def default_episodes(settings: TrainSettings, name: str) -> int:
+    """Held-out episodes where the settings give none: few where each decision is a CNN's pass over a large grid."""
+    if settings.model != "pem":
+        return VALIDATION_EPISODES
+    planes = make_env(settings, name, 1).observe().planes
+    large = planes is not None and planes[0, 0].size > LARGE_GRID
+    return VALIDATION_EPISODES_LARGE if large else VALIDATION_EPISODES
 
 
 def crossed(before: int, after: int, every: int) -> bool:

@@ -45,7 +45,7 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: Batch
         raise InputError(f"{name} was trained on {trained_on}: a run on {env.name} cannot go on from it")
     if (policy.inference.method == "routes") != (method == "routes"):
         raise InputError(
-            f"{name} learned its scores for {policy.inference.method}: costs of ways are no scores of assignments, "
+            f"{name} learned its scores for {policy.inference.method}: costs of routes are no scores of assignments, "
             f"so a run with --inference {method} cannot go on from it"
         )
     if old.kind not in ("dm", spec.kind):
@@ -71,8 +71,8 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: Batch
     if any(getattr(old, part) != getattr(spec, part) for part in form) or (old.pair_scale == "fade") != fades:
         local = bool(old.blind) or old.distance_prior
         advice = f"use --form {'local' if local else 'plain'}"
-        if local:
-            advice += f" --pair-scale {old.pair_scale}"
+        if old.pair_scale == "fade":
+            advice += " and --learner es"
         raise InputError(f"{name} was made with another --form than this run's model; {advice}, as in its training")
     if (old.prior and not spec.prior) or (spec.task_scores and old.task_prior and not spec.task_prior):
         raise InputError(f"{name} corrects a prior, which this run does not read; it needs one (prior = true)")

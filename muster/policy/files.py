@@ -85,7 +85,7 @@ def read_policy(path: str | Path) -> PolicyFile:
     try:
         spec = ModelSpec(**header["spec"])
         inference = _inference(header)
-        noise = NoiseSettings(**header["noise"])
+        noise = _noise(header)
     except (KeyError, TypeError, InputError) as error:
         raise ModelFileError(f"{path} has a damaged header ({error})") from None
     _check(path, spec, tensors)
@@ -107,6 +107,16 @@ def _inference(header: dict[str, Any]) -> InferenceSettings:
     if header["version"] == 1 and settings.method == "lp":
         settings = dataclasses.replace(settings, effort="paper")
     return settings
+
+
+def _noise(header: dict[str, Any]) -> NoiseSettings:
+    named = dict(header["noise"])
+    if header["version"] < 3:
+        # What a file left open was the default; noise on learned limits, and shared by all agents, is for learners.
+        named = {name: value for name, value in named.items() if name not in ("limits", "together")}
+        named = {"distribution" if name == "innovations" else name: value for name, value in named.items()}
+        named = {name: value for name, value in named.items() if value is not None}
+    return NoiseSettings(**named)
 
 
 def fingerprint(tensors: dict[str, NDArray[Any]]) -> str:

@@ -97,5 +97,5 @@ def _unknown(name: str) -> str:
     """Why no learned policy can be had by that name."""
     fixed = all_baselines()
     if name in fixed:
-        return f"{name!r} is a baseline and needs its environmentironment: muster.evaluate({name!r}, {fixed[name]!r})"
+        return f"{name!r} is a baseline and needs its environment: muster.evaluate({name!r}, {fixed[name]!r})"
     return f"no learned policy {name!r}{suggestion(name, shipped())}; a file or folder of a run is named by its path"

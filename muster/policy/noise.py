@@ -20,11 +20,13 @@ from muster.data import BatchObservation, Bools, Floats32, Ints
 from muster.errors import InputError
 from muster.models.direct import Scores
 from muster.models.heads import Limits
-from muster.policy.settings import PAPER_NOISE, NoiseSettings
+from muster.policy.settings import NoiseSettings
 from muster.rng import Seeds, normal, uniform
 
-GUMBEL_DEVIATION = math.pi / math.sqrt(6.0)
+GUMBEL_STD = math.pi / math.sqrt(6.0)
 """Standard deviation of a Gumbel variable of scale 1."""
+LIMIT_SIGMA = 3.0
+"""sigma of the noise on z of learned capacities and contributions, the softplus of which counts in agents."""
 SMALLEST = 1e-30
 
 
@@ -77,22 +79,15 @@ class ScoreNoise:
         task_scores: bool,
         heads: Sequence[str] = (),
     ) -> None:
-        settings = settings.over(PAPER_NOISE)
         sigma, steps = settings.sigma, settings.correlated_steps
-        assert sigma is not None
-        assert steps is not None
-        self.gumbel = settings.innovations == "gumbel"
+        self.gumbel = settings.distribution == "gumbel"
         noisy = task_scores and settings.task_scores
         self.h = CorrelatedNoise(batch, (n_agents, n_tasks), sigma, steps)
         self.g = CorrelatedNoise(batch, (n_tasks, n_tasks), sigma, steps) if noisy else None
-        shared = settings.together or 0.0
-        self.together = CorrelatedNoise(batch, (1, 1), shared, steps) if shared else None
-        """One number for all of h, whoever takes what place: what doing anything is worth beside waiting."""
         self.limits: dict[str, CorrelatedNoise] = {}
         for head in heads:
-            assert settings.limits is not None
             rows = 1 if head == "capacity" else n_agents
-            self.limits[head] = CorrelatedNoise(batch, (rows, n_tasks), settings.limits, steps)
+            self.limits[head] = CorrelatedNoise(batch, (rows, n_tasks), LIMIT_SIGMA, steps)
         self.agents: Ints = np.full((batch, n_agents), -1, np.int64)
         """[B, N] whose noise it is, in environments where places are used again; likewise `tasks` [B, M]."""
         self.tasks: Ints = np.full((batch, n_tasks), -1, np.int64)
@@ -100,7 +95,7 @@ class ScoreNoise:
     @property
     def parts(self) -> dict[str, CorrelatedNoise]:
         """The noises that there are, by name."""
-        of_scores = (("h", self.h), ("g", self.g), ("together", self.together))
+        of_scores = (("h", self.h), ("g", self.g))
         return {name: part for name, part in of_scores if part is not None} | self.limits
 
     def reset(self, slots: Ints) -> None:
@@ -124,18 +119,13 @@ class ScoreNoise:
                 part.forget(tasks[:, None, :] if head == "capacity" else agents[:, :, None] | tasks[:, None, :])
 
     def add(self, scores: Scores, draw: Callable[[tuple[int, ...]], Floats32]) -> tuple[Scores, Scores]:
-        """The scores with the noise of this decision; and what of it no agent drew by itself: `history`.
+        """The scores with the noise of this decision; and the noise of earlier decisions in it: `history`.
 
-        That is the noise of earlier decisions, and all that the agents have in common. `draw` gives what the
-        innovations are, of a shape [B, ...]: standard normals, or Gumbel variables of mean 0 and deviation 1
+        `draw` gives noise of a shape [B, ...]: standard normals, or Gumbel variables of mean 0 and standard deviation 1
         (`standard_gumbels`) where `gumbel` says so.
         """
         h, g = scores
-        given = self.h.total.copy()
-        if self.together is not None:
-            shared = self.together.add(draw((len(h), 1, 1)))
-            given, h = given + shared, h + shared
-        history: Scores = given, None if self.g is None else self.g.total.copy()
+        history: Scores = self.h.total.copy(), None if self.g is None else self.g.total.copy()
         h = h + self.h.add(draw(h.shape))
         return (h, g if g is None or self.g is None else g + self.g.add(draw(g.shape))), history
 
@@ -152,7 +142,7 @@ class ScoreNoise:
 def standard_gumbels(exponentials: NDArray[np.floating]) -> Floats32:
     """Gumbel variables of mean 0 and deviation 1, from standard exponential ones."""
     gumbels = -np.log(np.maximum(exponentials, SMALLEST))
-    return ((gumbels - np.euler_gamma) / GUMBEL_DEVIATION).astype(np.float32)
+    return ((gumbels - np.euler_gamma) / GUMBEL_STD).astype(np.float32)
 
 
 @entry

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -37,43 +36,24 @@ class RolloutSettings:
 
 @dataclass(frozen=True, slots=True)
 class NoiseSettings:
-    """Exploration noise on the scores. None: what the learner's likelihood was measured with."""
+    """Exploration noise on the scores; by default the paper's."""
 
-    sigma: Annotated[float | None, Positive()] = None
-    """p times an innovation's standard deviation (choices: 0.5; played: 1)."""
-    correlated_steps: Annotated[int | None, AtLeast(1)] = None
-    """p: how many innovations a score remembers (choices: 10; played: 5)."""
-    innovations: Literal["normal", "gumbel"] | None = None
-    """What an innovation is drawn from (choices: gumbel, under which a choice is a softmax; played: normal)."""
-    task_scores: bool | None = None
-    """Whether g is played with noise too (choices: false; played: true)."""
-    limits: Annotated[float | None, Positive()] = None
-    """While capacities or contributions are learned: p times the deviation of an innovation on their z, the softplus of
-    which counts in agents (choices: 3)."""
-    together: Annotated[float | None, AtLeast(0)] = None
-    """p times the deviation of an innovation that all scores of a state share: agents wait, or go, together (choices
-    only: 0)."""
+    sigma: Annotated[float, Positive()] = 1.0
+    """p times the standard deviation of a decision's own noise."""
+    correlated_steps: Annotated[int, AtLeast(1)] = 5
+    """p: for how many decisions the noise of one is remembered."""
+    distribution: Literal["normal", "gumbel"] = "normal"
+    """Of a decision's own noise; under Gumbel noise a choice is a softmax."""
+    task_scores: bool = True
+    """Whether g has noise too."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     @property
     def innovation(self) -> float:
-        """Standard deviation of an innovation on a score; of settings that say all."""
-        assert self.sigma is not None
-        assert self.correlated_steps is not None
+        """Standard deviation of a decision's own noise on a score."""
         return self.sigma / self.correlated_steps
 
-    @property
-    def limit_innovation(self) -> float:
-        """Likewise of one on the z of a limit; 0 where there is no such noise."""
-        assert self.correlated_steps is not None
-        return (self.limits or 0.0) / self.correlated_steps
 
-    def over(self, below: NoiseSettings) -> NoiseSettings:
-        """These settings, with those of `below` where nothing is said."""
-        names = [entry.name for entry in dataclasses.fields(self) if getattr(self, entry.name) is None]
-        return dataclasses.replace(self, **{name: getattr(below, name) for name in names})
-
-
-PAPER_NOISE = NoiseSettings(sigma=1.0, correlated_steps=5, innovations="normal", task_scores=True)
+PAPER_NOISE = NoiseSettings()

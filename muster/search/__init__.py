@@ -1,1 +1,1 @@
-"""Many draws of a run's settings, each a normal run, on one study that any number of processes share."""
+"""Search for settings: many trials, each a normal training run, in one study that any number of processes share."""

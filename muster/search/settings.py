@@ -1,4 +1,4 @@
-"""What a study is: kept in study.toml, and what whoever joins it must agree with."""
+"""What a study is: kept in study.toml; processes that join it must agree with it."""
 
 from __future__ import annotations
 
@@ -17,63 +17,63 @@ Judge = Literal["reward", "validation"]
 MINUTES = 1.0
 LOG_EVERY = 50_000
 TOKEN_EPISODES = 20
-"""Held-out episodes at the end of a run whose outcome nobody looks at."""
+"""Held-out episodes at the end of a run whose outcome is not used."""
 JUDGED_BY = {
-    "reward": "training reward, exploration included: the best row of a draw's log; without a2c, the last",
-    "validation": "mean outcome on held-out validation episodes, without exploration, at the end of a draw",
+    "reward": "training reward, exploration included: the best row of a trial's log; but for ppo and a2c, the last",
+    "validation": "mean outcome on held-out validation episodes, without exploration, at the end of a trial",
 }
 
 
 @dataclass(frozen=True)
 class StudySettings:
-    """What is searched, how, and what a draw costs."""
+    """What is searched, how, and what a trial costs."""
 
     env: tuple[str, ...]
-    """The environment, or environments, of every draw."""
+    """The environment, or environments, of every trial."""
     space_name: str
-    """paper, choices, es, or the file that the space was read from."""
+    """ppo, paper, es, or the file that the space was read from."""
     space: dict[str, Any]
-    """What is drawn; `muster.search.space` says how it reads."""
+    """What is sampled; `muster.search.space` says how it reads."""
     run: dict[str, Any] = field(default_factory=dict)
-    """Settings of `muster train` that every draw shares."""
-    draws: Annotated[int, AtLeast(1)] = 128
-    """Draws altogether, over all processes. The only thing that may change later."""
+    """Settings of `muster train` that every trial shares."""
+    trials: Annotated[int, AtLeast(1)] = 128
+    """Trials altogether, over all processes. The only thing that may change later."""
     minutes: Annotated[float | None, Positive()] = None
-    """Minutes of CPU time of a draw (1 if neither this nor steps is given)."""
+    """Minutes of CPU time of a trial (1 if neither this nor steps is given)."""
     steps: Annotated[int | None, AtLeast(1)] = None
-    """Environment steps of a draw."""
+    """Environment steps of a trial."""
     sampler: Sampler = "random"
-    """random: as in the paper; tpe: draws near those that did well."""
+    """random: as in the paper; tpe: near those that did well."""
     pruner: Pruner = "none"
-    """Ends draws early that fall behind in training reward: below the median of the others, or by Hyperband."""
+    """Ends trials early that fall behind in training reward: below the median of the others, or by Hyperband."""
     judge: Judge = "reward"
-    """What draws are compared by: training reward, as in the paper, or held-out validation episodes."""
+    """What trials are compared by: training reward, as in the paper, or held-out validation episodes."""
     seed: Annotated[int, AtLeast(0)] = 0
-    """Of the draws, and of every run: all begin with the same parameters and episodes."""
+    """Of the trials, and of every run: all begin with the same parameters and episodes."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         if self.minutes is not None and self.steps is not None:
-            raise InputError("give the length of a draw as minutes or as steps, not both")
+            raise InputError("give the length of a trial as minutes or as steps, not both")
         if self.minutes is None and self.steps is None:
             object.__setattr__(self, "minutes", MINUTES)
         for table in self.parsed.corners():
-            self.of_draw(table)
+            self.of_trial(table)
 
     @property
     def parsed(self) -> Space:
         """The space."""
         return read_space(self.space, self.space_name)
 
-    def of_draw(self, table: dict[str, Any]) -> TrainSettings:
-        """Settings of the run with these drawn settings; InputError where they do not go together."""
+    def of_trial(self, table: dict[str, Any]) -> TrainSettings:
+        """Settings of the run with these sampled settings; InputError where they do not go together."""
         own = {"minutes": self.minutes, "steps": self.steps, "seed": self.seed, "env": self.env}
         shared: dict[str, Any] = {"log_every": LOG_EVERY, "evaluate_every": 10**12}
         shared |= {"evaluate_episodes": TOKEN_EPISODES} if self.judge == "reward" else {}
-        return build(TrainSettings, overlaid(overlaid(shared | own, self.run), table), "this draw")
+        return build(TrainSettings, overlaid(overlaid(shared | own, self.run), table), "this trial")
 
     def portable(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Settings for `muster train --config`: env, what draws share and what this one drew; not its length."""
+        """Settings for `muster train --config`: env, what trials share and what this one sampled; not its length."""
         kept = {name: value for name, value in self.run.items() if name not in LENGTH_AND_LOG}
         env = self.env[0] if len(self.env) == 1 else list(self.env)
         return overlaid({"env": env, **kept}, table)

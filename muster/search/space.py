@@ -1,11 +1,11 @@
-"""What a search draws from: settings of a run, each with a range, a list of values, or another setting's value.
+"""What a search samples: settings of a run, each with a range, a list of values, or another setting's value.
 
 As TOML, in tables as in the settings of `muster train`:
 
-- `a2c.likelihood = "played"`: the same for every draw;
-- `a2c.policy_rate = {low = 1e-5, high = 1.0, log = true}`: uniform in the logarithm;
-- `a2c.value_rate = {same_as = "a2c.policy_rate"}`;
-- `a2c.return_steps = {low = 2, high = 5}`: whole numbers, both ends included;
+- `learner = "a2c"`: the same for every trial;
+- `a2c.learning_rate = {low = 1e-5, high = 1.0, log = true}`: uniform in the logarithm;
+- `a2c.critic_learning_rate = {same_as = "a2c.learning_rate"}`;
+- `a2c.rollout_length = {low = 2, high = 5}`: whole numbers, both ends included;
 - `a2c.optimiser = ["adam", "sgd"]`: one of these.
 """
 
@@ -21,10 +21,10 @@ from muster.errors import InputError, UnknownNameError
 from muster.learning.settings import TrainSettings
 from muster.settings import accept, options_of, overlaid, read_toml, wanted
 
-BUILT_IN = ("paper", "choices", "es")
+BUILT_IN = ("ppo", "paper", "es")
 LENGTH_AND_LOG = ("minutes", "steps", "seed", "log_every", "checkpoint_every", "evaluate_every", "evaluate_episodes")
 NOT_SEARCHED = ("env", "from_policy", *LENGTH_AND_LOG)
-"""What all draws must share, or they could not be compared."""
+"""What all trials must share, or they could not be compared."""
 
 Value = str | int | float | bool
 Table = dict[str, Any]
@@ -32,7 +32,7 @@ Table = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers from `low` to `high`, both included, drawn uniformly, or uniformly in the logarithm."""
+    """Numbers from `low` to `high`, both included, sampled uniformly, or uniformly in the logarithm."""
 
     low: float
     high: float
@@ -45,7 +45,7 @@ class Range:
         return self.low, self.high
 
     def holds(self, value: Any) -> bool:
-        """Whether the value could have been drawn."""
+        """Whether the value could have been sampled."""
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return number and self.low <= value <= self.high and (not self.whole or value == int(value))
 
@@ -69,7 +69,7 @@ class Choice:
         return self.values[0], self.values[-1]
 
     def holds(self, value: Any) -> bool:
-        """Whether the value could have been drawn."""
+        """Whether the value could have been sampled."""
         return value in self.values
 
     def as_table(self) -> list[Value]:
@@ -82,9 +82,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Space:
-    """What is drawn, what is the same for every draw, and what follows another setting; by dotted names."""
+    """What is sampled, what is the same for every trial, and what follows another setting; by dotted names."""
 
-    drawn: dict[str, Range | Choice]
+    sampled: dict[str, Range | Choice]
     fixed: Table
     """Dotted name -> value."""
     same: dict[str, str]
@@ -96,25 +96,25 @@ class Space:
         for name, source in left.items():
             if source in gone:
                 raise InputError(f"{name} is to be the same as {source} in this space; give both, or neither")
-        drawn = {name: what for name, what in self.drawn.items() if name not in gone}
-        if not drawn:
+        sampled = {name: what for name, what in self.sampled.items() if name not in gone}
+        if not sampled:
             raise InputError("every setting of the space is given: nothing is left to search")
-        return Space(drawn, {name: value for name, value in self.fixed.items() if name not in gone}, left)
+        return Space(sampled, {name: value for name, value in self.fixed.items() if name not in gone}, left)
 
     def settings(self, values: Mapping[str, Any]) -> Table:
-        """The nested table of settings of one draw."""
+        """The nested table of settings of one trial."""
         found = self.fixed | dict(values)
         return nested(found | {name: found[source] for name, source in self.same.items()})
 
     def corners(self) -> Iterator[Table]:
-        """Draws at the ends of the ranges: all low or first, all high or last."""
+        """Trials at the ends of the ranges: all low or first, all high or last."""
         for place in (0, -1):
-            yield self.settings({name: what.ends[place] for name, what in self.drawn.items()})
+            yield self.settings({name: what.ends[place] for name, what in self.sampled.items()})
 
     def as_table(self) -> Table:
         """As TOML says it, nested."""
-        drawn = {name: what.as_table() for name, what in self.drawn.items()}
-        return nested(self.fixed | drawn | {name: {"same_as": source} for name, source in self.same.items()})
+        sampled = {name: what.as_table() for name, what in self.sampled.items()}
+        return nested(self.fixed | sampled | {name: {"same_as": source} for name, source in self.same.items()})
 
 
 def load_space(name: str, env: str) -> Space:
@@ -125,37 +125,37 @@ def load_space(name: str, env: str) -> Space:
         return read_space(read_toml(name), name)
     from muster.envs.registry import kind_of
 
-    world = "battle" if kind_of(env) == "battle" else "rescue"
-    path = Path(__file__).with_name("spaces") / (f"paper-{world}.toml" if name == "paper" else f"{name}.toml")
+    env_kind = "battle" if kind_of(env) == "battle" else "rescue"
+    path = Path(__file__).with_name("spaces") / (f"paper-{env_kind}.toml" if name == "paper" else f"{name}.toml")
     return read_space(read_toml(path), f"the space {name}")
 
 
 def read_space(table: Mapping[str, Any], where: str) -> Space:
     """The space that a nested table says; every bound and value must be one that its setting takes."""
-    drawn: dict[str, Range | Choice] = {}
+    sampled: dict[str, Range | Choice] = {}
     fixed: Table = {}
     same: dict[str, str] = {}
     known = setting_hints()
     for name, what in flat(table, where):
         if name in NOT_SEARCHED:
-            raise InputError(f"{name} cannot be searched ({where}): all draws must share it to be compared")
+            raise InputError(f"{name} cannot be searched ({where}): all trials must share it to be compared")
         if isinstance(what, Mapping):
             if set(what) == {"same_as"}:
                 same[name] = str(what["same_as"])
             else:
-                drawn[name] = _read_range(name, what, known[name], where)
+                sampled[name] = _read_range(name, what, known[name], where)
         elif isinstance(what, list):
-            drawn[name] = _read_choice(name, what, known[name], where)
+            sampled[name] = _read_choice(name, what, known[name], where)
         else:
             fixed[name] = accept(known[name], what, name, where)
     for name, source in same.items():
-        if source not in drawn:
-            raise UnknownNameError(f"setting that {where} draws, for {name} to be the same as,", source, drawn)
-    if not drawn:
+        if source not in sampled:
+            raise UnknownNameError(f"setting that {where} samples, for {name} to be the same as,", source, sampled)
+    if not sampled:
         raise InputError(
-            f"{where} draws nothing; give a setting a range, such as a2c.policy_rate = {{low = 1e-4, high = 1e-2}}"
+            f"{where} samples nothing; give a setting a range, such as ppo.learning_rate = {{low = 1e-4, high = 1e-2}}"
         )
-    return Space(drawn, fixed, same)
+    return Space(sampled, fixed, same)
 
 
 def setting_hints(kind: Any = TrainSettings, prefix: str = "") -> dict[str, Any]:
@@ -187,7 +187,7 @@ def flat(
 
 
 def nested(values: Mapping[str, Any]) -> Table:
-    """{"a2c.envs": 3} as {"a2c": {"envs": 3}}."""
+    """{"ppo.envs": 3} as {"ppo": {"envs": 3}}."""
     table: Table = {}
     for name, value in values.items():
         for part in reversed(name.split(".")):

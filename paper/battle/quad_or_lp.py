@@ -1,6 +1,6 @@
 """What QUAD's lead over LP with wraiths depends on: the same trained policies, played in several ways.
 
-    python paper/battle/quad_or_lp.py [--battles 400] [--seed 9]
+    python -m paper.battle.quad_or_lp [--battles 400] [--seed 9]
 
 Every policy battle-w15v17-{lp,quad}-dm-* plays w15v17 and w30v34 as it was trained; with exploration noise; with the
 paper's effort and the authors' own rounding; and, if it is a QUAD policy, by LP on its h alone. Writes
@@ -17,7 +17,7 @@ from typing import Any
 
 from muster.evaluation.evaluate import evaluate
 from muster.policy.learned import LearnedPolicy
-from paper.tables.run_names import policy_files
+from paper.run_names import policy_files
 
 HERE = Path(__file__).resolve().parent
 RECORD = HERE / "quad_or_lp.json"

@@ -1,6 +1,6 @@
 """Whether learned policies wait at the start: the share of living units without a target, decision by decision.
 
-    python paper/battle/waiting.py 'battle-w15v17-*' [--battles 64] [--seed 777]
+    python -m paper.battle.waiting 'battle-w15v17-*' [--battles 64] [--seed 777]
 
 Every policy that matches plays the scenario that it was trained on; battles that are over are left out.
 """
@@ -16,7 +16,7 @@ from muster.data import Floats
 from muster.envs.registry import make
 from muster.policy.learned import LearnedPolicy
 from muster.rng import episode_seeds
-from paper.tables.run_names import policy_files
+from paper.run_names import policy_files
 
 HERE = Path(__file__).resolve().parent
 DECISIONS = 24

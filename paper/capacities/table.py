@@ -1,6 +1,6 @@
 """The table of learned capacities: every policy in paper/capacities/policies on the same fresh battles.
 
-    python paper/capacities/table.py [--battles 400]
+    python -m paper.capacities.table [--battles 400]
 
 Rows are where capacities come from, columns a scenario and a procedure: the median over seeds, and each seed.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 
 import muster
-from paper.tables.run_names import RunName, policy_files
+from paper.run_names import RunName, policy_files
 
 HERE = Path(__file__).resolve().parent
 ROWS = {

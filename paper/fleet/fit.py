@@ -1,6 +1,6 @@
 """Fit our own cities to the training days of the published trips, and write muster/envs/fleet/cities/*.json.
 
-    python paper/fleet/fit.py [../shared/fleet]
+    python -m paper.fleet.fit [../shared/fleet]
 
 Only these figures are shipped, never the trips. Source: tumBAIS/HybridMADRL-AMoD (MIT licence).
 """

@@ -1,6 +1,6 @@
 """What evolution's noise costs at the start of a run, by part of the model: why QUAD needs a smaller one than LP.
 
-    python paper/fleet/noise.py
+    python -m paper.fleet.noise
 
 Profit on the small city of our own of models that begin as the prior, or at random, with noise on all parameters, on
 those of h alone and on those of g alone; the mean over 16 candidates and 6 hours.

@@ -28,8 +28,7 @@ RECORDS = Path(__file__).with_name("records")
 CHECKOUT = PAPER.parent
 NAMES = "0.2"
 """Written into records whose names are those of today; records without it are translated when they are read."""
-_OLD_FIELDS = {"best_rule": "best_baseline", "draws": "trials", "world": "env"}
-_NAMES_IN_CELLS = ("policy", "method", "learner", "best_baseline")
+_OLD_FIELDS = {"best_rule": "best_baseline", "draws": "trials", "world": "env", "collapses": "rollbacks"}
 
 CellType = TypeVar("CellType", bound=Any)
 Interval = tuple[float, float]
@@ -82,7 +81,7 @@ def _translate(entry: dict[str, Any]) -> dict[str, Any]:
     if new.get("learner") and "method" in new:
         new["method"], _, new["learner"] = of_today(f"{new['method']}-{new['learner']}").rpartition("-")
     elif "learner" in new:
-        new["learner"] = of_today(new["learner"])
+        new["learner"] = "a2c" if new["learner"] == "played" else of_today(new["learner"])
     new |= {name: of_today(new[name]) for name in ("policy", "best_baseline") if name in new}
     return new | {name: _translate_commands(new[name]) for name in ("command",) if name in new}
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from muster.errors import InputError
-from paper.run_names import OLD_SETTINGS
 from paper.tables.engine import Asked, Grid, Record, Table
 
 ENVS = {"rescue-2x4": "rescue:2x4", "m10v10": "battle:m10v10", "w15v17": "battle:w15v17", "zh10v10": "battle:zh10v10"}
@@ -23,12 +22,20 @@ ENVS = {"rescue-2x4": "rescue:2x4", "m10v10": "battle:m10v10", "w15v17": "battle
 METHODS = ("amax", "lp", "quad")
 COLUMNS = {
     "rate": "a2c.learning_rate",
-    "lambda": "a2c.policy_coef",
-    "sigma": "a2c.noise.sigma",
+    "lambda": "a2c.policy_weight",
+    "sigma": "a2c.sigma",
     "n": "a2c.rollout_length",
-    "p": "a2c.noise.correlated_steps",
+    "p": "a2c.correlated_steps",
 }
 """What the paper prints, in its order."""
+OLD_SETTINGS = {
+    "a2c.policy_rate": "a2c.learning_rate",
+    "a2c.value_rate": "a2c.critic_learning_rate",
+    "a2c.return_steps": "a2c.rollout_length",
+    "a2c.noise.sigma": "a2c.sigma",
+    "a2c.noise.correlated_steps": "a2c.correlated_steps",
+}
+"""Names in records from before 0.2.0 -> those of today."""
 PAPER_TRIALS = {"rescue-2x4": 128, "m10v10": 100, "w15v17": 100, "zh10v10": 100}
 LOG_EVERY = 20_000
 """Steps of a row: in environments of 5,000 steps a second, short trials would otherwise have but one."""

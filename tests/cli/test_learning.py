@@ -1,6 +1,7 @@
 """muster train, plot and tables rescue, as a user calls them."""
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -71,7 +72,7 @@ def test_a_run_is_resumed_as_it_was_begun(run, capsys):
     main(["train", "rescue:2x3,grid=6", "--resume", "--out", str(run), "--steps", "900"])
     assert LearnedPolicy.load(run / "last.safetensors").header["env"] == "rescue:2x3,grid=6"
     assert json.loads((run / "summary.json").read_text())["steps"] >= 900
-    main(["train", "--resume", "--out", str(run), "--on", "rescue:2x3,grid=6", "--seed", "0", "--steps", "1000"])
+    main(["train", "--resume", "--out", str(run), "--seed", "0", "--steps", "1000"])
     said = refused(capsys, ["train", "rescue:2x3,grid=6", "--resume", "--out", str(run), "--es.pairs", "3"])
     assert "es.pairs is 2 there, not 3" in said
     said = refused(capsys, ["train", "rescue:2x4", "--resume", "--out", str(run), "--no-pair-features"])
@@ -100,26 +101,39 @@ def test_a_run_that_could_not_begin_leaves_its_folder_to_the_next(run, tmp_path,
     assert (out / "summary.json").exists()
 
 
-def test_who_has_no_torch_hears_what_does_without(tmp_path, capsys, monkeypatch):
+def test_the_default_learner_needs_no_torch_and_other_models_say_so(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    said = refused(capsys, ["train", "rescue:2x3,grid=6", "--steps", "10", "--out", str(tmp_path / "r")])
-    assert "pip install 'muster-rl[train]', or use --learner es, which needs no torch" in said
-    assert not (tmp_path / "r" / "config.toml").exists()
+    monkeypatch.delitem(sys.modules, "muster.learning.torch_actor", raising=False)
+    short = ["rescue:2x3,grid=6", "--steps", "10", "--evaluate-episodes", "2", "--out"]
+    main(["train", *short, str(tmp_path / "r")])
+    said = refused(capsys, ["train", *short, str(tmp_path / "s"), "--model", "pem"])
+    assert "use --model dm" in said
+    assert not (tmp_path / "s" / "config.toml").exists()
+
+
+@pytest.mark.parametrize("learner", ["ppo", "a2c", "es", "srl", "imitation"])
+def test_help_shows_what_matters_first_and_at_most_45_flags(learner, capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--learner", learner, "--help"])
+    flags = re.findall(r"^[│|]? *(--[a-z][a-z0-9.-]+)", capsys.readouterr().out, re.MULTILINE)
+    assert flags[:6] == ["--learner", "--inference", "--minutes", "--steps", "--seed", "--out"]
+    assert len(flags) <= 45
+    assert f"--{learner}.learning-rate" in flags
 
 
 @pytest.mark.parametrize(
     ("given", "flag"),
     [
-        (["--learner", "es", "--a2c.noise.sigma", "0.3"], "--a2c.noise.sigma is for the learner a2c"),
+        (["--learner", "es", "--ppo.sigma", "0.3"], "--ppo.sigma is for the learner ppo"),
         (["--inference", "routes", "--srl.sigma=0.3"], "--srl.sigma is for the learner srl"),
-        (["--es.pairs", "3"], "--es.pairs is for the learner es, but this run learns by a2c"),
+        (["--es.pairs", "3"], "--es.pairs is for the learner es, but this run learns by ppo"),
     ],
 )
 def test_settings_of_another_learner_are_refused(given, flag, tmp_path, capsys):
     assert flag in refused(capsys, ["train", "rescue:2x3,grid=6", "--out", str(tmp_path / "r"), *given])
     assert not (tmp_path / "r").exists()
-    with pytest.raises(InputError, match="a2c is for the learner a2c"):
-        train("rescue:2x3,grid=6", learner="es", steps=1, a2c={"envs": 4})
+    with pytest.raises(InputError, match="ppo is for the learner ppo"):
+        train("rescue:2x3,grid=6", learner="es", steps=1, ppo={"envs": 4})
 
 
 @pytest.mark.parametrize(
@@ -129,7 +143,7 @@ def test_settings_of_another_learner_are_refused(given, flag, tmp_path, capsys):
         (["train", "rescue:2x4", "--out", "/proc/foo"], "cannot write /proc/foo"),
         (["train"], "name the environment to learn on"),
         (["train", "rescue:2x4", "rescue:2x4"], "several different ones"),
-        (["train", "rescue:2x4", "--config"], "--config needs the name of a TOML file"),
+        (["train", "rescue:2x4", "--config"], "--config needs a value"),
         (["train", "rescue:2x"], "rescue takes agents x tasks"),
         (["train", "rescu:2x4"], "did you mean 'rescue'"),
         (["train", "rescue:2x4", "--minutes", "1", "--steps", "5"], "not both"),

@@ -32,23 +32,23 @@ def refused(capsys, *arguments) -> str:
 
 def test_a_search_ends_in_settings_that_train_takes(tmp_path, space, capsys):
     study, best = str(tmp_path / "study"), tmp_path / "best.toml"
-    flags = ["--draws", "2", "--space", space, "--study", study, "--best", str(best), *SHORT]
+    flags = ["--trials", "2", "--space", space, "--study", study, "--best", str(best), *SHORT]
     main(["search", "rescue:1x2", *flags, "--json"])
     said = capsys.readouterr()
     found = json.loads(said.out)
-    assert (found["done"], found["draws"], found["env"]) == (2, 2, ["rescue:1x2"])
-    assert found["best"] == found["trials"][0]
+    assert (found["done"], found["trials"], found["env"]) == (2, 2, ["rescue:1x2"])
+    assert found["best"] == found["results"][0]
     assert "no test episode is looked at" in said.err
     written = tomllib.loads(best.read_text())
     assert written["es"]["sigma"] == found["best"]["settings"]["es.sigma"]
     assert written["es"]["episodes"] == 2
     assert not {"steps", "seed", "minutes", "log_every"} & set(written)
     main(["train", "--config", str(best), "--steps", "100", "--out", str(tmp_path / "run")])
-    # More draws on the same study: its settings need not be said again.
-    main(["search", "--study", study, "--draws", "3"])
-    assert "3 of 3 draws" in capsys.readouterr().out
+    # More trials on the same study: its settings need not be said again.
+    main(["search", "--study", study, "--trials", "3"])
+    assert "3 of 3 trials" in capsys.readouterr().out
     main(["search", "--study", study, "--show", "--json"])
-    assert len(json.loads(capsys.readouterr().out)["trials"]) == 3
+    assert len(json.loads(capsys.readouterr().out)["results"]) == 3
     main(["plot", "search", study, "--out", str(tmp_path / "study.png")])
     assert (tmp_path / "study.png").stat().st_size > 10_000
 
@@ -59,14 +59,14 @@ def test_a_search_ends_in_settings_that_train_takes(tmp_path, space, capsys):
         ([], "name the environment to search on"),
         (["--study", "nowhere"], "holds no study"),
         (["--study", "nowhere", "--sampler", "tpe"], "--sampler says what a new study is"),
-        (["--study", "nowhere", "--a2c.discount", "0.9"], "--a2c.discount says what a new study is"),
+        (["--study", "nowhere", "--ppo.discount", "0.9"], "--ppo.discount says what a new study is"),
         (["rescue:2x4", "--space", "papr"], "did you mean 'paper'"),
         (["rescue:2x4", "--space", "none.toml"], "cannot read none.toml"),
         (["rescue:2x4", "--learner", "es", "--space", "paper"], "use another --space"),
-        (["rescue:2x4", "--draws", "0"], "draws must be at least 1"),
+        (["rescue:2x4", "--trials", "0"], "trials must be at least 1"),
         (["rescue:2x4", "--minutes", "1", "--steps", "9"], "not both"),
-        (["rescue:2x4", "--inference", "quda"], "did you mean 'quad'"),
-        (["rescu:2x4", "--draws", "1"], "did you mean 'rescue'"),
+        (["rescue:2x4", "--inference", "quda"], "invalid choice 'quda'"),
+        (["rescu:2x4", "--trials", "1"], "did you mean 'rescue'"),
     ],
 )
 def test_mistakes_get_a_sentence(arguments, words, capsys, tmp_path, monkeypatch):
@@ -74,31 +74,31 @@ def test_mistakes_get_a_sentence(arguments, words, capsys, tmp_path, monkeypatch
     assert words in refused(capsys, *arguments)
 
 
-def test_a_picture_needs_draws(tmp_path, capsys, space):
+def test_a_picture_needs_trials(tmp_path, capsys, space):
     with pytest.raises(SystemExit):
         main(["plot", "search", str(tmp_path), "--out", str(tmp_path / "x.png")])
     assert "holds no study" in capsys.readouterr().err
     assert not (tmp_path / "x.png").exists()
 
 
-def test_first_points_must_be_drawn_from(tmp_path, space, capsys):
-    (tmp_path / "first.toml").write_text("[es]\nrate = 0.1\n")
+def test_first_points_must_be_sampled(tmp_path, space, capsys):
+    (tmp_path / "first.toml").write_text("[es]\nlearning_rate = 0.1\n")
     flags = ["--space", space, "--study", str(tmp_path / "s"), "--first", str(tmp_path / "first.toml")]
-    assert "sets es.rate, which this search does not draw" in refused(capsys, "rescue:1x2", *flags)
+    assert "sets es.learning_rate, which this search does not sample" in refused(capsys, "rescue:1x2", *flags)
 
 
 def test_what_flags_name_is_known_however_they_are_written():
     said = [
         "rescue:2x4",
-        "--a2c.noise.sigma=0.3",
+        "--ppo.sigma=0.3",
         "--no-prior",
-        "--a2c.policy_rate",
+        "--ppo.learning_rate",
         "1e-3",
         "--from",
         "x",
-        "--draws",
+        "--trials",
         "3",
     ]
-    assert named_flags(said) == {"a2c.noise.sigma", "prior", "a2c.policy_rate", "from_policy"}
+    assert named_flags(said) == {"ppo.sigma", "prior", "ppo.learning_rate", "from_policy"}
     for name in setting_hints():
         assert named_flags([f"--{name.replace('_', '-')}"]) == {name}

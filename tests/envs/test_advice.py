@@ -11,7 +11,7 @@ from muster.assign.solver import Solver
 from muster.envs import checker
 from muster.envs.checker import check
 from muster.envs.registry import make
-from muster.learning.learner_settings import ESSettings
+from muster.learning.settings import ESSettings
 from muster.models.direct import DirectModel, init_parameters
 from muster.models.spec import ModelSpec
 from muster.policy.decision import decide

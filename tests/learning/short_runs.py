@@ -4,13 +4,11 @@ import json
 
 import numpy as np
 
-from muster.learning.learner_settings import ESSettings
-from muster.learning.settings import A2CSettings, TrainSettings
+from muster.learning.settings import A2CSettings, ESSettings, PPOSettings, TrainSettings
 
 
-def small(learner: str, steps: int, likelihood: str = "played") -> TrainSettings:
+def small(learner: str, steps: int) -> TrainSettings:
     pem = learner == "pem"
-    a2c = A2CSettings(likelihood, envs=16, return_steps=8 if likelihood == "choices" else None)
     return TrainSettings(
         env="rescue:2x3,grid=5",
         learner="a2c" if pem else learner,
@@ -20,7 +18,8 @@ def small(learner: str, steps: int, likelihood: str = "played") -> TrainSettings
         checkpoint_every=700,
         evaluate_every=1000,
         evaluate_episodes=20,
-        a2c=a2c,
+        a2c=A2CSettings(envs=16),
+        ppo=PPOSettings(envs=16, rollout_length=8),
         es=ESSettings(pairs=2, episodes=4),
     )
 

@@ -10,7 +10,7 @@ import pytest
 
 from muster.assign import Solver
 from muster.data import Problem
-from muster.learning.choices import Decisions, choice_likelihood, choice_slopes, share_with_moves
+from muster.learning.losses.choices import Choices, choice_likelihood, choice_slopes, share_with_moves
 
 NO_TASK_SCORES = np.zeros((0, 0, 0), np.float32)
 
@@ -35,7 +35,7 @@ def situation(seed, n=3, m=4, states=5, idling=True, quad=True, exchanging=True)
     solver = Solver("quad" if quad else "lp", assign_all=not idling)
     assignment = solver(problem).assignment
     may = np.broadcast_to(tasks[:, None, :], h.shape).copy()
-    return Decisions(assignment, history, contributions, capacities, agents, may, idling, exchanging), h, g
+    return Choices(assignment, history, contributions, capacities, agents, may, idling, exchanging), h, g
 
 
 def loads(d, s, assignment):
@@ -133,9 +133,9 @@ def test_more_entropy_is_where_its_slope_points():
 
 
 def forced_on(n, m):
-    """n agents on m tasks that hold one each, everyone assign_all: who is on which is all there is to choose."""
+    """n agents on m tasks that hold one each, all assigned: who is on which is all there is to choose."""
     assignment = np.array([[i if i < m else -1 for i in range(n)]])
-    return Decisions(
+    return Choices(
         assignment, np.zeros((1, n, m), np.float32), np.ones((1, n, m)), np.ones((1, m)), np.ones((1, n), np.bool_),
         np.ones((1, n, m), np.bool_), False, True,
     )  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 
 from muster.assign import Solver
 from muster.data import BatchObservation
-from muster.learning.fenchel_young import (
+from muster.learning.losses.fenchel_young import (
     Moments,
     completed,
     draw_noise,

@@ -10,13 +10,11 @@ import pytest
 
 import muster
 from muster import InputError
-from muster.envs.vector import Remembers, Replans
 from muster.evaluation.episodes import run_episodes
-from muster.learning.imitation import cross_entropy, regrets
-from muster.learning.learner_settings import ImitationSettings
+from muster.learning import imitation
+from muster.learning.imitation import LabelledEnv, Roles, cross_entropy, regrets
 from muster.learning.learners import make_learner
-from muster.learning.lessons import Lesson, Roles
-from muster.learning.settings import TrainSettings
+from muster.learning.settings import ImitationSettings, TrainSettings
 from muster.learning.train import run_training
 from muster.policy.decision import alive_pairs
 from muster.policy.names import resolve
@@ -37,20 +35,22 @@ def mean_reward(policy, env=TOY):
 @pytest.mark.parametrize("loss", ["fenchel-young", "cross-entropy"])
 @pytest.mark.parametrize("inference", ["amax", "lp", "quad"])
 def test_the_student_does_as_the_teacher_does(inference, loss):
-    imitate = {"loss": loss, "envs": 32, "rate": 0.02}
-    policy = muster.train(TOY, learner="imitate", teacher="right", inference=inference, imitate=imitate, **QUICK)
+    own = {"loss": loss, "envs": 32, "learning_rate": 0.02}
+    policy = muster.train(TOY, learner="imitation", teacher="right", inference=inference, imitation=own, **QUICK)
     assert mean_reward(policy) == 1.0
     assert policy.header["teacher"] == "right"
 
 
 def test_rewards_have_no_say():
-    policy = muster.train(TOY, learner="imitate", teacher="wrong", imitate={"envs": 32, "rate": 0.02}, **QUICK)
+    policy = muster.train(
+        TOY, learner="imitation", teacher="wrong", imitation={"envs": 32, "learning_rate": 0.02}, **QUICK
+    )
     assert mean_reward(policy) == 0.0
 
 
 def test_the_log_says_how_far_teacher_and_student_agree(tmp_path):
-    imitate = {"envs": 32, "rate": 0.02}
-    muster.train(TOY, learner="imitate", teacher="right", imitate=imitate, out=tmp_path / "run", **QUICK)
+    own = {"envs": 32, "learning_rate": 0.02}
+    muster.train(TOY, learner="imitation", teacher="right", imitation=own, out=tmp_path / "run", **QUICK)
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert rows[-1]["agreement"] > 0.99 > rows[0]["agreement"]
     assert rows[-1]["loss"] < rows[0]["loss"]
@@ -60,7 +60,7 @@ def test_the_log_says_how_far_teacher_and_student_agree(tmp_path):
 def small(teacher, model="dm", env="rescue:2x3,grid=5", **more):
     return TrainSettings(
         env=env,
-        learner="imitate",
+        learner="imitation",
         teacher=teacher,
         model=model,
         steps=600,
@@ -68,7 +68,7 @@ def small(teacher, model="dm", env="rescue:2x3,grid=5", **more):
         checkpoint_every=200,
         evaluate_every=350,
         evaluate_episodes=20,
-        imitate=ImitationSettings(envs=16, **more),
+        imitation=ImitationSettings(envs=16, **more),
     )
 
 
@@ -103,17 +103,18 @@ def test_an_interrupted_run_goes_on_bit_for_bit(settings, tmp_path):
 
 def test_labels_of_a_planner_are_plans_from_where_the_student_went():
     env = muster.make("rescue:2x4", 8)
-    lesson = Lesson(env, resolve("topline", env), Roles.of(8, 0.25, 0.25), seed=0)
+    labelled = LabelledEnv(env, resolve("topline", env), Roles.of(8, 0.25, 0.25), seed=0)
     for _ in range(5):
-        asked = lesson.ask(env.observe())
-        # The student sends everybody to the last victim that waits, the teacher is followed in two slots.
+        asked = labelled.labels(env.observe())
+        # The student sends all agents to the last victim that waits, the teacher is followed in two slots.
         last = 3 - np.argmax(env.observe().task_alive[:, ::-1], axis=1)
-        lesson.step(np.repeat(last[:, None], 2, axis=1))
+        action = labelled.followed(np.repeat(last[:, None], 2, axis=1))
+        labelled.finish(action, env.step(action))
         fresh = resolve("topline", env)
         fresh.reset(np.arange(8), np.zeros(8, np.uint64))
-        strayed = (asked != last[:, None]).any(axis=1) & ~lesson.roles.teacher
+        strayed = (asked != last[:, None]).any(axis=1) & ~labelled.roles.teacher
         assert strayed.sum() >= 4
-        assert np.array_equal(lesson.ask(env.observe())[strayed], fresh.act(env.observe())[strayed])
+        assert np.array_equal(labelled.labels(env.observe())[strayed], fresh.act(env.observe())[strayed])
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,6 @@ def test_labels_of_a_planner_are_plans_from_where_the_student_went():
 def test_what_a_policy_remembers_is_enough_to_go_on(env, policy):
     world = muster.make(env, 4)
     one = resolve(policy, world)
-    assert isinstance(one, Remembers)
     reset(world, one, np.arange(4), episode_seeds(3, np.arange(4)))
     for _ in range(4):
         world.step(one.act(world.observe()))
@@ -150,7 +150,6 @@ def test_what_a_policy_remembers_is_enough_to_go_on(env, policy):
 def test_hindsight_plans_anew_where_it_was_not_followed():
     world = muster.make("fleet:3,city=small", 2)
     teacher = resolve("hindsight", world)
-    assert isinstance(teacher, Replans)
     reset(world, teacher, np.arange(2), episode_seeds(5, np.arange(2)))
     for _ in range(30):
         teacher.act(world.observe())
@@ -163,18 +162,20 @@ def test_hindsight_plans_anew_where_it_was_not_followed():
 
 @pytest.mark.parametrize("player", ["closest", "lp-distance", "topline"])
 def test_regrets_add_up_to_the_steps_above_the_optimum(player):
-    """Whoever plays: what a decision costs by the optimum from there on is a step, or several, or nothing."""
+    """Whatever policy acts: what a decision costs by the optimum from there on is a step, or several, or nothing."""
     env = muster.make("rescue:3x5,grid=8", 40)
     student = resolve(player, env)
-    lesson = Lesson(env, resolve("topline", env), Roles.of(40, 0.0, 0.0), seed=3)
-    # The lesson begins a new episode where one ends: these slots are counted no further.
+    labelled = LabelledEnv(env, resolve("topline", env), Roles.of(40, 0.0, 0.0), seed=3)
+    # It begins a new episode where one ends: these slots are counted no further.
     student.reset(np.arange(40), np.zeros(40, np.uint64))
-    optimum = lesson.outlook(env.observe()) / -0.01
+    optimum = labelled.expected_return(env.observe()) / -0.01
     steps, lost, running = np.zeros(40), np.zeros(40), np.ones(40, np.bool_)
     while running.any():
-        hoped = lesson.outlook(env.observe())
-        _, step = lesson.step(student.act(env.observe()))
-        regret = regrets(hoped, step, lesson.outlook(env.observe()))
+        expected = labelled.expected_return(env.observe())
+        action = student.act(env.observe())
+        step = env.step(action)
+        labelled.finish(action, step)
+        regret = regrets(expected, step, labelled.expected_return(env.observe()))
         assert (np.abs(regret / 0.01 - np.rint(regret / 0.01)) < 1e-6).all()
         steps[running] += 1
         lost[running] += regret[running] / 0.01
@@ -185,22 +186,23 @@ def test_regrets_add_up_to_the_steps_above_the_optimum(player):
     assert lost.any() == (player != "topline")
 
 
-def test_nothing_is_learned_where_nothing_was_lost():
+def test_nothing_is_learned_where_nothing_was_lost(monkeypatch):
     """A student that decides as the teacher stays as it is, although perturbed answers differ from the labels."""
-    learner = make_learner(small("topline", regret=True, weight_decay=0.0, env="rescue:1x1,grid=5"))
-    before = learner.student.parameters
-    figures = [learner.update() for _ in range(10)]
-    assert all(row["regret"] == row["loss"] == 0.0 for row in figures)
-    assert all(np.array_equal(array, before[name]) for name, array in learner.student.parameters.items())
-    learner = make_learner(small("topline", regret=True, weight_decay=0.0))
+    monkeypatch.setattr(imitation, "WEIGHT_DECAY", 0.0)
+    learner = make_learner(small("topline", regret=True, env="rescue:1x1,grid=5"))
+    before = learner.parameters()
+    found = [learner.update() for _ in range(10)]
+    assert all(row["regret"] == row["loss"] == 0.0 for row in found)
+    assert all(np.array_equal(array, before[name]) for name, array in learner.parameters().items())
+    learner = make_learner(small("topline", regret=True))
     assert max(learner.update()["regret"] for _ in range(10)) > 0
-    assert any((array != before[name]).any() for name, array in learner.student.parameters.items())
+    assert any((array != before[name]).any() for name, array in learner.parameters().items())
 
 
 @pytest.mark.parametrize("model", ["dm", "context"])
 def test_a_gradient_of_some_states_is_that_of_all_with_no_slope_elsewhere(model):
     learner = make_learner(small("topline", model=model))
-    seen = learner.spec.view(learner.worlds[0].env.observe())
+    seen = learner.spec.view(learner.envs[0].observe())
     states, rng = np.array([1, 4, 5]), np.random.default_rng(0)
     slopes = tuple(np.zeros_like(array) for array in learner.student.scores(seen))
     for slope in slopes:
@@ -208,10 +210,10 @@ def test_a_gradient_of_some_states_is_that_of_all_with_no_slope_elsewhere(model)
     after = []
     for some in (None, states):
         student = make_learner(small("topline", model=model)).student
-        student.scores(seen)
-        student.add(seen, slopes if some is None else tuple(slope[some] for slope in slopes), some)
+        student.forward(seen)
+        student.backward(seen, slopes if some is None else tuple(slope[some] for slope in slopes), states=some)
         student.step(0.01)
-        after.append(student.parameters)
+        after.append(student.parameters())
     for name, array in after[0].items():
         np.testing.assert_allclose(after[1][name], array, rtol=1e-4, atol=1e-6)
 
@@ -251,8 +253,8 @@ def test_slopes_of_the_cross_entropy_are_finite_differences(quad, idling):
 
 def test_a_run_can_go_on_from_a_policy(tmp_path):
     policy = muster.train(
-        "rescue:2x4", learner="imitate", teacher="topline", steps=256, from_policy="rescue-2x4-lp-dm",
-        inference="lp", imitate={"rate": 1e-9},
+        "rescue:2x4", learner="imitation", teacher="topline", steps=256, from_policy="rescue-2x4-lp-dm",
+        inference="lp", imitation={"learning_rate": 1e-9},
     )  # fmt: skip
     before = muster.load("rescue-2x4-lp-dm").parameters
     assert all(np.allclose(policy.parameters[name], before[name], atol=1e-5) for name in before)
@@ -261,14 +263,17 @@ def test_a_run_can_go_on_from_a_policy(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"learner": "imitate"}, "imitation needs a teacher"),
-        ({"learner": "es", "teacher": "topline"}, "a teacher or a log is for --learner imitate"),
-        ({"learner": "imitate", "teacher": "toplin"}, "did you mean 'topline'"),
-        ({"learner": "imitate", "teacher": "battle-m10v10-lp-dm"}, "trained on battle:m10v10"),
-        ({"learner": "imitate", "teacher": "topline", "inference": "routes"}, "evolution alone"),
-        ({"learner": "imitate", "teacher": "closest", "imitate": {"regret": True}}, "closest cannot say what its plan"),
+        ({"learner": "imitation"}, "imitation needs a teacher"),
+        ({"learner": "es", "teacher": "topline"}, "a teacher or a log is for --learner imitation"),
+        ({"learner": "imitation", "teacher": "toplin"}, "did you mean 'topline'"),
+        ({"learner": "imitation", "teacher": "battle-m10v10-lp-dm"}, "trained on battle:m10v10"),
+        ({"learner": "imitation", "teacher": "topline", "inference": "routes"}, "evolution strategies only"),
         (
-            {"learner": "imitate", "teacher": "topline", "imitate": {"teacher_share": 0.8, "noisy_share": 0.8}},
+            {"learner": "imitation", "teacher": "closest", "imitation": {"regret": True}},
+            "closest cannot say what its plan",
+        ),
+        (
+            {"learner": "imitation", "teacher": "topline", "imitation": {"teacher_share": 0.8, "noisy_share": 0.8}},
             "together at most 1, got 1.6",
         ),
     ],

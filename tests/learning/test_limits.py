@@ -8,7 +8,8 @@ import pytest
 import muster
 from muster import InputError
 from muster.assign.settings import InferenceSettings
-from muster.learning.proximal import Played
+from muster.learning import es, ppo
+from muster.learning.losses.clipped import ChoiceBatch
 from muster.learning.settings import TrainSettings
 from muster.learning.train import Loop, run_training
 from muster.models.direct import DirectModel, init_parameters, parameter_shapes
@@ -16,6 +17,7 @@ from muster.models.gradient import score_gradient
 from muster.models.heads import units, with_limits
 from muster.models.spec import ModelSpec
 from muster.policy.learned import LearnedPolicy
+from muster.policy.noise import LIMIT_SIGMA
 from muster.policy.settings import NoiseSettings
 
 BATTLE, LIFTING = "battle:m5v5", "tests.learning.toy:Lifting"
@@ -40,7 +42,7 @@ def policy(seen):
     return LearnedPolicy("p", spec, parameters, InferenceSettings("lp"), NoiseSettings(), {"env": "battle:zh10v10"})
 
 
-def test_limits_start_as_the_same_room_for_every_task_whatever_the_world_gives(seen):
+def test_limits_start_as_the_same_room_for_every_task_whatever_the_environment_gives(seen):
     spec = ModelSpec.of(seen, "dm", task_scores=False, learned=BOTH)
     assert {name.partition(".")[0] for name in parameter_shapes(spec)} == {"h", "capacity", "contribution"}
     model = DirectModel(init_parameters(spec, np.random.default_rng(0)), False)
@@ -53,7 +55,7 @@ def test_limits_start_as_the_same_room_for_every_task_whatever_the_world_gives(s
     np.testing.assert_array_equal(model.limit(other).capacities, limited.capacities)
 
 
-def test_limits_are_positive_and_in_the_units_of_the_world(policy, seen):
+def test_limits_are_positive_and_in_the_units_of_the_environment(policy, seen):
     limited = policy.read(seen)
     assert (limited.capacities > 0).all()
     assert (limited.contributions > 0).all()
@@ -74,7 +76,7 @@ def test_renumbering_agents_and_tasks_renumbers_limits(policy, seen):
         task_features=seen.task_features[:, tasks],
         pair_features=seen.pair_features[:, agents][:, :, tasks],
         task_pair_features=seen.task_pair_features[:, tasks][:, :, tasks],
-        # Masks that are not contiguous would be compiled for.
+        # Masks must be contiguous.
         agent_alive=seen.agent_alive[:, agents].copy(),
         task_alive=seen.task_alive[:, tasks].copy(),
         contributions=seen.contributions[:, agents][:, :, tasks],
@@ -85,7 +87,7 @@ def test_renumbering_agents_and_tasks_renumbers_limits(policy, seen):
     np.testing.assert_allclose(other.contributions, one.contributions[:, agents][:, :, tasks], rtol=1e-5)
 
 
-def test_assignments_respect_what_was_learned_and_not_what_the_world_gives(policy, seen):
+def test_assignments_respect_what_was_learned_and_not_what_the_environment_gives(policy, seen):
     limited, assignment = policy.read(seen), policy.act(seen)
     for b in range(seen.batch):
         for j in range(seen.capacities.shape[1]):
@@ -117,8 +119,8 @@ def test_learned_limits_survive_their_file_and_are_told(policy, seen, tmp_path):
 )
 def test_evolution_learns_how_many_a_task_takes(learn, steps, rate, enough):
     """Without limits to learn the reward is 1/3: one agent a task."""
-    es = {"pairs": 16, "episodes": 8, "sigma": 0.1, "rate": rate}
-    policy = muster.train(LIFTING, inference="lp", learner="es", learn=learn, steps=steps, seed=0, es=es)
+    own = {"pairs": 16, "episodes": 8, "sigma": 0.1, "learning_rate": rate}
+    policy = muster.train(LIFTING, inference="lp", learner="es", learn=learn, steps=steps, seed=0, es=own)
     assert muster.evaluate(policy, LIFTING, episodes=60).mean > enough
     seen = muster.make(LIFTING, 5).observe()
     limited = policy.read(seen)
@@ -126,29 +128,29 @@ def test_evolution_learns_how_many_a_task_takes(learn, steps, rate, enough):
     assert (room.argmax(axis=1) == seen.task_features[..., 0].argmax(axis=1)).all()
 
 
-def test_the_actor_critic_learns_how_many_a_task_takes():
-    wanted = {"inference": "lp", "learner": "a2c", "learn": "capacities", "log_every": 5000}
-    policy = muster.train(LIFTING, **wanted, steps=20_000, a2c={"return_steps": 8, "envs": 64})
+def test_ppo_learns_how_many_a_task_takes():
+    wanted = {"inference": "lp", "learn": "capacities", "log_every": 5000}
+    policy = muster.train(LIFTING, **wanted, steps=20_000, ppo={"rollout_length": 8, "envs": 64})
     assert muster.evaluate(policy, LIFTING, episodes=60).mean > 0.95
 
 
 def test_the_gradient_of_drawn_limits_is_that_of_their_loss():
     """Against finite differences; z adds its last bias, so that the slopes in z add up to that in the bias."""
     settings = TrainSettings(
-        BATTLE, inference="lp", learner="a2c", learn="capacities,contributions", a2c={"envs": 2, "return_steps": 3}
+        BATTLE, inference="lp", learn="capacities,contributions", ppo={"envs": 2, "rollout_length": 3}
     )
     learner = Loop(settings, None).learner
-    played = learner._remember(learner.play()[0])
+    batch = learner._batch(learner.collect()[0])
     rng = np.random.default_rng(0)
-    # As far from what played as some updates lead.
-    z = {head: array + 0.1 * rng.standard_normal(array.shape) for head, array in played.z.items()}
-    slopes = played.limit_slopes(z, learner.recipe, 1.0)[1]
+    # As far from what acted as some updates lead.
+    z = {head: array + 0.1 * rng.standard_normal(array.shape) for head, array in batch.z.items()}
+    slopes = batch.limit_slopes(z, 0.3, 0.2, 1.0)[1]
     for head in z:
         away = 1e-5 * rng.standard_normal(z[head].shape)
-        up, down = (played.limit_slopes({**z, head: z[head] + move}, learner.recipe, 1.0)[0] for move in (away, -away))
+        up, down = (batch.limit_slopes({**z, head: z[head] + move}, 0.3, 0.2, 1.0)[0] for move in (away, -away))
         assert float((slopes[head] * away).sum()) == pytest.approx((up - down) / 2, rel=1e-3)
-    model = DirectModel(learner._model_views, False)
-    gradients = score_gradient(model, played.seen, (None, None), slopes)
+    model = learner.actor.model
+    gradients = score_gradient(model, batch.observation, (None, None), slopes)
     for name in ("capacity.bias3", "contribution.bias3"):
         head = name.partition(".")[0]
         assert gradients[name][0] == pytest.approx(slopes[head].sum(), rel=1e-3)
@@ -156,21 +158,23 @@ def test_the_gradient_of_drawn_limits_is_that_of_their_loss():
 
 
 def test_limits_are_played_with_noise_that_the_rollout_tells_apart():
-    settings = TrainSettings(BATTLE, inference="lp", learner="a2c", learn="capacities", a2c={"envs": 8})
+    settings = TrainSettings(BATTLE, inference="lp", learn="capacities", ppo={"envs": 8})
     learner = Loop(settings, None).learner
-    rollout = learner.play()[0]
+    rollout = learner.collect()[0]
     z, drawn = (part["capacity"] for part in rollout.limits)
-    assert isinstance(learner._remember(rollout), Played)
-    assert np.std(drawn - z) == pytest.approx(settings.a2c.recipe.noise.limit_innovation, rel=0.1)
-    played = rollout.seen.capacities / units(rollout.seen)
-    assert np.std(played[rollout.seen.task_alive]) > 2 * np.std(drawn - z)
+    assert isinstance(learner._batch(rollout), ChoiceBatch)
+    assert np.std(drawn - z) == pytest.approx(LIMIT_SIGMA / settings.ppo.correlated_steps, rel=0.1)
+    explored = rollout.observation.capacities / units(rollout.observation)
+    assert np.std(explored[rollout.observation.task_alive]) > 2 * np.std(drawn - z)
 
 
-@pytest.mark.parametrize("learner", ["es", "a2c"])
-def test_a_run_that_learns_limits_resumes_bit_for_bit(learner, tmp_path):
+@pytest.mark.parametrize("learner", ["es", "ppo"])
+def test_a_run_that_learns_limits_resumes_bit_for_bit(learner, tmp_path, monkeypatch):
     # The two runs are told different lengths, so nothing may depend on how far they have come.
-    small = {"pairs": 2, "episodes": 2} if learner == "es" else {"envs": 8, "return_steps": 4, "pairs_from": 0.0}
-    small["schedule"] = "constant"
+    for module in (es, ppo):
+        monkeypatch.setattr(module, "cosine_decay", lambda progress: 1.0)
+    monkeypatch.setattr(ppo, "G_AFTER", 0.0)
+    small = {"pairs": 2, "episodes": 2} if learner == "es" else {"envs": 8, "rollout_length": 4}
     wanted = {"inference": "quad", "learner": learner, "learn": "capacities,contributions", learner: small}
     muster.train(LIFTING, **wanted, steps=256, out=tmp_path / "whole")
     muster.train(LIFTING, **wanted, steps=128, out=tmp_path / "broken")
@@ -183,26 +187,27 @@ def test_a_run_that_learns_limits_resumes_bit_for_bit(learner, tmp_path):
 
 
 def test_a_run_goes_on_from_learned_limits_and_adds_heads_to_a_policy_without(tmp_path):
-    es = {"pairs": 2, "episodes": 2}
-    first = run_training(TrainSettings(LIFTING, "lp", learner="es", learn="capacities", steps=40, es=es), tmp_path)
-    again = TrainSettings(LIFTING, "lp", learner="a2c", learn="capacities,contributions", from_policy=str(tmp_path))
-    parameters = Loop(again, None).learner.policy().parameters
+    own = {"pairs": 2, "episodes": 2}
+    lp = {"env": LIFTING, "inference": "lp"}
+    first = run_training(TrainSettings(**lp, learner="es", learn="capacities", steps=40, es=own), tmp_path)
+    again = TrainSettings(**lp, learn="capacities,contributions", from_policy=str(tmp_path))
+    parameters = Loop(again, None).learner.parameters()
     assert all((parameters[name] == array).all() for name, array in first.policy.parameters.items())
     assert not parameters["contribution.weight3"].any()
     with pytest.raises(InputError, match="add --learn capacities"):
-        Loop(TrainSettings(LIFTING, "lp", from_policy=str(tmp_path)), None)
+        Loop(TrainSettings(**lp, from_policy=str(tmp_path)), None)
 
 
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
         ({"learn": "capacities", "inference": "amax"}, "which amax does not weigh; use lp or quad"),
-        ({"unlimited": True, "inference": "routes"}, "--unlimited is about capacities, which plan"),
+        ({"unlimited": True, "inference": "routes"}, "--unlimited is about capacities, which routes"),
         ({"learn": "contributions", "unlimited": True}, "leave out one"),
         ({"learn": "capacities", "model": "pem"}, "needs the direct model"),
-        ({"learn": "capacities", "learner": "a2c", "a2c": {"likelihood": "played"}}, "likelihood choices"),
+        ({"learn": "capacities", "learner": "a2c"}, "for the learners ppo and es"),
         ({"learn": "capacities", "model": "context"}, "needs the direct model"),
-        ({"learn": "capacities", "learner": "imitate", "teacher": "x"}, "for the learners es and a2c"),
+        ({"learn": "capacities", "learner": "imitation", "teacher": "x"}, "for the learners ppo and es"),
         ({"learn": "scores"}, "learn"),
     ],
 )

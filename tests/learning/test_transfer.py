@@ -8,7 +8,8 @@ import pytest
 import muster
 from muster import InputError
 from muster.cli.train import Train
-from muster.learning.run import Run
+from muster.learning import ppo
+from muster.learning.run import stored_settings
 from muster.learning.settings import TrainSettings
 from muster.learning.train import Loop, run_training
 from muster.models.direct import init_parameters
@@ -29,7 +30,7 @@ def decisions(policy, env="rescue:3x6,features=pair", states=20):
     return policy.act(world.observe())
 
 
-@pytest.mark.parametrize("learner", ["a2c", "es"])
+@pytest.mark.parametrize("learner", ["ppo", "es"])
 @pytest.mark.parametrize("name", ["rescue-2x4-quad-dm", "rescue-2x4-lp-dm", "rescue-2x4-amax-dm"])
 def test_a_run_starts_with_the_decisions_of_the_policy_it_goes_on_from(name, learner):
     policy = muster.load(name)
@@ -52,7 +53,7 @@ def test_a_positional_model_goes_on_from_a_direct_one_with_its_new_inputs_at_zer
     name = "rescue-2x4-quad-dm"
     new = first_policy(env="rescue:3x6", model="pem", from_policy=name)
     np.testing.assert_array_equal(decisions(new), decisions(muster.load(name)))
-    again = Loop(TrainSettings("rescue:2x4", model="pem", from_policy=name, a2c={"envs": 4}), None).learner
+    again = Loop(TrainSettings("rescue:2x4", model="pem", from_policy=name, ppo={"envs": 4}), None).learner
     again.update()
     assert again.policy().parameters["h.left"].any(axis=1).all()
 
@@ -87,14 +88,14 @@ def test_inputs_that_a_policy_did_without_start_at_zero(tmp_path):
         ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-pem"}, "use --model pem"),
         ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-dm", "pair_features": False}, "features of a pair"),
         # Its prior is made of distances: what it lacks here is not the environment's.
-        ({"env": "rescue:2x4", "from_policy": "rescue-small-quad-dm"}, "use --form local --pair-scale fade"),
+        ({"env": "rescue:2x4", "from_policy": "rescue-small-quad-dm"}, "use --form local and --learner es"),
         ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-dm", "form": "local", "learner": "es"}, "--form plain"),
         (
             {"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-dm", "inference": "routes", "learner": "es"},
-            "costs of ways are no scores",
+            "costs of routes are no scores",
         ),
         ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad"}, "did you mean"),
-        ({"env": "rescue:2x4", "from_policy": "closest"}, "is a fixed rule"),
+        ({"env": "rescue:2x4", "from_policy": "closest"}, "is a baseline"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_a_sentence(settings, message):
@@ -102,16 +103,17 @@ def test_what_does_not_fit_is_refused_in_a_sentence(settings, message):
         first_policy(**settings)
 
 
-def test_a_run_that_went_on_from_a_policy_resumes_bit_for_bit_without_it(tmp_path):
+def test_a_run_that_went_on_from_a_policy_resumes_bit_for_bit_without_it(tmp_path, monkeypatch):
     source = tmp_path / "source"
     run_training(TrainSettings(TOY, inference="lp", learner="es", steps=200), source)
-    a2c = {"envs": 16, "return_steps": 4, "likelihood": "choices", "schedule": "constant"}
-    settings = {"env": TOY, "inference": "lp", "from_policy": str(source), "a2c": a2c, "log_every": 128}
+    monkeypatch.setattr(ppo, "cosine_decay", lambda progress: 1.0)
+    own = {"envs": 16, "rollout_length": 4}
+    settings = {"env": TOY, "inference": "lp", "from_policy": str(source), "ppo": own, "log_every": 128}
     whole = run_training(TrainSettings(**settings, steps=512), tmp_path / "whole").policy
     run_training(TrainSettings(**settings, steps=256), tmp_path / "halves")
     (source / "best.safetensors").unlink()
     halves = run_training(TrainSettings(**settings, steps=512), tmp_path / "halves", resume=True).policy
-    assert Run.reopen(tmp_path / "halves")[1].from_policy == str(source)
+    assert stored_settings(tmp_path / "halves").from_policy == str(source)
     for name, array in whole.parameters.items():
         np.testing.assert_array_equal(array, halves.parameters[name])
 
@@ -119,7 +121,7 @@ def test_a_run_that_went_on_from_a_policy_resumes_bit_for_bit_without_it(tmp_pat
 def test_the_command_line_says_from(tmp_path):
     """And what a run leaves says whence it came."""
     command = Train.from_arguments([TOY, "--inference", "lp", "--learner", "es", "--steps", "100"])
-    run_training(command.training, tmp_path / "one")
+    run_training(command.settings, tmp_path / "one")
     command = Train.from_arguments([TOY, "--inference", "lp", "--steps", "100", "--from", str(tmp_path / "one")])
-    run_training(command.training, tmp_path / "two")
+    run_training(command.settings, tmp_path / "two")
     assert muster.load(tmp_path / "two").header["from"] == str(tmp_path / "one")

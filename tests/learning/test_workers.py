@@ -16,43 +16,42 @@ import numpy as np
 import pytest
 
 from muster.errors import EnvError, MusterError
-from muster.learning.candidates import columns, spread_candidates
-from muster.learning.crew import ATTEMPTS, Crew, Lost, closing, shares
-from muster.learning.hiring import hire
-from muster.learning.learners import make_learner
-from muster.learning.player import Failure
-from muster.learning.rollouts import TrainingError
+from muster.learning import es, ppo
+from muster.learning.es import assign_candidates, columns_of
+from muster.learning.learners import make_learner, make_pool
+from muster.learning.optimiser import TrainingError
 from muster.learning.run import stored_settings
 from muster.learning.settings import TrainSettings
 from muster.learning.train import run_training
-from tests.learning.crews import Reused, run_with
+from muster.learning.workers import ATTEMPTS, Failure, WorkerLostError, WorkerPool, closing, shares
+from tests.learning.pools import Reused, run_with
 
 OWN = "tests.learning.toy:Priced"
-CHOICES = {"envs": 7, "return_steps": 5, "minibatches": 2}
+PPO = {"envs": 7, "rollout_length": 5, "minibatches": 2}
 LEARNERS: dict[str, dict[str, Any]] = {
-    "a2c": {"learner": "a2c", "inference": "lp", "steps": 150, "a2c": CHOICES},
-    "a2c-rescue": {"learner": "a2c", "inference": "quad", "steps": 400, "a2c": {**CHOICES, "envs": 9}},
-    "a2c-waiting": {"learner": "a2c", "inference": "quad", "steps": 400, "a2c": {**CHOICES, "pairs_from": 0.5}},
-    "a2c-wages": {"learner": "a2c", "inference": "lp", "steps": 400, "a2c": CHOICES},
-    "a2c-played": {"inference": "quad", "steps": 150, "a2c": {"likelihood": "played", "envs": 7}},
+    "ppo": {"inference": "lp", "steps": 150, "ppo": PPO},
+    "ppo-rescue": {"inference": "quad", "steps": 400, "ppo": {**PPO, "envs": 9}},
+    "ppo-waiting": {"inference": "quad", "steps": 200, "ppo": PPO},
+    "ppo-wages": {"inference": "lp", "steps": 400, "ppo": PPO},
+    "a2c": {"learner": "a2c", "inference": "quad", "steps": 150, "a2c": {"envs": 7}},
     "es": {"learner": "es", "inference": "lp", "steps": 60, "es": {"pairs": 3, "episodes": 2}},
     "es-rescue": {"learner": "es", "inference": "quad", "steps": 600, "es": {"pairs": 3, "episodes": 2}},
 }
-WORLDS: dict[str, Any] = {"es": OWN, "a2c": OWN, "a2c-played": "tests.learning.toy:Errands"}
-WORLDS["a2c-wages"] = "tests.learning.toy:Wages,ends=false"
+ENVS: dict[str, Any] = {"es": OWN, "ppo": OWN, "a2c": "tests.learning.toy:Errands", "ppo-waiting": "rescue:6x7"}
+ENVS["ppo-wages"] = "tests.learning.toy:Wages,ends=false"
 SIZES = ("rescue:2x4", "rescue:3x5,max_steps=12")
 
 
 def settings_of(name: str, **more: Any) -> TrainSettings:
-    usual: dict[str, Any] = {"env": WORLDS.get(name, SIZES), "evaluate_episodes": 2, "log_every": 40}
+    usual: dict[str, Any] = {"env": ENVS.get(name, SIZES), "evaluate_episodes": 2, "log_every": 40}
     return TrainSettings(**usual | LEARNERS[name] | more)
 
 
 @pytest.fixture(scope="module")
-def place():
-    place = Reused()
-    yield place
-    place.end()
+def executor():
+    executor = Reused()
+    yield executor
+    executor.end()
 
 
 def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
@@ -66,18 +65,18 @@ def state(folder: Path) -> dict[str, np.ndarray]:
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    """The log without what depends on who did the work."""
+    """The log without what depends on the workers."""
     changing = ("cpu_seconds", "steps_per_second", "update_seconds", "idle", "messages", "message_bytes")
     found = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [{name: value for name, value in row.items() if name not in changing} for row in found]
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_any_number_of_workers_gives_the_same_bits(name, place, tmp_path):
+def test_any_number_of_workers_gives_the_same_bits(name, executor, tmp_path):
     settings = settings_of(name)
     folders = [tmp_path / str(workers) for workers in (0, 1, 2, 3)]
     for workers, folder in enumerate(folders):
-        run_with(place, settings, workers, folder)
+        run_with(executor, settings, workers, folder)
     for folder in folders[1:]:
         assert same(state(folders[0]), state(folder))
         assert rows(folders[0]) == rows(folder)
@@ -89,81 +88,81 @@ def test_any_number_of_workers_gives_the_same_bits(name, place, tmp_path):
 
 
 def test_workers_share_episodes_before_candidates():
-    assert [columns(workers, [16]) for workers in range(1, 9)] == [1, 2, 1, 4, 1, 2, 1, 8]
-    assert columns(4, [6, 5, 5]) == 1
+    assert [columns_of(workers, [16]) for workers in range(1, 9)] == [1, 2, 1, 4, 1, 2, 1, 8]
+    assert columns_of(4, [6, 5, 5]) == 1
     settings = TrainSettings(env=SIZES, learner="es", es={"pairs": 2, "episodes": 8})
-    crew = Crew(Silent(), 6)  # type: ignore[arg-type]
-    spread_candidates(crew, settings, None, None, [4, 4])  # type: ignore[arg-type]
+    pool = WorkerPool(Silent(), 6)  # type: ignore[arg-type]
+    assign_candidates(pool, settings, None, None, [4, 4])  # type: ignore[arg-type]
     played = [
-        (who, world, which)
-        for job in crew.jobs
-        for who in range(job.begin, job.end)
-        for world, (first, last) in enumerate(job.episodes)
+        (who, env, which)
+        for job in pool.jobs
+        for who in range(*job.candidates)
+        for env, (first, last) in enumerate(job.episodes)
         for which in range(first, last)
     ]
-    assert sorted(played) == [(who, world, which) for who in range(4) for world in range(2) for which in range(4)]
+    assert sorted(played) == [(who, env, which) for who in range(4) for env in range(2) for which in range(4)]
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if name != "a2c-waiting"])
-def test_a_run_goes_on_with_another_number_of_workers(name, place, tmp_path):
-    """In parts, so that nothing may depend on how long the run is to be: neither its rates nor when g is learned."""
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name != "ppo-waiting"])
+def test_a_run_goes_on_with_another_number_of_workers(name, executor, tmp_path, monkeypatch):
+    """In parts, so that nothing may depend on how long the run is to be."""
+    for module in (es, ppo):
+        monkeypatch.setattr(module, "cosine_decay", lambda progress: 1.0)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     steps = LEARNERS[name]["steps"]
-    own = "es" if "es" in LEARNERS[name] else "a2c"
-    constant = {own: {**LEARNERS[name][own], "schedule": "constant"}}
-    run_with(place, settings_of(name, **constant), 0, whole)
+    run_with(executor, settings_of(name), 0, whole)
     for workers, length in ((2, steps // 3), (0, 2 * steps // 3), (3, steps)):
-        run_with(place, settings_of(name, **constant, steps=length), workers, parts)
+        run_with(executor, settings_of(name, steps=length), workers, parts)
     assert same(state(whole), state(parts))
 
 
-@pytest.mark.parametrize("name", ["es", "a2c-rescue"])
-def test_a_worker_that_dies_or_hangs_is_replaced_and_changes_nothing(name, place):
+@pytest.mark.parametrize("name", ["es", "ppo-rescue"])
+def test_a_worker_that_dies_or_hangs_is_replaced_and_changes_nothing(name, executor):
     plain = make_learner(settings_of(name))
-    with closing(Crew(place, 2)) as crew:
-        disturbed = make_learner(settings_of(name), crew)
-        call, calls = crew.call, 0
+    with closing(WorkerPool(executor, 2)) as pool:
+        disturbed = make_learner(settings_of(name), pool)
+        call, calls = pool.call, 0
 
         def strike(*arguments):
             """Between two updates, in the middle of one, and in its second environment, if there are such."""
             nonlocal calls
             calls += 1
             if calls == 2:
-                os.kill(crew.hands[1].child.pid, signal.SIGKILL)
+                os.kill(pool.workers[1].child.pid, signal.SIGKILL)
             if calls == 3:
-                crew.patience = 0.3
-                os.kill(crew.hands[0].child.pid, signal.SIGSTOP)
+                pool.patience = 0.3
+                os.kill(pool.workers[0].child.pid, signal.SIGSTOP)
             if calls == 10:
-                os.kill(crew.hands[1].child.pid, signal.SIGKILL)
+                os.kill(pool.workers[1].child.pid, signal.SIGKILL)
             found = call(*arguments)
-            crew.patience = 60.0
+            pool.patience = 60.0
             return found
 
-        crew.call = strike
+        pool.call = strike
         for _ in range(3):
             plain.update()
             disturbed.update()
-        assert crew.replaced == (2 if name == "es" else 3)
+        assert pool.replaced == (2 if name == "es" else 3)
     assert same(plain.get_state()[0], disturbed.get_state()[0])
 
 
 class Silent:
-    """A place whose workers never come to anything."""
+    """An executor whose workers always fail."""
 
     started = 0
 
-    def start(self, seat):
+    def start(self, index):
         self.started += 1
         return self
 
     def send(self, data):
-        raise Lost("it fell")
+        raise WorkerLostError("it fell")
 
     def receive(self):
-        raise Lost("it fell")
+        raise WorkerLostError("it fell")
 
-    def wait(self, hands, seconds):
-        return list(hands)
+    def wait(self, workers, seconds):
+        return list(workers)
 
     def end(self):
         pass
@@ -172,15 +171,15 @@ class Silent:
 
 
 def test_a_share_that_costs_worker_after_worker_is_given_up_with_a_sentence():
-    place = Silent()
-    crew = Crew(place, 1)  # type: ignore[arg-type]
-    crew.enlist([None])  # type: ignore[list-item]
+    executor = Silent()
+    pool = WorkerPool(executor, 1)  # type: ignore[arg-type]
+    pool.assign([None])  # type: ignore[list-item]
     with pytest.raises(TrainingError, match=r"lost 3 times over the same share of an update \(it fell\)"):
-        crew.call({0: ["hello"]}, lambda seat: [])
-    assert place.started == ATTEMPTS
+        pool.call({0: ["hello"]}, lambda index: [])
+    assert executor.started == ATTEMPTS
 
 
-def test_errors_of_a_world_arrive_as_what_they_are():
+def test_errors_of_an_environment_arrive_as_what_they_are():
     error = Failure.of(EnvError("step() of Falls failed")).error()
     assert isinstance(error, EnvError)
     assert str(error) == "step() of Falls failed"
@@ -192,12 +191,12 @@ def test_errors_of_a_world_arrive_as_what_they_are():
     assert "Traceback" in str(told.__cause__)
 
 
-def test_a_world_that_fails_in_a_worker_ends_the_run_with_its_sentence(place, tmp_path):
+def test_an_environment_that_fails_in_a_worker_ends_the_run_with_its_sentence(executor, tmp_path):
     settings = TrainSettings(
         env="tests.learning.toy:Sealed", learner="es", inference="lp", steps=200, es={"pairs": 2, "episodes": 2}
     )
     with pytest.raises(EnvError, match=r"step\(\) of .*Sealed failed at .*ValueError: sealed.*--resume goes on"):
-        run_with(place, settings, 2, tmp_path / "run")
+        run_with(executor, settings, 2, tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -205,29 +204,29 @@ def test_a_world_that_fails_in_a_worker_ends_the_run_with_its_sentence(place, tm
     [
         ({"workers": 0}, "workers must be at least 1, got 0"),
         ({"workers": "many"}, "workers must be a whole number or one of auto or none, got 'many'"),
-        ({"learner": "a2c", "workers": 65}, r"there are 64 environments .* too few for 65 workers"),
+        ({"learner": "ppo", "workers": 65}, r"there are 64 slots .* too few for 65 workers"),
         (
-            {"learner": "a2c", "model": "pem", "workers": 2},
-            "networks of torch play in one process; leave out --workers",
+            {"learner": "ppo", "model": "pem", "workers": 2},
+            "models of torch run in one process; leave out --workers",
         ),
         pytest.param(
             {"cluster": "local"},
-            r"--cluster needs an extra; install it with: pip install 'muster-rl\[cluster\]'",
+            r"--cluster needs",
             marks=pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed"),
         ),
-        ({"learner": "imitate", "teacher": "x", "workers": 2}, "the learner imitate plays in one process"),
+        ({"learner": "imitation", "teacher": "x", "workers": 2}, "the learner imitation runs in one process"),
         ({"workers": 7}, r"there are 6 candidates .* too few for 7 workers; use at most 6"),
     ],
 )
 def test_numbers_of_workers_that_make_no_sense_are_refused(more, message):
     with pytest.raises(MusterError, match=message):
-        hire(settings_of("es", **more))
+        make_pool(settings_of("es", **more))
 
 
 def test_one_worker_is_the_run_itself():
-    assert hire(settings_of("es", workers=1)) is None
-    crew = hire(settings_of("es", workers="auto"))
-    assert crew is None or 1 <= crew.size <= 6
+    assert make_pool(settings_of("es", workers=1)) is None
+    pool = make_pool(settings_of("es", workers="auto"))
+    assert pool is None or 1 <= pool.size <= 6
 
 
 def test_shares_cover_everything_once():

@@ -12,7 +12,8 @@ import muster
 from muster.data import BatchObservation
 from muster.envs.registry import make
 from muster.errors import InputError, ModelFileError
-from muster.learning.learners import make_learner, prepare
+from muster.learning.envs import prepare
+from muster.learning.learners import make_learner
 from muster.learning.settings import TrainSettings
 from muster.learning.train import Loop
 from muster.models.direct import init_parameters, parameter_shapes
@@ -37,8 +38,8 @@ WORLDS = [
 
 def lively(env: str, inference: str, **settings) -> tuple[ModelSpec, dict, BatchObservation]:
     """A model whose every array says something, and what it reads of an environment a few decisions on."""
-    asked = TrainSettings(env=env, inference=inference, model="context", learner="a2c", seed=3, **settings)
-    parts = prepare(asked, 8)
+    asked = TrainSettings(env=env, inference=inference, model="context", seed=3, ppo={"envs": 8}, **settings)
+    parts = prepare(asked)
     world, spec = parts.envs[0], parts.spec
     rng = np.random.default_rng(1)
     for _ in range(2):
@@ -139,7 +140,7 @@ def test_another_town_far_away_is_not_heard():
 
 
 def test_a_model_starts_as_the_distances_it_corrects():
-    spec = prepare(TrainSettings(env="rescue:3x6", inference="lp", model="context"), 4).spec
+    spec = prepare(TrainSettings(env="rescue:3x6", inference="lp", model="context")).spec
     world = make("rescue:3x6,features=pair", 4)
     seen = spec.view(world.observe())
     h, _ = ContextModel(spec, init_parameters(spec, np.random.default_rng(0)))(seen)
@@ -159,15 +160,15 @@ def test_a_world_without_distances_or_positions_is_heard_by_what_is_said():
 @pytest.mark.parametrize("pair_features", [False, True])
 def test_what_a_model_reads_follows_from_the_world(pair_features):
     asked = TrainSettings(env="rescue:2x4", model="context", inference="lp", pair_features=pair_features)
-    spec = prepare(asked, 2).spec
+    spec = prepare(asked).spec
     assert spec.places == (0, 1)
     assert (spec.blind == (0, 1)) == pair_features == bool(spec.distances)
-    plain = prepare(dataclasses.replace(asked, form="plain"), 2).spec
+    plain = prepare(dataclasses.replace(asked, form="plain")).spec
     assert plain.blind == ()
 
 
 def test_a_policy_is_saved_and_loaded_as_it_is_and_a_damaged_one_refused(tmp_path):
-    learner = make_learner(TrainSettings(env="rescue:2x4", model="context", inference="quad", a2c={"envs": 2}))
+    learner = make_learner(TrainSettings(env="rescue:2x4", model="context", inference="quad", ppo={"envs": 2}))
     policy = learner.policy()
     policy.save(tmp_path / "policy.safetensors")
     again = LearnedPolicy.load(tmp_path / "policy.safetensors")
@@ -182,7 +183,7 @@ def test_a_policy_is_saved_and_loaded_as_it_is_and_a_damaged_one_refused(tmp_pat
 
 def test_it_plays_in_every_world_of_its_kind_and_looks_ahead_with_noisy_scores():
     spec, parameters, _ = lively("rescue:3x6", "lp")
-    learner = make_learner(TrainSettings(env="rescue:3x6", model="context", inference="lp", a2c={"envs": 2}))
+    learner = make_learner(TrainSettings(env="rescue:3x6", model="context", inference="lp", ppo={"envs": 2}))
     policy = LearnedPolicy("context", spec, parameters, learner.inference, PAPER_NOISE, {"env": "rescue:3x6"})
     assert muster.evaluate(policy, "rescue:6x12,grid=12", 4).records.outcome.shape == (4,)
     assert muster.evaluate(policy.with_rollouts(3), "rescue:2x4", 2).records.outcome.shape == (2,)
@@ -191,9 +192,9 @@ def test_it_plays_in_every_world_of_its_kind_and_looks_ahead_with_noisy_scores()
 
 
 @pytest.mark.parametrize("inference", ["lp", "quad"])
-def test_the_actor_critic_moves_every_part_of_it(inference):
-    a2c = {"envs": 16, "return_steps": 4}
-    learner = make_learner(TrainSettings(env="tests.learning.toy:Roomy", model="context", inference=inference, a2c=a2c))
+def test_ppo_moves_every_part_of_it(inference):
+    ppo = {"envs": 16, "rollout_length": 4}
+    learner = make_learner(TrainSettings(env="tests.learning.toy:Roomy", model="context", inference=inference, ppo=ppo))
     before = learner.policy().parameters
     for _ in range(3):
         learner.update()
@@ -221,7 +222,7 @@ def test_the_gradient_is_that_of_finite_differences():
 
 def test_a_context_model_goes_on_from_a_direct_one_and_from_its_own_kind(tmp_path):
     def first(**settings) -> LearnedPolicy:
-        return Loop(TrainSettings(**{"a2c": {"envs": 4}} | settings), None).learner.policy()
+        return Loop(TrainSettings(**{"ppo": {"envs": 4}} | settings), None).learner.policy()
 
     seen = make("rescue:4x8", 8).observe()
     name = "rescue-2x4-lp-dm"

@@ -11,7 +11,7 @@ from muster.envs.env import Observation
 from muster.envs.registry import make
 from muster.envs.rescue import RescueEnv
 from muster.errors import InputError
-from muster.learning.form import choose_pair_scale, local_form
+from muster.learning.envs import choose_pair_scale, local_form
 from muster.learning.settings import TrainSettings
 from muster.models.direct import DirectModel, init_parameters
 from muster.models.reach import scale_pairs, spacing
@@ -110,15 +110,17 @@ def test_runs_know_the_size_they_were_trained_at(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("settings", "reason"),
+    ("settings", "envs", "scale"),
     [
-        ({"form": "local", "learner": "a2c"}, "learned by evolution"),
-        ({"form": "plain", "learner": "es", "pair_scale": "fade"}, "add --form local"),
+        ({"form": "local", "learner": "es"}, ["rescue:2x4"], "fade"),
+        ({"form": "local"}, ["rescue:2x4"], "size"),
+        ({}, ["rescue:2x4", "rescue:3x6"], "none"),
+        ({"learner": "srl"}, ["rescue:2x4", "rescue:3x6"], "size"),
+        ({"inference": "routes"}, ["rescue:2x4"], "none"),
     ],
 )
-def test_what_cannot_be_scaled_is_refused(settings, reason):
-    with pytest.raises(InputError, match=reason):
-        choose_pair_scale(TrainSettings("rescue:2x4", **settings), [make("rescue:2x4")])
+def test_g_is_scaled_as_the_learner_can_and_other_sizes_need(settings, envs, scale):
+    assert choose_pair_scale(TrainSettings(envs, **settings), [make(env) for env in envs]) == scale
 
 
 def test_a_world_must_say_what_its_distances_are():

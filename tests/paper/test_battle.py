@@ -1,4 +1,4 @@
-"""The table of battles: the paper's figures, the record and its rerun."""
+"""The table of battles: the paper's win rates, the record and its rerun."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from muster.cli.main import main
 from muster.errors import InputError
+from paper.__main__ import main
 from paper.tables import battle as battle_table
-from paper.tables import battle_rerun
 from paper.tables import heuristics as heuristics_table
-from paper.tables.battle import Cell, Record
-from paper.tables.battle_rerun import Counts, run_table
-from paper.tables.run_names import RunName, policy_files
+from paper.tables.battle import Battle, Cell
+from paper.tables.engine import Asked, Record
+from paper.tables.engine import rerun as evaluate_again
 from tests.policy.policy_files import write_random_policy
 
-FEW = Counts(battles=5, seed_battles=3)
-TESTS = ["m5v5", "m10v10"]
+FEW = {"battles": 5, "seed_battles": 3, "tests": ("m5v5", "m10v10")}
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +45,9 @@ def played(first: Path, policies: Path) -> Path:
     return policies
 
 
-def rerun(policies: Path, **changes) -> Record:
-    path = policies.parent / "record.json"
-    return run_table(path, policies, changes.pop("counts", FEW), "x", scenarios=TESTS, **changes)
+def rerun(policies: Path, lines: list[str] | None = None, **changes) -> Record[Cell]:
+    asked = Asked(**{"policies": policies, **FEW, **changes})
+    return evaluate_again(Battle(), asked, policies.parent / "record.json", ([] if lines is None else lines).append)
 
 
 def make_cell(seed: int, wins: int, test: str = "w15v17", **changes) -> Cell:
@@ -58,20 +56,21 @@ def make_cell(seed: int, wins: int, test: str = "w15v17", **changes) -> Cell:
     return replace(cell, **changes)
 
 
-def test_the_paper_has_17_scenarios_and_known_figures() -> None:
-    rows = battle_table.paper_rows()
+def test_the_paper_has_17_scenarios_and_known_rates() -> None:
+    rows = battle_table.PAPER
     assert len(rows) == 17
-    assert rows["w15v17"] == battle_table.Printed(
-        "w15v17", "wcnoks", (0.81, 0.02), amax=(0.30, 0.03), lp=(0.53, 0.03), quad=(0.89, 0.02)
-    )
-    assert (rows["m30v30"].lp[0], rows["m30v30"].quad[0], rows["m30v30"].amax[0]) == (0.74, 0.06, 0.36)
-    assert (rows["zh10v12"].best[0], rows["zh10v12"].lp[0], rows["w80v82"].quad[0]) == (0.03, 0.06, 0.36)
+    assert rows["w15v17"] == {
+        **{"train": "w15v17", "heuristic": "wcnoks", "best": [0.81, 0.02]},
+        **{"amax": [0.30, 0.03], "lp": [0.53, 0.03], "quad": [0.89, 0.02]},
+    }
+    assert [rows["m30v30"][name][0] for name in ("lp", "quad", "amax")] == [0.74, 0.06, 0.36]
+    assert (rows["zh10v12"]["best"][0], rows["zh10v12"]["lp"][0], rows["w80v82"]["quad"][0]) == (0.03, 0.06, 0.36)
 
 
 def test_the_best_heuristics_agree_with_the_table_of_heuristics() -> None:
-    for test, cells in heuristics_table.paper_cells().items():
-        row = battle_table.paper_rows()[test]
-        assert cells[row.heuristic] == row.best[0] == max(cells.values())
+    for test, rates in heuristics_table.PAPER.items():
+        row = battle_table.PAPER[test]
+        assert rates[row["heuristic"]] == row["best"][0] == max(rates.values())
 
 
 def test_policies_are_tested_on_their_own_units() -> None:
@@ -79,23 +78,6 @@ def test_policies_are_tested_on_their_own_units() -> None:
     assert len(battle_table.scenarios_of("m10v10")) == 6
     with pytest.raises(InputError, match="no scenario 'w3v3'"):
         battle_table.scenarios_of("w3v3")
-
-
-def test_names_of_runs() -> None:
-    found = RunName.parse("battle-zh10v10-quad-dm-raw-a2c-s12", "battle")
-    assert found == RunName("battle", "zh10v10", "quad", "dm", "raw", "a2c", 12)
-    assert found.method == "quad-dm-raw"
-    assert RunName.parse("rescue-2x4-lp-pem-es-s0", "rescue").method == "lp-pem"
-    for wrong in ("battle-w15v17-quad-dm-s0", "battle-w15v17-qad-dm-es-s0", "rescue-2x4-lp-dm-es-s0", "x"):
-        with pytest.raises(InputError, match="is not named like battle-w15v17-quad-dm-es-s0"):
-            RunName.parse(wrong, "battle")
-
-
-def test_seeds_are_listed_in_numerical_order(tmp_path: Path) -> None:
-    for seed in (10, 2, 0):
-        (tmp_path / f"battle-w15v17-lp-dm-es-s{seed}.safetensors").touch()
-    assert [name.seed for name in policy_files(tmp_path, "battle").values()] == [0, 2, 10]
-    assert [name.seed for name in policy_files(tmp_path, "battle", "*-s2").values()] == [2]
 
 
 def test_the_median_policy_is_chosen_in_the_scenario_trained_on() -> None:
@@ -109,28 +91,28 @@ def test_the_median_policy_is_chosen_in_the_scenario_trained_on() -> None:
 def test_rows_give_median_spread_and_what_was_not_run() -> None:
     cells = [make_cell(seed, wins) for seed, wins in enumerate((90, 70, 80))]
     cells.append(make_cell(2, 85, role="median", battles=1000))
-    rows = battle_table.rows_of(Record({}, tuple(cells)), "w15v17")
+    rows = battle_table.rows_of(Record({}, cells), "w15v17")
     assert [(row.method, row.learner) for row in rows] == [("amax-dm", ""), ("lp-dm", ""), ("quad-dm", "es")]
     assert rows[2].spread == (0.8, 0.7, 0.9)
-    assert rows[2].paper == (0.89, 0.02)
+    assert rows[2].paper == 0.89
     assert rows[2].median is not None
     assert rows[2].median.rate == 0.085
     assert rows[0].spread is None
 
 
 def test_records_of_different_simulators_are_told_apart() -> None:
-    heuristics = heuristics_table.Record(1, 10, {"latency": 2, "fog": True}, [])
-    assert battle_table.changed_settings(Record({"latency": 2, "fog": True, "newer": 1}), heuristics) == []
-    assert battle_table.changed_settings(Record({"latency": 3, "fog": True}), heuristics) == ["latency"]
+    heuristics = Record({"settings": {"latency": 2, "fog": True}}, [])
+    for settings, changed in (({"latency": 2, "fog": True, "newer": 1}, []), ({"latency": 3}, ["latency"])):
+        assert battle_table.changed_settings(Record({"settings": settings}, []), heuristics) == changed
 
 
-def test_a_rerun_is_deterministic_and_plays_each_cell_once(played: Path) -> None:
+def test_a_rerun_is_deterministic_and_evaluates_each_cell_once(played: Path) -> None:
     policies = played
     record = rerun(policies)
-    keys = [cell.key for cell in record.cells]
+    keys = [Battle().key_of(cell) for cell in record.cells]
     # Four policies on two scenarios; then the median of either group, without and with noise.
     assert len(keys) == len(set(keys)) == 4 * 2 + 2 * 2 * 2
-    assert Record.load(policies.parent / "record.json") == record
+    assert Battle().load(policies.parent / "record.json") == record
     written = (policies.parent / "record.json").read_bytes()
     assert rerun(policies, fresh=True) == record
     assert (policies.parent / "record.json").read_bytes() == written
@@ -138,32 +120,25 @@ def test_a_rerun_is_deterministic_and_plays_each_cell_once(played: Path) -> None
 
 
 def test_what_is_done_is_skipped_and_what_changed_is_replaced(played: Path) -> None:
-    policies, cells = played, []
-    before = rerun(policies)
-    rerun(policies, report=cells.append)
-    assert cells == []
+    lines: list[str] = []
+    before = rerun(played, lines)
+    assert lines == []
     changed = "battle-m10v10-quad-dm-raw-a2c-s0"
-    write_random_policy(policies / f"{changed}.safetensors", "battle:m10v10", "quad", 8)
-    after = rerun(policies, report=cells.append)
-    assert {cell.policy for cell in cells} == {changed}
+    write_random_policy(played / f"{changed}.safetensors", "battle:m10v10", "quad", 8)
+    after = rerun(played, lines)
+    assert {line.split()[0] for line in lines} == {changed}
     assert len(after.cells) == len(before.cells)
     assert [c for c in after.cells if c.policy != changed] == [c for c in before.cells if c.policy != changed]
-    assert {c.hash for c in after.cells if c.policy == changed} == {cells[0].hash}
+    assert {c.hash for c in after.where(policy=changed)}.isdisjoint({c.hash for c in before.where(policy=changed)})
 
 
 def test_only_keeps_the_other_rows_and_the_median_follows(played: Path) -> None:
     before = rerun(played)
-    after = rerun(played, only="*-lp-dm-es-s1", counts=replace(FEW, seed_battles=4))
+    after = rerun(played, only="*-lp-dm-es-s1", seed_battles=4)
     assert {c.battles for c in after.cells if c.policy.endswith("es-s1") and c.role == "seed"} == {4}
     rest = [c for c in before.cells if c.role == "seed" and not c.policy.endswith("es-s1")]
     assert [c for c in after.cells if c.role == "seed" and not c.policy.endswith("es-s1")] == rest
     assert len({c.policy for c in after.cells if c.role == "median" and c.method == "lp-dm"}) == 1
-
-
-def test_a_new_policy_file_takes_its_old_cells_away_at_once() -> None:
-    old = Record({}, (make_cell(0, 5), make_cell(0, 6, "w30v34"), make_cell(1, 7)))
-    new = make_cell(0, 9, hash="other")
-    assert old.with_cell(new).cells == (new, make_cell(1, 7))
 
 
 def test_a_policy_that_is_no_longer_the_median_leaves_its_extra_cells(played: Path) -> None:
@@ -175,7 +150,7 @@ def test_a_policy_that_is_no_longer_the_median_leaves_its_extra_cells(played: Pa
         replace(cell, wins=3 if cell.policy == chosen else 0) if cell.group == group and cell.role == "seed" else cell
         for cell in before.cells
     ]
-    Record(before.settings, tuple(edited)).save(played.parent / "record.json")
+    Record(before.head, edited).save(played.parent / "record.json")
     after = rerun(played)
     extra = {cell.policy for cell in after.cells if cell.group == group and cell.role == "median"}
     assert extra == {battle_table.median_policy(after.cells, group)}
@@ -183,16 +158,15 @@ def test_a_policy_that_is_no_longer_the_median_leaves_its_extra_cells(played: Pa
 
 
 def test_an_interrupted_rerun_loses_nothing(policies: Path) -> None:
-    path = policies.parent / "record.json"
-
-    def stop(cell: Cell) -> None:
+    def stop(line: str) -> None:
         raise KeyboardInterrupt
 
+    path, asked = policies.parent / "record.json", Asked(policies=policies, only="*-raw-*", **FEW)
     with pytest.raises(KeyboardInterrupt):
-        rerun(policies, only="*-raw-*", report=stop)
-    assert len(Record.load(path).cells) == 1
-    played: list[Cell] = []
-    assert len(rerun(policies, only="*-raw-*", report=played.append).cells) == len(played) + 1 > 2
+        evaluate_again(Battle(), asked, path, stop)
+    assert len(Battle().load(path).cells) == 1
+    lines: list[str] = []
+    assert len(rerun(policies, lines, only="*-raw-*").cells) == len(lines) + 1 > 2
 
 
 def test_policies_that_are_gone_leave_the_record(played: Path) -> None:
@@ -206,11 +180,13 @@ def test_mistakes_of_a_rerun_get_one_sentence(played: Path, tmp_path: Path, monk
     policies = played
     with pytest.raises(InputError, match="no policy there is named 'nothing'"):
         rerun(policies, only="nothing")
-    with pytest.raises(InputError, match="it has no policies"):
+    with pytest.raises(InputError, match="there is no folder"):
         rerun(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="seed_battles must be at least 1"):
-        Counts(seed_battles=0)
-    monkeypatch.setattr(battle_rerun, "simulator_settings", lambda: {"latency": 5})
+    with pytest.raises(InputError, match="must be among the tests"):
+        rerun(policies, tests=("m5v5",))
+    with pytest.raises(InputError, match="no scenario with the units of m10v10 'w15v17'"):
+        rerun(policies, tests=("w15v17",))
+    monkeypatch.setattr(battle_table, "simulator_settings", lambda: {"latency": 5})
     with pytest.raises(InputError, match="other settings of the simulator"):
         rerun(policies, only="*-raw-*")
     write_random_policy(policies / "battle-m10v10-lp-dm-es-s9.safetensors", "battle:m5v5")
@@ -230,7 +206,7 @@ def test_the_training_s_cost_comes_from_the_run_s_summary(policies: Path) -> Non
 def test_the_command_prints_text_markdown_and_json(
     policies: Path, capsys: pytest.CaptureFixture[str], monkeypatch
 ) -> None:
-    monkeypatch.setattr(battle_rerun, "scenarios_of", lambda train: TESTS)
+    monkeypatch.setattr(battle_table, "scenarios_of", lambda train: FEW["tests"])
     path = str(policies.parent / "record.json")
     counts = ["--battles", "2", "--seed-battles", "1"]
     main(["tables", "battle", "--rerun", "--record", path, "--policies", str(policies), *counts])
@@ -252,24 +228,3 @@ def test_the_command_prints_text_markdown_and_json(
     assert row["median"]["battles"] == 2
     assert row["noise"]["battles"] == 1
     assert row["paper"] == 0.94
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["tables", "battle", "--record", "none.json"], "python -m paper tables battle --rerun"),
-        (["tables", "battle", "--only", "x"], "give --rerun"),
-        (["tables", "battle", "--json", "--markdown"], "not both"),
-        (["tables", "battle", "--options", "fog=false"], "is for the table 'heuristics'"),
-        (["tables", "rescue", "--markdown"], "not for 'rescue'"),
-        (["tables", "battle", "--rerun", "--battles", "0"], "battles must be at least 1"),
-    ],
-)
-def test_mistakes_on_the_command_line_get_one_sentence(arguments, message, capsys, tmp_path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as left:
-        main(arguments)
-    assert left.value.code == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert "Traceback" not in said

@@ -8,14 +8,11 @@ from muster.learning.settings import TrainSettings
 from muster.learning.train import Loop, run_training
 from muster.policy.files import run_critic
 
-pytest.importorskip("torch")
-TINY = {"envs": 4, "return_steps": 4}
+TINY = {"envs": 4, "rollout_length": 4}
 
 
 def test_the_critic_of_an_actor_critic_run_values_states_as_the_learner_did(tmp_path):
-    settings = TrainSettings(
-        "rescue:2x3,grid=5", inference="lp", learner="a2c", steps=64, a2c=muster.A2CSettings(**TINY)
-    )
+    settings = TrainSettings("rescue:2x3,grid=5", inference="lp", steps=64, ppo=muster.PPOSettings(**TINY))
     run_training(settings, tmp_path / "run")
     critic = run_critic(tmp_path / "run")
     assert critic is not None

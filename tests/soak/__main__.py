@@ -147,9 +147,9 @@ def main() -> None:
     earlier = rows_of(asked.out) if asked.add else {}
     rows = {
         "kill -9, evolution": ("es", asked.kills // 3, 1),
-        "kill -9, actor-critic": ("a2c", asked.kills // 3, 1),
+        "kill -9, ppo": ("ppo", asked.kills // 3, 1),
         "kill -9, evolution, 2 workers": ("es", asked.kills // 6, 2),
-        "kill -9, actor-critic, 2 workers": ("a2c", asked.kills - 2 * (asked.kills // 3) - asked.kills // 6, 2),
+        "kill -9, ppo, 2 workers": ("ppo", asked.kills - 2 * (asked.kills // 3) - asked.kills // 6, 2),
     }
     parts: dict[str, Callable[[], Result]] = {
         "damaged files": lambda: of_files(asked.files),

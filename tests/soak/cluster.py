@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from muster.learning.cluster import Cluster
-from muster.learning.crew import Crew, closing
 from muster.learning.learners import make_learner
 from muster.learning.settings import TrainSettings
+from muster.learning.workers import closing
 from tests.soak.kills import children
 
 LEARNERS = {
     "es": TrainSettings("rescue:2x4", learner="es", inference="quad", es={"pairs": 4, "episodes": 4}),  # type: ignore[arg-type]
-    "a2c": TrainSettings("rescue:2x4", learner="a2c", inference="lp", a2c={"envs": 16, "return_steps": 8}),  # type: ignore[arg-type]
+    "ppo": TrainSettings("rescue:2x4", inference="lp", ppo={"envs": 16, "rollout_length": 8}),  # type: ignore[arg-type]
 }
 WORKERS = 2
 
@@ -51,11 +51,11 @@ def campaign(learner: str, seconds: float, every: float = 10.0, seed: int = 0) -
     """Train for so long with workers that are killed, and go on for an update by which all are missed; then without."""
     settings, rng, tally = LEARNERS[learner], np.random.default_rng(seed), Tally()
     blows: list[threading.Timer] = []
-    with closing(Crew(Cluster("local", WORKERS), WORKERS)) as crew:
-        learning = make_learner(settings, crew)
+    with closing(WorkerPool(Cluster("local", WORKERS), WORKERS)) as pool:
+        learning = make_learner(settings, pool)
         until = time.monotonic() + seconds
         due = time.monotonic() + every
-        call = crew.call
+        call = pool.call
 
         def struck(requests, recover):  # type: ignore[no-untyped-def]
             """One of the workers is killed before the messages or, by a thread that waits a little, after them."""
@@ -69,7 +69,7 @@ def campaign(learner: str, seconds: float, every: float = 10.0, seed: int = 0) -
                 due += every
             return call(requests, recover)
 
-        crew.call = struck  # type: ignore[method-assign]
+        pool.call = struck  # type: ignore[method-assign]
         while time.monotonic() < until:
             began = time.monotonic()
             learning.update()
@@ -79,7 +79,7 @@ def campaign(learner: str, seconds: float, every: float = 10.0, seed: int = 0) -
             blow.join()
         learning.update()
         tally.updates += 1
-        tally.replaced = crew.replaced
+        tally.replaced = pool.replaced
         found = learning.get_state()[0]
     plain = make_learner(settings)
     for _ in range(tally.updates):

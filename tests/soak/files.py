@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from paper.tables.places import committed_record
 
 from muster.errors import MusterError
 from muster.evaluation.replay import Replay, record
-from muster.learning.learner_settings import ESSettings
 from muster.learning.run import Run, stored_settings
-from muster.learning.settings import TrainSettings
+from muster.learning.settings import ESSettings, TrainSettings
 from muster.learning.train import run_training
 from muster.policy.files import fingerprint
 from muster.policy.learned import LearnedPolicy
-from paper.tables.places import committed_record
 from paper.tables.pursuit import Record
 
 SECONDS, MEGABYTES = 1.0, 200

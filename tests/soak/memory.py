@@ -9,15 +9,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import muster
-from muster.learning.learner_settings import ESSettings
-from muster.learning.settings import A2CSettings, TrainSettings
+from muster.learning.settings import ESSettings, PPOSettings, TrainSettings
 from muster.learning.train import run_training
 
-EIGHT_HOURS = {"es": 10_200, "a2c": 32_400}
+EIGHT_HOURS = {"es": 10_200, "ppo": 32_400}
 """Updates in 8 CPU hours on battle:zh10v10 with QUAD at most, by the rates of the runs in paper/battle/runs with usual
 settings: evolution's 66 in 187 s, the actor-critic's 110 in 98 s. On battle:m10v10 they are 47,000 and 78,000.
 """
-STEPS = {"es": 14, "a2c": 4}
+STEPS = {"es": 14, "ppo": 4}
 """Of an update on the tiny environment, about."""
 
 
@@ -42,9 +41,9 @@ def growth_of_training(learner: str, updates: int) -> float:
     settings = TrainSettings(
         "rescue:1x2,grid=4",
         inference="lp",
-        learner="es" if learner == "es" else "a2c",
+        learner="es" if learner == "es" else "ppo",
         es=ESSettings(pairs=1, episodes=2),
-        a2c=A2CSettings(envs=2, return_steps=2, minibatches=1),
+        ppo=PPOSettings(envs=2, rollout_length=2, minibatches=1),
         steps=10**12,
         log_every=50 * each,
         checkpoint_every=250 * each,

@@ -14,7 +14,7 @@ from muster.errors import MusterError
 FIELDS = ("agent_features", "task_features", "pair_features", "prior", "capacities", "contributions", "reward")
 SETTINGS = {
     "es": {"learner": "es", "es": {"pairs": 2, "episodes": 4}},
-    "a2c": {"learner": "a2c", "a2c": {"envs": 8, "return_steps": 8}},
+    "ppo": {"learner": "ppo", "ppo": {"envs": 8, "rollout_length": 8}},
 }
 
 
@@ -59,7 +59,7 @@ def campaign(count: int, seed: int = 0) -> list[str]:
     rng, bad = np.random.default_rng(seed), []
     for number in range(count):
         field = FIELDS[number % len(FIELDS)]
-        learner = ("es", "a2c")[number // len(FIELDS) % 2]
+        learner = ("es", "ppo")[number // len(FIELDS) % 2]
         choices = [np.nan, -np.inf] if field == "capacities" else [np.nan, np.inf, -np.inf]
         wrong = try_one(field, float(rng.choice(choices)), int(rng.integers(1, 400)), learner)
         bad += [f"trial {number} ({field}, {learner}): {wrong}"] if wrong else []

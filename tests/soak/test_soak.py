@@ -35,7 +35,7 @@ def test_numbers_that_are_none_are_traced_to_their_world():
     assert poison.campaign(2 * len(poison.FIELDS)) == []
 
 
-@pytest.mark.parametrize("learner", ["es", "a2c"])
+@pytest.mark.parametrize("learner", ["es", "ppo"])
 def test_training_needs_no_more_memory_after_many_updates(learner):
     assert memory.growth_of_training(learner, 100) < 6
 
@@ -49,7 +49,7 @@ def test_a_closed_terminal_ends_a_run_that_saves_first(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "learner"), [(signal.SIGTERM, "es, 2 workers"), (signal.SIGTERM, "a2c, 2 workers")])
+@pytest.mark.parametrize(("number", "learner"), [(signal.SIGTERM, "es, 2 workers"), (signal.SIGTERM, "ppo, 2 workers")])
 def test_a_run_that_is_told_to_end_saves_and_leaves_no_worker_behind(number, learner, tmp_path):
     assert faults.told(number)(tmp_path / "run", learner) == ""
 
@@ -73,7 +73,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("learner", "workers"), [("es", 1), ("a2c", 1), ("es", 2)])
+@pytest.mark.parametrize(("learner", "workers"), [("es", 1), ("ppo", 1), ("es", 2)])
 def test_killed_runs_end_with_the_same_bits(learner, workers, tmp_path):
     tally = kills.campaign(tmp_path, learner, 4, workers)
     assert tally.bad == []

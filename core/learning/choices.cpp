@@ -1,0 +1,362 @@
+#include "learning/choices.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "arena.hpp"
+#include "models/elementary.hpp"
+
+namespace muster {
+
+namespace {
+
+// Temperature of an exchange by that of a move.
+constexpr double kExchange = std::numbers::sqrt2;
+// A capacity is respected up to this share of itself, since sums of contributions are rounded.
+constexpr double kCapacityTolerance = 1e-11;
+constexpr double kNone = -std::numeric_limits<double>::infinity();
+constexpr double kLeastLikelihood = -690.7755278982137;  // log 1e-300
+constexpr double kLargestLogRatio = 20.0;
+constexpr Index kLanes = 4;
+
+// One state of the decisions: the options of its agents, one agent after the other.
+class Options {
+ public:
+  Options(const Decisions& decisions, Arena& arena)
+      : n(decisions.assignment.columns),
+        m(decisions.capacities.columns),
+        count((m + 1 + n + kLanes - 1) / kLanes * kLanes),
+        crowd(arena.make1<double>(m)),
+        utility(arena.make1<double>(count)),
+        chance(arena.make1<double>(count)),
+        decisions_(decisions),
+        load_(arena.make1<double>(m)),
+        limit_(arena.make1<double>(m)),
+        join_(arena.zeros1<double>(m)),
+        both_(arena.make2<float>(m, m)),
+        value_(arena.make2<double>(n, m)),
+        exchange_(arena.make2<double>(n, n)) {
+    std::fill_n(utility.data, count, kNone);
+  }
+
+  // A state: the loads of the tasks and their numbers of agents.
+  void begin(Index s) {
+    slot_ = s;
+    std::fill_n(load_.data, m, 0.0);
+    std::fill_n(crowd.data, m, 0.0);
+    for (Index i = 0; i < n; ++i) {
+      const Index j = own(i);
+      if (j < 0 || !alive(i)) continue;
+      load_[j] += contribution(i, j);
+      crowd[j] += 1.0;
+    }
+    for (Index j = 0; j < m; ++j) limit_[j] = decisions_.capacities(s, j) * (1.0 + kCapacityTolerance);
+  }
+
+  // The same, and what scores make of it: of joining each task, and of every exchange.
+  void begin(Index s, const ChoiceScores& scores) {
+    begin(s);
+    tau_ = scores.tau;
+    const float* const h = scores.h.layer(s).data;
+    const float* const history = decisions_.history.layer(s).data;
+    for (Index k = 0; k < n * m; ++k) value_.data[k] = static_cast<double>(h[k]) + history[k];
+    pairs_ = scores.g.layers > 0;
+    if (pairs_) weigh_joining(scores.g.layer(s));
+    std::fill_n(exchange_.data, n * n, kNone);
+    if (!decisions_.exchanging) return;
+    for (Index i = 0; i < n; ++i) {
+      for (Index k = i + 1; k < n && alive(i); ++k) {
+        if (alive(k) && may_exchange(i, k)) {
+          exchange_(i, k) = exchange_(k, i) = worth_of_exchange(i, k) / (kExchange * tau_);
+        }
+      }
+    }
+  }
+
+  Index own(Index i) const { return decisions_.assignment(slot_, i); }
+  bool alive(Index i) const { return decisions_.agent_alive(slot_, i); }
+
+  // Whether agent i had a choice of its own, given the others' tasks.
+  bool has_moves(Index i) const {
+    Index options = decisions_.idling || own(i) < 0 ? 1 : 0;
+    for (Index j = 0; j < m; ++j) options += j == own(i) || fits(i, j, load_[j]);
+    return options > 1;
+  }
+
+  // Utilities by tau and chances of agent i's options: tasks, idling, exchanges with others. False where it had but one.
+  bool weigh(Index i) {
+    const Index mine = own(i);
+    const double* const value = value_.row(i).data;
+    const double* const use = decisions_.contributions.row(slot_, i).data;
+    const bool* const open = decisions_.open.row(slot_, i).data;
+    const double* const load = load_.data;
+    const double* const limit = limit_.data;
+    double* __restrict const to = utility.data;
+    for (Index j = 0; j < m; ++j) to[j] = value[j];
+    if (pairs_) add_joining(mine, to);
+    const double kept = mine >= 0 ? to[mine] / tau_ : 0.0;
+    for (Index j = 0; j < m; ++j) {
+      const bool fits = open[j] & ((use[j] == 0.0) | (load[j] + use[j] <= limit[j]));
+      to[j] = fits ? to[j] / tau_ : kNone;
+    }
+    to[m] = decisions_.idling || mine < 0 ? 0.0 : kNone;
+    if (mine >= 0) to[mine] = kept;
+    const double* const exchange = exchange_.row(i).data;
+    for (Index k = 0; k < n; ++k) to[m + 1 + k] = kept + exchange[k];
+    return weigh_utilities();
+  }
+
+  // The log of an option's chance is its utility less this.
+  double shift() const { return best_ + log_total_; }
+
+  double log_likelihood(Index i) const { return std::max(utility[own(i) >= 0 ? own(i) : m] - shift(), kLeastLikelihood); }
+
+  double entropy() const {
+    double part[kLanes] = {};
+    for (Index j = 0; j < count; j += kLanes) {
+      for (Index lane = 0; lane < kLanes; ++lane) {
+        const double p = chance[j + lane], log_chance = utility[j + lane] - shift();
+        part[lane] -= p > 0.0 ? p * log_chance : 0.0;
+      }
+    }
+    return (part[0] + part[2]) + (part[1] + part[3]);
+  }
+
+  Index n, m;
+  Index count;  // of options, rounded up to whole lanes
+  Array1<double> crowd;    // [M] agents on each task
+  Array1<double> utility;  // [count] by tau; -inf where there is no such option
+  Array1<double> chance;   // [count]
+
+ private:
+  double contribution(Index i, Index j) const { return decisions_.contributions(slot_, i, j); }
+
+  bool fits(Index i, Index j, double load) const {
+    const double use = contribution(i, j);
+    return decisions_.open(slot_, i, j) && (use == 0.0 || load + use <= limit_[j]);
+  }
+
+  bool may_exchange(Index i, Index k) const {
+    const Index mine = own(i), theirs = own(k);
+    if (mine == theirs) return false;
+    if (theirs >= 0 && !fits(i, theirs, load_[theirs] - contribution(k, theirs))) return false;
+    return mine < 0 || fits(k, mine, load_[mine] - contribution(i, mine));
+  }
+
+  // What h gains when agents i and k exchange tasks.
+  double worth_of_exchange(Index i, Index k) const {
+    const Index mine = own(i), theirs = own(k);
+    double gain = 0.0;
+    if (mine >= 0) gain += value_(k, mine) - value_(i, mine);
+    if (theirs >= 0) gain += value_(i, theirs) - value_(k, theirs);
+    return gain;
+  }
+
+  // (g + g') crowd + diag g: what one more agent on a task adds to the task-task term.
+  void weigh_joining(Array2<const float> g) {
+    for (Index j = 0; j < m; ++j) {
+      join_[j] = g(j, j);
+      for (Index k = 0; k < m; ++k) both_(j, k) = g(j, k) + g(k, j);
+    }
+    double* __restrict const join = join_.data;
+    for (Index k = 0; k < m; ++k) {
+      const float* const row = both_.row(k).data;
+      const double agents = crowd[k];
+      for (Index j = 0; j < m; ++j) join[j] += row[j] * agents;
+    }
+  }
+
+  // The same for an agent on task `mine`, which does not join itself.
+  void add_joining(Index mine, double* __restrict to) const {
+    const double* const join = join_.data;
+    for (Index j = 0; j < m; ++j) to[j] += join[j];
+    if (mine < 0) return;
+    const float* const row = both_.row(mine).data;
+    for (Index j = 0; j < m; ++j) to[j] -= row[j];
+  }
+
+  bool weigh_utilities() {
+    double most[kLanes] = {kNone, kNone, kNone, kNone};
+    Index options = 0;
+    for (Index j = 0; j < count; j += kLanes) {
+      for (Index lane = 0; lane < kLanes; ++lane) {
+        const double u = utility[j + lane];
+        most[lane] = u > most[lane] ? u : most[lane];
+        options += u > kNone;
+      }
+    }
+    if (options < 2) return false;
+    best_ = std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
+    double part[kLanes] = {};
+    double* __restrict const chances = chance.data;
+    const double* const utilities = utility.data;
+    const double best = best_;
+    for (Index j = 0; j < count; ++j) chances[j] = exp_fixed(utilities[j] - best);
+    for (Index j = 0; j < count; j += kLanes) {
+      for (Index lane = 0; lane < kLanes; ++lane) part[lane] += chances[j + lane];
+    }
+    const double total = (part[0] + part[2]) + (part[1] + part[3]);
+    log_total_ = log_fixed(total);
+    for (Index j = 0; j < count; ++j) chances[j] /= total;
+    return true;
+  }
+
+  const Decisions& decisions_;
+  Array1<double> load_;
+  Array1<double> limit_;     // [M] capacities with their tolerance
+  Array1<double> join_;      // [M]
+  Array2<float> both_;       // [M, M] g + g'
+  Array2<double> value_;     // [N, M] h with its history
+  Array2<double> exchange_;  // [N, N] worth of an exchange by its temperature; -inf where it cannot be
+  Index slot_ = 0;
+  bool pairs_ = false;
+  double tau_ = 1.0, best_ = 0.0, log_total_ = 0.0;
+};
+
+// Slopes of sum gain·log p + entropy gain·entropy in h and g, of one state.
+class Slopes {
+ public:
+  Slopes(Options& options, bool pairs, Arena& arena)
+      : options_(options),
+        h_(arena.make2<double>(options.n, options.m)),
+        option_(arena.make1<double>(options.count)),
+        sum_(arena.make1<double>(options.m)),
+        own_(pairs ? arena.make2<double>(options.m, options.m) : Array2<double>{}) {}
+
+  void clear() {
+    std::fill_n(h_.data, h_.rows * h_.columns, 0.0);
+    std::fill_n(sum_.data, sum_.size, 0.0);
+    std::fill_n(own_.data, own_.rows * own_.columns, 0.0);
+  }
+
+  // Agent i, whose options are weighed and have that entropy.
+  void add(Index i, double gain, double entropy_gain, double entropy, double tau) {
+    const Index n = options_.n, m = options_.m, own = options_.own(i);
+    double* __restrict const slope = option_.data;
+    const double* const chance = options_.chance.data;
+    const double* const utility = options_.utility.data;
+    const double shift = options_.shift();
+    for (Index j = 0; j < options_.count; ++j) {
+      const double p = chance[j];
+      const double spread = p > 0.0 ? entropy_gain * p * (utility[j] - shift + entropy) : 0.0;
+      slope[j] = (-gain * p - spread) / tau;
+    }
+    if (own >= 0) slope[own] += gain / tau;
+    double stay = 0.0;
+    for (Index k = 0; k < n; ++k) {
+      const double here = slope[m + 1 + k];
+      if (here == 0.0) continue;
+      stay += here;
+      spread_exchange(i, k, here / kExchange);
+    }
+    // Exchanges are valued from the agent's own option up.
+    if (own >= 0) slope[own] += stay;
+    double* __restrict const row = h_.row(i).data;
+    for (Index j = 0; j < m; ++j) row[j] += slope[j];
+    if (own_.rows == 0) return;
+    // The utility of option j contains g_jj and (g_jl + g_lj) for each other agent's task l: all agents' but its own.
+    double* __restrict const sums = sum_.data;
+    for (Index j = 0; j < m; ++j) sums[j] += slope[j];
+    if (own < 0) return;
+    double* __restrict const mine = own_.row(own).data;
+    for (Index j = 0; j < m; ++j) mine[j] += slope[j];
+  }
+
+  void write(double weight, Array2<float> slope_h, float* slope_g) const {
+    const Index m = options_.m;
+    for (Index k = 0; k < h_.rows * m; ++k) slope_h.data[k] = static_cast<float>(weight * h_.data[k]);
+    if (own_.rows == 0) return;
+    const double* const crowd = options_.crowd.data;
+    for (Index j = 0; j < m; ++j) {
+      for (Index k = 0; k < m; ++k) {
+        const double others = (sum_[j] * crowd[k] - own_(k, j)) + (crowd[j] * sum_[k] - own_(j, k));
+        slope_g[j * m + k] = static_cast<float>(weight * (j == k ? others + sum_[j] : others));
+      }
+    }
+  }
+
+ private:
+  void spread_exchange(Index i, Index k, double slope) const {
+    const Index mine = options_.own(i), theirs = options_.own(k);
+    if (mine >= 0) h_(k, mine) += slope, h_(i, mine) -= slope;
+    if (theirs >= 0) h_(i, theirs) += slope, h_(k, theirs) -= slope;
+  }
+
+  Options& options_;
+  Array2<double> h_;       // [N, M]
+  Array1<double> option_;  // [count] of one agent's utilities
+  Array1<double> sum_;     // [M] of all agents' utilities of each task
+  Array2<double> own_;     // [M, M] row j: of those of the agents on task j
+};
+
+}  // namespace
+
+void fill_likelihood(const Decisions& decisions, const ChoiceScores& scores, Array2<double> likelihood) {
+  Arena arena;
+  Options options(decisions, arena);
+  for (Index s = 0; s < likelihood.rows; ++s) {
+    options.begin(s, scores);
+    for (Index i = 0; i < options.n; ++i) {
+      likelihood(s, i) = options.alive(i) && options.weigh(i) ? options.log_likelihood(i) : 0.0;
+    }
+  }
+}
+
+double share_with_moves(const Decisions& decisions) {
+  Arena arena;
+  Options options(decisions, arena);
+  Index able = 0, living = 0;
+  for (Index s = 0; s < decisions.assignment.rows; ++s) {
+    options.begin(s);
+    for (Index i = 0; i < options.n; ++i) {
+      if (!options.alive(i)) continue;
+      ++living;
+      able += options.has_moves(i);
+    }
+  }
+  return static_cast<double>(able) / static_cast<double>(std::max<Index>(living, 1));
+}
+
+LossAndEntropy fill_slopes(const Decisions& decisions, const ChoiceScores& scores, const ClippedLoss& loss,
+                           double weight, Array3<float> slope_h, Array3<float> slope_g) {
+  Arena arena;
+  Options options(decisions, arena);
+  Slopes slopes(options, scores.g.layers > 0, arena);
+  const Index states = decisions.assignment.rows, n = options.n;
+  Index living = 0;
+  for (Index k = 0; k < states * n; ++k) living += decisions.agent_alive.data[k];
+  const double count = static_cast<double>(std::max<Index>(living, 1));
+  double worths = 0.0, entropies = 0.0;
+  Index choosing = 0;
+  for (Index s = 0; s < states; ++s) {
+    options.begin(s, scores);
+    slopes.clear();
+    const double advantage = loss.advantage[s];
+    for (Index i = 0; i < n; ++i) {
+      if (!options.alive(i)) continue;
+      const bool chose = options.weigh(i);
+      const double moved = (chose ? options.log_likelihood(i) : 0.0) - loss.before(s, i);
+      const double ratio = exp_fixed(std::min(std::max(moved, -kLargestLogRatio), kLargestLogRatio));
+      double worth = ratio * advantage, gain = worth;
+      if (loss.clip != 0.0) {
+        const double clamped = std::min(std::max(ratio, 1.0 - loss.clip), 1.0 + loss.clip) * advantage;
+        // Where the clamped ratio is the worse one, no slope runs through it.
+        gain = clamped < worth ? 0.0 : gain;
+        worth = std::min(worth, clamped);
+      }
+      worths += worth;
+      if (!chose) continue;
+      const double entropy = options.entropy();
+      entropies += entropy;
+      ++choosing;
+      slopes.add(i, gain / count, loss.entropy / count, entropy, scores.tau);
+    }
+    slopes.write(-weight, slope_h.layer(s), slope_g.data + s * slope_g.rows * slope_g.columns);
+  }
+  const double entropy = entropies / static_cast<double>(std::max<Index>(choosing, 1));
+  return {-worths / count - loss.entropy * entropy, entropy};
+}
+
+}  // namespace muster

@@ -1,0 +1,196 @@
+"""A2C as in the paper (Algorithms 1 and 2): the action is the scores themselves, with correlated noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from muster.data import BatchObservation, Bools, Floats32
+from muster.learning.actor import Actor
+from muster.learning.critic import Critic
+from muster.learning.learner import CRITIC, Arrays, Learner, Setup, State, component, prefixed, stream
+from muster.learning.losses.returns import n_step_returns
+from muster.learning.metrics import Metrics, combine
+from muster.learning.optimiser import TrainingError
+from muster.learning.parallel_rollouts import ParallelCollectors, Weights
+from muster.learning.rollouts import Acting, Collector, Rollout
+from muster.learning.settings import A2CSettings, PPOSettings
+from muster.learning.workers import WorkerPool
+from muster.models.direct import Parameters
+from muster.models.heads import HEADS
+from muster.policy.decision import Decision, Explore, Limit, alive_pairs, decide
+
+SMALLEST_RATIO, LARGEST_RATIO = 1e-6, 10.0
+"""Bounds of the importance ratio, as in the authors' code."""
+MakeActor = Callable[..., Actor]
+"""Of what `DirectActor` takes beyond the model's specification and its generator."""
+
+
+class ActorCritic(Learner):
+    """Collects rollouts with noise on the scores, here or by workers, and learns scoring model and critic from them."""
+
+    keep_history: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        setup: Setup,
+        settings: A2CSettings | PPOSettings,
+        actor: Actor,
+        critic: Critic,
+        pool: WorkerPool | None = None,
+    ) -> None:
+        super().__init__(setup)
+        self.noise, self.actor, self.critic = settings.noise, actor, critic
+        self.discount, self.rollout_length = settings.discount, settings.rollout_length
+        heads = [HEADS[what] for what in self.spec.learned]
+        self.collectors = [
+            Collector(env, self.seed, self.noise, self.spec.task_scores, k, heads) for k, env in enumerate(self.envs)
+        ]
+        self.parallel = ParallelCollectors(pool, self.collectors) if pool else None
+        self.n_envs = sum(env.n_envs for env in self.envs)
+
+    def parameters(self) -> Parameters:
+        """Of the scoring model."""
+        return self.actor.parameters()
+
+    def start(self, parameters: Parameters) -> None:
+        """Begin with these values."""
+        self.actor.start(parameters)
+
+    def decide(self, observation: BatchObservation, explore: Explore, limit: Limit | None = None) -> Decision:
+        """One decision of the present policy; `limit` puts learned limits in place, with noise."""
+        return decide(observation, self.spec, self.actor.scores, self.solver, explore, limit)
+
+    def values(self, observation: BatchObservation) -> Floats32:
+        """[B] of the critic, in the precision in which workers know them."""
+        return self.critic(observation).astype(np.float32)
+
+    def collect(self) -> list[Rollout]:
+        """A rollout of every environment."""
+        if self.parallel:
+            weights = Weights(self.actor.parameters(), self.critic.parameters(), self.actor.with_g)
+            rollouts = self.parallel.collect(weights, self.rollout_length, self.rng)
+        else:
+            model = getattr(self.actor, "model", None)
+            limits = model.limits if model is not None and self.spec.learned else None
+            acting = Acting(
+                self.rollout_length, self.discount, self.decide, self.spec.view, self.values, self.keep_history, limits
+            )
+            rollouts = [collector.collect(acting, self.rng) for collector in self.collectors]
+        self.steps += self.rollout_length * self.n_envs
+        return rollouts
+
+    def finish(self, rollouts: Sequence[Rollout], losses: Metrics) -> Metrics:
+        """After the steps of the optimisers: let statistics follow the states; the metrics of the update."""
+        for rollout in rollouts:
+            self.actor.see(rollout.last)
+        return combine(self.envs, [rollout.metrics for rollout in rollouts]) | losses
+
+    def get_state(self) -> State:
+        """Everything needed to go on bit for bit."""
+        arrays = self.learned()
+        states = self.parallel.get_state() if self.parallel else [one.get_state() for one in self.collectors]
+        for k, (of_env, _) in enumerate(states):
+            arrays |= prefixed(f"environment{k}", of_env)
+        plain = {"rng": self.rng.bit_generator.state, "steps": self.steps}
+        return arrays, plain | {"environments": [plain for _, plain in states]}
+
+    def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
+        """Go on from what `get_state` returned."""
+        self.set_learned(arrays)
+        for k, (collector, of_env) in enumerate(zip(self.collectors, plain["environments"], strict=True)):
+            collector.set_state(component(arrays, f"environment{k}"), of_env)
+        if self.parallel:
+            self.parallel.set_state()
+        self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]
+
+    def learned(self) -> Arrays:
+        """Copies of parameters, statistics and the optimisers' memories; and the critic's values, for look-ahead."""
+        arrays = prefixed("actor", self.actor.get_state()) | prefixed("critic_state", self.critic.get_state())
+        return arrays | prefixed("critic", self.critic.parameters())
+
+    def set_learned(self, arrays: Arrays) -> None:
+        """Go on from what `learned` returned."""
+        self.actor.set_state(component(arrays, "actor"))
+        self.critic.set_state(component(arrays, "critic_state"))
+
+
+class A2C(ActorCritic):
+    """One step on every rollout, with n-step returns and the likelihood of the explored scores."""
+
+    name = "a2c"
+
+    def __init__(
+        self, setup: Setup, settings: A2CSettings, make_actor: MakeActor, pool: WorkerPool | None = None
+    ) -> None:
+        actor = make_actor(method=settings.optimiser)
+        critic = Critic(setup.spec, stream(setup.seed, CRITIC), method=settings.optimiser)
+        super().__init__(setup, settings, actor, critic, pool)
+        self.settings = settings
+
+    def update(self, progress: float = 0.0) -> Metrics:
+        """Collect rollouts, and one step of critic and scoring model."""
+        del progress
+        rollouts = self.collect()
+        losses = {"value_loss": 0.0, "policy_loss": 0.0, "advantage": 0.0}
+        shares = [rollout.rewards.shape[1] / self.n_envs for rollout in rollouts]
+        advantages: list[Floats32] = []
+        for rollout, share in zip(rollouts, shares, strict=True):
+            after = self.critic(rollout.after)
+            returns = n_step_returns(rollout.rewards, rollout.ended, after, self.discount)
+            target = returns.reshape(-1).astype(np.float32)
+            values, loss = self.critic.add_gradient(rollout.observation, target, share)
+            advantages.append(target - values.astype(np.float32))
+            losses["value_loss"] += share * loss
+            losses["advantage"] += share * float(np.abs(advantages[-1]).mean())
+        check_loss("value loss", losses["value_loss"])
+        self.critic.step(self.settings.critic_learning_rate)
+        for rollout, share, advantage in zip(rollouts, shares, advantages, strict=True):
+            losses["policy_loss"] += share * self._policy_gradient(rollout, advantage, share)
+        check_loss("policy loss", losses["policy_loss"])
+        self.actor.step(self.settings.learning_rate)
+        return self.finish(rollouts, losses)
+
+    def _policy_gradient(self, rollout: Rollout, advantage: Floats32, share: float) -> float:
+        """Loss of the policy; adds its gradient, times lambda and the environment's share of the slots."""
+        now = self.actor.forward(rollout.observation)
+        weight = np.float32(share * self.settings.policy_weight)
+        total = 0.0
+        slopes: list[Floats32 | None] = []
+        for mean, alive, old, explored in zip(
+            now, alive_pairs(rollout.observation), rollout.scores, rollout.explored, strict=True
+        ):
+            if mean is None or old is None or explored is None:
+                slopes.append(None)
+                continue
+            loss, slope = explored_slopes(mean, old, explored, alive, advantage, self.settings.sigma)
+            total += loss
+            slopes.append(weight * slope)
+        assert slopes[0] is not None
+        self.actor.backward(rollout.observation, (slopes[0], slopes[1]))
+        return total
+
+
+def explored_slopes(
+    mean: Floats32, old: Floats32, explored: Floats32, alive: Bools, advantage: Floats32, sigma: float
+) -> tuple[float, Floats32]:
+    """Loss -mean over states of advantage · sum over living pairs of ratio·log N(explored; mean, sigma); its slopes.
+
+    ratio is that of the likelihoods under the present scores and under the `old` ones that acted, clamped; no
+    gradient runs through it.
+    """
+    off = explored - mean
+    likelihood = -0.5 * (off / np.float32(sigma)) ** 2
+    before = -0.5 * ((explored - old) / np.float32(sigma)) ** 2
+    ratio = np.clip(np.exp(likelihood - before), SMALLEST_RATIO, LARGEST_RATIO)
+    gain = ratio * alive * advantage[:, None, None]
+    loss = -float((gain * likelihood).sum(axis=(1, 2), dtype=np.float64).mean())
+    return loss, (-gain * off / np.float32(sigma * sigma * len(mean))).astype(np.float32)
+
+
+def check_loss(name: str, loss: float) -> None:
+    """Raise TrainingError if a loss is not finite."""
+    if not np.isfinite(loss):
+        raise TrainingError(f"the {name} became {loss}; lower the learning rate or sigma")

@@ -1,0 +1,177 @@
+"""A scoring model that learns from slopes of a loss in its scores: forward, backward, step."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.data import BatchObservation, Ints
+from muster.learning.optimiser import Optimiser
+from muster.learning.rollouts import take
+from muster.models.direct import DirectModel, Parameters, Scores, init_parameters
+from muster.models.gradient import score_gradient
+from muster.models.heads import Limits
+from muster.models.spec import ModelSpec
+
+LAST_LAYER_OF_G = ("g.weight3", "g.bias3")
+
+
+class Actor(ABC):
+    """The model, whatever computes its gradients."""
+
+    with_g: bool
+    """Whether the task scores g count now; see `set_with_g`."""
+
+    @abstractmethod
+    def parameters(self) -> Parameters:
+        """Copies of its arrays, under the names of policy files."""
+
+    @abstractmethod
+    def start(self, parameters: Parameters) -> None:
+        """Begin with these values."""
+
+    @abstractmethod
+    def set_with_g(self, with_g: bool) -> None:
+        """Let g count, or not: without it QUAD decides and learns as LP does."""
+
+    @abstractmethod
+    def scores(self, observation: BatchObservation) -> Scores:
+        """h and g."""
+
+    @abstractmethod
+    def forward(self, observation: BatchObservation) -> Scores:
+        """The same, to be followed by `backward` for the same states."""
+
+    @abstractmethod
+    def backward(
+        self,
+        observation: BatchObservation,
+        slopes: Scores,
+        limits: Limits | None = None,
+        states: Ints | None = None,
+    ) -> None:
+        """Add the gradient of a loss, given its slopes in h and g (and in z of learned limits), or in those of some
+        `states`.
+        """
+
+    @abstractmethod
+    def step(self, rate: float) -> None:
+        """Move against the gradients that were added, and clear them."""
+
+    def see(self, observation: BatchObservation) -> None:
+        """Let running statistics follow new states, where the model has some (BatchNorm)."""
+        del observation
+
+    @abstractmethod
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Arrays to go on from, bit for bit."""
+
+    @abstractmethod
+    def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from what `get_state` returned."""
+
+
+class DirectActor(Actor):
+    """The direct model, by compiled code: needs no torch."""
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        rng: np.random.Generator,
+        max_grad_norm: float = 0.0,
+        weight_decay: float = 0.0,
+        method: Literal["adam", "sgd"] = "adam",
+        g_share: float = 1.0,
+        g_from_zero: bool = False,
+    ) -> None:
+        """`g_share` is the part of the learning rate that g's network has; `g_from_zero`: g starts as 0."""
+        self.spec, self.with_g = spec, spec.task_scores
+        start = init_parameters(spec, rng)
+        self.names = list(start)
+        if g_from_zero:
+            start |= {name: np.zeros_like(start[name]) for name in LAST_LAYER_OF_G if name in start}
+        of_g = {name: array for name, array in start.items() if name.startswith("g.") and g_share < 1.0}
+        others = {name: array for name, array in start.items() if name not in of_g}
+        self.groups = [
+            (share, Optimiser(group, max_grad_norm, weight_decay, method))
+            for share, group in ((g_share, of_g), (1.0, others))
+            if group
+        ]
+        self._pack()
+
+    def _pack(self) -> None:
+        """Pack the parameters for the compiled code: once a step, after which they are constant."""
+        self.model = DirectModel(self.parameters(), self.with_g)
+
+    def parameters(self) -> Parameters:
+        """Copies of its arrays."""
+        found = {name: array for _, group in self.groups for name, array in group.parameters().items()}
+        return {name: found[name] for name in self.names}
+
+    def start(self, parameters: Parameters) -> None:
+        """Begin with these values."""
+        for _, group in self.groups:
+            group.start(parameters)
+        self._pack()
+
+    def set_with_g(self, with_g: bool) -> None:
+        """Let g count, or not."""
+        if with_g != self.with_g:
+            self.with_g = with_g
+            self._pack()
+
+    def scores(self, observation: BatchObservation) -> Scores:
+        """h and g."""
+        return self.model(observation)
+
+    def forward(self, observation: BatchObservation) -> Scores:
+        """h and g."""
+        return self.model(observation)
+
+    def backward(
+        self,
+        observation: BatchObservation,
+        slopes: Scores,
+        limits: Limits | None = None,
+        states: Ints | None = None,
+    ) -> None:
+        """Add a gradient."""
+        some = observation if states is None else take(observation, states)
+        gradients = score_gradient(self.model, some, slopes, limits)
+        for _, group in self.groups:
+            if all(name in gradients for name in group.shapes):  # g has none while it does not count
+                group.add(gradients)
+
+    def norm(self) -> float:
+        """Of the gradient that was added."""
+        return float(np.linalg.norm([group.norm() for _, group in self.groups]))
+
+    def step(self, rate: float) -> None:
+        """Move against the gradients."""
+        for share, group in self.groups:
+            group.step(rate * share)
+        self._pack()
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Parameters and the optimisers' memories."""
+        return {
+            f"{k}/{name}": array
+            for k, (_, group) in enumerate(self.groups)
+            for name, array in group.get_state().items()
+        }
+
+    def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from what `get_state` returned."""
+        for k, (_, group) in enumerate(self.groups):
+            group.set_state({name.removeprefix(f"{k}/"): array for name, array in arrays.items()})
+        self._pack()
+
+
+def g_is_zero(parameters: Parameters) -> bool:
+    """Whether there is a g, and it is 0 in every state: its last layer is, and there is no prior that it corrects."""
+    last = [parameters[name] for name in LAST_LAYER_OF_G if name in parameters]
+    return bool(last) and "g.scale" not in parameters and not any(array.any() for array in last)

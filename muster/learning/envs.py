@@ -1,0 +1,132 @@
+"""The environments of a run and the model that reads all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from muster.assign.settings import InferenceSettings
+from muster.data import BatchObservation, PartialObservation
+from muster.envs.registry import kind_of, make
+from muster.envs.vector import BatchEnv
+from muster.errors import InputError
+from muster.learning.learner import Setup
+from muster.learning.settings import TrainSettings
+from muster.models.kinds import Form, PairScale
+from muster.models.spec import ModelSpec
+from muster.settings import differences
+
+
+def make_env(settings: TrainSettings, name: str, n_envs: int) -> BatchEnv:
+    """An environment of the settings that shows what the model reads, on one core.
+
+    Several runs share a machine better than one run its threads.
+    """
+    env = make(name, n_envs, settings.seed)
+    env.show(pair_features=settings.pair_features, planes=settings.model == "pem")
+    env.threads = 1
+    return env
+
+
+def prepare(settings: TrainSettings, times: int = 1) -> Setup:
+    """The environments of a run, among which the learner's slots are divided evenly, each `times`; and the model."""
+    count, slots = len(settings.envs), settings.shared
+    sizes = [slots // count + (k < slots % count) for k in range(count)]
+    envs = [make_env(settings, name, times * size) for name, size in zip(settings.envs, sizes, strict=True)]
+    spec, assign_all = _common(settings, envs)
+    effort = settings.effort or ("paper" if settings.inference == "lp" else "fast")
+    inference = InferenceSettings(settings.inference, effort, assign_all=assign_all)
+    header: dict[str, Any] = {"env": settings.envs[0]}
+    header |= {"envs": list(settings.envs)} if count > 1 else {}
+    header |= {"from": settings.from_policy} if settings.from_policy else {}
+    return Setup(envs, spec, inference, header, settings.seed)
+
+
+def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpec, bool]:
+    """The model for all environments, and whether every agent is assigned; InputError where one policy cannot act in
+    all of them.
+    """
+    found: list[tuple[ModelSpec, bool]] = []
+    for env in envs:
+        if settings.centred and not env.positions:
+            raise InputError(f"{env.name} names no positions to measure from the middle; leave out --centred")
+        centred = env.positions if settings.centred else ()
+        with_g = settings.inference in ("quad", "routes")
+        observation = env.observe()
+        if settings.inference == "routes" and settings.prior and isinstance(observation, PartialObservation):
+            # Costs are best learned as what distances leave out.
+            observation = observation.more(settings.pair_features, False, True) if observation.more else observation
+        more = model_options(settings, env, observation) | {
+            "learned": settings.learned,
+            "unlimited": settings.unlimited,
+        }
+        spec = ModelSpec.of(observation, settings.model, with_g, centred=centred, prior=settings.prior, **more)
+        found.append((spec, settings.assign_all if settings.assign_all is not None else not env.idling))
+    for env, (spec, assign_all) in zip(envs, found, strict=True):
+        if kind_of(env.name) != kind_of(envs[0].name):
+            raise InputError(f"a policy learns on environments of one kind; {envs[0].name} and {env.name} are of two")
+        told = "; ".join(f"{name} {one} and {other}" for name, one, other in differences(found[0][0], spec))
+        if told:
+            raise InputError(f"one model cannot read both {envs[0].name} and {env.name}: {told}")
+        if assign_all != found[0][1]:
+            raise InputError(
+                f"idling is a choice in only one of {envs[0].name} and {env.name}; say --assign-all True or False"
+            )
+    spec, assign_all = found[0]
+    if spec.task_scores:
+        size = max(env.n_agents for env in envs)
+        spec = dataclasses.replace(spec, trained_agents=size, pair_scale=choose_pair_scale(settings, envs))
+    return spec, assign_all
+
+
+def form_of(settings: TrainSettings, env: BatchEnv) -> Form:
+    """What was asked for; a model that sees everyone needs no positions on the map where there are distances."""
+    if settings.form is not None:
+        return settings.form
+    can = settings.pair_features and names_distances(env)
+    return "local" if settings.model == "context" and can else "plain"
+
+
+def names_distances(env: BatchEnv) -> bool:
+    """Whether the environment says which of its pair features are distances."""
+    return len(env.distances) == 2 and env.distance_unit > 0
+
+
+def model_options(settings: TrainSettings, env: BatchEnv, observation: BatchObservation) -> dict[str, Any]:
+    """What a model of these settings must know of an environment beyond the widths of its features."""
+    found = local_form(env, observation) if form_of(settings, env) == "local" else {}
+    if settings.model != "context":
+        return found
+    found["places"] = env.positions
+    # Only an environment that shows its pairs shows their distances.
+    if names_distances(env) and observation.pair_features.shape[-1]:
+        found |= {"distances": env.distances, "distance_unit": env.distance_unit}
+    return found
+
+
+def local_form(env: BatchEnv, observation: BatchObservation) -> dict[str, Any]:
+    """What a model must know of an environment to read nothing that says where on the map: its columns."""
+    if not names_distances(env):
+        raise InputError(
+            f"{env.name} does not say which of its pair features are distances (distances, distance_unit): "
+            "leave out --form local"
+        )
+    return {
+        "blind": env.positions,
+        "distances": env.distances,
+        "distance_unit": env.distance_unit,
+        "distance_prior": observation.prior is None,
+    }
+
+
+def choose_pair_scale(settings: TrainSettings, envs: Sequence[BatchEnv]) -> PairScale:
+    """How g is scaled so that it generalises to other sizes."""
+    if settings.inference == "routes":
+        # Costs of going from task to task are what they are, however many agents there are.
+        return "none"
+    one_size = len({env.n_agents for env in envs}) == 1
+    # The gradients of ppo and a2c know of no factor on g: there it must be 1 in training.
+    if settings.learner not in ("ppo", "a2c") and form_of(settings, envs[0]) == "local":
+        return "fade"
+    return "size" if one_size or settings.learner in ("es", "srl") else "none"

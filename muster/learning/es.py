@@ -1,0 +1,311 @@
+"""Evolution strategies on the direct model's parameters: need rewards only, no gradients.
+
+Candidates are antithetic pairs theta ± sigma·e. All of them run the same episodes, in one batch or in shares by several
+workers; the fitness of a candidate is its rank. The update is Adam's along the sum of (rank difference)·e.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from muster.assign.settings import InferenceSettings
+from muster.assign.solver import Solver
+from muster.data import BatchObservation, Floats, Ints
+from muster.learning.envs import make_env
+from muster.learning.learner import CANDIDATES, WEIGHTS, Arrays, Learner, Setup, State, TrainingEpisodes, stream
+from muster.learning.metrics import EpisodeMetrics, Metrics, combine, env_metrics, mean_metrics
+from muster.learning.optimiser import Adam, cosine_decay, unflatten
+from muster.learning.rollouts import check_finite
+from muster.learning.settings import ESSettings, TrainSettings
+from muster.learning.workers import Job, WorkerPool, shares
+from muster.models.direct import DirectModel, Parameters, init_parameters, parameter_shapes
+from muster.models.spec import ModelSpec
+from muster.policy.decision import decide
+from muster.rollout import rollout
+
+ALIKE = 5
+"""Updates in which all candidates do equally well, after which the user is told."""
+WIN_WEIGHT, RETURN_WEIGHT = 1.0, 0.5
+"""Fitness of an episode that can be won: what a win adds, and what the sum of rewards counts for beside it."""
+ROUTES_ITERATIONS = 60
+"""Of the routes' search while learning: enough for the routes of a few agents, and most of the time goes there."""
+
+
+class Trial(NamedTuple):
+    """The candidates' episodes in one environment, candidate by candidate."""
+
+    reward: Floats
+    """[episodes] their sums."""
+    outcome: Floats
+    metrics: EpisodeMetrics
+    """The environment's own."""
+    steps: int
+    candidates: int
+
+    def mean(self) -> Metrics:
+        """For the log."""
+        return mean_metrics({"outcome": self.outcome, "reward": self.reward, **self.metrics}, len(self.reward))
+
+
+class Generation(NamedTuple):
+    """Candidates to be tried; to a worker, the message that asks for its share of them."""
+
+    theta: Floats
+    """Their centre."""
+    generator: dict[str, Any]
+    """State of the generator that draws their perturbations."""
+    begun: Sequence[int]
+    """Episodes so far, of each environment."""
+
+    def perturbations(self, pairs: int) -> Floats:
+        """[pairs, D]"""
+        rng = np.random.default_rng(0)
+        rng.bit_generator.state = self.generator
+        return rng.standard_normal((pairs, len(self.theta)))
+
+
+def flatten(parameters: Parameters, spec: ModelSpec) -> Floats:
+    """A model's parameters as a vector [D]."""
+    return np.concatenate([parameters[name].ravel() for name in parameter_shapes(spec)]).astype(np.float64)
+
+
+def centred_ranks(fitness: Floats) -> Floats:
+    """Ranks spread evenly over [-1/2, 1/2]; ties share the mean of their ranks."""
+    order = np.argsort(fitness, kind="stable")
+    ranks = np.empty(len(fitness))
+    ranks[order] = np.arange(len(fitness))
+    _, groups = np.unique(fitness, return_inverse=True)
+    means = np.bincount(groups, ranks) / np.bincount(groups)
+    return means[groups] / max(1, len(fitness) - 1) - 0.5
+
+
+class CandidateRollouts:
+    """Runs the candidates from `begin` up to `end`, each in its own share of an environment's slots."""
+
+    def __init__(
+        self,
+        episodes: Sequence[TrainingEpisodes],
+        spec: ModelSpec,
+        inference: InferenceSettings,
+        settings: ESSettings,
+        candidates: tuple[int, int],
+    ) -> None:
+        self.episodes, self.spec, self.settings = episodes, spec, settings
+        self.begin, self.end = candidates
+        self.solver = Solver.of(inference, threads=1)
+        if inference.method == "routes":
+            self.solver = dataclasses.replace(self.solver, steps=ROUTES_ITERATIONS)
+
+    def run(self, generation: Generation) -> list[Trial]:
+        """These candidates on the same new episodes, all at once, environment by environment."""
+        noise = generation.perturbations(self.settings.pairs)
+        signed = np.concatenate([noise, -noise])[self.begin : self.end]
+        theta = generation.theta + self.settings.sigma * signed
+        # Packed once for all decisions of the generation.
+        model = DirectModel(unflatten(theta, parameter_shapes(self.spec)), self.spec.task_scores)
+        trials = []
+        for episodes, begun in zip(self.episodes, generation.begun, strict=True):
+            episodes.begun = begun
+            trials.append(self._run(episodes, model))
+        return trials
+
+    def _run(self, episodes: TrainingEpisodes, model: DirectModel) -> Trial:
+        env, count, steps = episodes.env, self.end - self.begin, 0
+        env.reset(np.arange(env.n_envs), np.tile(episodes.take(env.n_envs // count), count))
+
+        def act(observation: BatchObservation) -> Ints:
+            decision = decide(observation, self.spec, model, self.solver)
+            check_finite("score", *decision.scores)
+            return decision.actions(env.reads_reasons)
+
+        reward, active = np.zeros(env.n_envs), np.ones(env.n_envs, np.bool_)
+        for transition in rollout(env, act, active):
+            reward += transition.result.reward
+            steps += len(transition.active)
+        return Trial(reward, env.outcome(), env_metrics(env), steps, count)
+
+
+class ES(Learner):
+    """One update tries every candidate once on the same episodes."""
+
+    name = "es"
+    # Rows of its log differ by which few episodes all candidates shared more than by the policy.
+    last_is_best = True
+
+    def __init__(self, setup: Setup, settings: ESSettings, pool: WorkerPool | None = None) -> None:
+        """With a pool, which runs the episodes, each environment has the slots of one candidate; without, of all."""
+        super().__init__(setup)
+        self.settings, self.pool = settings, pool
+        self.rng = stream(self.seed, CANDIDATES)
+        self.theta = flatten(init_parameters(self.spec, stream(self.seed, WEIGHTS)), self.spec)
+        self.adam = Adam(len(self.theta))
+        self.training = [TrainingEpisodes(env, self.seed, k) for k, env in enumerate(self.envs)]
+        candidates = 2 * settings.pairs
+        self.episodes = [env.n_envs // (1 if pool else candidates) for env in self.envs]
+        """Of every candidate in an update, of each environment."""
+        self.rollouts = CandidateRollouts(self.training, self.spec, self.inference, settings, (0, candidates))
+        self.alike = 0
+        """Updates, up to the last, in which all candidates did equally well."""
+
+    def parameters(self) -> Parameters:
+        """At the centre of the candidates."""
+        return unflatten(self.theta, parameter_shapes(self.spec))
+
+    def start(self, parameters: Parameters) -> None:
+        """Begin with these values."""
+        self.theta = flatten(parameters, self.spec)
+
+    def update(self, progress: float = 0.0) -> Metrics:
+        """One generation; in several environments the fitness of a candidate is the mean of its ranks."""
+        settings = self.settings
+        generation = self.next_generation()
+        trials = run_by_workers(self.pool, generation, self.episodes) if self.pool else self.rollouts.run(generation)
+        self.steps += sum(trial.steps for trial in trials)
+        fitness = np.array([self._fitness(env.metric, trial) for env, trial in zip(self.envs, trials, strict=True)])
+        self.alike = self.alike + 1 if (np.ptp(fitness, axis=1) == 0).all() else 0
+        ranks = np.mean([centred_ranks(found) for found in fitness], axis=0)
+        pairs = settings.pairs
+        gradient = (ranks[:pairs] - ranks[pairs:]) @ generation.perturbations(pairs) / (2 * pairs * settings.sigma)
+        self.theta = self.adam.step(self.theta, gradient, settings.learning_rate * cosine_decay(progress))
+        metrics = combine(self.envs, [trial.mean() for trial in trials])
+        best = fitness.mean(axis=0).max()
+        return metrics | {"fitness": float(fitness.mean()), "fitness_best": float(best)}
+
+    def next_generation(self) -> Generation:
+        """New candidates, and the episodes that they share."""
+        generation = Generation(
+            self.theta, dict(self.rng.bit_generator.state), [episodes.begun for episodes in self.training]
+        )
+        self.rng.standard_normal((self.settings.pairs, len(self.theta)))
+        for episodes, count in zip(self.training, self.episodes, strict=True):
+            episodes.begun += count
+        return generation
+
+    def _fitness(self, metric: str, trial: Trial) -> Floats:
+        """[2·pairs] of every candidate in one environment."""
+        fitness = trial.reward
+        if metric == "win_rate":
+            fitness = WIN_WEIGHT * trial.outcome + RETURN_WEIGHT * trial.reward
+        return fitness.reshape(2 * self.settings.pairs, -1).mean(1)
+
+    def advice(self) -> str | None:
+        """What to do where all candidates are equally good."""
+        if self.alike != ALIKE:
+            return None
+        return (
+            f"all {2 * self.settings.pairs} candidates did exactly equally well in {ALIKE} updates in a row, so "
+            "evolution strategies have nothing to go by. If no agent ever gets a task, let the environment give a "
+            "prior (Observation.prior) or have every agent assigned (--assign-all True); if all decide alike, try a "
+            "larger --es.sigma or a smaller prior"
+        )
+
+    def get_state(self) -> State:
+        """Everything needed to go on bit for bit."""
+        plain = {
+            "rng": self.rng.bit_generator.state,
+            "steps": self.steps,
+            "begun": [episodes.begun for episodes in self.training],
+            "alike": self.alike,
+        }
+        return {"theta": self.theta.copy(), **self.adam.get_state()}, plain
+
+    def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
+        """Go on from what `get_state` returned."""
+        self.theta = np.array(arrays["theta"])
+        self.adam.set_state(arrays)
+        self.rng.bit_generator.state = plain["rng"]
+        self.steps, self.alike = plain["steps"], plain["alike"]
+        for episodes, begun in zip(self.training, plain["begun"], strict=True):
+            episodes.begun = begun
+
+
+@dataclass(frozen=True)
+class CandidateJob(Job):
+    """To run some of the candidates on some of the episodes."""
+
+    settings: TrainSettings
+    spec: ModelSpec
+    inference: InferenceSettings
+    candidates: tuple[int, int]
+    episodes: Sequence[tuple[int, int]]
+    """Which of each environment's."""
+
+    def make(self) -> CandidateHandler:
+        """With environments for these alone."""
+        return CandidateHandler(self)
+
+
+class CandidateHandler:
+    """A worker's share of the candidates."""
+
+    def __init__(self, job: CandidateJob) -> None:
+        settings, count = job.settings, job.candidates[1] - job.candidates[0]
+        training = []
+        for k, (name, (first, last)) in enumerate(zip(settings.envs, job.episodes, strict=True)):
+            training.append(TrainingEpisodes(make_env(settings, name, count * (last - first)), settings.seed, k))
+        self.skipped = [first for first, _ in job.episodes]
+        self.rollouts = CandidateRollouts(training, job.spec, job.inference, settings.es, job.candidates)
+
+    def handle(self, message: Generation) -> list[Trial]:
+        """Run its share of a generation."""
+        begun = [before + skipped for before, skipped in zip(message.begun, self.skipped, strict=True)]
+        return self.rollouts.run(message._replace(begun=begun))
+
+
+def run_by_workers(pool: WorkerPool, generation: Generation, episodes: Sequence[int]) -> list[Trial]:
+    """Every candidate on the same new episodes, by environment; in the order of candidates, whoever ran them."""
+    found = pool.call({index: [generation] for index in range(pool.size)}, lambda index: [])
+    columns = columns_of(pool.size, episodes)
+    rows = [range(begin, begin + columns) for begin in range(0, pool.size, columns)]
+    return [_joined([[found[index][k] for index in row] for row in rows]) for k in range(len(episodes))]
+
+
+def columns_of(workers: int, episodes: Sequence[int]) -> int:
+    """In how many equal parts workers share the episodes of each environment; what else there is to share is
+    candidates.
+
+    Candidates may take very unequal times, where some never come to an end. A worker that runs them all, on some of the
+    episodes, is done when the others are.
+    """
+    return math.gcd(workers, *episodes)
+
+
+def assign_candidates(
+    pool: WorkerPool, settings: TrainSettings, spec: ModelSpec, inference: InferenceSettings, episodes: Sequence[int]
+) -> None:
+    """Give every worker its share: neighbouring workers the same candidates on other episodes."""
+    parts = columns_of(pool.size, episodes)
+    of_candidates = shares(2 * settings.es.pairs, pool.size // parts)
+    of_episodes = list(zip(*(shares(count, parts) for count in episodes), strict=True))
+    pool.assign(
+        [CandidateJob(settings, spec, inference, row, column) for row in of_candidates for column in of_episodes]
+    )
+
+
+def _joined(rows: Sequence[Sequence[Trial]]) -> Trial:
+    """One trial of all candidates, of rows that have other candidates and columns that have other episodes."""
+    trials = [trial for row in rows for trial in row]
+    names = {name: None for trial in trials for name in trial.metrics}
+    counts = [row[0].candidates for row in rows]
+
+    def joined(values: Callable[[Trial], Floats]) -> Floats:
+        parts = [[values(trial).reshape(count, -1) for trial in row] for count, row in zip(counts, rows, strict=True)]
+        return np.block(parts).ravel()
+
+    def metric(name: str) -> Floats:
+        """NaN where a share does not have it."""
+        return joined(lambda trial: trial.metrics.get(name, np.full(len(trial.reward), np.nan)))
+
+    return Trial(
+        joined(lambda trial: trial.reward),
+        joined(lambda trial: trial.outcome),
+        {name: metric(name) for name in names},
+        sum(trial.steps for trial in trials),
+        sum(counts),
+    )

@@ -1,0 +1,131 @@
+"""What the training loop asks of a learner, and what every learner is made of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.assign.settings import InferenceSettings
+from muster.assign.solver import Solver
+from muster.data import Ints
+from muster.envs.vector import BatchEnv
+from muster.learning.metrics import Metrics
+from muster.models.direct import Parameters
+from muster.models.spec import ModelSpec
+from muster.policy.learned import LearnedPolicy
+from muster.policy.settings import PAPER_NOISE, NoiseSettings
+from muster.rng import Seeds, episode_seeds
+
+Arrays = dict[str, NDArray[Any]]
+State = tuple[Arrays, dict[str, Any]]
+"""Everything needed to go on bit for bit: arrays, and plain values."""
+
+# Test sets are named by small seeds; training and validation sets lie far from them and from each other.
+TRAINING, VALIDATION = 2**40, 2**41
+# Environments of one run take their episodes this far apart.
+ENV_OFFSET = 2**40
+# What a run's seed is used for.
+EXPLORATION, WEIGHTS, CANDIDATES, CRITIC = 1, 2, 3, 4
+
+
+def stream(seed: int, use: int) -> np.random.Generator:
+    """The run's generator for one use of its seed."""
+    return np.random.default_rng([seed, use])
+
+
+class Setup(NamedTuple):
+    """What every learner is made of."""
+
+    envs: list[BatchEnv]
+    spec: ModelSpec
+    inference: InferenceSettings
+    header: dict[str, Any]
+    """Of the policies' files."""
+    seed: int
+
+
+class Learner(ABC):
+    """Runs environments and learns, an update at a time; its state can be saved between two updates."""
+
+    name: ClassVar[str]
+    last_is_best: ClassVar[bool] = False
+    """Whether the last policy stands for the run, rather than the one with the best row of the log."""
+    noise: NoiseSettings = PAPER_NOISE
+    """Of exploration, for those who evaluate the policy with noise."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.envs, self.spec, self.inference, self.header, self.seed = setup
+        # One core a run: several runs share a machine better than one run its threads.
+        self.solver = Solver.of(self.inference, threads=1)
+        self.rng = stream(self.seed, EXPLORATION)
+        self.steps = 0
+        """Environment steps so far."""
+
+    @abstractmethod
+    def update(self, progress: float = 0.0) -> Metrics:
+        """Run the environments and learn once; `progress` in [0, 1] is how far the run has come."""
+
+    @abstractmethod
+    def parameters(self) -> Parameters:
+        """Of the scoring model as it stands (copies)."""
+
+    @abstractmethod
+    def start(self, parameters: Parameters) -> None:
+        """Begin with these values in the scoring model."""
+
+    def policy(self) -> LearnedPolicy:
+        """The policy as it stands."""
+        return LearnedPolicy(self.name, self.spec, self.parameters(), self.inference, self.noise, self.header)
+
+    def advice(self) -> str | None:
+        """What a user should hear, if anything."""
+        return None
+
+    def counts(self) -> Mapping[str, int]:
+        """What the log should say of the run so far, if anything."""
+        return {}
+
+    @abstractmethod
+    def get_state(self) -> State:
+        """Everything needed to go on bit for bit."""
+
+    @abstractmethod
+    def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
+        """Go on from what `get_state` returned."""
+
+
+class TrainingEpisodes:
+    """Begins episodes in an environment's slots, in one fixed order; `index` counts the environments of the run.
+
+    None of them is ever one of a test set.
+    """
+
+    def __init__(self, env: BatchEnv, seed: int, index: int = 0) -> None:
+        self.env, self.seed = env, seed
+        self.first = index * ENV_OFFSET
+        self.begun = 0
+
+    def take(self, count: int) -> Seeds:
+        """Seeds of the next `count` episodes."""
+        seeds = episode_seeds(TRAINING + self.seed, self.first + np.arange(self.begun, self.begun + count))
+        self.begun += count
+        return seeds
+
+    def begin(self, slots: Ints) -> None:
+        """Reset these slots to the next episodes."""
+        if len(slots):
+            self.env.reset(slots, self.take(len(slots)))
+
+
+def prefixed(name: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
+    """A component's arrays as a checkpoint names them beside those of others."""
+    return {f"{name}/{key}": array for key, array in arrays.items()}
+
+
+def component(arrays: Mapping[str, NDArray[Any]], name: str) -> Arrays:
+    """The arrays of one component, by the names that they have there."""
+    return {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}

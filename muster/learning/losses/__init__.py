@@ -1,0 +1,1 @@
+"""Losses and returns: from decisions to slopes in the scores."""

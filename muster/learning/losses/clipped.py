@@ -1,0 +1,154 @@
+"""PPO's clipped loss on the agents' choices, agent by agent.
+
+    L = -mean over agents of min(ratio·A, clip(ratio, 1 - c, 1 + c)·A) + entropy_coef·H
+
+where ratio is the probability of an agent's choice (choices.py) now by what it was when it was made, A the advantage of
+its state, of mean 0 and standard deviation 1, and H the entropy of its options. Learned limits (models/heads.py) are
+drawn before the agents choose: each has the same loss by itself, with the ratio of the densities N(z, s) of what was
+drawn beside the noise of earlier decisions, averaged over the limits that count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from muster.assign.settings import InferenceSettings
+from muster.data import BatchObservation, Floats, Floats32, Ints
+from muster.learning.losses.choices import Choices, choice_likelihood, choice_slopes, share_with_moves
+from muster.learning.rollouts import Rollout, take
+from muster.models.direct import Scores
+from muster.models.heads import Limits
+from muster.policy.decision import alive_pairs, less_switching
+
+FEW = 0.1
+"""Share of agents with a choice of their own below which exchanges are all there is to learn from."""
+NONE = np.zeros((0, 0, 0), np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceBatch:
+    """S states, the choices made in them and what came of these."""
+
+    observation: BatchObservation
+    choices: Choices
+    target: Floats32
+    """[S] of the critic."""
+    advantage: Floats
+    """[S] of mean 0 and standard deviation 1."""
+    before: Floats
+    """[S, N] log-likelihood of each choice when it was made."""
+    size: float
+    """Mean absolute advantage, before it was normalised."""
+    able: float
+    """Share of the agents that had a choice of their own."""
+    z: Limits
+    """Of learned limits, as the model gave it: capacities [S, 1, M], contributions [S, N, M]."""
+    drawn: Limits
+    """The same with this decision's noise."""
+
+    @classmethod
+    def of(
+        cls,
+        rollout: Rollout,
+        inference: InferenceSettings,
+        returns: Floats,
+        advantage: Floats,
+        tau: float,
+        exchanging: bool,
+    ) -> Self:
+        """A rollout with its returns and advantages [T, B]; where hardly any agent has a move, exchanges count."""
+        observation = rollout.observation
+        choices = Choices(
+            assignment=rollout.assignment,
+            # What an environment takes from scores (switch_cost) is known beforehand, as earlier noise is.
+            history=less_switching(observation, rollout.history[0]).astype(np.float32),
+            contributions=np.ascontiguousarray(observation.contributions),
+            # AMAX knows no capacities.
+            capacities=(
+                np.full_like(observation.capacities, np.inf) if inference.method == "amax" else observation.capacities
+            ),
+            agent_alive=observation.agent_alive,
+            open=alive_pairs(observation)[0],
+            idling=not inference.assign_all,
+            exchanging=exchanging and inference.method != "amax",  # where agents do not compete
+        )
+        able = share_with_moves(choices)
+        if inference.method != "amax" and able < FEW:
+            choices = choices._replace(exchanging=True)
+        before = np.zeros(rollout.assignment.shape)
+        h, g = rollout.scores
+        choice_likelihood(choices, h, NONE if g is None else g, tau, before)
+        flat = advantage.reshape(-1)
+        normalised = (flat - flat.mean()) / (flat.std() + 1e-8)
+        target = returns.reshape(-1).astype(np.float32)
+        size = float(np.abs(flat).mean())
+        return cls(observation, choices, target, normalised, before, size, able, *rollout.limits)
+
+    def take(self, states: Ints) -> Self:
+        """Some of the states."""
+        parts: dict[str, Any] = self.choices._asdict()
+        parts |= {name: part[states] for name, part in parts.items() if isinstance(part, np.ndarray)}
+        return replace(
+            self,
+            observation=take(self.observation, states),
+            choices=Choices(**parts),
+            target=self.target[states],
+            advantage=self.advantage[states],
+            before=self.before[states],
+            z={head: array[states] for head, array in self.z.items()},
+            drawn={head: array[states] for head, array in self.drawn.items()},
+        )
+
+    def slopes(
+        self, now: Scores, tau: float, clip_range: float, entropy_coef: float, weight: float
+    ) -> tuple[float, float, Scores]:
+        """Loss, mean entropy, and `weight` times the loss's slopes in the present h and g."""
+        h, given = now
+        g = NONE if given is None else given
+        likelihood = np.zeros(self.before.shape)
+        choice_likelihood(self.choices, h, g, tau, likelihood)
+        ratio = np.exp(np.clip(likelihood - self.before, -20.0, 20.0))
+        count = max(int(self.choices.agent_alive.sum()), 1)
+        worth, gain = clipped(ratio, self.advantage[:, None], clip_range)
+        slope_h, slope_g = np.zeros(h.shape), np.zeros(g.shape)
+        entropy = choice_slopes(self.choices, h, g, tau, gain / count, entropy_coef / count, slope_h, slope_g)
+        loss = -float((worth * self.choices.agent_alive).sum()) / count - entropy_coef * entropy
+        down_h, down_g = ((-weight * slope).astype(np.float32) for slope in (slope_h, slope_g))
+        return loss, entropy, (down_h, None if given is None else down_g)
+
+    def limit_slopes(self, now: Limits, std: float, clip_range: float, weight: float) -> tuple[float, Limits]:
+        """Loss of the drawn limits, and `weight` times its slopes in the present z, for noise of `std` a decision."""
+        loss, slopes = 0.0, {}
+        for head, z in now.items():
+            off, was = self.drawn[head] - z, self.drawn[head] - self.z[head]
+            ratio = np.exp(np.clip((was**2 - off**2) / (2.0 * std**2), -20.0, 20.0))
+            worth, gain = clipped(ratio, self.advantage[:, None, None], clip_range)
+            counts = self.choices.open if head == "contribution" else self.observation.task_alive[:, None, :]
+            share = counts / max(int(counts.sum()), 1)
+            loss -= float((worth * share).sum())
+            slopes[head] = (-weight * gain * share * off / std**2).astype(np.float32)
+        return loss, slopes
+
+
+def clipped(ratio: Floats, advantage: Floats, clip_range: float) -> tuple[Floats, Floats]:
+    """min(ratio·A, clip(ratio)·A), and ratio·A where a gradient runs through it; a clip range of 0 clips nothing."""
+    worth = gain = ratio * advantage
+    if clip_range:
+        bounded = np.clip(ratio, 1.0 - clip_range, 1.0 + clip_range) * advantage
+        # Where the bounded ratio is the worse one, no gradient runs through it.
+        worth, gain = np.minimum(worth, bounded), np.where(bounded < worth, 0.0, gain)
+    return worth, gain
+
+
+def idle_share(rollouts: Sequence[Rollout]) -> float:
+    """Share of the living agents, among those that could take a task, that took none."""
+    idle = able = 0
+    for rollout in rollouts:
+        could = alive_pairs(rollout.observation)[0].any(axis=2)
+        able += int(could.sum())
+        idle += int((could & (rollout.assignment < 0)).sum())
+    return idle / max(able, 1)

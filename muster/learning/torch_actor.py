@@ -1,0 +1,137 @@
+"""Models whose gradients torch computes: the positional model and the context model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from muster.data import BatchObservation, Ints
+from muster.learning.actor import LAST_LAYER_OF_G, Actor
+from muster.learning.optimiser import TrainingError
+from muster.models.direct import Parameters, Scores
+from muster.models.heads import Limits
+from muster.models.networks import ScoringModel, network_from, parameters_of
+from muster.models.spec import ModelSpec
+
+# One thread: the networks are small, and a run is then the same on every machine with these libraries.
+torch.set_num_threads(1)
+
+
+class TorchActor(Actor):
+    """A torch network.
+
+    BatchNorm normalises by its running statistics, which move between updates only (`see`): were an update to normalise
+    by its own batch, its scores would not be those that acted, and the gradient would pull towards the difference. With
+    `batch_statistics` one forward pass serves acting and learning, so it normalises by the states themselves.
+    """
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        seed: int,
+        rng: np.random.Generator,
+        max_grad_norm: float = 0.0,
+        weight_decay: float = 0.0,
+        method: Literal["adam", "sgd"] = "adam",
+        g_share: float = 1.0,
+        g_from_zero: bool = False,
+        low_precision: bool = False,
+        batch_statistics: bool = False,
+    ) -> None:
+        self.spec, self.with_g, self.max_grad_norm = spec, spec.task_scores, max_grad_norm
+        torch.manual_seed(seed)
+        self.model = ScoringModel(spec, rng)
+        self.model.low_precision = low_precision
+        self.model.train(batch_statistics)
+        self.batch_statistics = batch_statistics
+        if g_from_zero:
+            for name in LAST_LAYER_OF_G:
+                if name in self.model.views():
+                    self.model.views()[name][...] = 0.0
+        of_g = [one for name, one in self.model.pairs.items() if name.startswith("g_")] if g_share < 1.0 else []
+        others = [one for one in self.model.parameters() if not any(one is other for other in of_g)]
+        self.shares = [g_share] * bool(of_g) + [1.0]
+        groups = [{"params": group} for group in (of_g, others) if group]
+        if method == "sgd":
+            self.optimiser: torch.optim.Optimizer = torch.optim.SGD(groups, lr=1.0)
+        else:
+            self.optimiser = torch.optim.AdamW(groups, weight_decay=weight_decay)
+        self._forward: tuple[torch.Tensor, torch.Tensor | None] | None = None
+
+    def parameters(self) -> Parameters:
+        """Copies of its arrays, BatchNorm's statistics among them."""
+        return parameters_of(self.model)
+
+    def start(self, parameters: Parameters) -> None:
+        """Begin with these values."""
+        self.model.load_state_dict(network_from(self.spec, parameters).state_dict())
+
+    def set_with_g(self, with_g: bool) -> None:
+        """Let g count, or not."""
+        self.with_g = with_g
+
+    def scores(self, observation: BatchObservation) -> Scores:
+        """h and g."""
+        h, g = self.model.scores(observation)
+        return h, g if self.with_g else None
+
+    def forward(self, observation: BatchObservation) -> Scores:
+        """h and g, ready for `backward`."""
+        h, g = self.model(observation)
+        self._forward = h, g if self.with_g else None
+        return h.detach().numpy(), g.detach().numpy() if g is not None and self.with_g else None
+
+    def backward(
+        self,
+        observation: BatchObservation,
+        slopes: Scores,
+        limits: Limits | None = None,
+        states: Ints | None = None,
+    ) -> None:
+        """Add a gradient."""
+        del observation, limits
+        assert self._forward is not None
+        some = slice(None) if states is None else torch.from_numpy(states)
+        ends = [(end[some], slope) for end, slope in zip(self._forward, slopes, strict=True) if end is not None]
+        torch.autograd.backward([end for end, _ in ends], [torch.from_numpy(slope) for _, slope in ends])
+        self._forward = None
+
+    def step(self, rate: float) -> None:
+        """Move against the gradients, each group's scaled down to the longest norm."""
+        for group, share in zip(self.optimiser.param_groups, self.shares, strict=True):
+            norm = torch.nn.utils.clip_grad_norm_(group["params"], self.max_grad_norm or float("inf"))
+            if not np.isfinite(float(norm)):
+                raise TrainingError("the gradient is not finite; lower the learning rate, or check the features")
+            group["lr"] = rate * share
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+
+    @torch.no_grad()
+    def see(self, observation: BatchObservation) -> None:
+        """Let BatchNorm's running statistics follow new states."""
+        if self.spec.kind == "pem":
+            self.model.train()
+            self.model(observation)
+            self.model.train(self.batch_statistics)
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Parameters, statistics and the optimiser's memory."""
+        memory = self.optimiser.state_dict()["state"]
+        found = {f"model/{name}": array for name, array in self.parameters().items()}
+        for index, entry in memory.items():
+            found |= {f"optimiser/{index}/{name}": value.numpy().copy() for name, value in entry.items()}
+        return found
+
+    def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from what `get_state` returned."""
+        self.start({key.removeprefix("model/"): value for key, value in arrays.items() if key.startswith("model/")})
+        memory: dict[int, dict[str, torch.Tensor]] = {}
+        for key, value in arrays.items():
+            kind, index, *name = key.split("/")
+            if kind == "optimiser":
+                memory.setdefault(int(index), {})[name[0]] = torch.from_numpy(np.array(value))
+        self.optimiser.load_state_dict({"state": memory, "param_groups": self.optimiser.state_dict()["param_groups"]})

@@ -1,0 +1,382 @@
+"""Noise, returns, ratios, ranks and models, each against a hand calculation or a second implementation."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from muster.assign.settings import InferenceSettings
+from muster.assign.solver import Solver
+from muster.data import Problem
+from muster.envs.registry import make
+from muster.errors import InputError
+from muster.learning.es import centred_ranks
+from muster.learning.losses.returns import n_step_returns
+from muster.models.direct import DirectModel, init_parameters, parameter_shapes
+from muster.models.gradient import policy_gradient
+from muster.models.likelihood import importance_ratio, log_likelihood
+from muster.models.networks import ConvCritic, EntityCritic, ScoringModel, network_from
+from muster.models.spec import ModelSpec
+from muster.models.values import EntityValues, value_gradient
+from muster.policy.decision import alive_pairs
+from muster.policy.learned import LearnedPolicy
+from muster.policy.noise import CorrelatedNoise, draw_normals
+from muster.policy.settings import NoiseSettings
+from muster.rng import episode_seeds
+
+
+@pytest.mark.parametrize("p", [1, 3, 5])
+def test_noise_has_the_autocovariance_of_a_sliding_window(p):
+    """played = sum of p + 1 innovations of variance (sigma/p)², so cov(lag) = (p + 1 - lag)(sigma/p)² up to lag p."""
+    sigma, batch, steps = 1.7, 4000, p + 25
+    noise = CorrelatedNoise(batch, (2,), sigma, p)
+    rng = np.random.default_rng(0)
+    played = np.stack([noise.add(rng.standard_normal((batch, 2), np.float32)) for _ in range(steps)])[p:]
+    for lag in range(p + 3):
+        measured = np.mean(played[: len(played) - lag] * played[lag:])
+        expected = max(0, p + 1 - lag) * (sigma / p) ** 2
+        assert measured == pytest.approx(expected, abs=0.02 * (p + 1) * (sigma / p) ** 2)
+
+
+def test_noise_starts_from_nothing_in_the_slots_that_are_reset():
+    noise = CorrelatedNoise(3, (2,), 1.0, 4)
+    for _ in range(6):
+        noise.add(np.ones((3, 2), np.float32))
+    noise.reset(np.array([1]))
+    played = noise.add(np.zeros((3, 2), np.float32))
+    assert played[1].tolist() == [0.0, 0.0]
+    assert played[0] == pytest.approx([1.0, 1.0])  # four remembered innovations of 1/4
+
+
+def test_slot_noise_depends_on_the_slot_alone():
+    seeds = episode_seeds(0, np.arange(5))
+    together, alone = seeds.copy(), seeds[3:4].copy()
+    assert (draw_normals(together, 7)[3] == draw_normals(alone, 7)[0]).all()
+    sample = draw_normals(episode_seeds(1, np.arange(2000)), 10)
+    assert sample.mean() == pytest.approx(0, abs=0.03)
+    assert sample.std() == pytest.approx(1, abs=0.03)
+
+
+def test_returns_match_a_hand_calculation():
+    rewards = np.array([[1.0, 1.0], [2.0, 2.0], [4.0, 4.0]])
+    ended = np.array([[False, False], [False, True], [False, False]])
+    returns = n_step_returns(rewards, ended, np.array([10.0, 20.0]), 0.5)
+    assert returns[:, 0].tolist() == [1 + 0.5 * (2 + 0.5 * (4 + 0.5 * 10)), 2 + 0.5 * (4 + 0.5 * 10), 4 + 0.5 * 10]
+    assert returns[:, 1].tolist() == [1 + 0.5 * 2, 2, 4 + 0.5 * 20]
+
+
+def test_likelihoods_and_ratios_match_a_hand_calculation():
+    new = log_likelihood(torch.tensor([3.0]), torch.tensor([1.0]), 2.0)
+    old = log_likelihood(torch.tensor([3.0]), torch.tensor([0.0]), 2.0)
+    assert float(new) == pytest.approx(-0.5)
+    assert float(importance_ratio(new, old)) == pytest.approx(np.exp(-0.5 + 9 / 8))
+    assert float(importance_ratio(torch.tensor([50.0]), torch.tensor([0.0]))) == 10.0
+    assert float(importance_ratio(torch.tensor([-50.0]), torch.tensor([0.0]))) == pytest.approx(1e-6)
+
+
+def test_ranks_are_centred_and_share_ties():
+    assert centred_ranks(np.array([5.0, 1.0, 3.0])).tolist() == [0.5, -0.5, 0.0]
+    assert centred_ranks(np.array([2.0, 2.0, 0.0, 9.0])).tolist() == pytest.approx([0.0, 0.0, -0.5, 0.5])
+
+
+def enriched(observation, seed=7):
+    """The observation with priors, features of the environment, and one pair in five forbidden."""
+    rng = np.random.default_rng(seed)
+    (batch, n), m = observation.agent_alive.shape, observation.task_alive.shape[1]
+    return dataclasses.replace(
+        observation,
+        prior=rng.normal(size=(batch, n, m)),
+        task_prior=rng.normal(size=(batch, m, m)),
+        global_features=rng.normal(size=(batch, 3)).astype(np.float32),
+        allowed=rng.random((batch, n, m)) < 0.8,
+    )
+
+
+def disturbed_parameters(spec, seed):
+    """Random numbers everywhere: a model that corrects a prior would begin with zeros."""
+    rng = np.random.default_rng(seed)
+    start = init_parameters(spec, rng)
+    return {name: array + rng.normal(0, 0.1, array.shape).astype(np.float32) for name, array in start.items()}
+
+
+@pytest.mark.parametrize("features", ["raw", "pair", "everything"])
+@pytest.mark.parametrize("quad", [False, True])
+def test_the_direct_model_without_torch_equals_torch(features, quad):
+    observation = make(f"rescue:5x9,features={features.replace('everything', 'pair')}", 16).observe()
+    observation = enriched(observation) if features == "everything" else observation
+    spec = ModelSpec.of(observation, "dm", quad)
+    parameters = disturbed_parameters(spec, 3)
+    with torch.no_grad():
+        expected = network_from(spec, parameters)(observation)
+    found = DirectModel(parameters, quad)(observation)
+    assert found[0] == pytest.approx(expected[0].numpy() * alive_pairs(observation)[0], abs=1e-5)
+    assert (found[1] is None) == (not quad)
+    if quad:
+        assert found[1] == pytest.approx(expected[1].numpy(), abs=1e-5)
+
+
+def test_the_first_layer_equals_one_on_concatenated_features():
+    observation = make("rescue:3x4,features=pair", 2).observe()
+    spec = ModelSpec.of(observation, "dm", False)
+    p = init_parameters(spec, np.random.default_rng(0))
+    n, m = 3, 4
+    whole = np.concatenate([p["h.left"], p["h.right"], p["h.pair"]])
+    inputs = np.concatenate(
+        [
+            np.broadcast_to(observation.agent_features[:, :, None], (2, n, m, spec.agent_width)),
+            np.broadcast_to(observation.task_features[:, None], (2, n, m, spec.task_width)),
+            observation.pair_features,
+        ],
+        axis=-1,
+    )
+    hidden = np.maximum(inputs @ whole + p["h.bias1"], 0)
+    hidden = np.maximum(hidden @ p["h.weight2"] + p["h.bias2"], 0)
+    expected = (hidden @ p["h.weight3"] + p["h.bias3"])[..., 0]
+    assert DirectModel(p, False)(observation)[0] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_many_models_at_once_equal_one_at_a_time(everything):
+    env = make("rescue:2x4", 12)
+    observation = enriched(env.observe()) if everything else env.observe()
+    spec = ModelSpec.of(observation, "dm", True)
+    models = [disturbed_parameters(spec, k) for k in range(3)]
+    stacked = {name: np.stack([model[name] for model in models]) for name in parameter_shapes(spec)}
+    h, g = DirectModel(stacked, True)(observation)
+    for k, model in enumerate(models):
+        own_h, own_g = DirectModel(model, True)(observation)
+        assert h[4 * k : 4 * k + 4] == pytest.approx(own_h[4 * k : 4 * k + 4], abs=1e-6)
+        assert g[4 * k : 4 * k + 4] == pytest.approx(own_g[4 * k : 4 * k + 4], abs=1e-6)
+
+
+@pytest.mark.parametrize("inference", ["amax", "lp", "quad"])
+def test_the_positional_model_scores_any_size_with_every_procedure(inference):
+    observation = make("rescue:2x4,planes=true", 3).observe()
+    spec = ModelSpec.of(observation, "pem", inference == "quad")
+    model = ScoringModel(spec, np.random.default_rng(0)).eval()
+    larger = make("rescue:5x10,planes=true", 3).observe()
+    with torch.no_grad():
+        h, g = model(larger)
+    assert h.shape == (3, 5, 10)
+    assert (g is None) == (inference != "quad")
+    from muster.models.networks import parameters_of
+
+    policy = LearnedPolicy("p", spec, parameters_of(model), InferenceSettings(inference), NoiseSettings())
+    assert policy.act(larger).shape == (3, 5)
+
+
+def test_the_positional_model_reads_the_cell_of_each_object():
+    from muster.models.networks import at_cells
+
+    planes = torch.arange(2 * 3 * 4 * 5, dtype=torch.float32).view(2, 3, 4, 5)
+    cells = np.array([[[0, 0], [3, 4]], [[1, 2], [2, 0]]])
+    values = at_cells(planes, cells)
+    for b in range(2):
+        for k in range(2):
+            row, column = cells[b, k]
+            assert values[b, k].tolist() == planes[b, :, row, column].tolist()
+
+
+def test_critics_give_one_value_a_world_and_ignore_the_order_of_objects():
+    env = make("rescue:3x5,planes=true", 4)
+    seen = env.observe()
+    spec = ModelSpec.of(seen, "dm", False)
+    torch.manual_seed(0)
+    critic = EntityCritic(spec)
+    values = critic(seen)
+    assert values.shape == (4,)
+    env.permute(np.array([2, 0, 1]), np.array([4, 2, 0, 1, 3]))
+    assert critic(env.observe()).detach().numpy() == pytest.approx(values.detach().numpy(), abs=1e-6)
+    assert ConvCritic(4).eval()(seen).shape == (4,)
+
+
+@pytest.mark.parametrize("everything", [False, True])
+@pytest.mark.parametrize(("name", "n_envs"), [("rescue:3x5", 300), ("battle:w5v6", 70), ("battle:zh4v4", 1)])
+def test_values_and_their_gradient_by_hand_equal_torchs(name, n_envs, everything):
+    env = make(name, n_envs)
+    env.reset(np.arange(n_envs), episode_seeds(3, np.arange(n_envs)))
+    rng = np.random.default_rng(0)
+    for _ in range(30):  # some objects are gone by then, in some environments all of a side
+        env.step(rng.integers(0, env.n_tasks, (n_envs, env.n_agents)))
+    seen = enriched(env.observe()) if everything else env.observe()
+    torch.manual_seed(0)
+    critic = EntityCritic(ModelSpec.of(seen, "dm", False))
+    target = 2 * rng.standard_normal(n_envs).astype(np.float32)  # both branches of the loss
+    expected = critic(seen)
+    expected_loss = torch.nn.functional.smooth_l1_loss(expected, torch.from_numpy(target))
+    expected_loss.backward()
+    values, loss, gradients = value_gradient(EntityValues(critic.views()), seen, target)
+    assert np.array_equal(values, EntityValues(critic.views())(seen))
+    assert values == pytest.approx(expected.detach().numpy(), abs=1e-5)
+    assert loss == pytest.approx(float(expected_loss.detach()), rel=1e-5)
+    assert gradients.keys() == dict(critic.named_parameters()).keys()
+    for key, parameter in critic.named_parameters():
+        assert gradients[key] == pytest.approx(parameter.grad.numpy(), rel=1e-3, abs=1e-6), key
+
+
+@pytest.mark.parametrize("features", ["raw", "pair", "everything"])
+@pytest.mark.parametrize(("quad", "hidden"), [(False, 32), (True, 32), (True, 7)])
+def test_the_gradient_by_hand_equals_torchs(features, quad, hidden):
+    env = make(f"rescue:5x9,features={features.replace('everything', 'pair')}", 40)
+    seeds = episode_seeds(3, np.arange(40))
+    env.reset(np.arange(40), seeds)
+    for _ in range(6):  # some tasks are done by then: dead pairs take part
+        env.step(np.argmax(np.where(env.observe().task_alive, 1.0, 0.0), 1)[:, None].repeat(5, 1))
+    observation = enriched(env.observe()) if features == "everything" else env.observe()
+    assert not observation.task_alive.all()
+    spec = ModelSpec.of(observation, "dm", quad, hidden=hidden)
+    parameters = disturbed_parameters(spec, 3)
+    rng, sigma = np.random.default_rng(4), 0.4
+
+    def disturbed(scores, spread):
+        return tuple(
+            None if s is None else s + np.float32(spread) * rng.standard_normal(s.shape, np.float32) for s in scores
+        )
+
+    scores = DirectModel(parameters, quad)(observation)
+    old, played = disturbed(scores, 0.1), disturbed(scores, 0.5)
+    advantage = rng.standard_normal(40).astype(np.float32)
+    loss, gradients = policy_gradient(DirectModel(parameters, quad), observation, old, played, advantage, sigma)
+
+    network = network_from(spec, parameters)
+    expected = torch.zeros(())
+    for mean, mask, was, action in zip(network(observation), alive_pairs(observation), old, played, strict=True):
+        if was is None:
+            continue
+        new = log_likelihood(torch.from_numpy(action), mean, sigma)
+        before = log_likelihood(torch.from_numpy(action), torch.from_numpy(was), sigma)
+        terms = importance_ratio(new, before).detach() * new * torch.from_numpy(mask)
+        expected = expected - (torch.from_numpy(advantage) * terms.flatten(1).sum(1)).mean()
+    expected.backward()
+    assert loss == pytest.approx(float(expected.detach()), rel=1e-4)
+    assert list(gradients) == list(parameter_shapes(spec))
+    assert ("h.scale" in gradients) == (features == "everything")
+    for name, parameter in network.pairs.items():
+        torchs = parameter.grad.numpy() if parameter.grad is not None else np.zeros(parameter.shape)
+        assert gradients[name.replace("_", ".", 1)] == pytest.approx(torchs, rel=1e-3, abs=1e-5), name
+
+
+def test_a_pair_scores_the_same_in_any_batch():
+    env = make("rescue:5x10", 300)
+    observation = env.observe()
+    spec = ModelSpec.of(observation, "dm", True)
+    parameters = init_parameters(spec, np.random.default_rng(0))
+    together = DirectModel(parameters, True)(observation)
+    for slot in (0, 17, 299):
+        alone = DirectModel(parameters, True)(one_state(observation, slot))
+        assert (together[0][slot] == alone[0][0]).all()
+        assert (together[1][slot] == alone[1][0]).all()
+
+
+def one_state(observation, slot):
+    """The observation of one slot alone."""
+    parts = {field.name: getattr(observation, field.name) for field in dataclasses.fields(observation)}
+    return type(observation)(**{name: None if a is None else a[slot : slot + 1] for name, a in parts.items()})
+
+
+def test_a_quad_policy_without_its_g_is_lp_on_the_same_h():
+    observation = make("rescue:3x5", 6).observe()
+    spec = ModelSpec.of(observation, "dm", True)
+    parameters = init_parameters(spec, np.random.default_rng(1))
+    policy = LearnedPolicy("p", spec, parameters, InferenceSettings("quad"), NoiseSettings())
+    plain = policy.without_task_scores()
+    assert plain.inference.method == "lp"
+    h, g = plain.scores(observation)
+    assert g is None
+    assert (h == policy.scores(observation)[0]).all()
+    assert plain.act(observation).shape == (6, 3)
+
+
+@pytest.mark.parametrize("quad", [False, True])
+def test_forbidden_pairs_are_neither_scored_nor_learned_from(quad):
+    env = make("rescue:3x5,features=pair", 6)
+    seen = env.observe()
+    allowed = np.random.default_rng(0).random((6, 3, 5)) < 0.5
+    limited = dataclasses.replace(seen, allowed=allowed)
+    spec = ModelSpec.of(seen, "dm", task_scores=quad)
+    model = DirectModel(init_parameters(spec, np.random.default_rng(1)), quad)
+    (h, g), (all_h, all_g) = model(limited), model(seen)
+    assert np.array_equal(h != 0, allowed)
+    assert h[allowed] == pytest.approx(all_h[allowed], rel=1e-5)
+    if quad:
+        assert g == pytest.approx(all_g, rel=1e-5)
+    # What is played where nothing may be played changes nothing in the gradient.
+    rng = np.random.default_rng(2)
+    advantage = rng.normal(size=6).astype(np.float32)
+    played = h + rng.normal(size=h.shape).astype(np.float32)
+    other = np.where(allowed, played, played + 3).astype(np.float32)
+    slopes = [policy_gradient(model, limited, (h, g), (one, g), advantage, 0.5)[1] for one in (played, other)]
+    for name, slope in slopes[0].items():
+        assert slope == pytest.approx(slopes[1][name], abs=1e-6), name
+    assert any(np.abs(slope).max() > 1e-3 for slope in slopes[0].values())
+
+
+def policy_for(observation, method, seed=0):
+    spec = ModelSpec.of(observation, "dm", method == "quad")
+    return LearnedPolicy(
+        "p", spec, disturbed_parameters(spec, seed), InferenceSettings(method, assign_all=True), NoiseSettings()
+    )
+
+
+@pytest.mark.parametrize("method", ["amax", "lp", "quad"])
+@pytest.mark.parametrize("noisy", [False, True])
+def test_a_forbidden_pair_is_never_assigned_whatever_its_features(method, noisy):
+    observation = enriched(make("rescue:4x5,features=pair", 60).observe())
+    policy = policy_for(observation, method).variant(noisy=noisy)
+    assignment = policy.act(observation)
+    chosen = np.take_along_axis(observation.allowed, np.maximum(assignment, 0)[:, :, None], axis=2)[:, :, 0]
+    assert chosen[assignment >= 0].all()
+    assert (assignment >= 0).any(axis=1).all()
+    free = policy.act(dataclasses.replace(observation, allowed=None))
+    assert not np.array_equal(free, assignment)
+    strange = observation.pair_features.copy()
+    strange[~observation.allowed] = 1e9
+    prior = np.where(observation.allowed, observation.prior, 1e9)
+    again = policy_for(observation, method).variant(noisy=noisy)
+    assert np.array_equal(again.act(dataclasses.replace(observation, pair_features=strange, prior=prior)), assignment)
+
+
+@pytest.mark.parametrize("method", ["amax", "lp", "quad"])
+def test_a_model_that_corrects_a_prior_begins_as_the_prior(method):
+    observation = enriched(make("rescue:4x5", 30).observe())
+    spec = ModelSpec.of(observation, "dm", method == "quad")
+    parameters = init_parameters(spec, np.random.default_rng(0))
+    policy = LearnedPolicy("p", spec, parameters, InferenceSettings(method), NoiseSettings())
+    h, g = policy.scores(observation)
+    assert np.array_equal(h, np.where(observation.allowed, observation.prior, 0).astype(np.float32))
+    rule = Solver(method, certify=False)(
+        Problem(
+            observation.prior.astype(np.float32).astype(np.float64),
+            observation.task_prior.astype(np.float32).astype(np.float64) if method == "quad" else None,
+            observation.contributions,
+            observation.capacities,
+            allowed=observation.allowed,
+        )
+    )
+    assert np.array_equal(policy.act(observation), rule.assignment)
+    if g is not None:
+        assert np.array_equal(g, observation.task_prior.astype(np.float32))
+
+
+def test_without_wanting_it_a_prior_changes_nothing():
+    observation = enriched(make("rescue:4x5", 3).observe())
+    spec = ModelSpec.of(observation, "dm", True, prior=False)
+    assert not spec.corrects
+    parameters = init_parameters(spec, np.random.default_rng(0))
+    assert "h.scale" not in parameters
+    other = dataclasses.replace(observation, prior=None, task_prior=None)
+    for one, same in zip(*(DirectModel(parameters, True)(seen) for seen in (observation, other)), strict=True):
+        assert np.array_equal(one, same)
+
+
+def test_what_the_model_reads_must_be_shown():
+    observation = enriched(make("rescue:4x5", 3).observe())
+    spec = ModelSpec.of(observation, "dm", True)
+    with pytest.raises(InputError, match="corrects a prior score, which what is observed does not show"):
+        spec.view(dataclasses.replace(observation, prior=None))
+    with pytest.raises(InputError, match="reads 3 global features but what is observed has 0"):
+        spec.view(dataclasses.replace(observation, global_features=None))
+    # What a model does not read may be there all the same.
+    plain = ModelSpec.of(make("rescue:4x5", 3).observe(), "dm", True)
+    assert plain.view(observation).global_features is None

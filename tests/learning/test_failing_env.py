@@ -1,0 +1,45 @@
+"""A user's environment that raises while it is trained on: one sentence, and nothing lost of the run."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+
+import muster
+from muster.data import Ints
+from tests.learning.toy import Pairing
+
+
+class Falls(Pairing):
+    left: ClassVar[int] = 0
+
+    def step(self, assignment: Ints) -> tuple[float, bool]:
+        Falls.left -= 1
+        if Falls.left == 0:
+            raise RuntimeError("the sky")
+        return super().step(assignment)
+
+
+ENV = "tests.learning.test_failing_env:Falls"
+SETTINGS: dict[str, Any] = {"learner": "es", "inference": "lp", "es": {"pairs": 4, "episodes": 2}}
+
+
+def test_a_world_that_fails_at_once_leaves_the_folder_to_the_next_try(tmp_path):
+    Falls.left = 1
+    with pytest.raises(muster.EnvError, match="the sky") as caught:
+        muster.train(ENV, steps=200, out=tmp_path / "run", **SETTINGS)
+    assert "--resume" not in str(caught.value)
+    Falls.left = 0
+    assert muster.train(ENV, steps=200, out=tmp_path / "run", **SETTINGS).header["steps"] >= 200
+
+
+def test_what_was_learned_is_kept_and_the_run_goes_on(tmp_path):
+    Falls.left = 400
+    with pytest.raises(muster.EnvError, match=r"step\(\) of .*Falls failed at .*Error: the sky") as caught:
+        muster.train(ENV, steps=2000, out=tmp_path / "run", **SETTINGS)
+    assert "--resume goes on from there" in str(caught.value)
+    assert muster.load(str(tmp_path / "run" / "last.safetensors")).parameters
+    Falls.left = 0
+    policy = muster.train(ENV, steps=2000, out=tmp_path / "run", resume=True, **SETTINGS)
+    assert policy.header["steps"] >= 2000

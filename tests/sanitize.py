@@ -1,0 +1,67 @@
+"""`make sanitize`: the quick tests of the rooms that have compiled code, then random instances, under the sanitizers.
+
+    python -m tests.sanitize BUILD [--instances 5000] [PYTEST ARGUMENTS]
+
+BUILD is a folder with `_core` built with MUSTER_SANITIZE and MUSTER_BOUNDS. It takes the place of the installed core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+ROOMS = ("tests/assign", "tests/envs", "tests/models", "tests/policy", "tests/evaluation")
+
+
+def preload() -> str:
+    """The sanitizer's library, and libstdc++ beside it, without which it cannot follow C++ exceptions."""
+    names = ("libasan.so", "libstdc++.so.6")
+    found = [subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True) for name in names]
+    return " ".join(done.stdout.strip() for done in found)
+
+
+def use_core(build: Path) -> None:
+    """Put the core of that build where `muster` will look for it."""
+    (path,) = build.glob("_core.*.so")
+    spec = spec_from_file_location("muster._core", path, loader=ExtensionFileLoader("muster._core", str(path)))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules["muster._core"] = module
+    spec.loader.exec_module(module)
+    import muster
+
+    muster._core = module  # type: ignore[attr-defined]
+
+
+def main() -> None:
+    """Start again under the sanitizer, then run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--instances", type=int, default=5000)
+    asked, more = parser.parse_known_args()
+    if "LD_PRELOAD" not in os.environ:
+        options = {
+            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
+            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        }
+        os.environ.update(options, LD_PRELOAD=preload(), MUSTER_CORE="portable")
+        os.execv(sys.executable, [sys.executable, "-m", "tests.sanitize", *sys.argv[1:]])
+    use_core(asked.build)
+    import pytest
+
+    status = pytest.main(["-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", *(more or ROOMS)])
+    if status:
+        raise SystemExit(int(status))
+    from tests.soak import solver
+
+    print(solver.campaign(asked.instances))
+
+
+if __name__ == "__main__":
+    main()
