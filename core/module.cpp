@@ -16,6 +16,8 @@ void bind_learning(nb::module_& room);
 }  // namespace muster
 
 NB_MODULE(MUSTER_MODULE, core) {
+  // A call that is interrupted leaves its objects to the frames of the exception, which may live until the very end.
+  nanobind::set_leak_warnings(false);
   core.doc() = "Compiled kernels of muster; call them through the Python modules of the same names.";
 #if defined(__x86_64__) && defined(__GNUC__)
   core.attr("supports_v3") = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");

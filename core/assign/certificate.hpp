@@ -30,8 +30,8 @@ bool is_feasible(const Plan& plan, const Instance& instance);
 // Note the bound that follows from `limit`; whether it proves the plan to be optimal.
 //
 // No assignment is worth more than `limit` with the penalty for agents left out, nor is the plan, with its own `value`.
-// Where all agents have to be assigned, this bounds the assignments that leave nobody out; where somebody is left out, it
-// bounds nothing unless it is reached.
+// Where all agents have to be assigned, this bounds the assignments that leave no agent out; where one is left out, it bounds
+// nothing unless it is reached.
 bool settle_bound(Certificate& certificate, const Plan& plan, const Instance& instance, double value, double limit);
 
 // Why agent i has no task.

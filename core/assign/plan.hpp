@@ -29,7 +29,7 @@ struct Step {
 Plan make_plan(Arena& arena, Index n, Index m);
 Ranking make_ranking(Arena& arena, Index n);
 
-// Nobody is assigned.
+// No agent is assigned.
 void clear(Plan& plan, const Instance& instance);
 
 void copy_plan(Plan& target, const Plan& source, Index n, Index m);

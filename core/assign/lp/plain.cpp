@@ -120,7 +120,7 @@ double look(const PlainWorkspace& work, const double* row, double base, Index ag
   return best;
 }
 
-// Give agent `start` a task by the exchanges that cost least, or leave somebody out; false if stopped.
+// Give agent `start` a task by the exchanges that cost least, or leave an agent out; false if stopped.
 bool augment(const PlainWorkspace& work, const Array2<const double>& score, double idle, Index start, Stop& stop) {
   const Index m = score.columns;
   std::copy_n(work.price.data, m, work.open.data);
@@ -165,7 +165,7 @@ bool augment(const PlainWorkspace& work, const Array2<const double>& score, doub
 
 // Whether no other assignment is worth as much: no round of exchanges costs nothing, up to the tolerance.
 //
-// Node n stands for having no task, and for tasks that nobody has.
+// Node n stands for having no task, and for tasks without an agent.
 bool is_unique(const PlainWorkspace& work, const Array2<const double>& score, double idle, double tolerance) {
   const Index n = score.rows, m = score.columns, most = work.arc_to.size;
   const double* const price = work.price.data;

@@ -4,7 +4,7 @@
 //
 //     maximise sum c_ij f_ij   with   sum_j f_ij <= a_i,   sum_i f_ij <= u_j / d_j,   c_ij = w_ij / a_i.
 //
-// A root node plays every slack, so "nobody is assigned" is a starting basis and no big-M is needed. Nodes are numbered
+// A root node plays every slack, so the empty assignment is a starting basis and no big-M is needed. Nodes are numbered
 // agents 0..n-1, tasks n..n+m-1, root n+m. A basis is a spanning tree; `flow[v]` belongs to the arc between v and its
 // parent, which always points from the agent side to the task side: up from an agent, down to a task.
 //
