@@ -19,7 +19,7 @@ from muster.data import Floats
 
 Row = dict[str, Any]
 
-# The rules that the original stops Frank-Wolfe by, as in muster.assign.frank_wolfe.
+# The rules that the original stops Frank-Wolfe by, as in core/assign/quad/frank_wolfe.cpp.
 STEPS = 600
 GAP_TOLERANCE = 1e-5
 STEP_TOLERANCE = 1e-4
