@@ -170,10 +170,10 @@ def report(found: dict[str, Any]) -> list[str]:
     for row in found["environments"]:
         if "steps_per_second" in row:
             lines.append(
-                f"{row['world']}, the environment alone without learning: {row['steps_per_second']:,.0f} steps/s."
+                f"{row['env']}, the environment alone without learning: {row['steps_per_second']:,.0f} steps/s."
             )
         else:
-            lines.append(f"{row['world']} skipped: {row['skipped']}.")
+            lines.append(f"{row['env']} skipped: {row['skipped']}.")
     if found["note"]:
         lines.append(found["note"])
     return lines

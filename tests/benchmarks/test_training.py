@@ -20,7 +20,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "SIZES", ("2x4",))
     monkeypatch.setattr(training, "BATTLES", ())
     monkeypatch.setattr(training, "PEERS_PYTHON", Path("nowhere/python"))
-    monkeypatch.setattr(training, "measure_peers", lambda env: ([{"world": env, "skipped": "not installed"}], "n"))
+    monkeypatch.setattr(training, "measure_peers", lambda env: ([{"env": env, "skipped": "not installed"}], "n"))
 
 
 def test_rates_and_where_the_time_goes(capsys):
