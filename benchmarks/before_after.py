@@ -81,7 +81,7 @@ def inference(method: str, size: tuple[int, int], batch: int, times: int) -> Wor
 def training(env: str, learner: str, updates: int) -> Work:
     """Updates of a learner with QUAD."""
     from muster.learning import settings
-    from muster.learning.train import make_learner
+    from muster.learning.learners import make_learner
 
     given = {"es": settings.ESSettings(pairs=4, episodes=4)}
     if not hasattr(settings, "PPOSettings"):  # before 0.2.0
