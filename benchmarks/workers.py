@@ -1,6 +1,6 @@
 """What two workers gain over one, on the clock: needs an idle machine.
 
-    python benchmarks/workers.py
+    python -m benchmarks.workers
 
 It takes about two minutes. The same updates are made by 1 and by 2 workers in turn; it prints steps a second, the ratio
 on the clock, and what explains it: CPU seconds of either, and of an update with 2 the share of the workers' time in

@@ -130,20 +130,6 @@ class Settings(Table[Cell]):
         )
         yield from (f"made with: {command}" for command in commands_of(record))
 
-    def as_json(self, record: Record[Cell]) -> dict[str, Any]:
-        """Every row of the table, the paper's settings and ours."""
-        paper, rows = paper_settings(), []
-        for scenario in ENVS:
-            for method in METHODS:
-                cell, ours = record.find(scenario=scenario, method=method), None
-                if cell:
-                    ours = {name: getattr(cell, name) for name in ("trials", "minutes", "command")}
-                    ours["best"] = cell.best_trial
-                rows.append(
-                    {"scenario": scenario, "method": method, "paper": paper.get((scenario, method)), "ours": ours}
-                )
-        return {"commands": commands_of(record), "paper_trials": PAPER_TRIALS, "rows": rows}
-
 
 def paper_settings() -> dict[tuple[str, str], dict[str, float]]:
     """(scenario, method) -> dotted name -> value, as printed; both networks have the one learning rate."""

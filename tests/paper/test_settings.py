@@ -1,7 +1,5 @@
 """The table of best settings: the paper's as printed, ours from a record."""
 
-import json
-
 from muster.search.space import load_space
 from paper.__main__ import main
 from paper.tables.engine import Record
@@ -32,16 +30,11 @@ def test_every_row_is_printed_with_dashes_where_nothing_is_known(tmp_path, capsy
     best = {"number": 3, "state": "done", "value": 0.25, "settings": dict.fromkeys(COLUMNS.values(), 0.125)}
     cell = Cell("w15v17", "lp", 1, 0.1, "median", 0, "muster search …", 3, [best])
     Record({}, [cell]).save(tmp_path / "r.json")
-    main(["tables", "settings", "--record", str(tmp_path / "r.json"), "--json"])
-    rows = json.loads(capsys.readouterr().out)["rows"]
-    assert len(rows) == len(ENVS) * len(METHODS)
-    ours = [row for row in rows if row["ours"]]
-    assert [(row["scenario"], row["method"], row["ours"]["best"]["value"]) for row in ours] == [("w15v17", "lp", 0.25)]
-    assert [row["scenario"] for row in rows if row["paper"] is None] == ["rescue-2x4"] * 3
     main(["tables", "settings", "--record", str(tmp_path / "r.json"), "--markdown"])
     said = capsys.readouterr().out
     assert "| w15v17 | LP | 5.6e-05 / 0.125 |" in said
     assert "| rescue-2x4 | LP | – / – |" in said
+    assert len([line for line in said.splitlines() if line.startswith("| ")]) == 2 + len(ENVS) * len(METHODS)
 
 
 def test_cells_that_were_searched_alike_are_made_by_one_command():
