@@ -19,7 +19,7 @@ from muster.envs.vector import BatchEnv, Policy, Step
 from muster.errors import InputError
 from muster.learning.a2c import check_loss
 from muster.learning.actor import Actor
-from muster.learning.learner import Arrays, Learner, Setup, State, TrainingEpisodes, component, prefixed
+from muster.learning.learner import Arrays, Learner, Setup, SlotEpisodes, State, component, prefixed
 from muster.learning.losses.choices import Choices
 from muster.learning.losses.fenchel_young import Moments, completed, draw_noise, fenchel_young, slopes_of_model
 from muster.learning.metrics import EndedEpisodes, Metrics, combine
@@ -63,7 +63,7 @@ class LabelledEnv:
 
     def __init__(self, env: BatchEnv, teacher: Policy, roles: Roles, seed: int, index: int = 0) -> None:
         self.env, self.teacher, self.roles = env, teacher, roles
-        self.episodes = TrainingEpisodes(env, seed, index)
+        self.episodes = SlotEpisodes(env.n_envs, seed, index)
         self.running_reward = np.zeros(env.n_envs)
         self._actions: Ints | None = None
         """[B, N] the teacher's in the present states; None before it was asked."""
@@ -71,7 +71,7 @@ class LabelledEnv:
 
     def _begin(self, slots: Ints) -> None:
         if len(slots):
-            reset(self.env, self.teacher, slots, self.episodes.take(len(slots)))
+            reset(self.env, self.teacher, slots, self.episodes.take(slots))
 
     def labels(self, observation: BatchObservation) -> Ints:
         """[B, N] what the teacher would do now, -1 for no task. It is asked once before each step."""
@@ -118,15 +118,14 @@ class LabelledEnv:
         arrays = prefixed("env", self.env.get_state()) | prefixed("teacher", self.teacher.get_memory())
         if self._actions is not None:
             arrays["actions"] = self._actions.copy()
-        return arrays | {"running_reward": self.running_reward.copy()}, {"begun": self.episodes.begun}
+        return arrays | {"running_reward": self.running_reward.copy(), "begun": self.episodes.begun.copy()}, {}
 
     def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
         self.env.set_state(component(arrays, "env"))
         self.teacher.set_memory(component(arrays, "teacher"))
         self._actions = np.array(arrays["actions"]) if "actions" in arrays else None
-        self.running_reward[...] = arrays["running_reward"]
-        self.episodes.begun = plain["begun"]
+        self.running_reward[...], self.episodes.begun[...] = arrays["running_reward"], arrays["begun"]
 
 
 class Imitation(Learner):
