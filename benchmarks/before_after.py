@@ -19,29 +19,36 @@ Work = Callable[[], int]
 """Does a fixed amount of work and returns how much it was."""
 
 
-def world(name: str, batch: int, steps: int, baseline: str | None = None) -> Work:
-    """Steps of an environment, under a rule, or under assignments drawn beforehand."""
+def environment(name: str, batch: int, steps: int, baseline: str | None = None, policy: str | None = None) -> Work:
+    """Steps of an environment under a baseline, a learned policy, or assignments drawn beforehand."""
     import numpy as np
 
-    import muster
+    from muster.envs.registry import make
+    from muster.policy.names import resolve
     from muster.rng import episode_seeds
 
-    env = muster.make(name, batch)
-    policy = env.baselines()[baseline](env) if baseline else None
+    env = make(name, batch)
+    acting = resolve(baseline or policy, env) if baseline or policy else None
     drawn = np.random.default_rng(0).integers(env.n_tasks, size=(64, batch, env.n_agents))
+    # The names of today, or those from before 0.2.0.
+    reset_env = getattr(env, "start", None) or env.reset
+    reset_policy = acting and (getattr(acting, "begin", None) or acting.reset)
+    act = acting and acting.act
+    if policy and env.reads_reasons:
+        act = getattr(acting, "orders", None) or acting.actions
     begun = 0
 
     def begin(slots: np.ndarray) -> None:
         nonlocal begun
         seeds = episode_seeds(0, begun + np.arange(len(slots)))
-        env.reset(slots, seeds)
-        if policy:
-            policy.reset(slots, seeds)
+        reset_env(slots, seeds)
+        if reset_policy:
+            reset_policy(slots, seeds)
         begun += len(slots)
 
     def work() -> int:
         for k in range(steps):
-            result = env.step(policy.act(env.observe()) if policy else drawn[k % 64])
+            result = env.step(act(env.observe()) if act else drawn[k % 64])
             ended = np.flatnonzero(result.terminated | result.truncated)
             if ended.size:
                 begin(ended)
@@ -51,42 +58,14 @@ def world(name: str, batch: int, steps: int, baseline: str | None = None) -> Wor
     return work
 
 
-def played(name: str, policy_name: str, batch: int, steps: int) -> Work:
-    """Steps of an environment under a learned policy: observing, network and inference included."""
-    import numpy as np
-
-    from muster.envs.registry import make
-    from muster.policy.names import resolve
-    from muster.rng import episode_seeds
-
-    env = make(name, batch)
-    policy = resolve(policy_name, env)
-    slots, begun = np.arange(batch), 0
-
-    def begin(ended: np.ndarray) -> None:
-        nonlocal begun
-        seeds = episode_seeds(0, begun + np.arange(len(ended)))
-        env.reset(ended, seeds)
-        policy.reset(ended, seeds)
-        begun += len(ended)
-
-    def work() -> int:
-        for _ in range(steps):
-            observation = env.observe()
-            result = env.step(policy.orders(observation) if env.reads_reasons else policy.act(observation))
-            ended = np.flatnonzero(result.terminated | result.truncated)
-            if ended.size:
-                begin(ended)
-        return steps * batch
-
-    begin(slots)
-    return work
-
-
 def inference(method: str, size: tuple[int, int], batch: int, times: int) -> Work:
     """Solves of a batch of random problems."""
-    from benchmarks.instances import as_problem, make_instances
-    from muster.assign.solver import Solver
+    try:
+        from benchmarks.instances import as_problem, make_instances
+        from muster.assign import Solver
+    except ImportError:  # before 0.2.0
+        from muster.benchmarks.instances import as_problem, make_instances  # type: ignore[import-not-found,no-redef]
+        from muster.inference.solver import Solver  # type: ignore[import-not-found,no-redef]
 
     problem = as_problem(make_instances(size, "hits", batch, kind="random" if method == "quad" else None))
     solver = Solver(method, threads=1, certify=False)
@@ -101,11 +80,13 @@ def inference(method: str, size: tuple[int, int], batch: int, times: int) -> Wor
 
 def training(env: str, learner: str, updates: int) -> Work:
     """Updates of a learner with QUAD."""
-    from muster.learning.settings import A2CSettings, ESSettings, TrainSettings
-    from muster.learning.train import make_learner
+    from muster.learning import settings
+    from muster.learning.learners import make_learner
 
-    a2c, es = A2CSettings(envs=64), ESSettings(pairs=4, episodes=4)
-    made = make_learner(TrainSettings(env=env, learner=learner, inference="quad", steps=10**9, a2c=a2c, es=es))
+    given = {"es": settings.ESSettings(pairs=4, episodes=4)}
+    if not hasattr(settings, "PPOSettings"):  # before 0.2.0
+        learner = "a2c" if learner == "ppo" else learner
+    made = make_learner(settings.TrainSettings(env=env, learner=learner, inference="quad", steps=10**9, **given))
 
     def work() -> int:
         for _ in range(updates):
@@ -116,22 +97,28 @@ def training(env: str, learner: str, updates: int) -> Work:
 
 
 CASES: dict[str, tuple[str, Callable[[], Work]]] = {
-    "rescue:2x4, random": ("steps", lambda: world("rescue:2x4", 256, 10000)),
-    "rescue:5x10, random": ("steps", lambda: world("rescue:5x10", 256, 6000)),
-    "battle:m10v10, c": ("decisions", lambda: world("battle:m10v10", 64, 250, "c")),
-    "battle:w15v17, wcnoks": ("decisions", lambda: world("battle:w15v17", 64, 100, "wcnoks")),
-    "fleet:24, fleet-24-lp-dm": ("decisions", lambda: played("fleet:24,city=small", "fleet-24-lp-dm", 256, 120)),
-    "rescue:5x10, rescue-5x10-lp-dm": ("decisions", lambda: played("rescue:5x10", "rescue-5x10-lp-dm", 256, 200)),
+    "rescue:2x4, random": ("steps", lambda: environment("rescue:2x4", 256, 10000)),
+    "rescue:5x10, random": ("steps", lambda: environment("rescue:5x10", 256, 6000)),
+    "battle:m10v10, c": ("decisions", lambda: environment("battle:m10v10", 64, 250, "c")),
+    "battle:w15v17, wcnoks": ("decisions", lambda: environment("battle:w15v17", 64, 100, "wcnoks")),
+    "fleet:24, fleet-24-lp-dm": (
+        "decisions",
+        lambda: environment("fleet:24,city=small", 256, 120, policy="fleet-24-lp-dm"),
+    ),
+    "rescue:5x10, rescue-5x10-lp-dm": (
+        "decisions",
+        lambda: environment("rescue:5x10", 256, 200, policy="rescue-5x10-lp-dm"),
+    ),
     "battle:m10v10, battle-m10v10-lp-dm": (
         "decisions",
-        lambda: played("battle:m10v10", "battle-m10v10-lp-dm", 64, 250),
+        lambda: environment("battle:m10v10", 64, 250, policy="battle-m10v10-lp-dm"),
     ),
     "LP 5x10, batch 256": ("solves", lambda: inference("lp", (5, 10), 256, 200)),
     "LP 80x82, batch 16": ("solves", lambda: inference("lp", (80, 82), 16, 10)),
     "QUAD 5x10, batch 256": ("solves", lambda: inference("quad", (5, 10), 256, 20)),
     "QUAD 80x82, batch 16": ("solves", lambda: inference("quad", (80, 82), 16, 2)),
     "ES on rescue:2x4, QUAD": ("updates", lambda: training("rescue:2x4", "es", 10)),
-    "A2C on rescue:2x4, QUAD": ("updates", lambda: training("rescue:2x4", "a2c", 40)),
+    "PPO on rescue:2x4, QUAD": ("updates", lambda: training("rescue:2x4", "ppo", 40)),
     "ES on battle:w15v17, QUAD": ("updates", lambda: training("battle:w15v17", "es", 1)),
 }
 
@@ -147,7 +134,7 @@ def serve() -> None:
         if name not in made:
             try:
                 made[name] = CASES[name][1]()
-            except ImportError:
+            except (ImportError, AttributeError):
                 made[name] = lambda: 0
         began = time.process_time()
         done = made[name]()
@@ -158,7 +145,9 @@ class Checkout:
     """A process that imports muster from one folder."""
 
     def __init__(self, folder: str) -> None:
-        path = {"PYTHONPATH": os.path.abspath(folder), "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        path = {"PYTHONPATH": os.path.abspath(folder), "MUSTER_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"} | {
+            "NUMBA_NUM_THREADS": "1"
+        }
         command = [sys.executable, os.path.abspath(__file__), "--serve"]
         self.process = subprocess.Popen(
             command, env=os.environ | path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder

@@ -130,8 +130,8 @@ def smax(allies: int, enemies: int, batch: int, beside: str, scripted: bool) -> 
     return _row(f"jaxmarl {version('jaxmarl')} {name}", beside, steps, began)
 
 
-def _row(world: str, beside: str, steps: int, began: float) -> Found:
-    return {"world": world, "beside": beside, "steps_per_second": steps / (time.process_time() - began)}
+def _row(env: str, beside: str, steps: int, began: float) -> Found:
+    return {"env": env, "beside": beside, "steps_per_second": steps / (time.process_time() - began)}
 
 
 def main() -> None:
@@ -155,7 +155,7 @@ def main() -> None:
         try:
             found.append(peer())
         except ImportError as missing:
-            found.append({"world": name, "skipped": str(missing)})
+            found.append({"env": name, "skipped": str(missing)})
     with os.fdopen(ours, "w", encoding="utf-8") as out:
         json.dump(found, out)
 

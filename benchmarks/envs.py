@@ -26,7 +26,7 @@ from muster.rng import episode_seeds
 
 BATCH = 256
 SECONDS = 2.0
-WORLDS = ("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32", "fleet:24,city=small")
+ENVS = ("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32", "fleet:24,city=small")
 LEARNED = (("fleet:24,city=small", "fleet-24-lp-dm"),)
 """Environment and the policy that plays it: environment, network and inference together."""
 BATTLES = (
@@ -50,11 +50,11 @@ def run(json: bool = False) -> None:
 
     """
     with one_core():
-        rows = [row for world in WORLDS if (row := measure(world))]
+        rows = [row for name in ENVS if (row := measure(name))]
         rows += [measure_battles(*battle) for battle in BATTLES]
         rows += [measure_learned(*played) for played in LEARNED]
         peers, note = measure_peers()
-    ours = {row["world"]: row["steps_per_second"] for row in rows}
+    ours = {row["env"]: row["steps_per_second"] for row in rows}
     for peer in peers:
         if "steps_per_second" in peer:
             peer["muster_times_faster"] = ours[peer["beside"]] / peer["steps_per_second"]
@@ -62,14 +62,14 @@ def run(json: bool = False) -> None:
     print(json_format.dumps(found) if json else "\n".join(table(found)))
 
 
-def measure(world: str) -> Row | None:
+def measure(env_name: str) -> Row | None:
     """Steps a second, alone and with the observation; None for an environment that is not installed."""
     try:
-        env = make(world, BATCH)
+        env = make(env_name, BATCH)
     except MusterError:
         return None
     return {
-        "world": world,
+        "env": env_name,
         "steps_per_second": rate(env, observing=False),
         "with_observation_per_second": rate(env, observing=True),
     }
@@ -95,12 +95,12 @@ def rate(env: BatchEnv, observing: bool) -> float:
     return rounds * env.n_envs / (time.process_time() - began)
 
 
-def measure_battles(world: str, policy_name: str, batch: int) -> Row:
+def measure_battles(env_name: str, policy_name: str, batch: int) -> Row:
     """Decisions a second, the heuristic's own included, once every battle has ended and begun anew at least once.
 
     By then the batch is a fair mixture: a crowd at close quarters costs more than the march before.
     """
-    env = make(world, batch)
+    env = make(env_name, batch)
     policy = env.baselines()[policy_name](env)
     slots = np.arange(batch)
     seeds = episode_seeds(0, slots)
@@ -122,12 +122,12 @@ def measure_battles(world: str, policy_name: str, batch: int) -> Row:
         if began == 0.0 and not fresh.any():
             began, rounds = time.process_time(), 0
     rate = rounds * batch / (time.process_time() - began)
-    return {"world": world, "policy": policy_name, "batch": batch, "steps_per_second": rate}
+    return {"env": env_name, "policy": policy_name, "batch": batch, "steps_per_second": rate}
 
 
-def measure_learned(world: str, policy_name: str) -> Row:
+def measure_learned(env_name: str, policy_name: str) -> Row:
     """Decisions a second with everything in it: observing, scoring, inference, the step."""
-    env = make(world, BATCH)
+    env = make(env_name, BATCH)
     policy = resolve(policy_name, env)
     slots = np.arange(BATCH)
     # The first round compiles.
@@ -141,7 +141,7 @@ def measure_learned(world: str, policy_name: str) -> Row:
             episode += 1
             env.reset(slots, episode_seeds(episode, slots))
     rate = rounds * BATCH / (time.process_time() - began)
-    return {"world": world, "policy": policy_name, "batch": BATCH, "steps_per_second": rate}
+    return {"env": env_name, "policy": policy_name, "batch": BATCH, "steps_per_second": rate}
 
 
 def measure_peers(word: str = "") -> tuple[list[Row], str]:
@@ -198,7 +198,7 @@ def table(found: dict[str, Any]) -> list[str]:
     ]
     for row in grids:
         rates = f"{row['steps_per_second']:,.0f} | {row['with_observation_per_second']:,.0f}"
-        lines.append(f"| {row['world']} | {rates} | |")
+        lines.append(f"| {row['env']} | {rates} | |")
     lines += [_peer_line(row) for row in found["peers"] if not row.get("beside", "").startswith("battle")]
     lines += [
         "",
@@ -208,7 +208,7 @@ def table(found: dict[str, Any]) -> list[str]:
         head[1],
     ]
     for row in battles:
-        name = f"{row['world']}, {row['batch']} in a batch"
+        name = f"{row['env']}, {row['batch']} in a batch"
         lines.append(f"| {name} | {row['steps_per_second']:,.0f} | {row['policy']} | |")
     lines += [_peer_line(row) for row in found["peers"] if row.get("beside", "").startswith("battle")]
     return [*lines, "", found["note"]] if found["note"] else lines
@@ -216,6 +216,6 @@ def table(found: dict[str, Any]) -> list[str]:
 
 def _peer_line(row: Row) -> str:
     if "skipped" in row:
-        return f"| {row['world']} | skipped: {row['skipped']} | | |"
+        return f"| {row['env']} | skipped: {row['skipped']} | | |"
     beside = f" {row['beside']}" if row["beside"].startswith("battle") else ""
-    return f"| {row['world']} | {row['steps_per_second']:,.0f} |{beside} | {row['muster_times_faster']:,.1f} x |"
+    return f"| {row['env']} | {row['steps_per_second']:,.0f} |{beside} | {row['muster_times_faster']:,.1f} x |"

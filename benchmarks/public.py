@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.inference import describe_machine
 from benchmarks.public_peers import PEERS
-from benchmarks.public_report import markdown, print_tables
+from benchmarks.public_report import markdown
 from benchmarks.public_sets import (
     FOLDER,
     SMALL_SIZES,
@@ -86,7 +86,7 @@ def run(
     if json:
         print(json_format.dumps(found, indent=1))
     else:
-        print_tables(found)
+        print(markdown(found))
 
 
 def warm_up() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.inference_report import BUSY, Section
+from benchmarks.report import BUSY, Section, as_markdown
 
 Row = dict[str, Any]
 
@@ -125,17 +125,4 @@ def preamble(found: Row) -> Iterator[str]:
 
 def markdown(found: Row) -> str:
     """The whole report."""
-    lines = ["# Public problems", "", f"Made by `{found['command']}`.", ""]
-    for line in preamble(found):
-        lines += [line, ""]
-    for section in sections(found):
-        lines += [f"## {section.title}", ""] + ([section.note, ""] if section.note else [])
-        lines += ["| " + " | ".join(section.header) + " |", "|" + "---|" * len(section.header)]
-        lines += ["| " + " | ".join(row) + " |" for row in section.rows]
-        lines.append("")
-    return "\n".join(lines).rstrip()
-
-
-def print_tables(found: Row) -> None:
-    """The same on the console."""
-    print(markdown(found))
+    return as_markdown("Public problems", f"`{found['command']}`", preamble(found), sections(found))

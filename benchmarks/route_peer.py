@@ -50,7 +50,7 @@ def solve(first: Floats, follow: Floats, last: Floats | None, seconds: float) ->
     found = routing.SolveWithParameters(parameters)
     spent = time.process_time() - began
     if found is None:
-        return {"longest": None, "seconds": spent}
+        return {"makespan": None, "seconds": spent}
     lengths = []
     for i in range(n):
         at, length = routing.Start(i), 0.0
@@ -59,7 +59,7 @@ def solve(first: Floats, follow: Floats, last: Floats | None, seconds: float) ->
             length += cost[manager.IndexToNode(at), manager.IndexToNode(to)]
             at = to
         lengths.append(length)
-    return {"longest": float(max(lengths)), "seconds": spent}
+    return {"makespan": float(max(lengths)), "seconds": spent}
 
 
 def main(file: str, seconds: str) -> None:

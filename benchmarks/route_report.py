@@ -1,22 +1,14 @@
-"""What `python -m benchmarks routes` found: promises, tables for the console, Markdown for the record."""
+"""What `python -m benchmarks routes` found: targets, tables for the console, Markdown for the record."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from benchmarks.report import Section, as_markdown, print_report, target_section
+
 Row = dict[str, Any]
-
-
-class Section(NamedTuple):
-    """A table with a title and a note."""
-
-    title: str
-    note: str
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
 
 
 def groups(rows: list[Row]) -> dict[str, list[Row]]:
@@ -27,45 +19,48 @@ def groups(rows: list[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def mean_ours(rows: list[Row], k: int, what: str = "longest") -> float:
+def mean_ours(rows: list[Row], k: int, what: str = "makespan") -> float:
     """Mean of ours at its k-th limit."""
     return float(np.mean([row["ours"][k][what] for row in rows]))
 
 
 def mean_peer(rows: list[Row]) -> float | None:
     """Mean of OR-Tools over the rows; None unless it has solved them all."""
-    found = [row.get("peer", {}).get("longest") for row in rows]
+    found = [row.get("peer", {}).get("makespan") for row in rows]
     return None if None in found else float(np.mean(found))
 
 
-def floors(found: Row) -> list[Row]:
-    """Each promise with its figure; a promise whose peer is missing has none."""
+def targets(found: Row) -> list[Row]:
+    """Each target with what was measured; one whose peer is missing is left out."""
     listed: list[Row] = []
     for name, rows in groups(found["static"]).items():
         peer, ours = mean_peer(rows), mean_ours(rows, -1)
         if peer is not None:
             spent = max(row["ours"][-1]["seconds"] for row in rows)
-            promise = f"{name}: shorter than OR-Tools in {rows[0]['peer']['limit']:g} s, in under 50 ms"
+            target = f"{name}: shorter than OR-Tools in {rows[0]['peer']['limit']:g} s, in under 50 ms"
             shown = f"{ours:.2f} in {1e3 * spent:.0f} ms at most, OR-Tools {peer:.2f}"
-            listed.append({"promise": promise, "shown": shown, "met": ours < peer and spent < 0.05})
+            listed.append({"target": target, "shown": shown, "met": ours < peer and spent < 0.05})
     for name, rows in groups(found["uniform"]).items():
         peer, ours, cities = mean_peer(rows), mean_ours(rows, -1), int(name.split()[1].strip(","))
         if peer is None or not (cities == 50 or cities >= 200):
             continue
         limit, their = rows[0]["ours"][-1]["limit"], rows[0]["peer"]["limit"]
         words = "at most 2 % above" if cities == 50 else "ahead of"
-        promise = f"{name}: in {limit:g} s {words} OR-Tools in {their:g} s"
+        target = f"{name}: in {limit:g} s {words} OR-Tools in {their:g} s"
         shown = f"{ours:.4f}, OR-Tools {peer:.4f} ({ours / peer - 1:+.2%})"
         met = ours <= 1.02 * peer if cities == 50 else ours < peer
-        listed.append({"promise": promise, "shown": shown, "met": met})
+        listed.append({"target": target, "shown": shown, "met": met})
     return listed
 
 
 def sections(found: Row) -> list[Section]:
     """Every table of the report."""
-    made = [_floors(found), _beside("Longest route at the start of search and rescue", found["static"], 1)]
+    made = [
+        target_section(found["targets"]),
+        _beside("Longest route at the start of search and rescue", found["static"], 1),
+    ]
     made[-1] = made[-1]._replace(
-        note="Ambulances and victims on distinct cells of a 64x64 grid, king's moves, nobody has to return."
+        note="Ambulances and victims on distinct cells of a 64x64 grid, king's moves, none has to return."
     )
     uniform = _beside("Multiple travelling salesmen, uniform", found["uniform"], 4)
     made.append(
@@ -77,11 +72,6 @@ def sections(found: Row) -> list[Section]:
     if found["mtsplib"]:
         made.append(_mtsplib(found))
     return made
-
-
-def _floors(found: Row) -> Section:
-    rows = [(one["promise"], one["shown"], "yes" if one["met"] else "NO") for one in found["floors"]]
-    return Section("What was promised, and what was measured", "", ("promise", "measured", "met"), rows)
 
 
 def _beside(title: str, rows: list[Row], digits: int) -> Section:
@@ -97,14 +87,17 @@ def _beside(title: str, rows: list[Row], digits: int) -> Section:
         table.append((name, str(len(group)), *cells, *told, bound))
     their = next((f", {row['peer']['limit']:g} s" for row in rows if "peer" in row), "")
     return Section(
-        title, "", ("set", "instances", *limits, f"OR-Tools{their}", "ours beside it", "no plan is shorter than"), table
+        title,
+        "",
+        ("set", "instances", *limits, f"OR-Tools{their}", "ours beside it", "no routes are shorter than"),
+        table,
     )
 
 
 def _mtsplib(found: Row) -> Section:
     rows = []
     for row in found["mtsplib"]:
-        gaps = [f"{one['longest']:.1f} ({one['longest'] / row['published'] - 1:+.2%})" for one in row["ours"]]
+        gaps = [f"{one['makespan']:.1f} ({one['makespan'] / row['published'] - 1:+.2%})" for one in row["ours"]]
         rows.append((row["name"], f"{row['published']:.1f}", *gaps))
     limits = [f"ours, {one['limit']:g} s" for one in found["mtsplib"][0]["ours"]]
     note = (
@@ -132,32 +125,10 @@ def preamble(found: Row) -> list[str]:
 def markdown(found: Row) -> str:
     """The whole report as Markdown."""
     count = max(len(rows) for rows in groups(found["uniform"]).values())
-    lines = [
-        "# Routes",
-        "",
-        f"Made by `python -m benchmarks routes --instances {count} --record benchmarks/routes.json`.",
-    ]
-    for paragraph in preamble(found):
-        lines += ["", paragraph]
-    for section in sections(found):
-        lines += ["", f"## {section.title}", ""]
-        lines += [section.note, ""] if section.note else []
-        lines.append(f"| {' | '.join(section.header)} |")
-        lines.append("|" + "---|" * len(section.header))
-        lines += [f"| {' | '.join(row)} |" for row in section.rows]
-    return "\n".join(lines)
+    made_by = f"`python -m benchmarks routes --instances {count} --record benchmarks/routes.json`"
+    return as_markdown("Routes", made_by, preamble(found), sections(found))
 
 
 def print_tables(found: Row) -> None:
     """The whole report on the console."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
-    for section in sections(found):
-        table = Table(*section.header, title=section.title, title_justify="left", caption=section.note or None)
-        for row in section.rows:
-            table.add_row(*row)
-        console.print(table)
-    for paragraph in preamble(found):
-        console.print(paragraph)
+    print_report(preamble(found), sections(found))

@@ -213,9 +213,9 @@ def started(
 
 def situation(policy: str, env: str) -> dict[str, object]:
     """The first state of an episode, as columns of features."""
-    world = make(env)
-    resolve(policy, world)
-    seen, names = world.observe(), serve_policies((policy,))[policy].features
+    batch_env = make(env)
+    resolve(policy, batch_env)
+    seen, names = batch_env.observe(), serve_policies((policy,))[policy].features
 
     def plain(block: np.ndarray) -> list[object]:
         return block.astype(float).round(4).tolist()

@@ -15,11 +15,11 @@ from muster.errors import MissingExtraError
 
 SIZES = ("2x4", "5x10")
 BATTLES = ("battle:w15v17", "battle:m10v10")
-BATTLE_LEARNERS = (("lp", "a2c"), ("quad", "a2c"), ("quad", "es"), ("lp", "srl"), ("quad", "srl"))
-RESCUE_LEARNERS = ("a2c", "es", "srl", "imitate")
+BATTLE_LEARNERS = (("lp", "ppo"), ("quad", "ppo"), ("quad", "es"), ("lp", "srl"), ("quad", "srl"))
+RESCUE_LEARNERS = ("ppo", "es", "srl", "imitation")
 """With QUAD; all procedures with the first."""
 TEACHER = "lp-distance"
-PARTS = ("world", "features", "forward", "inference", "backward", "other")
+PARTS = ("env", "features", "forward", "inference", "backward", "other")
 SECONDS = 6.0
 UNTIMED = 3
 """Updates before those that are measured."""
@@ -58,12 +58,12 @@ class Timed:
         return getattr(self._function, name)
 
 
-def measure(env: str, inference: str, learner_kind: str = "a2c") -> Row:
+def measure(env: str, inference: str, learner_kind: str = "ppo") -> Row:
     """Steps per CPU second of a learner on one core, and the share of each part."""
     from muster.learning.learners import make_learner
     from muster.learning.settings import TrainSettings
 
-    teacher = TEACHER if learner_kind == "imitate" else None
+    teacher = TEACHER if learner_kind == "imitation" else None
     learner: Any = make_learner(
         TrainSettings(env=env, inference=inference, learner=learner_kind, teacher=teacher, steps=1)  # type: ignore[arg-type]
     )
@@ -89,17 +89,26 @@ def measure(env: str, inference: str, learner_kind: str = "a2c") -> Row:
 
 def _time_parts(watch: Stopwatch, learner: Any, kind: str) -> None:
     """Have every part of a learner timed."""
-    place = learner.worlds[0]
-    for world in [place.env, *([place.trials.copies] if kind == "srl" else [])]:
-        world.observe = watch.wrap("features", world.observe)
-        world.step = watch.wrap("world", world.step)
-    decides = learner.field if kind == "es" else learner
-    decides.solver = watch.wrap("inference", decides.solver)
-    scores = learner.student if kind == "imitate" else decides
-    scores.scores = watch.wrap("forward", scores.scores)
-    learns = {"a2c": ["learn"], "srl": ["learn", "learn_values"], "imitate": ["add", "step"], "es": []}[kind]
-    for name in learns:
-        setattr(scores, name, watch.wrap("backward", getattr(scores, name)))
+    for env in [*learner.envs, *([learner.candidates[0].copies] if kind == "srl" else [])]:
+        env.observe = watch.wrap("features", env.observe)
+        env.step = watch.wrap("env", env.step)
+    if kind == "es":
+        _time_solver(watch, learner.rollouts)
+        return
+    _time_solver(watch, learner)
+    actor = learner.student if kind == "imitation" else learner.actor
+    actor.scores = watch.wrap("forward", actor.scores)
+    actor.forward = watch.wrap("forward", actor.forward)
+    learns = {"ppo": [(learner, "_learn")], "srl": [(learner, "learn"), (learner, "learn_values")]}
+    for owner, name in learns.get(kind, [(actor, "backward"), (actor, "step")]):
+        setattr(owner, name, watch.wrap("backward", getattr(owner, name)))
+
+
+def _time_solver(watch: Stopwatch, owner: Any) -> None:
+    """Have the inference of a learner timed, which is asked by `run`."""
+    solver = watch.wrap("inference", owner.solver)
+    solver.run = watch.wrap("inference", owner.solver.run)
+    owner.solver = solver
 
 
 def measure_peer() -> dict[str, Any] | None:
@@ -161,10 +170,10 @@ def report(found: dict[str, Any]) -> list[str]:
     for row in found["environments"]:
         if "steps_per_second" in row:
             lines.append(
-                f"{row['world']}, the environment alone without learning: {row['steps_per_second']:,.0f} steps/s."
+                f"{row['env']}, the environment alone without learning: {row['steps_per_second']:,.0f} steps/s."
             )
         else:
-            lines.append(f"{row['world']} skipped: {row['skipped']}.")
+            lines.append(f"{row['env']} skipped: {row['skipped']}.")
     if found["note"]:
         lines.append(found["note"])
     return lines

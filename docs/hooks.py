@@ -1,8 +1,8 @@
 """What the site takes from the code and from outside docs/ when it is built.
 
 Tables of settings, commands and public names come from the dataclasses and exports themselves. The changelog, the guide
-for contributors, the laboratory's notes, the records of the benchmarks and the examples stay where they are and become pages. Links are written
-so that they hold in the repository; here they are turned to where the pages are on the site.
+for contributors, the laboratory's notes, the records of the benchmarks and the examples stay where they are and become
+pages. Links are written so that they hold in the repository; here they are turned to where the pages are on the site.
 """
 
 from __future__ import annotations

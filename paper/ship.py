@@ -138,7 +138,7 @@ def card_of(name: str) -> dict[str, Any]:
 def learner_of(policy: LearnedPolicy) -> str:
     """What the learner of a policy is called today; a2c with Gumbel noise, in files from before 0.2.0, was ppo."""
     learner = str(policy.header["learner"])
-    if learner == "a2c" and policy.noise.innovations == "gumbel":
+    if learner == "a2c" and policy.noise.distribution == "gumbel":
         return "ppo"
     return {"imitate": "imitation"}.get(learner, learner)
 

@@ -55,10 +55,6 @@ def test_the_wheel_holds_code_and_data_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     for data in (
         "muster/py.typed",
-        "paper/tables/records/rescue.json",
-        "paper/tables/records/battle.json",
-        "paper/tables/records/heuristics.json",
-        "paper/tables/paper_battle.toml",
         "muster/envs/battle/units.toml",
         "muster/evaluation/viewer/replay.html",
         "muster/evaluation/viewer/player.js",
@@ -66,6 +62,7 @@ def test_the_wheel_holds_code_and_data_and_nothing_else(wheel):
         "muster/service/page/app.js",
         "muster/service/page/page.css",
         "muster/policy/shipped/rescue-2x4-quad-dm.safetensors",
+        "muster/policy/shipped/rescue-2x4-quad-dm.json",
         "muster/policy/shipped/index.json",
     ):
         assert data in names
@@ -81,29 +78,29 @@ def test_solving(place):
     assert found["assignment"] == [1, 0]
 
 
-def test_evaluating_a_shipped_policy_and_playing_it(place):
+def test_evaluating_a_shipped_policy_and_replaying_it(place):
     found = json.loads(muster(place, "evaluate", "rescue-2x4-quad-dm", "rescue:5x10", "--episodes", "20", "--json"))
     assert found["failed"] == 0
-    muster(place, "play", "rescue-2x4-quad-dm", "rescue:2x4", "--out", "replay.html")
+    muster(place, "replay", "rescue-2x4-quad-dm", "rescue:2x4", "--out", "replay.html")
     assert (place / "replay.html").stat().st_size > 1000
 
 
-def test_learning_by_evolution(place):
+def test_learning_by_evolution_strategies(place):
     flags = ["--learner", "es", "--inference", "lp", "--steps", "20000", "--out", "run"]
     muster(place, "train", "rescue:2x4", *flags)
     found = json.loads(muster(place, "evaluate", "run", "rescue:2x4", "--episodes", "20", "--json"))
     assert found["mean"] is not None
 
 
-@pytest.mark.parametrize("which", ["rescue", "battle", "heuristics"])
-def test_tables_print_and_do_not_write_into_the_package(place, which):
-    assert json.loads(muster(place, "tables", which, "--json"))
-    records = next(place.glob(f"env/lib/*/site-packages/paper/tables/records/{which}.json"))
-    before = records.read_bytes()
-    assert f"--record {which}.json" in muster(place, "tables", which, "--rerun", status=2)
-    assert records.read_bytes() == before
+def test_the_card_of_a_shipped_policy_prints(place):
+    assert json.loads(muster(place, "card", "battle-w15v17-quad-dm", "--json", "--no-latency"))["results"]
+
+
+def test_the_default_learner_needs_no_torch(place):
+    muster(place, "train", "rescue:2x4", "--steps", "5000", "--out", "ppo")
+    assert json.loads((place / "ppo" / "summary.json").read_text())["learner"] == "ppo"
 
 
 def test_what_needs_torch_says_which_extra(place):
-    said = muster(place, "train", "rescue:2x4", "--learner", "a2c", "--steps", "10", "--out", "other", status=2)
-    assert "muster-rl[train]" in said
+    said = muster(place, "train", "rescue:2x4", "--model", "pem", "--steps", "10", "--out", "other", status=2)
+    assert "torch" in said

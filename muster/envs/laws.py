@@ -214,9 +214,9 @@ def endings(make: Make) -> None:
     require(np.array_equal(outcome, env.outcome()), "the outcome changes after the episode ended")
     if env.metric == "steps":
         require(np.array_equal(outcome, steps), f"metric 'steps' counts {outcome}, but {steps} steps were taken")
-    elif env.metric == "return":
+    elif env.metric in ("return", "agreement"):
         close = np.allclose(outcome, earned, rtol=1e-9, atol=1e-9)
-        require(close, f"metric 'return' gives {outcome}, but the rewards add up to {earned}")
+        require(close, f"metric {env.metric!r} gives {outcome}, but the rewards add up to {earned}")
     else:
         require(bool(np.isin(outcome, (0, 1)).all()), f"metric 'win_rate' gives {outcome}, not 0 or 1")
 

@@ -15,7 +15,7 @@ from muster.errors import InputError, MusterError
 from muster.rng import Seeds
 
 State = dict[str, NDArray[np.generic]]
-Metric = Literal["steps", "win_rate", "return"]
+Metric = Literal["steps", "win_rate", "return", "agreement"]
 """steps: until done, fewer are better; win_rate: share of episodes won; return: sum of rewards, more is better."""
 
 

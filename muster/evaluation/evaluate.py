@@ -185,7 +185,7 @@ def summarise(
         metric=env.metric,
         mean=float(outcome.mean()) if len(outcome) else None,
         ci95=interval,
-        failed=0 if env.metric == "return" else int(records.truncated.sum()),
+        failed=0 if env.metric in ("return", "agreement") else int(records.truncated.sum()),
         decisions_per_second=records.decisions / records.seconds,
         ms_per_decision=1000 * records.policy_seconds / records.decisions,
         records=records,

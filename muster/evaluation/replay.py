@@ -181,8 +181,8 @@ def record(
 def ending(replay: Replay, env: BatchEnv) -> str:
     """How the episode that `env` has just played ended, and what else the environment says of it."""
     steps = len(replay.assignments)
-    if replay.metric == "return":
-        words = f"return {replay.outcome:.2f} after {steps} decisions"
+    if replay.metric in ("return", "agreement"):
+        words = f"{replay.metric} {replay.outcome:.2f} after {steps} decisions"
     elif replay.truncated:
         words = f"hit the step limit of {env.max_steps}"
     elif replay.metric == "win_rate":

@@ -38,6 +38,7 @@ MEANINGS: dict[Metric, Meaning] = {
     "steps": Meaning("steps to the last task, T", "steps T", 2, -1, counts_all=False),
     "win_rate": Meaning("win rate", "win rate", 3, 1, counts_all=True),
     "return": Meaning("return: sum of rewards", "return", 2, 1, counts_all=True),
+    "agreement": Meaning("agreement: share of agents with the log's task", "agreement", 3, 1, counts_all=True),
 }
 
 

@@ -36,7 +36,7 @@ def evaluation_lines(found: Evaluation) -> list[str]:
         add(meaning.label, with_interval(found.mean, found.ci95, meaning.digits))
     for name, value in found.metrics.items():
         add(name.replace("_", " "), "-" if value is None else with_interval(value.mean, value.ci95))
-    if found.metric != "return":
+    if found.metric in ("steps", "win_rate"):
         add("hit the step limit", f"{found.failed} ({100 * found.failed / found.episodes:.1f} %)")
     if found.changes_per_decision is not None:
         add("change of task", f"{100 * found.changes_per_decision:.2f} % of the agents a decision")
@@ -108,7 +108,7 @@ def evaluation_table(found: Sequence[Evaluation]) -> tuple[list[str], list[list[
     """Head and rows of evaluations on the same episodes, with the columns that have something to say."""
     metric = found[0].metric
     names = list(dict.fromkeys(name for one in found for name in one.metrics))
-    limits = metric != "return" and any(one.failed for one in found)
+    limits = metric in ("steps", "win_rate") and any(one.failed for one in found)
     head = ["policy", f"{MEANINGS[metric].short} [95 %]", *names, *["hit the limit"] * limits]
     rows = []
     for one in found:

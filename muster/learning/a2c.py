@@ -10,7 +10,7 @@ import numpy as np
 from muster.data import BatchObservation, Bools, Floats32
 from muster.learning.actor import Actor
 from muster.learning.critic import Critic
-from muster.learning.learner import CRITIC, Arrays, Learner, Setup, State, component, prefixed, stream
+from muster.learning.learner import CRITIC, Arrays, Learner, Setup, SlotEpisodes, State, component, prefixed, stream
 from muster.learning.losses.returns import n_step_returns
 from muster.learning.metrics import Metrics, combine
 from muster.learning.optimiser import TrainingError
@@ -46,7 +46,8 @@ class ActorCritic(Learner):
         self.discount, self.rollout_length = settings.discount, settings.rollout_length
         heads = [HEADS[what] for what in self.spec.learned]
         self.collectors = [
-            Collector(env, self.seed, self.noise, self.spec.task_scores, k, heads) for k, env in enumerate(self.envs)
+            Collector(env, SlotEpisodes(env.n_envs, self.seed, k), self.noise, self.spec.task_scores, heads)
+            for k, env in enumerate(self.envs)
         ]
         self.parallel = ParallelCollectors(pool, self.collectors) if pool else None
         self.n_envs = sum(env.n_envs for env in self.envs)
@@ -71,7 +72,7 @@ class ActorCritic(Learner):
         """A rollout of every environment."""
         if self.parallel:
             weights = Weights(self.actor.parameters(), self.critic.parameters(), self.actor.with_g)
-            rollouts = self.parallel.collect(weights, self.rollout_length, self.rng)
+            rollouts = self.parallel.collect(weights, self.rng)
         else:
             model = getattr(self.actor, "model", None)
             limits = model.limits if model is not None and self.spec.learned else None

@@ -17,8 +17,9 @@ import numpy as np
 from muster.assign.settings import InferenceSettings
 from muster.assign.solver import Solver
 from muster.data import BatchObservation, Floats, Ints
+from muster.envs.vector import BatchEnv
 from muster.learning.envs import make_env
-from muster.learning.learner import CANDIDATES, WEIGHTS, Arrays, Learner, Setup, State, TrainingEpisodes, stream
+from muster.learning.learner import CANDIDATES, WEIGHTS, Arrays, Learner, Setup, State, stream, training_seeds
 from muster.learning.metrics import EpisodeMetrics, Metrics, combine, env_metrics, mean_metrics
 from muster.learning.optimiser import Adam, cosine_decay, unflatten
 from muster.learning.rollouts import check_finite
@@ -90,13 +91,14 @@ class CandidateRollouts:
 
     def __init__(
         self,
-        episodes: Sequence[TrainingEpisodes],
+        envs: Sequence[BatchEnv],
         spec: ModelSpec,
         inference: InferenceSettings,
         settings: ESSettings,
+        seed: int,
         candidates: tuple[int, int],
     ) -> None:
-        self.episodes, self.spec, self.settings = episodes, spec, settings
+        self.envs, self.spec, self.settings, self.seed = envs, spec, settings, seed
         self.begin, self.end = candidates
         self.solver = Solver.of(inference, threads=1)
         if inference.method == "routes":
@@ -109,15 +111,12 @@ class CandidateRollouts:
         theta = generation.theta + self.settings.sigma * signed
         # Packed once for all decisions of the generation.
         model = DirectModel(unflatten(theta, parameter_shapes(self.spec)), self.spec.task_scores)
-        trials = []
-        for episodes, begun in zip(self.episodes, generation.begun, strict=True):
-            episodes.begun = begun
-            trials.append(self._run(episodes, model))
-        return trials
+        return [self._run(k, begun, model) for k, begun in enumerate(generation.begun)]
 
-    def _run(self, episodes: TrainingEpisodes, model: DirectModel) -> Trial:
-        env, count, steps = episodes.env, self.end - self.begin, 0
-        env.reset(np.arange(env.n_envs), np.tile(episodes.take(env.n_envs // count), count))
+    def _run(self, k: int, begun: int, model: DirectModel) -> Trial:
+        env, count, steps = self.envs[k], self.end - self.begin, 0
+        seeds = training_seeds(self.seed, k, begun + np.arange(env.n_envs // count))
+        env.reset(np.arange(env.n_envs), np.tile(seeds, count))
 
         def act(observation: BatchObservation) -> Ints:
             decision = decide(observation, self.spec, model, self.solver)
@@ -145,11 +144,12 @@ class ES(Learner):
         self.rng = stream(self.seed, CANDIDATES)
         self.theta = flatten(init_parameters(self.spec, stream(self.seed, WEIGHTS)), self.spec)
         self.adam = Adam(len(self.theta))
-        self.training = [TrainingEpisodes(env, self.seed, k) for k, env in enumerate(self.envs)]
+        self.begun = [0] * len(self.envs)
+        """Episodes so far, of each environment."""
         candidates = 2 * settings.pairs
         self.episodes = [env.n_envs // (1 if pool else candidates) for env in self.envs]
         """Of every candidate in an update, of each environment."""
-        self.rollouts = CandidateRollouts(self.training, self.spec, self.inference, settings, (0, candidates))
+        self.rollouts = CandidateRollouts(self.envs, self.spec, self.inference, settings, self.seed, (0, candidates))
         self.alike = 0
         """Updates, up to the last, in which all candidates did equally well."""
 
@@ -179,12 +179,9 @@ class ES(Learner):
 
     def next_generation(self) -> Generation:
         """New candidates, and the episodes that they share."""
-        generation = Generation(
-            self.theta, dict(self.rng.bit_generator.state), [episodes.begun for episodes in self.training]
-        )
+        generation = Generation(self.theta, dict(self.rng.bit_generator.state), self.begun)
         self.rng.standard_normal((self.settings.pairs, len(self.theta)))
-        for episodes, count in zip(self.training, self.episodes, strict=True):
-            episodes.begun += count
+        self.begun = [before + count for before, count in zip(self.begun, self.episodes, strict=True)]
         return generation
 
     def _fitness(self, metric: str, trial: Trial) -> Floats:
@@ -210,7 +207,7 @@ class ES(Learner):
         plain = {
             "rng": self.rng.bit_generator.state,
             "steps": self.steps,
-            "begun": [episodes.begun for episodes in self.training],
+            "begun": self.begun,
             "alike": self.alike,
         }
         return {"theta": self.theta.copy(), **self.adam.get_state()}, plain
@@ -220,9 +217,7 @@ class ES(Learner):
         self.theta = np.array(arrays["theta"])
         self.adam.set_state(arrays)
         self.rng.bit_generator.state = plain["rng"]
-        self.steps, self.alike = plain["steps"], plain["alike"]
-        for episodes, begun in zip(self.training, plain["begun"], strict=True):
-            episodes.begun = begun
+        self.steps, self.alike, self.begun = plain["steps"], plain["alike"], plain["begun"]
 
 
 @dataclass(frozen=True)
@@ -246,11 +241,12 @@ class CandidateHandler:
 
     def __init__(self, job: CandidateJob) -> None:
         settings, count = job.settings, job.candidates[1] - job.candidates[0]
-        training = []
-        for k, (name, (first, last)) in enumerate(zip(settings.envs, job.episodes, strict=True)):
-            training.append(TrainingEpisodes(make_env(settings, name, count * (last - first)), settings.seed, k))
+        envs = [
+            make_env(settings, name, count * (last - first))
+            for name, (first, last) in zip(settings.envs, job.episodes, strict=True)
+        ]
         self.skipped = [first for first, _ in job.episodes]
-        self.rollouts = CandidateRollouts(training, job.spec, job.inference, settings.es, job.candidates)
+        self.rollouts = CandidateRollouts(envs, job.spec, job.inference, settings.es, settings.seed, job.candidates)
 
     def handle(self, message: Generation) -> list[Trial]:
         """Run its share of a generation."""

@@ -19,8 +19,8 @@ from muster.envs.vector import BatchEnv, Policy, Step
 from muster.errors import InputError
 from muster.learning.a2c import check_loss
 from muster.learning.actor import Actor
-from muster.learning.learner import Arrays, Learner, Setup, State, TrainingEpisodes, component, prefixed
-from muster.learning.losses.choices import Choices, choice_likelihood, choice_slopes
+from muster.learning.learner import Arrays, Learner, Setup, SlotEpisodes, State, component, prefixed
+from muster.learning.losses.choices import Choices
 from muster.learning.losses.fenchel_young import Moments, completed, draw_noise, fenchel_young, slopes_of_model
 from muster.learning.metrics import EndedEpisodes, Metrics, combine
 from muster.learning.optimiser import cosine_decay
@@ -40,7 +40,6 @@ WARM_UP = 50
 """Updates over which the learning rate rises."""
 MAX_GRAD_NORM = 1.0
 WEIGHT_DECAY = 0.01
-NONE = np.zeros((0, 0, 0), np.float32)
 ROUNDING = 1e-9
 """Share of the expected return that is no regret."""
 
@@ -64,7 +63,7 @@ class LabelledEnv:
 
     def __init__(self, env: BatchEnv, teacher: Policy, roles: Roles, seed: int, index: int = 0) -> None:
         self.env, self.teacher, self.roles = env, teacher, roles
-        self.episodes = TrainingEpisodes(env, seed, index)
+        self.episodes = SlotEpisodes(env.n_envs, seed, index)
         self.running_reward = np.zeros(env.n_envs)
         self._actions: Ints | None = None
         """[B, N] the teacher's in the present states; None before it was asked."""
@@ -72,7 +71,7 @@ class LabelledEnv:
 
     def _begin(self, slots: Ints) -> None:
         if len(slots):
-            reset(self.env, self.teacher, slots, self.episodes.take(len(slots)))
+            reset(self.env, self.teacher, slots, self.episodes.take(slots))
 
     def labels(self, observation: BatchObservation) -> Ints:
         """[B, N] what the teacher would do now, -1 for no task. It is asked once before each step."""
@@ -119,15 +118,14 @@ class LabelledEnv:
         arrays = prefixed("env", self.env.get_state()) | prefixed("teacher", self.teacher.get_memory())
         if self._actions is not None:
             arrays["actions"] = self._actions.copy()
-        return arrays | {"running_reward": self.running_reward.copy()}, {"begun": self.episodes.begun}
+        return arrays | {"running_reward": self.running_reward.copy(), "begun": self.episodes.begun.copy()}, {}
 
     def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
         self.env.set_state(component(arrays, "env"))
         self.teacher.set_memory(component(arrays, "teacher"))
         self._actions = np.array(arrays["actions"]) if "actions" in arrays else None
-        self.running_reward[...] = arrays["running_reward"]
-        self.episodes.begun = plain["begun"]
+        self.running_reward[...], self.episodes.begun[...] = arrays["running_reward"], arrays["begun"]
 
 
 class Imitation(Learner):
@@ -258,8 +256,6 @@ def cross_entropy(seen: BatchObservation, scores: Scores, labels: Ints, idling: 
     An agent's options are all tasks that it may take, whatever their loads, and no task, worth 0, where `idling` is a
     choice. Where it is not, agents without a label teach nothing.
     """
-    h, given = scores
-    g = NONE if given is None else given
     counted = seen.agent_alive if idling else seen.agent_alive & (labels >= 0)
     alive = alive_pairs(seen)[0]
     # A label that is not allowed cannot be learned.
@@ -268,7 +264,7 @@ def cross_entropy(seen: BatchObservation, scores: Scores, labels: Ints, idling: 
     counted[rows, agents] &= alive[rows, agents, labels[rows, agents]]
     choices = Choices(
         assignment=labels,
-        history=np.zeros(h.shape, np.float32),
+        history=np.zeros(scores[0].shape, np.float32),
         contributions=np.ascontiguousarray(seen.contributions),
         capacities=np.full(seen.capacities.shape, np.inf),
         agent_alive=counted,
@@ -276,12 +272,10 @@ def cross_entropy(seen: BatchObservation, scores: Scores, labels: Ints, idling: 
         idling=idling,
         exchanging=False,
     )
-    count = max(int(counted.sum()), 1)
-    likelihood, slope_h, slope_g = np.zeros(labels.shape), np.zeros(h.shape), np.zeros(g.shape)
-    choice_likelihood(choices, h, g, 1.0, likelihood)
-    choice_slopes(choices, h, g, 1.0, np.full(labels.shape, -1.0 / count), 0.0, slope_h, slope_g)
-    slopes = slope_h.astype(np.float32), None if given is None else slope_g.astype(np.float32)
-    return -float(likelihood.sum()) / count, slopes
+    likelihood = choices.likelihood(scores, 1.0)
+    # At a ratio of 1 the slopes of PPO's loss for advantages of 1 are those of the mean log-likelihood.
+    slopes = choices.clipped_loss(scores, 1.0, likelihood, np.ones(len(labels)))[2]
+    return -float(likelihood.sum()) / max(int(counted.sum()), 1), slopes
 
 
 def agreement(seen: BatchObservation, assignment: Ints, labels: Ints, slots: Bools) -> float:

@@ -98,27 +98,32 @@ class Learner(ABC):
         """Go on from what `get_state` returned."""
 
 
-class TrainingEpisodes:
-    """Begins episodes in an environment's slots, in one fixed order; `index` counts the environments of the run.
+def training_seeds(seed: int, index: int, numbers: Ints) -> Seeds:
+    """Seeds of a run's training episodes, by number; `index` counts the environments of the run.
 
     None of them is ever one of a test set.
     """
+    return episode_seeds(TRAINING + seed, index * ENV_OFFSET + numbers)
 
-    def __init__(self, env: BatchEnv, seed: int, index: int = 0) -> None:
-        self.env, self.seed = env, seed
-        self.first = index * ENV_OFFSET
-        self.begun = 0
 
-    def take(self, count: int) -> Seeds:
-        """Seeds of the next `count` episodes."""
-        seeds = episode_seeds(TRAINING + self.seed, self.first + np.arange(self.begun, self.begun + count))
-        self.begun += count
-        return seeds
+class SlotEpisodes:
+    """The episodes of an environment's slots: of B slots, slot b has numbers b, B + b, 2B + b, ...
 
-    def begin(self, slots: Ints) -> None:
-        """Reset these slots to the next episodes."""
-        if len(slots):
-            self.env.reset(slots, self.take(len(slots)))
+    So they do not depend on who runs the slots: `block` says which of B this environment has.
+    """
+
+    def __init__(self, n_envs: int, seed: int, index: int = 0, block: tuple[int, int] | None = None) -> None:
+        """`n_envs` is B."""
+        self.total, self.seed, self.index = n_envs, seed, index
+        self.slots = np.arange(*(block or (0, n_envs)))
+        self.begun = np.zeros(len(self.slots), np.int64)
+        """Episodes so far, in each slot."""
+
+    def take(self, slots: Ints) -> Seeds:
+        """Seeds of the next episode in each of these slots."""
+        numbers = self.slots[slots] + self.total * self.begun[slots]
+        self.begun[slots] += 1
+        return training_seeds(self.seed, self.index, numbers)
 
 
 def prefixed(name: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:

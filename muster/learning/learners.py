@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from muster.envs.registry import kind_of, make
+from muster.envs.registry import make
 from muster.errors import InputError, MissingExtraError
 from muster.learning import imitation
 from muster.learning.a2c import A2C
@@ -72,7 +72,9 @@ def _make_imitation(settings: TrainSettings) -> Learner:
         # A teacher has the environment show what it reads itself; what else there is it gets from the student's view.
         env.show(pair_features=settings.pair_features, planes=settings.model == "pem")
     told = {"teacher": settings.teacher} if settings.teacher else {"log": settings.from_log}
-    setup = setup._replace(header=setup.header | {"env": settings.envs[0]} | told)
+    # A policy of a log belongs to the environment that was named, if one was.
+    named = {} if settings.only_log else {"env": settings.envs[0]}
+    setup = setup._replace(header=setup.header | named | told)
     own = {"max_grad_norm": imitation.MAX_GRAD_NORM, "weight_decay": imitation.WEIGHT_DECAY}
     student = make_actor(settings, setup.spec, batch_statistics=True, **own)
     return Imitation(setup, settings.imitation, teachers, student)
@@ -80,10 +82,9 @@ def _make_imitation(settings: TrainSettings) -> Learner:
 
 def _on_log(settings: TrainSettings) -> TrainSettings:
     """The same with the log as the environment to learn on; the one that was named says whether idling is a choice."""
-    named = settings.envs[0]
-    if kind_of(named) == "log":
+    if settings.only_log:
         return dataclasses.replace(settings, env=f"log:{settings.from_log},set=training")
-    assign_all = not make(named).idling if settings.assign_all is None else settings.assign_all
+    assign_all = not make(settings.envs[0]).idling if settings.assign_all is None else settings.assign_all
     return dataclasses.replace(settings, env=f"log:{settings.from_log}", assign_all=assign_all)
 
 

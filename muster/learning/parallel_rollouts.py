@@ -1,9 +1,8 @@
 """Rollouts by several workers, each with a block of every environment's slots; the run itself learns.
 
-Workers run in step. After each decision the run hears how many episodes ended in every block and numbers those that
-begin, in the order of the slots, as one process would. Noise comes from one generator: each worker draws it for all
-slots and keeps that of its own. A worker's state comes back with its part of the rollout, so that another can replace
-it.
+Every slot has episodes of its own, and noise comes from one generator: each worker draws it for all slots and keeps
+that of its block. So the rollout is the same however it is divided. A worker's state comes back with its part of the
+rollout, so that another can replace it.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from numpy.typing import NDArray
 
 from muster.assign.settings import InferenceSettings
 from muster.assign.solver import Solver
-from muster.data import BatchObservation, Bools, Floats, Ints
+from muster.data import BatchObservation, Bools, Floats
 from muster.errors import InputError
 from muster.learning.envs import make_env
-from muster.learning.learner import Arrays, State
+from muster.learning.learner import Arrays, SlotEpisodes, State
 from muster.learning.metrics import EpisodeMetrics, mean_metrics
 from muster.learning.rollouts import NO_SCORES, Acting, Collector, Draws, Recording, Rollout, standard_deviation
 from muster.learning.settings import TrainSettings
@@ -38,30 +37,20 @@ class Restore(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Message: the parameters to act with."""
+    """Parameters to act with."""
 
     model: Parameters
     critic: Parameters
     with_g: bool
 
 
-class Begin(NamedTuple):
-    """Message: begin a rollout in one of the environments, with the generator of its noise."""
+class Collect(NamedTuple):
+    """Message: collect a rollout in one of the environments."""
 
     env: int
+    weights: Weights
     generator: dict[str, Any]
-
-
-class Step(NamedTuple):
-    """Message: begin episodes where some ended, from this number on; then decide once. Answer: how many ended."""
-
-    first: int
-
-
-class Finish(NamedTuple):
-    """Message: begin episodes where some ended, and give back the block's part of the rollout."""
-
-    first: int
+    """Of the noise."""
 
 
 class Part(NamedTuple):
@@ -108,59 +97,31 @@ class BlockHandler:
         self.solver = Solver.of(job.inference, threads=1)
         self.rng = np.random.default_rng(0)
         self.collectors = []
-        for k, (name, (begin, end)) in enumerate(zip(settings.envs, job.ranges, strict=True)):
-            env = make_env(settings, name, end - begin)
-            self.collectors.append(Collector(env, settings.seed, self.own.noise, job.spec.task_scores, k))
-        self.model: DirectModel | None = None
-        self.critic: EntityValues | None = None
-        self.env = 0
-        self.recording: Recording | None = None
-        self.ended: Ints = np.zeros(0, np.int64)
-        """Slots where episodes have ended and none has begun."""
+        for k, (name, block, size) in enumerate(zip(settings.envs, job.ranges, job.sizes, strict=True)):
+            env, episodes = make_env(settings, name, block[1] - block[0]), SlotEpisodes(size, settings.seed, k, block)
+            self.collectors.append(Collector(env, episodes, self.own.noise, job.spec.task_scores))
 
-    def handle(self, message: Restore | Weights | Begin | Step | Finish) -> int | Part | None:
+    def handle(self, message: Restore | Collect) -> Part | None:
         """What the message asks for."""
         if isinstance(message, Restore):
             for collector, state in zip(self.collectors, message.states, strict=True):
                 collector.set_state(*state)
-        elif isinstance(message, Weights):
-            self.model = DirectModel(message.model, message.with_g)
-            self.critic = EntityValues(message.critic)
-        elif isinstance(message, Begin):
-            self._begin(message)
-        else:
-            self._begin_episodes(message.first)
-            assert self.recording is not None
-            if isinstance(message, Finish):
-                return self._part(self.recording)
-            self.ended = self.recording.step()
-            return len(self.ended)
-        return None
-
-    def _begin(self, message: Begin) -> None:
-        self.env, self.rng.bit_generator.state = message.env, message.generator
-        job, model, critic = self.job, self.model, self.critic
-        assert model is not None
-        assert critic is not None
+            return None
+        job, k, weights = self.job, message.env, message.weights
+        self.rng.bit_generator.state = message.generator
+        model = DirectModel(weights.model, weights.with_g)
         acting = Acting(
             steps=self.own.rollout_length,
             discount=self.own.discount,
             decide=lambda observation, explore: decide(observation, job.spec, model, self.solver, explore),
             view=job.spec.view,
-            values=critic,
+            values=EntityValues(weights.critic),
             keep_history=job.settings.learner == "ppo",
         )
-        collector, (begin, end) = self.collectors[message.env], job.ranges[message.env]
-        draws = Draws(self.rng, collector.noise.gumbel, job.sizes[message.env], begin, end)
-        self.recording = Recording(collector, acting, draws)
+        draws = Draws(self.rng, self.collectors[k].noise.gumbel, job.sizes[k], *job.ranges[k])
+        return self._part(self.collectors[k], self.collectors[k].record(acting, draws))
 
-    def _begin_episodes(self, first: int) -> None:
-        collector = self.collectors[self.env]
-        collector.episodes.begun = first
-        collector.begin(self.ended)
-        self.ended = np.zeros(0, np.int64)
-
-    def _part(self, recording: Recording) -> Part:
+    def _part(self, collector: Collector, recording: Recording) -> Part:
         found = recording.rollout()
         states = {f"observation/{name}": array for name, array in _present(found.observation).items()}
         states |= {"assignment": found.assignment}
@@ -175,7 +136,7 @@ class BlockHandler:
             found.ended,
             recording.episodes.values(),
             recording.episodes.rewards(),
-            self.collectors[self.env].get_state(),
+            collector.get_state(),
             dict(self.rng.bit_generator.state),
         )
 
@@ -201,46 +162,25 @@ class ParallelCollectors:
     def get_state(self) -> list[State]:
         """Of every environment, all blocks together."""
         found = []
-        for k, collector in enumerate(self.collectors):
+        for k in range(len(self.collectors)):
             parts = [block[k] for block in self.blocks]
-            plain = parts[0][1] | {"begun": collector.episodes.begun}
-            found.append((join_blocks([arrays for arrays, _ in parts]), plain))
+            found.append((join_blocks([arrays for arrays, _ in parts]), parts[0][1]))
         return found
 
-    def collect(self, weights: Weights, steps: int, rng: np.random.Generator) -> list[Rollout]:
+    def collect(self, weights: Weights, rng: np.random.Generator) -> list[Rollout]:
         """A rollout of every environment; `rng` is left as if it had drawn the noise itself."""
-        rollouts = []
+        rollouts, workers = [], range(self.pool.size)
         for k in range(len(self.collectors)):
-            parts = self._collect(k, weights, steps, dict(rng.bit_generator.state))
+            message = Collect(k, weights, dict(rng.bit_generator.state))
+            answers = self.pool.call(
+                {index: [message] for index in workers}, lambda index: [Restore(self.blocks[index])]
+            )
+            parts: list[Part] = [answers[index] for index in workers]
             rng.bit_generator.state = parts[0].generator
             for block, part in zip(self.blocks, parts, strict=True):
                 block[k] = part.state
             rollouts.append(self._rollout(k, parts))
         return rollouts
-
-    def _collect(self, k: int, weights: Weights, steps: int, generator: dict[str, Any]) -> list[Part]:
-        episodes, workers = self.collectors[k].episodes, range(self.pool.size)
-        told: list[list[Any]] = [[] for _ in workers]
-        counts = [0 for _ in workers]
-        opening: list[Any] = [weights, Begin(k, generator)]
-
-        def recover(index: int) -> list[Any]:
-            return [Restore(self.blocks[index]), weights, *told[index]]
-
-        def tell(kind: type[Step] | type[Finish]) -> list[Any]:
-            """Each block the number of its next episode, and what to do."""
-            firsts = episodes.begun + np.concatenate([[0], np.cumsum(counts)])
-            episodes.begun = int(firsts[-1])
-            requests = {index: [*opening, kind(int(firsts[index]))] for index in workers}
-            answers = self.pool.call(requests, recover)
-            opening.clear()
-            for index in workers:
-                told[index] += requests[index]
-            return [answers[index] for index in workers]
-
-        for _ in range(steps):
-            counts = tell(Step)
-        return tell(Finish)
 
     def _rollout(self, k: int, parts: Sequence[Part]) -> Rollout:
         """The rollout of one process, from the blocks' parts."""

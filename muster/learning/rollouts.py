@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.envs.vector import BatchEnv
-from muster.learning.learner import Arrays, State, TrainingEpisodes, component, prefixed
+from muster.learning.learner import Arrays, SlotEpisodes, State, component, prefixed
 from muster.learning.metrics import EndedEpisodes, Metrics
 from muster.learning.optimiser import TrainingError
 from muster.models.direct import Scores
@@ -99,30 +99,32 @@ class Collector:
     def __init__(
         self,
         env: BatchEnv,
-        seed: int,
+        episodes: SlotEpisodes,
         noise: NoiseSettings,
         task_scores: bool,
-        index: int = 0,
         heads: Sequence[str] = (),
     ) -> None:
-        self.env = env
+        self.env, self.episodes = env, episodes
         self.noise = ScoreNoise(noise, env.n_envs, env.n_agents, env.n_tasks, task_scores, heads)
-        self.episodes = TrainingEpisodes(env, seed, index)
-        self.episodes.begin(np.arange(env.n_envs))
         self.running_reward = np.zeros(env.n_envs)
         self.buffers: Arrays = {}
+        self.begin(np.arange(env.n_envs))
 
     def collect(self, acting: Acting, rng: np.random.Generator) -> Rollout:
         """Some decisions in every slot; episodes that end are followed by new ones."""
-        recording = Recording(self, acting, Draws(rng, self.noise.gumbel, self.env.n_envs))
+        return self.record(acting, Draws(rng, self.noise.gumbel, self.env.n_envs)).rollout()
+
+    def record(self, acting: Acting, draws: Draws) -> Recording:
+        """The same, with noise as it is drawn, and with what else was recorded."""
+        recording = Recording(self, acting, draws)
         for _ in range(acting.steps):
             self.begin(recording.step())
-        return recording.rollout()
+        return recording
 
     def begin(self, slots: Ints) -> None:
         """New episodes in these slots."""
         if slots.size:
-            self.episodes.begin(slots)
+            self.env.reset(slots, self.episodes.take(slots))
             self.noise.reset(slots)
 
     def get_state(self) -> State:
@@ -131,9 +133,8 @@ class Collector:
         for name, noise in self.noise.parts.items():
             arrays |= {f"noise_{name}/queue": noise.queue.copy(), f"noise_{name}/total": noise.total.copy()}
         arrays |= {"noise_agents": self.noise.agents.copy(), "noise_tasks": self.noise.tasks.copy()}
-        arrays["running_reward"] = self.running_reward.copy()
-        oldest = {name: noise.oldest for name, noise in self.noise.parts.items()}
-        return arrays, {"begun": self.episodes.begun, "oldest": oldest}
+        arrays |= {"running_reward": self.running_reward.copy(), "begun": self.episodes.begun.copy()}
+        return arrays, {"oldest": {name: noise.oldest for name, noise in self.noise.parts.items()}}
 
     def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
@@ -143,8 +144,7 @@ class Collector:
             noise.total[...] = arrays[f"noise_{name}/total"]
             noise.oldest = plain["oldest"][name]
         self.noise.agents[...], self.noise.tasks[...] = arrays["noise_agents"], arrays["noise_tasks"]
-        self.running_reward[...] = arrays["running_reward"]
-        self.episodes.begun = plain["begun"]
+        self.running_reward[...], self.episodes.begun[...] = arrays["running_reward"], arrays["begun"]
 
 
 class Recording:

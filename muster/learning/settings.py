@@ -295,6 +295,11 @@ class TrainSettings:
         return (self.env,) if isinstance(self.env, str) else self.env
 
     @property
+    def only_log(self) -> bool:
+        """Whether a log is imitated without naming another environment: then some of its lines are held out."""
+        return self.from_log is not None and self.envs[0].startswith("log:")
+
+    @property
     def shared(self) -> int:
         """Slots (of es: a candidate's episodes) that are divided among the environments."""
         if self.learner == "es":

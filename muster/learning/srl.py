@@ -23,7 +23,18 @@ from muster.envs.vector import BatchEnv
 from muster.errors import InputError, MusterError
 from muster.learning.actor import DirectActor
 from muster.learning.critic import Critic, with_choices
-from muster.learning.learner import CRITIC, WEIGHTS, Arrays, Learner, Setup, State, component, prefixed, stream
+from muster.learning.learner import (
+    CRITIC,
+    WEIGHTS,
+    Arrays,
+    Learner,
+    Setup,
+    SlotEpisodes,
+    State,
+    component,
+    prefixed,
+    stream,
+)
 from muster.learning.losses.fenchel_young import Moments, slopes_of_model, solve_perturbed
 from muster.learning.losses.returns import lambda_returns
 from muster.learning.metrics import Metrics, combine
@@ -188,7 +199,7 @@ class SRL(Learner):
         by_critic = settings.valuation == "critic"
         self.critic = Critic(self.spec, stream(self.seed, CRITIC), MAX_GRAD_NORM, choices=by_critic)
         self.collectors = [
-            Collector(env, self.seed, self._noise(settings.sigma), self.spec.task_scores, k)
+            Collector(env, SlotEpisodes(env.n_envs, self.seed, k), self._noise(settings.sigma), self.spec.task_scores)
             for k, env in enumerate(self.envs)
         ]
         with_pairs = self.spec.pair_width > 0

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.checkout import code_commit
-from muster.envs.registry import EnvLike, kind_of, text_of
+from muster.envs.registry import EnvLike, text_of
 from muster.errors import EnvError, InputError, MusterError
 from muster.evaluation.episodes import run_episodes
 from muster.learning.envs import make_env
@@ -290,7 +290,7 @@ class Loop:
         found: Metrics = {}
         for name in self.settings.envs:
             episodes = self.settings.evaluate_episodes or default_episodes(self.settings, name)
-            held_out = f"{name},set=validation" if self.settings.from_log and kind_of(name) == "log" else name
+            held_out = f"{name.partition(',set=')[0]},set=validation" if self.settings.only_log else name
             env = make_env(self.settings, held_out, min(256, episodes))
             seeds = episode_seeds(VALIDATION, np.arange(episodes))
             outcome = run_episodes(env, self.learner.policy(), seeds).outcome

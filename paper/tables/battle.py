@@ -12,7 +12,7 @@ import json
 import statistics
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -230,24 +230,6 @@ class Battle(Table[Cell]):
         for command in dict.fromkeys(cell.command for cell in record.cells):
             yield f"made with: {command}"
 
-    def as_json(self, record: Record[Cell]) -> dict[str, Any]:
-        """Paper and ours, scenario by scenario."""
-        rates = _heuristics()
-        best, scenarios = best_heuristics(rates), []
-        for test, printed in PAPER.items():
-            ours = best.get(test)
-            scenarios.append(
-                {
-                    "test": test,
-                    "notes": [note.text for note in NOTES if test in note.scenarios],
-                    "paper_heuristic": {"name": printed["heuristic"], "rate": printed["best"][0]},
-                    "heuristic": ours and {"name": ours.heuristic, "rate": ours.rate, "ci95": ours.interval},
-                    "rows": [row.as_dict() for row in rows_of(record, test)],
-                }
-            )
-        changed = changed_settings(record, rates)
-        return {"table": self.name, **record.head, "settings_changed_since_heuristics": changed, "scenarios": scenarios}
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -340,18 +322,6 @@ class Row:
         """Median, least and greatest win rate over the seeds."""
         rates = [cell.rate for cell in self.seeds]
         return (statistics.median(rates), min(rates), max(rates)) if rates else None
-
-    def as_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        spread = self.spread
-        return {
-            **{name: getattr(self, name) for name in ("test", "train", "method", "learner", "paper")},
-            "seeds": len(self.seeds),
-            "median_over_seeds": spread and spread[0],
-            "min_max": spread and list(spread[1:]),
-            "median": self.median and {**asdict(self.median), "rate": self.median.rate, "ci95": self.median.interval},
-            "noise": self.noisy and {**asdict(self.noisy), "rate": self.noisy.rate, "ci95": self.noisy.interval},
-        }
 
 
 def rows_of(record: Record[Cell], test: str) -> list[Row]:

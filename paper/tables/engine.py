@@ -156,8 +156,16 @@ class Table(ABC, Generic[CellType]):
         """What is printed: grids, and remarks."""
 
     def as_json(self, record: Record[CellType]) -> dict[str, Any]:
-        """The table as plain values."""
-        return {"table": self.name, **record.head, "cells": [asdict(cell) for cell in record.cells]}
+        """Every cell, and what is printed, as plain values."""
+        shown = list(self.show(record, False))
+        grids = [
+            {"title": grid.title, "columns": grid.columns, "rows": [row for block in grid.blocks for row in block]}
+            for grid in shown
+            if isinstance(grid, Grid)
+        ]
+        remarks = [text for text in shown if isinstance(text, str)]
+        cells = [asdict(cell) for cell in record.cells]
+        return {"table": self.name, **record.head, "cells": cells, "grids": grids, "remarks": remarks}
 
     @property
     def committed(self) -> Path:

@@ -95,15 +95,6 @@ class Heuristics(Table[Cell]):
             yield f"by {by}: " + ", ".join(f"{name} {value:.3f}" for name, value in found[f"by_{by}"].items())
         yield f"seed {record.head['seed']}; made with: {record.head['command']}"
 
-    def as_json(self, record: Record[Cell]) -> dict[str, Any]:
-        """Cells with both values and intervals, and the errors."""
-        cells = [
-            asdict(cell)
-            | {"paper": PAPER[cell.scenario][cell.heuristic], "win_rate": cell.rate, "ci95": list(cell.interval)}
-            for cell in record.cells
-        ]
-        return {"table": self.name, **record.head, "errors": errors(record), "cells": cells}
-
 
 def simulator_settings(options: str = "") -> dict[str, Any]:
     """The settings that battles are fought with."""

@@ -8,8 +8,7 @@ there are, so that pursuers must agree whom to hunt first.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from muster.errors import InputError
 from muster.evaluation.statistics import bootstrap_interval
@@ -104,10 +103,6 @@ class Pursuit(Table[Cell]):
         yield "Learned on 4x2 only; a learned row is the mean over its seeds. An episode that hit the limit counts 200."
         yield "+ - =: better or worse than the best baseline of that size on the same episodes (paired, 95 %), or even."
         yield f"made with: {record.head['command']}"
-
-    def as_json(self, record: Record[Cell]) -> dict[str, Any]:
-        """Every cell, with its verdict."""
-        return record.head | {"cells": [asdict(cell) | {"verdict": cell.verdict} for cell in record.cells]}
 
 
 def _cell(one: Outcomes, needed: int, test: str, best: Outcomes) -> Cell:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fnmatch
 import statistics
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from muster.errors import InputError
@@ -127,37 +127,6 @@ class Rescue(Table[Cell]):
         yield "raw: coordinates alone, as in the paper; the other direct models see relative positions as well."
         yield "The median seed is shown where there are several. gap closed: 0 is greedy, 100 % is the optimum."
         yield f"made with: {record.head['command']}"
-
-    def as_json(self, record: Record[Cell]) -> dict[str, Any]:
-        """Paper and ours, cell by cell."""
-        rows = []
-        for (train, test), printed in PAPER.items():
-            named = dict(zip(METHODS, printed, strict=True))
-            for method in methods_of(record):
-                steps, failures = named.get(method, (None, None))
-                row: dict[str, Any] = {"train": train, "test": test, "method": method}
-                row |= {"paper": steps, "paper_failures": failures}
-                for learner in LEARNERS:
-                    for noise in (False, True):
-                        cell = pick(record, train, test, method, learner, noise)
-                        row[f"{learner}{'_noise' if noise else ''}"] = None if cell is None else asdict(cell)
-                        if cell is not None and not noise:
-                            row[f"{learner}_gap_closed"] = gap_closed(record, cell)
-                rows.append(row)
-        return {
-            **record.head,
-            "baselines": {name: {test: mean_of(record, name, test) for test in TESTS} for name in BASELINES},
-            "paper_baseline": PAPER_BASELINE,
-            "paper_topline": PAPER_TOPLINE,
-            "rows": rows,
-            "improvements": {f"{m}-{learner}": improvements(record, m, learner) for m, learner in _groups(record)},
-            "level_with_paper": {
-                f"{method}-{learner}": dict(
-                    zip(("level", "cells"), level_with_paper(record, method, learner), strict=True)
-                )
-                for method, learner in _groups(record)
-            },
-        }
 
 
 def methods_of(record: Record[Cell]) -> list[str]:

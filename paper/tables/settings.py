@@ -6,16 +6,16 @@ hours. Ours says how many trials there were and how long; few and short trials s
 
 from __future__ import annotations
 
-import shlex
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from muster.cli.search_results import need_optuna
 from muster.errors import InputError
-from paper.tables.engine import Asked, Grid, Record, Table
+from paper.tables.engine import Asked, Grid, Record, Table, say
 
 ENVS = {"rescue-2x4": "rescue:2x4", "m10v10": "battle:m10v10", "w15v17": "battle:w15v17", "zh10v10": "battle:zh10v10"}
 """Name of the scenario that policies are trained on -> the environment."""
@@ -96,13 +96,9 @@ class Settings(Table[Cell]):
         chosen = [(s, m) for s, m in names if fnmatch(f"{s}-{m}", asked.only)]
         if not chosen:
             raise InputError(f"no cell matches {asked.only!r}; there is {', '.join(f'{s}-{m}' for s, m in names)}")
+        need_optuna("python -m paper tables settings --rerun")
         for scenario, method in chosen:
-            command = (
-                f"muster search {ENVS[scenario]} --inference {method} --log-every {LOG_EVERY} --trials {asked.trials} "
-                f"--minutes {asked.minutes:g} --pruner median --seed {asked.seed}"
-            )
-            best, found = search(shlex.split(command)[1:], Path("runs") / "search-paper" / f"{scenario}-{method}")
-            yield Cell(scenario, method, asked.trials, asked.minutes, "median", asked.seed, command, best, found)
+            yield search(scenario, method, asked)
 
     def line(self, cell: Cell) -> str:
         """A cell in a line."""
@@ -134,20 +130,6 @@ class Settings(Table[Cell]):
         )
         yield from (f"made with: {command}" for command in commands_of(record))
 
-    def as_json(self, record: Record[Cell]) -> dict[str, Any]:
-        """Every row of the table, the paper's settings and ours."""
-        paper, rows = paper_settings(), []
-        for scenario in ENVS:
-            for method in METHODS:
-                cell, ours = record.find(scenario=scenario, method=method), None
-                if cell:
-                    ours = {name: getattr(cell, name) for name in ("trials", "minutes", "command")}
-                    ours["best"] = cell.best_trial
-                rows.append(
-                    {"scenario": scenario, "method": method, "paper": paper.get((scenario, method)), "ours": ours}
-                )
-        return {"commands": commands_of(record), "paper_trials": PAPER_TRIALS, "rows": rows}
-
 
 def paper_settings() -> dict[tuple[str, str], dict[str, float]]:
     """(scenario, method) -> dotted name -> value, as printed; both networks have the one learning rate."""
@@ -168,9 +150,35 @@ def commands_of(record: Record[Cell]) -> list[str]:
     ]
 
 
-def search(arguments: list[str], folder: Path) -> tuple[int | None, list[dict[str, Any]]]:
-    """Number of the best trial, and all trials, best first, of a study in `folder`, which goes on where it was left."""
-    raise NotImplementedError
+def search(scenario: str, method: str, asked: Asked) -> Cell:
+    """The trials of a study in runs/search-paper, which goes on where it was left."""
+    from muster.search.settings import StudySettings
+    from muster.search.space import load_space
+    from muster.search.study import Study, best_of, ranked
+
+    env = ENVS[scenario]
+    settings = StudySettings(
+        env=(env,),
+        space_name="paper",
+        space=load_space("paper", env).as_table(),
+        run={"inference": method, "log_every": LOG_EVERY},
+        trials=asked.trials,
+        minutes=asked.minutes,
+        pruner="median",
+        seed=asked.seed,
+    )
+    study = Study.open(Path("runs") / "search-paper" / f"{scenario}-{method}", settings, asked.trials)
+    if not study.run(say):
+        raise KeyboardInterrupt
+    trials = ranked(study.trials(), study.better)
+    found = [{name: value for name, value in asdict(trial).items() if name != "folder"} for trial in trials]
+    best = best_of(trials, study.better)
+    command = (
+        f"muster search {env} --inference {method} --space paper --log-every {LOG_EVERY} --trials {asked.trials} "
+        f"--minutes {asked.minutes:g} --pruner median --seed {asked.seed}"
+    )
+    number = None if best is None else best.number
+    return Cell(scenario, method, asked.trials, asked.minutes, "median", asked.seed, command, number, found)
 
 
 def _value(value: float | None) -> str:

@@ -11,7 +11,7 @@ from benchmarks.__main__ import main
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(envs, "SECONDS", 0.01)
-    monkeypatch.setattr(envs, "WORLDS", ("rescue:2x4", "rescue:5x10"))
+    monkeypatch.setattr(envs, "ENVS", ("rescue:2x4", "rescue:5x10"))
     monkeypatch.setattr(envs, "BATTLES", (("battle:m2v2", "c", 2),))
     monkeypatch.setattr(envs, "LEARNED", (("rescue:2x4", "rescue-2x4-lp-dm"),))
 
@@ -29,9 +29,9 @@ def test_absent_peers_are_skipped_with_a_note(monkeypatch, capsys):
 @pytest.mark.usefixtures("quick")
 def test_peers_are_set_beside_ours(monkeypatch, capsys):
     peers = [
-        {"world": "slow", "beside": "rescue:5x10", "steps_per_second": 1.0},
-        {"world": "war", "beside": "battle:m2v2", "steps_per_second": 1.0},
-        {"world": "absent", "skipped": "not installed"},
+        {"env": "slow", "beside": "rescue:5x10", "steps_per_second": 1.0},
+        {"env": "war", "beside": "battle:m2v2", "steps_per_second": 1.0},
+        {"env": "absent", "skipped": "not installed"},
     ]
     monkeypatch.setattr(envs, "measure_peers", lambda: (peers, ""))
     main(["envs"])

@@ -40,7 +40,7 @@ def test_peers_agree_and_absent_ones_are_noted(monkeypatch, capsys):
     answers = [row["scipy"] for row in found["lp"] if "scipy" in row]
     assert len(answers) == 2
     assert all(answer["agrees"] for answer in answers)
-    assert any(one["promise"].startswith("QUAD fast") for one in found["floors"])
+    assert any(one["target"].startswith("QUAD fast") for one in found["targets"])
     assert "## LP, exact" in inference_report.markdown(found)
     inference_report.print_tables(found)
     assert "QUAD, fast beside paper" in capsys.readouterr().out

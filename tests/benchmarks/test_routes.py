@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import route_sets, routes
-from benchmarks.route_report import floors, markdown
+from benchmarks.route_report import markdown, targets
 from muster.assign import Solver
 from muster.errors import InputError
 
@@ -56,7 +56,7 @@ def test_answers_of_the_peer_are_taken_over_from_the_record(small, tmp_path, cap
     found = json.loads(capsys.readouterr().out)
     assert [row["peer"]["recorded"] for row in found["static"] + found["uniform"]] == [True] * 3
     assert "mTSPLib is left out" in found["notes"][0]
-    assert [one["met"] for one in found["floors"]] == [True, True]
+    assert [one["met"] for one in found["targets"]] == [True, True]
     assert json.loads(record.read_text()) == found
     assert record.with_suffix(".md").read_text() == markdown(found) + "\n"
 
@@ -66,8 +66,8 @@ def test_a_promise_that_is_not_kept_is_shown():
         ours = [{"limit": 1.0, "makespan": 2.0, "seconds": 1.0, "bound": 1.0}]
         return [{"set": "uniform 50, 5", "name": "0", "ours": ours, "peer": {"makespan": longest, "limit": 60.0}}]
 
-    assert floors({"static": [], "uniform": rows(1.97)})[0]["met"]
-    assert not floors({"static": [], "uniform": rows(1.95)})[0]["met"]
+    assert targets({"static": [], "uniform": rows(1.97)})[0]["met"]
+    assert not targets({"static": [], "uniform": rows(1.95)})[0]["met"]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ortools") is None, reason="OR-Tools is not installed")

@@ -10,8 +10,6 @@ import pytest
 from benchmarks import training
 from benchmarks.__main__ import main
 
-pytest.importorskip("torch")
-
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,14 +18,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "SIZES", ("2x4",))
     monkeypatch.setattr(training, "BATTLES", ())
     monkeypatch.setattr(training, "PEERS_PYTHON", Path("nowhere/python"))
-    monkeypatch.setattr(training, "measure_peers", lambda env: ([{"world": env, "skipped": "not installed"}], "n"))
+    monkeypatch.setattr(training, "measure_peers", lambda env: ([{"env": env, "skipped": "not installed"}], "n"))
 
 
 def test_rates_and_where_the_time_goes(capsys):
     main(["training", "--json"])
     found = json.loads(capsys.readouterr().out)
     methods, learners = ("amax", "lp", "quad"), training.RESCUE_LEARNERS
-    expected = [(method, "a2c") for method in methods] + [("quad", learner) for learner in learners[1:]]
+    expected = [(method, "ppo") for method in methods] + [("quad", learner) for learner in learners[1:]]
     assert [(row["inference"], row["learner"]) for row in found["rows"]] == expected
     for row in found["rows"]:
         assert row["steps_per_second"] > 0
@@ -44,7 +42,7 @@ def test_evolution_is_measured_too():
 
 
 def test_the_table_sets_ours_beside_the_peer_s():
-    row = {"env": "rescue:2x4", "inference": "lp", "learner": "a2c", "steps_per_second": 500.0}
+    row = {"env": "rescue:2x4", "inference": "lp", "learner": "ppo", "steps_per_second": 500.0}
     row["shares"] = dict.fromkeys(training.PARTS, 0.1)
     found = {
         "machine": "m",
@@ -53,7 +51,7 @@ def test_the_table_sets_ours_beside_the_peer_s():
         "environments": [],
         "note": "",
     }
-    assert "| rescue:2x4 | lp | a2c | 500 | 10% | 10% | 10% | 10% | 10% | 10% | 0.50 |" in training.report(found)
+    assert "| rescue:2x4 | lp | ppo | 500 | 10% | 10% | 10% | 10% | 10% | 10% | 0.50 |" in training.report(found)
     absent = training.report(found | {"peer": None, "note": "a note"})
     assert any(line.startswith("Stable-Baselines3 is not here") for line in absent)
     assert absent[-1] == "a note"

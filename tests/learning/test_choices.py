@@ -10,7 +10,7 @@ import pytest
 
 from muster.assign import Solver
 from muster.data import Problem
-from muster.learning.losses.choices import Choices, choice_likelihood, choice_slopes, share_with_moves
+from muster.learning.losses.choices import Choices
 
 NO_TASK_SCORES = np.zeros((0, 0, 0), np.float32)
 
@@ -92,44 +92,61 @@ def by_hand(d, h, g, s, i, tau):
 def test_likelihood_is_the_softmax_over_moves_and_exchanges(quad, idling, exchanging):
     for seed in range(10):
         d, h, g = situation(seed, idling=idling, quad=quad, exchanging=exchanging)
-        found = np.full(h.shape[:2], np.nan)
-        choice_likelihood(d, h, g, 0.3, found)
+        found = d.likelihood((h, g if quad else None), 0.3)
         for s, i in np.ndindex(found.shape):
             wanted = by_hand(d, h, g, s, i, 0.3) if d.agent_alive[s, i] else None
             assert found[s, i] == pytest.approx(0.0 if wanted is None else wanted, abs=1e-5)
 
 
 @pytest.mark.parametrize(("quad", "idling"), list(itertools.product((False, True), (False, True))))
-def test_slopes_are_those_of_the_likelihood_and_the_entropy(quad, idling):
+def test_slopes_are_those_of_the_clipped_loss(quad, idling):
+    """Against finite differences, some way from where the choices were made, so that some ratios are clipped."""
     d, h, g = situation(3, quad=quad, idling=idling)
     rng = np.random.default_rng(0)
-    gain = rng.normal(size=h.shape[:2])
-    slope_h, slope_g = np.zeros(h.shape), np.zeros(g.shape)
+    advantage = rng.normal(size=len(h))
+    before = d.likelihood((h, g if quad else None), 0.4) + rng.normal(scale=0.2, size=h.shape[:2])
 
-    def objective(h, g):
-        likelihood = np.zeros(h.shape[:2])
-        choice_likelihood(d, h, g, 0.4, likelihood)
-        return (gain * likelihood).sum()
+    def loss(h, g):
+        return d.clipped_loss((h, g if quad else None), 0.4, before, advantage, 0.2, 0.0)
 
-    choice_slopes(d, h, g, 0.4, gain, 0.0, slope_h, slope_g)
+    slope_h, slope_g = loss(h, g)[2]
     step = np.float32(1e-2)
+    close = 0
     for array, slope in ((h, slope_h), (g, slope_g)):
         for where in list(np.ndindex(array.shape))[::3]:
             up, down = array.copy(), array.copy()
             up[where] += step
             down[where] -= step
-            pair = (objective(up, g), objective(down, g)) if array is h else (objective(h, up), objective(h, down))
-            assert slope[where] == pytest.approx((pair[0] - pair[1]) / (2 * step), abs=2e-3)
+            pair = (loss(up, g), loss(down, g)) if array is h else (loss(h, up), loss(h, down))
+            close += slope[where] == pytest.approx((pair[0][0] - pair[1][0]) / (2 * step), abs=2e-3)
+    # The loss has a kink where clipping begins.
+    assert close >= 0.95 * len(list(np.ndindex(h.shape))[::3] + list(np.ndindex(g.shape))[::3])
+
+
+def test_the_loss_is_minus_the_mean_of_clipped_ratios_times_advantages():
+    d, h, g = situation(4)
+    advantage = np.array([1.0, -2.0, 0.5, 1.5, -1.0])
+    now = d.likelihood((h, g), 0.3)
+    before = now - np.array([[0.5], [0.5], [-0.5], [0.05], [-0.5]])
+    ratio = np.exp(now - before)
+    worth = np.minimum(ratio * advantage[:, None], np.clip(ratio, 0.8, 1.2) * advantage[:, None])
+    expected = -(worth * d.agent_alive).sum() / d.agent_alive.sum()
+    assert d.clipped_loss((h, g), 0.3, before, advantage, 0.2)[0] == pytest.approx(expected)
 
 
 def test_more_entropy_is_where_its_slope_points():
     d, h, g = situation(5)
-    slope_h, slope_g = np.zeros(h.shape), np.zeros(g.shape)
-    none = np.zeros(h.shape[:2])
-    before = choice_slopes(d, h, g, 0.4, none, 1.0, slope_h, slope_g)
-    scratch = np.zeros(h.shape), np.zeros(g.shape)
-    after = choice_slopes(d, (h + 0.01 * slope_h).astype(np.float32), g, 0.4, none, 1.0, *scratch)
-    assert after > before
+    none, before = np.zeros(len(h)), d.likelihood((h, g), 0.4)
+    _, entropy, (down, _) = d.clipped_loss((h, g), 0.4, before, none, entropy_coef=1.0)
+    after = d.clipped_loss(((h - 0.1 * down).astype(np.float32), g), 0.4, before, none, entropy_coef=1.0)[1]
+    assert after > entropy
+
+
+def up_slope(choices, h):
+    """Slopes of the sum of the agents' log-likelihoods."""
+    likelihood = choices.likelihood((h, None), 0.1)
+    slope = choices.clipped_loss((h, None), 0.1, likelihood, np.ones(1))[2][0]
+    return -slope * choices.agent_alive.sum()
 
 
 def forced_on(n, m):
@@ -142,42 +159,34 @@ def forced_on(n, m):
 
 
 def test_the_only_option_left_has_no_slope():
-    slope = np.zeros((1, 1, 1))
-    zero = np.zeros((1, 1, 1), np.float32)
-    choice_slopes(forced_on(1, 1), zero, NO_TASK_SCORES, 0.1, np.ones((1, 1)), 0.1, slope, np.zeros((0, 0, 0)))
-    assert not slope.any()
+    assert not up_slope(forced_on(1, 1), np.zeros((1, 1, 1), np.float32)).any()
 
 
 def test_full_tasks_are_exchanged():
-    """Two agents, two tasks, all full; and an agent that is left out may take the other's place."""
+    """Two agents, two tasks, all full; and an agent that is left out may take the other's task."""
     for m, wanted in ((2, [[1, -1], [-1, 1]]), (1, [[1], [-1]])):
-        slope = np.zeros((1, 2, m))
-        zero = np.zeros((1, 2, m), np.float32)
-        choice_slopes(forced_on(2, m), zero, NO_TASK_SCORES, 0.1, np.ones((1, 2)), 0.0, slope, np.zeros((0, 0, 0)))
+        slope = up_slope(forced_on(2, m), np.zeros((1, 2, m), np.float32))
         assert slope[0] / slope[0, 0, 0] == pytest.approx(np.array(wanted))
         assert slope[0, 0, 0] > 0
 
 
-def test_who_has_a_place_that_two_want_is_learned_where_agents_may_idle():
-    """One place, and both far above idling, so that no move is in doubt: only an exchange is."""
-    decisions = forced_on(2, 1)._replace(idling=True)
-    slope, high = np.zeros((1, 2, 1)), np.full((1, 2, 1), 5.0, np.float32)
-    choice_slopes(decisions, high, NO_TASK_SCORES, 0.1, np.ones((1, 2)), 0.0, slope, np.zeros((0, 0, 0)))
+def test_who_has_a_task_that_two_want_is_learned_where_agents_may_idle():
+    """One task for one, and both far above idling, so that no move is in doubt: only an exchange is."""
+    choices = forced_on(2, 1)._replace(idling=True)
+    high = np.full((1, 2, 1), 5.0, np.float32)
+    slope = up_slope(choices, high)
     assert slope[0, 0, 0] == pytest.approx(-slope[0, 1, 0])
     assert slope[0, 0, 0] > 1
-    alone = np.zeros((1, 2, 1))
-    decisions = decisions._replace(exchanging=False)
-    choice_slopes(decisions, high, NO_TASK_SCORES, 0.1, np.ones((1, 2)), 0.0, alone, np.zeros((0, 0, 0)))
-    assert np.abs(alone).max() < 1e-9
+    assert np.abs(up_slope(choices._replace(exchanging=False), high)).max() < 1e-9
 
 
 def test_agents_with_a_choice_of_their_own_are_counted():
-    assert share_with_moves(forced_on(2, 2)) == share_with_moves(forced_on(3, 2)) == 0.0
-    assert share_with_moves(forced_on(2, 3)) == 1.0
-    assert share_with_moves(forced_on(2, 2)._replace(idling=True)) == 1.0
+    assert forced_on(2, 2).share_with_moves() == forced_on(3, 2).share_with_moves() == 0.0
+    assert forced_on(2, 3).share_with_moves() == 1.0
+    assert forced_on(2, 2)._replace(idling=True).share_with_moves() == 1.0
     full = forced_on(2, 3)
     full.open[0, 1, 2] = False
-    assert share_with_moves(full) == 0.5
+    assert full.share_with_moves() == 0.5
 
 
 def test_the_chance_of_an_exchange_is_nearly_that_of_the_noise():
@@ -186,8 +195,7 @@ def test_the_chance_of_an_exchange_is_nearly_that_of_the_noise():
     noise = rng.gumbel(scale=tau, size=(100_000, 2, 2))
     for lead in (0.0, 0.3, 0.6, 1.2):
         h = np.array([[[lead, 0.0], [0.0, 0.0]]], np.float32)
-        played = h + noise
-        share = (played[:, 0, 0] + played[:, 1, 1] > played[:, 0, 1] + played[:, 1, 0]).mean()
-        found = np.zeros((1, 2))
-        choice_likelihood(forced_on(2, 2), h, NO_TASK_SCORES, tau, found)
+        explored = h + noise
+        share = (explored[:, 0, 0] + explored[:, 1, 1] > explored[:, 0, 1] + explored[:, 1, 0]).mean()
+        found = forced_on(2, 2).likelihood((h, None), tau)
         assert np.exp(found[0, 0]) == pytest.approx(share, abs=0.015)

@@ -13,6 +13,7 @@ from muster import InputError, MusterError
 from muster.checkout import code_commit
 from muster.evaluation.episodes import run_episodes
 from muster.learning.a2c import explored_slopes
+from muster.learning.learner import SlotEpisodes, training_seeds
 from muster.learning.learners import make_learner
 from muster.learning.optimiser import Optimiser, cosine_decay
 from muster.learning.settings import A2CSettings, ESSettings, PPOSettings, TrainSettings
@@ -331,7 +332,7 @@ def test_environments_of_a_mixture_share_the_work():
     assert ppo.steps - before == 8 * ppo.settings.rollout_length
     es = make_learner(TrainSettings(env=MIXTURE, learner="es", es={"pairs": 2, "episodes": 4}))
     assert [env.n_envs for env in es.envs] == [8, 4, 4]
-    seeds = [episodes.take(2).tolist() for episodes in es.training]
+    seeds = [training_seeds(0, k, np.arange(2)).tolist() for k in range(3)]
     assert len({seed for taken in seeds for seed in taken}) == 6
 
 
@@ -377,3 +378,14 @@ def test_the_last_row_of_a_finished_run_tells_the_validation(ended, tmp_path):
     assert not any("validation" in row for row in rows[:-1])
     with (tmp_path / "metrics.csv").open(newline="") as lines:
         assert float(list(csv.DictReader(lines))[-1]["validation"]) == rows[-1]["validation"]
+
+
+def test_episodes_of_a_slot_do_not_depend_on_how_the_slots_are_divided():
+    whole, blocks = SlotEpisodes(5, 3), [SlotEpisodes(5, 3, 0, block) for block in ((0, 2), (2, 5))]
+    taken: list[int] = []
+    for slots in ([0, 1, 2, 3, 4], [1, 4], [4]):
+        found = whole.take(np.array(slots))
+        parts = [np.array([slot - block.slots[0] for slot in slots if slot in block.slots], int) for block in blocks]
+        assert [*blocks[0].take(parts[0]), *blocks[1].take(parts[1])] == list(found)
+        taken += list(found)
+    assert len(set(taken)) == len(taken)

@@ -124,7 +124,7 @@ def test_a_worker_that_dies_or_hangs_is_replaced_and_changes_nothing(name, execu
         call, calls = pool.call, 0
 
         def strike(*arguments):
-            """Between two updates, in the middle of one, and in its second environment, if there are such."""
+            """Between two updates, and in the second environment of one, if there is such."""
             nonlocal calls
             calls += 1
             if calls == 2:
@@ -132,7 +132,7 @@ def test_a_worker_that_dies_or_hangs_is_replaced_and_changes_nothing(name, execu
             if calls == 3:
                 pool.patience = 0.3
                 os.kill(pool.workers[0].child.pid, signal.SIGSTOP)
-            if calls == 10:
+            if calls == 6:
                 os.kill(pool.workers[1].child.pid, signal.SIGKILL)
             found = call(*arguments)
             pool.patience = 60.0

@@ -7,8 +7,8 @@ import pytest
 
 from muster.errors import InputError
 from muster.evaluation.evaluate import evaluate
-from muster.learning.settings import TrainSettings
 from muster.learning.learners import make_learner
+from muster.learning.settings import TrainSettings
 from paper.tables.routes import METHOD, TESTS, Routes, seeds_of
 
 

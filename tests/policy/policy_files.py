@@ -1,4 +1,4 @@
-"""Policies with random numbers, as files: enough for whatever plays or lists policies."""
+"""Policies with random weights, as files: enough for tests that evaluate or list policies."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from muster.policy.settings import NoiseSettings
 
 
 def write_random_policy(path: Path, env: str, method: Method = "lp", seed: int = 0) -> Path:
-    """A direct model for `env` that nobody trained."""
-    world = make(env, 1)
-    world.show(pair_features=True, planes=False)
-    spec = ModelSpec.of(world.observe(), "dm", method == "quad")
+    """A direct model for `env` with random weights."""
+    batch_env = make(env, 1)
+    batch_env.show(pair_features=True, planes=False)
+    spec = ModelSpec.of(batch_env.observe(), "dm", method == "quad")
     parameters = init_parameters(spec, np.random.default_rng(seed))
     header = {"env": env, "seed": seed, "learner": "es", "steps": 1000 + seed, "cpu_minutes": 0.5}
-    inference = InferenceSettings(method, assign_all=not world.idling)
-    LearnedPolicy(path.stem.save(spec, parameters, inference, NoiseSettings(), header), path)
+    inference = InferenceSettings(method, assign_all=not batch_env.idling)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    LearnedPolicy(path.stem, spec, parameters, inference, NoiseSettings(), header).save(path)
     return path

@@ -40,7 +40,7 @@ class LogSettings:
 class LogEnv(BatchEnv):
     """Situations from a file. Its one rule, `taken`, does what was done in them."""
 
-    metric = "return"
+    metric = "agreement"
     max_steps = 1
     random = False
 

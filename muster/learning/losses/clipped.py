@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from muster.assign.settings import InferenceSettings
 from muster.data import BatchObservation, Floats, Floats32, Ints
-from muster.learning.losses.choices import Choices, choice_likelihood, choice_slopes, share_with_moves
+from muster.learning.losses.choices import Choices
 from muster.learning.rollouts import Rollout, take
 from muster.models.direct import Scores
 from muster.models.heads import Limits
@@ -26,7 +26,6 @@ from muster.policy.decision import alive_pairs, less_switching
 
 FEW = 0.1
 """Share of agents with a choice of their own below which exchanges are all there is to learn from."""
-NONE = np.zeros((0, 0, 0), np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +75,10 @@ class ChoiceBatch:
             idling=not inference.assign_all,
             exchanging=exchanging and inference.method != "amax",  # where agents do not compete
         )
-        able = share_with_moves(choices)
+        able = choices.share_with_moves()
         if inference.method != "amax" and able < FEW:
             choices = choices._replace(exchanging=True)
-        before = np.zeros(rollout.assignment.shape)
-        h, g = rollout.scores
-        choice_likelihood(choices, h, NONE if g is None else g, tau, before)
+        before = choices.likelihood(rollout.scores, tau)
         flat = advantage.reshape(-1)
         normalised = (flat - flat.mean()) / (flat.std() + 1e-8)
         target = returns.reshape(-1).astype(np.float32)
@@ -90,12 +87,10 @@ class ChoiceBatch:
 
     def take(self, states: Ints) -> Self:
         """Some of the states."""
-        parts: dict[str, Any] = self.choices._asdict()
-        parts |= {name: part[states] for name, part in parts.items() if isinstance(part, np.ndarray)}
         return replace(
             self,
             observation=take(self.observation, states),
-            choices=Choices(**parts),
+            choices=self.choices.take(states),
             target=self.target[states],
             advantage=self.advantage[states],
             before=self.before[states],
@@ -107,18 +102,7 @@ class ChoiceBatch:
         self, now: Scores, tau: float, clip_range: float, entropy_coef: float, weight: float
     ) -> tuple[float, float, Scores]:
         """Loss, mean entropy, and `weight` times the loss's slopes in the present h and g."""
-        h, given = now
-        g = NONE if given is None else given
-        likelihood = np.zeros(self.before.shape)
-        choice_likelihood(self.choices, h, g, tau, likelihood)
-        ratio = np.exp(np.clip(likelihood - self.before, -20.0, 20.0))
-        count = max(int(self.choices.agent_alive.sum()), 1)
-        worth, gain = clipped(ratio, self.advantage[:, None], clip_range)
-        slope_h, slope_g = np.zeros(h.shape), np.zeros(g.shape)
-        entropy = choice_slopes(self.choices, h, g, tau, gain / count, entropy_coef / count, slope_h, slope_g)
-        loss = -float((worth * self.choices.agent_alive).sum()) / count - entropy_coef * entropy
-        down_h, down_g = ((-weight * slope).astype(np.float32) for slope in (slope_h, slope_g))
-        return loss, entropy, (down_h, None if given is None else down_g)
+        return self.choices.clipped_loss(now, tau, self.before, self.advantage, clip_range, entropy_coef, weight)
 
     def limit_slopes(self, now: Limits, std: float, clip_range: float, weight: float) -> tuple[float, Limits]:
         """Loss of the drawn limits, and `weight` times its slopes in the present z, for noise of `std` a decision."""

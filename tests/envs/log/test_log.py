@@ -107,17 +107,19 @@ def test_a_log_obeys_the_laws_of_worlds(recorded):
 
 
 def test_a_policy_is_learned_without_a_simulator(recorded):
-    settings = {"inference": "lp", "learner": "imitate", "from_log": str(recorded), "imitate": {"envs": 32}}
-    policy = muster.train(f"log:{recorded},set=validation", steps=10_000, **settings)
-    agreement = muster.evaluate(policy, f"log:{recorded},set=validation", "all").mean
-    assert agreement > 0.85
+    settings = {"inference": "lp", "learner": "imitation", "from_log": str(recorded), "imitation": {"envs": 32}}
+    policy = muster.train(f"log:{recorded}", steps=10_000, **settings)
+    assert policy.header["env"] == f"log:{recorded},set=training"
+    found = muster.evaluate(policy, f"log:{recorded},set=validation", "all")
+    assert found.metric == "agreement"
+    assert found.mean > 0.85
     view = read_log(recorded)[0].view
     assert policy.act(Observation(**{name: getattr(view, name) for name in ("agent_features", "task_features",
         "pair_features", "task_pair_features")})).shape == (2,)  # fmt: skip
 
 
 def test_a_log_of_a_world_teaches_a_policy_that_plays_it(recorded, tmp_path):
-    settings = {"inference": "lp", "learner": "imitate", "from_log": str(recorded), "imitate": {"envs": 32}}
+    settings = {"inference": "lp", "learner": "imitation", "from_log": str(recorded), "imitation": {"envs": 32}}
     policy = muster.train("rescue:2x4", steps=10_000, out=tmp_path / "run", **settings)
     assert policy.header["env"] == "rescue:2x4"
     assert policy.inference.assign_all
@@ -137,8 +139,8 @@ def test_a_log_with_capacities_and_what_is_allowed_comes_back_whole(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"learner": "es", "from_log": "x"}, "a log is for --learner imitate"),
-        ({"learner": "imitate", "from_log": "x", "teacher": "topline"}, "leave out --teacher, or --from-log"),
+        ({"learner": "es", "from_log": "x"}, "a log is for --learner imitation"),
+        ({"learner": "imitation", "from_log": "x", "teacher": "topline"}, "leave out --teacher, or --from-log"),
         ({"from_log": "a,b"}, "no comma"),
         ({"from_log": "nowhere.jsonl"}, "cannot open the log"),
     ],
