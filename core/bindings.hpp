@@ -5,6 +5,8 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 
+#include <vector>
+
 #include "array.hpp"
 #include "stop.hpp"
 
@@ -40,6 +42,41 @@ template <class T>
 Array4<T> view(const In4<T>& array) {
   return {array.data(), extent(array.shape(0)), extent(array.shape(1)), extent(array.shape(2)), extent(array.shape(3))};
 }
+
+// The arrays of an environment, by name, for a class that works on them as long as it lives.
+class NamedArrays {
+ public:
+  explicit NamedArrays(nb::dict arrays) : arrays_(std::move(arrays)) {}
+
+  template <class T>
+  Array1<T> get1(const char* name) {
+    return keep<In1<T>>(name);
+  }
+  template <class T>
+  Array2<T> get2(const char* name) {
+    return keep<In2<T>>(name);
+  }
+  template <class T>
+  Array3<T> get3(const char* name) {
+    return keep<In3<T>>(name);
+  }
+  template <class T>
+  Array4<T> get4(const char* name) {
+    return keep<In4<T>>(name);
+  }
+
+ private:
+  // Not converted: the environment would not see what is written to a copy.
+  template <class In>
+  auto keep(const char* name) {
+    const In array = nb::cast<In>(nb::object(arrays_[name]), false);
+    kept_.emplace_back(array);
+    return view(array);
+  }
+
+  nb::dict arrays_;
+  std::vector<nb::ndarray<>> kept_;
+};
 
 // Raise in Python what a signal handler raised while a kernel ran (Ctrl-C): call it with the lock, after the kernel.
 inline void raise_pending() {
