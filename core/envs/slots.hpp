@@ -1,4 +1,4 @@
-// What the bindings of environments check before a kernel runs: an index outside an array would corrupt memory.
+// What the bindings of environments share: checks before a kernel runs, since an index outside an array would corrupt memory.
 #pragma once
 
 #include "../bindings.hpp"

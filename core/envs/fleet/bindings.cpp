@@ -64,9 +64,10 @@ class BoundFleet {
     }
   }
 
-  void step(Index begin, Index end, In2<const Index> assignment, In1<double> reward, In1<bool> terminated) {
+  void step(Index begin, Index end, In2<const Index> assignment, In1<double> reward, In1<bool> terminated,
+            In1<bool> truncated) {
     nb::gil_scoped_release unlocked;
-    fleet::step(state_, settings_, roads_, view(assignment), begin, end, view(reward), view(terminated));
+    fleet::step(state_, settings_, roads_, view(assignment), begin, end, {view(reward), view(terminated), view(truncated)});
   }
 
   void observe(Index begin, Index end, In3<float> agents, In3<float> tasks, In4<float> pairs, In4<float> task_pairs,
@@ -107,7 +108,8 @@ void bind_fleet(nb::module_& room) {
            "evenly"_a, "unit"_a, "trip"_a)
       .def("reset", &BoundFleet::reset, "slots"_a, "seeds"_a)
       .def("draw_requests", &BoundFleet::draw_requests, "busyness"_a)
-      .def("step", &BoundFleet::step, "begin"_a, "end"_a, "assignment"_a, "reward"_a.noconvert(), "terminated"_a.noconvert())
+      .def("step", &BoundFleet::step, "begin"_a, "end"_a, "assignment"_a, "reward"_a.noconvert(),
+           "terminated"_a.noconvert(), "truncated"_a.noconvert())
       .def("observe", &BoundFleet::observe, "begin"_a, "end"_a, "agents"_a.noconvert(), "tasks"_a.noconvert(),
            "pairs"_a.noconvert(), "task_pairs"_a.noconvert(), "global_features"_a.noconvert(), "task_alive"_a.noconvert(),
            "allowed"_a.noconvert(), "prior"_a.noconvert())

@@ -83,12 +83,11 @@ class Takers {
 }  // namespace
 
 void step(const Fleet& fleet, const Settings& settings, const Roads& roads, Array2<const Index> assignment, Index begin,
-          Index end, Array1<double> reward, Array1<bool> terminated) {
+          Index end, const StepResult& result) {
   const Index n_tasks = fleet.pickups.columns;
   Takers takers(n_tasks);
   for (Index slot = begin; slot < end; ++slot) {
-    reward[slot] = 0.0;
-    terminated[slot] = false;
+    result.clear(slot);
     if (!fleet.running[slot]) continue;
     const Index minute = fleet.minute[slot];
     takers.choose(fleet, settings, roads, assignment.row(slot), slot);
@@ -96,16 +95,16 @@ void step(const Fleet& fleet, const Settings& settings, const Roads& roads, Arra
       const Index i = takers[j];
       if (i < 0) continue;
       const Index pickup = fleet.pickups(slot, minute, j), dropoff = fleet.dropoffs(slot, minute, j);
-      reward[slot] += take_request(fleet, roads, slot, i, pickup, dropoff, settings.cost);
+      result.reward[slot] += take_request(fleet, roads, slot, i, pickup, dropoff, settings.cost);
       fleet.served[slot] += 1;
       fleet.taken(slot, i) = j;
     }
     for (Index i = 0; i < fleet.zone.columns; ++i) drive(fleet, slot, i);
-    fleet.earned[slot] += reward[slot];
+    fleet.earned[slot] += result.reward[slot];
     fleet.minute[slot] += 1;
     count_seen(fleet, slot);
     if (fleet.minute[slot] >= fleet.pickups.rows) {
-      terminated[slot] = true;
+      result.terminated[slot] = true;
       fleet.running[slot] = false;
     }
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "../../array.hpp"
+#include "../step_result.hpp"
 
 namespace muster::fleet {
 
@@ -76,7 +77,7 @@ void count_seen(const Fleet& fleet, Index slot);
 // Requests are taken, then a minute passes. Of several vehicles for one request the first to be there takes it; a vehicle
 // that cannot be there in time takes none.
 void step(const Fleet& fleet, const Settings& settings, const Roads& roads, Array2<const Index> assignment, Index begin,
-          Index end, Array1<double> reward, Array1<bool> terminated);
+          Index end, const StepResult& result);
 
 // assignment [B, N]: requests in order, each to the nearest vehicle that is free to take it, in time and at a profit.
 void send_greedily(const Fleet& fleet, const Settings& settings, const Roads& roads, Array2<Index> assignment);

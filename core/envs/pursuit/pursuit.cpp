@@ -196,9 +196,7 @@ void reset(const Pursuit& pursuit, const Settings& settings, Array1<const Index>
 void step(const Pursuit& pursuit, const Settings& settings, Array2<const Index> assignment, Index begin, Index end,
           const StepResult& result) {
   for (Index b = begin; b < end; ++b) {
-    result.reward[b] = 0.0;
-    result.terminated[b] = false;
-    result.truncated[b] = false;
+    result.clear(b);
     if (!pursuit.running[b]) continue;
     const Slot slot(pursuit, b);
     choose_targets(slot, assignment.row(b), settings);

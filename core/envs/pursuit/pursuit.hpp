@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "../../array.hpp"
+#include "../step_result.hpp"
 
 namespace muster::pursuit {
 
@@ -36,12 +37,6 @@ struct Pursuit {
   Array2<std::uint64_t> rng;  // [B, M] a random stream for each evader
   Array1<Index> steps;
   Array1<bool> running;
-};
-
-struct StepResult {
-  Array1<double> reward;
-  Array1<bool> terminated;
-  Array1<bool> truncated;
 };
 
 // Steps from `here` to `there` along one axis, with a sign; without walls the shorter way round.

@@ -68,15 +68,6 @@ Index fastest_routes(In2<const Index> from_vehicles, In2<const Index> between, I
   return makespan;
 }
 
-void path_lengths(In2<const Index> between, In2<std::int32_t> lengths) {
-  {
-    nb::gil_scoped_release unlocked;
-    Stop stop(nullptr);
-    rescue::find_path_lengths(view(between), view(lengths), stop);
-  }
-  raise_pending();
-}
-
 }  // namespace
 
 void bind_rescue(nb::module_& room) {
@@ -105,6 +96,13 @@ void bind_rescue(nb::module_& room) {
         rescue::observe_pairs(view(sources), view(targets), view(features));
       },
       "sources"_a, "targets"_a, "features"_a.noconvert());
+  room.def(
+      "measure_distances",
+      [](In3<const Index> sources, In3<const Index> targets, double scale, In3<double> distances) {
+        nb::gil_scoped_release unlocked;
+        rescue::measure_distances(view(sources), view(targets), scale, view(distances));
+      },
+      "sources"_a, "targets"_a, "scale"_a, "distances"_a.noconvert());
   room.def(
       "draw_planes",
       [](In3<const Index> agents, In3<const Index> victims, In2<const bool> waiting, In4<float> planes) {
@@ -135,7 +133,6 @@ void bind_rescue(nb::module_& room) {
         rescue::follow_routes(view(routes), view(waiting), view(assignment));
       },
       "routes"_a, "waiting"_a, "assignment"_a.noconvert());
-  room.def("path_lengths", &path_lengths, "between"_a, "lengths"_a.noconvert());
   room.def("fastest_routes", &fastest_routes, "from_vehicles"_a, "between"_a, "routes"_a.noconvert());
   room.attr("HELD_UP") = rescue::kHeldUp;
   room.attr("LOOKS_MUDDY") = static_cast<int>(rescue::kLooksMuddy);

@@ -17,6 +17,25 @@ constexpr Index kSubsetsBetweenStops = 256;
 
 bool holds(Index subset, Index stop) { return (subset >> stop & 1) != 0; }
 
+// lengths [2^M, M]: of the shortest path that starts at stop j of the subset and visits all of it. False if stopped.
+bool find_path_lengths(Array2<const Index> between, Lengths lengths, Stop& stop) {
+  const Index n_stops = between.rows;
+  std::fill_n(lengths.data, lengths.rows * lengths.columns, 0);
+  for (Index subset = 1; subset < lengths.rows; ++subset) {
+    if (subset % kSubsetsBetweenStops == 0 && stop.requested()) return false;
+    for (Index j = 0; j < n_stops; ++j) {
+      const Index rest = subset & ~(Index{1} << j);
+      if (rest == subset || rest == 0) continue;
+      Index best = std::numeric_limits<std::int32_t>::max();
+      for (Index k = 0; k < n_stops; ++k) {
+        if (holds(rest, k)) best = std::min(best, between(j, k) + lengths(rest, k));
+      }
+      lengths(subset, j) = static_cast<std::int32_t>(best);
+    }
+  }
+  return true;
+}
+
 // tours [2^M]: length of one vehicle's shortest route through each subset of the stops.
 void find_tour_lengths(Array1<const Index> from_vehicle, Lengths lengths, Array1<std::int32_t> tours) {
   tours[0] = 0;
@@ -79,24 +98,6 @@ void write_route(Index subset, Array1<const Index> from_vehicle, Array2<const In
 }
 
 }  // namespace
-
-bool find_path_lengths(Array2<const Index> between, Lengths lengths, Stop& stop) {
-  const Index n_stops = between.rows;
-  std::fill_n(lengths.data, lengths.rows * lengths.columns, 0);
-  for (Index subset = 1; subset < lengths.rows; ++subset) {
-    if (subset % kSubsetsBetweenStops == 0 && stop.requested()) return false;
-    for (Index j = 0; j < n_stops; ++j) {
-      const Index rest = subset & ~(Index{1} << j);
-      if (rest == subset || rest == 0) continue;
-      Index best = std::numeric_limits<std::int32_t>::max();
-      for (Index k = 0; k < n_stops; ++k) {
-        if (holds(rest, k)) best = std::min(best, between(j, k) + lengths(rest, k));
-      }
-      lengths(subset, j) = static_cast<std::int32_t>(best);
-    }
-  }
-  return true;
-}
 
 Index find_fastest_routes(Array2<const Index> from_vehicles, Array2<const Index> between, Array2<Index> routes, Stop& stop) {
   const Index n_vehicles = from_vehicles.rows, n_stops = from_vehicles.columns;

@@ -12,9 +12,6 @@
 
 namespace muster::rescue {
 
-// lengths [2^M, M]: of the shortest path that starts at stop j of the subset and visits all of it. False if stopped.
-bool find_path_lengths(Array2<const Index> between, Array2<std::int32_t> lengths, Stop& stop);
-
 // The least makespan for distances [N, M] from each vehicle and [M, M] between stops; the stops of each vehicle in order,
 // then -1, are written to routes [N, M]. -1 if stopped.
 Index find_fastest_routes(Array2<const Index> from_vehicles, Array2<const Index> between, Array2<Index> routes, Stop& stop);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "rescue.hpp"
 
@@ -65,6 +66,18 @@ void observe_pairs(Array3<const Index> sources, Array3<const Index> targets, Arr
         pair[2] = std::abs(dx);
         pair[3] = std::abs(dy);
         pair[4] = std::max(std::abs(dx), std::abs(dy));
+      }
+    }
+  }
+}
+
+void measure_distances(Array3<const Index> sources, Array3<const Index> targets, double scale, Array3<double> distances) {
+  for (Index b = 0; b < sources.layers; ++b) {
+    for (Index i = 0; i < sources.rows; ++i) {
+      const Index row = sources(b, i, kRow), column = sources(b, i, kColumn);
+      for (Index j = 0; j < targets.rows; ++j) {
+        const Index moves = std::max(std::abs(targets(b, j, kRow) - row), std::abs(targets(b, j, kColumn) - column));
+        distances(b, i, j) = scale * static_cast<double>(moves);
       }
     }
   }

@@ -13,6 +13,9 @@ void observe_objects(Array3<const Index> agents, Array3<const Index> victims, Ar
 // The first five features of each pair [B, S, T, 5 or more]: dx, dy, |dx|, |dy| and king's moves from source to target.
 void observe_pairs(Array3<const Index> sources, Array3<const Index> targets, Array4<float> features);
 
+// distances [B, S, T]: king's moves from each source to each target, times `scale`.
+void measure_distances(Array3<const Index> sources, Array3<const Index> targets, double scale, Array3<double> distances);
+
 // The first four planes [B, 4 or more, H, W]: victim here, ambulance here, and the x and y of what is here. Victims that
 // were picked up are left out.
 void draw_planes(Array3<const Index> agents, Array3<const Index> victims, Array2<const bool> waiting, Array4<float> planes);

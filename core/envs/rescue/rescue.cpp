@@ -123,9 +123,7 @@ void reset(const Rescue& rescue, const Settings& settings, Array1<const Index> s
 void step(const Rescue& rescue, const Settings& settings, Array2<const Index> assignment, Index begin, Index end,
           const StepResult& result) {
   for (Index slot = begin; slot < end; ++slot) {
-    result.reward[slot] = 0.0;
-    result.terminated[slot] = false;
-    result.truncated[slot] = false;
+    result.clear(slot);
     if (!rescue.running[slot]) continue;
     move_all(rescue, settings, assignment.row(slot), slot);
     rescue.steps[slot] += 1;

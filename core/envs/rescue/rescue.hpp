@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "../../array.hpp"
+#include "../step_result.hpp"
 #include "mud.hpp"
 
 namespace muster::rescue {
@@ -33,12 +34,6 @@ struct Rescue {
   Array1<bool> running;
   Array2<Index> assigned;  // [B, N] what was carried out last
   Ground ground;
-};
-
-struct StepResult {
-  Array1<double> reward;
-  Array1<bool> terminated;
-  Array1<bool> truncated;
 };
 
 inline Index sign(Index x) { return (x > 0) - (x < 0); }
