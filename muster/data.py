@@ -6,7 +6,6 @@ largest instance of the batch; `*_alive` is True where an agent or task is reall
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,21 +65,6 @@ class BatchObservation:
     def batch(self) -> int:
         """B"""
         return int(self.agent_features.shape[0])
-
-
-class PartialObservation(BatchObservation):
-    """What is seen of environments that compute some of what they could show only when asked (`BatchEnv.show`).
-
-    Whoever reads it without having asked can do so later: the moment that it shows is kept.
-    """
-
-    more: Callable[[bool, bool, bool], BatchObservation] | None = None
-    """Given (pair features, planes, priors), the same moment with those shown."""
-
-    def offering(self, more: Callable[[bool, bool, bool], BatchObservation]) -> BatchObservation:
-        """Itself, with more to be had."""
-        object.__setattr__(self, "more", more)
-        return self
 
 
 @dataclass(frozen=True, slots=True)

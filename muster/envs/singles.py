@@ -13,6 +13,7 @@ from muster.envs.env import Baseline, Env, Observation
 from muster.envs.history import GENERATOR_WORDS, History, pack_generator, pack_states, unpack_generator, unpack_state
 from muster.envs.identity import follow, places
 from muster.envs.padding import Padded, WrongNumberError
+from muster.envs.renderer import Renderer
 from muster.envs.rules import RulePolicy
 from muster.envs.scene import Scene, checked
 from muster.envs.vector import BatchEnv, Metric, Policy, State, Step
@@ -131,14 +132,14 @@ class BatchOfSingles(BatchEnv):
             return self._steps.astype(np.float64)
         if self.metric == "return":
             return self._returns.copy()
-        return np.array([float(self._ask("won()", slot, single.won)) for slot, single in enumerate(self.singles)])
+        return np.array([float(self.ask("won()", slot, single.won)) for slot, single in enumerate(self.singles)])
 
     def metrics(self) -> dict[str, Floats]:
         """What the objects say of episodes that are over, by name; NaN where one does not, or is not."""
         over = np.flatnonzero(~self._running).tolist()
         found: list[Mapping[str, float]] = [{} for _ in self.singles]
         for slot in over:
-            found[slot] = self._ask("metrics()", slot, self.singles[slot].metrics)
+            found[slot] = self.ask("metrics()", slot, self.singles[slot].metrics)
         names = {name: None for metrics in found for name in metrics}
         return {name: np.array([float(metrics.get(name, np.nan)) for metrics in found]) for name in names}
 
@@ -161,7 +162,7 @@ class BatchOfSingles(BatchEnv):
                     "get_state() and set_state()"
                 )
             return state | self._history.arrays(self._steps, self.name)
-        saved = [self._ask("get_state()", slot, single.get_state) for slot, single in enumerate(self.singles)]
+        saved = [self.ask("get_state()", slot, single.get_state) for slot, single in enumerate(self.singles)]
         generators = np.array([pack_generator(rng) for rng in self.generators])
         return state | pack_states(saved, self.name) | {"generators": generators.reshape(-1, GENERATOR_WORDS)}
 
@@ -175,17 +176,12 @@ class BatchOfSingles(BatchEnv):
             self._reset(slot)
             if self._saves_itself:
                 saved = unpack_state(state["own"][slot], int(state["own_bytes"][slot]))
-                self._ask("set_state()", slot, partial(single.set_state, saved))
+                self.ask("set_state()", slot, partial(single.set_state, saved))
                 unpack_generator(self.generators[slot], state["generators"][slot])
             else:
                 self._play_again(slot, state)
         if self._history:
             self._history.restore(state["history"], state["history_agents"])
-
-    def scene(self, slot: int) -> Scene:
-        """What the object in `slot` says, or what its view does."""
-        found = self._ask("scene()", slot, self.singles[slot].scene)
-        return super().scene(slot) if found is None else checked(found, self.n_agents, self.n_tasks, self.name)
 
     def running(self) -> Bools:
         """[B] where the episode is not over."""
@@ -195,21 +191,12 @@ class BatchOfSingles(BatchEnv):
         """Other numbers from the objects' generators from now on, and `redraw` for what was drawn before."""
         for slot, (seed, rng) in enumerate(zip(seeds.tolist(), self.generators, strict=True)):
             rng.bit_generator.state = np.random.default_rng(seed).bit_generator.state
-            self._ask("redraw()", slot, partial(self.singles[slot].redraw, rng))
+            self.ask("redraw()", slot, partial(self.singles[slot].redraw, rng))
         self._reseeded[:] = True
 
-    def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
-        """Let the object in `slot` put its agents and tasks there."""
-        self._ask("arrange()", slot, partial(self.singles[slot].arrange, agents, tasks))
-        self._stale[slot] = True
-
-    def draw(self, slot: int) -> Any:
-        """What the object in `slot` draws."""
-        return self.singles[slot].draw()
-
-    def describe(self, slot: int) -> str:
-        """What the object in `slot` says of itself."""
-        return self.singles[slot].describe()
+    def renderer(self) -> Renderer:
+        """What the objects say of themselves."""
+        return SinglesRenderer(self)
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[Self], Policy]]:
@@ -235,7 +222,7 @@ class BatchOfSingles(BatchEnv):
 
     def _reset(self, slot: int) -> None:
         rng = self.generators[slot] = np.random.default_rng(int(self._seeds[slot]))
-        self._ask("reset()", slot, partial(self.singles[slot].reset, rng))
+        self.ask("reset()", slot, partial(self.singles[slot].reset, rng))
 
     def _play_again(self, slot: int, state: State) -> None:
         single, steps = self.singles[slot], int(self._steps[slot])
@@ -244,7 +231,7 @@ class BatchOfSingles(BatchEnv):
             single.permute(agents, tasks)
         played = state["history"][slot, :steps].astype(np.int64)
         for assignment, length in zip(played, state["history_agents"][slot, :steps].tolist(), strict=True):
-            self._ask("step()", slot, partial(single.step, assignment[:length]))
+            self.ask("step()", slot, partial(single.step, assignment[:length]))
 
     def _look(self) -> None:
         """Ask those objects for their views that have moved since."""
@@ -295,7 +282,12 @@ class BatchOfSingles(BatchEnv):
         there = np.take_along_axis(seen["task_alive"], np.maximum(last, 0), axis=1)
         return np.where((last >= 0) & there, last, -1)
 
-    def _ask(self, what: str, slot: int, question: Callable[[], Any]) -> Any:
+    def changed(self, slot: int) -> None:
+        """The object in `slot` has to be observed again."""
+        self._stale[slot] = True
+
+    def ask(self, what: str, slot: int, question: Callable[[], Any]) -> Any:
+        """The answer of an object; EnvError with its step and seed where it fails."""
         try:
             return question()
         except Exception as error:
@@ -308,6 +300,35 @@ class BatchOfSingles(BatchEnv):
             f"{what} of {self.name} failed at step {int(self._steps[slot])} of the episode with seed "
             f"{int(self._seeds[slot])} (slot {slot} of {self.n_envs}): {why if isinstance(why, str) else in_words(why)}"
         )
+
+
+class SinglesRenderer(Renderer):
+    """Shows what the objects of a user's class say of themselves, or else what their observations do."""
+
+    env: BatchOfSingles
+
+    def scene(self, slot: int) -> Scene:
+        """What the object in `slot` says, or what its observation does."""
+        env = self.env
+        found = env.ask("scene()", slot, env.singles[slot].scene)
+        return super().scene(slot) if found is None else checked(found, env.n_agents, env.n_tasks, env.name)
+
+    def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
+        """Let the object in `slot` put its agents and tasks there."""
+        self.env.ask("arrange()", slot, partial(self.env.singles[slot].arrange, agents, tasks))
+        self.env.changed(slot)
+
+    def draw(self, slot: int) -> Any:
+        """What the object in `slot` draws."""
+        return self.env.singles[slot].draw()
+
+    def describe(self, slot: int) -> str:
+        """What the object in `slot` says of itself."""
+        return self.env.singles[slot].describe()
+
+    def can(self, method: str) -> bool:
+        """Whether the class has a `method` of its own."""
+        return getattr(self.env.single, method) is not getattr(Env, method)
 
 
 def batched(single: type[Env]) -> type[BatchOfSingles]:

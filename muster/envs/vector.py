@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Bools, Floats, Ints
-from muster.envs.scene import Scene, scene_of
+from muster.envs.renderer import Renderer
 from muster.errors import InputError, MusterError
 from muster.rng import Seeds
 
@@ -73,8 +73,8 @@ class BatchEnv(ABC):
     """B independent episodes of one environment, stepped together.
 
     An episode is wholly determined by its 64-bit seed and by the assignments it receives: not by its slot, by its
-    neighbours or by the number of threads. A slot whose episode has ended stands still, with reward 0, until
-    `start` begins a new one there.
+    neighbours or by the number of threads. A slot whose episode has ended stands still, with reward 0, until it is
+    `reset`.
     """
 
     name: str
@@ -89,38 +89,40 @@ class BatchEnv(ABC):
     idling: bool = False
     """Whether leaving an agent without a task can be a good choice; if not, learned policies assign all they can."""
     reads_reasons: bool = False
-    """Whether `step` tells agents that had rather idle (IDLE) from those that found no room (-1); policies whose
-    inference knows then say so."""
+    """Whether `step` tells agents that prefer to do nothing (IDLE) from those that no task had capacity for (-1);
+    policies whose inference knows then say so."""
     positions: tuple[int, ...] = ()
     """Columns of the features of agents and tasks that are coordinates, which a model may read from their middle."""
     distances: tuple[int, ...] = ()
     """Columns of the pair features and of the task-pair features that are distances; () where there are none."""
     distance_unit: float = 0.0
     """The shortest distance that matters, such as a cell, in the units of those features."""
-    seconds_a_step: float = 0.4
-    """How long a moving picture shows one step."""
     random: bool = True
     """Whether anything is left to chance once an episode has begun."""
     threads: int | None = None
-    """Threads for large batches; None for one a core (or NUMBA_NUM_THREADS). Environments are free to use fewer."""
+    """Threads for large batches; None for one a core (or MUSTER_NUM_THREADS). Environments are free to use fewer."""
     made_by: Callable[[int], BatchEnv] | None = None
     """Makes another batch of this environment, of a given size; None where it was not made by `muster.make`."""
 
     @abstractmethod
     def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """Begin the episode of `seeds[k]` in slot `slots[k]`."""
+        """Reset `slots[k]` to the first state of the episode of `seeds[k]`."""
 
     @abstractmethod
     def observe(self) -> BatchObservation:
-        """What is seen now, in fresh arrays that later steps do not touch."""
+        """What is observed now, in fresh arrays that later steps do not touch."""
 
     @abstractmethod
     def step(self, assignment: Ints) -> Step:
         """Carry out one decision: `assignment` [B, N] has a task index for each agent, or -1."""
 
-    def show(self, *, pair_features: bool, planes: bool) -> None:
-        """Make `observe` include what a model reads: features of pairs, planes for a CNN. Refuse what there is not."""
-        del pair_features
+    def show(self, *, pair_features: bool = True, planes: bool = False, prior: bool = False) -> None:
+        """Make `observe` include what a policy reads; InputError for planes where there are none.
+
+        Features of pairs, which may be left out where nobody reads them; planes for a CNN; and priors of pairs and
+        tasks for policies that plan routes. Priors that an environment has anyway are there without asking.
+        """
+        del pair_features, prior
         if planes:
             raise InputError(f"{self.name} has no feature planes; use a direct model (dm)")
 
@@ -129,20 +131,20 @@ class BatchEnv(ABC):
         """[B] for the episode in each slot: steps taken, 1 for a win, or the sum of rewards, as `metric` says."""
 
     def metrics(self) -> dict[str, Floats]:
-        """Further named figures [B] of the episode in each slot, such as requests served, to be averaged and shown."""
+        """Further named metrics [B] of the episode in each slot, such as requests served, to be averaged and shown."""
         return {}
 
     def feature_names(self) -> Mapping[str, Sequence[str]]:
-        """A name for each column of "agent", "task", "pair", "task_pair" and "environment" (global) features.
+        """A name for each column of "agent", "task", "pair", "task_pair" and "global" features.
 
-        Services, cards and messages call features so; those of kinds that are left out are numbered.
+        Services, cards and messages use them; columns without a name are numbered.
         """
         return {}
 
     def all_episodes(self) -> Seeds | None:
         """The seeds of all episodes, in order, of an env that has only so many (recorded days); None without end.
 
-        `--episodes all` plays each of them once. An env that has them takes other seeds as well, for training.
+        `--episodes all` runs each of them once. An env that has them takes other seeds as well, for training.
         """
         return None
 
@@ -159,9 +161,9 @@ class BatchEnv(ABC):
         return np.ones(self.n_envs, np.bool_)
 
     def reseed(self, seeds: Seeds) -> None:
-        """Draw anew, from `seeds` [B], all that is still to come and that nobody can know yet.
+        """Draw anew, from `seeds` [B], all that is still to come and that no observation shows yet.
 
-        What is seen now stays as it is. Look-ahead does it to its copies, which would otherwise see the future.
+        What is observed now stays as it is. Look-ahead does it to its copies, which would otherwise see the future.
         """
         del seeds
         raise MusterError(f"{self.name} cannot be given fresh random numbers: it has no reseed()")
@@ -174,37 +176,11 @@ class BatchEnv(ABC):
     def permute(self, agents: Ints, tasks: Ints) -> bool:
         """Renumber every slot: agent i is the former `agents[i]`, task j the former `tasks[j]`.
 
-        False, and nothing done, where an environment cannot; its permutation law then goes unchecked.
+        False, and nothing done, where an environment cannot; numbering then goes unchecked.
         """
         del agents, tasks
         return False
 
-    def scene(self, slot: int) -> Scene:
-        """What there is to draw of the episode in `slot`, as numbers; by default what can be told from `observe`."""
-        return scene_of(self.observe(), slot, self.positions)
-
-    def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
-        """Put all agents [N, 2] and tasks [M, 2] of an episode that has just begun where a scene would show them."""
-        del slot, agents, tasks
-        raise MusterError(f"{self.name} cannot be arranged by hand")
-
-    def draw(self, slot: int) -> Any:
-        """A picture of the episode in `slot`: an array [height, width, 3] of uint8, or what numpy makes one of."""
-        raise MusterError(f"{self.name} has no picture of itself")
-
-    def frame(self, states: Sequence[State], slot: int, caption: str = "") -> None:
-        """Make later pictures of `slot` show one and the same part of the environment, wide enough for all of `states`.
-
-        With no states each picture finds its own part again. An environment whose pictures always show all of it has
-        nothing to do; `caption` is for those that have room for one.
-        """
-        del states, slot, caption
-
-    def animate(self, before: State, slot: int) -> list[Any]:
-        """Pictures that lead from the state `before` the last step to now; by default just the picture of now."""
-        del before
-        return [self.draw(slot)]
-
-    def describe(self, slot: int) -> str:
-        """The episode in `slot` as text, for terminals."""
-        raise MusterError(f"{self.name} has no description of itself")
+    def renderer(self) -> Renderer:
+        """What shows its episodes to people; by default what can be told from `observe`."""
+        return Renderer(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -114,11 +114,12 @@ def evaluate(
     seeds = choose_episodes(batch_env, episodes, seed)
     player = resolve(policy, batch_env, noise)
     noise = noise or getattr(player, "noisy", False)
-    with writing_log(batch_env, log) as record:
+    learned = player.policy if isinstance(player, LookAhead) else player
+    shown = learned.spec.shown if isinstance(learned, LearnedPolicy) else {}
+    with writing_log(batch_env, log, shown) as record:
         records = run_episodes(batch_env, player, seeds, progress, record)
     name = str(policy) if isinstance(policy, (str, Path)) else policy.name
     found = summarise(name, batch_env, seed, noise, records, all_episodes=episodes == "all")
-    learned = player.policy if isinstance(player, LookAhead) else player
     if not isinstance(learned, LearnedPolicy):
         return found
     inference = learned.inference
@@ -126,12 +127,14 @@ def evaluate(
 
 
 @contextmanager
-def writing_log(env: BatchEnv, log: str | Path | None) -> Iterator[Callable[[Transition], None] | None]:
+def writing_log(
+    env: BatchEnv, log: str | Path | None, shown: Mapping[str, bool]
+) -> Iterator[Callable[[Transition], None] | None]:
     """What writes decisions down, those with somebody to act and something to take; None where nobody asked for it."""
     if log is None:
         yield None
         return
-    env.show(pair_features=True, planes=False)
+    env.show(**{**shown, "pair_features": True})
     with open_log(Path(log), "w") as file:
 
         def write(transition: Transition) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.registry import make
+from muster.envs.renderer import Renderer
 from muster.envs.scene import Scene, checked
 from muster.envs.vector import BatchEnv
 from muster.evaluation.replay import Replay, ending
@@ -40,7 +41,7 @@ class Film:
     """[T, M] whether a task would be filled even without one of its agents."""
     ending: str
     """In words."""
-    seconds_a_step: float
+    seconds_per_step: float
 
 
 def film(replay: Replay, env: BatchEnv | None = None) -> Film:
@@ -48,19 +49,21 @@ def film(replay: Replay, env: BatchEnv | None = None) -> Film:
     env = env or make(replay.env)
     env.reset(np.arange(1), episode_seeds(replay.seed, np.arange(1)))
     seen = env.observe()
-    moments, loads, crowded = [moment(env, seen)], [], []
+    renderer = env.renderer()
+    moments, loads, crowded = [moment(renderer, seen)], [], []
     for assignment, _ in zip(replay.assignments, replay.play(env), strict=True):
         load, crowd = shares(seen, 0, assignment)
         loads.append(load)
         crowded.append(crowd)
         seen = env.observe()
-        moments.append(moment(env, seen))
-    return Film(replay, moments, np.array(loads), np.array(crowded), ending(replay, env), env.seconds_a_step)
+        moments.append(moment(renderer, seen))
+    return Film(replay, moments, np.array(loads), np.array(crowded), ending(replay, env), renderer.seconds_per_step)
 
 
-def moment(env: BatchEnv, seen: BatchObservation, slot: int = 0) -> Moment:
+def moment(renderer: Renderer, seen: BatchObservation, slot: int = 0) -> Moment:
     """What there is to see now."""
-    scene = checked(env.scene(slot), env.n_agents, env.n_tasks, env.name)
+    env = renderer.env
+    scene = checked(renderer.scene(slot), env.n_agents, env.n_tasks, env.name)
     return Moment(
         scene,
         _alive(scene.agent_alive, len(np.asarray(scene.agents)), seen.agent_alive[slot]),

@@ -39,7 +39,7 @@ def pack(films: Sequence[Film]) -> dict[str, Any]:
         "env": first.env,
         "seed": first.seed,
         "metric": first.metric,
-        "seconds": films[0].seconds_a_step,
+        "seconds": films[0].seconds_per_step,
         "agents": films[0].moments[0].agent_alive.size,
         "tasks": films[0].moments[0].task_alive.size,
         "stage": stage_json(stage, box),

@@ -48,7 +48,7 @@ class Replay:
     """Of the final state: see `state_hash`."""
     pictures: list[list[Picture]] = field(default_factory=list, repr=False)
     """The start, then the pictures of each step; empty unless `drawn`."""
-    seconds_a_step: float = 0.4
+    seconds_per_step: float = 0.4
 
     def as_dict(self) -> dict[str, Any]:
         """What a .json replay holds."""
@@ -126,13 +126,13 @@ class Replay:
         env.reset(np.arange(1), episode_seeds(self.seed, np.arange(1)))
         # Once to know what the pictures have to show, and once to draw them.
         states = [env.get_state(), *(env.get_state() for _ in self.play(env))]
-        env.frame(states, 0, self.policy)
+        renderer = env.renderer()
+        renderer.frame(states, 0, self.policy)
         env.reset(np.arange(1), episode_seeds(self.seed, np.arange(1)))
-        pictures = [[env.draw(0)]]
+        pictures = [[renderer.draw(0)]]
         for before, _ in zip(states, self.play(env), strict=False):
-            pictures.append(env.animate(before, 0))
-        env.frame([], 0)
-        return replace(self, pictures=pictures, seconds_a_step=env.seconds_a_step)
+            pictures.append(renderer.animate(before, 0))
+        return replace(self, pictures=pictures, seconds_per_step=renderer.seconds_per_step)
 
 
 def state_hash(env: BatchEnv, slot: int = 0) -> str:

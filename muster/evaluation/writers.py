@@ -30,7 +30,7 @@ def write_gif(replays: list[Replay], env: BatchEnv, path: Path) -> None:
 
     replay = _only(replays, path).drawn(env)
     frames = [Image.fromarray(np.asarray(picture)) for step in replay.pictures for picture in step]
-    pace = 1000 * replay.seconds_a_step
+    pace = 1000 * replay.seconds_per_step
     durations = [max(int(pace / len(step)), 20) for step in replay.pictures for _ in step]
     durations[-1] = LAST_PICTURE_MILLISECONDS
     # One palette for all, so that colours do not flicker; of many pictures, since what glows may do so for a moment.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from muster.assign.settings import InferenceSettings
-from muster.data import BatchObservation, PartialObservation
+from muster.data import BatchObservation
 from muster.envs.registry import kind_of, make
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError
@@ -24,7 +24,9 @@ def make_env(settings: TrainSettings, name: str, n_envs: int) -> BatchEnv:
     Several runs share a machine better than one run its threads.
     """
     env = make(name, n_envs, settings.seed)
-    env.show(pair_features=settings.pair_features, planes=settings.model == "pem")
+    # Costs of routes are best learned as what distances leave out.
+    prior = settings.inference == "routes" and settings.prior
+    env.show(pair_features=settings.pair_features, planes=settings.model == "pem", prior=prior)
     env.threads = 1
     return env
 
@@ -54,9 +56,6 @@ def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpe
         centred = env.positions if settings.centred else ()
         with_g = settings.inference in ("quad", "routes")
         observation = env.observe()
-        if settings.inference == "routes" and settings.prior and isinstance(observation, PartialObservation):
-            # Costs are best learned as what distances leave out.
-            observation = observation.more(settings.pair_features, False, True) if observation.more else observation
         more = model_options(settings, env, observation) | {
             "learned": settings.learned,
             "unlimited": settings.unlimited,

@@ -69,8 +69,8 @@ def _make_imitation(settings: TrainSettings) -> Learner:
     teachers = []
     for env in setup.envs:
         teachers.append(resolve(settings.teacher or "taken", env))
-        # A teacher has the environment show what it reads itself; what else there is it gets from the student's view.
-        env.show(pair_features=settings.pair_features, planes=settings.model == "pem")
+        # A teacher may have the environment show what it reads itself; the student has to find what it reads, too.
+        env.show(**setup.spec.shown)
     told = {"teacher": settings.teacher} if settings.teacher else {"log": settings.from_log}
     # A policy of a log belongs to the environment that was named, if one was.
     named = {} if settings.only_log else {"env": settings.envs[0]}

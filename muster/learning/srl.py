@@ -42,6 +42,7 @@ from muster.learning.optimiser import cosine_decay
 from muster.learning.rollouts import Acting, Collector, Rollout, check_finite, take
 from muster.learning.settings import SRLSettings
 from muster.models.direct import Parameters, Scores
+from muster.models.spec import ModelSpec
 from muster.policy.candidates import HeldNoise
 from muster.policy.decision import Decision, Explore, alive_pairs, decide
 from muster.policy.noise import ScoreNoise
@@ -107,10 +108,10 @@ class CandidateRollouts:
     knows what chance will bring in the environment itself.
     """
 
-    def __init__(self, env: BatchEnv, pair_features: bool, hold: int, horizon: int, times: int = CANDIDATES) -> None:
+    def __init__(self, env: BatchEnv, spec: ModelSpec, hold: int, horizon: int, times: int = CANDIDATES) -> None:
         self.env, self.times, self.hold, self.horizon = env, times, hold, horizon
         self.copies = another(env, times * env.n_envs)
-        self.copies.show(pair_features=pair_features, planes=False)
+        self.copies.show(**spec.shown)
         self.copies.threads = env.threads
         try:
             self._copy(np.zeros(env.n_envs, np.uint64))
@@ -202,10 +203,9 @@ class SRL(Learner):
             Collector(env, SlotEpisodes(env.n_envs, self.seed, k), self._noise(settings.sigma), self.spec.task_scores)
             for k, env in enumerate(self.envs)
         ]
-        with_pairs = self.spec.pair_width > 0
         self.candidates: list[CandidateRollouts] = []
         if not by_critic:
-            self.candidates = [CandidateRollouts(env, with_pairs, settings.hold, settings.horizon) for env in self.envs]
+            self.candidates = [CandidateRollouts(env, self.spec, settings.hold, settings.horizon) for env in self.envs]
         self.usual = [0.0] * len(self.envs)
         """Standard deviation of the values of a state's candidates, as it usually is, in each environment."""
         self.alike = 0

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from muster.data import BatchObservation, PartialObservation
+from muster.data import BatchObservation
 from muster.errors import InputError
 from muster.models.kinds import Learned, ModelKind, PairScale
 from muster.settings import AtLeast, Between, check_fields
@@ -153,19 +153,23 @@ class ModelSpec:
             ("global", self.global_width, _global_width(observation)),
         ):
             if wanted != got:
-                raise InputError(f"the model reads {wanted} {name} features but {env} has {got}")
+                hint = "; call env.show(pair_features=True)" if "pair" in name and not got else ""
+                raise InputError(f"the model reads {wanted} {name} features but {env} has {got}{hint}")
         unseen = self.reads_prior and observation.prior is None
         if unseen or (self.task_prior and observation.task_prior is None):
-            raise InputError(f"the model corrects a prior score, which {env} does not show")
+            raise InputError(f"the model corrects a prior score, which {env} does not show; call env.show(prior=True)")
         if self.kind == "pem" and (observation.planes is None or observation.agent_cells is None):
-            raise InputError(f"the positional model (pem) reads feature planes and cells, which {env} does not show")
+            raise InputError(
+                f"the positional model (pem) reads feature planes and cells, which {env} does not show; "
+                "call env.show(planes=True)"
+            )
 
     def view(self, observation: BatchObservation, env: str = "what is observed") -> BatchObservation:
-        """What is observed, as the model reads it: completed by what the environment can show, positions centred.
+        """What is observed, as the model reads it: without other features, positions centred.
 
         Raises InputError where the model reads something else.
         """
-        seen = self._complete(observation)
+        seen = self._trimmed(observation)
         self.check(seen, env)
         # A context model reads positions only to see how far others are.
         if self.blind and self.kind != "context":
@@ -196,23 +200,20 @@ class ModelSpec:
         tasks[:, :, columns] = places[:, agents.shape[1] :]
         return dataclasses.replace(seen, agent_features=agents, task_features=tasks)
 
-    def _complete(self, observation: BatchObservation) -> BatchObservation:
-        """With pair features and planes, which envs that can do without show on request only; without excess."""
-        seen = observation
-        pairs = self.pair_width > 0 or self.task_pair_width > 0
-        shown = seen.pair_features.shape[-1] > 0 or seen.task_pair_features.shape[-1] > 0
-        planes = self.kind == "pem"
-        more = seen.more if isinstance(seen, PartialObservation) else None
-        priors = self.task_prior or self.reads_prior
-        unseen = priors and seen.prior is None
-        if more and ((pairs and not shown) or (planes and seen.planes is None) or unseen):
-            seen = more(pairs, planes, priors)
-        if not pairs and shown:
+    def _trimmed(self, seen: BatchObservation) -> BatchObservation:
+        """Without blocks of features that the model does not read."""
+        if not (self.pair_width or self.task_pair_width):
             nothing = seen.pair_features[..., :0], seen.task_pair_features[..., :0]
             seen = dataclasses.replace(seen, pair_features=nothing[0], task_pair_features=nothing[1])
         if seen.global_features is not None and not self.global_width:
             seen = dataclasses.replace(seen, global_features=None)
         return seen
+
+    @property
+    def shown(self) -> dict[str, bool]:
+        """What an environment has to show: keyword arguments of `BatchEnv.show`."""
+        pairs = self.pair_width > 0 or self.task_pair_width > 0
+        return {"pair_features": pairs, "planes": self.kind == "pem", "prior": self.reads_prior or self.task_prior}
 
     @property
     def extra(self) -> int:

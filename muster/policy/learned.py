@@ -284,7 +284,7 @@ def adapt(policy: LearnedPolicy, env: BatchEnv) -> BatchEnv:
     trained_on = str(policy.header.get("env", env.name))
     if kind_of(trained_on) != kind_of(env.name):
         raise InputError(f"{policy.name} was trained on {trained_on}; it cannot play {env.name}")
-    env.show(pair_features=policy.spec.pair_width > 0, planes=policy.spec.kind == "pem")
+    env.show(**policy.spec.shown)
     policy.spec.view(env.observe(), env.name)
     return env
 
@@ -324,7 +324,7 @@ def _features_of_env(policy: LearnedPolicy) -> dict[str, tuple[str, ...]]:
     """What the policy's environment says, as far as it can be made here and agrees with what the policy reads."""
     try:
         env = make(str(policy.header.get("env", "")))
-        env.show(pair_features=policy.spec.pair_width > 0, planes=False)
+        env.show(pair_features=policy.spec.pair_width > 0)
         return {kind: tuple(names) for kind, names in env.feature_names().items()}
     except MusterError:
         return {}

@@ -28,7 +28,7 @@ def begin(data: dict[str, Any], worlds: Worlds) -> dict[str, Any]:
     env = worlds.make(data.get("env"))
     seed = whole(data.get("seed", 0), "seed", 0, 2**31 - 1)
     env.reset(np.arange(1), episode_seeds(seed, np.arange(1)))
-    scene = env.scene(0)
+    scene = env.renderer().scene(0)
     agents, tasks = as_places("agents", scene.agents), as_places("tasks", scene.tasks)
     seen = env.observe()
     there = seen.task_alive[0][: len(tasks)]
@@ -56,7 +56,7 @@ def decide(data: dict[str, Any], worlds: Worlds) -> dict[str, Any]:
     worlds.make(data.get("env"))
     env = worlds.make(sized(str(data.get("env")), len(agents), len(tasks)))
     policy = worlds.player(data.get("policy"), env)
-    env.arrange(0, agents, tasks)
+    env.renderer().arrange(0, agents, tasks)
     seen = env.observe()
     if data.get("capacities") is not None:
         capacities = reading.vector(data["capacities"], "capacities", len(tasks), null=np.inf)
@@ -70,7 +70,7 @@ def decide(data: dict[str, Any], worlds: Worlds) -> dict[str, Any]:
         None if agent is None else whole(agent, "agent", 0, len(agents) - 1),
     )
     answer["played"] = answer["assignment"] if isinstance(policy, LearnedPolicy) else plain(_ask(policy, seen))
-    scene = env.scene(0)
+    scene = env.renderer().scene(0)
     for name, found, looks in (("agent", scene.agents, scene.agent_looks), ("task", scene.tasks, scene.task_looks)):
         places = as_places(f"{name}s", found)
         answer[f"{name}s"] = np.round(places, 3).tolist()

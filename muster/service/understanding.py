@@ -67,7 +67,7 @@ def _nearness(env: BatchEnv, observation: BatchObservation) -> tuple[Floats, Flo
         agents, tasks = observation.agent_cells[:1], observation.task_cells[:1]
         away = [np.abs(a[:, :, None] - tasks[:, None]).max(-1) for a in (agents, tasks)]
     else:
-        scene = env.scene(0)
+        scene = env.renderer().scene(0)
         agents, tasks = np.asarray(scene.agents)[None], np.asarray(scene.tasks)[None]
         away = [np.linalg.norm(a[:, :, None] - tasks[:, None], axis=-1) for a in (agents, tasks)]
     return -away[0].astype(np.float64), -away[1].astype(np.float64)

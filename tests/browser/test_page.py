@@ -24,7 +24,7 @@ def cells(env: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Where agents and tasks are at the start: the middles of their cells."""
     world = muster.make(env, 1)
     world.reset(np.arange(1), episode_seeds(seed, np.arange(1)))
-    scene = world.scene(0)
+    scene = world.renderer().scene(0)
     return np.asarray(scene.agents), np.asarray(scene.tasks)
 
 

@@ -27,9 +27,9 @@ def status(make: Callable[[int], RescueEnv] | str) -> dict[str, str]:
     "env",
     [
         "rescue:2x4",
-        "rescue:5x10,features=pair,planes=true",
+        "rescue:5x10",
         "rescue:1x1,grid=1x2",
-        "rescue:3x5,mud=0.4,features=pair,planes=true",
+        "rescue:3x5,mud=0.4",
         "rescue:3x5,grid=4x9,placement=independent,solved_assignable=true,max_steps=12",
         "examples.delivery:Delivery",
     ],

@@ -69,4 +69,4 @@ def test_a_foreign_task_is_refused():
 
 def test_a_world_without_a_picture_says_so():
     with pytest.raises(MusterError, match="Countdown has no picture of itself"):
-        batched(Countdown)(1).draw(0)
+        batched(Countdown)(1).renderer().draw(0)

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import muster
+from muster.envs.renderer import Renderer
 from muster.envs.scene import Look, Scene, Stage
-from muster.envs.vector import BatchEnv
 from muster.errors import InputError
 from muster.evaluation.film import film, shares
 from muster.evaluation.packing import pack, step_of, varints
@@ -87,12 +87,12 @@ def test_what_is_packed_is_what_was_played(policy: str, env: str):
 def test_the_observed_and_the_shown_are_in_the_same_places():
     """A scene is no second truth: distances in it are those that the environment goes by."""
     env = muster.make("battle:w5v6", 1, seed=2)
-    scene, seen = env.scene(0), env.observe()
+    scene, seen = env.renderer().scene(0), env.observe()
     way = np.linalg.norm(np.asarray(scene.agents)[:, None] - np.asarray(scene.tasks), axis=-1)
     features = seen.agent_features[0, :, None, 1:3] - seen.task_features[0, None, :, 1:3]
     assert way == pytest.approx(64 * np.linalg.norm(features, axis=-1), abs=0.1)
     env = muster.make("rescue:3x5", 1, seed=2)
-    assert np.asarray(env.scene(0).agents).tolist() == (env.agent_cells[0][:, ::-1] + 0.5).tolist()
+    assert np.asarray(env.renderer().scene(0).agents).tolist() == (env.agent_cells[0][:, ::-1] + 0.5).tolist()
 
 
 def test_shots_are_of_living_shooters_at_the_other_side():
@@ -126,7 +126,7 @@ def test_a_crowd_is_one_agent_too_many():
 @pytest.mark.parametrize("env", ["examples.delivery:Delivery", "rescue:2x3,grid=6"])
 def test_a_world_that_says_nothing_is_still_shown(env: str):
     world = muster.make(env, 1)
-    scene = BatchEnv.scene(world, 0)
+    scene = Renderer(world).scene(0)
     assert np.asarray(scene.agents).shape == (world.n_agents, 2)
     places = np.concatenate([scene.agents, scene.tasks])
     assert len(np.unique(places, axis=0)) == len(places)
@@ -172,7 +172,7 @@ class Odd(muster.Env):
 )
 def test_a_scene_that_nothing_can_be_drawn_of_is_refused(what: str, complaint: str):
     with pytest.raises(InputError, match=complaint):
-        muster.make(Odd, what=what).scene(0)
+        muster.make(Odd, what=what).renderer().scene(0)
 
 
 def test_names_of_a_world_stay_text(tmp_path: Path):

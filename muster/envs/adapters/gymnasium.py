@@ -25,9 +25,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Bools, Ints
-from muster.envs.env import Env
 from muster.envs.registry import make
-from muster.envs.singles import BatchOfSingles
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError, UnknownNameError
 
@@ -219,7 +217,8 @@ def show(world: BatchEnv, slot: int, render_mode: str | None) -> Any:
     """A picture [height, width, 3], text, or nothing, as `render_mode` says."""
     if render_mode is None:
         return None
-    return np.asarray(world.draw(slot), np.uint8) if render_mode == "rgb_array" else world.describe(slot)
+    renderer = world.renderer()
+    return np.asarray(renderer.draw(slot), np.uint8) if render_mode == "rgb_array" else renderer.describe(slot)
 
 
 def episode_seed(rng: np.random.Generator) -> np.uint64:
@@ -238,13 +237,9 @@ def space_of(name: str, example: NDArray[Any]) -> spaces.Space[Any]:
 
 
 def render_modes(world: BatchEnv) -> list[str]:
-    """How an environment can be shown: as a picture if its class draws itself, as text if it describes itself."""
-    kind = world.single if isinstance(world, BatchOfSingles) else type(world)
-    return [
-        mode
-        for mode, method in RENDER_MODES.items()
-        if getattr(kind, method) not in (getattr(BatchEnv, method), getattr(Env, method))
-    ]
+    """How an environment can be shown: as a picture if its renderer draws one, as text if it describes it."""
+    renderer = world.renderer()
+    return [mode for mode, method in RENDER_MODES.items() if renderer.can(method)]
 
 
 def checked_render_mode(render_mode: str | None, world: BatchEnv) -> str | None:

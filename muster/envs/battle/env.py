@@ -14,7 +14,6 @@ from muster.envs.battle import layout as lay
 from muster.envs.battle.catalogue import scenario, type_table, unit_types
 from muster.envs.battle.heuristics import HEURISTICS, HeuristicPolicy
 from muster.envs.battle.settings import BattleOptions, BattleSettings
-from muster.envs.scene import Scene
 from muster.envs.vector import BatchEnv, Metric, Policy, State, Step
 from muster.errors import InputError
 from muster.kernels import core
@@ -22,8 +21,6 @@ from muster.parallel import share_out, thread_count
 from muster.rng import Seeds
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
-
     from muster.envs.battle.renderer import BattleRenderer
 
 BOT_STEPS = 5000
@@ -73,7 +70,6 @@ class BattleEnv(BatchEnv):
         self.n_tasks = self.scenario.n_theirs
         self.n_units = self.n_agents + self.n_tasks
         self.max_steps = BOT_STEPS * self.settings.bot_step // lay.DECISION_FRAMES
-        self.seconds_a_step = lay.DECISION_FRAMES / lay.FRAMES_A_SECOND
         self.reads_reasons = self.options.idle == "reasons"
         kinds = [unit_types()[unit] for unit in self.scenario.unit_names]
         self.types = type_table(kinds)
@@ -82,7 +78,6 @@ class BattleEnv(BatchEnv):
         self._ranges = np.array([min(kind.range, kind.air_range) for kind in kinds]) / 80
         self._pairs = True
         self._planes = self.options.planes
-        self._renderer: BattleRenderer | None = None
         self.units = np.zeros((n_envs, lay.UNIT_FIELDS, self.n_units), dtype=np.int32)
         self.counters = np.zeros((n_envs, lay.COUNTERS), dtype=np.int64)
         self.bullets = np.zeros((n_envs, lay.BULLET_LIMIT, lay.BULLET_FIELDS), dtype=np.int32)
@@ -229,35 +224,10 @@ class BattleEnv(BatchEnv):
         self.rng[:] = seeds
 
     def renderer(self) -> BattleRenderer:
-        """What shows the battles of this object; it keeps the part of the map that pictures show."""
+        """The map."""
         from muster.envs.battle.renderer import BattleRenderer
 
-        self._renderer = self._renderer or BattleRenderer(self)
-        return self._renderer
-
-    def scene(self, slot: int) -> Scene:
-        """All units with health, heading and targets, and the shots of the last decision."""
-        return self.renderer().scene(slot)
-
-    def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
-        """All units, unharmed, at these places."""
-        self.renderer().arrange(slot, agents, tasks)
-
-    def draw(self, slot: int = 0) -> Image:
-        """A picture of the battle in `slot` as it is now."""
-        return self.renderer().draw(slot)
-
-    def frame(self, states: Sequence[State], slot: int, caption: str = "") -> None:
-        """Fix the part of the map that pictures show: all that is alive in any of `states`."""
-        self.renderer().frame(states, slot, caption)
-
-    def animate(self, before: State, slot: int) -> list[Image]:
-        """The last decision, a picture for every third frame of the game."""
-        return self.renderer().animate(before, slot)
-
-    def describe(self, slot: int) -> str:
-        """The battle in characters: a map, then every unit's hit points."""
-        return self.renderer().describe(slot)
+        return BattleRenderer(self)
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[BattleEnv], Policy]]:

@@ -10,6 +10,7 @@ import numpy as np
 from muster.data import Bools, Floats, Ints
 from muster.envs.battle import layout as lay
 from muster.envs.battle.layout import Int32s
+from muster.envs.renderer import Renderer
 from muster.envs.scene import BLUE, RED, Look, Scene, Shape, Stage
 from muster.envs.vector import State
 
@@ -29,17 +30,20 @@ LEAST_PIXELS = 8
 """Pixels of the game that one of its columns stands for, at least: one walk tile."""
 
 
-class BattleRenderer:
-    """Shows the battles of one environment object."""
+class BattleRenderer(Renderer):
+    """Units on the map."""
+
+    env: BattleEnv
+    seconds_per_step = lay.DECISION_FRAMES / lay.FRAMES_A_SECOND
 
     def __init__(self, env: BattleEnv) -> None:
-        self._env = env
+        super().__init__(env)
         self._box: Box | None = None
         self._caption = ""
 
     def scene(self, slot: int) -> Scene:
         """All units with health, heading and targets, and the shots of the last decision."""
-        env, n = self._env, self._env.n_agents
+        env, n = self.env, self.env.n_agents
         units, counters = env.units[slot], env.counters[slot]
         alive = units[lay.ALIVE] != 0
         places = np.stack([units[lay.PX], units[lay.PY]], axis=1)
@@ -70,14 +74,14 @@ class BattleRenderer:
     def _stage(self) -> Stage:
         looks = []
         for side, colour in (("ours", BLUE), ("theirs", RED)):
-            for name, kind in zip(self._env.scenario.unit_names, self._env.types, strict=True):
+            for name, kind in zip(self.env.scenario.unit_names, self.env.types, strict=True):
                 size = 0.7 * float(kind[[lay.T_LEFT, lay.T_RIGHT, lay.T_UP, lay.T_DOWN]].sum()) / 4
                 looks.append(Look(f"{name}s, {side}", SHAPES.get(name, "disc"), colour, size, remains=True))
         return Stage(looks, grid=128.0)
 
     def _shots(self, slot: int, targets: Ints) -> Floats:
         """[K, 3] the shots of the last decision: from whom, at whom, and when in it."""
-        env, n = self._env, self._env.n_agents
+        env, n = self.env, self.env.n_agents
         units, counters = env.units[slot], env.counters[slot]
         now = int(counters[lay.FRAME])
         aimed = targets.copy()
@@ -96,7 +100,7 @@ class BattleRenderer:
 
     def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
         """Move the units of a battle that has just begun to these places: every quantity that depends on them."""
-        env, units = self._env, self._env.units[slot]
+        env, units = self.env, self.env.units[slot]
         flies = env.types[units[lay.TYPE], lay.T_FLYER] != 0
         at = np.clip(np.round(np.concatenate([agents, tasks])), lay.LOW, lay.HIGH).astype(np.int32)
         for axis, whole, exact in (
@@ -111,7 +115,7 @@ class BattleRenderer:
 
     def draw(self, slot: int = 0) -> Image:
         """A picture of the battle in `slot` as it is now."""
-        return self._draw(self._env, slot)
+        return self._draw(self.env, slot)
 
     def frame(self, states: Sequence[State], slot: int, caption: str = "") -> None:
         """Fix the part of the map that pictures show: all that is alive in any of `states`."""
@@ -122,7 +126,7 @@ class BattleRenderer:
 
     def animate(self, before: State, slot: int) -> list[Image]:
         """The last decision, a picture for every third frame of the game."""
-        env = self._env
+        env = self.env
         between = type(env)(env.scenario.name, 1, env.settings)
         # What was ordered is what each unit remembers of it.
         orders = env.units[slot : slot + 1, lay.PREVIOUS, : env.n_agents].astype(np.int64)
@@ -146,7 +150,7 @@ class BattleRenderer:
         Ours are capital letters, theirs small ones, the first of their type's name. A digit (or +) stands for several
         of ours in one place, ! for several of theirs and * for both sides.
         """
-        env, units = self._env, self._env.units[slot]
+        env, units = self.env, self.env.units[slot]
         alive = units[lay.ALIVE] != 0
         ours = np.arange(env.n_units) < env.n_agents
         frame = env.counters[slot, lay.FRAME]
@@ -167,12 +171,12 @@ class BattleRenderer:
         return ["".join(line) for line in characters]
 
     def _letter(self, units: Int32s, here: Ints) -> str:
-        n_ours = int((here < self._env.n_agents).sum())
+        n_ours = int((here < self.env.n_agents).sum())
         if 0 < n_ours < len(here):
             return "*"
         if len(here) > 1:
             return "!" if not n_ours else str(n_ours) if n_ours < 10 else "+"
-        letter = self._env.scenario.unit_names[units[lay.TYPE, here[0]]][0]
+        letter = self.env.scenario.unit_names[units[lay.TYPE, here[0]]][0]
         return letter.upper() if n_ours else letter
 
     def _health(self, units: Int32s, whose: Bools) -> str:
@@ -183,7 +187,7 @@ class BattleRenderer:
         for i in np.flatnonzero(whose):
             kind = int(units[lay.TYPE, i])
             if kind != before:
-                parts.append(self._env.scenario.unit_names[kind])
+                parts.append(self.env.scenario.unit_names[kind])
                 before = kind
             parts.append(str(shown[i]) if units[lay.ALIVE, i] else "-")
         return " ".join(parts)

@@ -1,4 +1,4 @@
-"""Rules that need no learning: the nearest vehicle, and matchings of the minute, with or without thought of later."""
+"""Baselines that need no learning: the nearest vehicle, and matchings of the minute, with a view to later or not."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muster.data import BatchObservation, Floats, Ints, Problem
-from muster.envs.fleet import kernels
 from muster.envs.fleet.observe import PAIR_FEATURES
 from muster.envs.vector import Policy
 from muster.errors import InputError
-from muster.rng import Seeds
 
 if TYPE_CHECKING:
     from muster.envs.fleet.env import FleetEnv
@@ -27,14 +25,12 @@ class Greedy(Policy):
     def __init__(self, env: FleetEnv) -> None:
         self._env = env
 
-    def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """Nothing to remember."""
-
     def act(self, observation: BatchObservation) -> Ints:
         """[B, N]"""
         del observation
-        settings = self._env.settings
-        return kernels.send_greedily(self._env.roads, settings.wait, settings.cost, self._env.fleet)
+        assignment = np.empty((self._env.n_envs, self._env.n_agents), np.int64)
+        self._env.kernel.send_greedily(assignment)
+        return assignment
 
 
 class Match(Policy):
@@ -45,9 +41,6 @@ class Match(Policy):
     def __init__(self, env: FleetEnv) -> None:
         del env
 
-    def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """Nothing to remember."""
-
     def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the optimum of the linear programme with h = profit."""
         assert observation.prior is not None
@@ -57,7 +50,7 @@ class Match(Policy):
 class Worth(Policy):
     """The same with thought of later: profit, and how much more the drop-off is worth than where the vehicle is.
 
-    What a place is worth is worked out from the rates, not learned: what learned policies have to beat.
+    What a zone is worth follows from the rates, not from learning.
     """
 
     name = "worth"
@@ -65,14 +58,13 @@ class Worth(Policy):
     def __init__(self, env: FleetEnv) -> None:
         self._env = env
 
-    def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """Nothing to remember."""
-
     def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the optimum of the linear programme with h = profit + worth gained."""
         assert observation.prior is not None
         if not observation.pair_features.shape[-1]:
-            raise InputError("worth reads the features of pairs, which were left out of what is shown")
+            raise InputError(
+                "worth reads the features of pairs, which are not observed; call env.show(pair_features=True)"
+            )
         return _best(observation, observation.prior + observation.pair_features[..., WORTH_GAINED])
 
 

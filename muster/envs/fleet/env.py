@@ -4,88 +4,187 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Bools, Floats, Ints
-from muster.envs.fleet import kernels, observe
-from muster.envs.fleet.city import City, built_in
+from muster.envs.compiled import CompiledEnv
+from muster.envs.fleet.city import City, Zones, built_in
+from muster.envs.fleet.observe import FEATURE_NAMES, BufferPool
 from muster.envs.fleet.settings import FleetSettings
 from muster.envs.fleet.trips import load_trips, slots_of
-from muster.envs.fleet.worth import expect_worth
-from muster.envs.kernel_env import KernelEnv
-from muster.envs.vector import Metric, Policy, Step
+from muster.envs.renderer import Renderer
+from muster.envs.vector import Metric, Policy
 from muster.errors import InputError
-from muster.parallel import share_out, thread_count
+from muster.kernels import core
 from muster.rng import Seeds, episode_seeds
 
 # Vehicles in the batch from which starting threads costs less than it saves.
 PARALLEL_FROM = 20_000
 
 
-class FleetEnv(KernelEnv):
-    """B hours of a fleet; a minute a step, its reward the profit of the requests taken in it."""
+class FleetState(NamedTuple):
+    """The state of B episodes: N vehicles, T minutes, at most M requests a minute."""
+
+    rng: Seeds
+    minute: Ints
+    """[B] the decision that is due."""
+    running: Bools
+    zone: Ints
+    """[B, N] where the vehicle is once it has done all it holds."""
+    free: Ints
+    """[B, N] minutes until then."""
+    first: Ints
+    """[B, N] minutes until the request in service is done."""
+    held: Ints
+    """[B, N] requests held: 0, 1 or 2."""
+    number: Ints
+    """[B, N] which vehicle it is: decides between equals, however vehicles are numbered."""
+    stops: Ints
+    """[B, N, 5] for pictures: origin, pick-up and drop-off of the request in service, and of the queued one."""
+    taken: Ints
+    """[B, N] the request taken at the last decision, or -1."""
+    pickups: Zones
+    """[B, T, M] each minute's requests; -1 where there is none."""
+    dropoffs: Zones
+    lost: Ints
+    """[B] requests beyond the limit of their minute."""
+    earned: Floats
+    served: Ints
+    seen: Ints
+    """[B] requests up to and including the present minute's."""
+    empty: Floats
+    """[B] metres driven without a passenger."""
+
+    @classmethod
+    def empty_slots(cls, b: int, n: int, m: int, minutes: int) -> FleetState:
+        """Arrays for B episodes that are still to be reset."""
+
+        def zeros(*shape: int) -> Ints:
+            return np.zeros((b, *shape), np.int64)
+
+        requests = np.full((b, minutes, m), -1, np.int16)
+        return cls(
+            rng=np.zeros(b, np.uint64),
+            minute=zeros(),
+            running=np.zeros(b, np.bool_),
+            zone=zeros(n),
+            free=zeros(n),
+            first=zeros(n),
+            held=zeros(n),
+            number=zeros(n),
+            stops=zeros(n, 5),
+            taken=zeros(n),
+            pickups=requests,
+            dropoffs=requests.copy(),
+            lost=zeros(),
+            earned=np.zeros(b),
+            served=zeros(),
+            seen=zeros(),
+            empty=np.zeros(b),
+        )
+
+
+class Outlook(NamedTuple):
+    """What is known of a city beforehand; what vehicles observe is computed from it."""
+
+    usual: Floats
+    """[T + AHEAD + HORIZON + 2] requests to expect in all zones together, up to each minute."""
+    origins: Floats
+    """[Z] share of the requests that start in each zone."""
+    worth: Floats
+    """[T + 1, Z] what a vehicle that becomes free there and then still earns."""
+    taking: Floats
+    """[T + 1, Z] likewise of one that takes a request there and then."""
+    unit: float
+    """Mean margin of a request."""
+    trip: float
+    """Mean minutes of a request, from pick-up to drop-off."""
+
+
+class FleetEnv(CompiledEnv):
+    """B hours of a fleet; a minute a step, its reward the profit of the requests taken in it.
+
+    A vehicle without a request, or that cannot be at its pick-up in time, takes none. Of recorded days, seed k below
+    their number is day k.
+    """
 
     metric: Metric = "return"
     idling = True
 
     def __init__(self, settings: FleetSettings | None = None, n_envs: int = 1) -> None:
-        if n_envs < 1:
-            raise InputError(f"a batch needs at least 1 environment, got {n_envs}")
         self.settings = settings = settings or FleetSettings()
         self.name = settings.name
-        self.n_envs = n_envs
-        self.n_agents = settings.vehicles
         self.max_steps = settings.minutes
-        self.city, scale = self._city()
-        if settings.threads == "one" or (settings.threads == "auto" and n_envs * self.n_agents < PARALLEL_FROM):
-            self.threads = 1
-        city = self.city
-        self.roads = kernels.Roads(city.metres, city.minutes, city.fares)
-        self._scale = scale
-        chances = np.cumsum(city.hourly / city.hourly.sum())
-        self._demand = kernels.Demand(city.expected(scale).sum(1), chances, city.busyness)
-        self._outlook = self._look_ahead()
-        self._memory = observe.Memory(n_envs, self.n_agents, self.n_tasks, pairs=True)
-        self._order: Ints = np.tile(np.arange(self.n_tasks), (n_envs, 1))
+        n = settings.vehicles
+        self.city, self._scale, m = self._find_city()
+        self.set_size(n_envs, n, m, settings.threads, n_envs * n >= PARALLEL_FROM)
+        self._order: Ints = np.tile(np.arange(m), (n_envs, 1))
         self.bound = np.full(n_envs, np.inf)
-        """[B] what nobody can earn more than; infinite until `hindsight` has worked it out."""
-        self.fleet = self._empty()
+        """[B] what no policy can earn more than; infinite until `hindsight` has computed it."""
+        self.fleet = FleetState.empty_slots(n_envs, n, m, settings.minutes)
+        self._expected = self.city.expected(self._scale).sum(1)
+        self.kernel = self._make_kernel()
+        self.show()
 
-    def _city(self) -> tuple[City, float]:
-        """Where we are, and by what to multiply its requests; fetches the recorded days."""
+    def _find_city(self) -> tuple[City, float, int]:
+        """The city, the factor of its requests, and the most of them in a minute; loads the recorded days."""
         settings = self.settings
         if settings.trips is None:
             city = built_in(settings.city)
             scale = settings.demand * settings.vehicles / city.vehicles
-            self.n_tasks = settings.limit or math.ceil(round(city.limit * scale, 9))
-            return city, scale
+            limit = settings.limit or math.ceil(round(city.limit * scale, 9))
+            self._pickups = self._dropoffs = np.zeros((0, settings.minutes, limit), np.int16)
+            self._lost: Ints = np.zeros(0, np.int64)
+            return city, scale, limit
         trips = load_trips(settings.trips)
         days = trips.requests[settings.set]
         if not days:
             raise InputError(f"{settings.trips} has no {settings.set} days")
-        self.n_tasks = settings.limit or trips.city.limit
+        limit = settings.limit or trips.city.limit
         self.days = trips.days[settings.set]
-        self._pickups, self._dropoffs = slots_of(days, self.n_tasks, settings.minutes)
-        within = np.array([(day[:, 0] < settings.minutes).sum() for day in days])
-        self._lost: Ints = within - (self._pickups >= 0).sum((1, 2))
-        return trips.city, 1.0
+        self._pickups, self._dropoffs = slots_of(days, limit, settings.minutes)
+        within = np.array([(day[:, 0] < settings.minutes).sum() for day in days], np.int64)
+        self._lost = within - (self._pickups >= 0).sum((1, 2))
+        return trips.city, 1.0, limit
 
-    def _look_ahead(self) -> observe.Outlook:
+    def _make_kernel(self) -> Any:
+        city, settings = self.city, self.settings
+        self.outlook = self._look_ahead()
+        known = {
+            "metres": city.metres,
+            "minutes": city.minutes,
+            "fares": city.fares,
+            "expected": self._expected,
+            "cumulative": np.cumsum(city.hourly / city.hourly.sum()),
+            "busyness": city.busyness,
+            "day_pickups": self._pickups,
+            "day_dropoffs": self._dropoffs,
+            "day_lost": self._lost,
+        }
+        *tables, unit, trip = self.outlook
+        return core.fleet.Fleet(
+            {**self.fleet._asdict(), **known, **dict(zip(Outlook._fields, tables, strict=False))},
+            wait=settings.wait,
+            cost=settings.cost,
+            evenly=settings.evenly,
+            unit=unit,
+            trip=trip,
+        )
+
+    def _look_ahead(self) -> Outlook:
         """What the rates say of the hour to come."""
         city, minutes = self.city, self.settings.minutes
         expected = city.expected(self._scale)[:minutes]
         margins = city.fares - self.settings.cost * city.metres
-        from_zone = city.hourly.sum(1, keepdims=True)
-        worth, taking = expect_worth(
-            expected, city.hourly / np.maximum(from_zone, 1e-12), margins, city.minutes, float(self.n_agents)
-        )
         share = city.hourly / city.hourly.sum()
-        # Beyond the hour nothing is earned, but demand is still seen as it was last.
-        later = np.repeat(expected[-1:].sum(1), observe.AHEAD + observe.HORIZON + 1)
-        return observe.Outlook(
+        from_zone = city.hourly / np.maximum(city.hourly.sum(1, keepdims=True), 1e-12)
+        worth, taking = expect_worth(expected, from_zone, margins, city.minutes, float(self.n_agents))
+        # Beyond the hour nothing is earned, but demand is still observed as it was last.
+        later = np.repeat(expected[-1:].sum(1), core.fleet.AHEAD + core.fleet.HORIZON + 1)
+        return Outlook(
             usual=np.concatenate([[0.0], np.cumsum(np.concatenate([expected.sum(1), later]))]),
             origins=share.sum(1),
             worth=worth,
@@ -94,112 +193,44 @@ class FleetEnv(KernelEnv):
             trip=max(float((share * city.minutes).sum()), 1.0),
         )
 
-    def _empty(self) -> kernels.Fleet:
-        size, shape = (self.n_envs,), (self.n_envs, self.n_agents)
-
-        def whole(*shape: int) -> Ints:
-            return np.zeros(shape, np.int64)
-
-        requests = np.full((self.n_envs, self.max_steps, self.n_tasks), -1, np.int16)
-        return kernels.Fleet(
-            rng=np.zeros(size, np.uint64),
-            minute=whole(*size),
-            running=np.zeros(size, np.bool_),
-            zone=whole(*shape),
-            free=whole(*shape),
-            first=whole(*shape),
-            held=whole(*shape),
-            number=whole(*shape),
-            stops=whole(*shape, 5),
-            given=whole(*shape),
-            pickups=requests,
-            dropoffs=requests.copy(),
-            lost=whole(*size),
-            earned=np.zeros(size),
-            served=whole(*size),
-            seen=whole(*size),
-            empty=np.zeros(size),
-        )
-
     def feature_names(self) -> Mapping[str, Sequence[str]]:
         """In the units that observe.py describes."""
-        return {
-            "agent": observe.AGENT_FEATURES,
-            "task": observe.TASK_FEATURES,
-            "pair": observe.PAIR_FEATURES,
-            "task_pair": observe.TASK_PAIR_FEATURES,
-            "global": observe.GLOBAL_FEATURES,
-        }
+        return FEATURE_NAMES
 
-    def show(self, *, pair_features: bool, planes: bool) -> None:
-        """Include the features of pairs, or leave them out; there are no planes."""
-        super().show(pair_features=pair_features, planes=planes)
-        self._memory = observe.Memory(self.n_envs, self.n_agents, self.n_tasks, pairs=pair_features)
+    def show(self, *, pair_features: bool = True, planes: bool = False, prior: bool = False) -> None:
+        """Observe the features of pairs, or leave them out; profits are always the prior."""
+        super().show(pair_features=pair_features, planes=planes, prior=prior)
+        self._buffers = BufferPool(self.n_envs, self.n_agents, self.n_tasks, pairs=pair_features)
 
     def all_episodes(self) -> Seeds | None:
         """The seeds that name the recorded days, in order; None where days are drawn without end."""
         return None if self.settings.trips is None else np.arange(len(self.days), dtype=np.uint64)
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """Begin the episode of `seeds[k]` in slot `slots[k]`; of recorded days, seed k below their number is day k."""
-        slots, seeds = np.asarray(slots, np.int64), np.asarray(seeds, np.uint64)
-        kernels.begin_slots(slots, seeds, self.settings.evenly, self.city.n_zones, self.fleet)
+        """Reset `slots[k]` to the first minute of the episode of `seeds[k]`."""
+        super().reset(slots, seeds)
         self.bound[slots] = np.inf
         self._order[slots] = np.arange(self.n_tasks)
-        if self.settings.trips is None:
-            busyness = kernels.choose_busyness(slots, self._demand, self.fleet)
-            kernels.draw_requests(slots, busyness, self._demand, self.city.n_zones, self.fleet)
-        else:
-            days = kernels.choose_days(slots, seeds, len(self.days), self.fleet)
-            kernels.play_days(slots, days, self._pickups, self._dropoffs, self._lost, self.fleet)
 
     def observe(self) -> BatchObservation:
-        """Features, masks, priors (profit in mean margins) and who can be in time; arrays that nobody else holds."""
+        """Features, masks, priors (profit in mean margins) and pairs that can be in time; arrays nobody else holds."""
         b, n, m = self.n_envs, self.n_agents, self.n_tasks
-        views = self._memory.take()
-
-        def see_part(begin: int, end: int) -> None:
-            wait, cost = self.settings.wait, self.settings.cost
-            crowd = observe.make_crowd(self.city.n_zones, n, wait)
-            observe.see_range(begin, end, self.roads, wait, cost, self._outlook, self.fleet, crowd, views)
-
-        share_out(b, self.threads or thread_count(), see_part)
+        buffers = self._buffers.take()
+        self.share_out(lambda begin, end: self.kernel.observe(begin, end, *buffers))
         return BatchObservation(
-            agent_features=views.agents,
-            task_features=views.tasks,
-            pair_features=views.pairs,
-            task_pair_features=views.task_pairs,
+            agent_features=buffers.agents,
+            task_features=buffers.tasks,
+            pair_features=buffers.pairs,
+            task_pair_features=buffers.task_pairs,
             agent_alive=np.ones((b, n), np.bool_),
-            task_alive=views.task_alive,
+            task_alive=buffers.task_alive,
             contributions=np.broadcast_to(np.ones(()), (b, n, m)),
             capacities=np.ones((b, m)),
-            allowed=views.allowed,
-            prior=views.prior,
-            global_features=views.whole,
+            allowed=buffers.allowed,
+            prior=buffers.prior,
+            global_features=buffers.global_features,
             task_ids=self.fleet.minute[:, None] * m + self._order,
         )
-
-    def step(self, assignment: Ints) -> Step:
-        """Take requests, then let a minute pass. A vehicle without one, or that cannot be in time, takes none."""
-        assignment = np.ascontiguousarray(assignment, np.int64)
-        if assignment.shape != self.fleet.zone.shape:
-            raise InputError(f"the assignment must have shape {self.fleet.zone.shape}, got {assignment.shape}")
-        bad = kernels.first_bad_task(assignment, self.n_tasks)
-        if bad >= 0:
-            slot, agent = divmod(bad, self.n_agents)
-            raise InputError(
-                f"tasks are -1 to {self.n_tasks - 1}, got {assignment[slot, agent]} for agent {agent} of slot {slot}"
-            )
-        result = Step(np.zeros(self.n_envs), np.zeros(self.n_envs, np.bool_), np.zeros(self.n_envs, np.bool_))
-
-        def step_part(begin: int, end: int) -> None:
-            wait, cost = self.settings.wait, self.settings.cost
-            kernels.step_range(
-                begin, end, assignment, self.roads, wait, cost, self.fleet, result.reward, result.terminated
-            )
-
-        share_out(self.n_envs, self.threads or thread_count(), step_part)
-        return result
 
     def outcome(self) -> Floats:
         """[B] profit so far."""
@@ -224,15 +255,14 @@ class FleetEnv(KernelEnv):
 
     def reseed(self, seeds: Seeds) -> None:
         """Other requests from the next minute on, on a day as busy as those seen make likely; of recorded days too."""
-        slots = np.arange(self.n_envs)
         self.fleet.rng[:] = seeds
         self.bound[:] = np.inf
-        kernels.draw_requests(slots, self._likely_busyness(seeds), self._demand, self.city.n_zones, self.fleet)
+        self.kernel.draw_requests(self._likely_busyness(seeds))
 
     def _likely_busyness(self, seeds: Seeds) -> Floats:
         """[B] a level of busyness for each slot, as likely as its requests so far, a Poisson number, make it."""
-        levels = np.sort(self._demand.busyness)
-        usual = np.cumsum(self._demand.expected)[np.minimum(self.fleet.minute, self.max_steps - 1)]
+        levels = np.sort(self.city.busyness)
+        usual = np.cumsum(self._expected)[np.minimum(self.fleet.minute, self.max_steps - 1)]
         rate = levels * usual[:, None]
         fit = self.fleet.seen[:, None] * np.log(np.maximum(rate, 1e-12)) - rate
         chances = np.cumsum(np.exp(fit - fit.max(1, keepdims=True)), axis=1)
@@ -244,30 +274,17 @@ class FleetEnv(KernelEnv):
         fleet = self.fleet
         for array in (fleet.zone, fleet.free, fleet.first, fleet.held, fleet.number, fleet.stops):
             array[:] = array[:, agents]
-        fleet.given[:] = -1
+        fleet.taken[:] = -1
         self._order[:] = self._order[:, tasks]
         for requests in (fleet.pickups, fleet.dropoffs):
             requests[:] = requests[:, :, tasks]
         return True
 
-    def picture(self) -> Any:
-        """What draws it, imported when asked for."""
-        from muster.envs.fleet import picture
+    def renderer(self) -> Renderer:
+        """The map."""
+        from muster.envs.fleet.renderer import FleetRenderer
 
-        return picture
-
-    def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
-        """Empty vehicles in the zones nearest to these places, and requests that begin there."""
-        from muster.envs.fleet.picture import nearest_zones
-
-        zones = nearest_zones(self, np.asarray(agents))
-        self.fleet.zone[slot] = zones
-        self.fleet.stops[slot] = zones[:, None]
-        begin = nearest_zones(self, np.asarray(tasks))
-        # Requests that there were keep where they lead to; new ones lead across the city.
-        ends = self.fleet.dropoffs[slot, 0]
-        ends[:] = np.where(ends >= 0, ends, (begin + self.city.n_zones // 2) % self.city.n_zones)
-        self.fleet.pickups[slot, 0] = begin
+        return FleetRenderer(self)
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[FleetEnv], Policy]]:
@@ -276,6 +293,19 @@ class FleetEnv(KernelEnv):
         from muster.envs.fleet.hindsight import Hindsight
 
         return {"greedy": Greedy, "match": Match, "worth": Worth, "hindsight": Hindsight}
+
+
+def expect_worth(
+    expected: Floats, shares: Floats, margins: Floats, minutes: Ints, vehicles: float
+) -> tuple[Floats, Floats]:
+    """[T + 1, Z] twice: what a vehicle that becomes free, or that takes a request, there and then still earns.
+
+    `expected` [T, Z] requests, `shares` [Z, Z] of destinations by origin, `margins` [Z, Z] fare less driving.
+    """
+    worth = np.empty((len(expected) + 1, expected.shape[1]))
+    taking = np.empty_like(worth)
+    core.fleet.expect_worth(expected, shares, margins, minutes, vehicles, worth, taking)
+    return worth, taking
 
 
 def from_options(text: str, n_envs: int) -> FleetEnv:

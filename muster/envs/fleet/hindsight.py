@@ -1,4 +1,4 @@
-"""The optimum with all requests known, as a flow: a bound that nobody can exceed, and a policy that plays its plan.
+"""The optimum with all requests known, as a flow: a bound on every policy, and a policy that carries its plan out.
 
 Vehicles flow from request to request. Each request is taken to be picked up as early as can be (at its own decision),
 and a vehicle may have any number queued: both only help, so the flow's value bounds every policy's profit.
@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from muster.compile import entry
 from muster.data import BatchObservation, Floats, Ints, Problem
 from muster.envs.fleet.city import Zones
-from muster.envs.fleet.kernels import Fleet, Roads
 from muster.envs.vector import Policy, State
 from muster.rng import Seeds
 
@@ -23,70 +21,31 @@ if TYPE_CHECKING:
     from muster.envs.fleet.env import FleetEnv
 
 
-@entry
 def list_requests(pickups: Zones, dropoffs: Zones, begin: int) -> Ints:
-    """[R, 4] minute, slot, pick-up and drop-off of every request from minute `begin` on, in order."""
-    count = 0
-    for t in range(begin, pickups.shape[0]):
-        for j in range(pickups.shape[1]):
-            count += pickups[t, j] >= 0
-    found = np.empty((count, 4), np.int64)
-    count = 0
-    for t in range(begin, pickups.shape[0]):
-        for j in range(pickups.shape[1]):
-            if pickups[t, j] >= 0:
-                found[count, 0], found[count, 1] = t, j
-                found[count, 2], found[count, 3] = pickups[t, j], dropoffs[t, j]
-                count += 1
-    return found
-
-
-@entry
-def flow_scores(
-    requests: Ints, zone: Ints, free: Ints, held: Ints, now: int, roads: Roads, wait: int, cost: float
-) -> Floats:
-    """[N + R, R] what a request adds as a vehicle's first, or as the next after another; -inf where it cannot be."""
-    n, count = zone.shape[0], requests.shape[0]
-    scores = np.full((n + count, count), -np.inf)
-    for j in range(count):
-        t, pickup, dropoff = requests[j, 0], requests[j, 2], requests[j, 3]
-        margin = roads.fares[pickup, dropoff] - cost * roads.metres[pickup, dropoff]
-        for i in range(n):
-            # A full vehicle cannot take one now; for what comes later the bound does not look at queues.
-            if t == now and held[i] >= 2:
-                continue
-            if max(t, now + free[i]) + roads.minutes[zone[i], pickup] <= t + wait:
-                scores[i, j] = margin - cost * roads.metres[zone[i], pickup]
-        for k in range(count):
-            # At most one new request a vehicle a decision.
-            if requests[k, 0] >= t:
-                break
-            done = requests[k, 0] + roads.minutes[requests[k, 2], requests[k, 3]]
-            if max(t, done) + roads.minutes[requests[k, 3], pickup] <= t + wait:
-                scores[n + k, j] = margin - cost * roads.metres[requests[k, 3], pickup]
-        scores[n + j, j] = 0.0
-    return scores
+    """[R, 4] minute, index, pick-up and drop-off of every request from minute `begin` on, in order."""
+    minutes, indices = np.nonzero(pickups[begin:] >= 0)
+    minutes += begin
+    return np.stack([minutes, indices, pickups[minutes, indices], dropoffs[minutes, indices]], axis=1).astype(np.int64)
 
 
 def plan(env: FleetEnv, slot: int) -> tuple[float, Ints, Ints]:
     """The best flow from here on: its value, the requests [R, 4], and the vehicle [R] that serves each, or -1."""
     from muster.assign import Solver
 
-    fleet: Fleet = env.fleet
+    fleet = env.fleet
     now, n = int(fleet.minute[slot]), env.n_agents
     requests = list_requests(fleet.pickups[slot], fleet.dropoffs[slot], now)
     if not len(requests):
         return 0.0, requests, np.zeros(0, np.int64)
-    scores = flow_scores(
-        requests, fleet.zone[slot], fleet.free[slot], fleet.held[slot], now, env.roads,
-        env.settings.wait, env.settings.cost,
-    )  # fmt: skip
+    # What a request adds as a vehicle's first (rows 0 to N - 1), or as the next after another; 0 for not serving it.
+    scores = np.empty((n + len(requests), len(requests)))
+    env.kernel.score_flow(slot, requests, scores)
     solution = Solver(method="lp", assign_all=True, certify=False)(Problem(scores=scores[None]))
     before = np.full(len(requests), -1, np.int64)
     used = solution.assignment[0] >= 0
     before[solution.assignment[0][used]] = np.flatnonzero(used)
     value = scores[before, np.arange(len(requests))].sum()
-    # In order of time, so that whoever served the request before is known already.
+    # In order of time, so that the vehicle of the request before is known already.
     vehicle = np.full(len(requests), -1, np.int64)
     for j, left in enumerate(before):
         if left != n + j:
@@ -104,9 +63,9 @@ def upper_bound(env: FleetEnv, seeds: Seeds) -> Floats:
 
 
 class Hindsight(Policy):
-    """Knows all requests: plays the plan of the best flow, and plans anew where a vehicle comes later than planned.
+    """Knows all requests: carries out the plan of the best flow, and plans anew where a vehicle comes later than so.
 
-    What it earns is less than the flow's bound, which `figures` gives as upper_bound.
+    What it earns is less than the flow's bound, which `metrics` gives as upper_bound.
     """
 
     name = "hindsight"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from muster.envs.compiled import Threads
 from muster.envs.naming import world_name
 from muster.errors import InputError
 from muster.settings import AtLeast, Between, check_fields, read_options
@@ -12,7 +13,6 @@ from muster.settings import AtLeast, Between, check_fields, read_options
 CityName = Literal["small", "large"]
 DaySet = Literal["training", "validation", "test"]
 Start = Literal["auto", "random", "even"]
-Threads = Literal["auto", "one", "all"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,11 +84,6 @@ class LogEnv(BatchEnv):
         """Every line once."""
         return np.arange(len(self.lines), dtype=np.uint64)
 
-    def show(self, *, pair_features: bool, planes: bool) -> None:
-        """A log shows what it holds."""
-        if planes:
-            raise InputError(f"{self.name} has no feature planes; use a direct model (dm)")
-
     def observe(self) -> BatchObservation:
         """The situations of now."""
         return self._seen.observation(np.full((self.n_envs, self.n_agents), -1, np.int64))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
+from muster.envs.compiled import Threads
 from muster.envs.naming import read_sized, world_name
 from muster.errors import InputError
 from muster.settings import AtLeast, Between, check_fields
 
-Features = Literal["pair", "raw"]
-Threads = Literal["auto", "one", "all"]
-
+UNITS_PER_CELL = 1 / 8
+"""Distances are observed in units of 8 cells."""
 MOST_SIGHT = 16
 """Danger is counted in powers of 4, which must fit in 64 bits for any number of pursuers."""
 
@@ -37,8 +37,6 @@ class PursuitSettings:
     """Chance that an evader moves in a step; pursuers always may."""
     max_steps: Annotated[int, AtLeast(1)] = 200
     """Step limit."""
-    features: Features = "pair"
-    """pair: distances and relative positions only; raw: coordinates and the caught flag."""
     threads: Threads = "auto"
     """Step the batch on one core or on all; auto uses all when the batch is large."""
 

@@ -1,4 +1,4 @@
-"""Rules that need no learning: the nearest victim, the linear programme on distances, and the exact optimum."""
+"""Baselines that need no learning: the nearest victim, the linear programme on distances, and the exact optimum."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Bools, Floats, Ints, Problem
-from muster.envs.rescue import kernels
-from muster.envs.rescue.distance import chebyshev
 from muster.envs.rescue.mud import HELD_UP, mud_to_cross
-from muster.envs.rescue.routing import check_size, fastest_routes
+from muster.envs.rescue.routing import check_size, fastest_routes, king_moves
 from muster.envs.vector import Policy, State
 from muster.errors import InputError
+from muster.kernels import core
 from muster.rng import TIE_STREAM
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ class Closest(Policy):
     _manhattan = False
 
     def __init__(self, env: RescueEnv) -> None:
+        show_cells_only(env)
         self._rng = np.zeros(env.n_envs, np.uint64)
 
     def reset(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
@@ -36,7 +36,10 @@ class Closest(Policy):
     def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the nearest victim of each ambulance."""
         agents, tasks = _cells(observation)
-        return kernels.send_to_closest(agents, tasks, observation.task_alive, self._manhattan, self._rng)
+        assignment = np.empty(agents.shape[:2], np.int64)
+        alive = observation.task_alive
+        core.rescue.send_to_closest(agents, tasks, alive, self._manhattan, self._rng, assignment)
+        return assignment
 
     def get_memory(self) -> State:
         """The streams that ties are broken by."""
@@ -60,18 +63,14 @@ class LinearDistance(Policy):
     name = "lp-distance"
 
     def __init__(self, env: RescueEnv) -> None:
-        del env
-
-    def reset(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
-        """Nothing to remember."""
+        show_cells_only(env)
 
     def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the optimum of the linear programme with h = -distance, every ambulance sent while victims last."""
         from muster.assign import solve
 
-        distance = chebyshev(*_cells(observation))
         problem = Problem(
-            scores=-distance.astype(np.float64),
+            scores=king_moves(*_cells(observation), -1.0),
             contributions=observation.contributions,
             capacities=observation.capacities,
             agent_alive=observation.agent_alive,
@@ -80,7 +79,7 @@ class LinearDistance(Policy):
         return solve(problem, method="lp", assign_all=True).assignment
 
 
-class PlanDistance(Policy):
+class RoutesDistance(Policy):
     """Routes through all waiting victims, the longest one kept short; each decision goes on from the last."""
 
     name = "routes-distance"
@@ -89,6 +88,7 @@ class PlanDistance(Policy):
         from muster.assign.routes import RouteMemory
         from muster.assign.solver import Solver
 
+        show_cells_only(env)
         self._env = env
         self._solver = RouteMemory(Solver("routes", certify=False))
 
@@ -113,7 +113,7 @@ class PlanDistance(Policy):
     def expected_return(self, observation: BatchObservation) -> Floats:
         """[B] what the longest route costs."""
         routes = self._solver.routes
-        return kernels.STEP_REWARD * longest_routes(routes, observation.task_alive, *self._costs(observation))
+        return self._env.step_reward * longest_routes(routes, observation.task_alive, *self._costs(observation))
 
     def get_memory(self) -> State:
         """The routes that the next ones go on from."""
@@ -126,10 +126,10 @@ class PlanDistance(Policy):
     def _costs(self, observation: BatchObservation) -> tuple[Floats, Floats]:
         """Steps from ambulances to victims [B, N, M] and from victim to victim [B, M, M]."""
         agents, tasks = _cells(observation)
-        return chebyshev(agents, tasks).astype(np.float64), chebyshev(tasks, tasks).astype(np.float64)
+        return king_moves(agents, tasks), king_moves(tasks, tasks)
 
 
-class PlanKnown(PlanDistance):
+class RoutesKnown(RoutesDistance):
     """The same routes by a planner that knows where the mud is: what there is to gain from learning about it."""
 
     name = "routes-known"
@@ -156,6 +156,7 @@ class Topline(Policy):
         if env.ground is not None:
             raise InputError(f"the topline counts king's moves, and {env.name} has mud; compare with routes-known")
         check_size(env.n_tasks)
+        show_cells_only(env)
         self._env = env
         self._routes: Ints = np.full((env.n_envs, env.n_agents, env.n_tasks), -1, np.int64)
         self._unplanned = np.zeros(env.n_envs, np.bool_)
@@ -171,21 +172,23 @@ class Topline(Policy):
         for slot in np.flatnonzero(self._unplanned):
             waiting = np.flatnonzero(self._env.waiting[slot])
             here, there = agents[slot][None], tasks[slot][waiting][None]
-            _, stops = fastest_routes(chebyshev(here, there)[0], chebyshev(there, there)[0])
+            _, stops = fastest_routes(king_moves(here, there)[0], king_moves(there, there)[0])
             self._routes[slot] = -1
             self._routes[slot, :, : len(waiting)] = np.where(stops >= 0, waiting[stops], -1)
             self._unplanned[slot] = False
-        return kernels.follow_routes(self._routes, self._env.waiting)
+        assignment = np.empty(self._routes.shape[:2], np.int64)
+        core.rescue.follow_routes(self._routes, self._env.waiting, assignment)
+        return assignment
 
     def replan(self, slots: Ints) -> None:
         """Find the best routes from where the ambulances are now."""
         self._unplanned[slots] = True
 
     def expected_return(self, observation: BatchObservation) -> Floats:
-        """[B] what the longest route costs: nobody can earn more."""
+        """[B] what the longest route costs: no policy can earn more."""
         agents, tasks = _cells(observation)
-        distances = chebyshev(agents, tasks), chebyshev(tasks, tasks)
-        return kernels.STEP_REWARD * longest_routes(self._routes, self._env.waiting, *distances)
+        distances = king_moves(agents, tasks), king_moves(tasks, tasks)
+        return self._env.step_reward * longest_routes(self._routes, self._env.waiting, *distances)
 
     def get_memory(self) -> State:
         """The routes, and where they are out of date."""
@@ -196,7 +199,7 @@ class Topline(Policy):
         self._routes[...], self._unplanned[...] = memory["routes"], memory["unplanned"]
 
 
-def longest_routes(routes: Ints, waiting: Bools, first: Floats | Ints, follow: Floats | Ints) -> Floats:
+def longest_routes(routes: Ints, waiting: Bools, first: Floats, follow: Floats) -> Floats:
     """[B] length of the longest of the routes [B, N, M], which pass over stops that no longer wait [B, M].
 
     Legs are `first` [B, N, M] from an ambulance to a victim, then `follow` [B, M, M]; -1 ends a route.
@@ -210,6 +213,11 @@ def longest_routes(routes: Ints, waiting: Bools, first: Floats | Ints, follow: F
         last = np.where(calls, stop, last)
     longest: Floats = lengths.max(axis=1, initial=0.0)
     return longest
+
+
+def show_cells_only(env: RescueEnv) -> None:
+    """Leave out of observations what these baselines do not read: features of pairs cost more than their decisions."""
+    env.show(pair_features=False)
 
 
 def _cells(observation: BatchObservation) -> tuple[Ints, Ints]:

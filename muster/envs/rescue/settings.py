@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from muster.envs.compiled import Threads
 from muster.envs.naming import read_sized, world_name
 from muster.errors import InputError
 from muster.settings import AtLeast, Between, check_fields
 
 Placement = Literal["distinct", "distinct-within-type", "independent"]
-Features = Literal["raw", "pair"]
-Threads = Literal["auto", "one", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +35,6 @@ class RescueSettings:
     probability 0.95, and pair features count the cells on the way that look muddy."""
     max_steps: Annotated[int | None, AtLeast(1)] = None
     """Step limit; by default max(100, 2 · side · ceil(victims / ambulances)), and three times that in mud."""
-    features: Features = "raw"
-    """raw: coordinates and whether a victim was picked up; pair: also dx, dy, abs(dx), abs(dy) and king's moves
-    of every pair."""
-    planes: bool = False
-    """Also draw the paper's four planes [4, H, W], for convolutional models: victim here, ambulance here, and x and y
-    of what is here."""
     threads: Threads = "auto"
     """Step the batch on one core or on all; auto uses all when the batch is large. Changes no result."""
 
@@ -90,6 +83,6 @@ class RescueSettings:
 
     @classmethod
     def from_text(cls, text: str) -> RescueSettings:
-        """Read "2x4" or "20x40,grid=32,features=pair": agents x tasks, then any settings."""
+        """Read "2x4" or "20x40,grid=32": agents x tasks, then any settings."""
         expected = "agents x tasks, such as rescue:2x4 or rescue:20x40,grid=32"
         return cls(**read_sized(cls, text, "rescue", expected))

@@ -16,9 +16,7 @@ ID = "muster/SearchRescue-v0"
 BATTLE = "muster/Battle-v0"
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"agents": 3, "tasks": 6, "features": "pair", "planes": True, "grid": (5, 9)}]
-)
+@pytest.mark.parametrize("settings", [{}, {"agents": 3, "tasks": 6, "mud": 0.3, "grid": (5, 9)}])
 def test_gymnasium_finds_nothing_to_complain_about(settings):
     check_env(gymnasium.make(ID, **settings).unwrapped)
 

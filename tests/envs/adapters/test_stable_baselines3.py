@@ -17,7 +17,7 @@ from muster.errors import InputError
 @pytest.mark.parametrize(
     ("env_id", "settings"),
     [
-        ("muster/SearchRescue-v0", {"features": "pair"}),
+        ("muster/SearchRescue-v0", {}),
         ("muster/Battle-v0", {"scenario": "m2v2"}),
         ("muster/Assignment-v0", {"env": "examples.couriers:Couriers"}),
     ],

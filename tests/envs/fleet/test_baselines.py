@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from muster.envs.fleet import FleetEnv, FleetSettings, from_options, upper_bound
-from muster.envs.fleet.kernels import Zones
+from muster.envs.fleet.city import Zones
 from muster.rng import episode_seeds
 
 from .conftest import Town, hour

@@ -8,15 +8,19 @@ import math
 import numpy as np
 import pytest
 
-from muster.compile import callable_from_python
 from muster.envs.checker import check
-from muster.envs.fleet import FleetEnv, FleetSettings, from_options, observe
-from muster.envs.fleet.worth import expect_worth, meet
+from muster.envs.fleet import FleetEnv, FleetSettings, from_options
+from muster.envs.fleet.env import expect_worth
+from muster.envs.fleet.observe import AGENT_FEATURES
 from muster.envs.registry import make
 from muster.errors import InputError
+from muster.kernels import core
 from muster.rng import episode_seeds
 
 from .conftest import Town, hour
+
+RIVALS = 2
+"""A vehicle that comes this many waiting times later still counts as there."""
 
 
 @pytest.mark.parametrize("name", ["fleet:24,city=small", "fleet:3,city=small,demand=0.5", "fleet:30,city=large"])
@@ -70,8 +74,7 @@ def test_what_is_seen_does_not_depend_on_the_currency() -> None:
     for factor in (1.0, 10.0):
         env = FleetEnv(FleetSettings(cost=0.0045 * factor), 4)
         env.city = dataclasses.replace(env.city, fares=env.city.fares * factor)
-        env.roads = env.roads._replace(fares=env.city.fares)
-        env._outlook = env._look_ahead()
+        env.kernel = env._make_kernel()
         env.reset(np.arange(4), episode_seeds(0, np.arange(4)))
         policy = env.baselines()["match"](env)
         for _ in range(10):
@@ -88,20 +91,17 @@ def test_a_place_is_worth_less_the_more_vehicles_are_there(town: Town) -> None:
     env.fleet.zone[1, 1:] = env.fleet.zone[1, 0]
     alone = np.flatnonzero(env.fleet.zone[0] == env.fleet.zone[0, 0])
     env.fleet.zone[0, alone[1:]] = (env.fleet.zone[0, 0] + 1) % 11
-    worth = observe.AGENT_FEATURES.index("worth")
+    worth = AGENT_FEATURES.index("worth")
     seen = env.observe().agent_features[:, 0, worth]
     assert seen[0] > seen[1] >= 0
 
 
-def test_poisson_tail_and_meeting_agree_with_sums() -> None:
-    tail = callable_from_python(observe.tail)
+def test_meeting_of_poisson_numbers_agrees_with_sums() -> None:
     rng = np.random.default_rng(0)
     requests, vehicles = rng.poisson(2.5, 200_000), rng.poisson(1.7, 200_000)
-    both, more = meet(1.7, 2.5)
+    both, more = core.fleet.meet(1.7, 2.5)
     assert both == pytest.approx(np.minimum(requests, vehicles).mean(), abs=0.01)
     assert more == pytest.approx((requests > vehicles).mean(), abs=0.005)
-    for least in (0, 1, 3, 6):
-        assert tail(2.5, least) == pytest.approx((requests >= least).mean(), abs=0.005)
 
 
 def test_worth_ends_at_nothing_and_falls_with_the_number_of_vehicles() -> None:
@@ -125,11 +125,12 @@ def test_pictures_and_text_show_the_map() -> None:
     for _ in range(5):
         before = env.get_state()
         env.step(policy.act(env.observe()))
-    frames = env.animate(before, 0)
+    renderer = env.renderer()
+    frames = renderer.animate(before, 0)
     assert len(frames) > 1
-    assert {frame.shape for frame in frames} == {env.draw(0).shape}
+    assert {frame.shape for frame in frames} == {renderer.draw(0).shape}
     assert len({frame.tobytes() for frame in frames}) == len(frames)
-    lines = env.describe(0).splitlines()
+    lines = renderer.describe(0).splitlines()
     assert lines[0].startswith("minute 5, profit")
     assert len(lines) == 2 + 11
     standing = sum(int(line.split()[1]) for line in lines[2:])
@@ -140,8 +141,9 @@ def test_an_ended_hour_can_still_be_drawn(town: Town) -> None:
     env = hour(town([(0, 0, 1)]), minutes=1)
     before = env.get_state()
     env.step(np.array([[0]]))
-    assert env.animate(before, 0)[-1].shape == env.draw(0).shape
-    assert "minute 1" in env.describe(0)
+    renderer = env.renderer()
+    assert renderer.animate(before, 0)[-1].shape == renderer.draw(0).shape
+    assert "minute 1" in renderer.describe(0)
 
 
 def test_what_was_seen_stays_as_it_was_while_somebody_holds_it() -> None:
@@ -177,12 +179,12 @@ def test_memory_that_nobody_holds_is_filled_again_and_nothing_is_left_in_it() ->
 
 
 def test_a_drop_off_is_worth_to_each_vehicle_what_it_is_at_its_own_time() -> None:
-    """Worked out for each pair by itself, as the definition has it."""
+    """Computed for each pair by itself, as the definition has it."""
     env = make("fleet:12,city=small", 2)
     match = env.baselines()["match"](env)
     for _ in range(20):
         env.step(match.act(env.observe()))
-    seen, fleet, outlook, wait = env.observe(), env.fleet, env._outlook, env.settings.wait
+    seen, fleet, outlook, wait = env.observe(), env.fleet, env.outlook, env.settings.wait
     ends = np.minimum(np.arange(1000), len(outlook.usual) - 1)
     checked = 0
     for slot, i, j in np.argwhere(seen.allowed):
@@ -191,7 +193,7 @@ def test_a_drop_off_is_worth_to_each_vehicle_what_it_is_at_its_own_time() -> Non
         busyness = seen.global_features[slot, 1] + 1.0
 
         def worth(zone, after, itself, slot=slot, t=t, pickups=pickups, busyness=busyness):
-            later = min(after + observe.RIVALS * wait, observe.HORIZON)
+            later = min(after + RIVALS * wait, core.fleet.HORIZON)
             there = ((fleet.zone[slot] == zone) & (fleet.free[slot] <= later)).sum() - itself
             between = outlook.usual[ends[t + 1 + after + wait]] - outlook.usual[ends[t + 1]]
             mean, least = busyness * outlook.origins[zone] * between, there + 1 - (pickups == zone).sum()
@@ -201,7 +203,7 @@ def test_a_drop_off_is_worth_to_each_vehicle_what_it_is_at_its_own_time() -> Non
             return (needed * taken + (1 - needed) * left) / outlook.unit
 
         zone, free = fleet.zone[slot, i], fleet.free[slot, i]
-        arrival = free + env.roads.minutes[zone, pickups[j]] + env.roads.minutes[pickups[j], dropoff]
+        arrival = free + env.city.minutes[zone, pickups[j]] + env.city.minutes[pickups[j], dropoff]
         gained = worth(dropoff, arrival, 0) - worth(zone, free, 1)
         assert seen.pair_features[slot, i, j, 2] == pytest.approx(gained, abs=1e-5)
         checked += 1

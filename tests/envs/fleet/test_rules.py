@@ -76,7 +76,7 @@ def test_a_request_not_taken_in_its_minute_is_gone(town: Town) -> None:
 def test_of_two_vehicles_the_first_to_be_there_takes_it(town: Town) -> None:
     env = hour(town([(0, 1, 0)]), vehicles=2)
     go(env, 0, 0)
-    assert env.fleet.given[0].tolist() == [-1, 0]
+    assert env.fleet.taken[0].tolist() == [-1, 0]
     assert env.fleet.served[0] == 1
 
 

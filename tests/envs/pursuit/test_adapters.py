@@ -10,7 +10,7 @@ import muster.envs  # noqa: F401, registers the ids
 from muster.envs.adapters.pettingzoo import parallel_env
 
 
-@pytest.mark.parametrize("settings", [{}, {"agents": 3, "tasks": 2, "features": "raw", "walls": True, "grid": (5, 9)}])
+@pytest.mark.parametrize("settings", [{}, {"agents": 3, "tasks": 2, "walls": True, "grid": (5, 9)}])
 def test_gymnasium_finds_nothing_to_complain_about(settings):
     check_env(gymnasium.make("muster/Pursuit-v0", **settings).unwrapped)
 

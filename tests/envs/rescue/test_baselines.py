@@ -6,8 +6,7 @@ from scipy.optimize import linear_sum_assignment
 
 import muster
 from muster.envs.rescue import RescueEnv, RescueSettings
-from muster.envs.rescue.distance import chebyshev
-from muster.envs.rescue.routing import fastest_routes
+from muster.envs.rescue.routing import fastest_routes, king_moves
 from muster.errors import InputError
 from muster.evaluation.episodes import run_episodes
 from muster.rng import episode_seeds
@@ -59,7 +58,7 @@ def test_lp_distance_has_the_least_total_distance():
     policy = env.baselines()["lp-distance"](env)
     for _ in range(8):
         assignment = policy.act(env.observe())
-        distance = chebyshev(env.agent_cells, env.task_cells)
+        distance = king_moves(env.agent_cells, env.task_cells)
         for slot in range(80):
             open_tasks = np.flatnonzero(env.waiting[slot])
             sent = np.flatnonzero(assignment[slot] >= 0)
@@ -102,7 +101,7 @@ def test_the_topline_takes_exactly_the_steps_it_says(agents, tasks, placement):
     promised = []
     for slot in range(60):
         cells, stops = env.agent_cells[slot][None], env.task_cells[slot][env.waiting[slot]][None]
-        promised.append(fastest_routes(chebyshev(cells, stops)[0], chebyshev(stops, stops)[0]).makespan)
+        promised.append(fastest_routes(king_moves(cells, stops)[0], king_moves(stops, stops)[0]).makespan)
     records = run_episodes(env, env.baselines()["topline"](env), seeds)
     # Where everyone is picked up at the start, the first step ends the episode.
     assert records.outcome.tolist() == np.maximum(promised, 1).tolist()

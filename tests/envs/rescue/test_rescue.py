@@ -130,7 +130,7 @@ def test_a_random_move_straight_ahead_takes_each_of_three_ways_equally_often():
 
 
 def test_features_are_centred_coordinates_in_units_of_eight_cells():
-    env = one_world([(0, 15)], [(15, 0), (0, 14)], features="pair")
+    env = one_world([(0, 15)], [(15, 0), (0, 14)])
     env.step(np.array([[1]]))
     seen = env.observe()
     assert seen.agent_features[0] == pytest.approx(np.array([[6.5 / 8, -7.5 / 8]]))
@@ -140,7 +140,8 @@ def test_features_are_centred_coordinates_in_units_of_eight_cells():
 
 
 def test_planes_show_waiting_victims_ambulances_and_coordinates():
-    env = one_world([(2, 3)], [(4, 5), (2, 4)], planes=True)
+    env = one_world([(2, 3)], [(4, 5), (2, 4)])
+    env.show(planes=True)
     env.step(np.array([[1]]))
     planes = env.observe().planes[0]
     assert planes.shape == (4, 16, 16)
@@ -209,7 +210,7 @@ def test_a_wrong_assignment_is_refused_and_changes_nothing(assignment, complaint
 
 @pytest.mark.parametrize(
     "text",
-    ["2x4", "20x40,grid=32", "3x6,grid=8x20,placement=independent,random_moves=true,max_steps=50", "1x1,planes=true"],
+    ["2x4", "20x40,grid=32", "3x6,grid=8x20,placement=independent,random_moves=true,max_steps=50", "1x1,mud=0.5"],
 )
 def test_the_name_of_a_world_makes_it_again(text):
     settings = RescueSettings.from_text(text)
@@ -220,11 +221,11 @@ def test_the_name_of_a_world_makes_it_again(text):
 def test_the_text_picture_shows_everyone():
     env = one_world([(0, 0), (0, 0)], [(1, 1), (2, 2)], grid=3)
     env.waiting[0, 1] = False
-    assert env.describe(0).splitlines() == ["step 0, 1 waiting", "2 . .", ". x .", ". . -"]
+    assert env.renderer().describe(0).splitlines() == ["step 0, 1 waiting", "2 . .", ". x .", ". . -"]
 
 
 def test_the_picture_has_a_colour_for_every_ambulance():
-    picture = started(1, agents=3, tasks=3).draw(0)
+    picture = started(1, agents=3, tasks=3).renderer().draw(0)
     assert picture.dtype == np.uint8
     assert picture.shape[2] == 3
     assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 10

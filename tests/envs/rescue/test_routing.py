@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from muster.envs.rescue.routing import MAX_STOPS, fastest_routes, path_lengths, useful_vehicles
+from muster.envs.rescue.routing import MAX_STOPS, fastest_routes, useful_vehicles
 from muster.errors import InputError
 
 
@@ -81,11 +81,6 @@ def test_one_vehicle_more_never_lengthens_the_makespan():
     for seed in range(30):
         starts, between = instance(4, 7, seed)
         assert fastest_routes(starts, between).makespan <= fastest_routes(starts[:3], between).makespan
-
-
-def test_path_lengths_match_the_python_version():
-    _, between = instance(1, 6, 0)
-    assert np.array_equal(path_lengths(between), path_lengths.py_func(between))
 
 
 def test_no_stops_take_no_time():

@@ -1,0 +1,73 @@
+"""What the environments share whose steps are compiled: a state of named arrays, which kernels change in place."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.data import Ints
+from muster.envs.vector import BatchEnv, State, Step
+from muster.errors import InputError
+from muster.parallel import share_out, thread_count
+from muster.rng import Seeds
+
+Threads = Literal["auto", "one", "all"]
+
+
+class CompiledEnv(BatchEnv):
+    """An environment that a class of `core` resets and steps."""
+
+    kernel: Any
+    """Made once from `arrays()`, which it changes in place."""
+
+    def set_size(self, n_envs: int, n_agents: int, n_tasks: int, threads: Threads, parallel: bool) -> None:
+        """Set the sizes, and the number of threads; "auto" takes several where the batch is large (`parallel`)."""
+        if n_envs < 1:
+            raise InputError(f"a batch needs at least 1 environment, got {n_envs}")
+        self.n_envs, self.n_agents, self.n_tasks = n_envs, n_agents, n_tasks
+        if threads == "one" or (threads == "auto" and not parallel):
+            self.threads = 1
+
+    @abstractmethod
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        """Everything that makes up the episodes under way, slot by slot."""
+
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
+        """Reset `slots[k]` to the first state of the episode of `seeds[k]`."""
+        self.kernel.reset(np.asarray(slots, np.int64), np.asarray(seeds, np.uint64))
+
+    def step(self, assignment: Ints) -> Step:
+        """Carry out one decision; InputError where a task is not -1 to M - 1."""
+        assignment = np.ascontiguousarray(assignment, np.int64)
+        if assignment.shape != (self.n_envs, self.n_agents):
+            raise InputError(f"the assignment must have shape {(self.n_envs, self.n_agents)}, got {assignment.shape}")
+        bad = self.kernel.first_bad_task(assignment)
+        if bad >= 0:
+            slot, agent = divmod(bad, self.n_agents)
+            raise InputError(
+                f"tasks are -1 to {self.n_tasks - 1}, got {assignment[slot, agent]} for agent {agent} of slot {slot}"
+            )
+        result = Step(np.empty(self.n_envs), np.empty(self.n_envs, np.bool_), np.empty(self.n_envs, np.bool_))
+
+        def step_part(begin: int, end: int) -> None:
+            self.kernel.step(begin, end, assignment, *result)
+
+        self.share_out(step_part)
+        return result
+
+    def share_out(self, work: Callable[[int, int], None]) -> None:
+        """Call `work(begin, end)` on shares of the slots, a thread each."""
+        share_out(self.n_envs, self.threads or thread_count(), work)
+
+    def get_state(self) -> State:
+        """Copies of every array, by name."""
+        return {name: array.copy() for name, array in self.arrays().items()}
+
+    def set_state(self, state: State) -> None:
+        """Go on from what `get_state` returned."""
+        for name, array in self.arrays().items():
+            array[...] = state[name]
