@@ -26,6 +26,8 @@ _PUBLIC = {
     "Scene": "muster.envs.scene",
     "BatchEnv": "muster.envs.vector",
     "BatchObservation": "muster.data",
+    "Renderer": "muster.envs.renderer",
+    "check_env": "muster.envs.checks",
     # who plays them
     "load": "muster.policy.names",
     "Policy": "muster.envs.vector",

@@ -22,20 +22,20 @@ class CheckEnv:
 
     def run(self) -> None:
         """Print a line a check; leave with status 1 if one failed."""
-        from muster.envs.checker import check
+        from muster.envs.checks import check_env
 
-        findings = check(self.env)
-        broken = [finding for finding in findings if finding.status == "broken"]
+        findings = check_env(self.env)
+        failed = [finding for finding in findings if finding.status == "failed"]
         if self.json:
-            laws = [{"law": found.law, "status": found.status, "detail": found.detail} for found in findings]
-            print(json.dumps({"env": self.env, "ok": not broken, "laws": laws}))
+            checks = [{"check": found.check, "status": found.status, "detail": found.detail} for found in findings]
+            print(json.dumps({"env": self.env, "ok": not failed, "checks": checks}))
         else:
             seen: set[str] = set()
             for found in findings:
                 # One mistake fails many checks, each in an episode of its own.
                 kind = EPISODE.sub("", found.detail)
                 detail = "the same" if kind in seen else found.detail
-                seen |= {kind} if found.status == "broken" else set()
-                print(f"{found.status:10}{found.law}" + (f": {detail}" if detail else ""))
-        if broken:
+                seen |= {kind} if found.status == "failed" else set()
+                print(f"{found.status:10}{found.check}" + (f": {detail}" if detail else ""))
+        if failed:
             raise SystemExit(1)

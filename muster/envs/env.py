@@ -1,4 +1,4 @@
-"""A user's custom environment, written one instance at a time: the class to subclass, and what it shows."""
+"""Custom environments, written one instance at a time: the class to subclass, and what it observes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from muster.errors import MusterError
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a policy sees of one environment: N agents, M tasks. Leave out what the environment does not have.
+    """What a policy observes of one environment: N agents, M tasks. Leave out what the environment does not have.
 
-    N and M may differ from view to view, up to the environment's `n_agents` and `n_tasks`; muster pads.
+    N and M may differ from one to the next, up to the environment's `n_agents` and `n_tasks`; muster pads.
     """
 
     agent_features: ArrayLike
@@ -46,9 +46,9 @@ class Observation:
     task_prior: ArrayLike | None = None
     """[M, M] likewise for two tasks that are both served."""
     global_features: ArrayLike | None = None
-    """[Fg] what every pair sees: the time of day, demand, density."""
+    """[Fg] features of the whole environment: the time of day, demand, density."""
     agent_ids: ArrayLike | None = None
-    """[N] numbers from 0 that tell agents apart where a place is used again, -1 for nobody; None: none ever is."""
+    """[N] numbers from 0 that tell agents apart where an index is used again, -1 for none; None: none ever is."""
     task_ids: ArrayLike | None = None
     """[M] likewise."""
     switch_cost: ArrayLike | None = None
@@ -85,17 +85,17 @@ class Env(ABC):
 
     @abstractmethod
     def reset(self, rng: np.random.Generator) -> None:
-        """Begin a new episode; all that is random in it, now and later, comes from `rng`."""
+        """Start a new episode; all that is random in it, now and later, comes from `rng`."""
 
     @abstractmethod
     def observe(self) -> Observation:
-        """What is seen now."""
+        """What is observed now."""
 
     @abstractmethod
     def step(self, assignment: Ints) -> tuple[float, bool]:
         """Carry out `assignment`: the reward, and whether the episode is over.
 
-        It has a task index of the last view for each of its agents, or -1: never a task or an agent that is not
+        It has a task index of the last observation for each of its agents, or -1: never a task or an agent that is not
         alive, never a pair that is not allowed.
         """
 
@@ -104,14 +104,14 @@ class Env(ABC):
         raise MusterError(f"{type(self).__name__} has metric 'win_rate' and must define won()")
 
     def metrics(self) -> Mapping[str, float]:
-        """Further named figures of the episode, such as {"served": 197}; evaluation averages and shows them."""
+        """Further named metrics of the episode, such as {"served": 197}; evaluation averages and shows them."""
         return {}
 
     def get_state(self) -> Mapping[str, ArrayLike]:
         """Everything needed to go on later, as numbers and arrays; the generator is saved for you.
 
         Worth defining, with `set_state`, where episodes are long: without it muster keeps every assignment, and
-        restores a state by playing the episode again.
+        restores a state by running the episode again.
         """
         raise NotImplementedError
 
@@ -120,7 +120,7 @@ class Env(ABC):
         raise NotImplementedError
 
     def redraw(self, rng: np.random.Generator) -> None:
-        """Draw anew, from `rng`, what is already drawn but not yet seen, such as orders still to come.
+        """Draw anew, from `rng`, what is already drawn but not yet observed, such as orders still to come.
 
         Look-ahead calls it on its copies. Nothing to do where all that is random is drawn when it happens: the
         generator that `reset` was given has then been seeded anew already.
@@ -129,7 +129,7 @@ class Env(ABC):
 
     @classmethod
     def baselines(cls) -> Mapping[str, Baseline]:
-        """Baselines by name: functions from a view to an assignment [N]."""
+        """Baselines by name: functions from an observation to an assignment [N]."""
         return {}
 
     def permute(self, agents: Ints, tasks: Ints) -> bool:
@@ -138,7 +138,7 @@ class Env(ABC):
         return False
 
     def scene(self) -> Scene | None:
-        """Where agents and tasks are, for whoever shows the env; None: muster finds out from `view` what it can."""
+        """Where agents and tasks are, for pictures and replays; None: muster tells from `observe` what it can."""
         return None
 
     def arrange(self, agents: Floats, tasks: Floats) -> None:

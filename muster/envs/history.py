@@ -1,4 +1,4 @@
-"""How B episodes of a user's own class came to be where they are: what it takes to go back there."""
+"""The assignments of B episodes of a custom environment: what it takes to run them again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class History:
         self.kept = True
 
     def forget(self, slots: Ints) -> None:
-        """New episodes begin in these slots; a state must not depend on what was played there before."""
+        """New episodes begin in these slots; a state must not depend on what was run there before."""
         self.assignments[slots] = -1
         self.agents[slots] = 0
 
@@ -47,19 +47,19 @@ class History:
             self.agents[slots, steps] = agents
 
     def _grow(self) -> None:
-        n_envs, room, n_agents = self.assignments.shape
-        larger = min(2 * room, self.max_steps)
-        if self.assignments.nbytes * larger // room > self.most_bytes:
+        n_envs, steps, n_agents = self.assignments.shape
+        larger = min(2 * steps, self.max_steps)
+        if self.assignments.nbytes * larger // steps > self.most_bytes:
             self.kept = False
             self.assignments, self.agents = self.assignments[:, :0], self.agents[:, :0]
             return
-        more = larger - room
+        more = larger - steps
         fill = np.full((n_envs, more, n_agents), -1, self.assignments.dtype)
         self.assignments = np.concatenate([self.assignments, fill], axis=1)
         self.agents = np.concatenate([self.agents, np.zeros((n_envs, more), np.int32)], axis=1)
 
     def arrays(self, steps: Ints, name: str) -> dict[str, NDArray[Any]]:
-        """Copies of what was played; MusterError where it was too much to remember."""
+        """Copies of what was done; MusterError where it was too much to remember."""
         if not self.kept:
             raise MusterError(
                 f"{len(steps)} episodes of {name} need more than the {self.most_bytes // 2**20} MB that muster keeps "

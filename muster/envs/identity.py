@@ -1,4 +1,4 @@
-"""Who is in which place: where places of agents and tasks are used again, ids say who is there now."""
+"""Agents and tasks by their ids, where their indices are used again."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from muster.data import Ints
 
 
 def follow(last: Ints, before: Ints, now: Ints) -> Ints:
-    """[B, N] what `last` says of those who are in each place now, given who was there before; -1 for newcomers."""
+    """[B, N] the entries of `last` by the agents of now, given the ids before and now; -1 for new ones."""
     if np.array_equal(before, now):
         return last
-    at = places(now, before, np.broadcast_to(np.arange(now.shape[1]), now.shape))
+    at = find_ids(now, before, np.broadcast_to(np.arange(now.shape[1]), now.shape))
     return np.where(at >= 0, np.take_along_axis(last, np.maximum(at, 0), axis=1), -1)
 
 
-def places(wanted: Ints, ids: Ints, guess: Ints) -> Ints:
-    """[B, K] where in each row of `ids` [B, M] the wanted ids are, -1 for none; `guess` is tried first."""
+def find_ids(wanted: Ints, ids: Ints, guess: Ints) -> Ints:
+    """[B, K] index in each row of `ids` [B, M] the wanted ids are, -1 for none; `guess` is tried first."""
     found = np.where((wanted >= 0) & (np.take_along_axis(ids, guess, axis=1) == wanted), guess, -1)
     rows, columns = np.nonzero((wanted >= 0) & (found < 0))
     if len(rows):

@@ -1,4 +1,4 @@
-"""The text that names an environment: its size first, then the settings that are not as usual."""
+"""The text that names an environment: its size first, then the settings that differ from their defaults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from muster.settings import read_options, to_text
 _SIZE = re.compile(r"(\d+)x(\d+)")
 
 
-def world_name(head: str, settings: Any, size: tuple[str, ...]) -> str:
+def env_name(head: str, settings: Any, size: tuple[str, ...]) -> str:
     """`head`, which tells the settings called `size`, and every other that differs from its default."""
     changed = [
         f"{field.name}={to_text(getattr(settings, field.name))}"

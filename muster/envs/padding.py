@@ -1,4 +1,4 @@
-"""Observations of several environments, of any sizes, in the arrays of one observation."""
+"""Observations of several environments, of any sizes, as one padded BatchObservation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from muster.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """How one field of a view becomes an array."""
+    """How one field of an observation becomes an array."""
 
     axes: str
     """N agents, M tasks, F a width of its own that never changes."""
@@ -52,7 +52,7 @@ ALWAYS = ("pair_features", "task_pair_features")
 
 
 class WrongNumberError(InputError):
-    """A number in a view that nothing can be made of, and whose view it is."""
+    """A number in an observation that is not allowed, and the slot of the observation."""
 
     def __init__(self, text: str, slot: int) -> None:
         super().__init__(text)
@@ -60,7 +60,7 @@ class WrongNumberError(InputError):
 
 
 class Padded:
-    """B rows of every block. Those that the first view has are those that there are."""
+    """B rows of every block. Those that the first observation has are those that there are."""
 
     def __init__(
         self,
@@ -71,35 +71,36 @@ class Padded:
         switch_cost: ArrayLike = 0.0,
         widths: Mapping[str, int] | None = None,
     ) -> None:
-        """`widths` are those of blocks of which no view has a row: [] does not tell how wide one is. None: they must
-        be told before there is an observation.
+        """`widths` are those of blocks of which no observation has a row: [] does not tell how wide one is.
+
+        None: some observation must tell them before there is a batch.
         """
         self.name = name
         self._widths = widths
         self._untold: set[str] = set()
-        """Blocks of which no view so far has told the width."""
+        """Blocks of which no observation so far has told the width."""
         self.switch_cost = np.asarray(switch_cost, np.float64)
-        """A number or [N, M], for views that do not have their own."""
+        """A number or [N, M], for observations that do not have their own."""
         self.most = n_agents, n_tasks
         self.sizes: Ints = np.zeros((n_envs, 2), np.int64)
-        """[B, 2] agents and tasks of each view."""
+        """[B, 2] agents and tasks of each observation."""
         self.arrays: dict[str, NDArray[Any]] = {}
         self._absent: list[str] = []
         self._never_given = {name for name, block in BLOCKS.items() if block.default is not None}
         self._sizes_before: list[tuple[int, int] | None] = [None] * n_envs
 
-    def write(self, slot: int, view: Observation) -> None:
-        """Put a view into its row; raises InputError where its shapes do not fit."""
+    def write(self, slot: int, observation: Observation) -> None:
+        """Put an observation into its row; raises InputError where its shapes do not fit."""
         if not self.arrays:
-            self._begin(view)
-        agents, tasks = self._size(view)
+            self._begin(observation)
+        agents, tasks = self._size(observation)
         resized = self._sizes_before[slot] != (agents, tasks)
         if resized:
             self.sizes[slot] = agents, tasks
         for name, array in self.arrays.items():
-            value = getattr(view, name)
+            value = getattr(observation, name)
             if value is None:
-                # What no view has ever given stands there already, as long as the view is as large as before.
+                # The default of what no observation has ever given stands there already, unless the size changed.
                 if resized or name not in self._never_given:
                     self._leave_out(name, slot, agents, tasks)
                 continue
@@ -118,12 +119,12 @@ class Padded:
             if array.dtype == np.int64 and given.dtype.kind not in "iu" and given.size:
                 raise InputError(f"{name} of {self.name} must be whole numbers, got {given.dtype}")
         for name in self._absent:
-            if getattr(view, name) is not None:
-                raise InputError(f"{name} of {self.name} must be in every view or in none; the first had none")
+            if getattr(observation, name) is not None:
+                raise InputError(f"{name} of {self.name} must be in every observation or in none; the first had none")
         self._sizes_before[slot] = agents, tasks
 
     def check(self, slots: Ints) -> None:
-        """Raise WrongNumberError for numbers in these rows that nothing can be made of."""
+        """Raise WrongNumberError for numbers in these rows that are not finite, or negative where they must not be."""
         for name, array in self.arrays.items():
             if array.dtype.kind != "f":
                 if name.endswith("_ids"):
@@ -142,12 +143,12 @@ class Padded:
                 raise WrongNumberError(text, int(slots[slot]))
 
     def observation(self, previous: Ints) -> BatchObservation:
-        """Everything, in fresh arrays; `previous` [B, N] where the views do not have it."""
+        """Everything, in fresh arrays; `previous` [B, N] where the observations do not have it."""
         if self._untold and self._widths is None:
             name = min(self._untold)
             raise InputError(
-                f"{name} of {self.name} are empty, and no view so far has told how many there are of each: give an "
-                "empty array with that many columns, such as np.zeros((0, 3)), rather than []"
+                f"{name} of {self.name} are empty, and no observation so far has told how many columns there are: give "
+                "an empty array with that many, such as np.zeros((0, 3)), rather than []"
             )
         arrays = {name: array.copy() for name, array in self.arrays.items()}
         arrays.setdefault("previous", previous)
@@ -160,9 +161,9 @@ class Padded:
                 arrays[name] = np.zeros((n_envs, *shape), np.float32)
         return BatchObservation(**arrays)
 
-    def _begin(self, view: Observation) -> None:
+    def _begin(self, observation: Observation) -> None:
         for name, block in BLOCKS.items():
-            value = getattr(view, name)
+            value = getattr(observation, name)
             if value is None and block.default is None:
                 self._absent.append(name)
                 continue
@@ -174,14 +175,14 @@ class Padded:
             self.arrays[name] = np.full((len(self.sizes), *shape), block.padding, block.kind)
 
     def _widen(self, name: str, width: int) -> NDArray[Any]:
-        """Room for so many columns, now that they are told; nothing was written there yet."""
+        """Arrays with so many columns, now that they are told; nothing was written there yet."""
         self._untold.discard(name)
         shape, block = _shape(BLOCKS[name].axes, *self.most, width), BLOCKS[name]
         self.arrays[name] = np.full((len(self.sizes), *shape), block.padding, block.kind)
         return self.arrays[name]
 
-    def _size(self, view: Observation) -> tuple[int, int]:
-        size = (len(view.agent_features), len(view.task_features))  # type: ignore[arg-type]
+    def _size(self, observation: Observation) -> tuple[int, int]:
+        size = (len(observation.agent_features), len(observation.task_features))  # type: ignore[arg-type]
         for name, found, most in zip(("agents", "tasks"), size, self.most, strict=True):
             if found > most:
                 raise InputError(f"{self.name} shows {found} {name}, but its n_{name} says that {most} are the most")
@@ -190,7 +191,7 @@ class Padded:
     def _leave_out(self, name: str, slot: int, agents: int, tasks: int) -> None:
         block, array = BLOCKS[name], self.arrays[name]
         if block.default is None:
-            raise InputError(f"{name} of {self.name} must be in every view or in none; the first had it")
+            raise InputError(f"{name} of {self.name} must be in every observation or in none; the first had it")
         array[slot] = block.padding
         array[slot][_corner(_shape(block.axes, agents, tasks, 0))] = block.default
 
@@ -210,26 +211,26 @@ class Padded:
         if twice.any():
             raise InputError(f"{name} of {self.name} must all be different, got {ids[:, 1:][twice][0]} twice")
         if ids.min(initial=0) < -1:
-            raise InputError(f"{name} of {self.name} are whole numbers from 0, or -1 for nobody, got {ids.min()}")
+            raise InputError(f"{name} of {self.name} are whole numbers from 0, or -1 for none, got {ids.min()}")
 
 
 def observation_of(
-    views: Sequence[Observation], name: str = "the view", widths: Mapping[str, int] = MappingProxyType({})
+    observations: Sequence[Observation], name: str = "the observation", widths: Mapping[str, int] = MappingProxyType({})
 ) -> BatchObservation:
-    """Any views as one observation, padded to the largest; `previous` is -1 where a view does not say.
+    """Any observations as one batch, padded to the largest; `previous` is -1 where an observation does not say.
 
-    `widths` are those of features of which no view has any, be it for want of tasks.
+    `widths` are those of features of which no observation has a row, for instance because there are no tasks.
     """
-    agents = max(len(view.agent_features) for view in views)  # type: ignore[arg-type]
-    tasks = max(len(view.task_features) for view in views)  # type: ignore[arg-type]
-    padded = Padded(name, len(views), agents, tasks, widths=widths)
-    for slot, view in enumerate(views):
-        padded.write(slot, view)
-    padded.check(np.arange(len(views)))
-    return padded.observation(np.full((len(views), agents), -1, np.int64))
+    agents = max(len(observation.agent_features) for observation in observations)  # type: ignore[arg-type]
+    tasks = max(len(observation.task_features) for observation in observations)  # type: ignore[arg-type]
+    padded = Padded(name, len(observations), agents, tasks, widths=widths)
+    for slot, observation in enumerate(observations):
+        padded.write(slot, observation)
+    padded.check(np.arange(len(observations)))
+    return padded.observation(np.full((len(observations), agents), -1, np.int64))
 
 
-def view_of(seen: BatchObservation, slot: int, agents: int, tasks: int) -> Observation:
+def observation_at(seen: BatchObservation, slot: int, agents: int, tasks: int) -> Observation:
     """One row of an observation without its padding."""
     fields = {}
     for name, block in BLOCKS.items():

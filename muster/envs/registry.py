@@ -70,16 +70,16 @@ def make(env: EnvLike, num_envs: int = 1, seed: int = 0, **options: Any) -> Batc
     if not isinstance(num_envs, (int, np.integer)) or num_envs < 1:
         raise InputError(f"a batch needs at least 1 environment, got {num_envs!r}")
     if isinstance(env, str):
-        world = _make(env, int(num_envs), options)
+        made = _make(env, int(num_envs), options)
     elif isinstance(env, type):
         single = env.single if issubclass(env, BatchOfSingles) else env
-        world = _of_class(single, f"{single.__module__}:{single.__qualname__}", int(num_envs), options)
+        made = _of_class(single, f"{single.__module__}:{single.__qualname__}", int(num_envs), options)
     else:
         raise InputError(f"make takes an environment string such as 'rescue:2x4', or a class; got {env!r}")
-    world.made_by = lambda count: make(env, count, **options)
+    made.made_by = lambda count: make(env, count, **options)
     slots = np.arange(num_envs)
-    world.reset(slots, episode_seeds(seed, slots))
-    return world
+    made.reset(slots, episode_seeds(seed, slots))
+    return made
 
 
 def another(env: BatchEnv, num_envs: int) -> BatchEnv:
@@ -101,7 +101,7 @@ def text_of(env: EnvLike) -> str:
 
 
 def kind_of(env: str) -> str:
-    """What environments have in common that one policy may play: "rescue", or module and class of a user's own."""
+    """What environments of one policy have in common: "rescue", or module and class of a custom one."""
     family = env.partition(":")[0]
     return family if family in BUILT_IN else env.partition(",")[0]
 
@@ -168,16 +168,16 @@ def _own(module: str, name: str) -> Any:
 
 def _classes(module: Any) -> list[str]:
     """The environments of a module; or all its names, where there are none."""
-    own = [name for name, found in vars(module).items() if _is_world(found) and found.__module__ == module.__name__]
+    own = [name for name, found in vars(module).items() if _is_env(found) and found.__module__ == module.__name__]
     return own or [name for name in vars(module) if not name.startswith("_")]
 
 
-def _is_world(found: object) -> bool:
+def _is_env(found: object) -> bool:
     return isinstance(found, type) and issubclass(found, (Env, BatchEnv))
 
 
 def _options_of(own: Any, name: str) -> dict[str, Option]:
-    if not _is_world(own):
+    if not _is_env(own):
         raise InputError(f"{name} is not a subclass of muster.Env or muster.BatchEnv")
     return {option: found for option, found in options_of(own).items() if option != "n_envs"}
 
@@ -195,7 +195,7 @@ def _of_class(own: Any, name: str, n_envs: int, options: dict[str, Any]) -> Batc
     if issubclass(own, Env):
         own = batched(own)
     try:
-        world: BatchEnv = own(n_envs=n_envs, **options)
+        made: BatchEnv = own(n_envs=n_envs, **options)
     except MusterError:
         raise
     except Exception as error:
@@ -203,8 +203,8 @@ def _of_class(own: Any, name: str, n_envs: int, options: dict[str, Any]) -> Batc
     given = {option: options[option] for option in known if option in options}
     # As text, since what a user's class takes need not know what "equal" is.
     changed = {option: value for option, value in given.items() if to_text(value) != to_text(known[option].default)}
-    world.name = ",".join([name, *written(changed)])
-    return world
+    made.name = ",".join([name, *written(changed)])
+    return made
 
 
 def written(options: dict[str, Any]) -> list[str]:

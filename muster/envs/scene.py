@@ -1,4 +1,4 @@
-"""What there is to draw of an env, as plain numbers: the contract between envs and whoever shows them.
+"""What there is to draw of an environment, as plain numbers: the contract between environments and viewers.
 
 An env says where its agents and tasks are and, if it likes, what they look like; no picture is made here. x goes to
 the right and y goes down, in any unit.
@@ -7,7 +7,7 @@ the right and y goes down, in any unit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from muster.errors import InputError
 
 Shape = Literal["disc", "square", "diamond", "triangle", "hexagon", "dart", "van", "person"]
 
-RED, BLUE, GREEN, ORANGE, VIOLET, TEAL = "#d9534f", "#3f83e8", "#2f9e6e", "#dd8a1c", "#8e6ac8", "#1d91a8"
+RED, BLUE, GREEN, ORANGE, VIOLET = "#d9534f", "#3f83e8", "#2f9e6e", "#dd8a1c", "#8e6ac8"
 """Colours that can be told apart on light and on dark ground."""
 
 
@@ -60,9 +60,9 @@ class Stage:
     """From one line of a grid to the next; 0 for none."""
     zones: Sequence[Zone] = ()
     wraps: bool = False
-    """Whether who leaves the bounds on one side comes in on the other."""
+    """Whether one that leaves the bounds on one side comes in on the other."""
     agent_names: Sequence[str] = ()
-    """For labels; a number is one's name if nothing is said."""
+    """For labels; numbers where there is none."""
     task_names: Sequence[str] = ()
 
 
@@ -75,11 +75,11 @@ class Scene:
     tasks: ArrayLike
     """[M, 2]"""
     agent_alive: ArrayLike | None = None
-    """[N] False for whom is not shown; None: as in what is observed."""
+    """[N] False for those that are not shown; None: as observed."""
     task_alive: ArrayLike | None = None
     """[M]"""
     agent_looks: ArrayLike = 0
-    """A number or [N]: places in the stage's `looks`."""
+    """A number or [N]: indices of the stage's `looks`."""
     task_looks: ArrayLike = 1
     """A number or [M]"""
     agent_health: ArrayLike | None = None
@@ -91,17 +91,24 @@ class Scene:
     task_angles: ArrayLike | None = None
     """[M]"""
     agent_load: ArrayLike | None = None
-    """[N] how much of what it can take is coming at it; above 1 is too much. Of tasks muster works it out itself."""
+    """[N] how much of what it can take is coming at it; above 1 is too much. Of tasks muster computes it."""
     task_targets: ArrayLike | None = None
     """[M] the agent that a task goes for, -1 for none."""
     task_ends: ArrayLike | None = None
     """[M, 2] where a task leads to, shown as an arrow."""
     shots: ArrayLike | None = None
-    """[K, 3] from whom, at whom (agents first, tasks from N on), and when: 0 to 1 of the step that led here."""
+    """[K, 3] from which unit at which (agents first, tasks from N on), and when: 0 to 1 of the step that led here."""
     text: str = ""
     """A short line about the moment."""
     stage: Stage = field(default=Stage())
     """The same in all scenes of an episode; the first one's counts."""
+
+    def __post_init__(self) -> None:
+        # Copies: an environment may go on to change its arrays in place, and scenes are kept for a whole episode.
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, (np.ndarray, list)):
+                object.__setattr__(self, entry.name, np.array(value))
 
 
 def scene_of(observation: BatchObservation, slot: int, positions: tuple[int, ...] = ()) -> Scene:
@@ -119,7 +126,7 @@ def scene_of(observation: BatchObservation, slot: int, positions: tuple[int, ...
 
 
 def checked(scene: Scene, n_agents: int, n_tasks: int, name: str) -> Scene:
-    """The scene with its positions as arrays of finite numbers; InputError for what nothing can be drawn of."""
+    """The scene with its positions as arrays of finite numbers; InputError for what cannot be drawn."""
     if not isinstance(scene, Scene):
         raise InputError(f"scene() of {name} must return a Scene, got {type(scene).__name__}")
     for what, value, most in (("agents", scene.agents, n_agents), ("tasks", scene.tasks, n_tasks)):

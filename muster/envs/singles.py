@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 
 from muster.data import BatchObservation, Bools, Floats, Ints
+from muster.envs.baselines import BaselinePolicy
 from muster.envs.env import Baseline, Env, Observation
 from muster.envs.history import GENERATOR_WORDS, History, pack_generator, pack_states, unpack_generator, unpack_state
-from muster.envs.identity import follow, places
+from muster.envs.identity import find_ids, follow
 from muster.envs.padding import Padded, WrongNumberError
 from muster.envs.renderer import Renderer
-from muster.envs.rules import RulePolicy
 from muster.envs.scene import Scene, checked
 from muster.envs.vector import BatchEnv, Metric, Policy, State, Step
 from muster.errors import EnvError, InputError, MusterError, UnknownNameError, in_words
@@ -43,7 +43,7 @@ class BatchOfSingles(BatchEnv):
         self.n_envs = n_envs
         self.n_agents, self.n_tasks, self.max_steps = first.n_agents, first.n_tasks, first.max_steps
         self.seen = Padded(self.name, n_envs, self.n_agents, self.n_tasks, first.switch_cost)
-        """The views of now, but for those that are `_stale`."""
+        """The present observations, but for those that are `_stale`."""
         self._stale = np.ones(n_envs, np.bool_)
         self._seeds: Seeds = np.zeros(n_envs, np.uint64)
         self.generators = [np.random.default_rng(0) for _ in range(n_envs)]
@@ -81,7 +81,7 @@ class BatchOfSingles(BatchEnv):
             self._reset(slot)
 
     def observe(self) -> BatchObservation:
-        """The views, padded; InputError or EnvError for one that nothing can be made of."""
+        """The observations, padded; InputError or EnvError for one that nothing can be made of."""
         self._look()
         return self.seen.observation(self._previous())
 
@@ -100,12 +100,12 @@ class BatchOfSingles(BatchEnv):
         carried = self._possible(assignment)
         slots = np.flatnonzero(self._running)
         agents = self.seen.sizes[:, 0]
-        # The objects get a copy: whatever they do to it stays their own.
-        given, lengths = carried.copy(), agents.tolist()
+        # The objects get a copy: what they do to it stays their own.
+        handed, lengths = carried.copy(), agents.tolist()
         reward, terminated = np.zeros(self.n_envs), np.zeros(self.n_envs, np.bool_)
         for slot in slots.tolist():
             try:
-                result = self.singles[slot].step(given[slot, : lengths[slot]])
+                result = self.singles[slot].step(handed[slot, : lengths[slot]])
                 if not isinstance(result, (tuple, list)) or len(result) != 2:
                     raise self._failure(
                         "step()", slot, f"it must return the reward and whether the episode is over, got {result!r}"
@@ -153,12 +153,12 @@ class BatchOfSingles(BatchEnv):
         return True
 
     def get_state(self) -> State:
-        """What the objects save of themselves; or seeds, numbering and assignments, to play every episode again."""
+        """What the objects save of themselves; or seeds, numbering and assignments, to run every episode again."""
         state: State = {name: array.copy() for name, array in self._arrays().items()}
         if self._history:
             if self._reseeded.any():
                 raise MusterError(
-                    f"an episode of {self.name} that was given fresh random numbers cannot be played again; define "
+                    f"an episode of {self.name} that was given fresh random numbers cannot be run again; define "
                     "get_state() and set_state()"
                 )
             return state | self._history.arrays(self._steps, self.name)
@@ -167,7 +167,7 @@ class BatchOfSingles(BatchEnv):
         return state | pack_states(saved, self.name) | {"generators": generators.reshape(-1, GENERATOR_WORDS)}
 
     def set_state(self, state: State) -> None:
-        """Hand the objects what they saved, or play every episode again up to where it was."""
+        """Hand the objects what they saved, or run every episode again up to where it was."""
         for name, array in self._arrays().items():
             array[...] = state[name]
         self._stale[:] = True
@@ -179,7 +179,7 @@ class BatchOfSingles(BatchEnv):
                 self.ask("set_state()", slot, partial(single.set_state, saved))
                 unpack_generator(self.generators[slot], state["generators"][slot])
             else:
-                self._play_again(slot, state)
+                self._run_again(slot, state)
         if self._history:
             self._history.restore(state["history"], state["history_agents"])
 
@@ -200,12 +200,12 @@ class BatchOfSingles(BatchEnv):
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[Self], Policy]]:
-        """The class's rules, each as a policy."""
+        """The class's baselines, each as a policy."""
 
-        def policy(name: str, rule: Baseline) -> Callable[[Self], Policy]:
-            return lambda env: RulePolicy(name, rule, env, env.seen.sizes)
+        def policy(name: str, baseline: Baseline) -> Callable[[Self], Policy]:
+            return lambda env: BaselinePolicy(name, baseline, env, env.seen.sizes)
 
-        return {name: policy(name, rule) for name, rule in cls.single.baselines().items()}
+        return {name: policy(name, baseline) for name, baseline in cls.single.baselines().items()}
 
     def _arrays(self) -> State:
         return {
@@ -224,17 +224,17 @@ class BatchOfSingles(BatchEnv):
         rng = self.generators[slot] = np.random.default_rng(int(self._seeds[slot]))
         self.ask("reset()", slot, partial(self.singles[slot].reset, rng))
 
-    def _play_again(self, slot: int, state: State) -> None:
+    def _run_again(self, slot: int, state: State) -> None:
         single, steps = self.singles[slot], int(self._steps[slot])
         agents, tasks = self._agent_order[slot], self._task_order[slot]
         if (np.diff(agents) < 0).any() or (np.diff(tasks) < 0).any():
             single.permute(agents, tasks)
-        played = state["history"][slot, :steps].astype(np.int64)
-        for assignment, length in zip(played, state["history_agents"][slot, :steps].tolist(), strict=True):
+        past = state["history"][slot, :steps].astype(np.int64)
+        for assignment, length in zip(past, state["history_agents"][slot, :steps].tolist(), strict=True):
             self.ask("step()", slot, partial(single.step, assignment[:length]))
 
     def _look(self) -> None:
-        """Ask those objects for their views that have moved since."""
+        """Observe the objects that have moved since."""
         slots = np.flatnonzero(self._stale)
         if not len(slots):
             return
@@ -243,17 +243,17 @@ class BatchOfSingles(BatchEnv):
             # Numbers too large for a feature become infinite here, and are refused below.
             with np.errstate(over="ignore", invalid="ignore"):
                 for slot in slots.tolist():
-                    view = self.singles[slot].observe()
-                    if not isinstance(view, Observation):
-                        raise self._failure("view()", slot, f"it must return a Observation, got {view!r}")
-                    self.seen.write(slot, view)
+                    one = self.singles[slot].observe()
+                    if not isinstance(one, Observation):
+                        raise self._failure("observe()", slot, f"it must return an Observation, got {one!r}")
+                    self.seen.write(slot, one)
             self.seen.check(slots)
         except WrongNumberError as wrong:
-            raise self._failure("view()", wrong.slot, str(wrong)) from None
+            raise self._failure("observe()", wrong.slot, str(wrong)) from None
         except InputError:
             raise
         except Exception as error:
-            raise self._failure("view()", slot, error) from error
+            raise self._failure("observe()", slot, error) from error
         self._stale[slots] = False
 
     def _possible(self, assignment: Ints) -> Ints:
@@ -278,7 +278,7 @@ class BatchOfSingles(BatchEnv):
         if "task_ids" in seen:
             at = np.maximum(last, 0)
             wanted = np.where(last >= 0, np.take_along_axis(self._last_tasks, at, axis=1), -1)
-            last = places(wanted, seen["task_ids"], at)
+            last = find_ids(wanted, seen["task_ids"], at)
         there = np.take_along_axis(seen["task_alive"], np.maximum(last, 0), axis=1)
         return np.where((last >= 0) & there, last, -1)
 
@@ -336,22 +336,22 @@ def batched(single: type[Env]) -> type[BatchOfSingles]:
     return type(f"BatchOf{single.__name__}", (BatchOfSingles,), {"single": single, "__doc__": single.__doc__})
 
 
-def check_attributes(world: Env, name: str) -> None:
+def check_attributes(env: Env, name: str) -> None:
     """Refuse an environment whose sizes or metric nothing can be made of."""
     for attribute, what in (
         ("n_agents", "the most agents that there ever are"),
         ("n_tasks", "the most tasks that there ever are at once"),
         ("max_steps", "the step limit"),
     ):
-        value = getattr(world, attribute, None)
+        value = getattr(env, attribute, None)
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise InputError(f"{name} must have {attribute}, {what}, a whole number from 1; got {value!r}")
-    if world.metric not in get_args(Metric):
-        raise UnknownNameError(f"metric (of {name})", str(world.metric), get_args(Metric))
-    if (type(world).get_state is Env.get_state) != (type(world).set_state is Env.set_state):
+    if env.metric not in get_args(Metric):
+        raise UnknownNameError(f"metric (of {name})", str(env.metric), get_args(Metric))
+    if (type(env).get_state is Env.get_state) != (type(env).set_state is Env.set_state):
         raise InputError(f"{name} must define both get_state() and set_state(), or neither")
     try:
-        cost = np.broadcast_to(np.asarray(world.switch_cost, np.float64), (world.n_agents, world.n_tasks))
+        cost = np.broadcast_to(np.asarray(env.switch_cost, np.float64), (env.n_agents, env.n_tasks))
     except ValueError:
         raise InputError(f"switch_cost of {name} must be a number or [n_agents, n_tasks]") from None
     if not (np.isfinite(cost) & (cost >= 0)).all():

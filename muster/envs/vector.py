@@ -119,7 +119,7 @@ class BatchEnv(ABC):
     def show(self, *, pair_features: bool = True, planes: bool = False, prior: bool = False) -> None:
         """Make `observe` include what a policy reads; InputError for planes where there are none.
 
-        Features of pairs, which may be left out where nobody reads them; planes for a CNN; and priors of pairs and
+        Features of pairs, which may be left out where they are not read; planes for a CNN; and priors of pairs and
         tasks for policies that plan routes. Priors that an environment has anyway are there without asking.
         """
         del pair_features, prior

@@ -8,8 +8,7 @@ import numpy as np
 
 from examples.couriers import Couriers
 from muster.assign.solver import Solver
-from muster.envs import checker
-from muster.envs.checker import check
+from muster.envs.checks import check_env, run
 from muster.envs.registry import make
 from muster.learning.settings import ESSettings
 from muster.models.direct import DirectModel, init_parameters
@@ -27,9 +26,9 @@ class InMetres(Couriers):
 
 
 def test_a_prior_too_large_to_be_corrected_is_named(monkeypatch):
-    monkeypatch.setattr(checker, "LAWS", {})  # advice comes after the laws, which hold for both
-    assert not [found for found in check(Couriers) if found.status == "advice"]
-    advice = {found.law: found.detail for found in check(InMetres) if found.status == "advice"}
+    monkeypatch.setattr(run, "CHECKS", {})  # advice comes after the checks, which both pass
+    assert not [found for found in check_env(Couriers) if found.status == "advice"]
+    advice = {found.check: found.detail for found in check_env(InMetres) if found.status == "advice"}
     assert list(advice) == ["prior"]
     assert "scale it to a few tenths" in advice["prior"]
 

@@ -43,7 +43,7 @@ def test_a_class_that_nothing_else_can_import_is_evaluated_but_not_learned_on(mo
 
     assert muster.evaluate("nearest", Inside, 2).episodes == 2
     with pytest.raises(
-        InputError, match=r"no other program can import Inside from test_a_class.*'environments:Inside'"
+        InputError, match=r"no other program can import Inside from test_a_class.*'envs:Inside'"
     ):
         muster.train(Inside, learner="es", steps=1)
     monkeypatch.setattr(Orders, "__module__", "__main__")

@@ -17,7 +17,7 @@ from tests.envs.custom_envs import Orders
 
 @pytest.mark.parametrize("pairs", [True, False])
 @pytest.mark.parametrize("env", [*EXAMPLES, "battle:zh10v10"])
-def test_names_of_a_world_are_as_many_as_its_features(env, pairs):
+def test_names_of_an_environment_are_as_many_as_its_features(env, pairs):
     world = muster.make(env)
     world.show(pair_features=pairs, planes=False)
     given, widths = world.feature_names(), widths_of(world.observe())
@@ -59,7 +59,7 @@ class Named(Orders):
     feature_names: ClassVar[dict[str, tuple[str, ...]]] = {"agent": ("place",)}
 
 
-def test_own_worlds_may_name_their_features():
+def test_own_environments_may_name_their_features():
     world = muster.make(Named)
     widths = widths_of(world.observe())
     names = FeatureNames.of(widths, world.feature_names(), world.name)

@@ -133,15 +133,15 @@ def test_a_module_that_cannot_be_imported_is_explained(source, complaint, tmp_pa
         muster.make("broken_own:Environment")
 
 
-def test_gymnasium_and_pettingzoo_take_own_worlds_with_options():
+def test_gymnasium_and_pettingzoo_take_own_environments_with_options():
     name = "tests.envs.custom_envs:Orders"
     env = gymnasium.make("muster/Assignment-v0", env=f"{name},n_agents=4", rate=1.0, disable_env_checker=True)
-    assert env.unwrapped.world.name == f"{name},n_agents=4,rate=1.0"
+    assert env.unwrapped.batch_env.name == f"{name},n_agents=4,rate=1.0"
     vector = gymnasium.make_vec("muster/Assignment-v0", 3, env=Orders, n_tasks=6)
     assert vector.reset(seed=0)[0]["allowed"].shape == (3, 3, 6)
     parallel = parallel_env(Orders, n_agents=5)
     seen, _ = parallel.reset(seed=0)
-    forbidden = ~parallel.world.observe().allowed[0]
+    forbidden = ~parallel.batch_env.observe().allowed[0]
     assert all((seen[f"agent_{i}"]["action_mask"][1:] == ~forbidden[i]).all() for i in range(5))
 
 

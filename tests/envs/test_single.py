@@ -53,7 +53,7 @@ def test_the_batch_counts_steps_and_truncates_for_the_user():
     assert not env.step(np.ones((40, 1), np.int64)).reward.any()
 
 
-def test_a_view_of_the_wrong_shape_is_explained():
+def test_an_observation_of_the_wrong_shape_is_explained():
     class Wrong(Countdown):
         def observe(self) -> Observation:
             return Observation(agent_features=np.zeros((2, 3)), task_features=np.zeros((2, 1)))
@@ -67,6 +67,6 @@ def test_a_foreign_task_is_refused():
         batched(Countdown)(1).step(np.array([[2]]))
 
 
-def test_a_world_without_a_picture_says_so():
+def test_an_environment_without_a_picture_says_so():
     with pytest.raises(MusterError, match="Countdown has no picture of itself"):
         batched(Countdown)(1).renderer().draw(0)

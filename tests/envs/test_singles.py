@@ -8,14 +8,14 @@ import pytest
 
 from muster.data import Ints
 from muster.envs import history
-from muster.envs.checker import check
+from muster.envs.checks import check_env
 from muster.envs.env import Env, Observation
 from muster.envs.padding import Padded, observation_of
 from muster.envs.singles import batched
 from muster.errors import EnvError, InputError, MusterError
 from muster.rng import episode_seeds
 from tests.envs.custom_envs import Orders, SavedOrders
-from tests.envs.one_law import try_law
+from tests.envs.one_check import run_check
 
 
 def begun(single: type[Env], n_envs: int = 4, **options: Any) -> Any:
@@ -25,14 +25,14 @@ def begun(single: type[Env], n_envs: int = 4, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("single", [Orders, SavedOrders])
-def test_worlds_with_arrivals_obey_every_law(single):
-    findings = check(lambda n_envs: batched(single)(n_envs))
-    statuses = {found.law: (found.status, found.detail) for found in findings}
+def test_environments_with_arrivals_obey_every_law(single):
+    findings = check_env(lambda n_envs: batched(single)(n_envs))
+    statuses = {found.check: (found.status, found.detail) for found in findings}
     assert statuses.pop("the numbering does not matter")[0] == "unchecked"
-    assert {status for status, _ in statuses.values()} == {"holds", "measured"}, statuses
+    assert {status for status, _ in statuses.values()} == {"passed", "measured"}, statuses
 
 
-def test_views_are_padded_and_steps_get_the_views_own_length():
+def test_views_are_padded_and_steps_get_the_observations_own_length():
     env = begun(Orders, 8)
     sizes = set()
     for _ in range(10):
@@ -81,7 +81,7 @@ def test_return_is_the_sum_of_rewards_and_figures_come_along():
     assert env.outcome().tolist() == total.tolist() == env.metrics()["served"].tolist()
 
 
-def test_a_world_that_saves_itself_keeps_no_history_and_gives_the_same_states():
+def test_an_environment_that_saves_itself_keeps_no_history_and_gives_the_same_states():
     one, two = begun(Orders), begun(SavedOrders)
     for _ in range(12):
         for env in (one, two):
@@ -159,10 +159,10 @@ def changed(**fields: Any) -> type[Env]:
         ({"task_ids": lambda v: np.zeros(len(v.task_ids))}, "task_ids of Changed must be whole numbers, got float64"),
         ({"capacities": lambda v: np.full(len(v.task_ids), -1.0)}, "capacities of Changed must not be negative"),
         ({"task_features": lambda v: np.zeros((9, 1))}, "Changed shows 9 tasks, but its n_tasks says that 5 are"),
-        ({"task_features": lambda v: 3}, "view() of Changed failed at step 0 of the episode with seed"),
+        ({"task_features": lambda v: 3}, "observe() of Changed failed at step 0 of the episode with seed"),
     ],
 )
-def test_a_view_that_cannot_be_used_gets_one_clear_sentence(fields, complaint):
+def test_an_observation_that_cannot_be_used_gets_one_clear_sentence(fields, complaint):
     with pytest.raises(MusterError, match=re.escape(complaint)) as caught:
         begun(changed(**fields), rate=3.0).observe()
     assert "\n" not in str(caught.value)
@@ -177,11 +177,11 @@ def test_a_field_is_in_every_view_or_in_none():
     env = begun(Moody)
     for _ in range(2):
         env.step(np.zeros((4, 3), np.int64))
-    with pytest.raises(InputError, match="allowed of Moody must be in every view or in none; the first had it"):
+    with pytest.raises(InputError, match="allowed of Moody must be in every observation or in none; the first had it"):
         env.observe()
 
 
-def test_a_world_that_raises_says_which_where_and_why():
+def test_an_environment_that_raises_says_which_where_and_why():
     class Falls(Orders):
         def step(self, assignment: Ints) -> tuple[float, bool]:
             if self.t == 3 and self.served >= 1:
@@ -224,7 +224,7 @@ def test_what_step_returns_is_checked(returned, complaint):
         (lambda view: np.zeros(9, int), "must give a task from 0 to"),
         (lambda view: np.full(len(view.agent_ids), 5), "must give a task from 0 to"),
         (lambda view: np.asarray(view.allowed).argmin(1), "which `allowed` forbids"),
-        (lambda view: view.nothing, "the rule 'odd' of Ruled failed: AttributeError"),
+        (lambda view: view.nothing, "the baseline 'odd' of Ruled failed: AttributeError"),
     ],
 )
 def test_a_rule_that_cannot_be_followed_is_explained(rule, complaint):
@@ -261,31 +261,31 @@ def test_a_class_that_cannot_be_batched_is_explained(attributes, complaint):
         batched(type("Bad", (Fine,), attributes))(1)
 
 
-def test_a_world_where_nothing_is_ever_allowed_is_legal_but_reported():
+def test_an_environment_where_nothing_is_ever_allowed_is_legal_but_reported():
     nothing = changed(allowed=lambda v: np.zeros(np.shape(v.allowed), bool))
     env = begun(nothing)
     assert not env.step(np.zeros((4, 3), np.int64)).reward.any()
-    found = try_law(lambda n_envs: batched(nothing)(n_envs), "masks")
-    assert found.status == "broken"
+    found = run_check(lambda n_envs: batched(nothing)(n_envs), "masks")
+    assert found.status == "failed"
     assert "nothing to decide: `allowed` forbids every pair" in found.detail
 
 
-def test_a_view_that_draws_random_numbers_breaks_a_law():
+def test_an_observation_that_draws_random_numbers_fails_a_check():
     class Looks(Orders):
         def observe(self) -> Observation:
             self.rng.random()
             return super().observe()
 
-    found = try_law(lambda n_envs: batched(Looks)(n_envs), "nothing is mutated")
-    assert "view() draws random numbers" in found.detail
+    found = run_check(lambda n_envs: batched(Looks)(n_envs), "nothing is mutated")
+    assert "observe() draws random numbers" in found.detail
 
 
-def test_a_state_that_forgets_something_breaks_a_law():
+def test_a_state_that_forgets_something_fails_a_check():
     class Forgets(SavedOrders):
         def set_state(self, state: Any) -> None:
             super().set_state({name: value for name, value in state.items() if name != "orders"})
 
-    assert try_law(lambda n_envs: batched(Forgets)(n_envs), "a saved state resumes").status == "broken"
+    assert run_check(lambda n_envs: batched(Forgets)(n_envs), "a saved state resumes").status == "failed"
 
 
 def test_views_of_any_sizes_make_one_observation():
@@ -308,7 +308,7 @@ def test_a_method_that_returns_something_else_is_told_what_to_return():
         def step(self, assignment: Ints) -> Any:
             return super().step(assignment)[0]
 
-    with pytest.raises(EnvError, match=r"view\(\) of NoView failed at step 0 .* must return a Observation, got None"):
+    with pytest.raises(EnvError, match=r"observe\(\) of NoView failed at step 0 .* must return an Observation, got None"):
         batched(NoView)().observe()
     with pytest.raises(EnvError, match=r"step\(\) of NoPair .* must return the reward and whether .* over, got 0\.0"):
         batched(NoPair)().step(np.full((1, 3), -1))

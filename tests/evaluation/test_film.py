@@ -175,6 +175,27 @@ def test_a_scene_that_nothing_can_be_drawn_of_is_refused(what: str, complaint: s
         muster.make(Odd, what=what).renderer().scene(0)
 
 
+class InPlace(Odd):
+    """Moves its agents in the array that its scenes were made of."""
+
+    def reset(self, rng):
+        super().reset(rng)
+        self.places = np.zeros((2, 2))
+
+    def step(self, assignment):
+        self.places += 1.0
+        return super().step(assignment)
+
+    def scene(self):
+        return Scene(self.places, np.eye(3, 2))
+
+
+def test_scenes_keep_their_moment_where_an_environment_changes_its_arrays_in_place():
+    env = muster.make(InPlace)
+    found = film(record("none", env), env)
+    assert [float(np.asarray(moment.scene.agents)[0, 0]) for moment in found.moments] == [0.0, 1.0, 2.0]
+
+
 def test_names_of_a_world_stay_text(tmp_path: Path):
     env = muster.make(Odd)
     path = tmp_path / "odd.html"

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import muster
-from muster.envs.checker import check
+from muster.envs.checks import check_env
 
 ENV = "examples.warehouse:Warehouse"
 
 
 def test_the_laws_hold():
-    assert not [found for found in check(f"{ENV},steps=30") if found.status in ("broken", "advice")]
+    assert not [found for found in check_env(f"{ENV},steps=30") if found.status in ("failed", "advice")]
 
 
 def test_orders_come_go_and_are_counted():

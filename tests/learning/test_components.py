@@ -26,6 +26,12 @@ from muster.policy.settings import NoiseSettings
 from muster.rng import episode_seeds
 
 
+def with_planes(env):
+    env.show(planes=True)
+    return env
+
+
+
 @pytest.mark.parametrize("p", [1, 3, 5])
 def test_noise_has_the_autocovariance_of_a_sliding_window(p):
     """played = sum of p + 1 innovations of variance (sigma/p)², so cov(lag) = (p + 1 - lag)(sigma/p)² up to lag p."""
@@ -117,7 +123,7 @@ def test_the_direct_model_without_torch_equals_torch(features, quad):
 
 
 def test_the_first_layer_equals_one_on_concatenated_features():
-    observation = make("rescue:3x4,features=pair", 2).observe()
+    observation = make("rescue:3x4", 2).observe()
     spec = ModelSpec.of(observation, "dm", False)
     p = init_parameters(spec, np.random.default_rng(0))
     n, m = 3, 4
@@ -152,10 +158,10 @@ def test_many_models_at_once_equal_one_at_a_time(everything):
 
 @pytest.mark.parametrize("inference", ["amax", "lp", "quad"])
 def test_the_positional_model_scores_any_size_with_every_procedure(inference):
-    observation = make("rescue:2x4,planes=true", 3).observe()
+    observation = with_planes(make("rescue:2x4", 3)).observe()
     spec = ModelSpec.of(observation, "pem", inference == "quad")
     model = ScoringModel(spec, np.random.default_rng(0)).eval()
-    larger = make("rescue:5x10,planes=true", 3).observe()
+    larger = with_planes(make("rescue:5x10", 3)).observe()
     with torch.no_grad():
         h, g = model(larger)
     assert h.shape == (3, 5, 10)
@@ -179,7 +185,7 @@ def test_the_positional_model_reads_the_cell_of_each_object():
 
 
 def test_critics_give_one_value_a_world_and_ignore_the_order_of_objects():
-    env = make("rescue:3x5,planes=true", 4)
+    env = with_planes(make("rescue:3x5", 4))
     seen = env.observe()
     spec = ModelSpec.of(seen, "dm", False)
     torch.manual_seed(0)
@@ -290,7 +296,7 @@ def test_a_quad_policy_without_its_g_is_lp_on_the_same_h():
 
 @pytest.mark.parametrize("quad", [False, True])
 def test_forbidden_pairs_are_neither_scored_nor_learned_from(quad):
-    env = make("rescue:3x5,features=pair", 6)
+    env = make("rescue:3x5", 6)
     seen = env.observe()
     allowed = np.random.default_rng(0).random((6, 3, 5)) < 0.5
     limited = dataclasses.replace(seen, allowed=allowed)
@@ -322,7 +328,7 @@ def policy_for(observation, method, seed=0):
 @pytest.mark.parametrize("method", ["amax", "lp", "quad"])
 @pytest.mark.parametrize("noisy", [False, True])
 def test_a_forbidden_pair_is_never_assigned_whatever_its_features(method, noisy):
-    observation = enriched(make("rescue:4x5,features=pair", 60).observe())
+    observation = enriched(make("rescue:4x5", 60).observe())
     policy = policy_for(observation, method).variant(noisy=noisy)
     assignment = policy.act(observation)
     chosen = np.take_along_axis(observation.allowed, np.maximum(assignment, 0)[:, :, None], axis=2)[:, :, 0]

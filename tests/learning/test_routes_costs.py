@@ -58,9 +58,10 @@ def test_the_learned_policy_says_plan_and_keeps_to_it(tmp_path):
 
 
 def test_environments_show_distances_as_prior_scores_on_request_alone():
-    seen = muster.make("rescue:2x4", 2).observe()
-    assert seen.prior is None
-    assert seen.more(False, False, True).prior.shape == (2, 2, 4)
+    env = muster.make("rescue:2x4", 2)
+    assert env.observe().prior is None
+    env.show(prior=True)
+    assert env.observe().prior.shape == (2, 2, 4)
     learner = make_learner(TrainSettings(env="rescue:2x4", inference="quad", learner="es", steps=1))
     assert not learner.spec.prior
 

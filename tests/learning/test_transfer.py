@@ -24,7 +24,7 @@ def first_policy(**settings) -> LearnedPolicy:
     return Loop(TrainSettings(**settings), None).learner.policy()
 
 
-def decisions(policy, env="rescue:3x6,features=pair", states=20):
+def decisions(policy, env="rescue:3x6", states=20):
     world = muster.make(env, states, seed=5)
     world.show(pair_features=True, planes=True)
     return policy.act(world.observe())
@@ -44,7 +44,7 @@ def test_task_scores_start_at_zero_and_those_of_no_use_are_left_out():
     lp, quad = "rescue-2x4-lp-dm", "rescue-2x4-quad-dm"
     grown = first_policy(env="rescue:2x4", inference="quad", from_policy=lp)
     np.testing.assert_array_equal(decisions(grown), decisions(muster.load(lp)))
-    assert not grown.scores(muster.make("rescue:2x4,features=pair", 2).observe())[1].any()
+    assert not grown.scores(muster.make("rescue:2x4", 2).observe())[1].any()
     shrunk = first_policy(env="rescue:2x4", inference="lp", from_policy=quad)
     np.testing.assert_array_equal(decisions(shrunk), decisions(muster.load(quad).without_task_scores()))
 

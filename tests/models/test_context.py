@@ -141,7 +141,7 @@ def test_another_town_far_away_is_not_heard():
 
 def test_a_model_starts_as_the_distances_it_corrects():
     spec = prepare(TrainSettings(env="rescue:3x6", inference="lp", model="context")).spec
-    world = make("rescue:3x6,features=pair", 4)
+    world = make("rescue:3x6", 4)
     seen = spec.view(world.observe())
     h, _ = ContextModel(spec, init_parameters(spec, np.random.default_rng(0)))(seen)
     assert h == pytest.approx(-0.5 * 8 * seen.pair_features[..., spec.distances[0]], abs=1e-5)

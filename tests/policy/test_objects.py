@@ -1,6 +1,5 @@
 """Policies as objects: they play wherever their name plays, and a variant keeps whatever it does not change."""
 
-import dataclasses
 
 import numpy as np
 import pytest
@@ -42,31 +41,35 @@ def test_a_loaded_policy_plays_as_its_name_does(noise):
     assert (quiet.records.outcome == by_name.records.outcome).all() != noise
 
 
-@pytest.mark.parametrize("kind", ["dm", "pem"])
 @pytest.mark.parametrize("pair_features", [False, True])
-def test_a_policy_acts_on_what_a_world_shows_unasked(kind, pair_features):
-    policy = untrained("rescue:3x5", "quad", kind, pair_features)
-    shown, unasked = muster.make("rescue:4x7", 6, seed=3), muster.make("rescue:4x7", 6, seed=3)
-    shown.show(pair_features=True, planes=True)
+def test_a_policy_acts_on_what_an_environment_shows_unasked_or_with_more(pair_features):
+    policy = untrained("rescue:3x5", "quad", "dm", pair_features)
+    unasked, more = muster.make("rescue:4x7", 6, seed=3), muster.make("rescue:4x7", 6, seed=3)
+    more.show(planes=True, prior=True)
     rng = np.random.default_rng(0)
     for _ in range(3):
-        seen, plain = shown.observe(), unasked.observe()
-        assert seen.pair_features.shape[-1] > 0
-        assert plain.pair_features.shape[-1] == 0
+        plain, full = unasked.observe(), more.observe()
+        assert full.planes is not None
+        assert np.array_equal(policy.act(plain), policy.act(full))
+        assert np.array_equal(policy.scores(plain)[0], policy.scores(full)[0])
         step = rng.integers(0, 7, (6, 4))
-        shown.step(step)
         unasked.step(step)
-        # An observation shows its own moment, however long ago that was.
-        assert np.array_equal(policy.act(plain), policy.act(seen))
-        assert np.array_equal(policy.scores(plain)[0], policy.scores(seen)[0])
+        more.step(step)
 
 
-def test_an_observation_without_what_the_policy_reads_is_refused():
-    policy = untrained("rescue:2x4", pair_features=True)
-    seen = muster.make("rescue:2x4").observe()
-    bare = muster.BatchObservation(**{field.name: getattr(seen, field.name) for field in dataclasses.fields(seen)})
-    with pytest.raises(InputError, match="reads 5 pair features but what is observed has 0"):
-        policy.act(bare)
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("dm", r"reads 5 pair features but what is observed has 0; call env.show\(pair_features=True\)"),
+        ("pem", r"which what is observed does not show; call env.show\(planes=True\)"),
+    ],
+)
+def test_an_observation_without_what_the_policy_reads_is_refused(kind, message):
+    policy = untrained("rescue:2x4", kind=kind, pair_features=kind == "dm")
+    env = muster.make("rescue:2x4")
+    env.show(pair_features=False)
+    with pytest.raises(InputError, match=message):
+        policy.act(env.observe())
 
 
 def test_variants_keep_what_they_do_not_change():

@@ -39,49 +39,49 @@ Arrays = dict[str, NDArray[Any]]
 class AssignmentEnv(gymnasium.Env[Arrays, Ints]):
     """One episode of an environment, as gymnasium wants it."""
 
-    def __init__(self, world: BatchEnv, render_mode: str | None = None, start: int = -1) -> None:
-        self.metadata = {"render_modes": render_modes(world), "render_fps": FRAMES_A_SECOND}
-        self.world = world
-        self.render_mode = checked_render_mode(render_mode, world)
+    def __init__(self, env: BatchEnv, render_mode: str | None = None, start: int = -1) -> None:
+        self.metadata = {"render_modes": render_modes(env), "render_fps": FRAMES_A_SECOND}
+        self.batch_env = env
+        self.render_mode = checked_render_mode(render_mode, env)
         self.start = checked_start(start)
-        self.observation_space = observation_space(world)
-        self.action_space = action_space(world, start)
+        self.observation_space = observation_space(env)
+        self.action_space = action_space(env, start)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
         """Begin an episode; those after a seeded one follow from the same seed."""
         super().reset(seed=seed)
-        self.world.reset(np.arange(1), np.array([episode_seed(self.np_random)]))
+        self.batch_env.reset(np.arange(1), np.array([episode_seed(self.np_random)]))
         return self._see(), {}
 
     def step(self, action: Ints) -> tuple[Arrays, float, bool, bool, dict[str, Any]]:
         """Carry out an assignment; `info["outcome"]` is the metric so far."""
-        result = self.world.step(assignment_of(action, self.start)[None])
-        info = {"outcome": float(self.world.outcome()[0])}
+        result = self.batch_env.step(assignment_of(action, self.start)[None])
+        info = {"outcome": float(self.batch_env.outcome()[0])}
         return self._see(), float(result.reward[0]), bool(result.terminated[0]), bool(result.truncated[0]), info
 
     def render(self) -> Any:
         """A picture [height, width, 3] or text, as `render_mode` says."""
-        return show(self.world, 0, self.render_mode)
+        return show(self.batch_env, 0, self.render_mode)
 
     def _see(self) -> Arrays:
-        return {name: array[0] for name, array in as_dict(self.world.observe()).items()}
+        return {name: array[0] for name, array in as_dict(self.batch_env.observe()).items()}
 
 
 class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
     """B episodes; the step after an episode's end begins the next one there (autoreset mode NEXT_STEP)."""
 
-    def __init__(self, world: BatchEnv, render_mode: str | None = None, start: int = -1) -> None:
+    def __init__(self, env: BatchEnv, render_mode: str | None = None, start: int = -1) -> None:
         self.metadata = {
-            "render_modes": render_modes(world),
+            "render_modes": render_modes(env),
             "render_fps": FRAMES_A_SECOND,
             "autoreset_mode": AutoresetMode.NEXT_STEP,
         }
-        self.world = world
-        self.render_mode = checked_render_mode(render_mode, world)
+        self.batch_env = env
+        self.render_mode = checked_render_mode(render_mode, env)
         self.start = checked_start(start)
-        self.num_envs = world.n_envs
-        self.single_observation_space = observation_space(world)
-        self.single_action_space = action_space(world, start)
+        self.num_envs = env.n_envs
+        self.single_observation_space = observation_space(env)
+        self.single_action_space = action_space(env, start)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._rngs = [seeding.np_random(None)[0] for _ in range(self.num_envs)]
@@ -100,28 +100,28 @@ class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
                     self._rngs[slot] = seeding.np_random(one)[0]
         self._start(np.arange(self.num_envs))
         self._ended[:] = False
-        return as_dict(self.world.observe()), {}
+        return as_dict(self.batch_env.observe()), {}
 
     def step(self, actions: Ints) -> tuple[Arrays, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Carry out assignments [B, N]; where an episode had ended the action is ignored and the next one begins."""
-        result = self.world.step(assignment_of(actions, self.start))
+        result = self.batch_env.step(assignment_of(actions, self.start))
         # Ended slots stood still, so what is left to do there is to begin.
         again = self._ended.copy()
         self._start(np.flatnonzero(again))
         reward = np.where(again, 0.0, result.reward)
         terminated, truncated = result.terminated & ~again, result.truncated & ~again
         self._ended = terminated | truncated
-        return as_dict(self.world.observe()), reward, terminated, truncated, {"outcome": self.world.outcome()}
+        return as_dict(self.batch_env.observe()), reward, terminated, truncated, {"outcome": self.batch_env.outcome()}
 
     def render(self) -> tuple[Any, ...] | None:
         """A picture or text of each slot."""
         if self.render_mode is None:
             return None
-        return tuple(show(self.world, slot, self.render_mode) for slot in range(self.num_envs))
+        return tuple(show(self.batch_env, slot, self.render_mode) for slot in range(self.num_envs))
 
     def _start(self, slots: Ints) -> None:
         if slots.size:
-            self.world.reset(slots, np.array([episode_seed(self._rngs[slot]) for slot in slots]))
+            self.batch_env.reset(slots, np.array([episode_seed(self._rngs[slot]) for slot in slots]))
 
 
 def search_rescue(render_mode: str | None = None, start: int = -1, **settings: Any) -> AssignmentEnv:
@@ -188,14 +188,14 @@ def fleet_vector(
     return AssignmentVectorEnv(_fleet(num_envs, settings), render_mode, start)
 
 
-def observation_space(world: BatchEnv) -> Any:
+def observation_space(env: BatchEnv) -> Any:
     """What one episode of `environment` shows: every block that has any width."""
-    return spaces.Dict({name: space_of(name, array[0]) for name, array in as_dict(world.observe()).items()})
+    return spaces.Dict({name: space_of(name, array[0]) for name, array in as_dict(env.observe()).items()})
 
 
-def action_space(world: BatchEnv, start: int = -1) -> spaces.MultiDiscrete:
+def action_space(env: BatchEnv, start: int = -1) -> spaces.MultiDiscrete:
     """For each agent `start` (no task) or one of the M numbers after it."""
-    return spaces.MultiDiscrete(np.full(world.n_agents, world.n_tasks + 1), start=np.full(world.n_agents, start))
+    return spaces.MultiDiscrete(np.full(env.n_agents, env.n_tasks + 1), start=np.full(env.n_agents, start))
 
 
 def assignment_of(action: Any, start: int) -> Ints:
@@ -213,11 +213,11 @@ def as_dict(seen: BatchObservation) -> Arrays:
     }
 
 
-def show(world: BatchEnv, slot: int, render_mode: str | None) -> Any:
+def show(env: BatchEnv, slot: int, render_mode: str | None) -> Any:
     """A picture [height, width, 3], text, or nothing, as `render_mode` says."""
     if render_mode is None:
         return None
-    renderer = world.renderer()
+    renderer = env.renderer()
     return np.asarray(renderer.draw(slot), np.uint8) if render_mode == "rgb_array" else renderer.describe(slot)
 
 
@@ -236,19 +236,19 @@ def space_of(name: str, example: NDArray[Any]) -> spaces.Space[Any]:
     return spaces.Box(low, limits.max, example.shape, kind)
 
 
-def render_modes(world: BatchEnv) -> list[str]:
+def render_modes(env: BatchEnv) -> list[str]:
     """How an environment can be shown: as a picture if its renderer draws one, as text if it describes it."""
-    renderer = world.renderer()
+    renderer = env.renderer()
     return [mode for mode, method in RENDER_MODES.items() if renderer.can(method)]
 
 
-def checked_render_mode(render_mode: str | None, world: BatchEnv) -> str | None:
+def checked_render_mode(render_mode: str | None, env: BatchEnv) -> str | None:
     """The render mode, if it is one of this environment; raises InputError otherwise."""
-    modes = render_modes(world)
+    modes = render_modes(env)
     if render_mode is None or render_mode in modes:
         return render_mode
     if render_mode in RENDER_MODES:
-        raise InputError(f"{world.name} defines no {RENDER_MODES[render_mode]}(), which {render_mode} shows")
+        raise InputError(f"{env.name} defines no {RENDER_MODES[render_mode]}(), which {render_mode} shows")
     raise InputError(f"render_mode is one of {', '.join(RENDER_MODES)} or None, got {render_mode!r}")
 
 

@@ -35,16 +35,16 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
     An action is a task index, or -1 for none; `action_mask` says which, -1 first.
     """
 
-    def __init__(self, world: BatchEnv, render_mode: str | None = None) -> None:
+    def __init__(self, env: BatchEnv, render_mode: str | None = None) -> None:
         self.metadata: dict[str, Any] = {
             "name": "muster",
-            "render_modes": render_modes(world),
+            "render_modes": render_modes(env),
             "render_fps": FRAMES_A_SECOND,
             "is_parallelizable": True,
         }
-        self.world = world
-        self.render_mode = checked_render_mode(render_mode, world)
-        self.possible_agents = [f"agent_{i}" for i in range(world.n_agents)]
+        self.batch_env = env
+        self.render_mode = checked_render_mode(render_mode, env)
+        self.possible_agents = [f"agent_{i}" for i in range(env.n_agents)]
         self.agents: list[str] = []
         self._numbers = {agent: i for i, agent in enumerate(self.possible_agents)}
         self._rng = seeding.np_random(None)[0]
@@ -53,7 +53,7 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
             agent: spaces.Dict({name: space_of(name, array) for name, array in seen.items()})
             for agent, seen in example.items()
         }
-        self._action_spaces = {agent: spaces.Discrete(world.n_tasks + 1, start=-1) for agent in self.possible_agents}
+        self._action_spaces = {agent: spaces.Discrete(env.n_tasks + 1, start=-1) for agent in self.possible_agents}
 
     def observation_space(self, agent: str) -> spaces.Dict:
         """What `agent` sees."""
@@ -69,7 +69,7 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
         """Begin an episode; those after a seeded one follow from the same seed."""
         if seed is not None:
             self._rng = seeding.np_random(seed)[0]
-        self.world.reset(np.arange(1), np.array([episode_seed(self._rng)]))
+        self.batch_env.reset(np.arange(1), np.array([episode_seed(self._rng)]))
         self.agents = self.possible_agents[:]
         return self._see(self.agents), {agent: {} for agent in self.agents}
 
@@ -77,12 +77,12 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
         self, actions: dict[str, int]
     ) -> tuple[dict[str, Seen], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         """Carry out what each agent chose; one that is no longer alive leaves."""
-        assignment = np.full((1, self.world.n_agents), -1, np.int64)
+        assignment = np.full((1, self.batch_env.n_agents), -1, np.int64)
         for agent, task in actions.items():
             assignment[0, self._numbers[agent]] = task
         acting = self.agents
-        result = self.world.step(assignment)
-        alive = self.world.observe().agent_alive[0]
+        result = self.batch_env.step(assignment)
+        alive = self.batch_env.observe().agent_alive[0]
         over = bool(result.terminated[0])
         terminated = {agent: over or not alive[self._numbers[agent]] for agent in acting}
         truncated = dict.fromkeys(acting, bool(result.truncated[0]))
@@ -92,14 +92,14 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
 
     def render(self) -> Any:
         """A picture [height, width, 3] or text, as `render_mode` says."""
-        return show(self.world, 0, self.render_mode)
+        return show(self.batch_env, 0, self.render_mode)
 
     def close(self) -> None:
         """Nothing to release."""
 
     def _see(self, agents: list[str]) -> dict[str, Seen]:
-        seen = self.world.observe()
-        free = np.broadcast_to(seen.task_alive[0], (self.world.n_agents, self.world.n_tasks))
+        seen = self.batch_env.observe()
+        free = np.broadcast_to(seen.task_alive[0], (self.batch_env.n_agents, self.batch_env.n_tasks))
         possible = free if seen.allowed is None else free & seen.allowed[0]
         common = {
             "agents": seen.agent_features[0],
@@ -107,7 +107,7 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
             "task_pairs": seen.task_pair_features[0],
             "capacities": seen.capacities[0],
         }
-        views = {}
+        observations = {}
         for agent in agents:
             i = self._numbers[agent]
             own = {
@@ -116,8 +116,8 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
                 "contributions": seen.contributions[0, i],
                 "action_mask": np.append(True, possible[i]).astype(np.int8),
             }
-            views[agent] = {name: array.copy() for name, array in (common | own).items() if array.size}
-        return views
+            observations[agent] = {name: array.copy() for name, array in (common | own).items() if array.size}
+        return observations
 
 
 def parallel_env(env: str | type, render_mode: str | None = None, **options: Any) -> ParallelAssignment:

@@ -145,7 +145,7 @@ class BattleRenderer(Renderer):
         return draw_battle(env, slot, self._box, self._caption)
 
     def describe(self, slot: int) -> str:
-        """The time and how many are left; a map of all live units; the hit points of each unit, in the order of its number.
+        """The time and how many are left; a map of all live units; the hit points of each unit, in order of its number.
 
         Ours are capital letters, theirs small ones, the first of their type's name. A digit (or +) stands for several
         of ours in one place, ! for several of theirs and * for both sides.

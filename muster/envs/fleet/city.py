@@ -1,6 +1,6 @@
 """Where a fleet drives: zones, the legs between them, and how many requests to expect from where to where.
 
-Our own cities lie in cities/*.json: figures fitted to the training days of the trips that Enders, Harrison, Pavone
+Our own cities lie in cities/*.json: numbers fitted to the training days of the trips that Enders, Harrison, Pavone
 and Schiffer published (L4DC 2023, MIT licence), not the trips themselves. `python -m paper.fleet.fit` makes them anew.
 """
 

@@ -213,7 +213,7 @@ class FleetEnv(CompiledEnv):
         self._order[slots] = np.arange(self.n_tasks)
 
     def observe(self) -> BatchObservation:
-        """Features, masks, priors (profit in mean margins) and pairs that can be in time; arrays nobody else holds."""
+        """Features, masks, priors (profit in mean margins) and which vehicles can be in time; in arrays of its own."""
         b, n, m = self.n_envs, self.n_agents, self.n_tasks
         buffers = self._buffers.take()
         self.share_out(lambda begin, end: self.kernel.observe(begin, end, *buffers))

@@ -107,7 +107,7 @@ class Hindsight(Policy):
         self._stale[...] = memory["stale"]
 
     def _follow(self, slot: int, allowed: Ints, assignment: Ints) -> bool:
-        """Write this minute's part of the plan; False if the rules do not allow some of it."""
+        """Write this minute's part of the plan; False if some of it is not allowed."""
         part = self._plans[slot]
         part = part[part[:, 0] == self._env.fleet.minute[slot]]
         fits = allowed[part[:, 2], part[:, 1]]

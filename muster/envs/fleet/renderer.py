@@ -251,11 +251,11 @@ def _request_spots(
 def _spread(vehicles: Floats, held: NDArray[Any]) -> Floats:
     """Vehicles that stand in one place, side by side in a spiral."""
     found = vehicles.copy()
-    crowd: dict[tuple[float, float], int] = {}
+    standing: dict[tuple[float, float], int] = {}
     for i, place in enumerate(vehicles):
         if held[i] == 0:
             key = (round(float(place[0]), 3), round(float(place[1]), 3))
-            k = crowd[key] = crowd.get(key, -1) + 1
+            k = standing[key] = standing.get(key, -1) + 1
             radius, angle = 0.11 * math.sqrt(k), 2.4 * k
             found[i] = place + radius * np.array([math.cos(angle), math.sin(angle)])
     return found

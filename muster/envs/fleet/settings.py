@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from muster.envs.compiled import Threads
-from muster.envs.naming import world_name
+from muster.envs.naming import env_name
 from muster.errors import InputError
 from muster.settings import AtLeast, Between, check_fields, read_options
 
@@ -17,7 +17,7 @@ Start = Literal["auto", "random", "even"]
 
 @dataclass(frozen=True, slots=True)
 class FleetSettings:
-    """Checked when made. Either a `city` of our own, or recorded `trips` and the `set` of days to play."""
+    """Checked when made. Either a `city` of our own, or recorded `trips` and the `set` of days to run."""
 
     vehicles: Annotated[int, Between(1, 100_000)] = 24
     """Vehicles; a city's requests grow in proportion to them."""
@@ -26,7 +26,7 @@ class FleetSettings:
     trips: str | None = None
     """Folder with zones.csv, legs.csv and trips.csv.gz: recorded days instead of a city's generator."""
     set: DaySet = "training"
-    """Which of the recorded days to play."""
+    """Which of the recorded days to run."""
     demand: Annotated[float, Between(0.001, 1000)] = 1.0
     """Requests for each vehicle, in proportion to the city's own; recorded days are what they are."""
     limit: Annotated[int | None, Between(1, 100_000)] = None
@@ -63,7 +63,7 @@ class FleetSettings:
         """The environment string that makes this environment."""
         # The city is said, the usual one too, unless recorded trips stand in for it.
         city = ",city=small" if self.trips is None and self.city == "small" else ""
-        return world_name(f"fleet:{self.vehicles}{city}", self, ("vehicles",))
+        return env_name(f"fleet:{self.vehicles}{city}", self, ("vehicles",))
 
     @classmethod
     def from_text(cls, text: str) -> FleetSettings:

@@ -111,7 +111,7 @@ def _read_zones(root: Path) -> tuple[dict[str, int], Ints]:
         if row["zone"] in numbers:
             raise InputError(f"{where}: zone {row['zone']!r} is there already")
         numbers[row["zone"]] = len(numbers)
-        cells.append([_whole(where, row, name, signed=True) for name in ("column", "row")])
+        cells.append([_integer(where, row, name, signed=True) for name in ("column", "row")])
     if not cells:
         raise InputError(f"{root / 'zones.csv'} has no zones")
     return numbers, np.array(cells, np.int64)
@@ -124,7 +124,7 @@ def _read_legs(root: Path, numbers: dict[str, int]) -> tuple[Floats, Ints, Float
     for where, row in _rows(root, "legs.csv"):
         way = _zone(where, row, "from", numbers), _zone(where, row, "to", numbers)
         metres[way] = _number(where, row, "metres")
-        minutes[way] = _whole(where, row, "minutes")
+        minutes[way] = _integer(where, row, "minutes")
         fares[way] = _number(where, row, "fare")
         if minutes[way] > HOUR * 24:
             raise InputError(f"{where}: a leg takes less than a day, got {minutes[way]} minutes")
@@ -143,7 +143,7 @@ def _read_trips(root: Path, numbers: dict[str, int], minutes: Ints) -> dict[tupl
             raise InputError(f"{where}: set is one of {', '.join(SETS)}, got {row['set']!r}")
         if sets.setdefault(row["date"], row["set"]) != row["set"]:
             raise InputError(f"{where}: {row['date']} is a {sets[row['date']]} day already, not a {row['set']} one")
-        second = _whole(where, row, "second")
+        second = _integer(where, row, "second")
         if second >= 60 * HOUR:
             raise InputError(f"{where}: second counts from the start of the hour, 0 to 3599, got {second}")
         way = _zone(where, row, "pickup", numbers), _zone(where, row, "dropoff", numbers)
@@ -195,10 +195,10 @@ def _number(where: str, row: dict[str, str], column: str) -> float:
     return value
 
 
-def _whole(where: str, row: dict[str, str], column: str, signed: bool = False) -> int:
+def _integer(where: str, row: dict[str, str], column: str, signed: bool = False) -> int:
     digits = row[column].removeprefix("-") if signed else row[column]
     if not (digits.isdecimal() and len(digits) < 10):
-        kind = "a whole number" if signed else "a whole number that is not negative"
+        kind = "an integer" if signed else "an integer that is not negative"
         raise InputError(f"{where}: {column} is {kind}, got {row[column]!r}")
     return int(row[column])
 

@@ -1,4 +1,4 @@
-"""A log of decisions as an env: each episode is one situation, and worth the share of agents that do what was done."""
+"""A log of decisions as an environment: an episode is one situation, its return the share of agents that agree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from muster.data import BatchObservation, Bools, Floats, Ints
-from muster.envs.log.lines import Taken, read_log
+from muster.envs.log.lines import Decision, read_log
 from muster.envs.padding import Padded
 from muster.envs.vector import BatchEnv, Policy, State, Step
 from muster.errors import InputError
@@ -38,7 +38,7 @@ class LogSettings:
 
 
 class LogEnv(BatchEnv):
-    """Situations from a file. Its one rule, `taken`, does what was done in them."""
+    """Situations from a file. Its one baseline, `taken`, does what was done in them."""
 
     metric = "agreement"
     max_steps = 1
@@ -63,7 +63,7 @@ class LogEnv(BatchEnv):
 
     @property
     def taken(self) -> Ints:
-        """[B, N] what was done in the situations of now."""
+        """[B, N] what was done in the present situations."""
         found = np.full((self.n_envs, self.n_agents), -1, np.int64)
         for slot, line in enumerate(self.line):
             assignment = self.lines[line].assignment
@@ -78,14 +78,14 @@ class LogEnv(BatchEnv):
 
     def _write(self, slots: Ints) -> None:
         for slot in np.asarray(slots).tolist():
-            self._seen.write(slot, self.lines[self.line[slot]].view)
+            self._seen.write(slot, self.lines[self.line[slot]].observation)
 
     def all_episodes(self) -> Seeds:
         """Every line once."""
         return np.arange(len(self.lines), dtype=np.uint64)
 
     def observe(self) -> BatchObservation:
-        """The situations of now."""
+        """The present situations."""
         return self._seen.observation(np.full((self.n_envs, self.n_agents), -1, np.int64))
 
     def step(self, assignment: Ints) -> Step:
@@ -126,10 +126,10 @@ class LogEnv(BatchEnv):
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[LogEnv], Policy]]:
         """What was done."""
-        return {"taken": AsTaken}
+        return {"taken": Taken}
 
 
-class AsTaken(Policy):
+class Taken(Policy):
     """Does what was done, as the file says."""
 
     name = "taken"
@@ -137,29 +137,26 @@ class AsTaken(Policy):
     def __init__(self, env: LogEnv) -> None:
         self._env = env
 
-    def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """Nothing to remember."""
-
     def act(self, observation: BatchObservation) -> Ints:
         """[B, N]"""
         del observation
         return self._env.taken
 
 
-def leaves_idle(taken: Taken) -> bool:
-    """Whether an agent was left without a task although one that it may take had room."""
-    view, (n, m) = taken.view, taken.size
+def leaves_idle(taken: Decision) -> bool:
+    """Whether an agent was left without a task although one that it may take had capacity for it."""
+    observed, (n, m) = taken.observation, taken.size
 
-    def given(value: object, default: float, shape: tuple[int, ...]) -> Floats:
+    def field(value: object, default: float, shape: tuple[int, ...]) -> Floats:
         return np.full(shape, default) if value is None else np.asarray(value, np.float64)
 
-    agents, tasks = given(view.agent_alive, 1, (n,)), given(view.task_alive, 1, (m,))
-    allowed, uses = given(view.allowed, 1, (n, m)), given(view.contributions, 1, (n, m))
-    room, load = given(view.capacities, 1, (m,)), np.zeros(m)
+    agents, tasks = field(observed.agent_alive, 1, (n,)), field(observed.task_alive, 1, (m,))
+    allowed, uses = field(observed.allowed, 1, (n, m)), field(observed.contributions, 1, (n, m))
+    capacities, load = field(observed.capacities, 1, (m,)), np.zeros(m)
     for agent in np.flatnonzero(taken.assignment >= 0):
         task = taken.assignment[agent]
         load[task] += uses[agent, task]
-    free = (load + uses <= room + SLACK) & (tasks > 0) & (allowed > 0)
+    free = (load + uses <= capacities + SLACK) & (tasks > 0) & (allowed > 0)
     return bool((free.any(axis=1) & (taken.assignment < 0) & (agents > 0)).any())
 
 
@@ -170,7 +167,7 @@ def _stamp(file: str) -> int:
 
 
 @lru_cache(maxsize=4)
-def _read(path: str, stamp: int) -> list[Taken]:
+def _read(path: str, stamp: int) -> list[Decision]:
     """A file is read once, however many batches are made of it."""
     del stamp
     return read_log(Path(path))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Ints
 from muster.envs.env import Observation
-from muster.envs.padding import ALWAYS, BLOCKS, Padded, view_of
+from muster.envs.padding import ALWAYS, BLOCKS, Padded, observation_at
 from muster.errors import InputError, UnknownNameError
 
 FIELDS = tuple(entry.name for entry in dataclasses.fields(Observation))
@@ -33,17 +33,17 @@ DECIMALS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """A line: what was seen, and what was done."""
+class Decision:
+    """A line: an observation, and the assignment that was taken."""
 
-    view: Observation
+    observation: Observation
     assignment: Ints
     """[N] -1 for none."""
 
     @property
     def size(self) -> tuple[int, int]:
         """Numbers of agents and tasks."""
-        return len(self.assignment), len(np.asarray(self.view.task_features))
+        return len(self.assignment), len(np.asarray(self.observation.task_features))
 
 
 def open_log(path: Path, mode: str) -> IO[str]:
@@ -56,22 +56,22 @@ def open_log(path: Path, mode: str) -> IO[str]:
         raise InputError(f"cannot open the log {str(path)!r}: {error.strerror or error}") from None
 
 
-def read_log(path: Path) -> list[Taken]:
-    """Every line, checked; InputError names the first that is no good, and why."""
+def read_log(path: Path) -> list[Decision]:
+    """Every line, checked; InputError names the first that is wrong, and why."""
     found = [(where, taken) for where, taken in _lines(path) if min(taken.size)]
     if not found:
         raise InputError(f"the log {path.name} has no lines; each is a situation and the assignment taken in it")
     sizes = [taken.size for _, taken in found]
-    room = Padded(path.name, 1, max(n for n, _ in sizes), max(m for _, m in sizes))
+    padded = Padded(path.name, 1, max(n for n, _ in sizes), max(m for _, m in sizes))
     for where, taken in found:
-        room.name = where
-        room.write(0, taken.view)
-        room.check(np.arange(1))
+        padded.name = where
+        padded.write(0, taken.observation)
+        padded.check(np.arange(1))
         _check(taken, where)
     return [taken for _, taken in found]
 
 
-def _lines(path: Path) -> Iterator[tuple[str, Taken]]:
+def _lines(path: Path) -> Iterator[tuple[str, Decision]]:
     with open_log(path, "r") as file:
         try:
             for number, text in enumerate(file, 1):
@@ -82,7 +82,7 @@ def _lines(path: Path) -> Iterator[tuple[str, Taken]]:
             raise InputError(f"cannot read the log {str(path)!r}: {error}") from None
 
 
-def _parse(text: str, where: str) -> Taken:
+def _parse(text: str, where: str) -> Decision:
     try:
         entries = json.loads(text)
     except ValueError as error:
@@ -95,21 +95,21 @@ def _parse(text: str, where: str) -> Taken:
     for name in ("agent_features", "task_features", "assignment"):
         if name not in entries:
             raise InputError(f"{where} lacks {name}")
-    given: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in entries.items():
         if value is None:
             continue
         if name == "assignment" and isinstance(value, list):
             value = [-1 if task is None else task for task in value]
-        given[name] = _array(name, value, where)
-    assignment = given.pop("assignment", np.zeros((), np.int64))
-    n_agents = len(np.atleast_1d(given["agent_features"]))
+        fields[name] = _array(name, value, where)
+    assignment = fields.pop("assignment", np.zeros((), np.int64))
+    n_agents = len(np.atleast_1d(fields["agent_features"]))
     if assignment.shape != (n_agents,) or assignment.dtype.kind not in ("iu" if n_agents else "iuf"):
         raise InputError(f"assignment of {where} must hold a task or null for each of {n_agents} agents")
     for name, least in (("agent_features", 2), ("task_features", 2)):
-        if given[name].ndim != least and given[name].size:
-            raise InputError(f"{name} of {where} must be rows of numbers, got shape {list(given[name].shape)}")
-    return Taken(Observation(**given), assignment.astype(np.int64))
+        if fields[name].ndim != least and fields[name].size:
+            raise InputError(f"{name} of {where} must be rows of numbers, got shape {list(fields[name].shape)}")
+    return Decision(Observation(**fields), assignment.astype(np.int64))
 
 
 def _array(name: str, value: Any, where: str) -> NDArray[Any]:
@@ -123,31 +123,31 @@ def _array(name: str, value: Any, where: str) -> NDArray[Any]:
     return array.astype(kind) if kind in (np.float32, np.float64, np.bool_) else array
 
 
-def _check(taken: Taken, where: str) -> None:
+def _check(taken: Decision, where: str) -> None:
     """Refuse an assignment to what is not there."""
-    view, (_, tasks) = taken.view, taken.size
+    observed, (_, tasks) = taken.observation, taken.size
     for agent, task in enumerate(taken.assignment.tolist()):
         if task == -1:
             continue
         if not 0 <= task < tasks:
             raise InputError(f"{where} sends agent {agent} to task {task}; there are tasks 0 to {tasks - 1}")
-        if view.task_alive is not None and not np.asarray(view.task_alive)[task]:
+        if observed.task_alive is not None and not np.asarray(observed.task_alive)[task]:
             raise InputError(f"{where} sends agent {agent} to task {task}, which `task_alive` says is not there")
-        if view.agent_alive is not None and not np.asarray(view.agent_alive)[agent]:
-            raise InputError(f"{where} gives agent {agent} a task, whom `agent_alive` says is not there")
-        if view.allowed is not None and not np.asarray(view.allowed)[agent, task]:
+        if observed.agent_alive is not None and not np.asarray(observed.agent_alive)[agent]:
+            raise InputError(f"{where} gives agent {agent} a task, which `agent_alive` says is not there")
+        if observed.allowed is not None and not np.asarray(observed.allowed)[agent, task]:
             raise InputError(f"{where} sends agent {agent} to task {task}, which `allowed` forbids")
 
 
-def line_of(seen: BatchObservation, slot: int, orders: Ints) -> str:
+def line_of(seen: BatchObservation, slot: int, assignment: Ints) -> str:
     """A decision as a line, without the tasks that are not there; what every task or agent has anyway is left out."""
     here = np.flatnonzero(seen.task_alive[slot])
     renumbered = np.full(seen.task_alive.shape[1] + 1, -1, np.int64)
     renumbered[here] = np.arange(len(here))
-    view = view_of(seen, slot, seen.agent_alive.shape[1], seen.task_alive.shape[1])
+    observed = observation_at(seen, slot, seen.agent_alive.shape[1], seen.task_alive.shape[1])
     entries: dict[str, Any] = {}
     for name, block in BLOCKS.items():
-        value = getattr(view, name)
+        value = getattr(observed, name)
         if value is None or name in NEEDLESS or (name == "previous" and seen.switch_cost is None):
             continue
         array = np.asarray(value)
@@ -160,5 +160,5 @@ def line_of(seen: BatchObservation, slot: int, orders: Ints) -> str:
         if usual or (name in ALWAYS and not array.size):
             continue
         entries[name] = (array.astype(np.float64).round(DECIMALS) if array.dtype.kind == "f" else array).tolist()
-    chosen = renumbered[np.where(orders[slot] < 0, -1, orders[slot])]
+    chosen = renumbered[np.where(assignment[slot] < 0, -1, assignment[slot])]
     return json.dumps(entries | {"assignment": chosen.tolist()}, separators=(",", ":"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from muster.envs.compiled import Threads
-from muster.envs.naming import read_sized, world_name
+from muster.envs.naming import env_name, read_sized
 from muster.errors import InputError
 from muster.settings import AtLeast, Between, check_fields
 
@@ -19,7 +19,7 @@ MOST_SIGHT = 16
 
 @dataclass(frozen=True, slots=True)
 class PursuitSettings:
-    """Checked when made: whatever exists can be played."""
+    """Checked when made: settings that exist make an environment."""
 
     agents: Annotated[int, AtLeast(1)] = 4
     """Pursuers."""
@@ -28,7 +28,7 @@ class PursuitSettings:
     grid: int | tuple[int, int] | None = None
     """Side of a square grid, or (rows, columns); None for a side that keeps the density of 4x2 on 16x16."""
     walls: bool = False
-    """Walls round the grid; otherwise whoever leaves it on one side comes in on the other."""
+    """Walls round the grid; otherwise one that leaves it on one side comes in on the other."""
     needed: Annotated[int, AtLeast(1)] = 2
     """Pursuers that must stand beside an evader at once to catch it; also its capacity."""
     sight: Annotated[int, Between(1, MOST_SIGHT)] = 6
@@ -76,7 +76,7 @@ class PursuitSettings:
     @property
     def name(self) -> str:
         """The environment string that makes this environment."""
-        return world_name(f"pursuit:{self.agents}x{self.tasks}", self, ("agents", "tasks"))
+        return env_name(f"pursuit:{self.agents}x{self.tasks}", self, ("agents", "tasks"))
 
     @classmethod
     def from_text(cls, text: str) -> PursuitSettings:

@@ -150,7 +150,7 @@ class RescueEnv(CompiledEnv):
         return self._running.copy()
 
     def reseed(self, seeds: Seeds) -> None:
-        """Other random moves, where there are any, and other mud where nobody has been; it looks as before."""
+        """Other random moves, where there are any, and other mud where no ambulance has been; it looks as before."""
         self._rng[:] = seeds
         if self.ground is not None:
             self.kernel.redraw_mud()

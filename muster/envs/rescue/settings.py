@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from muster.envs.compiled import Threads
-from muster.envs.naming import read_sized, world_name
+from muster.envs.naming import env_name, read_sized
 from muster.errors import InputError
 from muster.settings import AtLeast, Between, check_fields
 
@@ -15,7 +15,7 @@ Placement = Literal["distinct", "distinct-within-type", "independent"]
 
 @dataclass(frozen=True, slots=True)
 class RescueSettings:
-    """Checked when made: whatever exists can be played."""
+    """Checked when made: settings that exist make an environment."""
 
     agents: Annotated[int, AtLeast(1)] = 2
     """Ambulances."""
@@ -31,7 +31,7 @@ class RescueSettings:
     solved_assignable: bool = False
     """Let ambulances be sent to victims that are already picked up, as the paper allows."""
     mud: Annotated[float, Between(0, 1)] = 0.0
-    """Share of muddy cells: whoever enters one is held up there for 2 steps. From afar a cell looks as it is with
+    """Share of muddy cells: an ambulance that enters one is held up for 2 steps. From afar a cell looks as it is with
     probability 0.95, and pair features count the cells on the way that look muddy."""
     max_steps: Annotated[int | None, AtLeast(1)] = None
     """Step limit; by default max(100, 2 · side · ceil(victims / ambulances)), and three times that in mud."""
@@ -79,7 +79,7 @@ class RescueSettings:
     @property
     def name(self) -> str:
         """The environment string that makes this environment."""
-        return world_name(f"rescue:{self.agents}x{self.tasks}", self, ("agents", "tasks"))
+        return env_name(f"rescue:{self.agents}x{self.tasks}", self, ("agents", "tasks"))
 
     @classmethod
     def from_text(cls, text: str) -> RescueSettings:

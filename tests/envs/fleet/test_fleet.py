@@ -1,4 +1,4 @@
-"""Laws of the fleet environment as a whole: strings, what is seen, pictures."""
+"""The fleet environment as a whole: strings, what is observed, pictures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from muster.envs.checker import check
+from muster.envs.checks import check_env
 from muster.envs.fleet import FleetEnv, FleetSettings, from_options
 from muster.envs.fleet.env import expect_worth
 from muster.envs.fleet.observe import AGENT_FEATURES
@@ -24,20 +24,20 @@ RIVALS = 2
 
 
 @pytest.mark.parametrize("name", ["fleet:24,city=small", "fleet:3,city=small,demand=0.5", "fleet:30,city=large"])
-def test_every_law_holds(name: str) -> None:
-    assert [finding for finding in check(name) if finding.status not in ("holds", "measured")] == []
+def test_every_check_passes(name: str) -> None:
+    assert [finding for finding in check_env(name) if finding.status not in ("passed", "measured")] == []
 
 
-def test_every_law_holds_on_recorded_days(town: Town) -> None:
+def test_every_check_passes_on_recorded_days(town: Town) -> None:
     folder = town(*([(60 * k, (k + d) % 3, (k + d + 1 + k % 2) % 3) for k in range(30)] for d in range(6)))
-    findings = check(f"fleet:4,trips={folder},set=test")
-    assert [finding for finding in findings if finding.status not in ("holds", "measured")] == []
+    findings = check_env(f"fleet:4,trips={folder},set=test")
+    assert [finding for finding in findings if finding.status not in ("passed", "measured")] == []
 
 
 @pytest.mark.parametrize(
     "name", ["fleet:24,city=small", "fleet:100,city=large,demand=0.5,start=even", "fleet:5,city=small,limit=9"]
 )
-def test_the_name_makes_the_same_world(name: str) -> None:
+def test_the_name_makes_the_same_environment(name: str) -> None:
     env = make(name)
     assert env.name == name
     assert make(env.name).settings == env.settings  # type: ignore[attr-defined]

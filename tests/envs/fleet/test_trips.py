@@ -16,7 +16,7 @@ from .conftest import HEAD, Town, write_town
 BROKEN = {
     "zones.csv has no column row": ("zones.csv", "zone,column\n0,0\n"),
     r"zones.csv, line 3: zone '0' is there already": ("zones.csv", "zone,column,row\n0,0,0\n0,2,0\n"),
-    r"zones.csv, line 2: column is a whole number, got 'x'": ("zones.csv", "zone,column,row\n0,x,0\n"),
+    r"zones.csv, line 2: column is an integer, got 'x'": ("zones.csv", "zone,column,row\n0,x,0\n"),
     r"zones.csv has no zones": ("zones.csv", "zone,column,row\n"),
     r"legs.csv, line 2: metres is a number that is not negative, got '-4'": (
         "legs.csv",

@@ -9,7 +9,7 @@ import pytest
 
 import muster
 from muster import InputError
-from muster.envs.checker import check
+from muster.envs.checks import check_env
 from muster.envs.env import Observation
 from muster.envs.log.lines import read_log
 
@@ -34,7 +34,7 @@ def recorded(tmp_path_factory):
     return path
 
 
-def test_a_log_has_every_decision_and_the_rule_of_its_world_repeats_it(recorded):
+def test_a_log_has_every_decision_and_its_baseline_repeats_it(recorded):
     lines = read_log(recorded)
     played = muster.evaluate("lp-distance", "rescue:2x4", 40, seed=77)
     assert len(lines) == played.records.decisions
@@ -48,7 +48,7 @@ def test_what_is_written_leads_to_the_same_decisions(recorded):
     log = recorded.parent / "learned.jsonl.gz"
     muster.evaluate("rescue-2x4-lp-dm", "rescue:2x4", 20, log=log)
     policy = muster.load("rescue-2x4-lp-dm")
-    same = [np.array_equal(policy.act(taken.view), taken.assignment) for taken in read_log(log)]
+    same = [np.array_equal(policy.act(taken.observation), taken.assignment) for taken in read_log(log)]
     assert np.mean(same) > 0.99
 
 
@@ -70,8 +70,8 @@ def test_what_is_written_leads_to_the_same_decisions(recorded):
         (line(capacities=[1, 1]), r"capacities of line 2 .* must have shape \[3\]"),
         (line(capacities=[1, -1, 1]), "capacities of line 2 .* must not be negative"),
         (line(task_alive=[True, False, True]), "line 2 .* task 1, which `task_alive` says is not there"),
-        (line(agent_alive=[True, False]), "line 2 .* agent 1 a task, whom `agent_alive`"),
-        (line(allowed=[[True] * 3] * 2), "allowed of line 2 .* must be in every view or in none"),
+        (line(agent_alive=[True, False]), "line 2 .* agent 1 a task, which `agent_alive`"),
+        (line(allowed=[[True] * 3] * 2), "allowed of line 2 .* must be in every observation or in none"),
     ],
 )
 def test_a_line_that_is_no_good_is_named(entry, message, tmp_path):
@@ -95,15 +95,15 @@ def test_null_is_no_task_and_lines_without_tasks_are_passed_over(tmp_path):
     assert only.assignment.tolist() == [-1, 2]
 
 
-def test_idling_is_a_choice_where_somebody_idled_beside_a_task_with_room(tmp_path):
+def test_idling_is_a_choice_where_somebody_idled_beside_a_task_with_capacity(tmp_path):
     full = write(tmp_path / "full.jsonl", line(task_features=[[1.0]], assignment=[None, 0]))
     assert not muster.make(f"log:{full}").idling
     free = write(tmp_path / "free.jsonl", line(assignment=[None, 0]))
     assert muster.make(f"log:{free}").idling
 
 
-def test_a_log_obeys_the_laws_of_worlds(recorded):
-    assert [found for found in check(f"log:{recorded}") if found.status == "broken"] == []
+def test_a_log_passes_the_environment_checks(recorded):
+    assert [found for found in check_env(f"log:{recorded}") if found.status == "failed"] == []
 
 
 def test_a_policy_is_learned_without_a_simulator(recorded):
@@ -113,12 +113,12 @@ def test_a_policy_is_learned_without_a_simulator(recorded):
     found = muster.evaluate(policy, f"log:{recorded},set=validation", "all")
     assert found.metric == "agreement"
     assert found.mean > 0.85
-    view = read_log(recorded)[0].view
+    view = read_log(recorded)[0].observation
     assert policy.act(Observation(**{name: getattr(view, name) for name in ("agent_features", "task_features",
         "pair_features", "task_pair_features")})).shape == (2,)  # fmt: skip
 
 
-def test_a_log_of_a_world_teaches_a_policy_that_plays_it(recorded, tmp_path):
+def test_a_log_of_an_environment_teaches_a_policy_for_it(recorded, tmp_path):
     settings = {"inference": "lp", "learner": "imitation", "from_log": str(recorded), "imitation": {"envs": 32}}
     policy = muster.train("rescue:2x4", steps=10_000, out=tmp_path / "run", **settings)
     assert policy.header["env"] == "rescue:2x4"
@@ -132,7 +132,7 @@ def test_a_log_with_capacities_and_what_is_allowed_comes_back_whole(tmp_path):
     path = tmp_path / "days.jsonl"
     muster.evaluate("match", FLEET, 2, log=path)
     lines = read_log(path)
-    assert all(np.asarray(taken.view.allowed).shape == taken.size for taken in lines)
+    assert all(np.asarray(taken.observation.allowed).shape == taken.size for taken in lines)
     assert muster.evaluate("taken", f"log:{path}", "all").mean == 1.0
 
 

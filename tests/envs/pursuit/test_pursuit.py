@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import muster
-from muster.envs.checker import check
+from muster.envs.checks import check_env
 from muster.envs.pursuit import PursuitEnv, PursuitSettings
 from muster.envs.pursuit.env import PAIR_FEATURES, TASK_FEATURES
 from muster.errors import InputError
@@ -34,9 +34,9 @@ def cells(array: np.ndarray) -> list[Cell]:
 
 
 @pytest.mark.parametrize("name", ["pursuit:4x2", "pursuit:5x3,walls=true,needed=3", "pursuit:3x4,grid=5x9"])
-def test_every_law_holds(name):
-    findings = check(name)
-    assert {finding.law: finding.detail for finding in findings if finding.status not in ("holds", "measured")} == {}
+def test_every_check_passes(name):
+    findings = check_env(name)
+    assert {finding.check: finding.detail for finding in findings if finding.status not in ("passed", "measured")} == {}
 
 
 @pytest.mark.parametrize("walls", [False, True])

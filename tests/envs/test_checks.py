@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 
 from muster.data import BatchObservation, Bools, Ints
-from muster.envs import checker
-from muster.envs.checker import check
+from muster.envs.checks import check_env, run
+from muster.envs.checks.contract import CHECKS
 from muster.envs.env import Observation
-from muster.envs.laws import LAWS
+from muster.envs.renderer import Renderer
 from muster.envs.rescue import RescueEnv, RescueSettings
 from muster.envs.singles import BatchOfSingles
 from muster.envs.vector import State, Step
 from muster.rng import Seeds
 from tests.envs.custom_envs import Orders
-from tests.envs.one_law import try_law
+from tests.envs.one_check import run_check
 
 
 def status(make: Callable[[int], RescueEnv] | str) -> dict[str, str]:
-    return {finding.law: finding.status for finding in check(make)}
+    return {finding.check: finding.status for finding in check_env(make)}
 
 
 @pytest.mark.parametrize(
@@ -34,22 +34,22 @@ def status(make: Callable[[int], RescueEnv] | str) -> dict[str, str]:
         "examples.delivery:Delivery",
     ],
 )
-def test_our_worlds_obey_every_law(env):
-    findings = check(env)
-    assert {found.status for found in findings[:-1]} == {"holds"}, findings
+def test_our_environments_pass_every_check(env):
+    findings = check_env(env)
+    assert {found.status for found in findings[:-1]} == {"passed"}, findings
     assert findings[-1].status == "measured"
 
 
 @pytest.mark.parametrize("env", ["battle:w2v2", "battle:zh1v1,planes=true,final_reward=true"])
-def test_battles_obey_every_law_that_can_be_checked(env):
+def test_battles_pass_every_check_that_can_be_run(env):
     """Units are updated in the order of their numbers, so renumbering them is another battle."""
-    found = {finding.law: finding.status for finding in check(env)}
+    found = {finding.check: finding.status for finding in check_env(env)}
     assert found.pop("the numbering does not matter") == "unchecked"
     assert found.pop("speed") == "measured"
-    assert set(found.values()) == {"holds"}
+    assert set(found.values()) == {"passed"}
 
 
-def test_random_moves_obey_every_law_but_the_numbering_one():
+def test_random_moves_pass_every_check_but_the_numbering_one():
     assert status("rescue:3x5,random_moves=true")["the numbering does not matter"] == "unchecked"
 
 
@@ -142,6 +142,18 @@ class ShowsOtherThingsAfterwards(Faulty):
         self.task_cells[:] = 0
 
 
+class DrawsOneScene(Faulty):
+    """Its scenes are one object, whose arrays are the environment's own."""
+
+    def renderer(self) -> Renderer:
+        renderer = super().renderer()
+        scene = renderer.scene(0)
+        object.__setattr__(scene, "tasks", self.task_cells[0])
+        object.__setattr__(scene, "agents", self.agent_cells[0])
+        renderer.scene = lambda slot: scene  # type: ignore[method-assign]
+        return renderer
+
+
 class NeverEnds(Faulty):
     def running(self) -> Bools:
         return np.ones(self.n_envs, np.bool_)
@@ -153,7 +165,7 @@ class SavesOneNumberForAll(Faulty):
 
 
 @pytest.mark.parametrize(
-    ("faulty", "law"),
+    ("faulty", "check"),
     [
         (SavesOneNumberForAll, "copies are alike"),
         (IsNotGivenFreshNumbers, "fresh random numbers"),
@@ -163,6 +175,7 @@ class SavesOneNumberForAll(Faulty):
         (DependsOnTheSlot, "the batch does not matter"),
         (ForgetsTheSeed, "seeds decide"),
         (SharesItsArrays, "nothing is mutated"),
+        (DrawsOneScene, "nothing is mutated"),
         (PaysAfterTheEnd, "endings"),
         (ForgetsTheSteps, "a saved state resumes"),
         (PrefersTheFirstAgent, "the numbering does not matter"),
@@ -171,8 +184,8 @@ class SavesOneNumberForAll(Faulty):
         (ShowsDoubles, "shapes and types"),
     ],
 )
-def test_a_broken_law_is_noticed(faulty, law):
-    assert try_law(faulty, law).status == "broken"
+def test_a_failed_check_is_noticed(faulty, check):
+    assert run_check(faulty, check).status == "failed"
 
 
 class CarriesOutWhatIsForbidden(BatchOfSingles):
@@ -203,16 +216,16 @@ class LosesTrack(BatchOfSingles):
 
 
 @pytest.mark.parametrize(
-    ("faulty", "law", "detail"),
+    ("faulty", "check", "detail"),
     [
         (CarriesOutWhatIsForbidden, "what is forbidden is not done", "a forbidden pair is carried out at step"),
         (NumbersOrdersByPlace, "ids tell apart", "twice"),
         (LosesTrack, "ids tell apart", "previous is not the task that was given"),
     ],
 )
-def test_forbidden_pairs_and_ids_have_laws_that_can_be_broken(faulty, law, detail):
-    found = try_law(faulty, law)
-    assert found.status == "broken"
+def test_forbidden_pairs_and_ids_have_checks_that_can_fail(faulty, check, detail):
+    found = run_check(faulty, check)
+    assert found.status == "failed"
     assert detail in found.detail
 
 
@@ -226,16 +239,16 @@ class DrawsTheFutureAtTheStart(Orders):
         pass
 
 
-def test_a_world_of_ones_own_must_draw_anew_what_it_says_it_does():
-    found = try_law(DrawsTheFutureAtTheStart, "fresh random numbers")
-    assert found.status == "broken"
+def test_a_custom_environment_must_draw_anew_what_it_says_it_does():
+    found = run_check(DrawsTheFutureAtTheStart, "fresh random numbers")
+    assert found.status == "failed"
     assert "would see the future" in found.detail
 
 
 def test_a_class_is_checked_like_its_name(monkeypatch):
-    monkeypatch.setattr(checker, "LAWS", {law: LAWS[law] for law in list(LAWS)[:3]})
+    monkeypatch.setattr(run, "CHECKS", {name: CHECKS[name] for name in list(CHECKS)[:3]})
     by_class, by_name = (
-        [(found.law, found.status) for found in check(env)] for env in (Orders, "tests.envs.custom_envs:Orders")
+        [(found.check, found.status) for found in check_env(env)] for env in (Orders, "tests.envs.custom_envs:Orders")
     )
     assert by_class == by_name
     assert len(by_class) > 3

@@ -1,4 +1,4 @@
-"""Ways to try an environment: random play that depends on the episode alone, and comparing what was seen."""
+"""What the checks share: random actions that depend on the episode alone, and comparing what was observed."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ AXES = {
 }
 
 
-class BrokenLawError(Exception):
-    """A law does not hold; the message says where."""
+class FailedCheckError(Exception):
+    """A check failed; the message says where."""
 
 
 class UncheckedError(Exception):
-    """A law that cannot be tried here; the message says why."""
+    """A check that cannot be run here; the message says why."""
 
 
 def require(condition: bool, otherwise: str) -> None:
-    """Raise BrokenLawError with the message, unless the condition holds."""
+    """Raise FailedCheckError with the message, unless the condition holds."""
     if not condition:
-        raise BrokenLawError(otherwise)
+        raise FailedCheckError(otherwise)
 
 
 def started(make: Make, n_envs: int) -> BatchEnv:
@@ -89,8 +89,8 @@ def seeded_assignment(seen: BatchObservation, seeds: Seeds, t: int) -> Ints:
     return np.array(rows)
 
 
-def play(env: BatchEnv, seeds: Seeds, choices: Seeds | None = None, steps: int = 25) -> list[bytes]:
-    """Digests of everything that is seen and earned in the first steps of each episode, to compare.
+def digest_episodes(env: BatchEnv, seeds: Seeds, choices: Seeds | None = None, steps: int = 25) -> list[bytes]:
+    """Digests of everything observed and earned in the first steps of each episode, to compare.
 
     The assignments follow from `choices`, or else from the episodes' own seeds.
     """

@@ -1,4 +1,4 @@
-"""Laws about what is saved: it resumes, its copies are alike, and with fresh random numbers they are not."""
+"""Checks of saved states: they resume, their copies are alike, and with fresh random numbers they are not."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import fields
 
 import numpy as np
 
+from muster.envs.checks.probes import Make, UncheckedError, require, same, seeded_assignment
 from muster.envs.env import Env
 from muster.envs.history import pack_generator
-from muster.envs.probing import Make, UncheckedError, require, same, seeded_assignment
 from muster.envs.singles import BatchOfSingles
 from muster.envs.vector import BatchEnv
 from muster.errors import MusterError
@@ -16,7 +16,7 @@ from muster.rng import episode_seeds
 
 
 def state_resumes(make: Make) -> None:
-    """Saved, restored elsewhere, and played on: bit for bit the same."""
+    """Saved, restored elsewhere, and continued: bit for bit the same."""
     env, seeds = make(3), episode_seeds(6, np.arange(3))
     env.reset(np.arange(3), seeds)
     for t in range(4):
@@ -32,7 +32,7 @@ def state_resumes(make: Make) -> None:
 
 
 def copies_are_alike(make: Make) -> None:
-    """Every array of a state has a row a slot; a slot's rows copied to the others make them play on as it does."""
+    """Every array of a state has a row a slot; a slot's rows copied to the others make them go on as it does."""
     env, seeds = make(3), episode_seeds(8, np.arange(3))
     env.reset(np.arange(3), seeds)
     for t in range(5):
@@ -76,7 +76,7 @@ def fresh_numbers(make: Make) -> None:
     differs = False
     for t in range(5, 65):
         assignment = seeded_assignment(env.observe(), seeds, t)
-        results = [world.step(assignment) for world in (env, twin, again)]
+        results = [one.step(assignment) for one in (env, twin, again)]
         seen, other, third = env.observe(), twin.observe(), again.observe()
         alike = all(np.array_equal(one, two) for one, two in zip(results[1], results[2], strict=True))
         require(alike and same(other, third), f"the same fresh seeds gave two episodes, {t - 5} steps later")

@@ -1,21 +1,21 @@
-"""The laws themselves: each takes a way to make the environment and raises where it is broken."""
+"""Checks of the contract: each takes a function that makes a batch, and raises FailedCheckError where it fails."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Ints
-from muster.envs.history import pack_generator
-from muster.envs.identity import follow, places
-from muster.envs.padding import observation_of
-from muster.envs.probing import (
-    BrokenLawError,
+from muster.envs.checks.probes import (
+    FailedCheckError,
     Make,
     UncheckedError,
+    digest_episodes,
     permuted,
-    play,
     possible_pairs,
     random_assignment,
     require,
@@ -24,8 +24,12 @@ from muster.envs.probing import (
     seeded_assignment,
     started,
 )
+from muster.envs.checks.state import copies_are_alike, fresh_numbers, state_resumes
+from muster.envs.history import pack_generator
+from muster.envs.identity import find_ids, follow
+from muster.envs.padding import observation_of
+from muster.envs.scene import Scene
 from muster.envs.singles import BatchOfSingles
-from muster.envs.state_laws import copies_are_alike, fresh_numbers, state_resumes
 from muster.envs.vector import BatchEnv, Step
 from muster.errors import InputError
 from muster.rng import episode_seeds
@@ -42,7 +46,7 @@ FINITE = (
     "switch_cost",
 )
 PATIENCE = 200
-"""Steps of random play in which there must be something to decide."""
+"""Steps of random actions in which there must be something to decide."""
 
 
 def shapes_and_types(make: Make) -> None:
@@ -90,13 +94,13 @@ def masks(make: Make) -> None:
     """Sooner or later some agent may take some task; no task for anyone is a legal choice; a foreign one is not."""
     env = started(make, 3)
     env.step(np.full((3, env.n_agents), -1))
-    # Below -1 an environment may have orders of its own.
+    # Below -1 an environment may have actions of its own.
     try:
         env.step(np.full((3, env.n_agents), env.n_tasks))
     except InputError:
         pass
     else:
-        raise BrokenLawError(f"step takes the task {env.n_tasks}, though tasks are 0 to {env.n_tasks - 1}")
+        raise FailedCheckError(f"step takes the task {env.n_tasks}, though tasks are 0 to {env.n_tasks - 1}")
     env, rng = started(make, 3), np.random.default_rng(0)
     steps = min(env.max_steps, PATIENCE)
     for _ in range(steps):
@@ -105,7 +109,7 @@ def masks(make: Make) -> None:
             return
         env.step(random_assignment(seen, rng))
     why = "`allowed` forbids every pair" if seen.allowed is not None else "no agent or no task is alive"
-    raise BrokenLawError(f"in 3 episodes of {steps} steps there is nothing to decide: {why}")
+    raise FailedCheckError(f"in 3 episodes of {steps} steps there is nothing to decide: {why}")
 
 
 def forbidden_is_not_done(make: Make) -> None:
@@ -157,29 +161,31 @@ def _moved(given: Ints, before: BatchObservation, seen: BatchObservation) -> Int
     if before.task_ids is not None and seen.task_ids is not None:
         at = np.maximum(given, 0)
         wanted = np.where(given >= 0, np.take_along_axis(before.task_ids, at, axis=1), -1)
-        given = places(wanted, seen.task_ids, at)
+        given = find_ids(wanted, seen.task_ids, at)
     return given
 
 
 def seeds_decide(make: Make) -> None:
     """The same seed gives the same episode, and another seed another one."""
     seeds = episode_seeds(1, np.arange(8))
-    first, again = play(make(8), seeds), play(make(8), seeds)
+    first, again = digest_episodes(make(8), seeds), digest_episodes(make(8), seeds)
     require(first == again, "the same seed gave two different episodes")
-    other = play(make(8), episode_seeds(2, np.arange(8)), choices=seeds)
+    other = digest_episodes(make(8), episode_seeds(2, np.arange(8)), choices=seeds)
     require(first != other, "different seeds gave the same episodes")
 
 
 def batch_does_not_matter(make: Make) -> None:
     """An episode is the same alone, in any slot of any batch, and in a slot that was used before."""
     seeds = episode_seeds(3, np.arange(7))
-    together = play(make(7), seeds)
+    together = digest_episodes(make(7), seeds)
     for k in (0, 3, 6):
-        require(play(make(1), seeds[k : k + 1])[0] == together[k], f"episode {k} of 7 differs when played alone")
+        require(
+            digest_episodes(make(1), seeds[k : k + 1])[0] == together[k], f"episode {k} of 7 differs when run alone"
+        )
     used = make(7)
-    play(used, episode_seeds(4, np.arange(7)))
-    require(play(used, seeds) == together, "an episode depends on what was played in its slot before")
-    require(play(make(7), seeds[::-1].copy())[::-1] == together, "an episode depends on its slot")
+    digest_episodes(used, episode_seeds(4, np.arange(7)))
+    require(digest_episodes(used, seeds) == together, "an episode depends on what was run in its slot before")
+    require(digest_episodes(make(7), seeds[::-1].copy())[::-1] == together, "an episode depends on its slot")
 
 
 def endings(make: Make) -> None:
@@ -242,9 +248,9 @@ def rewards(make: Make) -> None:
 
 
 def nothing_mutated(make: Make) -> None:
-    """Observing changes nothing; a step leaves its argument and earlier observations alone."""
+    """Observing changes nothing; a step leaves its argument, earlier observations, scenes and states alone."""
     env = started(make, 3)
-    rng = np.random.default_rng(0)
+    rng, renderer = np.random.default_rng(0), env.renderer()
     for _ in range(4):
         if isinstance(env, BatchOfSingles):
             _looking_changes_nothing(env)
@@ -253,11 +259,15 @@ def nothing_mutated(make: Make) -> None:
         scribble(second)
         second = env.observe()
         require(same(first, second), "writing to an observation changes the environment")
+        scene = renderer.scene(0)
+        shown = _arrays_of(scene)
         assignment = random_assignment(first, rng)
         given = assignment.copy()
         env.step(assignment)
         require(np.array_equal(assignment, given), "step changes the assignment it is given")
         require(same(first, second), "a step changes an observation made before it")
+        for name, array in _arrays_of(scene).items():
+            require(np.array_equal(array, shown[name]), f"a step changes {name!r} of a scene made before it")
         kept = env.get_state()
         copies = {name: array.copy() for name, array in kept.items()}
         env.step(random_assignment(env.observe(), rng))
@@ -265,13 +275,21 @@ def nothing_mutated(make: Make) -> None:
             require(np.array_equal(array, copies[name]), f"a step changes {name!r} of a state saved before it")
 
 
+def _arrays_of(scene: Scene) -> dict[str, NDArray[Any]]:
+    """Copies of all that a scene shows."""
+    arrays = {field.name: getattr(scene, field.name) for field in fields(scene) if field.name not in ("text", "stage")}
+    return {name: np.array(array) for name, array in arrays.items() if array is not None}
+
+
 def _looking_changes_nothing(env: BatchOfSingles) -> None:
-    """A user's view() may be called at any time, or not at all."""
+    """A user's observe() may be called at any time, or not at all."""
     generators = [pack_generator(rng) for rng in env.generators]
     once, again = ([single.observe() for single in env.singles] for _ in range(2))
-    require(same(observation_of(once), observation_of(again)), "view() called twice gives two different views")
+    require(
+        same(observation_of(once), observation_of(again)), "observe() called twice gives two different observations"
+    )
     drawn = any((pack_generator(rng) != was).any() for rng, was in zip(env.generators, generators, strict=True))
-    require(not drawn, "view() draws random numbers, so that looking changes the episode; draw them in step()")
+    require(not drawn, "observe() draws random numbers, so that looking changes the episode; draw them in step()")
 
 
 def numbering_does_not_matter(make: Make) -> None:
@@ -293,7 +311,7 @@ def numbering_does_not_matter(make: Make) -> None:
             require(close, f"{name} depends on the numbering at step {t}: {left} and {right}")
 
 
-LAWS: dict[str, Callable[[Make], None]] = {
+CHECKS: dict[str, Callable[[Make], None]] = {
     "shapes and types": shapes_and_types,
     "masks": masks,
     "what is forbidden is not done": forbidden_is_not_done,

@@ -1,0 +1,136 @@
+"""Run the environment checks, measure the speed, and advise on what is allowed but unwise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+
+from muster.envs.checks.contract import CHECKS
+from muster.envs.checks.probes import (
+    FailedCheckError,
+    Make,
+    UncheckedError,
+    possible_pairs,
+    random_assignment,
+    started,
+)
+from muster.envs.env import Env
+from muster.envs.registry import make as make_env
+from muster.envs.singles import BatchOfSingles
+from muster.errors import MusterError
+from muster.rng import episode_seeds
+
+SPEED_SECONDS = 0.5
+ADVICE_STEPS = 100
+LARGE_FEATURE = 30.0
+"""Networks start out with weights for features of about 1."""
+LARGE_PRIOR = 2.0
+"""The first candidates of ES correct a prior by less than a tenth: next to one that differs by more than this from
+pair to pair they change no decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check, or a word of advice."""
+
+    check: str
+    status: Literal["passed", "failed", "unchecked", "measured", "advice"]
+    detail: str = ""
+
+
+def check_env(env: str | type[Env] | Make) -> list[Finding]:
+    """Run every check on an environment string, a class, or a function that makes a batch of a given size."""
+    named = isinstance(env, str) or (isinstance(env, type) and issubclass(env, Env))
+    make = _named(cast(str | type[Env], env)) if named else cast(Make, env)
+    findings = [_try(name, check, make) for name, check in CHECKS.items()]
+    if not any(finding.status == "failed" for finding in findings):
+        findings.append(Finding("speed", "measured", speed(make)))
+        findings += [Finding(about, "advice", text) for about, text in advice(make).items()]
+    return findings
+
+
+def _named(env: str | type[Env]) -> Make:
+    # An environment that cannot be made is the caller's mistake, not a failed check.
+    make_env(env)
+    return lambda n_envs: make_env(env, n_envs)
+
+
+def _try(name: str, check: Callable[[Make], None], make: Make) -> Finding:
+    try:
+        check(make)
+    except UncheckedError as why:
+        return Finding(name, "unchecked", str(why))
+    except (FailedCheckError, MusterError) as error:
+        return Finding(name, "failed", str(error))
+    except Exception as error:
+        return Finding(name, "failed", f"{type(error).__name__}: {error}")
+    return Finding(name, "passed")
+
+
+def speed(make: Make) -> str:
+    """Steps and observations a second, in a batch of 64."""
+    env = started(make, 64)
+    rng = np.random.default_rng(0)
+    rounds, stepping, observing = 0, 0.0, 0.0
+    while stepping + observing < SPEED_SECONDS or rounds < 3:
+        began = time.perf_counter()
+        seen = env.observe()
+        middle = time.perf_counter()
+        assignment = random_assignment(seen, rng)
+        asked = time.perf_counter()
+        result = env.step(assignment)
+        ended = np.flatnonzero(result.terminated | result.truncated)
+        if ended.size:
+            env.reset(ended, episode_seeds(rounds, ended))
+        rounds += 1
+        stepping += time.perf_counter() - asked
+        observing += middle - began
+    return f"{64 * rounds / stepping:,.0f} steps/s, {64 * rounds / observing:,.0f} observations/s"
+
+
+def advice(make: Make) -> dict[str, str]:
+    """A sentence on each thing that is worth changing, for a custom environment; none for others."""
+    env = started(make, 16)
+    if not isinstance(env, BatchOfSingles):
+        return {}
+    found = {}
+    rng = np.random.default_rng(0)
+    largest: dict[str, float] = {}
+    spreads: list[float] = []
+    earned, again, choices, running = 0.0, False, 0, np.ones(env.n_envs, np.bool_)
+    was_task = np.ones((env.n_envs, env.n_tasks), np.bool_)
+    gone = np.zeros_like(was_task)
+    for _ in range(min(env.max_steps, ADVICE_STEPS)):
+        seen = env.observe()
+        for name in ("agent_features", "task_features", "pair_features", "task_pair_features"):
+            largest[name] = max(largest.get(name, 0.0), float(np.abs(getattr(seen, name)).max(initial=0.0)))
+        if seen.prior is not None and (possible := possible_pairs(seen)).any():
+            spreads.append(float(seen.prior[possible].std()))
+        gone |= was_task & ~seen.task_alive
+        again |= bool((gone & seen.task_alive)[running].any())
+        was_task = seen.task_alive
+        choices += int((possible_pairs(seen).sum(axis=2) > 1).sum())
+        result = env.step(random_assignment(seen, rng))
+        earned += float(np.abs(result.reward).sum())
+        running &= ~(result.terminated | result.truncated)
+    for name, size in largest.items():
+        if size > LARGE_FEATURE:
+            found[name] = f"numbers up to {size:.3g}; learning goes better if they are scaled to about 1"
+    if spreads and (spread := float(np.median(spreads))) > LARGE_PRIOR:
+        found["prior"] = (
+            f"differs by {spread:.3g} from pair to pair; ES starts with corrections of less than a tenth: scale "
+            "it to a few tenths, or raise --es.sigma and --es.learning-rate"
+        )
+    if earned == 0:
+        found["reward"] = f"none in {ADVICE_STEPS} random steps: a learner has nothing to tell policies apart by"
+    if not choices:
+        found["choice"] = "no agent ever had more than one task to choose from"
+    if again and seen.task_ids is None:
+        found["task_ids"] = "indices of tasks are used again; give each task an id, so that `previous` and noise follow"
+    if not env.baselines():
+        found["baselines"] = "none; name a policy of your own in baselines(), so that there is something to beat"
+    return found
