@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.data import BatchObservation, Bools, Floats, Ints, PartialObservation
+from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.vector import BatchEnv, Policy, Step
 from muster.errors import EnvError, MusterError
 from muster.rng import Seeds
@@ -69,12 +69,8 @@ def rollout(env: BatchEnv, act: Act, active: Bools) -> Iterator[Transition]:
 
 
 def _only_active(observation: BatchObservation, active: Bools) -> BatchObservation:
-    """The observation with no living agents in slots that are not active, also in what it offers beyond."""
-    found = dataclasses.replace(observation, agent_alive=observation.agent_alive & active[:, None])
-    if isinstance(observation, PartialObservation) and isinstance(found, PartialObservation) and observation.more:
-        more = observation.more
-        found.offering(lambda pairs, planes, priors: _only_active(more(pairs, planes, priors), active))
-    return found
+    """The observation with no living agents in slots that are not active."""
+    return dataclasses.replace(observation, agent_alive=observation.agent_alive & active[:, None])
 
 
 def act_with(policy: Policy, env: BatchEnv) -> Act:

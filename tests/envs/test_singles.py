@@ -300,7 +300,7 @@ def test_views_of_any_sizes_make_one_observation():
 
 
 def test_a_method_that_returns_something_else_is_told_what_to_return():
-    class NoView(Orders):
+    class NoObservation(Orders):
         def observe(self) -> Any:
             super().observe()
 
@@ -308,8 +308,8 @@ def test_a_method_that_returns_something_else_is_told_what_to_return():
         def step(self, assignment: Ints) -> Any:
             return super().step(assignment)[0]
 
-    with pytest.raises(EnvError, match=r"observe\(\) of NoView failed at step 0 .* must return an Observation, got None"):
-        batched(NoView)().observe()
+    with pytest.raises(EnvError, match=r"observe\(\) of NoObservation failed at step 0 .* an Observation, got None"):
+        batched(NoObservation)().observe()
     with pytest.raises(EnvError, match=r"step\(\) of NoPair .* must return the reward and whether .* over, got 0\.0"):
         batched(NoPair)().step(np.full((1, 3), -1))
 

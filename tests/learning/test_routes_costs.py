@@ -10,6 +10,7 @@ from muster import InputError
 from muster.evaluation.episodes import run_episodes
 from muster.learning.learners import make_learner
 from muster.learning.settings import TrainSettings
+from muster.policy.learned import adapt
 from muster.rng import episode_seeds
 
 
@@ -21,6 +22,8 @@ def outcomes(policy, env: str, episodes: int = 60, batch: int = 20):
     world = muster.make(env, batch)
     if isinstance(policy, str):
         policy = world.baselines()[policy](world)
+    else:
+        adapt(policy, world)
     return run_episodes(world, policy, episode_seeds(3, np.arange(episodes))).outcome
 
 
@@ -37,9 +40,8 @@ def test_an_episode_is_the_same_in_any_batch():
 
 def test_one_situation_has_no_memory():
     """Asked twice about the same, a policy answers the same, whatever it was asked in between."""
-    policy, world = untrained(), muster.make("rescue:3x6", 5)
-    world.reset(np.arange(5), episode_seeds(0, np.arange(5)))
-    first, other = world.observe(), muster.make("rescue:3x6", 5, seed=9).observe()
+    policy = untrained()
+    first, other = (adapt(policy, muster.make("rescue:3x6", 5, seed)).observe() for seed in (0, 9))
     answer = policy.act(first)
     policy.act(other)
     assert np.array_equal(policy.act(first), answer)

@@ -1,6 +1,5 @@
 """Policies as objects: they play wherever their name plays, and a variant keeps whatever it does not change."""
 
-
 import numpy as np
 import pytest
 
