@@ -95,7 +95,7 @@ def pettingzoo_pursuit() -> Found:
 def smax(allies: int, enemies: int, batch: int, beside: str, scripted: bool) -> Found:
     """Battles of jaxmarl: we act at random, the enemies too or by their script; compiled, and begun again on ending.
 
-    Only the reward is kept, so the compiler may leave out an observation that nobody needs. With both sides at random
+    Only the reward is kept, so the compiler may leave out an observation that is not used. With both sides at random
     no opponent has to decide: this is the environment alone, at its fastest.
     """
     import jax
@@ -148,9 +148,9 @@ def main() -> None:
     ours = os.dup(1)
     os.dup2(2, 1)
     found: list[Found] = []
-    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    only = sys.argv[1] if len(sys.argv) > 1 else ""
     for name, peer in peers.items():
-        if wanted not in name:
+        if only not in name:
             continue
         try:
             found.append(peer())

@@ -28,7 +28,7 @@ BATCH = 256
 SECONDS = 2.0
 ENVS = ("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32", "fleet:24,city=small")
 LEARNED = (("fleet:24,city=small", "fleet-24-lp-dm"),)
-"""Environment and the policy that plays it: environment, network and inference together."""
+"""Environment and the policy that decides in it: environment, network and inference together."""
 BATTLES = (
     ("battle:m10v10", "c", 256),
     ("battle:m10v11", "c", 256),
@@ -52,7 +52,7 @@ def run(json: bool = False) -> None:
     with one_core():
         rows = [row for name in ENVS if (row := measure(name))]
         rows += [measure_battles(*battle) for battle in BATTLES]
-        rows += [measure_learned(*played) for played in LEARNED]
+        rows += [measure_learned(*pair) for pair in LEARNED]
         peers, note = measure_peers()
     ours = {row["env"]: row["steps_per_second"] for row in rows}
     for peer in peers:

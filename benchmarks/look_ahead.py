@@ -2,9 +2,9 @@
 
     taskset -c 0 python -m benchmarks.look_ahead            # about seven minutes; needs an idle core
 
-Every round plays the same fresh battles with each of the times; as many rounds as fit. Time is the clock's, as
-`--until` means it: on a busy machine fewer candidates fit into it, and the figures are too low. `ms` is what a decision
-took in fact: at least four candidates are tried whatever the time.
+Every round runs the same fresh battles with each of the times; as many rounds as fit. Time is the clock's, as
+`--until` means it: on a busy machine fewer candidates fit into it, and the win rates are too low. `ms` is what a
+decision took in fact: at least four candidates are tried whatever the time.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ def main() -> None:
     asked.add_argument("--minutes", type=float, default=7.0)
     given = asked.parse_args()
     policy = muster.load(given.policy)
-    players = {0.0: policy} | {
+    policies = {0.0: policy} | {
         one: policy.with_rollouts(until=one / 1000, horizon=given.horizon) for one in given.milliseconds
     }
-    won, spent = dict.fromkeys(players, 0.0), dict.fromkeys(players, 0.0)
-    played, decisions = 0, dict.fromkeys(players, 0)
-    for player in players.values():
-        muster.evaluate(player, given.env, episodes=1, seed=0)  # loads the kernels
+    won, spent = dict.fromkeys(policies, 0.0), dict.fromkeys(policies, 0.0)
+    fought, decisions = 0, dict.fromkeys(policies, 0)
+    for policy in policies.values():
+        muster.evaluate(policy, given.env, episodes=1, seed=0)  # loads the kernels
     began = time.monotonic()
     for number in range(given.rounds):
-        for limit, player in players.items():
-            found = muster.evaluate(player, given.env, episodes=given.battles, seed=FIRST_SEED + number)
+        for limit, policy in policies.items():
+            found = muster.evaluate(policy, given.env, episodes=given.battles, seed=FIRST_SEED + number)
             count = int(found.records.steps.sum())
             won[limit] += found.records.outcome.sum()
             spent[limit] += found.records.policy_seconds
             decisions[limit] += count
-        played += given.battles
+        fought += given.battles
         print(
-            f"{given.policy} on {given.env}, {played} battles, seeds {FIRST_SEED} to {FIRST_SEED + number}", flush=True
+            f"{given.policy} on {given.env}, {fought} battles, seeds {FIRST_SEED} to {FIRST_SEED + number}", flush=True
         )
         print("| --until | ms a decision | won |\n|---:|---:|---:|")
-        for limit in players:
-            low, high = wilson_interval(int(won[limit]), played)
+        for limit in policies:
+            low, high = wilson_interval(int(won[limit]), fought)
             name = f"{limit / 1000:g}" if limit else "no look-ahead"
             milliseconds = 1000 * spent[limit] / max(decisions[limit], 1)
-            print(f"| {name} | {milliseconds:.2f} | {won[limit] / played:.3f} [{low:.3f} {high:.3f}] |", flush=True)
+            print(f"| {name} | {milliseconds:.2f} | {won[limit] / fought:.3f} [{low:.3f} {high:.3f}] |", flush=True)
         taken = time.monotonic() - began
         if taken + taken / (number + 1) > 60 * given.minutes:
             break

@@ -1,7 +1,7 @@
 """Public problems: how near muster comes within a time, beside the mixed-integer solvers that a Python user would call.
 
 Every solver has one thread and the same wall time; one that proves its answer earlier is done. Gaps are to the best
-known value, or to the best of this run where nobody has said one.
+known value, or to the best of this run where none is published.
 """
 
 from __future__ import annotations

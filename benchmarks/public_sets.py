@@ -38,7 +38,7 @@ class Public(NamedTuple):
     contributions: Floats
     capacities: Floats
     best_known: float
-    """In its own numbers; NaN if nobody said."""
+    """In its own numbers; NaN if none is published."""
     top: float
     """Largest cost + 1: where costs are to be minimised, scores are this minus the cost."""
 

@@ -1,4 +1,4 @@
-"""Whether a g that is scaled by the number of agents carries further in battles: the same policy with and without.
+"""Whether a g that is scaled by the number of agents generalises further in battles: the same policy with and without.
 
 python -m benchmarks.scaled_pairs        # a few CPU minutes
 """
@@ -14,7 +14,7 @@ import muster
 from muster.evaluation.statistics import bootstrap_interval
 
 POLICIES = {"battle-w15v17-quad-dm": (15, ("battle:w30v34", "battle:w60v68"))}
-"""Agents at which it was trained, and where it plays; it knows neither."""
+"""Agents at which it was trained, and where it is evaluated; it knows neither."""
 
 
 def main() -> None:

@@ -141,8 +141,8 @@ def run(json: bool = False) -> None:
         rows += [measure(f"rescue:{size}", "quad", learner) for size in SIZES for learner in RESCUE_LEARNERS[1:]]
         rows += [measure(env, inference, learner) for env in BATTLES for inference, learner in BATTLE_LEARNERS]
         peer = measure_peer()
-        worlds, note = measure_peers("SMAX 10m_vs_11m")
-    found = {"machine": machine(), "rows": rows, "peer": peer, "environments": worlds, "note": note}
+        envs, note = measure_peers("SMAX 10m_vs_11m")
+    found = {"machine": machine(), "rows": rows, "peer": peer, "environments": envs, "note": note}
     print(json_module.dumps(found) if json else "\n".join(report(found)))
 
 

@@ -94,7 +94,7 @@ class Run:
     """How often the run went back to its best state."""
 
 
-def wanted(seeds: int, only: str) -> dict[str, tuple[str, str, int, float, list[str]]]:
+def runs_of(seeds: int, only: str) -> dict[str, tuple[str, str, int, float, list[str]]]:
     """Environment, learner, seed, minutes and arguments of every run, by name.
 
     The short ones come first, and all environments and learners before the next seed.
@@ -219,7 +219,7 @@ def main() -> None:
         print(f"\n{standing(runs, EVERYWHERE, LONG)}")
         print(f"\n{markdown(runs, list(STEADY), STEADY_ENVS, STEADY_MINUTES)}")
         return
-    for name, (key, learner, seed, minutes, arguments) in wanted(asked.seeds, asked.only).items():
+    for name, (key, learner, seed, minutes, arguments) in runs_of(asked.seeds, asked.only).items():
         if asked.list:
             print("muster train", *arguments)
             continue

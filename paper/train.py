@@ -148,7 +148,7 @@ def battle_runs() -> dict[str, list[str]]:
     return found | structured_runs("battle")
 
 
-def structured_runs(wanted: str) -> dict[str, list[str]]:
+def structured_runs(only_env: str) -> dict[str, list[str]]:
     """Name and arguments of the runs by structured learning in an environment."""
     return {
         f"{env}-{size}-{inference}-dm-srl-s{seed}": [
@@ -158,7 +158,7 @@ def structured_runs(wanted: str) -> dict[str, list[str]]:
         ]
         for (env, size, inference), minutes in SRL_MINUTES.items()
         for seed in range(SRL_SEEDS)
-        if env == wanted
+        if env == only_env
     }
 
 

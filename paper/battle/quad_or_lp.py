@@ -1,9 +1,9 @@
-"""What QUAD's lead over LP with wraiths depends on: the same trained policies, played in several ways.
+"""What QUAD's lead over LP with wraiths depends on: the same trained policies, evaluated in several ways.
 
     python -m paper.battle.quad_or_lp [--battles 400] [--seed 9]
 
-Every policy battle-w15v17-{lp,quad}-dm-* plays w15v17 and w30v34 as it was trained; with exploration noise; with the
-paper's effort and the authors' own rounding; and, if it is a QUAD policy, by LP on its h alone. Writes
+Every policy battle-w15v17-{lp,quad}-dm-* is evaluated on w15v17 and w30v34 as it was trained; with exploration noise;
+with the paper's effort and the authors' own rounding; and, if it is a QUAD policy, by LP on its h alone. Writes
 paper/battle/quad_or_lp.json; `--markdown` prints the means over seeds from there.
 """
 
@@ -25,7 +25,7 @@ SCENARIOS = ("w15v17", "w30v34")
 
 
 def ways(path: Path, inference: str) -> dict[str, LearnedPolicy]:
-    """The policy in each way of playing it."""
+    """The policy in each way of evaluating it."""
     policy = LearnedPolicy.load(path)
     found = {
         "as trained": policy,
@@ -37,7 +37,7 @@ def ways(path: Path, inference: str) -> dict[str, LearnedPolicy]:
     return found
 
 
-def play(battles: int, seed: int) -> list[dict[str, Any]]:
+def evaluate_all(battles: int, seed: int) -> list[dict[str, Any]]:
     """Win rate of every policy in every way."""
     cells = []
     for path, name in policy_files(HERE / "policies", "battle", "battle-w15v17-*").items():
@@ -66,7 +66,7 @@ def markdown(document: dict[str, Any]) -> str:
     grouped: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for cell in document["cells"]:
         grouped[cell["learner"], cell["way"], cell["inference"]][cell["scenario"]].append(cell["win_rate"])
-    lines = [f"| learner | played | policy | seeds | {' | '.join(SCENARIOS)} |", "|---|---|---|---|" + "---|" * 2]
+    lines = [f"| learner | evaluated | policy | seeds | {' | '.join(SCENARIOS)} |", "|---|---|---|---|" + "---|" * 2]
     for (learner, way, inference), rates in sorted(grouped.items()):
         cells = [f"{sum(r) / len(r):.3f} ({min(r):.3f} to {max(r):.3f})" for r in (rates[s] for s in SCENARIOS)]
         seeds = len(rates[SCENARIOS[0]])
@@ -75,14 +75,14 @@ def markdown(document: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Play, or print what was played."""
+    """Evaluate, or print the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--battles", type=int, default=400)
     parser.add_argument("--seed", type=int, default=9)
     parser.add_argument("--markdown", action="store_true")
     asked = parser.parse_args()
     if not asked.markdown:
-        cells = play(asked.battles, asked.seed)
+        cells = evaluate_all(asked.battles, asked.seed)
         document = {"battles": asked.battles, "seed": asked.seed, "cells": cells}
         RECORD.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     print(markdown(json.loads(RECORD.read_text(encoding="utf-8"))))

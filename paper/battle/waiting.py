@@ -2,7 +2,7 @@
 
     python -m paper.battle.waiting 'battle-w15v17-*' [--battles 64] [--seed 777]
 
-Every policy that matches plays the scenario that it was trained on; battles that are over are left out.
+Every policy that matches is evaluated in the scenario that it was trained on; battles that are over are left out.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def waiting(policy: LearnedPolicy, scenario: str, battles: int, seed: int) -> Fl
     going = np.ones(battles, np.bool_)
     found = np.zeros(DECISIONS)
     for t in range(DECISIONS):
-        seen = env.observe()
-        living = seen.agent_alive & going[:, None]
-        assignment = policy.act(seen)
+        observation = env.observe()
+        living = observation.agent_alive & going[:, None]
+        assignment = policy.act(observation)
         found[t] = (living & (assignment < 0)).sum() / max(int(living.sum()), 1)
         step = env.step(assignment)
         going &= ~(step.terminated | step.truncated)

@@ -34,7 +34,7 @@ def main() -> None:
     found: dict[tuple[str, str, str], list[float]] = {}
     for path, run in policy_files(HERE / "policies", "battle").items():
         rate = muster.evaluate(str(path), f"battle:{run.train}", episodes=battles, seed=SEED).mean
-        found.setdefault(place(run), []).append(float(rate or 0.0))
+        found.setdefault(row_and_column(run), []).append(float(rate or 0.0))
     columns = sorted({(train, inference) for _, train, inference in found})
     print("| capacities |", " | ".join(f"{train}, {inference.upper()}" for train, inference in columns), "|")
     print("|---" * (len(columns) + 1) + "|")
@@ -44,7 +44,7 @@ def main() -> None:
             print(f"| {words} |", " | ".join(map(cell_of, cells)), "|")
 
 
-def place(run: RunName) -> tuple[str, str, str]:
+def row_and_column(run: RunName) -> tuple[str, str, str]:
     """Row and column."""
     return run.variant, run.train, run.inference
 

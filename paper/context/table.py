@@ -1,4 +1,4 @@
-"""Play the policies of docs/results/context.md, and print its tables.
+"""Evaluate the policies of docs/results/context.md, and print its tables.
 
     python -m paper.context.table [rescue|others|speed]
 
@@ -40,7 +40,7 @@ def ours(kind: str) -> list[str]:
     return sorted(str(path) for path in (HERE / "policies").glob(f"{kind}-*.safetensors"))
 
 
-def played(policy: str, env: str, episodes: int) -> dict[str, float]:
+def result_of(policy: str, env: str, episodes: int) -> dict[str, float]:
     """Mean outcome and the half-width of its 95 % interval."""
     found = muster.evaluate(policy, env, episodes, seed=0)
     assert found.mean is not None
@@ -54,14 +54,14 @@ def rescue() -> Iterator[tuple[str, str, dict[str, float]]]:
     for env, episodes in RESCUE.items():
         # The optimum beyond 16 victims is not known.
         for policy in (*ours("rescue"), *BESIDE, *(["topline"] if "20x40" not in env else [])):
-            yield policy, env, played(policy, env, episodes)
+            yield policy, env, result_of(policy, env, episodes)
 
 
 def others() -> Iterator[tuple[str, str, dict[str, float]]]:
     """Other environments, where learned and larger, beside the teacher."""
     for env, (episodes, teacher) in OTHERS.items():
         for policy in (*ours(env.partition(":")[0]), teacher):
-            yield policy, env, played(policy, env, episodes)
+            yield policy, env, result_of(policy, env, episodes)
 
 
 def speed() -> Iterator[tuple[str, str, dict[str, float]]]:
@@ -75,12 +75,12 @@ def speed() -> Iterator[tuple[str, str, dict[str, float]]]:
 
 def milliseconds(policy: LearnedPolicy, env: str, batch: int) -> float:
     """Of CPU time a state; the best of five rounds, on a machine that may be busy."""
-    seen = policy.spec.view(adapt(policy, make(env, batch)).observe())
+    observation = policy.spec.view(adapt(policy, make(env, batch)).observe())
     best = np.inf
     for _ in range(6):
         began, rounds = time.process_time(), 0
         while rounds < 3 or time.process_time() - began < 0.1:
-            policy.scorer(seen)
+            policy.scorer(observation)
             rounds += 1
         best = min(best, (time.process_time() - began) / rounds)
     return 1000 * best / batch
@@ -90,14 +90,14 @@ PARTS = {"rescue": rescue, "others": others, "speed": speed}
 
 
 def main() -> None:
-    """Play what is asked for; keep the rest of the record."""
+    """Evaluate what is asked for; keep the rest of the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="*", choices=tuple(PARTS), default=list(PARTS))
     record = json.loads(of_today(RECORD.read_text(encoding="utf-8"))) if RECORD.exists() else {}
     for part in parser.parse_args().part:
-        for policy, env, figures in PARTS[part]():
-            record.setdefault(part, {}).setdefault(env, {})[Path(policy).stem] = figures
-            print(f"{env:24} {Path(policy).stem:40}", {k: round(v, 4) for k, v in figures.items()}, flush=True)
+        for policy, env, result in PARTS[part]():
+            record.setdefault(part, {}).setdefault(env, {})[Path(policy).stem] = result
+            print(f"{env:24} {Path(policy).stem:40}", {k: round(v, 4) for k, v in result.items()}, flush=True)
             RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

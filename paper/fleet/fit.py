@@ -2,7 +2,7 @@
 
     python -m paper.fleet.fit [../shared/fleet]
 
-Only these figures are shipped, never the trips. Source: tumBAIS/HybridMADRL-AMoD (MIT licence).
+Only these numbers are shipped, never the trips. Source: tumBAIS/HybridMADRL-AMoD (MIT licence).
 """
 
 from __future__ import annotations

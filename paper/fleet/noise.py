@@ -32,7 +32,7 @@ def main() -> None:
             spec = ModelSpec.of(env.observe(), "dm", method == "quad", prior=prior)
             for part, words in PARTS.items():
                 if method == "quad" or not part:
-                    row = [play(env, spec, method, part, sigma) for sigma in (0.0, *SIGMAS)]
+                    row = [profit_of(env, spec, method, part, sigma) for sigma in (0.0, *SIGMAS)]
                     start = "from the prior" if prior else "from nothing"
                     noisy = words if method == "quad" else "h"
                     print(
@@ -40,7 +40,7 @@ def main() -> None:
                     )
 
 
-def play(env, spec, method: str, part: str, sigma: float) -> float:
+def profit_of(env, spec, method: str, part: str, sigma: float) -> float:
     """Mean profit with noise on the parameters whose names begin with `part`."""
     rng = np.random.default_rng(1)
     parameters = {

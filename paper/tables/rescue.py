@@ -72,9 +72,9 @@ class Rescue(Table[Cell]):
         if not kept:
             raise InputError(f"no baseline or policy in {folder} is named {asked.only!r}; there is {', '.join(names)}")
 
-        def cells(policy: str, player: str, noise: bool, **facts: Any) -> Iterator[Cell]:
+        def cells(policy: str, source: str, noise: bool, **facts: Any) -> Iterator[Cell]:
             for test in asked.tests or TESTS:
-                found = evaluate(player, f"rescue:{test}", asked.episodes, asked.seed, noise)
+                found = evaluate(source, f"rescue:{test}", asked.episodes, asked.seed, noise)
                 yield Cell(
                     policy, test=test, noise=noise, mean=found.mean, ci95=found.ci95, failed=found.failed, **facts
                 )

@@ -1,4 +1,4 @@
-"""The routing benchmark: instances as stated, answers taken over from records, promises held against figures."""
+"""The routing benchmark: instances as stated, answers taken over from records, targets held against results."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def policies(first: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def played(first: Path, policies: Path) -> Path:
+def recorded(first: Path, policies: Path) -> Path:
     """Policies that a record has all cells of, so that `rerun` only reads it."""
     shutil.copy(first.parent / "record.json", policies.parent)
     return policies
@@ -106,8 +106,8 @@ def test_records_of_different_simulators_are_told_apart() -> None:
         assert battle_table.changed_settings(Record({"settings": settings}, []), heuristics) == changed
 
 
-def test_a_rerun_is_deterministic_and_evaluates_each_cell_once(played: Path) -> None:
-    policies = played
+def test_a_rerun_is_deterministic_and_evaluates_each_cell_once(recorded: Path) -> None:
+    policies = recorded
     record = rerun(policies)
     keys = [Battle().key_of(cell) for cell in record.cells]
     # Four policies on two scenarios; then the median of either group, without and with noise.
@@ -119,30 +119,30 @@ def test_a_rerun_is_deterministic_and_evaluates_each_cell_once(played: Path) -> 
     assert {cell.battles for cell in record.cells if cell.role == "median" and not cell.noise} == {5}
 
 
-def test_what_is_done_is_skipped_and_what_changed_is_replaced(played: Path) -> None:
+def test_what_is_done_is_skipped_and_what_changed_is_replaced(recorded: Path) -> None:
     lines: list[str] = []
-    before = rerun(played, lines)
+    before = rerun(recorded, lines)
     assert lines == []
     changed = "battle-m10v10-quad-dm-raw-a2c-s0"
-    write_random_policy(played / f"{changed}.safetensors", "battle:m10v10", "quad", 8)
-    after = rerun(played, lines)
+    write_random_policy(recorded / f"{changed}.safetensors", "battle:m10v10", "quad", 8)
+    after = rerun(recorded, lines)
     assert {line.split()[0] for line in lines} == {changed}
     assert len(after.cells) == len(before.cells)
     assert [c for c in after.cells if c.policy != changed] == [c for c in before.cells if c.policy != changed]
     assert {c.hash for c in after.where(policy=changed)}.isdisjoint({c.hash for c in before.where(policy=changed)})
 
 
-def test_only_keeps_the_other_rows_and_the_median_follows(played: Path) -> None:
-    before = rerun(played)
-    after = rerun(played, only="*-lp-dm-es-s1", seed_battles=4)
+def test_only_keeps_the_other_rows_and_the_median_follows(recorded: Path) -> None:
+    before = rerun(recorded)
+    after = rerun(recorded, only="*-lp-dm-es-s1", seed_battles=4)
     assert {c.battles for c in after.cells if c.policy.endswith("es-s1") and c.role == "seed"} == {4}
     rest = [c for c in before.cells if c.role == "seed" and not c.policy.endswith("es-s1")]
     assert [c for c in after.cells if c.role == "seed" and not c.policy.endswith("es-s1")] == rest
     assert len({c.policy for c in after.cells if c.role == "median" and c.method == "lp-dm"}) == 1
 
 
-def test_a_policy_that_is_no_longer_the_median_leaves_its_extra_cells(played: Path) -> None:
-    before = rerun(played)
+def test_a_policy_that_is_no_longer_the_median_leaves_its_extra_cells(recorded: Path) -> None:
+    before = rerun(recorded)
     group = ("m10v10", "lp-dm", "es")
     chosen = battle_table.median_policy(before.cells, group)
     # As if the median seed had won everything and the other two nothing.
@@ -150,8 +150,8 @@ def test_a_policy_that_is_no_longer_the_median_leaves_its_extra_cells(played: Pa
         replace(cell, wins=3 if cell.policy == chosen else 0) if cell.group == group and cell.role == "seed" else cell
         for cell in before.cells
     ]
-    Record(before.head, edited).save(played.parent / "record.json")
-    after = rerun(played)
+    Record(before.head, edited).save(recorded.parent / "record.json")
+    after = rerun(recorded)
     extra = {cell.policy for cell in after.cells if cell.group == group and cell.role == "median"}
     assert extra == {battle_table.median_policy(after.cells, group)}
     assert chosen not in extra
@@ -169,15 +169,15 @@ def test_an_interrupted_rerun_loses_nothing(policies: Path) -> None:
     assert len(rerun(policies, lines, only="*-raw-*").cells) == len(lines) + 1 > 2
 
 
-def test_policies_that_are_gone_leave_the_record(played: Path) -> None:
+def test_policies_that_are_gone_leave_the_record(recorded: Path) -> None:
     gone = "battle-m10v10-lp-dm-es-s0"
-    assert any(cell.policy == gone for cell in rerun(played).cells)
-    (played / f"{gone}.safetensors").unlink()
-    assert not any(cell.policy == gone for cell in rerun(played).cells)
+    assert any(cell.policy == gone for cell in rerun(recorded).cells)
+    (recorded / f"{gone}.safetensors").unlink()
+    assert not any(cell.policy == gone for cell in rerun(recorded).cells)
 
 
-def test_mistakes_of_a_rerun_get_one_sentence(played: Path, tmp_path: Path, monkeypatch) -> None:
-    policies = played
+def test_mistakes_of_a_rerun_get_one_sentence(recorded: Path, tmp_path: Path, monkeypatch) -> None:
+    policies = recorded
     with pytest.raises(InputError, match="no policy there is named 'nothing'"):
         rerun(policies, only="nothing")
     with pytest.raises(InputError, match="there is no folder"):
