@@ -233,7 +233,8 @@ def rerun(table: Table[CellType], asked: Asked, path: Path, report: Callable[[st
         if table.saves_each:
             record.save(path)
         remark, before = "", known.get(key)
-        if committed and before is not None and table.is_known(cell, asked, committed):
+        alike = getattr(cell, "seeds", None) == getattr(before, "seeds", None)
+        if committed and before is not None and alike and table.is_known(cell, asked, committed):
             found, recorded = table.measured_of(cell), table.measured_of(before)
             remark = ", as recorded" if found == recorded else f", NOT as recorded: {recorded}"
         report(table.line(cell) + remark)
