@@ -8,8 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 import traceback
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 
 class MusterError(Exception):
@@ -53,23 +52,6 @@ def _install_hint(extra: str) -> str:
     packages = [name.strip() for name, _, marker in wanted if re.search(rf"extra == ['\"]{extra}['\"]", marker)]
     listed = " ".join(f"'{name}'" for name in packages) or f"'muster-rl[{extra}]'"
     return f"more packages; install them with: pip install {listed}"
-
-
-@contextmanager
-def clear_interrupts() -> Iterator[None]:
-    """Ctrl-C in a compiled kernel surfaces as a SystemError on top of the interrupt; let it be the interrupt again."""
-    try:
-        yield
-    except SystemError as error:
-        if _is_interrupt(error):
-            raise KeyboardInterrupt from None
-        raise
-
-
-def _is_interrupt(error: BaseException | None) -> bool:
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
 
 
 def in_words(error: Exception) -> str:

@@ -1,8 +1,4 @@
-"""Several cores for one batch: plain threads round kernels that let go of the interpreter's lock.
-
-Numba's own parallel loops are not used. Their threads wait for work in a busy loop, which takes the cores away from
-other runs on the same machine, and their library changes the number of threads that torch uses.
-"""
+"""Several cores for one batch: plain threads round kernels that release the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -10,15 +6,12 @@ import os
 import threading
 from collections.abc import Callable
 
-from numba.core import config
-
-from muster.errors import clear_interrupts
-
 
 def thread_count() -> int:
-    """Cores this process may use, or NUMBA_NUM_THREADS if that is less."""
+    """Cores this process may use, or MUSTER_NUM_THREADS if that is less."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, int(config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
+    limit = os.environ.get("MUSTER_NUM_THREADS", "")
+    return max(1, min(cores, int(limit))) if limit.isdecimal() else cores
 
 
 def share_out(size: int, threads: int, work: Callable[[int, int], None]) -> None:
@@ -40,8 +33,7 @@ def share_out(size: int, threads: int, work: Callable[[int, int], None]) -> None
     for helper in helpers:
         helper.start()
     try:
-        with clear_interrupts():
-            work(bounds[0], bounds[1])
+        work(bounds[0], bounds[1])
     finally:
         _wait_for(helpers)
     if failures:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from types import FrameType
 from typing import Any, Protocol
 
 from muster.errors import MusterError, UnknownNameError
@@ -52,8 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def exit_on_error(program: str) -> Iterator[None]:
     """Leave with status 2 and one clear sentence on a user's mistake, with 130 on Ctrl-C."""
     try:
-        with noted_interrupts():
-            yield
+        yield
     except MusterError as error:
         print(f"{program}: {error}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -69,39 +64,6 @@ def exit_on_error(program: str) -> Iterator[None]:
             raise
         print(f"{program}: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
         raise SystemExit(2) from None
-
-
-@contextmanager
-def noted_interrupts() -> Iterator[None]:
-    """After Ctrl-C, whatever error comes out is the interrupt, and if none does it is sent once more.
-
-    One that arrives inside a compiled kernel surfaces as something else; one that arrives while a kernel is being
-    compiled may be swallowed.
-    """
-    again: list[threading.Timer] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        again.append(threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)))
-        again[-1].daemon = True
-        again[-1].start()
-        raise KeyboardInterrupt
-
-    usual = threading.current_thread() is threading.main_thread() and (
-        signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
-    if usual:
-        signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    except Exception:
-        if again:
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        for timer in again:
-            timer.cancel()
-        if usual:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _run(arguments: list[str]) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.identity import follow
 from muster.envs.vector import BatchEnv, Policy
-from muster.errors import clear_interrupts
 from muster.rng import Seeds
 from muster.rollout import Transition, act_with, reset, rollout
 
@@ -53,7 +52,6 @@ class Episodes:
         return None if self.changes is None or later == 0 else float(self.changes.sum() / later)
 
 
-@clear_interrupts()
 def run_episodes(
     env: BatchEnv,
     policy: Policy,
