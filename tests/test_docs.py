@@ -103,9 +103,9 @@ def parse(name: str, words: list[str]) -> None:
     """Read the arguments as the command line does, and do nothing."""
     command = command_class(name)
     # A run to go on with is not there, so its settings cannot be read.
-    special = hasattr(command, "from_arguments") and "--resume" not in words
+    words = [word for word in words if word != "--resume"]
     try:
-        command.from_arguments(words) if special else tyro.cli(command, args=words)
+        command.from_arguments(words) if hasattr(command, "from_arguments") else tyro.cli(command, args=words)
     except SystemExit as refusal:
         raise AssertionError(f"muster {name} {shlex.join(words)}") from refusal
 

@@ -8,53 +8,62 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from itertools import pairwise
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 import tyro
 
 from muster.errors import InputError
 from muster.learning.settings import LearnerName, TrainSettings
-from muster.settings import build, options_of, read_table
+from muster.settings import Option, options_of, read_table
 
 FIRST = ("env", "learner", "inference", "minutes", "steps", "seed")
 """Settings that stand first in the help."""
 LEARNERS: tuple[str, ...] = get_args(LearnerName)
+Command = TypeVar("Command")
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the arguments say of a run."""
+class Flags(TrainSettings):
+    """What to learn, how, for how long, and where to."""
 
-    values: dict[str, Any]
-    """Every setting of `TrainSettings`, the defaults included; `env` is a tuple."""
-    own: dict[str, Any]
-    """The command's own flags."""
+    env: tyro.conf.Positional[tuple[str, ...]] = ()
+    """The environment to learn on, such as rescue:2x4; or several of one kind, in turn."""
+    from_policy: Annotated[str | None, tyro.conf.arg(name="from", metavar="POLICY")] = None
+    """Policy to start from: shipped, a run or a file, of the same kind of environment. What the model reads or scores
+    beyond it starts at zero, and so do critic and optimisers."""
+
+    def __post_init__(self) -> None:
+        """Nothing is checked before all is said: see `checked`."""
+
+    def checked(self, **changes: Any) -> TrainSettings:
+        """The settings of the run."""
+        return TrainSettings(**{entry.name: getattr(self, entry.name) for entry in fields(TrainSettings)} | changes)
 
 
 def parse(
-    command: type,
+    command: Callable[..., Command],
     prog: str,
     arguments: Sequence[str],
     table: Mapping[str, Any],
     where: str,
     learner: str | None = None,
     **helps: str,
-) -> Given:
+) -> Command:
     """Parse arguments on top of a table of settings (of a file or a run, `where`).
 
-    `command` is a dataclass with the flags of the command itself; `learner` is that of a run of which arguments and
-    table say nothing; `helps` replaces the help of some settings.
+    `command` is a dataclass with the flags of the command itself and `settings`, which are `Flags`; `learner` is that
+    of a run of which arguments and table say nothing; `helps` replaces the help of some settings.
     """
     learner = learner_of(arguments, {"learner": learner, **table})
     kind = _flags_class(command, learner, table, where, helps)
     found = tyro.cli(kind, prog=prog, args=list(arguments), description=inspect.getdoc(command))
-    values = {entry.name: getattr(found.settings, entry.name) for entry in fields(found.settings)}
-    values |= {entry.name: getattr(found.advanced, entry.name) for entry in fields(found.advanced)}
-    values[learner] = getattr(found, learner)
-    return Given(values, {entry.name: getattr(found.command, entry.name) for entry in fields(found.command)})
+    groups = [found.settings, found.advanced]
+    values = {entry.name: getattr(group, entry.name) for group in groups for entry in fields(group)}
+    own = {entry.name: getattr(found.command, entry.name) for entry in fields(found.command)}
+    return command(settings=Flags(**values, **{learner: getattr(found, learner)}), **own)
 
 
 def learner_of(arguments: Sequence[str], table: Mapping[str, Any]) -> str:
@@ -68,9 +77,9 @@ def learner_of(arguments: Sequence[str], table: Mapping[str, Any]) -> str:
         imitates = said("teacher") or said("from_log")
         learner = "imitation" if imitates else "es" if said("inference") == "routes" else "ppo"
     for word in arguments:
-        other = word[2:].partition(".")[0] if word.startswith("--") and "." in word.partition("=")[0] else ""
-        if other in LEARNERS and other != learner:
-            flag = word.partition("=")[0]
+        flag, _, _ = word.partition("=")
+        other, dot, _ = flag.removeprefix("--").partition(".")
+        if dot and flag != other and other in LEARNERS and other != learner:
             raise InputError(f"{flag} is for the learner {other}, but this run learns by {learner}")
     return str(learner)
 
@@ -88,41 +97,39 @@ def argument(arguments: Sequence[str], flag: str) -> str | None:
 
 
 def _flags_class(
-    command: type, learner: str, table: Mapping[str, Any], where: str, helps: Mapping[str, str]
+    command: Callable[..., Any], learner: str, table: Mapping[str, Any], where: str, helps: Mapping[str, str]
 ) -> type[Any]:
     """A dataclass for tyro: the settings that matter, the command's own flags, the others, the learner's."""
-    options = options_of(TrainSettings)
+    options = options_of(Flags)
     given = read_table(TrainSettings, {"env": (), **table}, where)
-    docs = {**field_docs(TrainSettings), **helps}
-    own = options[learner].hint
+    given["env"] = (given["env"],) if isinstance(given["env"], str) else given["env"]
+    docs = {**field_docs(TrainSettings), **field_docs(Flags), **helps}
     rest = [name for name in options if name not in FIRST and name not in LEARNERS]
+    own = {name: option for name, option in options_of(command).items() if name != "settings"}
 
-    def group(title: str, text: str, names: Sequence[str]) -> Any:
+    def group(text: str, names: Iterable[str], of: Mapping[str, Option], helps: Mapping[str, str]) -> Any:
         entries: list[Any] = []
         for name in names:
-            hint, default = options[name].hint, given.get(name, options[name].default)
-            extra = tyro.conf.arg(help=docs[name], name="from" if name == "from_policy" else None)
-            if name == "env":
-                hint = tyro.conf.Positional[tuple[str, ...]]
-                default = (default,) if isinstance(default, str) else tuple(default)
-            entries.append((name, Annotated[hint, extra], field(default=default)))
-        made = make_dataclass(title, entries, frozen=True)
+            hint: Any = Annotated[of[name].hint, tyro.conf.arg(help=helps[name])]
+            entries.append((name, hint, field(default=given.get(name, of[name].default))))
+        made = make_dataclass("Group", entries, frozen=True)
         made.__doc__ = text
         return made
 
+    unnamed = tyro.conf.arg(name="")
     return make_dataclass(
-        command.__name__,
+        "Flags",
         [
-            ("settings", Annotated[group("Settings", "What to learn, and how.", FIRST), tyro.conf.arg(name="")]),
-            ("command", Annotated[command, tyro.conf.arg(name="")]),
-            ("advanced", Annotated[group("Advanced", "What rarely matters.", rest), tyro.conf.OmitArgPrefixes]),
-            (learner, own, field(default=build(own, table.get(learner, {}), where))),
+            ("settings", Annotated[group("What to learn, and how.", FIRST, options, docs), unnamed]),
+            ("command", Annotated[group("", own, own, field_docs(command)), unnamed]),
+            ("advanced", Annotated[group("What rarely matters.", rest, options, docs), tyro.conf.OmitArgPrefixes]),
+            (learner, options[learner].hint, field(default=given.get(learner, options[learner].hint()))),
         ],
         frozen=True,
     )
 
 
-def field_docs(kind: type) -> dict[str, str]:
+def field_docs(kind: Any) -> dict[str, str]:
     """The docstring below each field of a dataclass."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(body, ast.ClassDef)

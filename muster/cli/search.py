@@ -7,15 +7,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
-from muster.cli.flags import Given, argument, parse
+from muster.cli.flags import Flags, argument, parse
 from muster.cli.search_results import as_json, need_optuna, print_table
 from muster.cli.train import folder_name
 from muster.errors import InputError
-from muster.learning.settings import TrainSettings
 from muster.search.settings import JUDGED_BY, Judge, Pruner, Sampler, StudySettings
 from muster.search.space import Space, flat, load_space, nested, setting_hints
 from muster.settings import as_table, overlaid, read_toml
@@ -41,6 +40,7 @@ class Search:
     process was killed is resumed by the next.
     """
 
+    settings: Annotated[Flags, tyro.conf.arg(name="")]
     trials: int | None = None
     """Trials altogether, over all processes (128, as in the paper)."""
     space: Annotated[str | None, tyro.conf.arg(metavar="ppo|paper|es|FILE.toml")] = None
@@ -66,41 +66,31 @@ class Search:
     json: bool = False
     """Print one JSON object instead of a table."""
 
+    given: ClassVar[tuple[str, ...]] = ()
+    """Dotted names of the settings that were given."""
+
     @classmethod
-    def from_arguments(cls, arguments: Sequence[str]) -> Searching:
+    def from_arguments(cls, arguments: Sequence[str]) -> Search:
         """Parse the flags, on top of the file that --config names, and note which settings are given."""
         file = argument(arguments, "--config")
         table = read_toml(file) if file else {}
         space = argument(arguments, "--space")
         learner = load_space(space, "rescue:2x4").fixed.get("learner") if space else None
-        found = parse(cls, "muster search", arguments, table, str(file), learner, **HELPS)
+        command = parse(cls, "muster search", arguments, table, str(file), learner, **HELPS)
         named = {name for name, _ in flat(table, str(file))} | named_flags(arguments)
-        return Searching(cls(**found.own), found, tuple(sorted(named - {"env"})))
-
-    def run(self) -> None:
-        """Only `from_arguments` knows the settings."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Searching:
-    """A search as the command line asked for it."""
-
-    flags: Search
-    parsed: Given
-    given: tuple[str, ...]
-    """Dotted names of the settings that were given."""
+        object.__setattr__(command, "given", tuple(sorted(named - {"env"})))
+        return command
 
     def run(self) -> None:
         """Begin or join the study, run trials until all are taken, print the results."""
         need_optuna("muster search")
         study = self.open()
-        if not self.flags.show and not self._run(study):
+        if not self.show and not self._run(study):
             print(f"muster: stopped and saved; go on with: muster search --study {study.folder}", file=sys.stderr)
             raise SystemExit(130)
-        if self.flags.best is not None:
-            self._write_best(study, self.flags.best)
-        if self.flags.json:
+        if self.best is not None:
+            self._write_best(study, self.best)
+        if self.json:
             print(json.dumps(as_json(study)))
         else:
             print_table(study)
@@ -109,18 +99,17 @@ class Searching:
         """The study, begun or joined."""
         from muster.search.study import Study
 
-        flags = self.flags
-        if self.parsed.values["env"]:
+        if self.settings.env:
             asked = self.asked()
-            study = Study.open(flags.study or self.folder(asked), asked, flags.trials)
+            study = Study.open(self.study or self.folder(asked), asked, self.trials)
         else:
             self._refuse_more()
-            if flags.study is None:
+            if self.study is None:
                 raise InputError(
                     "name the environment to search on, such as rescue:2x4, or the folder of a --study to join"
                 )
-            study = Study.open(flags.study, None, flags.trials)
-        for path in flags.first:
+            study = Study.open(self.study, None, self.trials)
+        for path in self.first:
             study.enqueue(self._point(study.space, path))
         return study
 
@@ -128,33 +117,31 @@ class Searching:
         """The study that the flags describe."""
         from muster.envs.registry import make
 
-        flags, run = self.flags, self.parsed.values
-        for env in run["env"]:
+        flags = self.settings
+        for env in flags.env:
             make(env)  # an unknown environment is refused before a folder is made
         values = {
-            name: value
-            for name, value in flat(as_table(TrainSettings(**run)), "")
-            if name in self.given and name not in OWN
+            name: value for name, value in flat(as_table(flags.checked()), "") if name in self.given and name not in OWN
         }
-        name = flags.space or default_space(values)
-        space = load_space(name, run["env"][0])
+        name = self.space or default_space(values)
+        space = load_space(name, flags.env[0])
         learner = space.fixed.get("learner")
         if values.get("learner", learner) != learner:
             raise InputError(
                 f"the ranges of {name} are those of {learner}, not {values['learner']}'s; use another --space"
             )
         return StudySettings(
-            env=run["env"],
+            env=flags.env,
             space_name=name,
             space=space.without(values).as_table(),
             run=nested(values),
-            trials=DEFAULT_TRIALS if flags.trials is None else flags.trials,
-            minutes=run["minutes"],
-            steps=run["steps"],
-            sampler=flags.sampler,
-            pruner=flags.pruner,
-            judge=flags.judge,
-            seed=run["seed"],
+            trials=DEFAULT_TRIALS if self.trials is None else self.trials,
+            minutes=flags.minutes,
+            steps=flags.steps,
+            sampler=self.sampler,
+            pruner=self.pruner,
+            judge=self.judge,
+            seed=flags.seed,
         )
 
     def folder(self, asked: StudySettings) -> Path:
@@ -200,7 +187,7 @@ class Searching:
     def _refuse_more(self) -> None:
         """A study that is joined as it is says all but the number of trials itself."""
         fields = ("space", "sampler", "pruner", "judge")
-        more = [name for name in fields if getattr(self.flags, name) != getattr(Search, name)] + list(self.given)
+        more = [name for name in fields if getattr(self, name) != getattr(Search, name)] + list(self.given)
         if more:
             flag = more[0].replace("_", "-")
             raise InputError(

@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from muster.cli.flags import Given, argument, parse
+import tyro
+
+from muster.cli.flags import Flags, argument, parse
 from muster.errors import InputError
 from muster.learning.settings import TrainSettings
 from muster.settings import as_table, overlaid, read_toml
@@ -18,6 +21,7 @@ from muster.settings import as_table, overlaid, read_toml
 class Train:
     """Learn to assign agents to tasks on a small environment; the policy generalises to larger ones."""
 
+    settings: Annotated[Flags, tyro.conf.arg(name="")]
     out: Path | None = None
     """Folder of the run; runs/ENV-INFERENCE-MODEL-LEARNER-sSEED if not given."""
     resume: bool = False
@@ -26,7 +30,7 @@ class Train:
     """TOML file with settings; flags given beside it win."""
 
     @classmethod
-    def from_arguments(cls, arguments: Sequence[str]) -> Training:
+    def from_arguments(cls, arguments: Sequence[str]) -> Train:
         """Parse the flags, on top of the file that --config names, on top of the run that --resume goes on with."""
         file, out = argument(arguments, "--config"), argument(arguments, "--out")
         table = read_toml(file) if file else {}
@@ -34,36 +38,18 @@ class Train:
             from muster.learning.run import stored_settings
             from muster.learning.train import LENGTH
 
-            folder = out or Training.of(parse(cls, "muster train", arguments, table, str(file))).folder
+            folder = out or parse(cls, "muster train", arguments, table, str(file)).folder
             stored = as_table(stored_settings(Path(folder)))
             table = overlaid({name: value for name, value in stored.items() if name not in LENGTH}, table)
-        return Training.of(parse(cls, "muster train", arguments, table, file or "the run's settings"))
+        return parse(cls, "muster train", arguments, table, file or "the run's settings")
 
-    def run(self) -> None:
-        """Only `from_arguments` knows the settings."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Training:
-    """A training run as the command line asked for it."""
-
-    given: dict[str, Any]
-    out: Path | None
-    resume: bool
-    config: str | None
-
-    @classmethod
-    def of(cls, given: Given) -> Training:
-        """What was parsed."""
-        return cls(given.values, **given.own)
-
-    @property
-    def settings(self) -> TrainSettings:
+    @cached_property
+    def training(self) -> TrainSettings:
         """The settings, checked."""
-        log = self.given["from_log"]
-        if self.given["env"] or log:
-            return TrainSettings(**self.given | ({} if self.given["env"] else {"env": f"log:{log}"}))
+        if self.settings.env:
+            return self.settings.checked()
+        if self.settings.from_log:
+            return self.settings.checked(env=f"log:{self.settings.from_log}")
         told = f"; {self.config} does not" if self.config else ""
         raise InputError(f"name the environment to learn on, such as rescue:2x4{told}")
 
@@ -72,7 +58,7 @@ class Training:
         """Where the run is kept."""
         if self.out is not None:
             return self.out
-        settings = self.settings
+        settings = self.training
         name = folder_name(settings.envs)
         return Path("runs") / f"{name}-{settings.inference}-{settings.model}-{settings.learner}-s{settings.seed}"
 
@@ -83,7 +69,7 @@ class Training:
 
         from muster.learning.train import run_training
 
-        settings, out = self.settings, self.folder
+        settings, out = self.training, self.folder
         envs = " ".join(settings.envs)
         console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())

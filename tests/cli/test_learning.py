@@ -1,10 +1,9 @@
-"""muster train, plot and tables rescue, as a user calls them."""
+"""muster train and muster plot, as a user calls them."""
 
 import json
 import re
 import sys
 
-import numpy as np
 import pytest
 
 from muster.cli.main import main
@@ -12,8 +11,6 @@ from muster.cli.plot import draw_curves
 from muster.errors import InputError
 from muster.learning.train import train
 from muster.policy.learned import LearnedPolicy
-from paper.tables import rescue as rescue_table
-from paper.tables.rescue import Cell, Record
 
 SHORT = ["--steps", "600", "--log-every", "200", "--learner", "es", "--es.pairs", "2", "--es.episodes", "4"]
 
@@ -212,50 +209,8 @@ def test_curves_show_what_was_learned_whatever_is_measured(outcome, cut, tmp_pat
     assert axes.limits == cut
 
 
-def test_curves_of_several_worlds_are_drawn_apart(tmp_path):
+def test_curves_of_several_environments_are_drawn_apart(tmp_path):
     (tmp_path / "metrics.csv").write_text("steps,outcome,outcome/a:1,outcome/b:2\n1,2,3,1\n2,4,6,\n")
     axes = Axes()
     draw_curves(axes, (str(tmp_path),))
     assert axes.lines == {f"{tmp_path.name} a:1": [3.0, 6.0], f"{tmp_path.name} b:2": [1.0]}
-
-
-def make_cell(test, mean, seed=0, noise=False, method="quad-dm", train="2x4") -> Cell:
-    return Cell("p", train, method, "a2c", seed, test, noise, mean, (mean - 0.1, mean + 0.1), 0, 1.0, 100)
-
-
-def test_table_one_takes_the_median_seed_and_the_share_of_the_gap():
-    fixed = [
-        Cell(name, "", name, "", 0, test, False, mean, (mean, mean), 0, None, None)
-        for name, mean in (("closest", 15.0), ("lp-distance", 12.0), ("topline", 11.0))
-        for test in rescue_table.TESTS
-    ]
-    record = Record(
-        1000, 0, "x", fixed + [make_cell("2x4", mean, seed) for seed, mean in enumerate((12.0, 13.0, 11.5))]
-    )
-    cell = rescue_table.pick(record, "2x4", "2x4", "quad-dm", "a2c", False)
-    assert cell is not None
-    assert cell.mean == 12.0
-    assert rescue_table.gap_closed(record, cell) == pytest.approx(0.75)
-    assert rescue_table.improvements(record, "quad-dm", "a2c", False)["in domain"] is None
-
-
-def test_improvements_average_as_the_paper_does():
-    fixed = [
-        Cell(name, "", name, "", 0, test, False, mean, (mean, mean), 0, None, None)
-        for name, mean in (("closest", 10.0), ("lp-distance", 9.0), ("topline", 5.0))
-        for test in rescue_table.TESTS
-    ]
-    means = dict(zip(rescue_table.PAPER, (8.0, 7.0, 6.0, 9.0, 5.0, 4.0), strict=True))
-    cells = [make_cell(test, mean, train=train) for (train, test), mean in means.items()]
-    found = rescue_table.improvements(Record(1, 0, "x", fixed + cells), "quad-dm", "a2c", False)
-    assert found["in domain"] == pytest.approx(np.mean([0.2, 0.5]))
-    assert found["out of domain"] == pytest.approx(np.mean([0.3, 0.4, 0.1, 0.6]))
-    assert found["total"] == pytest.approx(np.mean([0.2, 0.3, 0.4, 0.1, 0.5, 0.6]))
-
-
-def test_a_record_survives_its_file(tmp_path):
-    record = Record(10, 0, "x", [make_cell("2x4", 12.0)])
-    record.save(tmp_path / "r.json")
-    again = Record.load(tmp_path / "r.json")
-    assert again.cells[0].mean == 12.0
-    assert again.episodes == 10

@@ -121,7 +121,7 @@ def test_a_run_that_went_on_from_a_policy_resumes_bit_for_bit_without_it(tmp_pat
 def test_the_command_line_says_from(tmp_path):
     """And what a run leaves says whence it came."""
     command = Train.from_arguments([TOY, "--inference", "lp", "--learner", "es", "--steps", "100"])
-    run_training(command.settings, tmp_path / "one")
+    run_training(command.training, tmp_path / "one")
     command = Train.from_arguments([TOY, "--inference", "lp", "--steps", "100", "--from", str(tmp_path / "one")])
-    run_training(command.settings, tmp_path / "two")
+    run_training(command.training, tmp_path / "two")
     assert muster.load(tmp_path / "two").header["from"] == str(tmp_path / "one")
