@@ -135,7 +135,7 @@ def test_every_field_is_checked_when_made_from_python(wrong, message):
         (InferenceSettings, {"assign_all": 1}, "assign_all must be true or false"),
         (NoiseSettings, {"sigma": 0.0}, "sigma must be positive"),
         (RescueSettings, {"placement": "distict"}, "did you mean 'distinct'"),
-        (RescueSettings, {"planes": "yes"}, "planes must be true or false"),
+        (RescueSettings, {"random_moves": "yes"}, "random_moves must be true or false"),
         (BattleSettings, {"latency": 6}, "latency must be between 0 and 5, got 6"),
         (BattleSettings, {"fog": 2}, "fog must be true or false"),
         (BattleOptions, {"planes": 1}, "planes must be true or false"),

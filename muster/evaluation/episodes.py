@@ -68,7 +68,7 @@ def run_episodes(
     steps = np.zeros(n_episodes, np.int64)
     truncated = np.zeros(n_episodes, np.bool_)
     metrics: dict[str, Floats] = {}
-    last: _Last | None = None
+    last: LastDecision | None = None
     episode: Ints = np.full(env.n_envs, -1, np.int64)
     """[B] which one each slot runs."""
     active: Bools = np.zeros(env.n_envs, np.bool_)
@@ -98,7 +98,7 @@ def run_episodes(
         if last is not None:
             later = slots[steps[episode[slots]] > 0]
             changes[episode[later]] += changed_share(last, observation, action)[later]
-        last = _Last(action, observation.agent_ids, observation.task_ids)
+        last = LastDecision(action, observation.agent_ids, observation.task_ids)
         reward[episode[slots]] += result.reward[slots]
         steps[episode[slots]] += 1
         if ended.size:
@@ -115,7 +115,7 @@ def run_episodes(
     return Episodes(seeds, outcome, steps, reward, truncated, seconds, policy_seconds, changes, metrics)
 
 
-class _Last(NamedTuple):
+class LastDecision(NamedTuple):
     """What is kept of a decision to compare the next one with it."""
 
     assignment: Ints
@@ -123,7 +123,7 @@ class _Last(NamedTuple):
     task_ids: Ints | None
 
 
-def changed_share(before: _Last, observation: BatchObservation, assignment: Ints) -> Floats:
+def changed_share(before: LastDecision, observation: BatchObservation, assignment: Ints) -> Floats:
     """[B] share of the living agents whose task of the last decision is still alive and who now have another one.
 
     Where slots are used again, ids tell who and what is there, in whatever place: a task that has moved up to another

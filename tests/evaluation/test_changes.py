@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import muster
-from muster.evaluation.episodes import changed_share, keep
+from muster.evaluation.episodes import LastDecision, changed_share
 
 
 def seen(n_agents=4, n_tasks=3, **changes):
@@ -19,7 +19,9 @@ def seen(n_agents=4, n_tasks=3, **changes):
 
 def share(old, new, before=None, now=None):
     before, now = before or seen(), now or before or seen()
-    return float(changed_share(keep(before, np.array([old])), now, np.array([new]))[0])
+    return float(
+        changed_share(LastDecision(np.array([old]), before.agent_ids, before.task_ids), now, np.array([new]))[0]
+    )
 
 
 def test_only_another_task_while_the_old_one_is_alive_is_a_change():

@@ -192,7 +192,7 @@ def test_a_picture_without_matplotlib_names_the_extra(capsys, monkeypatch) -> No
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(SystemExit):
         main(["scale", "closest", "--env", "rescue", "--sizes", "2", "--out", "x.png"])
-    assert "muster-rl[plot]" in capsys.readouterr().err
+    assert "pip install 'matplotlib" in capsys.readouterr().err
 
 
 def test_a_fleet_of_any_size_keeps_its_requests_in_proportion():

@@ -31,7 +31,6 @@ def with_planes(env):
     return env
 
 
-
 @pytest.mark.parametrize("p", [1, 3, 5])
 def test_noise_has_the_autocovariance_of_a_sliding_window(p):
     """played = sum of p + 1 innovations of variance (sigma/p)², so cov(lag) = (p + 1 - lag)(sigma/p)² up to lag p."""

@@ -120,7 +120,7 @@ def poison(header, tensors):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda h, t: h.update(version=99), "policy format 99, this muster reads 1 and 2"),
+        (lambda h, t: h.update(version=99), "policy format 99, this muster reads 1 to 3"),
         (lambda h, t: h.update(format="other"), "not a muster policy"),
         (lambda h, t: h.pop("spec"), "damaged header"),
         (lambda h, t: h["spec"].update(hidden=-3), "damaged header"),

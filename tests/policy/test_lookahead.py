@@ -242,8 +242,8 @@ def test_what_cannot_be_is_refused():
 
 
 @pytest.mark.parametrize("candidates", ["theta", "scores"])
-def test_worlds_that_read_reasons_hear_them_from_candidates(candidates):
-    """Marines that had rather wait are told to, also by who looks ahead: the policy itself is one of its candidates."""
+def test_environments_that_read_reasons_hear_them_from_candidates(candidates):
+    """Marines that prefer to wait are told to, also by who looks ahead: the policy itself is one of its candidates."""
     env = make("battle:m5v5,idle=reasons", 1)
     policy = untrained(env)
     down = {name: array - 10.0 if name == "h.bias3" else array for name, array in policy.parameters.items()}
@@ -253,8 +253,8 @@ def test_worlds_that_read_reasons_hear_them_from_candidates(candidates):
     env.reset(slots, seeds)
     ahead.reset(slots, seeds)
     seen = env.observe()
-    assert (policy.orders(seen) == IDLE).all()
+    assert (policy.actions(seen) == IDLE).all()
     ahead.candidates.prepare(np.zeros((1, ahead.candidates.width), np.float32), seen)
-    assert (ahead.candidates.orders(seen, 0) == IDLE).all()
-    assert (ahead.orders(seen) == IDLE).all()
+    assert (ahead.candidates.act(seen) == IDLE).all()
+    assert (ahead.actions(seen) == IDLE).all()
     assert (ahead.act(seen) == -1).all()

@@ -102,9 +102,9 @@ def test_noise_is_refused_where_there_is_none():
 
     env = muster.make("rescue:2x4")
     assert resolve(Idle(), env).name == "idle"
-    with pytest.raises(InputError, match="noise is for learned policies; 'idle' is none"):
+    with pytest.raises(InputError, match="noise is for learned policies, which 'idle' is not"):
         evaluate(Idle(), env, 1, noise=True)
-    with pytest.raises(InputError, match="'closest' is a fixed rule"):
+    with pytest.raises(InputError, match="'closest' is a baseline"):
         evaluate("closest", env, 1, noise=True)
 
 
@@ -116,8 +116,8 @@ def test_an_object_is_refused_by_a_world_of_another_kind():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("closest", r"'closest' is a fixed rule and needs its environment: muster.evaluate\('closest', 'rescue:2x4'\)"),
-        ("wcnok", r"'wcnok' is a fixed rule and needs its environment: muster.evaluate\('wcnok', 'battle:w15v17'\)"),
+        ("closest", r"'closest' is a baseline and needs its environment: muster.evaluate\('closest', 'rescue:2x4'\)"),
+        ("wcnok", r"'wcnok' is a baseline and needs its environment: muster.evaluate\('wcnok', 'battle:w15v17'\)"),
         ("rescue-2x4-quad-dn", "no learned policy 'rescue-2x4-quad-dn'; did you mean 'rescue-2x4-quad-dm'"),
         ("zzz", "no learned policy 'zzz'; there is .*rescue-2x4-quad-dm.*by its path"),
     ],

@@ -1,4 +1,4 @@
-"""Environments that pay a return, report figures of their own and have only so many episodes."""
+"""Environments that pay a return, report metrics of their own and have only so many episodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Paid(RescueEnv):
         self.name = f"{__name__}:Paid"
 
     def outcome(self):
-        return self.figures()["picked_up"]
+        return self.metrics()["picked_up"]
 
     def metrics(self):
         waiting = self.waiting.sum(axis=1).astype(float)
@@ -43,14 +43,14 @@ def test_of_a_return_every_episode_counts_and_none_has_failed():
     assert found.ci95[0] < found.mean < found.ci95[1]
 
 
-def test_figures_are_averaged_with_an_interval_whatever_the_batch():
+def test_metrics_are_averaged_with_an_interval_whatever_the_batch():
     one, other = (muster.evaluate("closest", Paid(slots), episodes=40) for slots in (3, 40))
-    assert one.figures == other.figures
-    assert one.figures["picked_up"].mean == one.mean
-    assert one.figures["picked_up"].ci95 == one.ci95
-    assert one.figures["unknown"] is None
+    assert one.metrics == other.metrics
+    assert one.metrics["picked_up"].mean == one.mean
+    assert one.metrics["picked_up"].ci95 == one.ci95
+    assert one.metrics["unknown"] is None
     plain = one.as_dict()
-    assert json.loads(json.dumps(plain))["figures"]["picked_up"] == {"mean": one.mean, "ci95": list(one.ci95)}
+    assert json.loads(json.dumps(plain))["metrics"]["picked_up"] == one.mean
     assert "picked up" in repr(one)
     assert "hit the step limit" not in repr(one)
 

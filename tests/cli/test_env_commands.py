@@ -168,7 +168,7 @@ def test_look_ahead_and_inference_are_flags_wherever_a_policy_plays(capsys, tmp_
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("closest", "rescue:2x4", "--rollouts", "3"), "'closest' is a fixed rule"),
+        (("closest", "rescue:2x4", "--rollouts", "3"), "'closest' is a baseline"),
         (("rescue-2x4-lp-dm", "rescue:2x4", "--inference", "routes"), "no costs of going from task"),
         (("rescue-2x4-lp-dm", "rescue:2x4", "--inference", "quad"), "no scores for pairs of tasks"),
         (("rescue-2x4-lp-dm", "rescue:2x4", "--effort", "best"), "--effort is for quad and plan"),
