@@ -61,7 +61,10 @@ class CompiledEnv(BatchEnv):
 
     def share_out(self, work: Callable[[int, int], None]) -> None:
         """Call `work(begin, end)` on shares of the slots, a thread each."""
-        share_out(self.n_envs, self.threads or thread_count(), work)
+        if self.threads == 1:
+            work(0, self.n_envs)
+        else:
+            share_out(self.n_envs, self.threads or thread_count(), work)
 
     def get_state(self) -> State:
         """Copies of every array, by name."""

@@ -28,18 +28,25 @@ void draw_cells(std::uint64_t& rng, Array2<Index> cells, std::vector<Index>& dec
   }
 }
 
-// Pick up every victim whose cell holds an ambulance; how many still wait.
-Index pick_up(Array2<Index> agents, Array2<Index> victims, Array1<bool> waiting) {
+// Cells as numbers, in 32 bits (a grid has at most 2^31 cells): compilers compare several at once.
+using Cells = std::vector<std::int32_t>;
+
+std::int32_t number_of(Array2<Index> cells, Index k, Index width) {
+  return static_cast<std::int32_t>(cells(k, kRow) * width + cells(k, kColumn));
+}
+
+// Pick up every victim whose cell holds an ambulance; how many still wait. `occupied` is a workspace [N].
+Index pick_up(const Rescue& rescue, Index slot, Index width, Cells& occupied) {
+  const Array2<Index> agents = rescue.agents.layer(slot), victims = rescue.victims.layer(slot);
+  const Array1<bool> waiting = rescue.waiting.row(slot);
+  for (Index i = 0; i < agents.rows; ++i) occupied[i] = number_of(agents, i, width);
   Index left = 0;
   for (Index j = 0; j < victims.rows; ++j) {
     if (!waiting[j]) continue;
-    const Index row = victims(j, kRow), column = victims(j, kColumn);
-    for (Index i = 0; i < agents.rows; ++i) {
-      if (agents(i, kRow) == row && agents(i, kColumn) == column) {
-        waiting[j] = false;
-        break;
-      }
-    }
+    const std::int32_t cell = number_of(victims, j, width);
+    std::int32_t reached = 0;
+    for (const std::int32_t other : occupied) reached |= other == cell;
+    waiting[j] = reached == 0;
     left += waiting[j];
   }
   return left;
@@ -102,6 +109,7 @@ void move_all(const Rescue& rescue, const Settings& settings, Array1<const Index
 
 void reset(const Rescue& rescue, const Settings& settings, Array1<const Index> slots, Array1<const std::uint64_t> seeds) {
   std::vector<Index> deck(static_cast<std::size_t>(settings.height * settings.width));
+  Cells occupied(static_cast<std::size_t>(rescue.agents.rows));
   const bool distinct = settings.placement != Placement::independent;
   const Index taken = settings.placement == Placement::distinct ? rescue.agents.rows : 0;
   for (Index k = 0; k < slots.size; ++k) {
@@ -112,7 +120,7 @@ void reset(const Rescue& rescue, const Settings& settings, Array1<const Index> s
     draw_cells(rescue.rng[slot], rescue.victims.layer(slot), deck, taken, distinct, settings.width);
     std::ranges::fill(rescue.waiting.row(slot), true);
     // Only where first cells may coincide is a victim picked up before the first step.
-    pick_up(rescue.agents.layer(slot), rescue.victims.layer(slot), rescue.waiting.row(slot));
+    pick_up(rescue, slot, settings.width, occupied);
     rescue.steps[slot] = 0;
     rescue.running[slot] = true;
     std::ranges::fill(rescue.assigned.row(slot), -1);
@@ -122,13 +130,14 @@ void reset(const Rescue& rescue, const Settings& settings, Array1<const Index> s
 
 void step(const Rescue& rescue, const Settings& settings, Array2<const Index> assignment, Index begin, Index end,
           const StepResult& result) {
+  Cells occupied(static_cast<std::size_t>(rescue.agents.rows));
   for (Index slot = begin; slot < end; ++slot) {
     result.clear(slot);
     if (!rescue.running[slot]) continue;
     move_all(rescue, settings, assignment.row(slot), slot);
     rescue.steps[slot] += 1;
     result.reward[slot] = kStepReward;
-    if (pick_up(rescue.agents.layer(slot), rescue.victims.layer(slot), rescue.waiting.row(slot)) == 0) {
+    if (pick_up(rescue, slot, settings.width, occupied) == 0) {
       result.terminated[slot] = true;
       rescue.running[slot] = false;
     } else if (rescue.steps[slot] >= settings.max_steps) {
