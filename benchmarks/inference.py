@@ -85,7 +85,7 @@ def run(json: bool = False) -> None:
 def describe_machine() -> Row:
     """What the figures were measured on and with."""
     versions = {}
-    for package in ("numpy", "numba", "ortools", "highspy", "scipy", "lap"):
+    for package in ("numpy", "ortools", "highspy", "scipy", "lap"):
         try:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
