@@ -28,8 +28,8 @@ QUICK = {"steps": 3_000, "log_every": 1_000, "evaluate_every": 10**9}
 
 
 def mean_reward(policy, env=TOY):
-    world = muster.make(env, 50)
-    return float(run_episodes(world, resolve(policy, world), episode_seeds(99, np.arange(200))).reward.mean())
+    made = muster.make(env, 50)
+    return float(run_episodes(made, resolve(policy, made), episode_seeds(99, np.arange(200))).reward.mean())
 
 
 @pytest.mark.parametrize("loss", ["fenchel-young", "cross-entropy"])
@@ -130,41 +130,41 @@ def test_labels_of_a_planner_are_plans_from_where_the_student_went():
     ],
 )
 def test_what_a_policy_remembers_is_enough_to_go_on(env, policy):
-    world = muster.make(env, 4)
-    one = resolve(policy, world)
-    reset(world, one, np.arange(4), episode_seeds(3, np.arange(4)))
+    made = muster.make(env, 4)
+    one = resolve(policy, made)
+    reset(made, one, np.arange(4), episode_seeds(3, np.arange(4)))
     for _ in range(4):
-        world.step(one.act(world.observe()))
-    state, memory = world.get_state(), one.get_memory()
+        made.step(one.act(made.observe()))
+    state, memory = made.get_state(), one.get_memory()
     decisions = []
-    for player in (one, resolve(policy, world)):
-        world.set_state(state)
-        player.set_memory(memory)
+    for other in (one, resolve(policy, made)):
+        made.set_state(state)
+        other.set_memory(memory)
         decisions.append([])
         for _ in range(4):
-            decisions[-1].append(player.act(world.observe()))
-            world.step(decisions[-1][-1])
+            decisions[-1].append(other.act(made.observe()))
+            made.step(decisions[-1][-1])
     assert np.array_equal(*decisions)
 
 
 def test_hindsight_plans_anew_where_it_was_not_followed():
-    world = muster.make("fleet:3,city=small", 2)
-    teacher = resolve("hindsight", world)
-    reset(world, teacher, np.arange(2), episode_seeds(5, np.arange(2)))
+    made = muster.make("fleet:3,city=small", 2)
+    teacher = resolve("hindsight", made)
+    reset(made, teacher, np.arange(2), episode_seeds(5, np.arange(2)))
     for _ in range(30):
-        teacher.act(world.observe())
-        world.step(np.full((2, 3), -1))
+        teacher.act(made.observe())
+        made.step(np.full((2, 3), -1))
         teacher.replan(np.arange(2))
-    fresh = resolve("hindsight", world)
+    fresh = resolve("hindsight", made)
     fresh.reset(np.arange(2), np.zeros(2, np.uint64))
-    assert np.array_equal(teacher.act(world.observe()), fresh.act(world.observe()))
+    assert np.array_equal(teacher.act(made.observe()), fresh.act(made.observe()))
 
 
-@pytest.mark.parametrize("player", ["closest", "lp-distance", "topline"])
-def test_regrets_add_up_to_the_steps_above_the_optimum(player):
+@pytest.mark.parametrize("acting", ["closest", "lp-distance", "topline"])
+def test_regrets_add_up_to_the_steps_above_the_optimum(acting):
     """Whatever policy acts: what a decision costs by the optimum from there on is a step, or several, or nothing."""
     env = muster.make("rescue:3x5,grid=8", 40)
-    student = resolve(player, env)
+    student = resolve(acting, env)
     labelled = LabelledEnv(env, resolve("topline", env), Roles.of(40, 0.0, 0.0), seed=3)
     # It begins a new episode where one ends: these slots are counted no further.
     student.reset(np.arange(40), np.zeros(40, np.uint64))
@@ -183,7 +183,7 @@ def test_regrets_add_up_to_the_steps_above_the_optimum(player):
         running &= ~ended
         student.reset(np.flatnonzero(ended), np.zeros(int(ended.sum()), np.uint64))
     np.testing.assert_allclose(steps - optimum, lost, atol=1e-6)
-    assert lost.any() == (player != "topline")
+    assert lost.any() == (acting != "topline")
 
 
 def test_nothing_is_learned_where_nothing_was_lost(monkeypatch):
@@ -225,10 +225,10 @@ def test_some_slots_follow_the_teacher_and_some_have_noise():
     everywhere = Roles.of(5, 1.0, 0.0)
     assert everywhere.teacher.all()
     learner = make_learner(small("lp-distance", teacher_share=1.0, noisy_share=0.0))
-    figures = [learner.update() for _ in range(40)]
+    found = [learner.update() for _ in range(40)]
     steps = np.average(
-        [row["outcome"] for row in figures if row["episodes"]],
-        weights=[row["episodes"] for row in figures if row["episodes"]],
+        [row["outcome"] for row in found if row["episodes"]],
+        weights=[row["episodes"] for row in found if row["episodes"]],
     )
     assert steps == pytest.approx(muster.evaluate("lp-distance", "rescue:2x3,grid=5", 500).mean, abs=0.6)
 

@@ -37,7 +37,7 @@ class Tolls(Env):
 
     @classmethod
     def baselines(cls):
-        return {"first": lambda view: np.zeros(1, np.int64)}
+        return {"first": lambda observation: np.zeros(1, np.int64)}
 
 
 @pytest.mark.parametrize("batch", [1, 3, 40])

@@ -93,7 +93,7 @@ def test_a_fall_that_lasts_is_a_collapse_and_a_short_one_is_not():
 
 
 def decline(by, episodes, updates=2 * LONG):
-    """How often a run goes back that plays as well as ever for long, then worse by so many deviations."""
+    """How often a run goes back that is as good as ever for long, then worse by so many standard deviations."""
     watch, rng = Rollback(), np.random.default_rng(1)
     level = [0.0] * (6 * LONG) + [-by] * updates
     noise = rng.normal(0, 1 / np.sqrt(episodes), len(level))

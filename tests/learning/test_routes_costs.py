@@ -1,4 +1,4 @@
-"""Costs of routes, learned: from distances on, by evolution, and played with memory of the last routes."""
+"""Costs of routes, learned: from distances on, by evolution strategies, and followed with memory of the last routes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def untrained(env: str = "rescue:2x4"):
 
 
 def outcomes(policy, env: str, episodes: int = 60, batch: int = 20):
-    world = muster.make(env, batch)
+    made = muster.make(env, batch)
     if isinstance(policy, str):
-        policy = world.baselines()[policy](world)
+        policy = made.baselines()[policy](made)
     else:
-        adapt(policy, world)
-    return run_episodes(world, policy, episode_seeds(3, np.arange(episodes))).outcome
+        adapt(policy, made)
+    return run_episodes(made, policy, episode_seeds(3, np.arange(episodes))).outcome
 
 
 @pytest.mark.parametrize("env", ["rescue:2x4", "rescue:5x10", "rescue:3x6,grid=32"])

@@ -156,10 +156,10 @@ def test_a_run_that_stops_and_goes_on_equals_one_that_does_not(valuation, tmp_pa
 def test_several_environments_are_learned_on_and_logged():
     learner = learner_of(["rescue:2x3,grid=5", "rescue:3x4,grid=5"], inference="quad")
     assert [env.n_envs for env in learner.envs] == [4, 4]
-    figures = learner.update()
+    found = learner.update()
     for _ in range(5):
-        figures |= learner.update()
-    assert {"episodes/rescue:2x3,grid=5", "outcome/rescue:3x4,grid=5", "value_loss"} <= figures.keys()
+        found |= learner.update()
+    assert {"episodes/rescue:2x3,grid=5", "outcome/rescue:3x4,grid=5", "value_loss"} <= found.keys()
 
 
 def test_noise_is_measured_by_the_scores_that_a_run_begins_with():
@@ -214,10 +214,10 @@ class Uncopied(Pairing):
 
 
 def test_an_environment_that_cannot_be_copied_is_refused_but_for_a_critic_alone():
-    world = "tests.learning.test_srl:Uncopied"
+    uncopied = "tests.learning.test_srl:Uncopied"
     with pytest.raises(InputError, match=r"cannot be copied so: it runs elsewhere.*--srl.valuation critic"):
-        muster.train(world, learner="srl", inference="lp", steps=10)
-    muster.train(world, learner="srl", inference="lp", steps=10, srl={"valuation": "critic"})
+        muster.train(uncopied, learner="srl", inference="lp", steps=10)
+    muster.train(uncopied, learner="srl", inference="lp", steps=10, srl={"valuation": "critic"})
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,14 @@ from tests.learning.test_train import TOY
 
 
 def first_policy(**settings) -> LearnedPolicy:
-    """What a run plays before its first update."""
+    """The policy of a run before its first update."""
     return Loop(TrainSettings(**settings), None).learner.policy()
 
 
 def decisions(policy, env="rescue:3x6", states=20):
-    world = muster.make(env, states, seed=5)
-    world.show(pair_features=True, planes=True)
-    return policy.act(world.observe())
+    made = muster.make(env, states, seed=5)
+    made.show(pair_features=True, planes=True)
+    return policy.act(made.observe())
 
 
 @pytest.mark.parametrize("learner", ["ppo", "es"])
@@ -60,8 +60,9 @@ def test_a_positional_model_goes_on_from_a_direct_one_with_its_new_inputs_at_zer
 
 def test_inputs_that_a_policy_did_without_start_at_zero(tmp_path):
     """One of raw coordinates goes on with features of pairs; one without a prior with a prior."""
-    seen = muster.make("rescue:2x4", 4).observe()
-    spec = ModelSpec.of(seen, "dm", task_scores=True)
+    raw = muster.make("rescue:2x4", 4)
+    raw.show(pair_features=False, planes=False)
+    spec = ModelSpec.of(raw.observe(), "dm", task_scores=True)
     assert spec.pair_width == 0
     made = LearnedPolicy(
         "raw", spec, init_parameters(spec, np.random.default_rng(3)), muster.load("rescue-2x4-quad-dm").inference,
@@ -75,9 +76,9 @@ def test_inputs_that_a_policy_did_without_start_at_zero(tmp_path):
     run_training(TrainSettings(priced, inference="lp", prior=False, learner="es", steps=100), tmp_path / "plain")
     policy = muster.load(tmp_path / "plain")
     new = first_policy(env=priced, inference="lp", from_policy=str(tmp_path / "plain"))
-    world = muster.make(priced, 8)
+    made = muster.make(priced, 8)
     assert new.spec.prior
-    np.testing.assert_array_equal(new.scores(world.observe())[0], policy.scores(world.observe())[0])
+    np.testing.assert_array_equal(new.scores(made.observe())[0], policy.scores(made.observe())[0])
 
 
 @pytest.mark.parametrize(

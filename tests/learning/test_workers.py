@@ -93,14 +93,14 @@ def test_workers_share_episodes_before_candidates():
     settings = TrainSettings(env=SIZES, learner="es", es={"pairs": 2, "episodes": 8})
     pool = WorkerPool(Silent(), 6)  # type: ignore[arg-type]
     assign_candidates(pool, settings, None, None, [4, 4])  # type: ignore[arg-type]
-    played = [
+    run = [
         (who, env, which)
         for job in pool.jobs
         for who in range(*job.candidates)
         for env, (first, last) in enumerate(job.episodes)
         for which in range(first, last)
     ]
-    assert sorted(played) == [(who, env, which) for who in range(4) for env in range(2) for which in range(4)]
+    assert sorted(run) == [(who, env, which) for who in range(4) for env in range(2) for which in range(4)]
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if name != "ppo-waiting"])

@@ -27,7 +27,7 @@ class Pairing(Env):
 
 
 class Roomy(Pairing):
-    """Two more tasks, for nobody: an agent alone has a choice even where all must take something."""
+    """Two more tasks that belong to no agent: one alone has a choice even where all must take something."""
 
     n_tasks = 4
 
@@ -44,7 +44,7 @@ class Same(Pairing):
 
 
 class Priced(Pairing):
-    """Shows the right answer as a prior, and the wrong one with `wrong`; agents may idle; counts in figures."""
+    """Shows the right answer as a prior, and the wrong one with `wrong`; agents may idle; counts in metrics."""
 
     metric = "return"
     idling = True
@@ -87,16 +87,16 @@ class Broken(Pairing):
 
 
 class Taught(Pairing):
-    """Knows the right answer as a rule, and the wrong one."""
+    """Knows the right answer as a baseline, and the wrong one."""
 
     @classmethod
     def baselines(cls):
-        def right(view: Observation):
-            agents, tasks = np.asarray(view.agent_features), np.asarray(view.task_features)
+        def right(observation: Observation):
+            agents, tasks = np.asarray(observation.agent_features), np.asarray(observation.task_features)
             return (agents == tasks.T).argmax(axis=1)
 
-        def wrong(view: Observation):
-            return 1 - right(view)
+        def wrong(observation: Observation):
+            return 1 - right(observation)
 
         return {"right": right, "wrong": wrong}
 
