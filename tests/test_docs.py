@@ -59,6 +59,8 @@ def test_commands_in_documents_parse(document, monkeypatch, tmp_path):
             (tmp_path / file).write_text(code, encoding="utf-8")
     for line in shell_lines(text):
         check_command(line, whole=True)
+    if document.name == "CHANGELOG.md":  # names commands of earlier versions, too
+        return
     for line in INLINE.findall(BLOCK.sub("", text)):
         if line.startswith(("muster ", "make ")):
             check_command(" ".join(line.split()), whole=False)
@@ -145,7 +147,7 @@ def test_readme_is_short_and_names_the_two_commands():
     assert "make test" in text
 
 
-def test_the_smallest_world_of_the_tutorial_is_small():
+def test_the_smallest_environment_of_the_tutorial_is_small():
     files = {file: code for _, file, code in BLOCK.findall((ROOT / "docs/tutorial.md").read_text(encoding="utf-8"))}
     assert len(files["lamps.py"].splitlines()) <= 30
 

@@ -9,9 +9,9 @@ import pytest
 
 from muster.cli.main import main
 
-WORLD = "couriers_of_the_docs:CouriersOfTheDocs"
-SMALL = f"{WORLD},n_agents=3,n_tasks=6"
-LARGE = f"{WORLD},n_agents=15,n_tasks=30"
+ENV = "couriers_of_the_docs:CouriersOfTheDocs"
+SMALL = f"{ENV},n_agents=3,n_tasks=6"
+LARGE = f"{ENV},n_agents=15,n_tasks=30"
 
 
 class NoTorch:
@@ -34,17 +34,17 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("couriers_of_the_docs", None)
 
 
-def test_check_train_on_two_sizes_scale_to_five_times_the_size_and_play(folder, capsys):
+def test_check_train_on_two_sizes_scale_to_five_times_the_size_and_replay(folder, capsys):
     main(["new", "couriers_of_the_docs"])
-    main(["check", WORLD])
-    assert "broken" not in capsys.readouterr().out
+    main(["check-env", ENV])
+    assert "failed" not in capsys.readouterr().out
     small = ["--es.pairs", "8", "--es.episodes", "8", "--steps", "20000", "--log-every", "5000"]
     small += ["--evaluate-episodes", "20"]
     main(
         [
             "train",
-            WORLD,
-            f"{WORLD},n_agents=4,n_tasks=8",
+            ENV,
+            f"{ENV},n_agents=4,n_tasks=8",
             "--learner",
             "es",
             "--inference",
@@ -55,14 +55,14 @@ def test_check_train_on_two_sizes_scale_to_five_times_the_size_and_play(folder, 
         ]
     )
     capsys.readouterr()
-    for env in (WORLD, LARGE):
+    for env in (ENV, LARGE):
         main(["compare", "nearest", "run", env, "--episodes", "40", "--json"])
-        rule, learned = json.loads(capsys.readouterr().out)["policies"]
+        baseline, learned = json.loads(capsys.readouterr().out)["policies"]
         assert learned["env"] == env
         # Seconds of learning are enough here; at five times the size it takes the documentation's minute.
-        assert learned["mean"] < rule["mean"] or env == LARGE
-    main(["scale", "run", "--env", WORLD, "--sizes", "3,15", "--episodes", "20", "--json"])
+        assert learned["mean"] < baseline["mean"] or env == LARGE
+    main(["scale", "run", "--env", ENV, "--sizes", "3,15", "--episodes", "20", "--json"])
     assert [point["env"] for point in json.loads(capsys.readouterr().out)["points"]] == [SMALL, LARGE]
-    main(["play", "run", LARGE, "--out", "replay.json"])
+    main(["replay", "run", LARGE, "--out", "replay.json"])
     assert json.loads((folder / "replay.json").read_text())["env"] == LARGE
     assert "torch" not in sys.modules
