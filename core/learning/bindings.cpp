@@ -17,6 +17,19 @@ struct BoundDecisions {
   In3<const bool> open;
   bool idling, exchanging;
 
+  // The decisions; ValueError if scores, or their slopes, have other shapes.
+  template <class Scores>
+  Decisions decisions(const Scores& h, const Scores& g) const {
+    const std::size_t states = assignment.shape(0), n = assignment.shape(1), m = capacities.shape(1);
+    const auto is = [](const auto& array, std::size_t a, std::size_t b, std::size_t c) {
+      return array.shape(0) == a && array.shape(1) == b && array.shape(2) == c;
+    };
+    if (!is(h, states, n, m) || (g.shape(0) > 0 && !is(g, states, m, m))) {
+      throw nb::value_error("the scores of these decisions have another shape");
+    }
+    return decisions();
+  }
+
   Decisions decisions() const {
     return {view(assignment),  view(history), view(contributions), view(capacities),
             view(agent_alive), view(open),    idling,              exchanging};
@@ -32,6 +45,14 @@ void bind_learning(nb::module_& room) {
           [](BoundDecisions* self, In2<const std::int64_t> assignment, In3<const float> history,
              In3<const double> contributions, In2<const double> capacities, In2<const bool> agent_alive,
              In3<const bool> open, bool idling, bool exchanging) {
+            const std::size_t states = assignment.shape(0), n = assignment.shape(1), m = capacities.shape(1);
+            const auto is = [&](const auto& array) {
+              return array.shape(0) == states && array.shape(1) == n && array.shape(2) == m;
+            };
+            bool same = is(history) && is(contributions) && is(open) && capacities.shape(0) == states &&
+                        agent_alive.shape(0) == states && agent_alive.shape(1) == n;
+            for (std::size_t k = 0; k < states * n; ++k) same = same && assignment.data()[k] < extent(m);
+            if (!same) throw nb::value_error("the arrays of the decisions do not agree");
             new (self) BoundDecisions{assignment, history, contributions, capacities, agent_alive, open, idling, exchanging};
           },
           "assignment"_a, "history"_a, "contributions"_a, "capacities"_a, "agent_alive"_a, "open"_a, "idling"_a,
@@ -39,7 +60,10 @@ void bind_learning(nb::module_& room) {
   room.def(
       "fill_likelihood",
       [](const BoundDecisions& bound, In3<const float> h, In3<const float> g, double tau, In2<double> likelihood) {
-        const Decisions decisions = bound.decisions();
+        const Decisions decisions = bound.decisions(h, g);
+        if (likelihood.shape(0) != bound.assignment.shape(0) || likelihood.shape(1) != bound.assignment.shape(1)) {
+          throw nb::value_error("a likelihood for every choice");
+        }
         nb::gil_scoped_release release;
         fill_likelihood(decisions, {view(h), view(g), tau}, view(likelihood));
       },
@@ -57,7 +81,12 @@ void bind_learning(nb::module_& room) {
       [](const BoundDecisions& bound, In3<const float> h, In3<const float> g, double tau, In2<const double> before,
          In1<const double> advantage, double clip, double entropy, double weight, In3<float> slope_h,
          In3<float> slope_g) {
-        const Decisions decisions = bound.decisions();
+        const Decisions decisions = bound.decisions(h, g);
+        bound.decisions(slope_h, slope_g);
+        if (before.shape(0) != h.shape(0) || before.shape(1) != h.shape(1) || advantage.shape(0) != h.shape(0) ||
+            slope_g.shape(0) != g.shape(0)) {
+          throw nb::value_error("an advantage for every state, a likelihood for every choice, slopes for every score");
+        }
         LossAndEntropy found;
         {
           nb::gil_scoped_release release;

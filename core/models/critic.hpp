@@ -30,6 +30,9 @@ class EntityCritic {
   // the loss.
   double add_gradient(const CriticInputs& inputs, Array1<const float> target, float* values, double* gradient) const;
 
+  // Number of parameters.
+  Index size() const { return width * (nets[kAgent].inputs + nets[kTask].inputs + nets[kHead].inputs + 2 * width + 6) + 1; }
+
   // One network: rows are inputs, columns outputs, padded with zeros. back: rows are outputs of a layer.
   struct Net {
     Index inputs, outputs;

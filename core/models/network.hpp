@@ -44,11 +44,6 @@ class PairNetwork {
   void add_gradient(const PairInputs& inputs, Array3<const float> slope, const std::uint32_t* gates,
                     double* gradient) const;
 
-  // The same for -sum of advantage/B · ratio · log N(played; score, sigma), where ratio is that of the densities under
-  // the score and under the `old` one, clamped, and no slope runs through it; returns this loss.
-  double add_likelihood_gradient(const PairInputs& inputs, Array3<const float> old, Array3<const float> played,
-                                 Array1<const float> advantage, float sigma, double* gradient) const;
-
   Index words() const { return (width + 31) / 32; }
 
   Index models, lefts, rights, pairs, hidden;

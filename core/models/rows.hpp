@@ -24,7 +24,6 @@ class PairRows {
         states_(std::clamp<Index>(kObjects / (inputs.lefts() + inputs.rights() + 1), 1, inputs.batch() + 1)),
         of_left_(arena.make2<float>(states_ * inputs.lefts(), width_)),
         of_right_(arena.make2<float>(states_ * inputs.rights(), width_)),
-        base_(arena.make1<float>(width_)),
         zero_(arena.zeros1<float>(width_)),
         x(arena.zeros2<float>(kTile, width_)),
         where(arena.make1<Index>(kTile)) {}
@@ -40,12 +39,12 @@ class PairRows {
     const Index own = inputs_.left.columns, theirs = inputs_.right.columns;
     const Index n = inputs_.lefts(), m = inputs_.rights(), count = known_ - slot;
     const Index shared = inputs_.shared.rows > 0 ? inputs_.shared.columns : 0;
-    const Index together = shared > 0 ? 1 : count;
-    for (Index s = 0; s < count; s += together) {
-      multiply({inputs_.shared.data + (slot + s) * shared, 0, 1}, layers.left + own * width_, width_, layers.bias1, 0,
-               base_.data, width_, 1, shared, width_, false);
-      multiply({inputs_.left.layer(slot + s).data, own, 1}, layers.left, width_, base_.data, 0,
-               of_left_.data + s * n * width_, width_, together * n, own, width_, false);
+    multiply({inputs_.left.layer(slot).data, own, 1}, layers.left, width_, layers.bias1, 0, of_left_.data, width_,
+             count * n, own, width_, false);
+    for (Index s = 0; s < count && shared > 0; ++s) {
+      float* const rows = of_left_.data + s * n * width_;
+      multiply({inputs_.shared.row(slot + s).data, 0, 1}, layers.left + own * width_, width_, rows, width_, rows, width_,
+               n, shared, width_, false);
     }
     multiply({inputs_.right.layer(slot).data, theirs, 1}, layers.right, width_, zero_.data, 0, of_right_.data, width_,
              count * m, theirs, width_, false);
@@ -79,7 +78,7 @@ class PairRows {
   Index slot_ = 0, first_ = 0, known_ = 0;  // the present state, and those whose objects are known
   const float* pair_weight_ = nullptr;
   Array2<float> of_left_, of_right_;
-  Array1<float> base_, zero_;
+  Array1<float> zero_;
 
  public:
   Array2<float> x;      // [kTile, width] the first layer
