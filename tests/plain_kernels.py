@@ -7,11 +7,8 @@ import hashlib
 import numpy as np
 
 import muster
-from muster.data import Floats32
 from muster.envs.registry import make
 from muster.evaluation.evaluate import evaluate
-from muster.models.direct import pack, pair_scores
-from muster.models.pairs import ALL_ALLOWED, NO_PRIOR, NOT_SHARED, Pairs
 from muster.rng import episode_seeds
 
 
@@ -27,20 +24,6 @@ def infer() -> None:
 def rescue() -> None:
     for policy in ("topline", "closest", "rescue-2x4-quad-dm"):
         print(f"{policy} {evaluate(policy, 'rescue:2x4', episodes=2).mean}")
-
-
-def score() -> None:
-    rng = np.random.default_rng(1)
-
-    def draw(*shape: int) -> Floats32:
-        return rng.normal(size=shape).astype(np.float32)
-
-    shapes = {"left": (2, 6), "right": (3, 6), "pair": (5, 6), "bias1": (6,)}
-    shapes |= {"weight2": (6, 6), "bias2": (6,), "weight3": (6, 1), "bias3": (1,)}
-    parameters = {f"h.{name}": draw(*shape) for name, shape in shapes.items()}
-    alive = np.ones((2, 3), np.bool_), np.ones((2, 4), np.bool_)
-    pairs = Pairs(draw(2, 3, 2), draw(2, 4, 3), draw(2, 3, 4, 5), *alive, ALL_ALLOWED, NO_PRIOR, NOT_SHARED)
-    print("scores", pair_scores(pack(parameters, "h"), pairs).tolist())
 
 
 def plan() -> None:
@@ -68,7 +51,6 @@ def main() -> None:
     infer()
     plan()
     rescue()
-    score()
     for scenario in ("m3v3", "w3v3", "zh2v2"):
         play(f"battle:{scenario}", "wcnoks", 12)
     for rule in ("closest", "closest-pairs", "lp-distance"):

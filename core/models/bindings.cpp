@@ -2,6 +2,7 @@
 
 #include "models/context.hpp"
 #include "models/critic.hpp"
+#include "models/elementary.hpp"
 #include "models/network.hpp"
 
 namespace muster {
@@ -55,6 +56,7 @@ PairInputs read(const PairNetwork& network, const BoundPairs& pairs, const Array
                 inputs.pair.columns != network.pairs || network.has_scale != (inputs.prior.layers > 0))) {
     throw nb::value_error("the network reads other features than these pairs have");
   }
+  if (b % std::max<Index>(network.models, 1) != 0) throw nb::value_error("the batch is not shared out evenly");
   require_shape(scores, {b, n, m}, "the scores of these pairs have another shape");
   if (gates.is_valid()) require_shape(gates, {b, n, m, network.words()}, "the gates of these pairs have another shape");
   return inputs;
@@ -193,12 +195,20 @@ void bind_context(nb::module_& room) {
       nb::arg("heard").noconvert());
 }
 
+// e^x in place, of an array of any shape.
+void exp_in_place(nb::ndarray<float, nb::numpy, nb::c_contig, nb::device::cpu> x) {
+  float* const values = x.data();
+  const Index size = extent(x.size());
+  for (Index k = 0; k < size; ++k) values[k] = exp_fixed(values[k]);
+}
+
 }  // namespace
 
 void bind_models(nb::module_& room) {
   bind_pair_network(room);
   bind_critic(room);
   bind_context(room);
+  room.def("exp", &exp_in_place, nb::arg("x").noconvert());
 }
 
 }  // namespace muster

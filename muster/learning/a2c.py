@@ -19,7 +19,7 @@ from muster.learning.rollouts import Acting, Collector, Rollout
 from muster.learning.settings import A2CSettings, PPOSettings
 from muster.learning.workers import WorkerPool
 from muster.models.direct import Parameters
-from muster.models.heads import HEADS
+from muster.models.limits import NETWORKS
 from muster.policy.decision import Decision, Explore, Limit, alive_pairs, decide
 
 SMALLEST_RATIO, LARGEST_RATIO = 1e-6, 10.0
@@ -44,7 +44,7 @@ class ActorCritic(Learner):
         super().__init__(setup)
         self.noise, self.actor, self.critic = settings.noise, actor, critic
         self.discount, self.rollout_length = settings.discount, settings.rollout_length
-        heads = [HEADS[what] for what in self.spec.learned]
+        heads = [NETWORKS[what] for what in self.spec.learned]
         self.collectors = [
             Collector(env, SlotEpisodes(env.n_envs, self.seed, k), self.noise, self.spec.task_scores, heads)
             for k, env in enumerate(self.envs)

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from muster.data import BatchObservation, Ints
 from muster.learning.optimiser import Optimiser
 from muster.learning.rollouts import take
-from muster.models.direct import DirectModel, Parameters, Scores, init_parameters
-from muster.models.gradient import score_gradient
-from muster.models.heads import Limits
+from muster.models.direct import DirectModel, Gates, Parameters, Scores, init_parameters
+from muster.models.limits import Limits
 from muster.models.spec import ModelSpec
 
 LAST_LAYER_OF_G = ("g.weight3", "g.bias3")
@@ -106,6 +105,7 @@ class DirectActor(Actor):
     def _pack(self) -> None:
         """Pack the parameters for the compiled code: once a step, after which they are constant."""
         self.model = DirectModel(self.parameters(), self.with_g)
+        self._forward: tuple[BatchObservation, Gates] | None = None
 
     def parameters(self) -> Parameters:
         """Copies of its arrays."""
@@ -130,7 +130,9 @@ class DirectActor(Actor):
 
     def forward(self, observation: BatchObservation) -> Scores:
         """h and g."""
-        return self.model(observation)
+        scores, gates = self.model.forward(observation)
+        self._forward = observation, gates
+        return scores
 
     def backward(
         self,
@@ -140,8 +142,11 @@ class DirectActor(Actor):
         states: Ints | None = None,
     ) -> None:
         """Add a gradient."""
-        some = observation if states is None else take(observation, states)
-        gradients = score_gradient(self.model, some, slopes, limits)
+        gates = None if self._forward is None or self._forward[0] is not observation else self._forward[1]
+        if states is not None:
+            observation = take(observation, states)
+            gates = gates and {net: bits[states] for net, bits in gates.items()}
+        gradients = self.model.gradient(observation, slopes, limits, gates)
         for _, group in self.groups:
             if all(name in gradients for name in group.shapes):  # g has none while it does not count
                 group.add(gradients)

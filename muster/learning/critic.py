@@ -12,35 +12,13 @@ from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Floats, Floats32, Ints
 from muster.learning.optimiser import Optimiser
+from muster.models.critic import EntityCritic, critic_shapes, init_critic
 from muster.models.direct import Parameters
 from muster.models.spec import ModelSpec
-from muster.models.values import EntityValues, value_gradient
 
-WIDTH = 32
 MEMORY = 0.99
 """Share of what is known of the returns' mean and variance that an update keeps."""
 LAST = ("head.2.weight", "head.2.bias")
-
-
-def critic_shapes(agents: int, tasks: int, shared: int, width: int = WIDTH) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every array of an entity critic that reads so many features."""
-    inputs = {"agent": agents, "task": tasks, "head": 4 * width + 2 + shared}
-    shapes: dict[str, tuple[int, ...]] = {}
-    for net, reads in inputs.items():
-        out = 1 if net == "head" else width
-        shapes |= {f"{net}.0.weight": (width, reads), f"{net}.0.bias": (width,)}
-        shapes |= {f"{net}.2.weight": (out, width), f"{net}.2.bias": (out,)}
-    return shapes
-
-
-def init_critic(shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator) -> Parameters:
-    """Uniform within 1/sqrt(inputs) of each layer."""
-    found: Parameters = {}
-    for name, shape in shapes.items():
-        inputs = shapes[name.replace("bias", "weight")][1]
-        bound = 1.0 / np.sqrt(max(inputs, 1))
-        found[name] = rng.uniform(-bound, bound, shape).astype(np.float32)
-    return found
 
 
 def with_choices(observation: BatchObservation, assignment: Ints) -> BatchObservation:
@@ -91,7 +69,7 @@ class Critic:
         self._pack()
 
     def _pack(self) -> None:
-        self._network = EntityValues(self.optimiser.parameters())
+        self._network = EntityCritic(self.optimiser.parameters())
 
     def __call__(self, observation: BatchObservation) -> Floats:
         """[B] values, in the rewards' units."""
@@ -120,7 +98,7 @@ class Critic:
     ) -> tuple[Floats, float]:
         """Values [B] and their mean loss against the targets; adds `weight` times its gradient for the next step."""
         scaled = ((targets - self.offset) / self.unit).astype(np.float32)
-        values, loss, gradients = value_gradient(self._network, observation, scaled)
+        values, loss, gradients = self._network.gradient(observation, scaled)
         self.optimiser.add(gradients, weight)
         return self.offset + self.unit * values.astype(np.float64), loss * self.unit
 

@@ -24,9 +24,9 @@ from muster.learning.metrics import EpisodeMetrics, mean_metrics
 from muster.learning.rollouts import NO_SCORES, Acting, Collector, Draws, Recording, Rollout, standard_deviation
 from muster.learning.settings import TrainSettings
 from muster.learning.workers import Job, WorkerPool, shares
+from muster.models.critic import EntityCritic
 from muster.models.direct import DirectModel, Parameters, Scores
 from muster.models.spec import ModelSpec
-from muster.models.values import EntityValues
 from muster.policy.decision import decide
 
 
@@ -115,7 +115,7 @@ class BlockHandler:
             discount=self.own.discount,
             decide=lambda observation, explore: decide(observation, job.spec, model, self.solver, explore),
             view=job.spec.view,
-            values=EntityValues(weights.critic),
+            values=EntityCritic(weights.critic),
             keep_history=job.settings.learner == "ppo",
         )
         draws = Draws(self.rng, self.collectors[k].noise.gumbel, job.sizes[k], *job.ranges[k])

@@ -16,7 +16,7 @@ from muster.learning.learner import Arrays, SlotEpisodes, State, component, pref
 from muster.learning.metrics import EndedEpisodes, Metrics
 from muster.learning.optimiser import TrainingError
 from muster.models.direct import Scores
-from muster.models.heads import Limits, with_limits
+from muster.models.limits import Limits, with_limits
 from muster.policy.decision import Decision
 from muster.policy.noise import ScoreNoise, standard_gumbels
 from muster.policy.settings import NoiseSettings

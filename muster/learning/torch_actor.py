@@ -8,14 +8,15 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from muster.data import BatchObservation, Ints
 from muster.learning.actor import LAST_LAYER_OF_G, Actor
 from muster.learning.optimiser import TrainingError
 from muster.models.direct import Parameters, Scores
-from muster.models.heads import Limits
-from muster.models.networks import ScoringModel, network_from, parameters_of
+from muster.models.limits import Limits
 from muster.models.spec import ModelSpec
+from muster.models.torch_networks import ScoringModel, network_from, parameters_of
 
 # One thread: the networks are small, and a run is then the same on every machine with these libraries.
 torch.set_num_threads(1)
@@ -49,9 +50,9 @@ class TorchActor(Actor):
         self.model.train(batch_statistics)
         self.batch_statistics = batch_statistics
         if g_from_zero:
-            for name in LAST_LAYER_OF_G:
-                if name in self.model.views():
-                    self.model.views()[name][...] = 0.0
+            for name, parameter in self.model.pairs.items():
+                if name.replace("_", ".") in LAST_LAYER_OF_G:
+                    nn.init.zeros_(parameter)
         of_g = [one for name, one in self.model.pairs.items() if name.startswith("g_")] if g_share < 1.0 else []
         others = [one for one in self.model.parameters() if not any(one is other for other in of_g)]
         self.shares = [g_share] * bool(of_g) + [1.0]

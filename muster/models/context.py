@@ -1,25 +1,29 @@
-"""What the context model is made of, without torch: the arrays that turn agents and tasks into tokens that see others.
+"""The context model's arrays, and what its agents and tasks know of each other.
 
 Every agent and every task is a token of C values, made of its own features. In each round it listens to the agents and
-to the tasks: with the words of listener x, speaker y and their relation r,
+to the tasks: with listener x, speaker y and their relation r,
 
     u_xy = relu(S y + T x + R r + b)                 what is said
     w_xy = exp(L u_xy - d_xy / (reach·s)) / (1 + sum over the speakers)       how much it counts, for each head
     x   <- x + W2 relu(W1 [x, sum of w u over agents, sum of w u over tasks] + b1) + b2
 
-where d is their distance and s how far agents have to go for their nearest task (muster.models.reach), so that a token
-has about as many neighbours that matter in a large env as in a small one as dense. The 1 stands for silence: far from
-everybody a token hears next to nothing, and how much it hears tells how many are near. Where an env names neither
-distances nor positions, this is attention by what is said alone.
+where d is their distance and s the mean distance of agents to their nearest task (pair_scale.py), so that a token has
+about as many neighbours that matter in a large environment as in a small one of the same density. The 1 stands for
+silence: far from all others a token hears next to nothing, and how much it hears tells how many are near. Where an
+environment names neither distances nor positions, this is attention by what is said alone.
 
-The tokens of the last round stand beside the features that the pair networks read (muster.models.direct).
+The tokens of the last round stand beside the features that the pair networks read (muster.models.direct). The rounds
+themselves are in context_model.py, and in torch_networks.py for learning.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from muster.data import Floats32
+from muster.data import BatchObservation, Bools, Floats32
+from muster.models.pair_scale import exp, spacing
 from muster.models.spec import ModelSpec
 
 AGENT, TASK = "agent", "task"
@@ -97,4 +101,66 @@ def init_context(spec: ModelSpec, rng: np.random.Generator) -> dict[str, Floats3
             inputs = shape[0] if len(shape) == 2 else inputs
         bound = 1.0 / np.sqrt(max(inputs, 1))
         found[name] = rng.uniform(-bound, bound, shape).astype(np.float32)
+    return found
+
+
+LEAST_SPACING = 1e-3
+"""In units of distance of an environment that does not say what its shortest one is."""
+
+
+class Relation(NamedTuple):
+    """Of X listeners and Y speakers."""
+
+    features: Floats32
+    """[B, X, Y, R]"""
+    distance: Floats32
+    """[B, X, Y] in units of s; 0 where there is none."""
+    heard: Bools
+    """[B, X, Y] True where both live, are not one and the same, and may have to do with each other."""
+
+    def turned(self) -> Relation:
+        """The same for who was the speaker."""
+        return Relation(*(np.ascontiguousarray(part.swapaxes(1, 2)) for part in self))  # type: ignore[arg-type]
+
+
+def relate(spec: ModelSpec, seen: BatchObservation) -> dict[tuple[str, str], Relation]:
+    """Relations of every kind of listener and speaker, in what is seen."""
+    features = {AGENT: seen.agent_features, TASK: seen.task_features}
+    alive = {AGENT: seen.agent_alive, TASK: seen.task_alive}
+    prior = seen.prior if spec.reads_prior else None
+    own = {
+        (AGENT, TASK): (seen.pair_features, prior),
+        (TASK, TASK): (seen.task_pair_features, seen.task_prior if spec.task_prior else None),
+        (AGENT, AGENT): (None, None),
+    }
+    found: dict[tuple[str, str], Relation] = {}
+    unit: Floats32 | None = None
+    for (listener, speaker), (declared, prior) in own.items():
+        heard = alive[listener][:, :, None] & alive[speaker][:, None, :]
+        if listener == speaker:
+            heard &= ~np.eye(heard.shape[1], dtype=np.bool_)
+        elif seen.allowed is not None:
+            heard &= seen.allowed
+        parts: list[Floats32] = []
+        far: Floats32 | None = None
+        if declared is not None and declared.shape[-1]:
+            parts.append(declared)
+            far = declared[..., spec.distances[0 if listener == AGENT else 1]] if spec.distances else None
+        if spec.places and far is None:
+            columns = list(spec.places)
+            apart = features[speaker][:, None, :, columns] - features[listener][:, :, None, columns]
+            parts += [apart, np.abs(apart)]
+            far = np.sqrt((apart * apart).sum(-1))
+        distance = np.zeros(heard.shape, np.float32)
+        if far is not None and measured(spec, listener, speaker):
+            if unit is None:
+                unit = spacing(far, heard, spec.distance_unit or LEAST_SPACING)
+            np.divide(far, unit[:, None, None], out=distance, where=heard)
+            parts += [distance[..., None], exp(-distance)[..., None]]
+        if prior is not None:
+            parts.append(np.asarray(prior, np.float32)[..., None])
+        together = np.concatenate(parts, axis=-1) if parts else np.zeros((*heard.shape, 0), np.float32)
+        together[~heard] = 0.0
+        found[listener, speaker] = Relation(together, distance, heard)
+    found[TASK, AGENT] = found[AGENT, TASK].turned()
     return found

@@ -1,18 +1,24 @@
-"""What a scoring model looks like: everything needed to make one, apart from its numbers."""
+"""What a scoring model looks like: everything needed to make one, apart from its parameters."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from muster.data import BatchObservation
 from muster.errors import InputError
-from muster.models.kinds import Learned, ModelKind, PairScale
 from muster.settings import AtLeast, Between, check_fields
 
+ModelKind = Literal["dm", "pem", "context"]
+Form = Literal["plain", "local"]
+"""plain: the model reads all features; local: none that says where on the map, and g fades with distance."""
+PairScale = Literal["none", "size", "fade"]
+"""By what g is multiplied, so that it keeps its meaning at other sizes (muster.models.pair_scale)."""
+Learned = Literal["capacities", "contributions"]
+"""What a model may learn beside scores."""
 DISTANCE_WEIGHT = 0.5
 """Of a unit of distance in the prior that is made of distances."""
 Width = Annotated[int, Between(0, 4096)]
@@ -47,7 +53,7 @@ class ModelSpec:
     """Whether h is a correction: scale · (the environment's prior) + network, and likewise g."""
     task_prior: bool = False
     pair_scale: PairScale = "none"
-    """By what g is multiplied: nothing, agents in training / agents now, or what fades with distance (reach.py)."""
+    """By what g is multiplied: nothing, agents in training / agents now, or what fades with distance."""
     trained_agents: Width = 0
     """Agents of the environment that it was trained in; 0: not known."""
     blind: tuple[int, ...] = ()
@@ -67,7 +73,7 @@ class ModelSpec:
     rounds: Width = 2
     """How often every token listens to the others (context)."""
     learned: tuple[Learned, ...] = ()
-    """What is learned in place of what the environment gives (heads.py; dm)."""
+    """What is learned in place of what the environment gives (limits.py; dm)."""
     unlimited: bool = False
     """Whether the environment's capacities are left out."""
 

@@ -14,7 +14,7 @@ from muster.assign.switching import less_switch_cost
 from muster.data import BatchObservation, Bools, Floats, Ints, Problem
 from muster.envs.vector import IDLE
 from muster.models.direct import DirectModel, Scores
-from muster.models.reach import scale_pairs
+from muster.models.pair_scale import scale_pairs
 from muster.models.spec import ModelSpec
 
 Scorer = Callable[[BatchObservation], Scores]

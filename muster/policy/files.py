@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from muster.assign.settings import InferenceSettings
 from muster.errors import InputError, ModelFileError
+from muster.models.critic import NETWORKS, EntityCritic
 from muster.models.direct import Parameters, parameter_shapes
 from muster.models.spec import ModelSpec
-from muster.models.values import NETS, EntityValues
 from muster.policy.settings import NoiseSettings
 from muster.storage import write_atomically
 
@@ -179,7 +179,7 @@ def _check(path: Path, spec: ModelSpec, tensors: Parameters) -> None:
             raise ModelFileError(f"{path}: {name} holds NaN or infinity")
 
 
-def run_critic(folder: str | Path) -> EntityValues | None:
+def run_critic(folder: str | Path) -> EntityCritic | None:
     """The entity critic that the actor-critic left in the folder of a run; None where there is none."""
     from safetensors import SafetensorError, safe_open
 
@@ -192,4 +192,4 @@ def run_critic(folder: str | Path) -> EntityValues | None:
             arrays = {name.removeprefix(CRITIC): file.get_tensor(name) for name in names}
     except (SafetensorError, OSError, ValueError) as error:
         raise ModelFileError(f"{path} is damaged ({error})") from None
-    return EntityValues(arrays) if all(f"{net}.0.weight" in arrays for net in NETS) else None
+    return EntityCritic(arrays) if all(f"{net}.0.weight" in arrays for net in NETWORKS) else None

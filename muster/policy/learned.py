@@ -22,9 +22,9 @@ from muster.envs.padding import observation_of
 from muster.envs.registry import kind_of, make
 from muster.envs.vector import BatchEnv, Policy, State
 from muster.errors import InputError, MissingExtraError, MusterError, UnknownNameError
+from muster.models.context_model import ContextModel
 from muster.models.direct import DirectModel, Parameters, Scores
 from muster.models.spec import ModelSpec
-from muster.models.tokens import ContextModel
 from muster.policy.decision import Decision, Scorer, decide, read_observation, score
 from muster.policy.files import PolicyFile, read_policy, write_policy
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
@@ -340,6 +340,6 @@ def make_scorer(spec: ModelSpec, parameters: Parameters) -> Scorer:
         import torch  # noqa: F401
     except ImportError:
         raise MissingExtraError(f"a {spec.kind} policy", "torch") from None
-    from muster.models.networks import network_from
+    from muster.models.torch_networks import network_from
 
     return network_from(spec, parameters).scores

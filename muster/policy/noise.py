@@ -19,7 +19,7 @@ from muster.compile import entry
 from muster.data import BatchObservation, Bools, Floats32, Ints
 from muster.errors import InputError
 from muster.models.direct import Scores
-from muster.models.heads import Limits
+from muster.models.limits import Limits
 from muster.policy.settings import NoiseSettings
 from muster.rng import Seeds, normal, uniform
 

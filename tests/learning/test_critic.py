@@ -9,8 +9,8 @@ from muster.envs.registry import make
 from muster.learning.critic import Critic
 from muster.learning.learners import make_learner
 from muster.learning.settings import TrainSettings
+from muster.models.critic import EntityCritic
 from muster.models.spec import ModelSpec
-from muster.models.values import EntityValues
 from muster.rng import episode_seeds
 
 COURIERS = "examples.couriers:Couriers"
@@ -37,7 +37,7 @@ def test_the_unit_grows_with_the_returns_and_leaves_the_values_as_they_are():
     critic.fit_unit(np.array([np.nan, 1.0], np.float32))
     assert critic.unit == 128
     assert np.array_equal(critic(observation), before)
-    assert np.array_equal(EntityValues(critic.parameters())(observation), before)
+    assert np.array_equal(EntityCritic(critic.parameters())(observation), before)
 
 
 def test_values_are_means_and_no_medians_however_much_is_paid():

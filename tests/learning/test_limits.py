@@ -13,8 +13,7 @@ from muster.learning.losses.clipped import ChoiceBatch
 from muster.learning.settings import TrainSettings
 from muster.learning.train import Loop, run_training
 from muster.models.direct import DirectModel, init_parameters, parameter_shapes
-from muster.models.gradient import score_gradient
-from muster.models.heads import units, with_limits
+from muster.models.limits import units, with_limits
 from muster.models.spec import ModelSpec
 from muster.policy.learned import LearnedPolicy
 from muster.policy.noise import LIMIT_SIGMA
@@ -150,7 +149,7 @@ def test_the_gradient_of_drawn_limits_is_that_of_their_loss():
         up, down = (batch.limit_slopes({**z, head: z[head] + move}, 0.3, 0.2, 1.0)[0] for move in (away, -away))
         assert float((slopes[head] * away).sum()) == pytest.approx((up - down) / 2, rel=1e-3)
     model = learner.actor.model
-    gradients = score_gradient(model, batch.observation, (None, None), slopes)
+    gradients = model.gradient(batch.observation, (None, None), slopes)
     for name in ("capacity.bias3", "contribution.bias3"):
         head = name.partition(".")[0]
         assert gradients[name][0] == pytest.approx(slopes[head].sum(), rel=1e-3)

@@ -12,8 +12,7 @@ from muster.learning.losses.returns import lambda_returns, n_step_returns
 from muster.learning.ppo import LASTING, LONG, WINDOW, Rollback
 from muster.learning.settings import A2CSettings, PPOSettings, TrainSettings
 from muster.learning.train import run_training
-from muster.models.gradient import score_gradient
-from muster.models.networks import network_from
+from muster.models.torch_networks import network_from
 from muster.policy.noise import standard_gumbels
 from muster.settings import from_toml, to_toml
 from tests.learning.test_train import TOY
@@ -202,7 +201,7 @@ def test_slopes_go_back_through_the_direct_model_as_through_torch(inference):
     ends = [end for end in network(observation) if end is not None]
     slopes = [rng.standard_normal(end.shape).astype(np.float32) for end in ends]
     torch.autograd.backward(ends, [torch.from_numpy(slope) for slope in slopes])
-    found = score_gradient(learner.actor.model, observation, (slopes[0], slopes[1] if inference == "quad" else None))
+    found = learner.actor.model.gradient(observation, (slopes[0], slopes[1] if inference == "quad" else None))
     for name, parameter in network.pairs.items():
         # The toy has no features of pairs, so nothing flows into their weights.
         expected = np.zeros(parameter.shape) if parameter.grad is None else parameter.grad.numpy()

@@ -7,7 +7,7 @@ import pytest
 
 import muster
 from muster import InputError
-from muster.learning.critic import Critic, critic_shapes, init_critic, with_choices
+from muster.learning.critic import Critic, with_choices
 from muster.learning.learner import stream
 from muster.learning.learners import make_learner
 from muster.learning.settings import SRLSettings, TrainSettings
@@ -189,18 +189,6 @@ def test_a_critic_learns_returns_of_any_size_and_of_any_assignment():
             critic.add_gradient(with_choices(seen, answer), earned)
             critic.step(1e-2)
     assert np.abs(critic(with_choices(seen, answer)) - earned).mean() < 10
-
-
-def test_the_critic_has_the_shapes_of_the_networks_one():
-    torch = pytest.importorskip("torch")
-    from muster.models.networks import EntityCritic
-
-    spec = learner_of().spec
-    shapes = critic_shapes(spec.agent_width, spec.task_width, spec.global_width)
-    network = EntityCritic(spec)
-    assert shapes == {name: tuple(value.shape) for name, value in network.named_parameters()}
-    arrays = init_critic(shapes, np.random.default_rng(0))
-    network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
 
 
 class Uncopied(Pairing):

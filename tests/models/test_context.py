@@ -1,4 +1,4 @@
-"""The context model: laws that hold for any weights, and what it does in environments that say little."""
+"""The context model: what holds for any weights, and in environments that show little."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from muster.learning.envs import prepare
 from muster.learning.learners import make_learner
 from muster.learning.settings import TrainSettings
 from muster.learning.train import Loop
+from muster.models.context import relate
+from muster.models.context_model import ContextModel
 from muster.models.direct import init_parameters, parameter_shapes
-from muster.models.networks import ScoringModel, network_from, parameters_of
-from muster.models.relations import relate
 from muster.models.spec import ModelSpec
-from muster.models.tokens import ContextModel
+from muster.models.torch_networks import ScoringModel, network_from, parameters_of
 from muster.policy.decision import alive_pairs
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import resolve
 from muster.policy.settings import PAPER_NOISE
 
-WORLDS = [
+ENVS = [
     ("rescue:3x6", "quad"),
     ("rescue:3x6", "lp"),
     ("battle:m5v5", "lp"),
@@ -36,17 +36,17 @@ WORLDS = [
 ]
 
 
-def lively(env: str, inference: str, **settings) -> tuple[ModelSpec, dict, BatchObservation]:
+def perturbed(env: str, inference: str, **settings) -> tuple[ModelSpec, dict, BatchObservation]:
     """A model whose every array says something, and what it reads of an environment a few decisions on."""
     asked = TrainSettings(env=env, inference=inference, model="context", seed=3, ppo={"envs": 8}, **settings)
-    parts = prepare(asked)
-    world, spec = parts.envs[0], parts.spec
+    setup = prepare(asked)
+    made, spec = setup.envs[0], setup.spec
     rng = np.random.default_rng(1)
     for _ in range(2):
-        world.step(rng.integers(0, world.n_tasks, (world.n_envs, world.n_agents)))
+        made.step(rng.integers(0, made.n_tasks, (made.n_envs, made.n_agents)))
     parameters = init_parameters(spec, rng)
     parameters = {k: v + rng.normal(0, 0.1, v.shape).astype(np.float32) for k, v in parameters.items()}
-    return spec, parameters, spec.view(world.observe())
+    return spec, parameters, spec.view(made.observe())
 
 
 def close(one, other, seen: BatchObservation) -> bool:
@@ -55,17 +55,17 @@ def close(one, other, seen: BatchObservation) -> bool:
     return all(a is None or np.allclose(a[there], b[there], atol=2e-5) for a, b, there in pairs)
 
 
-@pytest.mark.parametrize(("env", "inference"), WORLDS)
+@pytest.mark.parametrize(("env", "inference"), ENVS)
 def test_kernels_and_torch_agree(env, inference):
-    spec, parameters, seen = lively(env, inference)
+    spec, parameters, seen = perturbed(env, inference)
     kernels = ContextModel(spec, parameters)(seen)
     assert close(kernels, network_from(spec, parameters).scores(seen), seen)
     assert np.abs(kernels[0]).max() > 0.01
 
 
-@pytest.mark.parametrize(("env", "inference"), WORLDS)
+@pytest.mark.parametrize(("env", "inference"), ENVS)
 def test_renumbering_agents_and_tasks_renumbers_the_scores(env, inference):
-    spec, parameters, seen = lively(env, inference)
+    spec, parameters, seen = perturbed(env, inference)
     model = ContextModel(spec, parameters)
     rng = np.random.default_rng(0)
     agents, tasks = rng.permutation(seen.agent_alive.shape[1]), rng.permutation(seen.task_alive.shape[1])
@@ -75,9 +75,9 @@ def test_renumbering_agents_and_tasks_renumbers_the_scores(env, inference):
     assert close(model(turned), expected, turned)
 
 
-@pytest.mark.parametrize(("env", "inference"), WORLDS)
+@pytest.mark.parametrize(("env", "inference"), ENVS)
 def test_what_is_not_there_changes_nothing_whatever_its_numbers(env, inference):
-    spec, parameters, seen = lively(env, inference)
+    spec, parameters, seen = perturbed(env, inference)
     model = ContextModel(spec, parameters)
     more = padded(seen, 2, 3)
     n, m = seen.agent_alive.shape[1], seen.task_alive.shape[1]
@@ -85,9 +85,9 @@ def test_what_is_not_there_changes_nothing_whatever_its_numbers(env, inference):
     assert close((h[:, :n, :m], None if g is None else g[:, :m, :m]), model(seen), seen)
 
 
-@pytest.mark.parametrize(("env", "inference"), WORLDS)
+@pytest.mark.parametrize(("env", "inference"), ENVS)
 def test_an_answer_does_not_depend_on_the_rest_of_the_batch(env, inference):
-    spec, parameters, seen = lively(env, inference)
+    spec, parameters, seen = perturbed(env, inference)
     model = ContextModel(spec, parameters)
     alone = [model(part(seen, slice(k, k + 1)))[0][0] for k in range(8)]
     assert np.array_equal(np.stack(alone), model(seen)[0])
@@ -95,44 +95,44 @@ def test_an_answer_does_not_depend_on_the_rest_of_the_batch(env, inference):
 
 def test_every_agent_and_task_is_heard():
     """Scores of a pair change when anybody else moves: another agent, another task."""
-    spec, parameters, seen = lively("rescue:3x6", "lp")
+    spec, parameters, seen = perturbed("rescue:3x6", "lp")
     before = ContextModel(spec, parameters)(seen)[0]
     for who, index in (("agents", 2), ("tasks", 5)):
-        world = make("rescue:3x6", 8, seed=3)
-        world.show(pair_features=True, planes=False)
-        cells = world.agent_cells if who == "agents" else world.task_cells
-        still = ContextModel(spec, parameters)(spec.view(world.observe()))[0]
+        env = make("rescue:3x6", 8, seed=3)
+        env.show(pair_features=True, planes=False)
+        cells = env.agent_cells if who == "agents" else env.task_cells
+        still = ContextModel(spec, parameters)(spec.view(env.observe()))[0]
         cells[:, index] = (cells[:, index] + 3) % 8
-        moved = ContextModel(spec, parameters)(spec.view(world.observe()))[0]
+        moved = ContextModel(spec, parameters)(spec.view(env.observe()))[0]
         assert (np.abs(moved - still)[:, 0, 0] > 1e-6).mean() > 0.5
     assert before.shape == (8, 3, 6)
 
 
 def test_positions_on_the_map_are_not_read_only_how_far_others_are():
-    spec, parameters, _ = lively("rescue:3x6,grid=40", "quad")
-    world = make("rescue:3x6,grid=40", 8)
-    world.show(pair_features=True, planes=False)
-    world.agent_cells[:], world.task_cells[:] = world.agent_cells // 2, world.task_cells // 2
+    spec, parameters, _ = perturbed("rescue:3x6,grid=40", "quad")
+    env = make("rescue:3x6,grid=40", 8)
+    env.show(pair_features=True, planes=False)
+    env.agent_cells[:], env.task_cells[:] = env.agent_cells // 2, env.task_cells // 2
     model = ContextModel(spec, parameters)
-    seen = spec.view(world.observe())
+    seen = spec.view(env.observe())
     before = model(seen)
-    world.agent_cells += 15
-    world.task_cells += 15
-    assert close(model(spec.view(world.observe())), before, seen)
+    env.agent_cells += 15
+    env.task_cells += 15
+    assert close(model(spec.view(env.observe())), before, seen)
 
 
 def test_another_town_far_away_is_not_heard():
-    """Two copies of an environment a thousand cells apart are scored as one alone: so it carries to any size."""
-    spec, parameters, _ = lively("rescue:3x6", "quad")
+    """Two copies of an environment a thousand cells apart are scored as one alone: so it generalises to any size."""
+    spec, parameters, _ = perturbed("rescue:3x6", "quad")
     one = make("rescue:3x6,grid=2000", 4)
     two = make("rescue:6x12,grid=2000", 4)
     rng = np.random.default_rng(2)
     one.agent_cells[:], one.task_cells[:] = rng.integers(0, 10, (4, 3, 2)), rng.integers(0, 10, (4, 6, 2))
     two.agent_cells[:] = np.concatenate([one.agent_cells, one.agent_cells + 1000], axis=1)
     two.task_cells[:] = np.concatenate([one.task_cells, one.task_cells + 1000], axis=1)
-    for world in (one, two):
-        world.waiting[:] = True
-        world.show(pair_features=True, planes=False)
+    for env in (one, two):
+        env.waiting[:] = True
+        env.show(pair_features=True, planes=False)
     model = ContextModel(spec, parameters)
     seen = spec.view(one.observe())
     h, g = model(spec.view(two.observe()))
@@ -141,24 +141,24 @@ def test_another_town_far_away_is_not_heard():
 
 def test_a_model_starts_as_the_distances_it_corrects():
     spec = prepare(TrainSettings(env="rescue:3x6", inference="lp", model="context")).spec
-    world = make("rescue:3x6", 4)
-    seen = spec.view(world.observe())
+    env = make("rescue:3x6", 4)
+    seen = spec.view(env.observe())
     h, _ = ContextModel(spec, init_parameters(spec, np.random.default_rng(0)))(seen)
     assert h == pytest.approx(-0.5 * 8 * seen.pair_features[..., spec.distances[0]], abs=1e-5)
 
 
-def test_a_world_without_distances_or_positions_is_heard_by_what_is_said():
-    spec, _, seen = lively("tests.learning.toy:Roomy", "lp")
+def test_an_environment_without_distances_or_positions_is_heard_by_what_is_said():
+    spec, _, seen = perturbed("tests.learning.toy:Roomy", "lp")
     assert spec.places == spec.distances == ()
     assert not any(name.endswith("_reach") for name in parameter_shapes(spec))
     assert all(not relation.distance.any() for relation in relate(spec, seen).values())
-    battle, _, of_battle = lively("battle:m5v5", "lp")
+    battle, _, of_battle = perturbed("battle:m5v5", "lp")
     assert battle.places
     assert relate(battle, of_battle)["agent", "agent"].distance.any()
 
 
 @pytest.mark.parametrize("pair_features", [False, True])
-def test_what_a_model_reads_follows_from_the_world(pair_features):
+def test_what_a_model_reads_follows_from_the_environment(pair_features):
     asked = TrainSettings(env="rescue:2x4", model="context", inference="lp", pair_features=pair_features)
     spec = prepare(asked).spec
     assert spec.places == (0, 1)
@@ -181,8 +181,8 @@ def test_a_policy_is_saved_and_loaded_as_it_is_and_a_damaged_one_refused(tmp_pat
         LearnedPolicy.load(tmp_path / "damaged.safetensors")
 
 
-def test_it_plays_in_every_world_of_its_kind_and_looks_ahead_with_noisy_scores():
-    spec, parameters, _ = lively("rescue:3x6", "lp")
+def test_it_decides_in_every_environment_of_its_kind_and_looks_ahead_with_noisy_scores():
+    spec, parameters, _ = perturbed("rescue:3x6", "lp")
     learner = make_learner(TrainSettings(env="rescue:3x6", model="context", inference="lp", ppo={"envs": 2}))
     policy = LearnedPolicy("context", spec, parameters, learner.inference, PAPER_NOISE, {"env": "rescue:3x6"})
     assert muster.evaluate(policy, "rescue:6x12,grid=12", 4).records.outcome.shape == (4,)
@@ -204,7 +204,7 @@ def test_ppo_moves_every_part_of_it(inference):
 
 
 def test_the_gradient_is_that_of_finite_differences():
-    spec, parameters, seen = lively("rescue:3x6", "quad")
+    spec, parameters, seen = perturbed("rescue:3x6", "quad")
     network = network_from(spec, parameters)
     h, g = network(seen)
     slope = (np.random.default_rng(0).normal(size=h.shape) * alive_pairs(seen)[0]).astype(np.float32)
@@ -242,7 +242,7 @@ def test_a_context_model_goes_on_from_a_direct_one_and_from_its_own_kind(tmp_pat
 
 
 def test_widths_that_heads_cannot_share_are_refused():
-    spec = lively("rescue:3x6", "lp")[0]
+    spec = perturbed("rescue:3x6", "lp")[0]
     with pytest.raises(InputError, match="30 cannot be among 4"):
         dataclasses.replace(spec, context=30)
     with pytest.raises(InputError, match="evolution tunes the direct model only"):
@@ -250,7 +250,7 @@ def test_widths_that_heads_cannot_share_are_refused():
 
 
 def test_the_torch_network_keeps_its_arrays_under_the_names_of_files():
-    spec, parameters, _ = lively("rescue:3x6", "quad")
+    spec, parameters, _ = perturbed("rescue:3x6", "quad")
     assert parameters_of(ScoringModel(spec, np.random.default_rng(0))).keys() == parameters.keys()
     assert {name: array.shape for name, array in parameters.items()} == parameter_shapes(spec)
 

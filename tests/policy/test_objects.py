@@ -9,8 +9,8 @@ from muster.assign.settings import InferenceSettings
 from muster.envs.env import Observation
 from muster.evaluation.evaluate import evaluate
 from muster.models.direct import init_parameters
-from muster.models.networks import ScoringModel, parameters_of
 from muster.models.spec import ModelSpec
+from muster.models.torch_networks import ScoringModel, parameters_of
 from muster.policy import learned
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import resolve

@@ -21,7 +21,7 @@ from muster.data import BatchObservation, Floats, Floats32, Ints
 from muster.learning.losses.choices import Choices
 from muster.learning.rollouts import Rollout, take
 from muster.models.direct import Scores
-from muster.models.heads import Limits
+from muster.models.limits import Limits
 from muster.policy.decision import alive_pairs, less_switching
 
 FEW = 0.1

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from muster.assign.solver import Solver
 from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.models.direct import Scores
-from muster.models.reach import scale_pairs
+from muster.models.pair_scale import scale_pairs
 from muster.models.spec import ModelSpec
 from muster.policy.decision import alive_pairs, less_switching, make_problem
 from muster.policy.noise import standard_gumbels

@@ -14,7 +14,7 @@ from muster.errors import InputError
 from muster.learning.envs import choose_pair_scale, local_form
 from muster.learning.settings import TrainSettings
 from muster.models.direct import DirectModel, init_parameters
-from muster.models.reach import scale_pairs, spacing
+from muster.models.pair_scale import exp, scale_pairs, spacing
 from muster.models.spec import ModelSpec
 from muster.policy.decision import decide
 from muster.policy.learned import LearnedPolicy
@@ -64,12 +64,25 @@ def test_the_range_is_the_mean_way_to_the_nearest_task_that_waits():
     env.task_cells[0] = [[0, 3], [10, 15], [10, 11]]
     env.waiting[0] = [True, True, False]
     spec = local_spec(env)
-    assert spacing(spec, env.observe()) == pytest.approx([4 / 8])
+    assert spacing_of(spec, env) == pytest.approx([4 / 8])
     g = scale_pairs(spec, env.observe(), np.ones((1, 3, 3), np.float32))
     assert np.diag(g[0]) == pytest.approx(1)
     assert g[0, 0, 1] == pytest.approx(np.exp(-12 / (1.25 * 4)))
     env.waiting[0] = False
-    assert spacing(spec, env.observe()) == pytest.approx([1 / 8])
+    assert spacing_of(spec, env) == pytest.approx([1 / 8])
+
+
+def spacing_of(spec: ModelSpec, env: RescueEnv) -> np.ndarray:
+    seen = env.observe()
+    there = seen.agent_alive[:, :, None] & seen.task_alive[:, None, :]
+    return spacing(seen.pair_features[..., spec.distances[0]], there, spec.distance_unit)
+
+
+def test_exponentials_are_those_of_double_precision_to_the_last_bit_or_two():
+    x = np.concatenate([np.linspace(-87, 88, 100_001), [0.0, -200.0, -np.inf, np.inf]]).astype(np.float32)
+    expected = np.exp(x.astype(np.float64))
+    assert exp(x) == pytest.approx(np.where(x < -87.3, 0.0, expected), rel=2.0**-22)
+    assert np.isnan(exp(np.array([np.nan])))
 
 
 def test_a_local_model_sees_no_place_on_the_map_and_starts_from_distances():

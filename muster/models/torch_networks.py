@@ -1,20 +1,18 @@
-"""The networks in torch: direct, positional and context model, and the critics that only training needs."""
+"""The networks in torch, by which the positional and the context model learn."""
 
 from __future__ import annotations
-
-from typing import Literal
 
 import numpy as np
 import torch
 from torch import nn
 
 from muster.data import BatchObservation, Floats, Floats32
-from muster.models.attention import contextual
-from muster.models.direct import Parameters, Scores, init_parameters
+from muster.models.context import AGENT, LISTENING, TASK, Relation, relate
+from muster.models.direct import Parameters, Scores, init_parameters, parameter_shapes
 from muster.models.spec import ModelSpec
 
-CriticKind = Literal["entity", "conv"]
-FAR_BELOW = -1e6
+SILENT = -1e9
+"""Logit of a speaker that is not there."""
 
 
 class ScoringModel(nn.Module):
@@ -24,10 +22,7 @@ class ScoringModel(nn.Module):
         super().__init__()
         self.spec = spec
         self.pairs = nn.ParameterDict(
-            {
-                name.replace(".", "_"): nn.Parameter(torch.from_numpy(array))
-                for name, array in init_parameters(spec, rng).items()
-            }
+            {_key(name): nn.Parameter(torch.from_numpy(array)) for name, array in init_parameters(spec, rng).items()}
         )
         self.grid = Residual(spec.planes, spec.channels, spec.blocks, spec.embedding) if spec.kind == "pem" else None
         self.low_precision = False
@@ -71,7 +66,7 @@ class ScoringModel(nn.Module):
 
     @torch.no_grad()
     def scores(self, seen: BatchObservation) -> Scores:
-        """The same as arrays, for playing."""
+        """The same as arrays."""
         h, g = self(seen)
         return h.numpy(), None if g is None else g.numpy()
 
@@ -90,10 +85,6 @@ class ScoringModel(nn.Module):
             assert prior is not None
             y = y + p[f"{net}_scale"] * torch.from_numpy(np.asarray(prior, np.float32))
         return y
-
-    def views(self) -> Parameters:
-        """The pair networks' parameters under the names of `direct.py`; they share memory with the model."""
-        return {name.replace("_", ".", 1): value.detach().numpy() for name, value in self.pairs.items()}
 
 
 def at_cells(planes: torch.Tensor, cells: np.ndarray) -> torch.Tensor:
@@ -129,84 +120,78 @@ class Residual(nn.Module):
         return self.outlet(x)
 
 
-class EntityCritic(nn.Module):
-    """Value of a state: a small network per object, mean and maximum over the living, a head. Cheap on a CPU."""
-
-    def __init__(self, spec: ModelSpec, width: int = 32) -> None:
-        super().__init__()
-        self.agent = nn.Sequential(nn.Linear(spec.agent_width, width), nn.ReLU(), nn.Linear(width, width))
-        self.task = nn.Sequential(nn.Linear(spec.task_width, width), nn.ReLU(), nn.Linear(width, width))
-        inputs = 4 * width + 2 + spec.global_width
-        self.head = nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, 1))
-
-    def forward(self, observation: BatchObservation) -> torch.Tensor:
-        """[B]"""
-        pooled = []
-        for net, features, alive in (
-            (self.agent, observation.agent_features, observation.agent_alive),
-            (self.task, observation.task_features, observation.task_alive),
-        ):
-            here = torch.from_numpy(alive).unsqueeze(-1).float()
-            x = net(torch.from_numpy(features))
-            count = here.sum(1)
-            # Far below any living object's value, yet finite; where nobody lives the maximum counts as 0.
-            highest = (x + FAR_BELOW * (1.0 - here)).amax(1) * (count > 0)
-            pooled += [(x * here).sum(1) / count.clamp(min=1.0), highest, here.mean(1)]
-        if observation.global_features is not None:
-            pooled.append(torch.from_numpy(observation.global_features))
-        return self.head(torch.cat(pooled, dim=-1)).squeeze(-1)
-
-    @property
-    def last(self) -> nn.Module:
-        """Its last layer."""
-        return self.head[2]
-
-    def views(self) -> Parameters:
-        """Its parameters for `muster.models.values`, which does the same without torch; they share memory."""
-        return {name: value.detach().numpy() for name, value in self.named_parameters()}
-
-
-class ConvCritic(nn.Module):
-    """The paper's critic: the residual CNN over the whole grid, spatial pooling and a linear layer."""
-
-    def __init__(self, planes: int, global_width: int = 0, channels: int = 32, blocks: int = 3) -> None:
-        super().__init__()
-        self.grid = Residual(planes, channels, blocks, channels)
-        self.head = nn.Linear(channels + global_width, 1)
-
-    def forward(self, observation: BatchObservation) -> torch.Tensor:
-        """[B]"""
-        assert observation.planes is not None
-        pooled = self.grid(torch.from_numpy(observation.planes)).mean((2, 3))
-        if observation.global_features is not None:
-            pooled = torch.cat([pooled, torch.from_numpy(observation.global_features)], dim=-1)
-        return self.head(pooled).squeeze(-1)
-
-    @property
-    def last(self) -> nn.Module:
-        """Its last layer."""
-        return self.head
-
-
 def network_from(spec: ModelSpec, parameters: Parameters) -> ScoringModel:
     """The torch network of a policy, in evaluation mode."""
     model = ScoringModel(spec, np.random.default_rng(0))
-    state = {_torch_name(name): torch.from_numpy(np.array(array)) for name, array in parameters.items()}
+    names = {name: torch_name for torch_name, name in file_names(spec).items()}
+    state = {names.get(name, name): torch.from_numpy(np.array(array)) for name, array in parameters.items()}
     model.load_state_dict(state)
     return model.eval()
 
 
 def parameters_of(model: ScoringModel) -> Parameters:
     """All arrays of a torch network, under the names that policy files use (copies)."""
-    return {
-        _file_name(name): np.ascontiguousarray(tensor.detach().numpy()).copy()
-        for name, tensor in model.state_dict().items()
-    }
+    names = file_names(model.spec)
+    return {names.get(name, name): tensor.detach().numpy().copy() for name, tensor in model.state_dict().items()}
 
 
-def _torch_name(name: str) -> str:
-    return name if name.startswith("grid.") else "pairs." + name.replace(".", "_")
+def file_names(spec: ModelSpec) -> dict[str, str]:
+    """Names of parameters in policy files, by their names in torch; those of the CNN are the same."""
+    return {f"pairs.{_key(name)}": name for name in parameter_shapes(spec)}
 
 
-def _file_name(name: str) -> str:
-    return name.removeprefix("pairs.").replace("_", ".", 1) if name.startswith("pairs.") else name
+def _key(name: str) -> str:
+    # torch takes no dots in the keys of a ParameterDict.
+    return name.replace(".", "_")
+
+
+def contextual(
+    spec: ModelSpec, weights: nn.ParameterDict, seen: BatchObservation, agents: torch.Tensor, tasks: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens [B, N, C] and [B, M, C] after all rounds, of features [B, N, D] and [B, M, E] that the model may read."""
+    relations = relate(spec, seen)
+    tokens: dict[str, torch.Tensor] = {}
+    for who, features, alive in ((AGENT, agents, seen.agent_alive), (TASK, tasks, seen.task_alive)):
+        read = torch.where(torch.from_numpy(alive).unsqueeze(-1), features, 0.0)
+        if spec.global_width:
+            assert seen.global_features is not None
+            shared = torch.from_numpy(seen.global_features).unsqueeze(1)
+            read = torch.cat([read, shared.expand(-1, read.shape[1], -1)], dim=-1)
+        tokens[who] = torch.relu(read @ weights[f"token_{who}_weight"] + weights[f"token_{who}_bias"])
+    for number in range(spec.rounds):
+        news: dict[str, list[torch.Tensor]] = {AGENT: [tokens[AGENT]], TASK: [tokens[TASK]]}
+        for listener, speaker in LISTENING:
+            edge = f"round{number}_{listener}_{speaker}"
+            heard = listen(weights, edge, tokens[listener], tokens[speaker], relations[listener, speaker], spec.heads)
+            news[listener].append(heard)
+        for who, parts in news.items():
+            mix = f"round{number}_{who}_mix"
+            x = torch.relu(torch.cat(parts, dim=-1) @ weights[f"{mix}1"] + weights[f"{mix}1_bias"])
+            tokens[who] = tokens[who] + x @ weights[f"{mix}2"] + weights[f"{mix}2_bias"]
+    return tokens[AGENT], tokens[TASK]
+
+
+def listen(
+    weights: nn.ParameterDict,
+    edge: str,
+    listeners: torch.Tensor,
+    speakers: torch.Tensor,
+    relation: Relation,
+    heads: int,
+) -> torch.Tensor:
+    """[B, X, C] what each listener hears of all speakers."""
+    x = (listeners @ weights[f"{edge}_listener"] + weights[f"{edge}_bias"]).unsqueeze(2)
+    x = x + (speakers @ weights[f"{edge}_speaker"]).unsqueeze(1)
+    if relation.features.shape[-1]:
+        x = x + torch.from_numpy(relation.features) @ weights[f"{edge}_relation"]
+    said = torch.relu_(x)
+    logits = said @ weights[f"{edge}_logit"]
+    if f"{edge}_reach" in weights:
+        logits = logits - torch.from_numpy(relation.distance).unsqueeze(-1) * torch.exp(-weights[f"{edge}_reach"])
+    logits = torch.where(torch.from_numpy(relation.heard).unsqueeze(-1), logits, SILENT)
+    # Silence has logit 0; all are shifted by the largest so that no exponential overflows.
+    top = logits.detach().amax(2, keepdim=True).clamp(min=0.0)
+    counts = torch.exp(logits - top)
+    share = counts / (torch.exp(-top) + counts.sum(2, keepdim=True))
+    batch, n, m, c = said.shape
+    return (share.unsqueeze(-1) * said.view(batch, n, m, heads, c // heads)).sum(2).view(batch, n, c)

@@ -1,0 +1,80 @@
+"""The entity critic: values of states, and the gradient of their loss, by compiled code (core/models/critic.cpp).
+
+A network reads every living object; a head reads the mean and the maximum over a state's agents, the share of them that
+live, the same of its tasks, and the features of the whole environment. The loss is Huber's, averaged over the states.
+Parameters have the names and shapes of torch's linear layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from muster.data import BatchObservation, Floats32
+from muster.kernels import core
+from muster.models.direct import NOT_SHARED, Parameters
+
+WIDTH = 32
+"""Hidden units of every layer."""
+NETWORKS = ("agent", "task", "head")
+
+
+def critic_shapes(agents: int, tasks: int, shared: int, width: int = WIDTH) -> dict[str, tuple[int, ...]]:
+    """Name and shape of every array of a critic that reads so many features, in their fixed order."""
+    inputs = {"agent": agents, "task": tasks, "head": 4 * width + 2 + shared}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for net, reads in inputs.items():
+        out = 1 if net == "head" else width
+        shapes |= {f"{net}.0.weight": (width, reads), f"{net}.0.bias": (width,)}
+        shapes |= {f"{net}.2.weight": (out, width), f"{net}.2.bias": (out,)}
+    return shapes
+
+
+def init_critic(shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator) -> Parameters:
+    """Parameters to start from: uniform within 1/sqrt(inputs) of each layer."""
+    found: Parameters = {}
+    for name, shape in shapes.items():
+        inputs = shapes[name.replace("bias", "weight")][1]
+        bound = 1.0 / np.sqrt(max(inputs, 1))
+        found[name] = rng.uniform(-bound, bound, shape).astype(np.float32)
+    return found
+
+
+class EntityCritic:
+    """Values of states; packed once for as long as its parameters are constant."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        width, agents = parameters["agent.0.weight"].shape
+        tasks, inputs = (parameters[f"{net}.0.weight"].shape[1] for net in ("task", "head"))
+        shared = inputs - 4 * width - 2
+        self.shapes = critic_shapes(agents, tasks, shared, width)
+        flat = np.concatenate([parameters[name].ravel() for name in self.shapes], dtype=np.float32)
+        self.network = core.models.EntityCritic(flat, agents, tasks, shared, width)
+
+    def __call__(self, observation: BatchObservation) -> Floats32:
+        """[B]"""
+        values = np.empty(observation.batch, np.float32)
+        self.network.value(*_read(observation), values)
+        return values
+
+    def gradient(self, observation: BatchObservation, target: Floats32) -> tuple[Floats32, float, Parameters]:
+        """Values [B], their loss against the target [B], and its gradient for every parameter."""
+        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes.values()])
+        values, flat = np.empty(observation.batch, np.float32), np.zeros(ends[-1])
+        loss = self.network.add_gradient(*_read(observation), target, values, flat)
+        parts = np.split(flat.astype(np.float32), ends[:-1])
+        gradients = {name: part.reshape(shape) for part, (name, shape) in zip(parts, self.shapes.items(), strict=True)}
+        return values, loss, gradients
+
+
+def _read(observation: BatchObservation) -> tuple[Any, ...]:
+    shared = NOT_SHARED if observation.global_features is None else observation.global_features
+    return (
+        observation.agent_features,
+        observation.task_features,
+        observation.agent_alive,
+        observation.task_alive,
+        shared,
+    )
