@@ -48,8 +48,9 @@ def disturbed_parameters(spec, seed):
 @pytest.mark.parametrize("features", ["raw", "pair", "everything"])
 @pytest.mark.parametrize("quad", [False, True])
 def test_the_direct_model_without_torch_equals_torch(features, quad):
-    observation = make(f"rescue:5x9,features={features.replace('everything', 'pair')}", 16).observe()
-    observation = enriched(observation) if features == "everything" else observation
+    env = make("rescue:5x9", 16)
+    env.show(pair_features=features != "raw")
+    observation = enriched(env.observe()) if features == "everything" else env.observe()
     spec = ModelSpec.of(observation, "dm", quad)
     parameters = disturbed_parameters(spec, 3)
     with torch.no_grad():
@@ -122,7 +123,8 @@ def test_the_positional_model_reads_the_cell_of_each_object():
 @pytest.mark.parametrize("features", ["raw", "pair", "everything"])
 @pytest.mark.parametrize(("quad", "hidden"), [(False, 32), (True, 32), (True, 7), (True, 40)])
 def test_the_gradient_equals_torchs(features, quad, hidden):
-    env = make(f"rescue:5x9,features={features.replace('everything', 'pair')}", 40)
+    env = make("rescue:5x9", 40)
+    env.show(pair_features=features != "raw")
     env.reset(np.arange(40), episode_seeds(3, np.arange(40)))
     for _ in range(6):  # some tasks are done by then: dead pairs take part
         env.step(np.argmax(np.where(env.observe().task_alive, 1.0, 0.0), 1)[:, None].repeat(5, 1))
