@@ -44,8 +44,7 @@ class Couriers(Env):
 
 def nearest(observation):
     """The nearest pair of courier and parcel first, then the next of those that are left."""
-    far = np.where(observation.task_alive, -observation.prior, np.inf)
-    chosen = np.full(len(far), -1)
+    far, chosen = np.where(observation.task_alive, -observation.prior, np.inf), np.full(len(observation.prior), -1)
     for _ in range(min(len(chosen), sum(observation.task_alive))):
         courier, parcel = np.unravel_index(far.argmin(), far.shape)
         chosen[courier], far[courier], far[:, parcel] = parcel, np.inf, np.inf

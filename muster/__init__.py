@@ -19,7 +19,7 @@ _PUBLIC = {
     "Problem": "muster.data",
     "Solution": "muster.data",
     "InferenceSettings": "muster.assign.settings",
-    # environments, one's own included
+    # environments, custom ones included
     "make": "muster.envs.registry",
     "Env": "muster.envs.env",
     "Observation": "muster.envs.env",
@@ -28,21 +28,23 @@ _PUBLIC = {
     "BatchObservation": "muster.data",
     "Renderer": "muster.envs.renderer",
     "check_env": "muster.envs.checks",
-    # who plays them
+    # policies
     "load": "muster.policy.names",
     "Policy": "muster.envs.vector",
     "LearnedPolicy": "muster.policy.learned",
-    # how well
+    # evaluation
     "evaluate": "muster.evaluation.evaluate",
     "Evaluation": "muster.evaluation.evaluate",
     "compare": "muster.evaluation.compare",
     "Comparison": "muster.evaluation.compare",
-    # and better
+    # learning
     "train": "muster.learning.train",
     "TrainSettings": "muster.learning.settings",
     "PPOSettings": "muster.learning.settings",
     "A2CSettings": "muster.learning.settings",
     "ESSettings": "muster.learning.settings",
+    "SRLSettings": "muster.learning.settings",
+    "ImitationSettings": "muster.learning.settings",
     "NoiseSettings": "muster.policy.settings",
     "MusterError": "muster.errors",
     "InputError": "muster.errors",

@@ -43,7 +43,7 @@ def test_evaluate_json_has_the_fields_of_the_contract(capsys):
         "inference",
         "effort",
         "look_ahead",
-        "figures",
+        "metrics",
     ]
     assert found["metric"] == "steps"
     assert found["steps_minus_one"] == found["mean"] - 1
@@ -73,36 +73,36 @@ def test_envs_and_policies_list_what_there_is(capsys):
     assert "not here: the exact topline goes up to 16 victims" in say(capsys, "policies", "rescue:2x40")
 
 
-def test_play_writes_a_replay(capsys, tmp_path: Path):
+def test_replay_writes_a_replay(capsys, tmp_path: Path):
     path = tmp_path / "replay.gif"
-    assert "done in" in say(capsys, "play", "topline", "rescue:2x3,grid=6", "--out", str(path))
+    assert "done in" in say(capsys, "replay", "topline", "rescue:2x3,grid=6", "--out", str(path))
     assert path.stat().st_size > 1000
 
 
-def test_play_writes_a_page_unless_told_otherwise(capsys, tmp_path: Path, monkeypatch):
+def test_replay_writes_a_page_unless_told_otherwise(capsys, tmp_path: Path, monkeypatch):
     monkeypatch.syspath_prepend(Path.cwd())
     monkeypatch.chdir(tmp_path)
-    assert "written to replay.html" in say(capsys, "play", "nearest", "examples.couriers:Couriers")
+    assert "written to replay.html" in say(capsys, "replay", "nearest", "examples.couriers:Couriers")
     with pytest.raises(SystemExit):
-        main(["play", "nearest", "examples.couriers:Couriers", "--out", "replay.gif"])
+        main(["replay", "nearest", "examples.couriers:Couriers", "--out", "replay.gif"])
     assert "it must define draw() (a page, such as replay.html, needs none)" in capsys.readouterr().err
 
 
-def test_play_puts_two_policies_on_one_page(capsys, tmp_path: Path):
+def test_replay_puts_two_policies_on_one_page(capsys, tmp_path: Path):
     path = tmp_path / "replay.html"
-    said = say(capsys, "play", "topline", "rescue:2x3,grid=6", "--beside", "closest", "--out", str(path))
+    said = say(capsys, "replay", "topline", "rescue:2x3,grid=6", "--beside", "closest", "--out", str(path))
     assert said.index("topline on rescue:2x3,grid=6: done in") < said.index("closest on rescue:2x3,grid=6: done in")
     assert '"policy": "closest"' in path.read_text()
 
 
-def test_check_says_which_laws_hold(capsys):
-    assert "holds     seeds decide" in say(capsys, "check", "rescue:2x4")
-    assert json.loads(say(capsys, "check", "examples.delivery:Delivery", "--json"))["ok"] is True
+def test_check_env_says_which_checks_pass(capsys):
+    assert "passed    seeds decide" in say(capsys, "check-env", "rescue:2x4")
+    assert json.loads(say(capsys, "check-env", "examples.delivery:Delivery", "--json"))["ok"] is True
 
 
 def test_one_mistake_is_told_once(capsys):
     with pytest.raises(SystemExit):
-        main(["check", "tests.envs.custom_envs:Raises"])
+        main(["check-env", "tests.envs.custom_envs:Raises"])
     lines = capsys.readouterr().out.splitlines()
     assert sum("KeyError: 'boom'" in line for line in lines) == 1
     assert sum(line.endswith(": the same") for line in lines) > 5
@@ -124,12 +124,12 @@ def test_one_mistake_is_told_once(capsys):
         (("evaluate", "closest", "rescue:2x4", "--noise"), "noise is for learned policies"),
         (("evaluate", "topline", "rescue:2x17"), "up to 16 victims, got 17"),
         (("compare", "closest", "rescue:2x4"), "two or more policies and then the environment"),
-        (("play", "closest", "rescue:2x4", "--out", "x.mp4"), "no replay format '.mp4'"),
+        (("replay", "closest", "rescue:2x4", "--out", "x.mp4"), "no replay format '.mp4'"),
         (
-            ("play", "closest", "rescue:2x4", "--beside", "topline", "--out", "x.gif"),
+            ("replay", "closest", "rescue:2x4", "--beside", "topline", "--out", "x.gif"),
             "two policies side by side need a page",
         ),
-        (("check", "rescue:300x4"), "304 distinct start cells do not fit"),
+        (("check-env", "rescue:300x4"), "304 distinct start cells do not fit"),
     ],
 )
 def test_a_mistake_gets_one_sentence_and_status_2(capsys, arguments, complaint):
@@ -162,7 +162,7 @@ def test_look_ahead_and_inference_are_flags_wherever_a_policy_plays(capsys, tmp_
     )
     assert found["points"][0]["policy"]["look_ahead"]["rollouts"] == 2
     assert found["points"][0]["baselines"][0]["look_ahead"] is None
-    say(capsys, "play", policy, "rescue:2x4", "--effort", "best", "--out", str(tmp_path / "a.json"))
+    say(capsys, "replay", policy, "rescue:2x4", "--effort", "best", "--out", str(tmp_path / "a.json"))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_look_ahead_and_inference_are_flags_wherever_a_policy_plays(capsys, tmp_
         (("closest", "rescue:2x4", "--rollouts", "3"), "'closest' is a baseline"),
         (("rescue-2x4-lp-dm", "rescue:2x4", "--inference", "routes"), "no costs of going from task"),
         (("rescue-2x4-lp-dm", "rescue:2x4", "--inference", "quad"), "no scores for pairs of tasks"),
-        (("rescue-2x4-lp-dm", "rescue:2x4", "--effort", "best"), "--effort is for quad and plan"),
+        (("rescue-2x4-lp-dm", "rescue:2x4", "--effort", "best"), "--effort is for quad and routes"),
         (("rescue-2x4-lp-dm", "rescue:2x4", "--horizon", "3"), "add --rollouts"),
         (("rescue-2x4-lp-dm", "rescue:2x4", "--rollouts", "3", "--noise"), "exploration noise"),
         (("rescue-2x4-lp-dn", "rescue:2x4", "--rollouts", "3"), "did you mean 'rescue-2x4-lp-dm'"),

@@ -24,7 +24,7 @@ def test_the_example_and_the_documentation_show_what_is_written(tmp_path):
     assert f"```python\n{env}```" in (ROOT / "docs/how-to/custom-environment.md").read_text()
 
 
-def test_the_smallest_world_has_at_most_30_lines_of_code(tmp_path):
+def test_the_smallest_environment_has_at_most_30_lines_of_code(tmp_path):
     env, _ = written(tmp_path, "couriers")
     tree = ast.parse(env)
     code = [line for line in ast.unparse(tree).splitlines() if line.strip() and not line.strip().startswith('"""')]
@@ -34,7 +34,7 @@ def test_the_smallest_world_has_at_most_30_lines_of_code(tmp_path):
 
 
 def test_its_test_passes(tmp_path):
-    written(tmp_path, "own_world")
+    written(tmp_path, "my_env")
     command = [
         sys.executable,
         "-m",
@@ -44,7 +44,7 @@ def test_its_test_passes(tmp_path):
         "no:cacheprovider",
         "-p",
         "no:schemathesis",
-        "test_own_world.py",
+        "test_my_env.py",
     ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
@@ -52,11 +52,11 @@ def test_its_test_passes(tmp_path):
 
 
 def test_the_next_commands_are_said(tmp_path, capsys):
-    written(tmp_path, "own_world")
+    written(tmp_path, "my_env")
     said = capsys.readouterr().out
-    for command in ("check", "train", "compare", "play"):
+    for command in ("check-env", "train", "compare", "replay"):
         assert f"muster {command} " in said
-    assert "own_world:OwnWorld,n_agents=15,n_tasks=30" in said
+    assert "my_env:MyEnv,n_agents=15,n_tasks=30" in said
 
 
 def test_nothing_is_overwritten(tmp_path, capsys):

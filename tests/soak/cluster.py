@@ -15,7 +15,7 @@ import numpy as np
 from muster.learning.cluster import Cluster
 from muster.learning.learners import make_learner
 from muster.learning.settings import TrainSettings
-from muster.learning.workers import closing
+from muster.learning.workers import WorkerPool, closing
 from tests.soak.kills import children
 
 LEARNERS = {
