@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.compile import entry
 from muster.data import BatchObservation, Bools, Floats32, Ints
 from muster.errors import InputError
+from muster.kernels import core
 from muster.models.direct import Scores
 from muster.models.limits import Limits
 from muster.policy.settings import NoiseSettings
-from muster.rng import Seeds, normal, uniform
+from muster.rng import Seeds
 
 GUMBEL_STD = math.pi / math.sqrt(6.0)
 """Standard deviation of a Gumbel variable of scale 1."""
@@ -145,21 +145,15 @@ def standard_gumbels(exponentials: NDArray[np.floating]) -> Floats32:
     return ((gumbels - np.euler_gamma) / GUMBEL_STD).astype(np.float32)
 
 
-@entry
 def draw_normals(states: Seeds, size: int) -> Floats32:
     """[B, size] standard normals, each row from its own slot's generator: independent of the batch."""
     draws = np.empty((len(states), size), np.float32)
-    for slot in range(len(states)):
-        for k in range(size):
-            draws[slot, k] = normal(states, slot)
+    core.learning.draw_normals(states, draws)
     return draws
 
 
-@entry
 def draw_exponentials(states: Seeds, size: int) -> Floats32:
     """[B, size] standard exponentials, likewise."""
     draws = np.empty((len(states), size), np.float32)
-    for slot in range(len(states)):
-        for k in range(size):
-            draws[slot, k] = -np.log(1.0 - uniform(states, slot))
+    core.learning.draw_exponentials(states, draws)
     return draws
