@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+import muster
 from muster.envs.registry import make
 from muster.envs.vector import BatchEnv
 from muster.errors import MusterError
@@ -178,9 +179,7 @@ def machine() -> str:
         names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
         processor = names[0] if names else processor
     python = ".".join(map(str, sys.version_info[:3]))
-    import numba
-
-    return f"{processor}, {os.cpu_count()} cores, {platform.system()}, Python {python}, numba {numba.__version__}"
+    return f"{processor}, {os.cpu_count()} cores, {platform.system()}, Python {python}, muster {muster.__version__}"
 
 
 def table(found: dict[str, Any]) -> list[str]:

@@ -1,10 +1,10 @@
 """Exploration that is correlated over time: each score keeps the sum of its last innovations.
 
-    played(t) = score(t) + e(t) + e(t-1) + ... + e(t-p),   e ~ N(0, sigma / p), or Gumbel of the same deviation
+    explored(t) = score(t) + e(t) + e(t-1) + ... + e(t-p),   e ~ N(0, sigma / p), or Gumbel of the same deviation
 
 so neighbouring decisions see nearly the same noise and an agent stays on its task long enough to learn from it. Noise
 belongs to slots of agents and tasks, which do not move when others disappear, and starts from nothing at each episode,
-and where ids say that somebody else has taken the slot.
+and where ids say that the slot has another agent or task.
 """
 
 from __future__ import annotations
