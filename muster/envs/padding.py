@@ -230,11 +230,11 @@ def observation_of(
     return padded.observation(np.full((len(observations), agents), -1, np.int64))
 
 
-def observation_at(seen: BatchObservation, slot: int, agents: int, tasks: int) -> Observation:
+def observation_at(batch: BatchObservation, slot: int, agents: int, tasks: int) -> Observation:
     """One row of an observation without its padding."""
     fields = {}
     for name, block in BLOCKS.items():
-        array = getattr(seen, name)
+        array = getattr(batch, name)
         if array is not None:
             shape = _shape(block.axes, agents, tasks, array.shape[-1])
             fields[name] = array[slot][_corner(shape)]

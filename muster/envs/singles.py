@@ -42,7 +42,7 @@ class BatchOfSingles(BatchEnv):
         self.distances, self.distance_unit = tuple(first.distances), float(first.distance_unit)
         self.n_envs = n_envs
         self.n_agents, self.n_tasks, self.max_steps = first.n_agents, first.n_tasks, first.max_steps
-        self.seen = Padded(self.name, n_envs, self.n_agents, self.n_tasks, first.switch_cost)
+        self.padded = Padded(self.name, n_envs, self.n_agents, self.n_tasks, first.switch_cost)
         """The present observations, but for those that are `_stale`."""
         self._stale = np.ones(n_envs, np.bool_)
         self._seeds: Seeds = np.zeros(n_envs, np.uint64)
@@ -83,7 +83,7 @@ class BatchOfSingles(BatchEnv):
     def observe(self) -> BatchObservation:
         """The observations, padded; InputError or EnvError for one that nothing can be made of."""
         self._look()
-        return self.seen.observation(self._previous())
+        return self.padded.observation(self._previous())
 
     def feature_names(self) -> Mapping[str, Sequence[str]]:
         """Those of the class."""
@@ -99,7 +99,7 @@ class BatchOfSingles(BatchEnv):
         self._look()
         carried = self._possible(assignment)
         slots = np.flatnonzero(self._running)
-        agents = self.seen.sizes[:, 0]
+        agents = self.padded.sizes[:, 0]
         # The objects get a copy: what they do to it stays their own.
         handed, lengths = carried.copy(), agents.tolist()
         reward, terminated = np.zeros(self.n_envs), np.zeros(self.n_envs, np.bool_)
@@ -203,7 +203,7 @@ class BatchOfSingles(BatchEnv):
         """The class's baselines, each as a policy."""
 
         def policy(name: str, baseline: Baseline) -> Callable[[Self], Policy]:
-            return lambda env: BaselinePolicy(name, baseline, env, env.seen.sizes)
+            return lambda env: BaselinePolicy(name, baseline, env, env.padded.sizes)
 
         return {name: policy(name, baseline) for name, baseline in cls.single.baselines().items()}
 
@@ -246,8 +246,8 @@ class BatchOfSingles(BatchEnv):
                     one = self.singles[slot].observe()
                     if not isinstance(one, Observation):
                         raise self._failure("observe()", slot, f"it must return an Observation, got {one!r}")
-                    self.seen.write(slot, one)
-            self.seen.check(slots)
+                    self.padded.write(slot, one)
+            self.padded.check(slots)
         except WrongNumberError as wrong:
             raise self._failure("observe()", wrong.slot, str(wrong)) from None
         except InputError:
@@ -258,28 +258,28 @@ class BatchOfSingles(BatchEnv):
 
     def _possible(self, assignment: Ints) -> Ints:
         """The assignment without what cannot be: agents and tasks that are not alive, pairs that are not allowed."""
-        seen, at = self.seen.arrays, np.maximum(assignment, 0)
-        fine = (assignment >= 0) & seen["agent_alive"] & np.take_along_axis(seen["task_alive"], at, axis=1)
-        if "allowed" in seen:
-            fine &= np.take_along_axis(seen["allowed"], at[:, :, None], axis=2)[:, :, 0]
+        arrays, at = self.padded.arrays, np.maximum(assignment, 0)
+        fine = (assignment >= 0) & arrays["agent_alive"] & np.take_along_axis(arrays["task_alive"], at, axis=1)
+        if "allowed" in arrays:
+            fine &= np.take_along_axis(arrays["allowed"], at[:, :, None], axis=2)[:, :, 0]
         return np.where(fine, assignment, -1)
 
     def _remember(self, slots: Ints, carried: Ints) -> None:
         self._last[slots] = carried[slots]
         for name, last in (("agent_ids", self._last_agents), ("task_ids", self._last_tasks)):
-            if name in self.seen.arrays:
-                last[slots] = self.seen.arrays[name][slots]
+            if name in self.padded.arrays:
+                last[slots] = self.padded.arrays[name][slots]
 
     def _previous(self) -> Ints:
         """[B, N] the index, now, of the task that each agent, now, had after the last decision."""
-        seen, last = self.seen.arrays, self._last
-        if "agent_ids" in seen:
-            last = follow(last, self._last_agents, seen["agent_ids"])
-        if "task_ids" in seen:
+        arrays, last = self.padded.arrays, self._last
+        if "agent_ids" in arrays:
+            last = follow(last, self._last_agents, arrays["agent_ids"])
+        if "task_ids" in arrays:
             at = np.maximum(last, 0)
             wanted = np.where(last >= 0, np.take_along_axis(self._last_tasks, at, axis=1), -1)
-            last = find_ids(wanted, seen["task_ids"], at)
-        there = np.take_along_axis(seen["task_alive"], np.maximum(last, 0), axis=1)
+            last = find_ids(wanted, arrays["task_ids"], at)
+        there = np.take_along_axis(arrays["task_alive"], np.maximum(last, 0), axis=1)
         return np.where((last >= 0) & there, last, -1)
 
     def changed(self, slot: int) -> None:

@@ -194,7 +194,7 @@ class CarriesOutWhatIsForbidden(BatchOfSingles):
     single = Orders
 
     def _possible(self, assignment: Ints) -> Ints:
-        there = self.seen.arrays["task_alive"]
+        there = self.padded.arrays["task_alive"]
         return np.where(np.take_along_axis(there, np.maximum(assignment, 0), axis=1), assignment, -1)
 
 
@@ -211,7 +211,7 @@ class LosesTrack(BatchOfSingles):
     single = Orders
 
     def _previous(self) -> Ints:
-        there = np.take_along_axis(self.seen.arrays["task_alive"], np.maximum(self._last, 0), axis=1)
+        there = np.take_along_axis(self.padded.arrays["task_alive"], np.maximum(self._last, 0), axis=1)
         return np.where((self._last >= 0) & there, self._last, -1)
 
 

@@ -18,9 +18,9 @@ from tests.envs.custom_envs import Orders
 @pytest.mark.parametrize("pairs", [True, False])
 @pytest.mark.parametrize("env", [*EXAMPLES, "battle:zh10v10"])
 def test_names_of_an_environment_are_as_many_as_its_features(env, pairs):
-    world = muster.make(env)
-    world.show(pair_features=pairs, planes=False)
-    given, widths = world.feature_names(), widths_of(world.observe())
+    env = muster.make(env)
+    env.show(pair_features=pairs, planes=False)
+    given, widths = env.feature_names(), widths_of(env.observe())
     for kind, width in widths.items():
         assert not width or len(given[kind]) == width
     FeatureNames.of(widths, given, env)
@@ -60,8 +60,8 @@ class Named(Orders):
 
 
 def test_own_environments_may_name_their_features():
-    world = muster.make(Named)
-    widths = widths_of(world.observe())
-    names = FeatureNames.of(widths, world.feature_names(), world.name)
+    env = muster.make(Named)
+    widths = widths_of(env.observe())
+    names = FeatureNames.of(widths, env.feature_names(), env.name)
     assert names.agent == ("place",)
     assert names.task == tuple(f"task {k}" for k in range(widths["task"]))

@@ -76,17 +76,17 @@ class Needy(Orders):
 
 
 def test_options_are_typed_by_the_signature_and_named_canonically():
-    world = muster.make("tests.envs.custom_envs:Orders, kind=b ,n_agents=7,n_tasks=5", 2)
-    assert (world.n_agents, world.n_tasks) == (7, 5)
-    assert (world.singles[0].rate, world.singles[0].kind) == (0.5, "b")
-    assert world.name == "tests.envs.custom_envs:Orders,n_agents=7,kind=b"
-    assert muster.make(world.name).name == world.name
+    env = muster.make("tests.envs.custom_envs:Orders, kind=b ,n_agents=7,n_tasks=5", 2)
+    assert (env.n_agents, env.n_tasks) == (7, 5)
+    assert (env.singles[0].rate, env.singles[0].kind) == (0.5, "b")
+    assert env.name == "tests.envs.custom_envs:Orders,n_agents=7,kind=b"
+    assert muster.make(env.name).name == env.name
 
 
 def test_defaults_tell_the_type_where_nothing_is_annotated():
-    world = muster.make("tests.envs.test_registry:Needy,n_agents=2,rate=1,n_tasks=6,strict=true")
-    single = world.singles[0]
-    assert (world.n_tasks, single.strict, type(single.rate)) == (6, True, float)
+    env = muster.make("tests.envs.test_registry:Needy,n_agents=2,rate=1,n_tasks=6,strict=true")
+    single = env.singles[0]
+    assert (env.n_tasks, single.strict, type(single.rate)) == (6, True, float)
     with pytest.raises(InputError, match="n_tasks must be a whole number, got 'few'"):
         muster.make("tests.envs.test_registry:Needy,n_agents=2,rate=1,n_tasks=few")
 

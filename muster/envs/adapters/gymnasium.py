@@ -4,7 +4,7 @@ An action is an assignment: for each agent a task index, or -1 for none. The env
 arguments: `gymnasium.make("muster/SearchRescue-v0", agents=5, tasks=10, grid=32)`.
 
 Some learners, such as those of Stable-Baselines3, know only actions that count from 0. With `start=0` they do: 0 is no
-task and j + 1 is task j. What is seen is a dictionary, or one long vector after gymnasium's own wrapper:
+task and j + 1 is task j. What is observation is a dictionary, or one long vector after gymnasium's own wrapper:
 
     env = FlattenObservation(gymnasium.make("muster/Assignment-v0", env="couriers:Couriers", start=0))
     PPO("MlpPolicy", env).learn(10_000)
@@ -203,9 +203,9 @@ def assignment_of(action: Any, start: int) -> Ints:
     return np.asarray(action, np.int64) - (start + 1)
 
 
-def as_dict(seen: BatchObservation) -> Arrays:
+def as_dict(observation: BatchObservation) -> Arrays:
     """The observation's blocks by name, without those of width 0; masks as 0 and 1."""
-    blocks = {field.name: getattr(seen, field.name) for field in fields(seen)}
+    blocks = {field.name: getattr(observation, field.name) for field in fields(observation)}
     return {
         name: array.astype(np.int8) if array.dtype == np.bool_ else array
         for name, array in blocks.items()

@@ -26,11 +26,11 @@ try:
 except ImportError:
     raise MissingExtraError("the pettingzoo adapter", "pettingzoo") from None
 
-Seen = dict[str, NDArray[Any]]
+Arrays = dict[str, NDArray[Any]]
 
 
 class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships no types
-    """Agents "agent_0", "agent_1", …; each sees itself, all agents and all tasks, and gets the team's reward.
+    """Agents "agent_0", "agent_1", …; each observes itself, all agents and all tasks, and gets the team's reward.
 
     An action is a task index, or -1 for none; `action_mask` says which, -1 first.
     """
@@ -48,15 +48,15 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
         self.agents: list[str] = []
         self._numbers = {agent: i for i, agent in enumerate(self.possible_agents)}
         self._rng = seeding.np_random(None)[0]
-        example = self._see(self.possible_agents)
+        example = self._observe(self.possible_agents)
         self._observation_spaces = {
-            agent: spaces.Dict({name: space_of(name, array) for name, array in seen.items()})
-            for agent, seen in example.items()
+            agent: spaces.Dict({name: space_of(name, array) for name, array in observation.items()})
+            for agent, observation in example.items()
         }
         self._action_spaces = {agent: spaces.Discrete(env.n_tasks + 1, start=-1) for agent in self.possible_agents}
 
     def observation_space(self, agent: str) -> spaces.Dict:
-        """What `agent` sees."""
+        """What `agent` observes."""
         return self._observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Discrete:
@@ -65,17 +65,17 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Seen], dict[str, dict[str, Any]]]:
+    ) -> tuple[dict[str, Arrays], dict[str, dict[str, Any]]]:
         """Begin an episode; those after a seeded one follow from the same seed."""
         if seed is not None:
             self._rng = seeding.np_random(seed)[0]
         self.batch_env.reset(np.arange(1), np.array([episode_seed(self._rng)]))
         self.agents = self.possible_agents[:]
-        return self._see(self.agents), {agent: {} for agent in self.agents}
+        return self._observe(self.agents), {agent: {} for agent in self.agents}
 
     def step(
         self, actions: dict[str, int]
-    ) -> tuple[dict[str, Seen], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+    ) -> tuple[dict[str, Arrays], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         """Carry out what each agent chose; one that is no longer alive leaves."""
         assignment = np.full((1, self.batch_env.n_agents), -1, np.int64)
         for agent, task in actions.items():
@@ -86,9 +86,9 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
         over = bool(result.terminated[0])
         terminated = {agent: over or not alive[self._numbers[agent]] for agent in acting}
         truncated = dict.fromkeys(acting, bool(result.truncated[0]))
-        seen, reward = self._see(acting), dict.fromkeys(acting, float(result.reward[0]))
+        observation, reward = self._observe(acting), dict.fromkeys(acting, float(result.reward[0]))
         self.agents = [agent for agent in acting if not (terminated[agent] or truncated[agent])]
-        return seen, reward, terminated, truncated, {agent: {} for agent in acting}
+        return observation, reward, terminated, truncated, {agent: {} for agent in acting}
 
     def render(self) -> Any:
         """A picture [height, width, 3] or text, as `render_mode` says."""
@@ -97,23 +97,23 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
     def close(self) -> None:
         """Nothing to release."""
 
-    def _see(self, agents: list[str]) -> dict[str, Seen]:
-        seen = self.batch_env.observe()
-        free = np.broadcast_to(seen.task_alive[0], (self.batch_env.n_agents, self.batch_env.n_tasks))
-        possible = free if seen.allowed is None else free & seen.allowed[0]
+    def _observe(self, agents: list[str]) -> dict[str, Arrays]:
+        observation = self.batch_env.observe()
+        free = np.broadcast_to(observation.task_alive[0], (self.batch_env.n_agents, self.batch_env.n_tasks))
+        possible = free if observation.allowed is None else free & observation.allowed[0]
         common = {
-            "agents": seen.agent_features[0],
-            "tasks": seen.task_features[0],
-            "task_pairs": seen.task_pair_features[0],
-            "capacities": seen.capacities[0],
+            "agents": observation.agent_features[0],
+            "tasks": observation.task_features[0],
+            "task_pairs": observation.task_pair_features[0],
+            "capacities": observation.capacities[0],
         }
         observations = {}
         for agent in agents:
             i = self._numbers[agent]
             own = {
-                "self": seen.agent_features[0, i],
-                "pairs": seen.pair_features[0, i],
-                "contributions": seen.contributions[0, i],
+                "self": observation.agent_features[0, i],
+                "pairs": observation.pair_features[0, i],
+                "contributions": observation.contributions[0, i],
                 "action_mask": np.append(True, possible[i]).astype(np.int8),
             }
             observations[agent] = {name: array.copy() for name, array in (common | own).items() if array.size}

@@ -55,15 +55,15 @@ def shapes_and_types(make: Make) -> None:
     n_envs, n, m = env.n_envs, env.n_agents, env.n_tasks
     rng = np.random.default_rng(0)
     for _ in range(5):
-        seen = env.observe()
-        expect(seen, "agent_features", (n_envs, n, None), np.float32)
-        expect(seen, "task_features", (n_envs, m, None), np.float32)
-        expect(seen, "pair_features", (n_envs, n, m, None), np.float32)
-        expect(seen, "task_pair_features", (n_envs, m, m, None), np.float32)
-        expect(seen, "agent_alive", (n_envs, n), np.bool_)
-        expect(seen, "task_alive", (n_envs, m), np.bool_)
-        expect(seen, "contributions", (n_envs, n, m), np.float64)
-        expect(seen, "capacities", (n_envs, m), np.float64)
+        observation = env.observe()
+        expect(observation, "agent_features", (n_envs, n, None), np.float32)
+        expect(observation, "task_features", (n_envs, m, None), np.float32)
+        expect(observation, "pair_features", (n_envs, n, m, None), np.float32)
+        expect(observation, "task_pair_features", (n_envs, m, m, None), np.float32)
+        expect(observation, "agent_alive", (n_envs, n), np.bool_)
+        expect(observation, "task_alive", (n_envs, m), np.bool_)
+        expect(observation, "contributions", (n_envs, n, m), np.float64)
+        expect(observation, "capacities", (n_envs, m), np.float64)
         for name, shape, kind in (
             ("planes", (n_envs, None, None, None), np.float32),
             ("allowed", (n_envs, n, m), np.bool_),
@@ -75,14 +75,14 @@ def shapes_and_types(make: Make) -> None:
             ("task_ids", (n_envs, m), np.int64),
             ("switch_cost", (n_envs, n, m), np.float64),
         ):
-            if getattr(seen, name) is not None:
-                expect(seen, name, shape, kind)
+            if getattr(observation, name) is not None:
+                expect(observation, name, shape, kind)
         for name in FINITE:
-            array = getattr(seen, name)
+            array = getattr(observation, name)
             require(array is None or bool(np.isfinite(array).all()), f"{name} holds a number that is not finite")
-        require(bool((seen.contributions >= 0).all()), "a contribution is negative")
-        require(bool((seen.capacities >= 0).all()), "a capacity is negative")
-        result = env.step(random_assignment(seen, rng))
+        require(bool((observation.contributions >= 0).all()), "a contribution is negative")
+        require(bool((observation.capacities >= 0).all()), "a capacity is negative")
+        result = env.step(random_assignment(observation, rng))
         for name, kind in (("reward", np.floating), ("terminated", np.bool_), ("truncated", np.bool_)):
             array = getattr(result, name)
             require(array.shape == (n_envs,), f"{name} has shape {array.shape}, not {(n_envs,)}")
@@ -104,11 +104,11 @@ def masks(make: Make) -> None:
     env, rng = started(make, 3), np.random.default_rng(0)
     steps = min(env.max_steps, PATIENCE)
     for _ in range(steps):
-        seen = env.observe()
-        if possible_pairs(seen).any():
+        observation = env.observe()
+        if possible_pairs(observation).any():
             return
-        env.step(random_assignment(seen, rng))
-    why = "`allowed` forbids every pair" if seen.allowed is not None else "no agent or no task is alive"
+        env.step(random_assignment(observation, rng))
+    why = "`allowed` forbids every pair" if observation.allowed is not None else "no agent or no task is alive"
     raise FailedCheckError(f"in 3 episodes of {steps} steps there is nothing to decide: {why}")
 
 
@@ -118,12 +118,12 @@ def forbidden_is_not_done(make: Make) -> None:
     if env.observe().allowed is None:
         return
     for t in range(min(env.max_steps, 40)):
-        seen = env.observe()
-        assert seen.allowed is not None
-        there = seen.agent_alive[:, :, None] & seen.task_alive[:, None, :]
-        agents = (there & ~seen.allowed).any(axis=2)
-        assignment = random_assignment(seen, rng)
-        wrong = np.where(agents, (there & ~seen.allowed).argmax(axis=2), assignment)
+        observation = env.observe()
+        assert observation.allowed is not None
+        there = observation.agent_alive[:, :, None] & observation.task_alive[:, None, :]
+        agents = (there & ~observation.allowed).any(axis=2)
+        assignment = random_assignment(observation, rng)
+        wrong = np.where(agents, (there & ~observation.allowed).argmax(axis=2), assignment)
         try:
             one = env.step(wrong)
         except InputError:
@@ -140,28 +140,28 @@ def ids_tell_apart(make: Make) -> None:
     if before.previous is None:
         return
     for t in range(min(env.max_steps, 60)):
-        seen = env.observe()
-        assert seen.previous is not None
+        observation = env.observe()
+        assert observation.previous is not None
         for name in ("agent_ids", "task_ids"):
-            ids = getattr(seen, name)
+            ids = getattr(observation, name)
             twice = ids is not None and any(len(set(row[row >= 0])) < (row >= 0).sum() for row in ids)
             require(not twice, f"{name} holds the same id twice at step {t}")
-        expected = np.full_like(seen.previous, -1) if given is None else _moved(given, before, seen)
-        differs = (seen.previous >= 0) & (seen.previous != expected) & running[:, None]
+        expected = np.full_like(observation.previous, -1) if given is None else _moved(given, before, observation)
+        differs = (observation.previous >= 0) & (observation.previous != expected) & running[:, None]
         require(not differs.any(), f"previous is not the task that was given, or has become, at step {t}")
-        before, given = seen, random_assignment(seen, rng)
+        before, given = observation, random_assignment(observation, rng)
         result = env.step(given)
         running &= ~(result.terminated | result.truncated)
 
 
-def _moved(given: Ints, before: BatchObservation, seen: BatchObservation) -> Ints:
+def _moved(given: Ints, before: BatchObservation, observation: BatchObservation) -> Ints:
     """The index, now, of the task that each agent, now, was given."""
-    if before.agent_ids is not None and seen.agent_ids is not None:
-        given = follow(given, before.agent_ids, seen.agent_ids)
-    if before.task_ids is not None and seen.task_ids is not None:
+    if before.agent_ids is not None and observation.agent_ids is not None:
+        given = follow(given, before.agent_ids, observation.agent_ids)
+    if before.task_ids is not None and observation.task_ids is not None:
         at = np.maximum(given, 0)
         wanted = np.where(given >= 0, np.take_along_axis(before.task_ids, at, axis=1), -1)
-        given = find_ids(wanted, seen.task_ids, at)
+        given = find_ids(wanted, observation.task_ids, at)
     return given
 
 
@@ -302,9 +302,11 @@ def numbering_does_not_matter(make: Make) -> None:
     # Task index -1 stays -1: the last place of `renumbered` is what index -1 finds.
     renumbered = np.append(np.argsort(tasks), -1)
     for t in range(20):
-        seen, other = env.observe(), twin.observe()
-        require(same(permuted(seen, agents, tasks), other), f"the observation is not just renumbered at step {t}")
-        assignment = random_assignment(seen, rng)
+        observation, other = env.observe(), twin.observe()
+        require(
+            same(permuted(observation, agents, tasks), other), f"the observation is not just renumbered at step {t}"
+        )
+        assignment = random_assignment(observation, rng)
         one, two = env.step(assignment), twin.step(renumbered[assignment[:, agents]])
         for name, left, right in zip(Step._fields, one, two, strict=True):
             close = np.allclose(left, right, rtol=1e-9, atol=1e-12)
@@ -328,9 +330,9 @@ CHECKS: dict[str, Callable[[Make], None]] = {
 }
 
 
-def expect(seen: BatchObservation, name: str, shape: tuple[int | None, ...], kind: type) -> None:
+def expect(observation: BatchObservation, name: str, shape: tuple[int | None, ...], kind: type) -> None:
     """`name` of the observation has that shape (None: any size) and dtype."""
-    array = getattr(seen, name)
+    array = getattr(observation, name)
     fits = array.ndim == len(shape) and all(want in (None, size) for want, size in zip(shape, array.shape, strict=True))
     require(fits, f"{name} has shape {array.shape}, not {tuple('any' if s is None else s for s in shape)}")
     require(array.dtype == kind, f"{name} has dtype {array.dtype}, not {np.dtype(kind)}")

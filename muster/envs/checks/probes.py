@@ -63,15 +63,15 @@ def started(make: Make, n_envs: int) -> BatchEnv:
     return env
 
 
-def possible_pairs(seen: BatchObservation) -> Bools:
+def possible_pairs(observation: BatchObservation) -> Bools:
     """[B, N, M] a live agent, a live task, and not forbidden."""
-    pairs = seen.agent_alive[:, :, None] & seen.task_alive[:, None, :]
-    return pairs if seen.allowed is None else pairs & seen.allowed
+    pairs = observation.agent_alive[:, :, None] & observation.task_alive[:, None, :]
+    return pairs if observation.allowed is None else pairs & observation.allowed
 
 
-def random_assignment(seen: BatchObservation, rng: np.random.Generator) -> Ints:
+def random_assignment(observation: BatchObservation, rng: np.random.Generator) -> Ints:
     """[B, N] any task that it may take for each agent, or now and then none."""
-    pairs = possible_pairs(seen)
+    pairs = possible_pairs(observation)
     # Above 0, so that a task that takes no agent never ties with one that does.
     wish = (1 - rng.random(pairs.shape)) * pairs
     idle = ~pairs.any(axis=2)
@@ -79,12 +79,12 @@ def random_assignment(seen: BatchObservation, rng: np.random.Generator) -> Ints:
     return np.where(idle, -1, wish.argmax(axis=-1))
 
 
-def seeded_assignment(seen: BatchObservation, seeds: Seeds, t: int) -> Ints:
+def seeded_assignment(observation: BatchObservation, seeds: Seeds, t: int) -> Ints:
     """A random assignment that depends on each episode's own seed, step and masks alone."""
     rows = []
     for slot, seed in enumerate(seeds):
         rng = np.random.default_rng([int(seed), t])
-        one = BatchObservation(**{f.name: _slot(getattr(seen, f.name), slot) for f in fields(seen)})
+        one = BatchObservation(**{f.name: _slot(getattr(observation, f.name), slot) for f in fields(observation)})
         rows.append(random_assignment(one, rng)[0])
     return np.array(rows)
 
@@ -98,9 +98,9 @@ def digest_episodes(env: BatchEnv, seeds: Seeds, choices: Seeds | None = None, s
     env.reset(np.arange(len(seeds)), seeds)
     logs = [hashlib.blake2b() for _ in seeds]
     for t in range(steps):
-        seen = env.observe()
-        result = env.step(seeded_assignment(seen, choices, t))
-        arrays = [getattr(seen, field.name) for field in fields(seen)] + [*result, env.outcome()]
+        observation = env.observe()
+        result = env.step(seeded_assignment(observation, choices, t))
+        arrays = [getattr(observation, field.name) for field in fields(observation)] + [*result, env.outcome()]
         for slot, log in enumerate(logs):
             for array in arrays:
                 if array is not None:
@@ -108,10 +108,10 @@ def digest_episodes(env: BatchEnv, seeds: Seeds, choices: Seeds | None = None, s
     return [log.digest() for log in logs]
 
 
-def scribble(seen: BatchObservation) -> None:
+def scribble(observation: BatchObservation) -> None:
     """Overwrite every array that allows it."""
-    for field in fields(seen):
-        array = getattr(seen, field.name)
+    for field in fields(observation):
+        array = getattr(observation, field.name)
         if array is not None and array.flags.writeable:
             array[...] = ~array if array.dtype == np.bool_ else array + 1
 
@@ -121,12 +121,12 @@ def same(one: BatchObservation, other: BatchObservation) -> bool:
     return all(_equal(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
 
 
-def permuted(seen: BatchObservation, agents: Ints, tasks: Ints) -> BatchObservation:
+def permuted(observation: BatchObservation, agents: Ints, tasks: Ints) -> BatchObservation:
     """The observation with its agents and tasks renumbered."""
     order = {"N": agents, "M": tasks}
     arrays: dict[str, Any] = {}
-    for field in fields(seen):
-        array = getattr(seen, field.name)
+    for field in fields(observation):
+        array = getattr(observation, field.name)
         for axis, letter in enumerate(AXES[field.name], start=1):
             array = None if array is None else np.take(array, order[letter], axis=axis)
         arrays[field.name] = array

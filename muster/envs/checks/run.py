@@ -78,9 +78,9 @@ def speed(make: Make) -> str:
     rounds, stepping, observing = 0, 0.0, 0.0
     while stepping + observing < SPEED_SECONDS or rounds < 3:
         began = time.perf_counter()
-        seen = env.observe()
+        observation = env.observe()
         middle = time.perf_counter()
-        assignment = random_assignment(seen, rng)
+        assignment = random_assignment(observation, rng)
         asked = time.perf_counter()
         result = env.step(assignment)
         ended = np.flatnonzero(result.terminated | result.truncated)
@@ -105,16 +105,16 @@ def advice(make: Make) -> dict[str, str]:
     was_task = np.ones((env.n_envs, env.n_tasks), np.bool_)
     gone = np.zeros_like(was_task)
     for _ in range(min(env.max_steps, ADVICE_STEPS)):
-        seen = env.observe()
+        observation = env.observe()
         for name in ("agent_features", "task_features", "pair_features", "task_pair_features"):
-            largest[name] = max(largest.get(name, 0.0), float(np.abs(getattr(seen, name)).max(initial=0.0)))
-        if seen.prior is not None and (possible := possible_pairs(seen)).any():
-            spreads.append(float(seen.prior[possible].std()))
-        gone |= was_task & ~seen.task_alive
-        again |= bool((gone & seen.task_alive)[running].any())
-        was_task = seen.task_alive
-        choices += int((possible_pairs(seen).sum(axis=2) > 1).sum())
-        result = env.step(random_assignment(seen, rng))
+            largest[name] = max(largest.get(name, 0.0), float(np.abs(getattr(observation, name)).max(initial=0.0)))
+        if observation.prior is not None and (possible := possible_pairs(observation)).any():
+            spreads.append(float(observation.prior[possible].std()))
+        gone |= was_task & ~observation.task_alive
+        again |= bool((gone & observation.task_alive)[running].any())
+        was_task = observation.task_alive
+        choices += int((possible_pairs(observation).sum(axis=2) > 1).sum())
+        result = env.step(random_assignment(observation, rng))
         earned += float(np.abs(result.reward).sum())
         running &= ~(result.terminated | result.truncated)
     for name, size in largest.items():
@@ -129,7 +129,7 @@ def advice(make: Make) -> dict[str, str]:
         found["reward"] = f"none in {ADVICE_STEPS} random steps: a learner has nothing to tell policies apart by"
     if not choices:
         found["choice"] = "no agent ever had more than one task to choose from"
-    if again and seen.task_ids is None:
+    if again and observation.task_ids is None:
         found["task_ids"] = "indices of tasks are used again; give each task an id, so that `previous` and noise follow"
     if not env.baselines():
         found["baselines"] = "none; name a policy of your own in baselines(), so that there is something to beat"

@@ -24,9 +24,9 @@ def state_resumes(make: Make) -> None:
     state, twin = env.get_state(), make(3)
     twin.set_state(state)
     for t in range(4, 40):
-        seen = env.observe()
-        require(same(seen, twin.observe()), f"the observation differs {t - 4} steps after restoring")
-        assignment = seeded_assignment(seen, seeds, t)
+        observation = env.observe()
+        require(same(observation, twin.observe()), f"the observation differs {t - 4} steps after restoring")
+        assignment = seeded_assignment(observation, seeds, t)
         for one, other in zip(env.step(assignment), twin.step(assignment), strict=True):
             require(np.array_equal(one, other), f"a step differs {t - 4} steps after restoring")
 
@@ -42,17 +42,17 @@ def copies_are_alike(make: Make) -> None:
         require(len(array) == 3 if array.ndim else False, f"{name!r} of the state has no row for each slot")
     env.set_state({name: array[[1, 1, 1]] for name, array in state.items()})
     for t in range(5, 20):
-        seen = env.observe()
+        observation = env.observe()
         alike = all(
             array is None or bool((array == array[:1]).all())
-            for array in (getattr(seen, field.name) for field in fields(seen))
+            for array in (getattr(observation, field.name) for field in fields(observation))
         )
         require(alike, f"copies of one episode differ {t - 5} steps later")
-        env.step(np.tile(seeded_assignment(seen, seeds, t)[:1], (3, 1)))
+        env.step(np.tile(seeded_assignment(observation, seeds, t)[:1], (3, 1)))
 
 
 def fresh_numbers(make: Make) -> None:
-    """Copies with fresh random numbers show what was seen before, and go on otherwise: where chance has a part.
+    """Copies with fresh random numbers show what was observation before, and go on otherwise: where chance has a part.
 
     The same seeds give the same copies.
     """
@@ -66,21 +66,21 @@ def fresh_numbers(make: Make) -> None:
     env.reset(np.arange(batch), seeds)
     for t in range(5):
         env.step(seeded_assignment(env.observe(), seeds, t))
-    state, seen = env.get_state(), env.observe()
+    state, observation = env.get_state(), env.observe()
     twin, again = make(batch), make(batch)
     for copy in (twin, again):
         copy.set_state(state)
         copy.reseed(episode_seeds(10, np.arange(batch)))
-        require(same(seen, copy.observe()), "fresh random numbers change what is seen now")
+        require(same(observation, copy.observe()), "fresh random numbers change what is observation now")
     before = _generators(env)
     differs = False
     for t in range(5, 65):
         assignment = seeded_assignment(env.observe(), seeds, t)
         results = [one.step(assignment) for one in (env, twin, again)]
-        seen, other, third = env.observe(), twin.observe(), again.observe()
+        observation, other, third = env.observe(), twin.observe(), again.observe()
         alike = all(np.array_equal(one, two) for one, two in zip(results[1], results[2], strict=True))
         require(alike and same(other, third), f"the same fresh seeds gave two episodes, {t - 5} steps later")
-        differs |= not same(seen, other)
+        differs |= not same(observation, other)
     random = env.random
     if isinstance(env, BatchOfSingles):
         # Numbers that are drawn in step() must be other ones; those of redraw() are why it is there.

@@ -139,16 +139,16 @@ def _check(taken: Decision, where: str) -> None:
             raise InputError(f"{where} sends agent {agent} to task {task}, which `allowed` forbids")
 
 
-def line_of(seen: BatchObservation, slot: int, assignment: Ints) -> str:
+def line_of(batch: BatchObservation, slot: int, assignment: Ints) -> str:
     """A decision as a line, without the tasks that are not there; what every task or agent has anyway is left out."""
-    here = np.flatnonzero(seen.task_alive[slot])
-    renumbered = np.full(seen.task_alive.shape[1] + 1, -1, np.int64)
+    here = np.flatnonzero(batch.task_alive[slot])
+    renumbered = np.full(batch.task_alive.shape[1] + 1, -1, np.int64)
     renumbered[here] = np.arange(len(here))
-    observed = observation_at(seen, slot, seen.agent_alive.shape[1], seen.task_alive.shape[1])
+    observed = observation_at(batch, slot, batch.agent_alive.shape[1], batch.task_alive.shape[1])
     entries: dict[str, Any] = {}
     for name, block in BLOCKS.items():
         value = getattr(observed, name)
-        if value is None or name in NEEDLESS or (name == "previous" and seen.switch_cost is None):
+        if value is None or name in NEEDLESS or (name == "previous" and batch.switch_cost is None):
             continue
         array = np.asarray(value)
         for axis, letter in enumerate(block.axes):

@@ -21,7 +21,7 @@ def started(n_envs: int = 64, seed: int = 0, **settings: object) -> PursuitEnv:
     return env
 
 
-def one_world(pursuers: list[Cell], evaders: list[Cell], n_envs: int = 1, **settings: object) -> PursuitEnv:
+def one_env(pursuers: list[Cell], evaders: list[Cell], n_envs: int = 1, **settings: object) -> PursuitEnv:
     """Environments with everyone where the test wants them."""
     env = started(n_envs, agents=len(pursuers), tasks=len(evaders), **settings)
     env.state.pursuers[:] = pursuers
@@ -88,7 +88,7 @@ def test_every_step_follows_the_rules_in_plain_python(walls, needed, grid):
 
 def test_an_evader_moves_as_often_as_its_speed_says_and_breaks_ties_evenly():
     # The pursuer two rows above makes the row below safest; its three cells are as dangerous.
-    env = one_world([(0, 5)], [(2, 5)], 6000, needed=1, speed=0.75, grid=11, walls=True)
+    env = one_env([(0, 5)], [(2, 5)], 6000, needed=1, speed=0.75, grid=11, walls=True)
     env.state.pursuers[:] = (0, 5)
     env.step(np.full((6000, 1), -1))
     env_moves = env.state.moves[:, 0]
@@ -100,14 +100,14 @@ def test_an_evader_moves_as_often_as_its_speed_says_and_breaks_ties_evenly():
 
 
 def test_an_evader_that_sees_nobody_wanders_to_any_of_nine_cells():
-    env = one_world([(0, 0)], [(8, 8)], 9000, needed=1, speed=1.0, sight=3, grid=16)
+    env = one_env([(0, 0)], [(8, 8)], 9000, needed=1, speed=1.0, sight=3, grid=16)
     env.step(np.full((9000, 1), -1))
     counts = np.bincount((env.state.moves[:, 0] + 1) @ [3, 1], minlength=9) / 9000
     assert counts == pytest.approx([1 / 9] * 9, abs=0.02)
 
 
 def test_one_beside_an_evader_does_not_catch_it_and_two_do():
-    env = one_world([(4, 3), (4, 9)], [(4, 4)], grid=16, walls=True, speed=0.0)
+    env = one_env([(4, 3), (4, 9)], [(4, 4)], grid=16, walls=True, speed=0.0)
     result = env.step(np.array([[0, -1]]))
     assert env.state.free.all()
     assert result.reward[0] == pytest.approx(-0.01)
@@ -123,7 +123,7 @@ def test_one_beside_an_evader_does_not_catch_it_and_two_do():
 
 def test_whoever_is_not_needed_helps_with_the_nearest_but_stays_while_there_is_room():
     everyone = [(0, 0), (0, 1), (9, 9), (9, 0)]
-    env = one_world(everyone, [(4, 4), (12, 12)], grid=20, walls=True, speed=0.0)
+    env = one_env(everyone, [(4, 4), (12, 12)], grid=20, walls=True, speed=0.0)
     env.step(np.array([[0, 0, -1, -1]]))
     assert env.state.targets[0].tolist() == [0, 0, -1, -1]
     env.step(np.array([[0, 0, 1, 1]]))
@@ -133,11 +133,11 @@ def test_whoever_is_not_needed_helps_with_the_nearest_but_stays_while_there_is_r
 
 
 def test_without_walls_the_way_leads_round_the_edge():
-    env = one_world([(0, 0), (8, 15)], [(15, 14)], grid=16, speed=0.0)
+    env = one_env([(0, 0), (8, 15)], [(15, 14)], grid=16, speed=0.0)
     assert env.observe().prior[0, :, 0].tolist() == [-2 / 8, -7 / 8]
     env.step(np.array([[0, 0]]))
     assert cells(env.state.pursuers[0]) == [(15, 15), (9, 14)]
-    walled = one_world([(0, 0), (8, 15)], [(15, 14)], grid=16, speed=0.0, walls=True)
+    walled = one_env([(0, 0), (8, 15)], [(15, 14)], grid=16, speed=0.0, walls=True)
     assert walled.observe().prior[0, :, 0].tolist() == [-15 / 8, -7 / 8]
 
 
@@ -154,7 +154,7 @@ def test_the_default_grid_keeps_the_density():
 
 
 def test_features_say_what_their_names_say():
-    env = one_world([(5, 5), (5, 9), (1, 5)], [(5, 6), (9, 1)], grid=16, speed=0.0)
+    env = one_env([(5, 5), (5, 9), (1, 5)], [(5, 6), (9, 1)], grid=16, speed=0.0)
     env.step(np.array([[0, -1, 0]]))
     env.state.moves[0, 0] = (0, -1)
     seen = env.observe()
@@ -198,7 +198,7 @@ def test_relations_do_not_depend_on_where_on_the_grid_they_are():
 
 
 def test_walls_are_seen_up_to_eight_cells_away():
-    env = one_world([(5, 5), (5, 9)], [(2, 20), (15, 15)], grid=31, walls=True)
+    env = one_env([(5, 5), (5, 9)], [(2, 20), (15, 15)], grid=31, walls=True)
     near_side, near_end = TASK["cells to the nearer side wall, at most 8"], len(TASK) - 1
     assert env.observe().task_features[0, :, [near_side, near_end]].tolist() == [[1, 1], [2 / 8, 1]]
 
@@ -226,7 +226,7 @@ def test_pictures_show_the_step_and_move():
 
 
 def test_the_description_counts_who_is_where():
-    env = one_world([(0, 0), (0, 0), (1, 2)], [(2, 1), (2, 2)], grid=3)
+    env = one_env([(0, 0), (0, 0), (1, 2)], [(2, 1), (2, 2)], grid=3)
     env.state.free[0, 1] = False
     assert env.renderer().describe(0) == "step 0, 1 free\n2 . .\n. . P\n. e x"
 

@@ -14,7 +14,7 @@ def started(n_envs: int = 64, seed: int = 0, **settings: object) -> RescueEnv:
     return env
 
 
-def one_world(agents: list[tuple[int, int]], victims: list[tuple[int, int]], **settings: object) -> RescueEnv:
+def one_env(agents: list[tuple[int, int]], victims: list[tuple[int, int]], **settings: object) -> RescueEnv:
     """A single environment with everyone where the test wants them."""
     env = started(1, agents=len(agents), tasks=len(victims), **settings)
     env.agent_cells[0] = agents
@@ -60,7 +60,7 @@ def test_start_cells_are_uniform(placement):
 
 
 def test_ambulances_go_diagonally_first_and_then_straight():
-    env = one_world([(0, 0)], [(2, 5)])
+    env = one_env([(0, 0)], [(2, 5)])
     seen = []
     for _ in range(5):
         env.step(np.zeros((1, 1), np.int64))
@@ -69,7 +69,7 @@ def test_ambulances_go_diagonally_first_and_then_straight():
 
 
 def test_an_episode_lasts_until_the_last_pick_up_and_costs_a_hundredth_a_step():
-    env = one_world([(0, 0)], [(0, 3), (0, 5)])
+    env = one_env([(0, 0)], [(0, 3), (0, 5)])
     rewards = []
     for task in (0, 0, 0, 1, 1):
         result = env.step(np.array([[task]]))
@@ -81,14 +81,14 @@ def test_an_episode_lasts_until_the_last_pick_up_and_costs_a_hundredth_a_step():
 
 
 def test_whoever_reaches_a_victim_picks_it_up():
-    env = one_world([(0, 0), (9, 9)], [(0, 1), (0, 2)])
+    env = one_env([(0, 0), (9, 9)], [(0, 1), (0, 2)])
     env.step(np.array([[1, -1]]))
     assert list(env.waiting[0]) == [False, True], "victim 0 lay on the way to victim 1"
 
 
 def test_a_picked_up_victim_takes_no_agent_unless_the_setting_allows_it():
     for allowed in (False, True):
-        env = one_world([(0, 0)], [(0, 1), (5, 5)], solved_assignable=allowed)
+        env = one_env([(0, 0)], [(0, 1), (5, 5)], solved_assignable=allowed)
         env.step(np.array([[0]]))
         env.agent_cells[0, 0] = (3, 3)
         assert list(env.observe().task_alive[0]) == [allowed, True]
@@ -130,7 +130,7 @@ def test_a_random_move_straight_ahead_takes_each_of_three_ways_equally_often():
 
 
 def test_features_are_centred_coordinates_in_units_of_eight_cells():
-    env = one_world([(0, 15)], [(15, 0), (0, 14)])
+    env = one_env([(0, 15)], [(15, 0), (0, 14)])
     env.step(np.array([[1]]))
     seen = env.observe()
     assert seen.agent_features[0] == pytest.approx(np.array([[6.5 / 8, -7.5 / 8]]))
@@ -140,7 +140,7 @@ def test_features_are_centred_coordinates_in_units_of_eight_cells():
 
 
 def test_planes_show_waiting_victims_ambulances_and_coordinates():
-    env = one_world([(2, 3)], [(4, 5), (2, 4)])
+    env = one_env([(2, 3)], [(4, 5), (2, 4)])
     env.show(planes=True)
     env.step(np.array([[1]]))
     planes = env.observe().planes[0]
@@ -219,7 +219,7 @@ def test_the_name_of_a_world_makes_it_again(text):
 
 
 def test_the_text_picture_shows_everyone():
-    env = one_world([(0, 0), (0, 0)], [(1, 1), (2, 2)], grid=3)
+    env = one_env([(0, 0), (0, 0)], [(1, 1), (2, 2)], grid=3)
     env.waiting[0, 1] = False
     assert env.renderer().describe(0).splitlines() == ["step 0, 1 waiting", "2 . .", ". x .", ". . -"]
 
