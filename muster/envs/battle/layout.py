@@ -15,6 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.data import Ints
+
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
@@ -79,3 +81,26 @@ TYPE_FIELDS = T_WALK + MAX_WALK
 """Columns of `types` [K, TYPE_FIELDS + 2 K]; after them come exact and integer damage on each type."""
 SHOT_INSTANT, SHOT_MISSILE, SHOT_MELEE = range(3)
 """What T_SHOT may be."""
+
+
+def shown_hit_points(units: Int32s) -> Ints:
+    """[U] whole hit points, as the game shows them: rounded up."""
+    return (units[HP].astype(np.int64) + 255) >> 8
+
+
+def targets_of(units: Int32s) -> Ints:
+    """[U] the live unit that each live unit attacks, -1 for none."""
+    alive = units[ALIVE] != 0
+    wanted = units[ORDER_UNIT].astype(np.int64)
+    attacks = alive & (units[ORDER] == ATTACK) & (wanted >= 0)
+    return np.where(attacks & alive[np.maximum(wanted, 0)], wanted, -1)
+
+
+def incoming_damage(types: Ints, units: Int32s, targets: Ints) -> Ints:
+    """[U] the integer damage of the next hits of all that attack a unit."""
+    attackers = np.flatnonzero(targets >= 0)
+    attacked = targets[attackers]
+    damage = np.zeros(len(targets), dtype=np.int64)
+    columns = TYPE_FIELDS + len(types) + units[TYPE, attacked]
+    np.add.at(damage, attacked, types[units[TYPE, attackers], columns])
+    return damage

@@ -14,8 +14,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from muster.envs.battle import layout as lay
-from muster.envs.battle.layout import Int32s
-from muster.envs.battle.renderer import incoming_damage, shown_hit_points, targets_of
+from muster.envs.battle.layout import Int32s, incoming_damage, shown_hit_points, targets_of
 
 if TYPE_CHECKING:
     from muster.envs.battle.env import BattleEnv
@@ -106,7 +105,7 @@ def _draw_targets(pen: ImageDraw.ImageDraw, env: BattleEnv, slot: int, at: ToPic
     health = shown_hit_points(units)
     # Half as much again, and two hits or so at the end.
     enough = health + np.maximum(health // 2, 10)
-    return [int(j) for j in np.flatnonzero((crowd > 0) & (incoming_damage(env, units, targets) >= enough))]
+    return [int(j) for j in np.flatnonzero((crowd > 0) & (incoming_damage(env.types, units, targets) >= enough))]
 
 
 def _draw_unit(pen: ImageDraw.ImageDraw, env: BattleEnv, units: Int32s, i: int, at: ToPicture, scale: float) -> None:

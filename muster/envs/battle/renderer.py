@@ -9,7 +9,7 @@ import numpy as np
 
 from muster.data import Bools, Floats, Ints
 from muster.envs.battle import layout as lay
-from muster.envs.battle.layout import Int32s
+from muster.envs.battle.layout import Int32s, incoming_damage, shown_hit_points, targets_of
 from muster.envs.renderer import Renderer
 from muster.envs.scene import BLUE, RED, Look, Scene, Shape, Stage
 from muster.envs.vector import State
@@ -64,7 +64,7 @@ class BattleRenderer(Renderer):
             task_health=health[n:],
             agent_angles=angles[:n],
             task_angles=angles[n:],
-            agent_load=(incoming_damage(env, units, targets) / np.maximum(shown_hit_points(units), 1))[:n],
+            agent_load=(incoming_damage(env.types, units, targets) / np.maximum(shown_hit_points(units), 1))[:n],
             task_targets=np.where(targets[n:] < n, targets[n:], -1),
             shots=self._shots(slot, targets),
             text=f"{counters[lay.N_OURS]} v {counters[lay.N_THEIRS]}, {seconds:.1f} s",
@@ -191,26 +191,3 @@ class BattleRenderer(Renderer):
                 before = kind
             parts.append(str(shown[i]) if units[lay.ALIVE, i] else "-")
         return " ".join(parts)
-
-
-def shown_hit_points(units: Int32s) -> Ints:
-    """[U] whole hit points, as the game shows them: rounded up."""
-    return (units[lay.HP].astype(np.int64) + 255) >> 8
-
-
-def targets_of(units: Int32s) -> Ints:
-    """[U] the live unit that each live unit attacks, -1 for none."""
-    alive = units[lay.ALIVE] != 0
-    wanted = units[lay.ORDER_UNIT].astype(np.int64)
-    attacks = alive & (units[lay.ORDER] == lay.ATTACK) & (wanted >= 0)
-    return np.where(attacks & alive[np.maximum(wanted, 0)], wanted, -1)
-
-
-def incoming_damage(env: BattleEnv, units: Int32s, targets: Ints) -> Ints:
-    """[U] the integer damage of the next hits of all that attack a unit."""
-    attackers = np.flatnonzero(targets >= 0)
-    attacked = targets[attackers]
-    damage = np.zeros(env.n_units, dtype=np.int64)
-    columns = lay.TYPE_FIELDS + len(env.types) + units[lay.TYPE, attacked]
-    np.add.at(damage, attacked, env.types[units[lay.TYPE, attackers], columns])
-    return damage

@@ -229,3 +229,12 @@ def test_the_picture_has_a_colour_for_every_ambulance():
     assert picture.dtype == np.uint8
     assert picture.shape[2] == 3
     assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 10
+
+
+@pytest.mark.parametrize("slots", [[-1], [3], [0, 1]])
+def test_slots_that_do_not_exist_or_have_no_seed_are_refused(slots):
+    env = started(3)
+    before = env.get_state()
+    with pytest.raises((IndexError, ValueError), match="slot"):
+        env.reset(np.array(slots), np.zeros(1, np.uint64))
+    assert all(np.array_equal(array, before[name]) for name, array in env.get_state().items())
