@@ -152,6 +152,12 @@ def test_the_smallest_environment_of_the_tutorial_is_small():
     assert len(files["lamps.py"].splitlines()) <= 30
 
 
+def test_the_environment_of_the_guide_is_the_example():
+    page = (ROOT / "docs/how-to/custom-environment.md").read_text(encoding="utf-8")
+    example = (ROOT / "examples/couriers.py").read_text(encoding="utf-8")
+    assert BLOCK.findall(page)[0][2] == example[example.index("import numpy") :]
+
+
 def test_the_tables_hold_every_setting():
     text = hooks().settings_tables()
     for kind in (
