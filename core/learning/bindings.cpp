@@ -1,5 +1,6 @@
 #include "bindings.hpp"
 
+#include "learning/adam.hpp"
 #include "learning/choices.hpp"
 #include "learning/noise.hpp"
 
@@ -98,8 +99,21 @@ void bind_learning(nb::module_& room) {
       "decisions"_a, "h"_a, "g"_a, "tau"_a, "before"_a, "advantage"_a, "clip"_a, "entropy"_a, "weight"_a,
       nb::arg("slope_h").noconvert(), nb::arg("slope_g").noconvert());
   room.def(
+      "climb",
+      [](In1<const double> gradient, double rate, double weight_decay, double mean_weight, double variance_weight,
+         In1<double> mean, In1<double> variance, In1<double> theta) {
+        if (gradient.shape(0) != theta.shape(0) || mean.shape(0) != theta.shape(0) || variance.shape(0) != theta.shape(0)) {
+          throw nb::value_error("a gradient and moments for every parameter");
+        }
+        climb({rate, weight_decay, mean_weight, variance_weight}, view(gradient), {view(mean), view(variance)}, view(theta));
+      },
+      "gradient"_a, "rate"_a, "weight_decay"_a, "mean_weight"_a, "variance_weight"_a, nb::arg("mean").noconvert(),
+      nb::arg("variance").noconvert(), nb::arg("theta").noconvert());
+  room.def("sum_squares", [](In1<const double> x) { return sum_squares(view(x)); }, "x"_a);
+  room.def(
       "draw_normals",
       [](In1<std::uint64_t> states, In2<float> draws) {
+        if (states.shape(0) != draws.shape(0)) throw nb::value_error("a generator for every row");
         nb::gil_scoped_release release;
         draw_normals(view(states), view(draws));
       },
@@ -107,6 +121,7 @@ void bind_learning(nb::module_& room) {
   room.def(
       "draw_exponentials",
       [](In1<std::uint64_t> states, In2<float> draws) {
+        if (states.shape(0) != draws.shape(0)) throw nb::value_error("a generator for every row");
         nb::gil_scoped_release release;
         draw_exponentials(view(states), view(draws));
       },

@@ -37,3 +37,16 @@ def fill_slopes(
 ) -> tuple[float, float]: ...
 def draw_normals(states: NDArray[uint64], draws: NDArray[float32]) -> None: ...
 def draw_exponentials(states: NDArray[uint64], draws: NDArray[float32]) -> None: ...
+def climb(
+    gradient: NDArray[float64],
+    rate: float,
+    weight_decay: float,
+    mean_weight: float,
+    variance_weight: float,
+    mean: NDArray[float64],
+    variance: NDArray[float64],
+    theta: NDArray[float64],
+) -> None:
+    """One step of Adam up the gradient, in place."""
+
+def sum_squares(x: NDArray[float64]) -> float: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -153,7 +154,7 @@ class DirectActor(Actor):
 
     def norm(self) -> float:
         """Of the gradient that was added."""
-        return float(np.linalg.norm([group.norm() for _, group in self.groups]))
+        return math.hypot(*(group.norm() for _, group in self.groups))
 
     def step(self, rate: float) -> None:
         """Move against the gradients."""

@@ -21,11 +21,11 @@ from muster.envs.vector import BatchEnv
 from muster.learning.envs import make_env
 from muster.learning.learner import CANDIDATES, WEIGHTS, Arrays, Learner, Setup, State, stream, training_seeds
 from muster.learning.metrics import EpisodeMetrics, Metrics, combine, env_metrics, mean_metrics
-from muster.learning.optimiser import Adam, cosine_decay, unflatten
+from muster.learning.optimiser import Adam, cosine_decay
 from muster.learning.rollouts import check_finite
 from muster.learning.settings import ESSettings, TrainSettings
 from muster.learning.workers import Job, WorkerPool, shares
-from muster.models.direct import DirectModel, Parameters, init_parameters, parameter_shapes
+from muster.models.direct import DirectModel, Parameters, init_parameters, parameter_shapes, unflatten
 from muster.models.spec import ModelSpec
 from muster.policy.decision import decide
 from muster.rollout import rollout

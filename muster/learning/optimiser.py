@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
@@ -10,10 +11,11 @@ from numpy.typing import NDArray
 
 from muster.data import Floats
 from muster.errors import MusterError
-from muster.models.direct import Parameters
+from muster.kernels import core
+from muster.models.direct import Parameters, unflatten
 
-# Adam's usual memory.
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+BETA1, BETA2 = 0.9, 0.999
+"""Adam's usual memory, as in core/learning/adam.cpp."""
 
 
 class TrainingError(MusterError):
@@ -35,11 +37,10 @@ class Adam:
     def step(self, theta: Floats, gradient: Floats, rate: float, weight_decay: float = 0.0) -> Floats:
         """The parameters after one more gradient; `weight_decay` is decoupled, as in AdamW."""
         self.updates += 1
-        self.mean = BETA1 * self.mean + (1 - BETA1) * gradient
-        self.variance = BETA2 * self.variance + (1 - BETA2) * gradient**2
-        mean = self.mean / (1 - BETA1**self.updates)
-        variance = self.variance / (1 - BETA2**self.updates)
-        return (1 - rate * weight_decay) * theta + rate * mean / (np.sqrt(variance) + EPSILON)
+        known = 1 - BETA1**self.updates, 1 - BETA2**self.updates
+        moved = theta.copy()
+        core.learning.climb(gradient, rate, weight_decay, *known, self.mean, self.variance, moved)
+        return moved
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Arrays to go on from."""
@@ -86,7 +87,7 @@ class Optimiser:
         """Multiply some of the arrays."""
         end = 0
         for name, shape in self.shapes.items():
-            begin, end = end, end + int(np.prod(shape))
+            begin, end = end, end + math.prod(shape)
             if name in names:
                 self.theta[begin:end] *= factor
 
@@ -97,7 +98,7 @@ class Optimiser:
 
     def norm(self) -> float:
         """Of the sum of the gradients, before it is scaled down."""
-        return float(np.linalg.norm(self.gradient))
+        return math.sqrt(core.learning.sum_squares(self.gradient))
 
     def step(self, rate: float) -> None:
         """One step against the sum of the gradients, which is then cleared; nothing where there was none."""
@@ -124,12 +125,3 @@ class Optimiser:
         self.theta = np.array(arrays["theta"])
         if self.adam:
             self.adam.set_state(arrays)
-
-
-def unflatten(theta: Floats, shapes: Mapping[str, tuple[int, ...]]) -> Parameters:
-    """Arrays of these shapes from a vector [D], or P of each, with a leading axis, from vectors [P, D]."""
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])[:-1]
-    return {
-        name: part.reshape(*theta.shape[:-1], *shape).astype(np.float32)
-        for part, (name, shape) in zip(np.split(theta, ends, axis=-1), shapes.items(), strict=True)
-    }

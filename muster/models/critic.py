@@ -7,6 +7,7 @@ Parameters have the names and shapes of torch's linear layers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from muster.data import BatchObservation, Floats32
 from muster.kernels import core
-from muster.models.direct import NOT_SHARED, Parameters
+from muster.models.direct import NOT_SHARED, Parameters, unflatten
 
 WIDTH = 32
 """Hidden units of every layer."""
@@ -61,12 +62,10 @@ class EntityCritic:
 
     def gradient(self, observation: BatchObservation, target: Floats32) -> tuple[Floats32, float, Parameters]:
         """Values [B], their loss against the target [B], and its gradient for every parameter."""
-        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes.values()])
-        values, flat = np.empty(observation.batch, np.float32), np.zeros(ends[-1])
+        values = np.empty(observation.batch, np.float32)
+        flat = np.zeros(sum(map(math.prod, self.shapes.values())))
         loss = self.network.add_gradient(*_read(observation), target, values, flat)
-        parts = np.split(flat.astype(np.float32), ends[:-1])
-        gradients = {name: part.reshape(shape) for part, (name, shape) in zip(parts, self.shapes.items(), strict=True)}
-        return values, loss, gradients
+        return values, loss, unflatten(flat, self.shapes)
 
 
 def _read(observation: BatchObservation) -> tuple[Any, ...]:

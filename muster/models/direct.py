@@ -10,6 +10,8 @@ compiled code (core/models).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -88,6 +90,16 @@ def init_parameters(spec: ModelSpec, rng: np.random.Generator) -> Parameters:
     return parameters | init_context(spec, rng) if spec.kind == "context" else parameters
 
 
+def unflatten(flat: NDArray[np.floating], shapes: Mapping[str, tuple[int, ...]]) -> Parameters:
+    """Arrays of these shapes from a vector [D], or P of each, with a leading axis, from vectors [P, D] (copies)."""
+    found: Parameters = {}
+    flat, end = flat.astype(np.float32), 0
+    for name, shape in shapes.items():
+        begin, end = end, end + math.prod(shape)
+        found[name] = flat[..., begin:end].reshape(*flat.shape[:-1], *shape)
+    return found
+
+
 class DirectModel:
     """h and g of a direct model, or of P; packed once for as long as its parameters are constant."""
 
@@ -125,11 +137,9 @@ class DirectModel:
             shapes = {
                 name: self.parameters[name].shape for part in PARTS if (name := f"{net}.{part}") in self.parameters
             }
-            ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])
-            flat = np.zeros(ends[-1])
+            flat = np.zeros(sum(map(math.prod, shapes.values())))
             network.add_gradient(self.pairs(net, observation), slope, (gates or {}).get(net), flat)
-            parts = np.split(flat.astype(np.float32), ends[:-1])
-            found |= {name: part.reshape(shape) for part, (name, shape) in zip(parts, shapes.items(), strict=True)}
+            found |= unflatten(flat, shapes)
         return found
 
     def limits(self, observation: BatchObservation) -> Limits:

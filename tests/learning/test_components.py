@@ -5,6 +5,7 @@ import pytest
 
 from muster.learning.es import centred_ranks
 from muster.learning.losses.returns import n_step_returns
+from muster.learning.optimiser import Adam, Optimiser
 from muster.policy.noise import CorrelatedNoise, draw_normals
 from muster.rng import episode_seeds
 
@@ -47,6 +48,28 @@ def test_returns_match_a_hand_calculation():
     returns = n_step_returns(rewards, ended, np.array([10.0, 20.0]), 0.5)
     assert returns[:, 0].tolist() == [1 + 0.5 * (2 + 0.5 * (4 + 0.5 * 10)), 2 + 0.5 * (4 + 0.5 * 10), 4 + 0.5 * 10]
     assert returns[:, 1].tolist() == [1 + 0.5 * 2, 2, 4 + 0.5 * 20]
+
+
+def test_adam_is_the_formula_to_the_last_bit():
+    rng, adam, theta = np.random.default_rng(0), Adam(37), np.zeros(37)
+    mean, variance, expected = np.zeros(37), np.zeros(37), np.zeros(37)
+    for update in range(1, 6):
+        gradient = rng.normal(size=37)
+        theta = adam.step(theta, gradient, 0.01, 0.1)
+        mean = 0.9 * mean + (1 - 0.9) * gradient
+        variance = 0.999 * variance + (1 - 0.999) * gradient**2
+        moved = 0.01 * (mean / (1 - 0.9**update)) / (np.sqrt(variance / (1 - 0.999**update)) + 1e-8)
+        expected = (1 - 0.01 * 0.1) * expected + moved
+        assert np.array_equal(theta, expected)
+
+
+def test_a_gradient_longer_than_the_longest_norm_is_scaled_down():
+    optimiser = Optimiser({"a": np.zeros(3, np.float32), "b": np.zeros((2, 2), np.float32)}, 1.0, method="sgd")
+    optimiser.add({"a": np.array([3, 0, 0], np.float32), "b": np.array([[0, 4], [0, 0]], np.float32)})
+    assert optimiser.norm() == 5.0
+    optimiser.step(1.0)
+    assert optimiser.parameters()["a"].tolist() == pytest.approx([-0.6, 0, 0])
+    assert optimiser.parameters()["b"].ravel().tolist() == pytest.approx([0, -0.8, 0, 0])
 
 
 def test_ranks_are_centred_and_share_ties():

@@ -1,0 +1,27 @@
+// Adam, and the norm of a gradient.
+#pragma once
+
+#include "array.hpp"
+
+namespace muster {
+
+// What Adam remembers of the gradients, with their early bias.
+struct Moments {
+  Array1<double> mean;
+  Array1<double> variance;
+};
+
+struct AdamStep {
+  double rate;
+  double weight_decay;     // decoupled, as in AdamW
+  double mean_weight;      // 1 - beta1^t: share of the mean that is known after t gradients
+  double variance_weight;  // 1 - beta2^t
+};
+
+// Let the moments follow the gradient, and move theta up along it.
+void climb(const AdamStep& step, Array1<const double> gradient, const Moments& moments, Array1<double> theta);
+
+// Sum of squares, in 8 partial sums that are added up in pairs.
+double sum_squares(Array1<const double> x);
+
+}  // namespace muster
