@@ -146,7 +146,8 @@ class Checkout:
 
     def __init__(self, folder: str) -> None:
         path = {"PYTHONPATH": os.path.abspath(folder), "MUSTER_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"} | {
-            "NUMBA_NUM_THREADS": "1", "MUSTER_NUM_THREADS": "1"
+            "NUMBA_NUM_THREADS": "1",
+            "MUSTER_NUM_THREADS": "1",
         }
         command = [sys.executable, os.path.abspath(__file__), "--serve"]
         self.process = subprocess.Popen(

@@ -176,7 +176,16 @@ def settings_classes() -> list[type]:
         if names:
             module = import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
             found += [getattr(module, name) for name in names]
-    order = ("TrainSettings", "PPOSettings", "A2CSettings", "ESSettings", "SRLSettings", "ImitationSettings", "NoiseSettings", "InferenceSettings")
+    order = (
+        "TrainSettings",
+        "PPOSettings",
+        "A2CSettings",
+        "ESSettings",
+        "SRLSettings",
+        "ImitationSettings",
+        "NoiseSettings",
+        "InferenceSettings",
+    )
     found = [kind for kind in found if dataclasses.is_dataclass(kind)]
     return sorted(found, key=lambda kind: order.index(kind.__name__) if kind.__name__ in order else len(order))
 

@@ -13,7 +13,8 @@ from muster.envs.vector import BatchEnv
 from muster.errors import InputError
 from muster.learning.learner import Setup
 from muster.learning.settings import TrainSettings
-from muster.models.spec import Form, ModelSpec, PairScale
+from muster.models import Form, PairScale
+from muster.models.spec import ModelSpec
 from muster.settings import differences
 
 

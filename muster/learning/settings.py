@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 
 from muster.assign.settings import Effort, Method
 from muster.errors import InputError
-from muster.models.spec import Form, Learned, ModelKind
+from muster.models import Form, Learned, ModelKind
 from muster.policy.settings import NoiseSettings
 from muster.settings import AtLeast, Between, Positive, check_fields
 

@@ -1,1 +1,14 @@
 """Scoring models: observation in, scores h(agent, task) and g(task, task) out."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+# Nothing heavy here: the command line reads it.
+ModelKind = Literal["dm", "pem", "context"]
+Form = Literal["plain", "local"]
+"""plain: the model reads all features; local: none that says where on the map, and g fades with distance."""
+PairScale = Literal["none", "size", "fade"]
+"""By what g is multiplied, so that it keeps its meaning at other sizes (muster.models.pair_scale)."""
+Learned = Literal["capacities", "contributions"]
+"""What a model may learn beside scores."""

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 
 from muster.data import BatchObservation
 from muster.errors import InputError
+from muster.models import Learned, ModelKind, PairScale
 from muster.settings import AtLeast, Between, check_fields
 
-ModelKind = Literal["dm", "pem", "context"]
-Form = Literal["plain", "local"]
-"""plain: the model reads all features; local: none that says where on the map, and g fades with distance."""
-PairScale = Literal["none", "size", "fade"]
-"""By what g is multiplied, so that it keeps its meaning at other sizes (muster.models.pair_scale)."""
-Learned = Literal["capacities", "contributions"]
-"""What a model may learn beside scores."""
 DISTANCE_WEIGHT = 0.5
 """Of a unit of distance in the prior that is made of distances."""
 Width = Annotated[int, Between(0, 4096)]

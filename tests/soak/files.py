@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from paper.tables.places import committed_record
 
 from muster.errors import MusterError
 from muster.evaluation.replay import Replay, record
@@ -25,6 +24,7 @@ from muster.learning.settings import ESSettings, TrainSettings
 from muster.learning.train import run_training
 from muster.policy.files import fingerprint
 from muster.policy.learned import LearnedPolicy
+from paper.tables.engine import RECORDS
 from paper.tables.pursuit import Record
 
 SECONDS, MEGABYTES = 1.0, 200
@@ -50,7 +50,7 @@ def make_samples(folder: Path) -> dict[str, Path]:
     replay = folder / "replay.json"
     replay.write_text(json.dumps(record("closest", "rescue:2x3,grid=6").as_dict()))
     table = folder / "record.json"
-    table.write_bytes(committed_record("pursuit").read_bytes())
+    table.write_bytes((RECORDS / "pursuit.json").read_bytes())
     return {
         "policy": run / "best.safetensors",
         "checkpoint": run / "checkpoint.safetensors",
