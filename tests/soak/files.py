@@ -25,7 +25,7 @@ from muster.learning.train import run_training
 from muster.policy.files import fingerprint
 from muster.policy.learned import LearnedPolicy
 from paper.tables.engine import RECORDS
-from paper.tables.pursuit import Record
+from paper.tables.pursuit import Pursuit
 
 SECONDS, MEGABYTES = 1.0, 200
 TEXT = ("replay", "config", "record")
@@ -75,7 +75,7 @@ def read(kind: str, path: Path) -> Any:
         return stored_settings(path.parent)
     if kind == "replay":
         return str(Replay.load(path).as_dict())
-    return Record.load(path)
+    return Pursuit().load(path)
 
 
 def flip_bits(data: bytes, rng: np.random.Generator) -> bytes:
