@@ -28,7 +28,7 @@ class Options {
       : n(decisions.assignment.columns),
         m(decisions.capacities.columns),
         count((m + 1 + n + kLanes - 1) / kLanes * kLanes),
-        crowd(arena.make1<double>(m)),
+        counts(arena.make1<double>(m)),
         utility(arena.make1<double>(count)),
         chance(arena.make1<double>(count)),
         decisions_(decisions),
@@ -45,12 +45,12 @@ class Options {
   void begin(Index s) {
     slot_ = s;
     std::fill_n(load_.data, m, 0.0);
-    std::fill_n(crowd.data, m, 0.0);
+    std::fill_n(counts.data, m, 0.0);
     for (Index i = 0; i < n; ++i) {
       const Index j = own(i);
       if (j < 0 || !alive(i)) continue;
       load_[j] += contribution(i, j);
-      crowd[j] += 1.0;
+      counts[j] += 1.0;
     }
     for (Index j = 0; j < m; ++j) limit_[j] = decisions_.capacities(s, j) * (1.0 + kCapacityTolerance);
   }
@@ -126,7 +126,7 @@ class Options {
 
   Index n, m;
   Index count;  // of options, rounded up to whole lanes
-  Array1<double> crowd;    // [M] agents on each task
+  Array1<double> counts;    // [M] agents on each task
   Array1<double> utility;  // [count] by tau; -inf where there is no such option
   Array1<double> chance;   // [count]
 
@@ -154,7 +154,7 @@ class Options {
     return gain;
   }
 
-  // (g + g') crowd + diag g: what one more agent on a task adds to the task-task term.
+  // (g + g') counts + diag g: what one more agent on a task adds to the task-task term.
   void weigh_joining(Array2<const float> g) {
     for (Index j = 0; j < m; ++j) {
       join_[j] = g(j, j);
@@ -163,7 +163,7 @@ class Options {
     double* __restrict const join = join_.data;
     for (Index k = 0; k < m; ++k) {
       const float* const row = both_.row(k).data;
-      const double agents = crowd[k];
+      const double agents = counts[k];
       for (Index j = 0; j < m; ++j) join[j] += row[j] * agents;
     }
   }
@@ -268,10 +268,10 @@ class Slopes {
     const Index m = options_.m;
     for (Index k = 0; k < h_.rows * m; ++k) slope_h.data[k] = static_cast<float>(weight * h_.data[k]);
     if (own_.rows == 0) return;
-    const double* const crowd = options_.crowd.data;
+    const double* const counts = options_.counts.data;
     for (Index j = 0; j < m; ++j) {
       for (Index k = 0; k < m; ++k) {
-        const double others = (sum_[j] * crowd[k] - own_(k, j)) + (crowd[j] * sum_[k] - own_(j, k));
+        const double others = (sum_[j] * counts[k] - own_(k, j)) + (counts[j] * sum_[k] - own_(j, k));
         slope_g[j * m + k] = static_cast<float>(weight * (j == k ? others + sum_[j] : others));
       }
     }

@@ -11,7 +11,7 @@ constexpr Index kTile = 64;
 // Objects of several states whose part of the first layer is computed together.
 constexpr Index kObjects = 256;
 
-// The score of the pair at place `at` of [B, N, M], given what the network says.
+// The score of the pair at index `at` of [B, N, M], given the network's output.
 inline float with_prior(const PairNetwork::Layers& layers, const PairInputs& inputs, Index at, float score) {
   return inputs.prior.layers == 0 ? score : score + layers.scale * static_cast<float>(inputs.prior.data[at]);
 }
@@ -82,7 +82,7 @@ class PairRows {
 
  public:
   Array2<float> x;      // [kTile, width] the first layer
-  Array1<Index> where;  // [kTile] place of each pair in [B, N, M]
+  Array1<Index> where;  // [kTile] index of each pair in [B, N, M]
   Index filled = 0;
 };
 

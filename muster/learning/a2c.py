@@ -77,7 +77,7 @@ class ActorCritic(Learner):
             model = getattr(self.actor, "model", None)
             limits = model.limits if model is not None and self.spec.learned else None
             acting = Acting(
-                self.rollout_length, self.discount, self.decide, self.spec.view, self.values, self.keep_history, limits
+                self.rollout_length, self.discount, self.decide, self.spec.read, self.values, self.keep_history, limits
             )
             rollouts = [collector.collect(acting, self.rng) for collector in self.collectors]
         self.steps += self.rollout_length * self.n_envs

@@ -114,7 +114,7 @@ class BlockHandler:
             steps=self.own.rollout_length,
             discount=self.own.discount,
             decide=lambda observation, explore: decide(observation, job.spec, model, self.solver, explore),
-            view=job.spec.view,
+            read=job.spec.read,
             values=EntityCritic(weights.critic),
             keep_history=job.settings.learner == "ppo",
         )

@@ -63,7 +63,7 @@ class Acting(NamedTuple):
     discount: float
     decide: Callable[..., Decision]
     """Of an observation, of what adds noise to scores and, if limits are learned, of what puts them in place."""
-    view: Callable[[BatchObservation], BatchObservation]
+    read: Callable[[BatchObservation], BatchObservation]
     """The observation as the model reads it."""
     values: Callable[[BatchObservation], NDArray[np.floating]]
     """[B] what is still to be earned where an episode is truncated."""
@@ -199,7 +199,7 @@ class Recording:
         if result.truncated.any():
             # A truncated episode would have gone on: its last state's value belongs to the return.
             cut = np.flatnonzero(result.truncated)
-            self.rewards[t, cut] += acting.discount * acting.values(acting.view(collector.env.observe()))[cut]
+            self.rewards[t, cut] += acting.discount * acting.values(acting.read(collector.env.observe()))[cut]
         if slots.size:
             self.episodes.add(collector.env, slots, collector.running_reward)
             collector.running_reward[slots] = 0.0
@@ -217,7 +217,7 @@ class Recording:
             assignment=np.concatenate([decision.assignment for decision in decisions]),
             rewards=self.rewards,
             ended=self.ended,
-            after=self.acting.view(self.collector.env.observe()),
+            after=self.acting.read(self.collector.env.observe()),
             metrics=self.episodes.mean(),
             reward_std=standard_deviation(self.episodes.rewards()),
             limits=(_join_limits(self.given), _join_limits(self.drawn)),

@@ -158,9 +158,9 @@ class CandidateRollouts:
             steps += len(transition.active)
             factor[running] *= DISCOUNT
             terminated |= transition.result.terminated
-        view = learner.spec.view
+        read = learner.spec.read
         # What was cut off, by the horizon or by the environment's step limit, would have gone on.
-        values = earned + np.where(terminated, 0.0, factor * learner.critic(view(copies.observe())))
+        values = earned + np.where(terminated, 0.0, factor * learner.critic(read(copies.observe())))
         so_far, since, going = marks
         reached = midway in kept
         return Candidates(
@@ -216,7 +216,7 @@ class SRL(Learner):
         """As the settings say, but no smaller beside the scores that the run begins with."""
         spreads = []
         for env in self.envs:
-            observation = self.spec.view(env.observe())
+            observation = self.spec.read(env.observe())
             living = self.actor.scores(observation)[0][alive_pairs(observation)[0]]
             spreads.append(float(living.std()) if living.size else 0.0)
         return self.settings.sigma * max(1.0, float(np.mean(spreads)))
@@ -260,7 +260,7 @@ class SRL(Learner):
         if not self.candidates:
             return self._by_critic(k)
         env = self.envs[k]
-        observation = self.spec.view(env.observe())
+        observation = self.spec.read(env.observe())
         tried = self.candidates[k].run(self, self.draw(env.n_envs, env.n_agents, env.n_tasks), self.rng)
         self.steps += tried.steps
         metrics = self.collect(k).metrics
@@ -281,7 +281,7 @@ class SRL(Learner):
     def collect(self, k: int) -> Rollout:
         """Some decisions in every slot of an environment, with some noise."""
         values = self.critic if self.candidates else self._value_of_policy
-        acting = Acting(SPACING, DISCOUNT, self.decide, self.spec.view, values)
+        acting = Acting(SPACING, DISCOUNT, self.decide, self.spec.read, values)
         rollout = self.collectors[k].collect(acting, self.rng)
         self.steps += SPACING * self.envs[k].n_envs
         return rollout

@@ -123,14 +123,14 @@ class Relation(NamedTuple):
         return Relation(*(np.ascontiguousarray(part.swapaxes(1, 2)) for part in self))  # type: ignore[arg-type]
 
 
-def relate(spec: ModelSpec, seen: BatchObservation) -> dict[tuple[str, str], Relation]:
-    """Relations of every kind of listener and speaker, in what is seen."""
-    features = {AGENT: seen.agent_features, TASK: seen.task_features}
-    alive = {AGENT: seen.agent_alive, TASK: seen.task_alive}
-    prior = seen.prior if spec.reads_prior else None
+def relate(spec: ModelSpec, observation: BatchObservation) -> dict[tuple[str, str], Relation]:
+    """Relations of every kind of listener and speaker, in this observation."""
+    features = {AGENT: observation.agent_features, TASK: observation.task_features}
+    alive = {AGENT: observation.agent_alive, TASK: observation.task_alive}
+    prior = observation.prior if spec.reads_prior else None
     own = {
-        (AGENT, TASK): (seen.pair_features, prior),
-        (TASK, TASK): (seen.task_pair_features, seen.task_prior if spec.task_prior else None),
+        (AGENT, TASK): (observation.pair_features, prior),
+        (TASK, TASK): (observation.task_pair_features, observation.task_prior if spec.task_prior else None),
         (AGENT, AGENT): (None, None),
     }
     found: dict[tuple[str, str], Relation] = {}
@@ -139,8 +139,8 @@ def relate(spec: ModelSpec, seen: BatchObservation) -> dict[tuple[str, str], Rel
         heard = alive[listener][:, :, None] & alive[speaker][:, None, :]
         if listener == speaker:
             heard &= ~np.eye(heard.shape[1], dtype=np.bool_)
-        elif seen.allowed is not None:
-            heard &= seen.allowed
+        elif observation.allowed is not None:
+            heard &= observation.allowed
         parts: list[Floats32] = []
         far: Floats32 | None = None
         if declared is not None and declared.shape[-1]:

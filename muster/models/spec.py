@@ -164,50 +164,50 @@ class ModelSpec:
                 "call env.show(planes=True)"
             )
 
-    def view(self, observation: BatchObservation, env: str = "what is observed") -> BatchObservation:
-        """What is observed, as the model reads it: without other features, positions centred.
+    def read(self, observation: BatchObservation, env: str = "what is observed") -> BatchObservation:
+        """The observation as the model reads it: without other features, positions centred.
 
-        Raises InputError where the model reads something else.
+        Raises InputError where the model reads features that are not there.
         """
-        seen = self._trimmed(observation)
-        self.check(seen, env)
+        observation = self._trimmed(observation)
+        self.check(observation, env)
         # A context model reads positions only to see how far others are.
         if self.blind and self.kind != "context":
-            seen = self._blinded(seen)
+            observation = self._blinded(observation)
         if self.unlimited:
-            seen = dataclasses.replace(seen, capacities=np.full_like(seen.capacities, np.inf))
+            observation = dataclasses.replace(observation, capacities=np.full_like(observation.capacities, np.inf))
         if self.distance_prior:
-            far = seen.pair_features[..., self.distances[0]].astype(np.float64)
-            seen = dataclasses.replace(seen, prior=-DISTANCE_WEIGHT / self.distance_unit * far)
-        return self._centred(seen) if self.centred else seen
+            far = observation.pair_features[..., self.distances[0]].astype(np.float64)
+            observation = dataclasses.replace(observation, prior=-DISTANCE_WEIGHT / self.distance_unit * far)
+        return self._centred(observation) if self.centred else observation
 
-    def _blinded(self, seen: BatchObservation) -> BatchObservation:
+    def _blinded(self, observation: BatchObservation) -> BatchObservation:
         columns = list(self.blind)
-        agents, tasks = seen.agent_features.copy(), seen.task_features.copy()
+        agents, tasks = observation.agent_features.copy(), observation.task_features.copy()
         agents[:, :, columns] = 0.0
         tasks[:, :, columns] = 0.0
-        return dataclasses.replace(seen, agent_features=agents, task_features=tasks)
+        return dataclasses.replace(observation, agent_features=agents, task_features=tasks)
 
-    def _centred(self, seen: BatchObservation) -> BatchObservation:
+    def _centred(self, observation: BatchObservation) -> BatchObservation:
         columns = _consecutive(self.centred)
-        alive = np.concatenate([seen.agent_alive, seen.task_alive], axis=1)[:, :, None]
-        both = seen.agent_features[:, :, columns], seen.task_features[:, :, columns]
-        places = np.concatenate(both, axis=1, dtype=np.float64)
-        middle = (places * alive).sum(1, keepdims=True) / np.maximum(alive.sum(1, keepdims=True), 1)
-        places = np.where(alive, places - middle, places)
-        agents, tasks = seen.agent_features.copy(), seen.task_features.copy()
-        agents[:, :, columns] = places[:, : agents.shape[1]]
-        tasks[:, :, columns] = places[:, agents.shape[1] :]
-        return dataclasses.replace(seen, agent_features=agents, task_features=tasks)
+        alive = np.concatenate([observation.agent_alive, observation.task_alive], axis=1)[:, :, None]
+        both = observation.agent_features[:, :, columns], observation.task_features[:, :, columns]
+        values = np.concatenate(both, axis=1, dtype=np.float64)
+        mean = (values * alive).sum(1, keepdims=True) / np.maximum(alive.sum(1, keepdims=True), 1)
+        values = np.where(alive, values - mean, values)
+        agents, tasks = observation.agent_features.copy(), observation.task_features.copy()
+        agents[:, :, columns] = values[:, : agents.shape[1]]
+        tasks[:, :, columns] = values[:, agents.shape[1] :]
+        return dataclasses.replace(observation, agent_features=agents, task_features=tasks)
 
-    def _trimmed(self, seen: BatchObservation) -> BatchObservation:
+    def _trimmed(self, observation: BatchObservation) -> BatchObservation:
         """Without blocks of features that the model does not read."""
         if not (self.pair_width or self.task_pair_width):
-            nothing = seen.pair_features[..., :0], seen.task_pair_features[..., :0]
-            seen = dataclasses.replace(seen, pair_features=nothing[0], task_pair_features=nothing[1])
-        if seen.global_features is not None and not self.global_width:
-            seen = dataclasses.replace(seen, global_features=None)
-        return seen
+            nothing = observation.pair_features[..., :0], observation.task_pair_features[..., :0]
+            observation = dataclasses.replace(observation, pair_features=nothing[0], task_pair_features=nothing[1])
+        if observation.global_features is not None and not self.global_width:
+            observation = dataclasses.replace(observation, global_features=None)
+        return observation
 
     @property
     def shown(self) -> dict[str, bool]:

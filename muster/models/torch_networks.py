@@ -55,19 +55,19 @@ class ScoringModel(nn.Module):
         return h, self._net("g", beside_tasks, tasks, observation.task_pair_features, observation.task_prior)
 
     def _in_context(
-        self, seen: BatchObservation, agents: torch.Tensor, tasks: torch.Tensor
+        self, observation: BatchObservation, agents: torch.Tensor, tasks: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Features, less those that say where on the map, and beside them the tokens that have heard of the others."""
         if self.spec.blind:
             agents, tasks = agents.clone(), tasks.clone()
             agents[..., list(self.spec.blind)] = tasks[..., list(self.spec.blind)] = 0.0
-        tokens = contextual(self.spec, self.pairs, seen, agents, tasks)
+        tokens = contextual(self.spec, self.pairs, observation, agents, tasks)
         return torch.cat([agents, tokens[0]], dim=-1), torch.cat([tasks, tokens[1]], dim=-1)
 
     @torch.no_grad()
-    def scores(self, seen: BatchObservation) -> Scores:
+    def scores(self, observation: BatchObservation) -> Scores:
         """The same as arrays."""
-        h, g = self(seen)
+        h, g = self(observation)
         return h.numpy(), None if g is None else g.numpy()
 
     def _net(
@@ -146,16 +146,16 @@ def _key(name: str) -> str:
 
 
 def contextual(
-    spec: ModelSpec, weights: nn.ParameterDict, seen: BatchObservation, agents: torch.Tensor, tasks: torch.Tensor
+    spec: ModelSpec, weights: nn.ParameterDict, observation: BatchObservation, agents: torch.Tensor, tasks: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Tokens [B, N, C] and [B, M, C] after all rounds, of features [B, N, D] and [B, M, E] that the model may read."""
-    relations = relate(spec, seen)
+    relations = relate(spec, observation)
     tokens: dict[str, torch.Tensor] = {}
-    for who, features, alive in ((AGENT, agents, seen.agent_alive), (TASK, tasks, seen.task_alive)):
+    for who, features, alive in ((AGENT, agents, observation.agent_alive), (TASK, tasks, observation.task_alive)):
         read = torch.where(torch.from_numpy(alive).unsqueeze(-1), features, 0.0)
         if spec.global_width:
-            assert seen.global_features is not None
-            shared = torch.from_numpy(seen.global_features).unsqueeze(1)
+            assert observation.global_features is not None
+            shared = torch.from_numpy(observation.global_features).unsqueeze(1)
             read = torch.cat([read, shared.expand(-1, read.shape[1], -1)], dim=-1)
         tokens[who] = torch.relu(read @ weights[f"token_{who}_weight"] + weights[f"token_{who}_bias"])
     for number in range(spec.rounds):

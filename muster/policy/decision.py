@@ -80,7 +80,7 @@ def read_observation(
     env: str = "what is observed",
 ) -> BatchObservation:
     """The observation as the model reads it, with learned limits in place; `env` is named in errors."""
-    read = spec.view(observation, env)
+    read = spec.read(observation, env)
     if not spec.learned:
         return read
     if limit is None:

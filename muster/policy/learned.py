@@ -162,7 +162,7 @@ class LearnedPolicy(Policy):
 
     def scores(self, observation: BatchObservation) -> tuple[Floats32, Floats32 | None]:
         """h [B, N, M] and g [B, M, M], without noise."""
-        return score(self.spec.view(observation), self.spec, self.scorer)
+        return score(self.spec.read(observation), self.spec, self.scorer)
 
     def read(self, observation: BatchObservation, env: str = "what is observed") -> BatchObservation:
         """What is observed, as the model reads it, with the capacities and contributions that it has learned."""
@@ -285,7 +285,7 @@ def adapt(policy: LearnedPolicy, env: BatchEnv) -> BatchEnv:
     if kind_of(trained_on) != kind_of(env.name):
         raise InputError(f"{policy.name} was trained on {trained_on}; it cannot play {env.name}")
     env.show(**policy.spec.shown)
-    policy.spec.view(env.observe(), env.name)
+    policy.spec.read(env.observe(), env.name)
     return env
 
 

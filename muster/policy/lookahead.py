@@ -142,7 +142,7 @@ class LookAhead(Policy):
             failed |= transition.result.truncated
         critic = self.policy.critic if self.settings.horizon else None
         if critic and running.any():
-            earned += np.where(running, critic(self.policy.spec.view(copies.observe())), 0.0)
+            earned += np.where(running, critic(self.policy.spec.read(copies.observe())), 0.0)
         return worth_of(copies, earned, running | failed, critic is not None), first
 
 

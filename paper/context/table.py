@@ -75,7 +75,7 @@ def speed() -> Iterator[tuple[str, str, dict[str, float]]]:
 
 def milliseconds(policy: LearnedPolicy, env: str, batch: int) -> float:
     """Of CPU time a state; the best of five rounds, on a machine that may be busy."""
-    observation = policy.spec.view(adapt(policy, make(env, batch)).observe())
+    observation = policy.spec.read(adapt(policy, make(env, batch)).observe())
     best = np.inf
     for _ in range(6):
         began, rounds = time.process_time(), 0

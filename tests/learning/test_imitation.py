@@ -202,7 +202,7 @@ def test_nothing_is_learned_where_nothing_was_lost(monkeypatch):
 @pytest.mark.parametrize("model", ["dm", "context"])
 def test_a_gradient_of_some_states_is_that_of_all_with_no_slope_elsewhere(model):
     learner = make_learner(small("topline", model=model))
-    seen = learner.spec.view(learner.envs[0].observe())
+    seen = learner.spec.read(learner.envs[0].observe())
     states, rng = np.array([1, 4, 5]), np.random.default_rng(0)
     slopes = tuple(np.zeros_like(array) for array in learner.student.scores(seen))
     for slope in slopes:

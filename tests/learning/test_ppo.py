@@ -191,7 +191,7 @@ def test_a_positional_model_learns_from_choices():
 def test_slopes_go_back_through_the_direct_model_as_through_torch(inference):
     learner = make_learner(TrainSettings(env="tests.learning.toy:Priced", inference=inference, steps=1))
     assert isinstance(learner.actor, DirectActor)
-    observation = learner.spec.view(learner.envs[0].observe())
+    observation = learner.spec.read(learner.envs[0].observe())
     rng = np.random.default_rng(1)
     moved = {
         name: array + 0.1 * rng.standard_normal(array.shape, np.float32) for name, array in learner.parameters().items()

@@ -48,7 +48,7 @@ def test_candidates_worth_the_same_weigh_the_same():
 def test_the_gradient_is_that_of_the_mean_answer_less_the_target(inference):
     """Against differences of sum over k of (1/K - weight) V(answer), which is linear in the scores."""
     learner = learner_of(inference=inference)
-    observation = learner.spec.view(learner.envs[0].observe())
+    observation = learner.spec.read(learner.envs[0].observe())
     rng = np.random.default_rng(1)
     answers = rng.integers(-1, 3, (2, 8, 2))
     weights = np.stack([np.full(8, 0.3), np.full(8, 0.7)])
@@ -91,7 +91,7 @@ def test_candidates_without_noise_have_the_same_value_and_nothing_moves():
         "the environment has moved"
     )
     parameters = learner.parameters()
-    observation = learner.spec.view(env.observe())
+    observation = learner.spec.read(env.observe())
     found = Valued(observation, tried.first, tried.values, tried.midway, tried.returns, {})
     assert learner.learn([found], 1.0) == 0.0
     assert all(np.array_equal(array, parameters[name]) for name, array in learner.parameters().items())
@@ -167,7 +167,7 @@ def test_noise_is_measured_by_the_scores_that_a_run_begins_with():
     assert learner.sigma == 0.5
     parameters = learner.actor.parameters()
     learner.start({name: 1000 * array if "weight3" in name else array for name, array in parameters.items()})
-    seen = learner.spec.view(learner.envs[0].observe())
+    seen = learner.spec.read(learner.envs[0].observe())
     spread = float(learner.actor.scores(seen)[0].std())
     assert spread > 1
     assert learner.sigma == pytest.approx(0.5 * spread, rel=1e-5)

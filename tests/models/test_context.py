@@ -46,7 +46,7 @@ def perturbed(env: str, inference: str, **settings) -> tuple[ModelSpec, dict, Ba
         made.step(rng.integers(0, made.n_tasks, (made.n_envs, made.n_agents)))
     parameters = init_parameters(spec, rng)
     parameters = {k: v + rng.normal(0, 0.1, v.shape).astype(np.float32) for k, v in parameters.items()}
-    return spec, parameters, spec.view(made.observe())
+    return spec, parameters, spec.read(made.observe())
 
 
 def close(one, other, seen: BatchObservation) -> bool:
@@ -94,16 +94,16 @@ def test_an_answer_does_not_depend_on_the_rest_of_the_batch(env, inference):
 
 
 def test_every_agent_and_task_is_heard():
-    """Scores of a pair change when anybody else moves: another agent, another task."""
+    """Scores of a pair change when another agent or another task moves."""
     spec, parameters, seen = perturbed("rescue:3x6", "lp")
     before = ContextModel(spec, parameters)(seen)[0]
     for who, index in (("agents", 2), ("tasks", 5)):
         env = make("rescue:3x6", 8, seed=3)
         env.show(pair_features=True, planes=False)
         cells = env.agent_cells if who == "agents" else env.task_cells
-        still = ContextModel(spec, parameters)(spec.view(env.observe()))[0]
+        still = ContextModel(spec, parameters)(spec.read(env.observe()))[0]
         cells[:, index] = (cells[:, index] + 3) % 8
-        moved = ContextModel(spec, parameters)(spec.view(env.observe()))[0]
+        moved = ContextModel(spec, parameters)(spec.read(env.observe()))[0]
         assert (np.abs(moved - still)[:, 0, 0] > 1e-6).mean() > 0.5
     assert before.shape == (8, 3, 6)
 
@@ -114,11 +114,11 @@ def test_positions_on_the_map_are_not_read_only_how_far_others_are():
     env.show(pair_features=True, planes=False)
     env.agent_cells[:], env.task_cells[:] = env.agent_cells // 2, env.task_cells // 2
     model = ContextModel(spec, parameters)
-    seen = spec.view(env.observe())
+    seen = spec.read(env.observe())
     before = model(seen)
     env.agent_cells += 15
     env.task_cells += 15
-    assert close(model(spec.view(env.observe())), before, seen)
+    assert close(model(spec.read(env.observe())), before, seen)
 
 
 def test_another_town_far_away_is_not_heard():
@@ -134,15 +134,15 @@ def test_another_town_far_away_is_not_heard():
         env.waiting[:] = True
         env.show(pair_features=True, planes=False)
     model = ContextModel(spec, parameters)
-    seen = spec.view(one.observe())
-    h, g = model(spec.view(two.observe()))
+    seen = spec.read(one.observe())
+    h, g = model(spec.read(two.observe()))
     assert close((h[:, :3, :6], g[:, :6, :6]), model(seen), seen)
 
 
 def test_a_model_starts_as_the_distances_it_corrects():
     spec = prepare(TrainSettings(env="rescue:3x6", inference="lp", model="context")).spec
     env = make("rescue:3x6", 4)
-    seen = spec.view(env.observe())
+    seen = spec.read(env.observe())
     h, _ = ContextModel(spec, init_parameters(spec, np.random.default_rng(0)))(seen)
     assert h == pytest.approx(-0.5 * 8 * seen.pair_features[..., spec.distances[0]], abs=1e-5)
 

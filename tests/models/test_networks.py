@@ -283,9 +283,9 @@ def test_what_the_model_reads_must_be_shown():
     observation = enriched(make("rescue:4x5", 3).observe())
     spec = ModelSpec.of(observation, "dm", True)
     with pytest.raises(InputError, match="corrects a prior score, which what is observed does not show"):
-        spec.view(dataclasses.replace(observation, prior=None))
+        spec.read(dataclasses.replace(observation, prior=None))
     with pytest.raises(InputError, match="reads 3 global features but what is observed has 0"):
-        spec.view(dataclasses.replace(observation, global_features=None))
+        spec.read(dataclasses.replace(observation, global_features=None))
     # What a model does not read may be there all the same.
     plain = ModelSpec.of(make("rescue:4x5", 3).observe(), "dm", True)
-    assert plain.view(observation).global_features is None
+    assert plain.read(observation).global_features is None

@@ -50,7 +50,7 @@ def test_views_of_several_sizes_are_each_scaled_by_their_own():
     policy = policy.variant(spec=dataclasses.replace(policy.spec, pair_scale="size", trained_agents=5))
     views = []
     for size in ("3x6", "12x24"):
-        seen = policy.spec.view(make(f"rescue:{size}", 1, seed=4).observe())
+        seen = policy.spec.read(make(f"rescue:{size}", 1, seed=4).observe())
         names = ("agent_features", "task_features", "pair_features", "task_pair_features")
         views.append(Observation(**{name: getattr(seen, name)[0] for name in names}))
     together = policy.act(views)

@@ -79,7 +79,7 @@ def test_a_centred_model_does_not_see_where_the_battle_is(tmp_path):
     units = env.units
     units[:, [lay.ALIVE, lay.HP], 1] = 0
     seen = env.observe()
-    read = spec.view(seen)
+    read = spec.read(seen)
     alive = np.concatenate([seen.agent_alive, seen.task_alive], axis=1)
     places = np.concatenate([read.agent_features, read.task_features], axis=1)[:, :, 1:3]
     assert not alive.all()

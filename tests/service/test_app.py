@@ -21,7 +21,7 @@ def situation_of(policy: str, env: str, seed: int = 0) -> tuple[dict[str, object
     """A state of an environment in the policy's own feature names, and what the policy does there."""
     world = make(env, seed=seed)
     player = resolve(policy, world)
-    seen = player.spec.view(world.observe()) if not player.spec.centred else world.observe()
+    seen = player.spec.read(world.observe()) if not player.spec.centred else world.observe()
     features = serve_policies((policy,))[policy].features
     whole = {
         "agents": [dict(zip(features.agent, row, strict=True)) for row in seen.agent_features[0].tolist()],
