@@ -118,18 +118,18 @@ def command_class(name: str) -> Any:
 
 
 def flags_of(name: str) -> set[str]:
-    found = {row.split("`")[1] for row in hooks().rows(command_class(name), flags=True)}
+    found = {row.split("`")[1] for row in program("generate").rows(command_class(name), flags=True)}
     return {"--help"} | found | {flag.replace("--", "--no-", 1) for flag in found}
 
 
 @cache
-def hooks() -> ModuleType:
-    """The program that makes the site's tables."""
-    spec = importlib.util.spec_from_file_location("docs_hooks", ROOT / "docs" / "hooks.py")
+def program(name: str) -> ModuleType:
+    """A program of docs/: hooks makes the site, generate the reference."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["docs_hooks"] = module  # dataclasses look their module up
+    sys.modules[f"docs_{name}"] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
 
@@ -158,8 +158,14 @@ def test_the_environment_of_the_guide_is_the_example():
     assert BLOCK.findall(page)[0][2] == example[example.index("import numpy") :]
 
 
+@pytest.mark.parametrize("page", program("generate").pages(), ids=lambda path: path.stem)
+def test_the_reference_is_what_the_code_says(page):
+    text = page.read_text(encoding="utf-8")
+    assert text == program("generate").made_text(text), f"{page.name} is out of date: run python docs/generate.py"
+
+
 def test_the_tables_hold_every_setting():
-    text = hooks().settings_tables()
+    text = program("generate").settings_tables()
     for kind in (
         "RescueSettings",
         "BattleSettings",
@@ -178,7 +184,7 @@ def test_the_tables_hold_every_setting():
 
 
 def test_every_setting_and_flag_says_what_it_means():
-    tables = hooks().settings_tables() + hooks().command_tables()
+    tables = program("generate").settings_tables() + program("generate").command_tables()
     assert not [line for line in tables.split("\n") if line.endswith("|  |")]
 
 
@@ -188,13 +194,15 @@ def test_a_new_page_joins_the_others_of_its_folder():
         {"Environments": [{"Rescue": "environments/rescue.md"}]},
         {"Changelog": "changelog.md"},
     ]
-    hooks().add_to_sections(nav, ["index.md", "environments/rescue.md", "environments/battle.md", "changelog.md"])
+    program("hooks").add_to_sections(
+        nav, ["index.md", "environments/rescue.md", "environments/battle.md", "changelog.md"]
+    )
     assert nav[1] == {"Environments": [{"Rescue": "environments/rescue.md"}, {"Battles": "environments/battle.md"}]}
     assert len(nav) == 3
 
 
 def test_links_are_turned_to_where_pages_are_on_the_site():
-    turn = hooks().turn_links
+    turn = program("hooks").turn_links
     assert (
         turn("[a](../../benchmarks/envs.md#b)", "docs/environments/rescue.md") == "[a](../results/benchmark-envs.md#b)"
     )
