@@ -30,6 +30,10 @@ class EnvError(MusterError):
     """A user's custom environment failed in the middle of an episode; the message says which, where and how."""
 
 
+class TimeLimitError(MusterError):
+    """What was asked for was not ready within its time limit."""
+
+
 class ModelFileError(MusterError):
     """A policy file that is damaged, foreign or of another version."""
 

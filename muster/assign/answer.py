@@ -17,7 +17,7 @@ from muster.assign.names import Name, Names, as_assignment
 from muster.assign.outcomes import NEGATIVE_SCORES, STATUS_NAMES
 from muster.assign.revise import carry_switch_cost, listed, revise
 from muster.assign.rows import Row, Rows
-from muster.assign.solver import REASON_NAMES, Solver
+from muster.assign.solver import REASON_NAMES, Solver, stopped_after
 from muster.assign.sparse import SparseProblem, solve_sparse
 from muster.data import Floats, Ints, Problem, Solution
 from muster.errors import InputError, UnknownNameError
@@ -94,15 +94,24 @@ class Answer(Solution):
             )
         return Rows(rows, ("agent", "task", "score", "contribution", "reason"))
 
-    def explain(self, agents: Iterable[Name] | None = None, tasks: Iterable[Name] | None = None) -> Explanation:
+    def explain(
+        self,
+        agents: Iterable[Name] | None = None,
+        tasks: Iterable[Name] | None = None,
+        time_limit: float | None = None,
+    ) -> Explanation:
         """Why: each agent's task, runner-up, margin and price; each unserved task's reason, and what it would take.
 
-        For some agents and tasks, by name, or for all. Every figure comes from solving again, a few times for each row.
+        For some agents and tasks, by name, or for all. Every figure comes from solving again, a few times for each row;
+        TimeLimitError if all of that is not done within `time_limit` seconds.
         """
         names = Names(self.agents, self.tasks)
         some = range(len(names.agents)) if agents is None else list(map(names.agent, listed("agents", agents)))
         others = range(len(names.tasks)) if tasks is None else list(map(names.task, listed("tasks", tasks)))
-        return explain(self._asked(), self._how(), self, (names.agents, names.tasks), some, others)
+        with stopped_after(time_limit):
+            return explain(
+                self._asked(), replace(self._how(), time_limit=None), self, (names.agents, names.tasks), some, others
+            )
 
     def again(
         self,

@@ -15,7 +15,7 @@ import numpy as np
 from muster.assign.names import Name
 from muster.assign.probe import Pair, Probe
 from muster.assign.rows import Row, Rows, text
-from muster.assign.solver import Solver
+from muster.assign.solver import Solver, check_stopped
 from muster.data import Floats, Ints, Problem, Solution
 from muster.errors import InputError
 
@@ -202,7 +202,9 @@ class _Case:
 
     def _served(self, problem: Problem | None, happens: Callable[[Ints], bool]) -> bool:
         """Whether it happens in the solution of a problem, of this one if none is given."""
-        return happens(self.solver(self.problem if problem is None else problem).assignment[0])
+        assignment = self.solver(self.problem if problem is None else problem).assignment[0]
+        check_stopped("the explanation")
+        return happens(assignment)
 
 
 def _has_task(i: int) -> Callable[[Ints], bool]:

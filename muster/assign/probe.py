@@ -8,7 +8,7 @@ import numpy as np
 
 from muster.assign.instance import allowed_pairs, capacities_of, contributions_of
 from muster.assign.problem import CAPACITY_TOLERANCE
-from muster.assign.solver import Solver
+from muster.assign.solver import Solver, check_stopped
 from muster.assign.switching import less_switch_cost
 from muster.data import Floats, Ints, Problem
 
@@ -62,6 +62,7 @@ class Probe:
                     allowed=allowed,
                 )
             )
+            check_stopped("the explanation")
             yield from zip(found.objective.tolist(), found.assignment, strict=True)
 
     def given(self, pairs: Sequence[Pair]) -> Iterator[tuple[float, Ints]]:
@@ -91,6 +92,7 @@ class Probe:
                     allowed=_repeat(self.allowed, size),
                 )
             )
+            check_stopped("the explanation")
             for k, (i, j) in enumerate(part):
                 plan = found.assignment[k]
                 plan[i] = j

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from muster.assign.problem import Output, ProblemArrays, make_output, name_culpr
 from muster.assign.settings import Crowd, Effort, InferenceSettings, Method, Rounding
 from muster.assign.switching import count_changes
 from muster.data import Ints, Problem, Solution
-from muster.errors import InputError
+from muster.errors import InputError, TimeLimitError
 from muster.kernels import core
 from muster.parallel import share_out, thread_count
 
@@ -250,6 +251,29 @@ def stoppable(flag: Ints) -> Iterator[None]:
         yield
     finally:
         _FLAG.reset(token)
+
+
+@contextmanager
+def stopped_after(seconds: float | None) -> Iterator[None]:
+    """Raise the flag of all that is solved meanwhile after so many seconds; None: leave it to others."""
+    if seconds is None:
+        yield
+        return
+    flag: Ints = np.zeros(1, np.int64)
+    timer = threading.Timer(seconds, flag.fill, (1,))
+    timer.daemon = True
+    timer.start()
+    try:
+        with stoppable(flag):
+            yield
+    finally:
+        timer.cancel()
+
+
+def check_stopped(what: str) -> None:
+    """Raise TimeLimitError if what was solved last was stopped, and tells nothing."""
+    if is_stopped():
+        raise TimeLimitError(f"{what} was not ready in time")
 
 
 def is_stopped() -> bool:

@@ -1,5 +1,6 @@
 """Explanations are checked by solving again: what is said to change the answer does, and less does not."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from muster import InputError
 from muster.assign import Answer, Solver
 from muster.assign.answer import answer
 from muster.data import Problem
+from muster.errors import TimeLimitError
 from tests.assign.cases import enumerate_best, make_problem
 
 
@@ -157,3 +159,16 @@ def test_what_cannot_be_explained():
         muster.assign([[1.0]]).explain(agents=[7])
     with pytest.raises(InputError, match=r"agents must be a list of names, got 'van'; write \['van'\]"):
         muster.assign({"van": {"x": 1.0}}).explain(agents="van")
+
+
+def test_an_explanation_keeps_its_time_limit():
+    rng = np.random.default_rng(0)
+    n = 200
+    uses = rng.uniform(0.5, 1.5, (n, n))
+    found = muster.assign(rng.normal(size=(n, n)), contributions=uses, capacities=np.full(n, 3.0), effort="best")
+    began = time.perf_counter()
+    with pytest.raises(TimeLimitError, match="not ready in time"):
+        found.explain(time_limit=0.2)
+    assert time.perf_counter() - began < 2.0
+    # What runs out of time here runs out of it nowhere else.
+    assert found.explain(agents=[0], tasks=[]).agents
