@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from muster.errors import InputError, UnknownNameError
+from muster.storage import check_regular
 
 Settings = TypeVar("Settings")
 NO_DEFAULT: Any = dataclasses.MISSING
@@ -180,6 +181,7 @@ def from_toml(kind: type[Settings], path: str | Path, **overrides: Any) -> Setti
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The table that a TOML file holds."""
+    check_regular(Path(path))
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

@@ -10,9 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from muster.errors import InputError
+from muster.errors import InputError, MusterError
 
 LOCK = ".lock"
+
+
+def check_regular(path: Path, kind: type[MusterError] = InputError) -> None:
+    """Refuse a pipe, a device or a folder, which reading would wait for or never come to the end of."""
+    if path.exists() and not path.is_file():
+        raise kind(f"{path} is not a regular file")
 
 
 @contextmanager

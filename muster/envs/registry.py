@@ -11,6 +11,7 @@ import numpy as np
 
 from muster.envs.env import Env
 from muster.envs.singles import BatchOfSingles, batched
+from muster.envs.size import check_memory, size_of
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError, MusterError, UnknownNameError, in_words
 from muster.rng import episode_seeds
@@ -121,7 +122,11 @@ def _make(env: str, n_envs: int, options: dict[str, Any]) -> BatchEnv:
     if family in BUILT_IN:
         if not rest:
             raise InputError(f"{env!r} does not say which {family}; write {BUILT_IN[family].usage}")
-        return _built_in(family).from_options(",".join([rest, *written(options)]), n_envs)
+        text = ",".join([rest, *written(options)])
+        size = size_of(family, text)
+        if size is not None:
+            check_memory(env, size, n_envs)
+        return _built_in(family).from_options(text, n_envs)
     name, *texts = [part.strip() for part in rest.split(",")]
     if not colon or not name.isidentifier() or not all(part.isidentifier() for part in family.split(".")):
         raise UnknownNameError("environment", family, BUILT_IN)

@@ -23,6 +23,7 @@ from muster.errors import InputError
 from muster.policy.names import resolve
 from muster.rng import episode_seeds
 from muster.rollout import act_with, reset, rollout
+from muster.storage import check_regular
 
 Picture = NDArray[np.uint8]
 
@@ -63,6 +64,7 @@ class Replay:
     @classmethod
     def load(cls, path: str | Path) -> Replay:
         """Read a .json replay; raises InputError for what is none, or is damaged."""
+        check_regular(Path(path))
         try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:

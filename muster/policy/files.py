@@ -17,7 +17,7 @@ from muster.models.critic import NETWORKS, EntityCritic
 from muster.models.direct import Parameters, parameter_shapes
 from muster.models.spec import ModelSpec
 from muster.policy.settings import NoiseSettings
-from muster.storage import write_atomically
+from muster.storage import check_regular, write_atomically
 
 FORMAT = "muster-policy"
 VERSION = 3
@@ -71,6 +71,7 @@ def read_policy(path: str | Path) -> PolicyFile:
             raise ModelFileError(f"{path.parent} is not the folder of a run: it has no {BEST}")
     if not path.exists():
         raise ModelFileError(f"no policy file {path}")
+    check_regular(path, ModelFileError)
     size = path.stat().st_size
     if size > LARGEST_FILE:
         raise ModelFileError(f"{path} has {size:,} bytes; policy files have at most {LARGEST_FILE:,}")

@@ -19,7 +19,7 @@ from muster.data import BatchObservation, Floats32, Ints
 from muster.envs.env import Observation
 from muster.envs.features import FeatureNames
 from muster.envs.padding import observation_of
-from muster.envs.registry import kind_of, make
+from muster.envs.registry import BUILT_IN, kind_of, make
 from muster.envs.vector import BatchEnv, Policy, State
 from muster.errors import InputError, MissingExtraError, MusterError, UnknownNameError
 from muster.models.context_model import ContextModel
@@ -282,7 +282,8 @@ class LearnedPolicy(Policy):
 def adapt(policy: LearnedPolicy, env: BatchEnv) -> BatchEnv:
     """Make `env` show what the policy reads; refuse an environment of another kind or with other features."""
     trained_on = str(policy.header.get("env", env.name))
-    if kind_of(trained_on) != kind_of(env.name):
+    kinds = {kind_of(trained_on), kind_of(env.name)}
+    if len(kinds) > 1 and "log" not in kinds:
         raise InputError(f"{policy.name} was trained on {trained_on}; it cannot play {env.name}")
     env.show(**policy.spec.shown)
     policy.spec.read(env.observe(), env.name)
@@ -321,9 +322,12 @@ def features_of(policy: LearnedPolicy) -> FeatureNames:
 
 
 def _features_of_env(policy: LearnedPolicy) -> dict[str, tuple[str, ...]]:
-    """What the policy's environment says, as far as it can be made here and agrees with what the policy reads."""
+    """What the policy's environment says, if it comes with muster: no code or file that a header names is touched."""
+    name = str(policy.header.get("env", ""))
+    if kind_of(name) not in BUILT_IN or kind_of(name) == "log":
+        return {}
     try:
-        env = make(str(policy.header.get("env", "")))
+        env = make(name)
         env.show(pair_features=policy.spec.pair_width > 0)
         return {kind: tuple(names) for kind, names in env.feature_names().items()}
     except MusterError:

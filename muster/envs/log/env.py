@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from muster.data import BatchObservation, Bools, Floats, Ints
-from muster.envs.log.lines import Decision, read_log
+from muster.envs.log.lines import Decision, files_of, read_log
 from muster.envs.padding import Padded
 from muster.envs.vector import BatchEnv, Policy, State, Step
 from muster.errors import InputError
@@ -161,9 +161,8 @@ def leaves_idle(taken: Decision) -> bool:
 
 
 def _stamp(file: str) -> int:
-    """When the file was last changed; 0 where there is none, which reading then says."""
-    path = Path(file)
-    return path.stat().st_mtime_ns if path.exists() else 0
+    """When the file, or one in the folder, was last changed; 0 where there is none, which reading then says."""
+    return max((path.stat().st_mtime_ns for path in files_of(Path(file)) if path.exists()), default=0)
 
 
 @lru_cache(maxsize=4)

@@ -25,8 +25,11 @@ from muster.data import BatchObservation, Ints
 from muster.envs.env import Observation
 from muster.envs.padding import ALWAYS, BLOCKS, Padded, observation_at
 from muster.errors import InputError, UnknownNameError
+from muster.storage import check_regular
 
 FIELDS = tuple(entry.name for entry in dataclasses.fields(Observation))
+BESIDE = ("time", "id", "policy", "by", "reasons", "seconds", "agents", "tasks", "shadow")
+"""What the decision log of `muster serve` says beside, of which nothing is learned."""
 NEEDLESS = ("agent_ids", "task_ids")
 """Fields that tell slots apart from decision to decision, of which a line knows nothing."""
 DECIMALS = 6
@@ -48,6 +51,8 @@ class Decision:
 
 def open_log(path: Path, mode: str) -> IO[str]:
     """The file as text; InputError where it cannot be opened."""
+    if mode == "r":
+        check_regular(path)
     try:
         if path.suffix == ".gz":
             return io.TextIOWrapper(gzip.open(path, mode + "b"), encoding="utf-8")  # type: ignore[type-var]
@@ -71,7 +76,17 @@ def read_log(path: Path) -> list[Decision]:
     return [taken for _, taken in found]
 
 
+def files_of(path: Path) -> list[Path]:
+    """The files of a log: itself, or those in the folder of a decision log, in order."""
+    return sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+
+
 def _lines(path: Path) -> Iterator[tuple[str, Decision]]:
+    for file in files_of(path):
+        yield from _lines_of_file(file)
+
+
+def _lines_of_file(path: Path) -> Iterator[tuple[str, Decision]]:
     with open_log(path, "r") as file:
         try:
             for number, text in enumerate(file, 1):
@@ -89,6 +104,7 @@ def _parse(text: str, where: str) -> Decision:
         raise InputError(f"{where} is not JSON: {error}") from None
     if not isinstance(entries, dict):
         raise InputError(f"{where} must be an object with agent_features, task_features and assignment")
+    entries = {name: value for name, value in entries.items() if name not in BESIDE}
     for name in entries:
         if name not in (*FIELDS, "assignment"):
             raise UnknownNameError(f"field in {where}", name, [*FIELDS, "assignment"])
@@ -99,6 +115,8 @@ def _parse(text: str, where: str) -> Decision:
     for name, value in entries.items():
         if value is None:
             continue
+        if name == "capacities" and isinstance(value, list):
+            value = [float("inf") if capacity is None else capacity for capacity in value]
         if name == "assignment" and isinstance(value, list):
             value = [-1 if task is None else task for task in value]
         fields[name] = _array(name, value, where)

@@ -20,8 +20,8 @@ def read(name: str) -> str:
 
 def page(film: dict[str, Any]) -> str:
     """One page that plays packed films (`muster.evaluation.packing`) and needs nothing else."""
-    # "</" would end the script element early; a film's names come from users.
-    data = json.dumps(film, allow_nan=False).replace("</", "<\\/")
+    # "</script" and "<!--" would change where the script element ends; a film's names come from users.
+    data = json.dumps(film, allow_nan=False).replace("<", "\\u003c")
     parts = {"/*STYLE*/": read("viewer.css"), "/*SCRIPT*/": script(), "/*FILM*/": data}
     # In one pass, so that nothing that is put in is looked at again.
     return re.sub("|".join(map(re.escape, parts)), lambda found: parts[found[0]], read("replay.html"))

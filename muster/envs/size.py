@@ -1,0 +1,59 @@
+"""How large an environment is, by its settings, before it is made: nothing is asked of memory that is not there."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from muster.errors import InputError
+
+SHARE = 0.5
+"""Of the machine's memory that one batch of environments may take."""
+
+
+class Size(NamedTuple):
+    """What an environment's settings say."""
+
+    agents: int
+    tasks: int
+    cells: int
+    """Of a grid; 0 without one."""
+    steps: int
+    """The step limit; 0 where it is not a setting."""
+
+    def memory(self, num_envs: int) -> int:
+        """Bytes that a batch takes, roughly: cells and pairs, at what planes and pair features take of each."""
+        pairs = (self.agents + self.tasks) * self.tasks
+        return num_envs * (16 * self.cells + 64 * pairs)
+
+
+def size_of(family: str, text: str) -> Size | None:
+    """The size of a built-in environment from what follows "FAMILY:"; None where settings do not say."""
+    if family == "rescue":
+        from muster.envs.rescue.settings import RescueSettings
+
+        rescue = RescueSettings.from_text(text)
+        return Size(rescue.agents, rescue.tasks, rescue.height * rescue.width, rescue.step_limit)
+    if family == "pursuit":
+        from muster.envs.pursuit.settings import PursuitSettings
+
+        pursuit = PursuitSettings.from_text(text)
+        return Size(pursuit.agents, pursuit.tasks, pursuit.height * pursuit.width, pursuit.max_steps)
+    if family == "fleet":
+        from muster.envs.fleet.settings import FleetSettings
+
+        fleet = FleetSettings.from_text(text)
+        return Size(fleet.vehicles, fleet.limit or fleet.vehicles, 0, fleet.minutes)
+    counts = re.match(r"[a-z]+(\d{1,9})v(\d{1,9})", text) if family == "battle" else None
+    return Size(int(counts[1]), int(counts[2]), 0, 0) if counts else None
+
+
+def check_memory(name: str, size: Size, num_envs: int) -> None:
+    """Refuse a batch that would not fit into this machine's memory."""
+    needed, there = size.memory(num_envs), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > SHARE * there:
+        raise InputError(
+            f"{num_envs} x {name[:80]} would take about {needed / 2**30:.3g} GB, and this machine has "
+            f"{there / 2**30:.3g} GB; choose a smaller grid, fewer agents and tasks, or fewer environments"
+        )
