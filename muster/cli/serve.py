@@ -26,6 +26,6 @@ class Serve:
             import uvicorn  # noqa: F401
         except ImportError:
             raise MissingExtraError("muster serve", "serve") from None
-        from muster.service.run import serve
+        from muster.service.server import serve
 
         serve(self.settings, self.policies)

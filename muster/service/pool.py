@@ -1,4 +1,4 @@
-"""The threads that solve, and the bounded queue before them.
+"""The threads that solve, the bounded queue before them, and the deadline of each piece of work.
 
 Python's own executor takes longer to hand over a small request than it takes to solve it: here a thread goes on to the
 next piece of work without sleeping, and hands back all that it finished at once.
@@ -19,14 +19,16 @@ import numpy as np
 from muster.assign.solver import stoppable
 from muster.data import Ints
 from muster.parallel import thread_count
-from muster.service.refusals import Refusal
+from muster.service.refusal import Refusal
 
 Answer = TypeVar("Answer")
-HASTE = 0.9
+STOPPING = 0.9
 """Share of a request's time after which a solver has to come to an end."""
 
+LATE = "the answer was not ready in time"
 
-class Job(NamedTuple):
+
+class Work(NamedTuple):
     """A piece of work and who waits for it."""
 
     work: Callable[[], Any]
@@ -34,6 +36,8 @@ class Job(NamedTuple):
     loop: asyncio.AbstractEventLoop
     stop: Ints
     """[1] set to 1 when the best found so far has to do."""
+    deadline: float
+    """A time of `time.monotonic`."""
 
 
 class Pool:
@@ -44,37 +48,48 @@ class Pool:
         self.queue = queue
         self.held = 0
         """Pieces of work that run or wait. Only the event loop's thread changes it."""
+        self.late = 0
+        """Pieces of work that ended after their deadline."""
         self._usual = 0.01
         """Seconds that one has taken lately."""
-        self._jobs: deque[Job] = deque()
+        self._waiting: deque[Work] = deque()
+        self._running: dict[int, Work] = {}
+        """By thread."""
         self._signal = threading.Semaphore(0)
         self._closed = False
         self._workers: list[threading.Thread] = []
         """Started with the first piece of work: a process that has threads is not copied safely."""
 
-    async def run(self, deadline: float, work: Callable[[], Answer]) -> Answer:
-        """The result of `work()` on a thread; a Refusal if there is no room, or not in time.
+    @property
+    def overdue(self) -> int:
+        """Threads whose work should have ended by now."""
+        now = time.monotonic()
+        return sum(work.deadline < now for work in list(self._running.values()))
+
+    async def run(self, deadline: float, work: Callable[[], Answer], late: str = LATE) -> Answer:
+        """The result of `work()` on a thread; Refusal if the queue is full, or if it is not ready in time (`late`).
 
         `deadline` is a time of `time.monotonic`. What runs too long keeps its thread until it ends.
         """
         if self.held >= self.threads + self.queue:
             after = max(1, math.ceil(self.queue * self._usual / self.threads))
-            raise Refusal(
-                "busy", f"{self.held} requests are being worked on; try again", "", {"Retry-After": str(after)}
-            )
+            told = f"{self.held} requests are being worked on; try again"
+            raise Refusal("busy", told, "", {"Retry-After": str(after)})
         self.held += 1
         if not self._workers:
             self._start()
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[Answer] = loop.create_future()
         stop: Ints = np.zeros(1, np.int64)
-        self._jobs.append(Job(work, waiter, loop, stop))
+        self._waiting.append(Work(work, waiter, loop, stop, deadline))
         self._signal.release()
         seconds = deadline - time.monotonic()
-        timers = loop.call_later(HASTE * seconds, stop.fill, 1), loop.call_later(seconds, _give_up, waiter)
+        timers = loop.call_later(STOPPING * seconds, stop.fill, 1), loop.call_later(seconds, _give_up, waiter, late)
         try:
             return await waiter
         finally:
+            # Nobody waits for it any more: it stops as soon as it can.
+            stop.fill(1)
             for timer in timers:
                 timer.cancel()
 
@@ -85,48 +100,56 @@ class Pool:
         for worker in self._workers:
             worker.start()
 
-    def close(self) -> None:
-        """Wait for what runs, and end the threads."""
+    def close(self, seconds: float) -> bool:
+        """Tell all work to stop and wait for the threads' end, so many seconds at most; whether all have ended."""
         self._closed = True
+        end = time.monotonic() + seconds
+        for work in list(self._running.values()):
+            work.stop.fill(1)
         for _ in self._workers:
             self._signal.release()
         for worker in self._workers:
-            worker.join()
+            worker.join(max(0.0, end - time.monotonic()))
+        return not any(worker.is_alive() for worker in self._workers)
 
     def _serve(self) -> None:
         """What a thread does."""
+        me = threading.get_ident()
         while not self._closed:
             self._signal.acquire()
             try:
-                job = self._jobs.popleft()
+                work = self._waiting.popleft()
             except IndexError:
                 continue
             outcome, failure = None, None
             # Who has given up is not worked for.
-            if not job.waiter.done():
+            if not work.waiter.done():
+                self._running[me] = work
                 started = time.perf_counter()
                 try:
-                    with stoppable(job.stop):
-                        outcome = job.work()
+                    with stoppable(work.stop):
+                        outcome = work.work()
                 except BaseException as error:
                     failure = error
                 self._usual += 0.1 * (time.perf_counter() - started - self._usual)
+                del self._running[me]
             try:
-                job.loop.call_soon_threadsafe(self._hand_back, job.waiter, outcome, failure)
+                work.loop.call_soon_threadsafe(self._hand_back, work, outcome, failure)
             except RuntimeError:
                 # The event loop is gone, and with it everybody who waits.
                 return
 
-    def _hand_back(self, waiter: asyncio.Future[Any], outcome: Any, failure: BaseException | None) -> None:
+    def _hand_back(self, work: Work, outcome: Any, failure: BaseException | None) -> None:
         self.held -= 1
-        if waiter.done():
+        self.late += time.monotonic() > work.deadline
+        if work.waiter.done():
             return
         if failure is not None:
-            waiter.set_exception(failure)
+            work.waiter.set_exception(failure)
         else:
-            waiter.set_result(outcome)
+            work.waiter.set_result(outcome)
 
 
-def _give_up(waiter: asyncio.Future[Any]) -> None:
+def _give_up(waiter: asyncio.Future[Any], late: str) -> None:
     if not waiter.done():
-        waiter.set_exception(Refusal("time_limit", "the answer was not ready in time", "", {"Retry-After": "1"}))
+        waiter.set_exception(Refusal("time_limit", late, "", {"Retry-After": "1"}))

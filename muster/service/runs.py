@@ -1,4 +1,4 @@
-"""The runs in a folder, for whoever watches them learn."""
+"""The runs in a folder, for the page that shows them learn. Nothing that a run's files say can break the listing."""
 
 from __future__ import annotations
 
@@ -12,34 +12,36 @@ from muster.errors import UnknownNameError
 MOST_RUNS = 200
 MOST_ROWS = 1500
 """Rows of a curve that are sent; of more, evenly chosen ones."""
+CONFIG_BYTES = 2**20
+LOG_BYTES = 256 * 2**20
+"""Files of runs that are larger are not read."""
 SHOWN = ("steps", "reward", "outcome", "validation", "fitness", "cpu_seconds", "steps_per_second", "value_loss")
 
 
-def runs_in(folder: Path) -> list[dict[str, Any]]:
+def read_runs(folder: Path) -> list[dict[str, Any]]:
     """What each run in a folder is, the one written to last first."""
-    found = []
-    if folder.is_dir():
-        for place in folder.iterdir():
-            if (place / "config.toml").is_file():
-                found.append(_describe(place))
-    return sorted(found, key=lambda run: -float(run["updated"]))[:MOST_RUNS]
+    try:
+        runs = [describe(run) for run in folder.iterdir() if (run / "config.toml").is_file()]
+    except OSError:
+        return []
+    return sorted(runs, key=lambda run: -float(run["updated"]))[:MOST_RUNS]
 
 
-def curve_of(folder: Path, name: str) -> dict[str, Any]:
+def read_curve(folder: Path, name: str) -> dict[str, Any]:
     """A run with the rows of its log."""
-    known = {run["name"]: run for run in runs_in(folder)}
+    known = {run["name"]: run for run in read_runs(folder)}
     if name not in known:
         raise UnknownNameError(f"run in {folder}", name[:80], known)
     rows = []
-    try:
-        with (folder / name / "metrics.jsonl").open(encoding="utf-8") as file:
-            for line in file:
-                # The last line may still be being written.
-                if line.endswith("\n"):
-                    row = json.loads(line)
-                    rows.append({key: row[key] for key in SHOWN if isinstance(row.get(key), int | float)})
-    except (OSError, ValueError):
-        pass
+    # The last line may still be being written.
+    for line in read_file(folder / name / "metrics.jsonl", LOG_BYTES).splitlines(keepends=True):
+        try:
+            row = json.loads(line) if line.endswith("\n") else {}
+        except (ValueError, RecursionError):
+            continue
+        numbers = {key: row[key] for key in SHOWN if is_finite(row.get(key))} if isinstance(row, dict) else {}
+        if numbers:
+            rows.append(numbers)
     every = -(-len(rows) // MOST_ROWS) or 1
     chosen = rows[::every]
     if rows and chosen[-1] is not rows[-1]:
@@ -47,21 +49,37 @@ def curve_of(folder: Path, name: str) -> dict[str, Any]:
     return {**known[name], "rows": chosen}
 
 
-def _describe(place: Path) -> dict[str, Any]:
+def describe(run: Path) -> dict[str, Any]:
+    """A run by its config; what it does not say in the right type is left out."""
     try:
-        settings = tomllib.loads((place / "config.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        settings = tomllib.loads(read_file(run / "config.toml", CONFIG_BYTES))
+    except (ValueError, RecursionError):
         settings = {}
-    env = settings.get("env") or (settings.get("on") or settings.get("envs") or [""])[0]
-    log, best = place / "metrics.jsonl", place / "best.safetensors"
-    inference = settings.get("inference", {})
+    env = next((settings[key] for key in ("env", "on", "envs") if settings.get(key)), "")
+    env = env[0] if isinstance(env, list) else env
+    inference = settings.get("inference", "")
+    method = inference.get("method", "") if isinstance(inference, dict) else inference
+    log, best, seed = run / "metrics.jsonl", run / "best.safetensors", settings.get("seed")
     return {
-        "name": place.name,
-        "env": str(env),
+        "name": run.name,
+        "env": env if isinstance(env, str) else "",
         "learner": str(settings.get("learner", "")),
-        "inference": str(inference.get("method", "") if isinstance(inference, dict) else inference),
-        "seed": settings.get("seed"),
-        "finished": (place / "summary.json").exists(),
+        "inference": str(method),
+        "seed": seed if is_finite(seed) else None,
+        "finished": (run / "summary.json").exists(),
         "updated": log.stat().st_mtime if log.exists() else 0.0,
-        "policy": str(best) if best.exists() else "",
+        "policy": str(best) if best.is_file() else "",
     }
+
+
+def read_file(path: Path, most: int) -> str:
+    """The text of a regular file; empty where there is none, or one that is larger."""
+    try:
+        return path.read_text("utf-8", "replace") if path.is_file() and path.stat().st_size <= most else ""
+    except OSError:
+        return ""
+
+
+def is_finite(value: Any) -> bool:
+    """Whether it is a number that JSON has."""
+    return isinstance(value, int | float) and abs(value) < float("inf")

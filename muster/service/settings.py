@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from muster.errors import InputError
 from muster.settings import AtLeast, Between, Positive, check_fields
 
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+"""Names the folder where the processes of one service write what they count."""
+LOCAL = ("127.0.0.1", "localhost", "::1")
+
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    """Where the service listens, whom it lets in, and how much it takes on. Checked when made."""
+    """Where the service listens, whom it lets in, how much it takes on, and what it keeps. Checked when made."""
 
     host: str = "127.0.0.1"
     """Address to listen on; only this machine reaches the default."""
@@ -21,6 +25,8 @@ class ServeSettings:
     """Port to listen on; 0 takes a free one and says which."""
     token_file: Path | None = None
     """File with a secret; requests must then carry the header `Authorization: Bearer SECRET`."""
+    insecure: bool = False
+    """Listen beyond this machine without a token."""
     origins: tuple[str, ...] = ()
     """Web pages from elsewhere that may call the service (CORS), such as https://example.org; none by default."""
     processes: Annotated[int, AtLeast(1)] = 1
@@ -41,12 +47,30 @@ class ServeSettings:
     connections: Annotated[int, AtLeast(1)] = 4000
     """Connections at most; beyond, those that have been idle longest are closed."""
     runs: Path = Path("runs")
-    """Folder whose runs the page shows while they learn, and lets play."""
+    """Folder whose runs the page shows while they learn, and runs episodes of."""
+    envs: tuple[str, ...] = ()
+    """Custom environments, as package.module:Class, that the page may run; others are not imported."""
+    decision_log: Path | None = None
+    """Folder for a JSON line a decision of /act; none: nothing is kept."""
+    shadow: str | None = None
+    """Policy that decides the same requests beside the answer; how often it agrees is in the metrics and the log."""
+    fallback: str | None = None
+    """Baseline that answers where a policy fails, is out of time or far from what training saw; or `prior`."""
+    jobs: Annotated[int, AtLeast(0)] = 16
+    """Long solves (POST /jobs) that may wait; one is worked on at a time."""
+    job_limit: Annotated[float, Positive()] = 3600.0
+    """Seconds of a long solve at most."""
+    log_format: Literal["text", "json"] = "text"
+    """Lines of the log on standard error."""
     grace: Annotated[float, AtLeast(0.0)] = 0.5
     """Seconds for which requests are still taken after the signal to stop, while readiness already says no."""
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.host not in LOCAL and self.token_file is None and not self.insecure:
+            raise InputError(
+                f"host {self.host} can be reached from other machines: give --token-file, or --insecure to go without"
+            )
         for name in ("threads", "connections"):
             most = getattr(self, name)
             if most is not None and most < self.processes:

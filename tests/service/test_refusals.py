@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from muster.errors import InputError
+from muster.service.settings import ServeSettings
 from tests.service.clients import EXAMPLE, GOOD, PAIRS, RESCUE, client_of
 
 SCORES = '{"scores": %s}'
@@ -44,6 +46,12 @@ SCORES = '{"scores": %s}'
         ("/check", '{"scores": [[1]], "assignment": [0], "switch_cost": 1}', "switch_cost"),
         ("/solve", '{"scores": [[1]], "method": "routes", "routes": [[0.0]]}', "routes[0][0]"),
         ("/check", '{"scores": [[1]], "assignment": [0.5]}', "assignment[0]"),
+        ("/solve", '{"scores": {"a": {"x": NaN}}}', "scores.a.x"),
+        ("/solve", '{"scores": {"a": 3}}', "scores.a"),
+        ("/solve", '{"scores": [{"agent": "a", "task": "x", "score": "3"}]}', "scores[0].score"),
+        ("/solve", '{"scores": [{"agent": "a", "task": "x"}]}', "scores[0]"),
+        ("/solve", '{"scores": {"a": {"x": 1}}, "capacities": {"x": true}}', "capacities.x"),
+        ("/solve", '{"scores": [[1]], "sense": "least"}', "sense"),
         ("/act", '{"policy": "rescue-2x4-quad-dm"}', "situation"),
         ("/act", {"policy": RESCUE, "situation": GOOD | {"agents": [{"x": 0}]}}, "situation.agents[0].y"),
         ("/act", {"policy": RESCUE, "situation": GOOD | {"agents": [{"x": 0, "z": 0}]}}, "situation.agents[0]"),
@@ -56,13 +64,16 @@ SCORES = '{"scores": %s}'
             "situation.pairs.dx[0][0]",
         ),
         ("/act", {"policy": RESCUE, "situation": GOOD | {"previous": [1]}}, "situation.previous[0]"),
+        ("/act", {"policy": RESCUE, "situation": GOOD | {"agent_names": ["a", "a"]}}, "situation.agent_names"),
+        ("/act", {"policy": RESCUE, "situation": GOOD | {"task_names": [3]}}, "situation.task_names[0]"),
+        ("/act", {"policy": RESCUE, "situation": GOOD | {"previous": {"a": 0}}}, "situation.previous"),
         ("/act", {"policy": RESCUE, "situation": GOOD | {"switch_cost": 1}}, "situation.switch_cost"),
         ("/act", {"policy": RESCUE, "situation": GOOD | {"switch_cost": -1, "previous": [0]}}, "situation.switch_cost"),
         ("/act", {"policy": RESCUE, "situations": [GOOD, 3]}, "situations[1]"),
         ("/act", {"policy": RESCUE, "situation": GOOD | {"planes": 1}}, "situation"),
     ],
 )
-def test_what_is_not_as_it_should_be_is_refused_with_its_place(client, path, body, where):
+def test_a_wrong_entry_is_refused_by_its_name(client, path, body, where):
     text = body if isinstance(body, str) else json.dumps(body)
     found = client.post(path, content=text, headers={"Content-Type": "application/json"})
     assert found.status_code == 400, found.text
@@ -88,7 +99,7 @@ def test_bodies_that_are_no_json_objects_are_refused(client, body, words):
     assert words in found.json()["error"]
 
 
-def test_unknown_policies_and_addresses(client):
+def test_unknown_policies_and_paths(client):
     found = client.post("/act", json={"policy": "rescue-2x4-quad-dn", "situation": GOOD})
     assert (found.status_code, found.json()["code"]) == (404, "not_found")
     assert f"did you mean {RESCUE!r}" in found.json()["error"]
@@ -139,6 +150,32 @@ def test_a_token_guards_everything_but_health_and_the_page(tmp_path):
         assert client.get("/policies", headers={"Authorization": "Bearer s3cret"}).status_code == 200
         assert client.get("/health").status_code == 200
         assert client.get("/").status_code == 200
+
+
+def test_a_page_from_elsewhere_with_a_token_gets_through(tmp_path):
+    """The browser asks first, without the token, whether it may ask at all."""
+    secret = tmp_path / "token"
+    secret.write_text("s3cret")
+    origin = {"Origin": "https://example.org"}
+    with client_of(RESCUE, token_file=secret, origins=("https://example.org",)) as client:
+        preflight = client.options("/solve", headers=origin | {"Access-Control-Request-Method": "POST"})
+        assert preflight.status_code == 200
+        assert preflight.headers["access-control-allow-origin"] == "https://example.org"
+        asked = client.post("/solve", json={"scores": [[1]]}, headers=origin | {"Authorization": "Bearer s3cret"})
+        assert (asked.status_code, asked.headers["access-control-allow-origin"]) == (200, "https://example.org")
+        refused = client.post("/solve", json={"scores": [["x"]]}, headers=origin | {"Authorization": "Bearer s3cret"})
+        assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (400, "https://example.org")
+        assert client.post("/solve", json={"scores": [[1]]}, headers=origin).status_code == 401
+
+
+def test_no_page_from_elsewhere_frames_this_one(client):
+    assert client.get("/").headers["content-security-policy"] == "frame-ancestors 'none'"
+
+
+def test_a_service_that_others_reach_needs_a_token():
+    with pytest.raises(InputError, match="--insecure"):
+        ServeSettings(host="0.0.0.0")
+    assert ServeSettings(host="0.0.0.0", insecure=True).insecure
 
 
 def test_other_sites_are_kept_out(client):

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from muster.service.envs import sized
 from starlette.testclient import TestClient
 
 import muster
 from muster.assign.settings import InferenceSettings
 from muster.evaluation.replay import record
 from muster.service.app import make_app
-from muster.service.runs import curve_of, runs_in
+from muster.service.environments import resized
+from muster.service.explain import Scored, explain
+from muster.service.runs import read_curve, read_runs
 from muster.service.settings import ServeSettings
-from muster.service.understanding import Judged, explain
 from tests.evaluation.test_film import fields_of
 
 POLICY = "rescue-2x4-quad-dm"
-WORLD = {"env": "rescue:3x5", "seed": 4}
+EPISODE = {"env": "rescue:3x5", "seed": 4}
 
 
 def write_run(folder: Path, name: str, rows: int, env: str = "rescue:2x4") -> Path:
@@ -55,32 +55,31 @@ def refusal(client: TestClient, path: str, **body: object) -> str:
 
 
 def test_an_episode_is_the_one_that_a_replay_holds(client):
-    found = post(client, "/watch/episode", **WORLD, policies=[POLICY, "closest"])
+    found = post(client, "/watch/episode", **EPISODE, policies=[POLICY, "closest"])
     for k, policy in enumerate((POLICY, "closest")):
         kept = record(policy, "rescue:3x5", seed=4)
         assert fields_of(found, k)["assignment"][:-1].tolist() == kept.assignments.tolist()
         assert found["films"][k]["policy"] == policy
     # From memory it is the same.
-    assert post(client, "/watch/episode", **WORLD, policies=[POLICY, "closest"]) == found
+    assert post(client, "/watch/episode", **EPISODE, policies=[POLICY, "closest"]) == found
 
 
 def test_a_policy_that_looks_ahead_can_be_watched_and_understood(client):
     name = f"{POLICY}, 4 rollouts"
-    found = post(client, "/watch/episode", **WORLD, policies=[name, POLICY])
+    found = post(client, "/watch/episode", **EPISODE, policies=[name, POLICY])
     wanted = record(muster.load(POLICY).with_rollouts(4, horizon=25), "rescue:3x5", seed=4)
-    judged = post(client, "/watch/understand", **WORLD, policy=name, step=0, agent=0)
-    assert judged["played"] == [None if j < 0 else j for j in wanted.assignments[0].tolist()]
-    assert "candidates" in judged["source"]
+    scored = post(client, "/watch/understand", **EPISODE, policy=name, step=0, agent=0)
+    assert scored["played"] == [None if j < 0 else j for j in wanted.assignments[0].tolist()]
+    assert "candidate rollouts" in scored["source"]
     assert [shown["policy"] for shown in found["films"]] == [name, POLICY]
-    assert "2 to 32 rollouts" in refusal(client, "/watch/episode", **WORLD, policies=[f"{POLICY}, 33 rollouts"])
+    assert "2 to 32 rollouts" in refusal(client, "/watch/episode", **EPISODE, policies=[f"{POLICY}, 33 rollouts"])
 
 
-def test_a_run_in_the_folder_plays_under_its_name(client):
-    rescue = next(
-        world for world in client.get("/watch/environments").json()["environments"] if world["kind"] == "rescue"
-    )
+def test_a_run_in_the_folder_runs_under_its_name(client):
+    environments = client.get("/watch/environments").json()["environments"]
+    rescue = next(env for env in environments if env["kind"] == "rescue")
     assert {"name": "mine", "kind": "run"} in rescue["policies"]
-    mine = post(client, "/watch/episode", **WORLD, policies=["mine"])
+    mine = post(client, "/watch/episode", **EPISODE, policies=["mine"])
     kept = record("rescue-2x4-lp-dm", "rescue:3x5", seed=4)
     assert fields_of(mine)["assignment"][:-1].tolist() == kept.assignments.tolist()
 
@@ -88,35 +87,40 @@ def test_a_run_in_the_folder_plays_under_its_name(client):
 @pytest.mark.parametrize(
     ("env", "complaint"),
     [
-        ("os:system", "no environment that this service plays 'os:system'"),
-        ("examples.delivery:Delivery", "no environment that this service plays"),
+        ("os:system", "no environment that this service runs 'os:system'"),
+        ("examples.delivery:Delivery", "no environment that this service runs"),
         ("fleet:24,trips=/etc", "which a page may not read"),
-        ("rescue:200x200", "up to 10,000 pairs"),
-        ("rescue:2x4,grid=999999999999", "numbers up to 5,000"),
+        ("log:/etc/passwd", "no environment that this service runs 'log'"),
+        ("rescue:400x400,grid=100", "up to 100,000 pairs"),
+        ("rescue:2x4,grid=40_000", "up to 250,000 cells"),
+        ("rescue:2x4,grid=5000", "up to 250,000 cells"),
+        ("rescue:2x4,grid=999999999999", "cells"),
+        ("rescue:2x4,max_steps=1000000", "up to 20,000 steps"),
+        ("fleet:24, trips =/etc", "which a page may not read"),
         ("rescue:2", "rescue takes"),
         ("", "must name an environment"),
         (7, "must name an environment"),
     ],
 )
-def test_a_page_may_not_play_just_anything(client, env: object, complaint: str):
+def test_a_page_may_not_run_just_anything(client, env: object, complaint: str):
     assert complaint in refusal(client, "/watch/episode", env=env, seed=0, policies=["closest"])
 
 
 @pytest.mark.parametrize("policy", ["/etc/passwd", "../x.safetensors", "rescue-5x10-lp-dm", "clossest", 3, ""])
 def test_policies_are_those_that_are_served(client, policy: object):
     """A path is never opened, whatever it is."""
-    assert "policy" in refusal(client, "/watch/episode", **WORLD, policies=[policy])
+    assert "policy" in refusal(client, "/watch/episode", **EPISODE, policies=[policy])
 
 
 @pytest.mark.parametrize("body", [{"seed": -1}, {"seed": 1.5}, {"seed": True}, {"policies": []}, {"polices": ["x"]}])
 def test_what_does_not_fit_gets_a_sentence(client, body: dict):
-    assert len(refusal(client, "/watch/episode", **{**WORLD, "policies": ["closest"], **body})) > 20
+    assert len(refusal(client, "/watch/episode", **{**EPISODE, "policies": ["closest"], **body})) > 20
 
 
 @pytest.mark.parametrize("step", [0, 2, 1])
 def test_reasons_are_those_of_the_step(client, step: int):
     """Forwards and backwards: what the policy itself decides there is what was played."""
-    found = post(client, "/watch/understand", **WORLD, policy=POLICY, step=step)
+    found = post(client, "/watch/understand", **EPISODE, policy=POLICY, step=step)
     kept = record(POLICY, "rescue:3x5", seed=4)
     played = [None if task < 0 else task for task in kept.assignments[step].tolist()]
     assert found["assignment"] == found["played"] == played
@@ -130,16 +134,18 @@ def test_reasons_are_those_of_the_step(client, step: int):
 
 
 def test_the_scores_stay_when_the_procedure_changes(client):
-    found = {m: post(client, "/watch/understand", **WORLD, policy=POLICY, step=0, method=m) for m in ("amax", "lp")}
+    found = {m: post(client, "/watch/understand", **EPISODE, policy=POLICY, step=0, method=m) for m in ("amax", "lp")}
     assert found["amax"]["scores"] == found["lp"]["scores"]
     best = [int(np.argmax([-np.inf if x is None else x for x in row])) for row in found["amax"]["scores"]]
     assert found["amax"]["assignment"] == best
     assert max(found["lp"]["loads"]) <= 1
 
 
-def test_no_plan_is_made_of_scores_that_are_no_costs(client):
-    assert "a plan is made of" in refusal(client, "/watch/understand", **WORLD, policy=POLICY, step=0, method="routes")
-    routes = post(client, "/watch/understand", **WORLD, policy="closest", step=0, method="routes")["routes"]
+def test_no_routes_are_made_of_scores_that_are_no_costs(client):
+    assert "routes are made of" in refusal(
+        client, "/watch/understand", **EPISODE, policy=POLICY, step=0, method="routes"
+    )
+    routes = post(client, "/watch/understand", **EPISODE, policy="closest", step=0, method="routes")["routes"]
     assert sorted(task for route in routes for task in route) == [0, 1, 2, 3, 4]
 
 
@@ -166,9 +172,9 @@ def enumerated(scores: np.ndarray, fixed: dict[int, int]) -> float:
 @pytest.mark.parametrize("seed", range(6))
 def test_what_another_choice_costs_is_the_difference_of_optima(seed: int):
     scores = np.random.default_rng(seed).normal(size=(4, 3))
-    judged = Judged(muster.Problem(scores[None]), InferenceSettings("lp"), "a test")
+    scored = Scored(muster.Problem(scores[None]), InferenceSettings("lp"), "a test")
     for agent in range(4):
-        found = explain(judged, None, agent)
+        found = explain(scored, None, agent)
         assert found["objective"] == pytest.approx(enumerated(scores, {}))
         for other in found["alternatives"]:
             task = -1 if other["task"] is None else other["task"]
@@ -188,19 +194,19 @@ def test_what_is_gone_is_no_alternative(method: str):
         task_alive=np.array([[True, False, True, True]]),
     )
     for agent in (0, 2):
-        found = explain(Judged(problem, InferenceSettings(method), "a test"), None, agent)
+        found = explain(Scored(problem, InferenceSettings(method), "a test"), None, agent)
         tasks = {other["task"] for other in found["alternatives"]} | {found["assignment"][agent]}
         assert tasks <= {0, 2, 3, None}
         assert all(move[0] != 1 for other in found["alternatives"] for move in other["moves"])
-    gone = explain(Judged(problem, InferenceSettings(method), "a test"), None, 1)
+    gone = explain(Scored(problem, InferenceSettings(method), "a test"), None, 1)
     assert gone["alternatives"] == []
 
 
 def test_alternatives_exist_where_agents_outnumber_tasks():
     """Being allowed nothing else is not enough there: someone has to be left out, and it must not be the one."""
     scores = np.array([[5.0], [4.0], [3.0]])
-    judged = Judged(muster.Problem(scores[None]), InferenceSettings("lp", assign_all=True), "a test")
-    assert explain(judged, None, 2)["alternatives"] == [{"task": 0, "score": 3.0, "loss": 2.0, "moves": [[0, 0, None]]}]
+    scored = Scored(muster.Problem(scores[None]), InferenceSettings("lp", assign_all=True), "a test")
+    assert explain(scored, None, 2)["alternatives"] == [{"task": 0, "score": 3.0, "loss": 2.0, "moves": [[0, 0, None]]}]
 
 
 @pytest.mark.parametrize(
@@ -243,7 +249,7 @@ def test_a_fleet_can_be_arranged_too(client):
         ({"capacities": [1]}, "capacities must have 2 entries"),
         ({"capacities": [1, -1]}, "must not be negative"),
         ({"agent": 5}, "agent must be a whole number from 0 to 0"),
-        ({"method": "best"}, "method is one of amax, lp, quad, plan"),
+        ({"method": "best"}, "method is one of amax, lp, quad, routes"),
         ({"agents": [[0, 0]] * 401}, "at most 400"),
     ],
 )
@@ -255,20 +261,55 @@ def test_a_bad_situation_gets_a_sentence(client, changes: dict, complaint: str):
     assert complaint in answer.json()["error"]
 
 
-def test_sizes_are_put_into_the_names_of_worlds():
-    assert sized("rescue:2x4,grid=32", 3, 5) == "rescue:3x5,grid=32"
-    assert sized("battle:zh10v10", 4, 6) == "battle:zh2v3"
-    assert sized("fleet:24,city=small,limit=9", 3, 5) == "fleet:3,city=small,limit=5"
-    assert sized("a.b:C,n_tasks=2,speed=1", 3, 5) == "a.b:C,speed=1,n_agents=3,n_tasks=5"
+def test_sizes_are_put_into_the_names_of_environments():
+    assert resized("rescue:2x4,grid=32", 3, 5) == "rescue:3x5,grid=32"
+    assert resized("battle:zh10v10", 4, 6) == "battle:zh2v3"
+    assert resized("fleet:24,city=small,limit=9", 3, 5) == "fleet:3,city=small,limit=5"
+    assert resized("a.b:C,n_tasks=2,speed=1", 3, 5) == "a.b:C,speed=1,n_agents=3,n_tasks=5"
 
 
 def test_the_curve_of_a_run_that_is_being_written(tmp_path: Path):
     write_run(tmp_path, "one", 4000)
-    assert [run["name"] for run in runs_in(tmp_path)] == ["one"]
-    rows = curve_of(tmp_path, "one")["rows"]
+    assert [run["name"] for run in read_runs(tmp_path)] == ["one"]
+    rows = read_curve(tmp_path, "one")["rows"]
     assert 1000 < len(rows) <= 1501
     assert rows[-1] == {"steps": 39990, "validation": -3999, "cpu_seconds": 3999}
-    assert runs_in(tmp_path / "nowhere") == []
+    assert read_runs(tmp_path / "nowhere") == []
+
+
+def test_one_malformed_run_does_not_break_the_listing(tmp_path: Path):
+    for k, config in enumerate(("seed = nan", "on = 5", "env = [1]\nseed = inf", "x" * 2**21, "\xff = [", "[" * 9999)):
+        run = write_run(tmp_path, f"odd-{k}", 1)
+        (run / "config.toml").write_text(config)
+        (run / "metrics.jsonl").write_text('{"steps": NaN, "reward": 1e999, "validation": 2}\n[1]\n{"steps"\n3\n')
+    write_run(tmp_path, "good", 2)
+    with TestClient(make_app(ServeSettings(runs=tmp_path), (POLICY,)), base_url="http://localhost") as client:
+        runs = client.get("/watch/runs").json()["runs"]
+        assert len(runs) == 7
+        assert client.get("/watch/environments").status_code == 200
+        assert post(client, "/watch/curve", run="odd-0")["rows"] == [{"validation": 2}]
+
+
+def test_listing_runs_imports_nothing(tmp_path: Path, monkeypatch):
+    (tmp_path / "planted.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    write_run(tmp_path / "runs", "one", 1, env="planted:World")
+    with TestClient(make_app(ServeSettings(runs=tmp_path / "runs"), (POLICY,)), base_url="http://localhost") as client:
+        assert client.get("/watch/runs").json()["runs"][0]["env"] == "planted:World"
+        kinds = [env["kind"] for env in client.get("/watch/environments").json()["environments"]]
+        assert "planted:World" not in kinds
+        assert "runs 'planted:World'" in refusal(
+            client, "/watch/episode", env="planted:World", seed=0, policies=["closest"]
+        )
+
+
+def test_what_takes_too_long_is_told_what_to_do(tmp_path: Path):
+    settings = ServeSettings(runs=tmp_path, time_limit=1.0)
+    with TestClient(make_app(settings, (POLICY,)), base_url="http://localhost") as client:
+        body = {"env": "rescue:20x40,grid=200", "seed": 0, "policies": [f"{POLICY}, 32 rollouts"]}
+        answer = client.post("/watch/episode", json=body)
+        assert (answer.status_code, answer.json()["code"]) == (503, "time_limit")
+        assert "choose a smaller environment, or fewer rollouts" in answer.json()["error"]
 
 
 def test_runs_do_not_say_where_they_are(client):

@@ -1,4 +1,4 @@
-"""Episodes that the page watches: played once, kept for a while, and gone through again to explain a step."""
+"""Episodes that the page shows: run once, kept for a while, and gone through again to explain a step."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from muster.errors import InputError
 from muster.evaluation.film import Film, film
 from muster.evaluation.replay import Replay, record
 from muster.rng import episode_seeds
-from muster.service.refusals import Refusal
-from muster.service.worlds import Worlds
+from muster.service.body import read_integer
+from muster.service.environments import Environments
+from muster.service.refusal import Refusal
 
 KEPT = 12
 """Episodes."""
 
 
-class Showing:
+class Episode:
     """One episode of one policy."""
 
     def __init__(self, policy: Policy, env: BatchEnv, replay: Replay) -> None:
@@ -44,7 +45,7 @@ class Showing:
         return self._film
 
     def observe(self, row: int) -> BatchObservation:
-        """What was seen before decision `row`; going on is quick, going back plays the episode again."""
+        """What was observed before decision `row`; going on is quick, going back runs the episode again."""
         if not 0 <= row < len(self.replay.assignments):
             raise InputError(f"step must be from 0 to {len(self.replay.assignments) - 1}, got {row}")
         if self._row < 0 or row < self._row:
@@ -57,33 +58,32 @@ class Showing:
         return self.env.observe()
 
 
-class Theatre:
+class Episodes:
     """The episodes of late."""
 
-    def __init__(self, worlds: Worlds) -> None:
-        self.worlds = worlds
+    def __init__(self, environments: Environments) -> None:
+        self.environments = environments
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, int, str], Showing] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int, str], Episode] = OrderedDict()
 
-    def show(self, env: Any, seed: Any, policy: Any, deadline: float) -> Showing:
-        """The episode that a policy plays: from memory, or played now; Refusal where that takes too long."""
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**31:
-            raise InputError(f"seed must be a whole number from 0 to {2**31 - 1}, got {seed!r:.40}")
-        world = self.worlds.make(env)
-        key = (world.name, seed, str(policy))
+    def find(self, env_name: Any, seed: Any, policy_name: Any, deadline: float) -> Episode:
+        """The episode of a policy: from memory, or run now; Refusal where that takes too long."""
+        seed = read_integer(seed, "seed", 0, 2**31 - 1)
+        env = self.environments.make(env_name)
+        key = (env.name, seed, str(policy_name))
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        player = self.worlds.player(policy, world)
+        policy = self.environments.find_policy(policy_name, env)
 
-        def watch_the_clock() -> None:
+        def stop_in_time() -> None:
             if time.monotonic() > deadline:
-                raise Refusal("time_limit", f"{policy} on {world.name} took too long; choose a smaller environment")
+                raise Refusal("time_limit", f"{policy_name} on {env.name} took too long")
 
-        showing = Showing(player, world, record(player, world, seed, watch_the_clock))
+        episode = Episode(policy, env, record(policy, env, seed, stop_in_time))
         with self._lock:
-            self._kept[key] = showing
+            self._kept[key] = episode
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-        return showing
+        return episode

@@ -21,14 +21,13 @@ from muster.errors import InputError
 from muster.policy.decision import make_problem
 from muster.policy.learned import LearnedPolicy
 from muster.policy.lookahead import LookAhead
-from muster.service.replies import number
 
 ALTERNATIVES = 8
 """Other tasks whose cost is worked out: those with the best scores."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Scored:
     """An assignment problem and where its scores come from."""
 
     problem: Problem
@@ -41,8 +40,8 @@ class Judged:
     """[1, M, M] what it is worth to go from task to task, for routes; None: there is nothing of the kind."""
 
 
-def judge(policy: Policy, env: BatchEnv, observation: BatchObservation) -> Judged:
-    """What a policy thinks of slot 0; of a fixed rule, what the environment itself would go by."""
+def score_decision(policy: Policy, env: BatchEnv, observation: BatchObservation) -> Scored:
+    """What a policy thinks of slot 0; of a baseline, what the environment itself would go by."""
     ahead = isinstance(policy, LookAhead)
     if isinstance(policy, LookAhead):
         policy = policy.policy
@@ -50,15 +49,15 @@ def judge(policy: Policy, env: BatchEnv, observation: BatchObservation) -> Judge
         seen = policy.read(observation, env.name)
         h, g = policy.score(seen)
         costs = None if policy.inference.method != "routes" or g is None else np.asarray(g, np.float64)
-        source = f"the scores of {policy.name}" + (", which played what fared best of its candidates" if ahead else "")
-        return Judged(make_problem(seen, h, g), policy.inference, source, costs)
+        source = f"the scores of {policy.name}" + (", which took the best of its candidate rollouts" if ahead else "")
+        return Scored(make_problem(seen, h, g), policy.inference, source, costs)
     settings = InferenceSettings("lp", assign_all=not env.idling)
     if observation.prior is not None:
-        source = f"{policy.name} is a fixed rule without scores; these are what the environment itself suggests"
-        return Judged(make_problem(observation, observation.prior, None), settings, source)
+        source = f"{policy.name} is a baseline without scores; these are what the environment itself suggests"
+        return Scored(make_problem(observation, observation.prior, None), settings, source)
     near, between = _nearness(env, observation)
-    source = f"{policy.name} is a fixed rule without scores; these say how near each task is (minus the distance)"
-    return Judged(make_problem(observation, near, None), settings, source, between)
+    source = f"{policy.name} is a baseline without scores; these say how near each task is (minus the distance)"
+    return Scored(make_problem(observation, near, None), settings, source, between)
 
 
 def _nearness(env: BatchEnv, observation: BatchObservation) -> tuple[Floats, Floats]:
@@ -73,43 +72,43 @@ def _nearness(env: BatchEnv, observation: BatchObservation) -> tuple[Floats, Flo
     return -away[0].astype(np.float64), -away[1].astype(np.float64)
 
 
-def solve(judged: Judged, method: Method | None, threads: int = 1) -> tuple[Solution, InferenceSettings]:
+def solve(scored: Scored, method: Method | None, threads: int = 1) -> tuple[Solution, InferenceSettings]:
     """The same scores under another procedure; None: under the policy's own."""
-    settings = judged.settings
-    problem = judged.problem
+    settings = scored.settings
+    problem = scored.problem
     if method is not None and method != settings.method:
         # What one procedure was told to try hard at another need not know.
         effort = "fast" if method == "routes" else settings.effort
         settings = dataclasses.replace(settings, method=method, effort=effort)
     if settings.method == "routes":
-        if judged.costs is None:
+        if scored.costs is None:
             raise InputError(
-                "method: a plan is made of what it costs to go from task to task, which these scores do not say"
+                "method: routes are made of what it costs to go from task to task, which these scores do not say"
             )
-        problem = dataclasses.replace(problem, task_scores=judged.costs)
+        problem = dataclasses.replace(problem, task_scores=scored.costs)
     solver = dataclasses.replace(Solver.of(settings, threads), certify=True)
     return solver(problem), settings
 
 
-def explain(judged: Judged, method: Method | None, agent: int | None = None) -> dict[str, Any]:
+def explain(scored: Scored, method: Method | None, agent: int | None = None) -> dict[str, Any]:
     """Scores, assignment, prices and loads as plain JSON values; of an agent, what each other choice would cost."""
-    problem = judged.problem
-    solution, settings = solve(judged, method)
+    problem = scored.problem
+    solution, settings = solve(scored, method)
     _, n, m = problem.scores.shape
     there = _possible(problem)
     answer: dict[str, Any] = {
-        "source": judged.source,
+        "source": scored.source,
         "method": settings.method,
-        "own_method": judged.settings.method,
+        "own_method": scored.settings.method,
         "assign_all": settings.assign_all,
-        "scores": [[number(x) if ok else None for x, ok in zip(*row, strict=True)] for row in _rows(problem, there)],
+        "scores": [[finite(x) if ok else None for x, ok in zip(*row, strict=True)] for row in _rows(problem, there)],
         "assignment": plain(solution.assignment[0]),
-        "objective": number(solution.objective[0]),
-        "bound": number(solution.bound[0]),
+        "objective": finite(solution.objective[0]),
+        "bound": finite(solution.bound[0]),
         "status": solution.status[0],
-        "prices": [number(price) for price in solution.prices[0]],
-        "loads": [number(load) for load in solution.loads[0]],
-        "capacities": [1.0] * m if problem.capacities is None else [number(c) for c in problem.capacities[0]],
+        "prices": [finite(price) for price in solution.prices[0]],
+        "loads": [finite(load) for load in solution.loads[0]],
+        "capacities": [1.0] * m if problem.capacities is None else [finite(c) for c in problem.capacities[0]],
         "contributions": _contributions(problem),
         "reasons": {str(i): reason for i, reason in enumerate(solution.reasons[0]) if reason},
         "agent_alive": [True] * n if problem.agent_alive is None else problem.agent_alive[0].tolist(),
@@ -121,11 +120,11 @@ def explain(judged: Judged, method: Method | None, agent: int | None = None) -> 
         if not 0 <= agent < n:
             raise InputError(f"agent must be from 0 to {n - 1}, got {agent}")
         answer["agent"] = agent
-        answer["alternatives"] = alternatives(judged, settings, solution, agent)
+        answer["alternatives"] = alternatives(scored, settings, solution, agent)
     return answer
 
 
-def alternatives(judged: Judged, settings: InferenceSettings, base: Solution, agent: int) -> list[dict[str, Any]]:
+def alternatives(scored: Scored, settings: InferenceSettings, base: Solution, agent: int) -> list[dict[str, Any]]:
     """What it would cost in all to give the agent another task: `loss`, and who else would change (`moves`).
 
     Of routes there are none: what an agent does first depends on all that it does later.
@@ -133,8 +132,8 @@ def alternatives(judged: Judged, settings: InferenceSettings, base: Solution, ag
     if settings.method == "routes":
         return []
     # A probe knows who is allowed what, and nothing of who is gone.
-    there = _possible(judged.problem)[None]
-    problem = dataclasses.replace(judged.problem, allowed=there, agent_alive=None, task_alive=None)
+    there = _possible(scored.problem)[None]
+    problem = dataclasses.replace(scored.problem, allowed=there, agent_alive=None, task_alive=None)
     has = int(base.assignment[0, agent])
     solver = Solver.of(settings, threads=1)
     probe = Probe(problem, solver)
@@ -148,8 +147,8 @@ def alternatives(judged: Judged, settings: InferenceSettings, base: Solution, ag
     found = []
     for task, (worth, plan) in plans:
         changed = [int(i) for i in np.flatnonzero(plan != base.assignment[0]) if i != agent]
-        entry: dict[str, Any] = {"task": _task(task), "score": None if task < 0 else number(scores[task])}
-        entry["loss"] = number(base.objective[0] - worth)
+        entry: dict[str, Any] = {"task": _task(task), "score": None if task < 0 else finite(scores[task])}
+        entry["loss"] = finite(base.objective[0] - worth)
         entry["moves"] = [[i, _task(base.assignment[0, i]), _task(plan[i])] for i in changed]
         found.append(entry)
     return found
@@ -180,7 +179,13 @@ def _contributions(problem: Problem) -> Any:
     """[N, M], or null where all are 1."""
     if problem.contributions is None or (problem.contributions == 1).all():
         return None
-    return [[number(x) for x in row] for row in problem.contributions[0]]
+    return [[finite(x) for x in row] for row in problem.contributions[0]]
+
+
+def finite(value: float) -> float | None:
+    """A number, or null for one that JSON does not have."""
+    value = float(value)
+    return value if value - value == 0.0 else None
 
 
 def plain(assignment: Ints) -> list[int | None]:

@@ -1,0 +1,155 @@
+"""Which environments and policies the page may run.
+
+An environment's name can hold a module to import or a file to read, and a policy's a path. So what a page asks for is
+checked against what the service was started with: the environments that come with muster and read no files, within a
+size, the custom ones that `--envs` names, the served policies, and the runs in the service's folder.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from muster.envs.registry import BUILT_IN, EXAMPLES, kind_of, make
+from muster.envs.size import Size, size_of
+from muster.envs.vector import BatchEnv, Policy
+from muster.errors import InputError, MusterError, UnknownNameError
+from muster.policy.learned import LearnedPolicy
+from muster.policy.names import resolve
+from muster.service.policies import Policies
+from muster.service.runs import read_runs
+from muster.service.settings import ServeSettings
+
+MOST_PAIRS = 100_000
+"""Agents x tasks of an environment that the page runs."""
+MOST_CELLS = 250_000
+MOST_STEPS = 20_000
+MOST_ROLLOUTS = 32
+HORIZON = 25
+"""Decisions for which candidates are run."""
+LONGEST_NAME = 300
+SIZES = {
+    "rescue": ("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32", "rescue:200x400,grid=100"),
+    "battle": ("battle:m10v10", "battle:w15v17", "battle:w30v34", "battle:zh10v10", "battle:w80v82"),
+    "pursuit": ("pursuit:4x2", "pursuit:8x4", "pursuit:20x10", "pursuit:40x20"),
+    "fleet": ("fleet:24,city=small", "fleet:60,city=small", "fleet:100,city=large"),
+}
+_LOOK_AHEAD = re.compile(r"(.+), (\d{1,6}) rollouts")
+
+
+class Environments:
+    """What one service may run."""
+
+    def __init__(self, settings: ServeSettings, policies: Policies) -> None:
+        self.policies = policies
+        self.runs = settings.runs
+        self._known = list(dict.fromkeys([*SIZES, *map(kind_of, settings.envs)]))
+
+    def listing(self) -> list[dict[str, Any]]:
+        """Every kind of environment with examples of sizes and the policies for it."""
+        runs = read_runs(self.runs)
+        found: list[dict[str, Any]] = []
+        for kind in self._known:
+            examples = SIZES.get(kind, (kind,))
+            try:
+                baselines = list(make(examples[0]).baselines())
+            except MusterError as error:
+                found.append({"kind": kind, "examples": examples, "policies": [], "error": str(error)})
+                continue
+            policies = [{"name": name, "kind": "rule"} for name in baselines]
+            policies += [
+                {"name": name, "kind": "learned"}
+                for name, served in self.policies.now.items()
+                if kind_of(str(served.policy.header.get("env", ""))) == kind
+            ]
+            policies += [
+                {"name": run["name"], "kind": "run"}
+                for run in runs
+                if run["policy"] and kind_of(run["env"]) == kind and run["name"] not in self.policies.now
+            ]
+            about = BUILT_IN[kind].about if kind in BUILT_IN else "a custom environment"
+            found.append({"kind": kind, "about": about, "examples": examples, "policies": policies})
+        return found
+
+    def make(self, text: Any) -> BatchEnv:
+        """The environment of that name; InputError for one that is not run here."""
+        if not isinstance(text, str) or not text or len(text) > LONGEST_NAME:
+            raise InputError(f"env must name an environment such as {EXAMPLES[0]}, got {str(text)!r:.80}")
+        kind = kind_of(text)
+        if kind not in self._known:
+            raise UnknownNameError("environment that this service runs", kind[:80], self._known)
+        options = text.partition(":")[2].split(",")
+        if kind in BUILT_IN:
+            if any(option.partition("=")[0].strip() == "trips" for option in options):
+                raise InputError("env: recorded trips are files of this machine, which a page may not read")
+            size = size_of(kind, ",".join(options))
+            if size is not None:
+                check_size(size)
+        env = make(text)
+        check_size(Size(env.n_agents, env.n_tasks, 0, env.max_steps))
+        return env
+
+    def find_policy(self, name: Any, env: BatchEnv) -> Policy:
+        """The policy of that name, ready for the environment; InputError for one that is not run here.
+
+        "NAME, 8 rollouts" is a learned policy that looks ahead.
+        """
+        if not isinstance(name, str):
+            raise InputError(f"policy must be a name, got {name!r:.80}")
+        if name in env.baselines():
+            return resolve(name, env)
+        if looks_ahead := _LOOK_AHEAD.fullmatch(name):
+            rollouts = int(looks_ahead[2])
+            if not 2 <= rollouts <= MOST_ROLLOUTS:
+                raise InputError(f"policy: look-ahead takes from 2 to {MOST_ROLLOUTS} rollouts here, got {rollouts}")
+            policy = self._learned(looks_ahead[1], env).variant(name=name)
+            return resolve(policy.with_rollouts(rollouts, horizon=HORIZON), env)
+        return resolve(self._learned(name, env), env)
+
+    def _learned(self, name: str, env: BatchEnv) -> LearnedPolicy:
+        """A served policy or a run's."""
+        if name in self.policies.now:
+            return self.policies.now[name].policy
+        runs = {run["name"]: run["policy"] for run in read_runs(self.runs)}
+        if runs.get(name):
+            return LearnedPolicy.load(runs[name]).variant(name=name)
+        known = [*env.baselines(), *self.policies.now, *(run for run, file in runs.items() if file)]
+        raise UnknownNameError(f"policy for {env.name}", name[:80], known)
+
+
+def check_size(size: Size) -> None:
+    """Refuse an environment that is too large to run for a page."""
+    for what, found, most in (
+        ("pairs of an agent and a task", size.agents * size.tasks, MOST_PAIRS),
+        ("cells", size.cells, MOST_CELLS),
+        ("steps", size.steps, MOST_STEPS),
+    ):
+        if found > most:
+            raise InputError(f"env: the page runs up to {most:,} {what}, got {found:,}")
+
+
+def resized(env: str, n: int, m: int) -> str:
+    """The same environment with so many agents and tasks."""
+    if min(n, m) < 1:
+        raise InputError(f"a situation needs at least one agent and one task, got {n} and {m}")
+    check_size(Size(n, m, 0, 0))
+    family, _, rest = env.partition(":")
+    first, *options = rest.split(",")
+    if family == "pursuit" and not any(option.strip().startswith("grid=") for option in options):
+        from muster.envs.pursuit.settings import PursuitSettings
+
+        # Its grid grows with the numbers; here the ground stays and those on it change.
+        options.append(f"grid={PursuitSettings.from_text(rest).height}")
+    if family in ("rescue", "pursuit"):
+        return ",".join([f"{family}:{n}x{m}", *options])
+    if family == "battle":
+        units = re.sub(r"\d+v\d+$", "", first)
+        # Some families have so many of each of two kinds.
+        per = 2 if units == "zh" else 1
+        if n % per or m % per:
+            raise InputError(f"{units} battles have as many of both kinds of unit: even numbers, got {n} and {m}")
+        return ",".join([f"battle:{units}{n // per}v{m // per}", *options])
+    kept = [option for option in options if option.partition("=")[0] not in ("limit", "n_agents", "n_tasks")]
+    if family == "fleet":
+        return ",".join([f"fleet:{n}", *kept, f"limit={m}"])
+    return ",".join([f"{family}:{first}", *kept, f"n_agents={n}", f"n_tasks={m}"])
