@@ -25,15 +25,12 @@ double take_request(const Fleet& fleet, const Roads& roads, Index slot, Index i,
   return roads.fares(pickup, dropoff) - cost * (roads.metres(here, pickup) + roads.metres(pickup, dropoff));
 }
 
-// One minute passes for vehicle i.
-void drive(const Fleet& fleet, Index slot, Index i) {
+// Vehicle i has done the request in service: it goes on with the queued one, if that is not done too.
+void finish_request(const Fleet& fleet, Index slot, Index i) {
   Index& held = fleet.held(slot, i);
-  if (held == 0) return;
   Index& free = fleet.free(slot, i);
   Index& first = fleet.first(slot, i);
   const Array1<Index> stops = fleet.stops.row(slot, i);
-  --free;
-  --first;
   while (held > 0 && first <= 0) {
     --held;
     stops[0] = stops[2];
@@ -47,6 +44,16 @@ void drive(const Fleet& fleet, Index slot, Index i) {
     free = 0;
     first = 0;
     std::ranges::fill(stops, fleet.zone(slot, i));
+  }
+}
+
+// One minute passes. Whether a vehicle is busy is hard to predict: there is a branch only where a request is done.
+void drive(const Fleet& fleet, Index slot) {
+  for (Index i = 0; i < fleet.zone.columns; ++i) {
+    const Index busy = fleet.held(slot, i) > 0;
+    fleet.free(slot, i) -= busy;
+    const Index left = fleet.first(slot, i) -= busy;
+    if ((busy != 0) & (left <= 0)) finish_request(fleet, slot, i);
   }
 }
 
@@ -99,7 +106,7 @@ void step(const Fleet& fleet, const Settings& settings, const Roads& roads, Arra
       fleet.served[slot] += 1;
       fleet.taken(slot, i) = j;
     }
-    for (Index i = 0; i < fleet.zone.columns; ++i) drive(fleet, slot, i);
+    drive(fleet, slot);
     fleet.earned[slot] += result.reward[slot];
     fleet.minute[slot] += 1;
     count_seen(fleet, slot);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Index kRivals = 2;          // a vehicle that comes this many waiting times later still counts as there
 constexpr double kPriorMinutes = 5.0; // minutes' worth of the usual demand that an estimate of busyness starts from
-constexpr double kLeastProfit = -5.0; // losses beyond this many mean margins are observed as this
+constexpr float kLeastProfit = -5.0f; // losses beyond this many mean margins are observed as this
 constexpr double kWorthScale = 0.25;
 constexpr double kMinutesUnit = 5.0;
 
@@ -44,7 +44,9 @@ class Observer {
         ready_(arena_.make1<Index>(n_zones_)),
         here_(arena_.make1<Index>(n_zones_)),
         own_(arena_.make1<double>(fleet.zone.columns)),
-        gained_(arena_.make1<double>(settings.wait + 1)) {}
+        gained_(arena_.make1<double>(settings.wait + 1)),
+        in_time_(arena_.make1<Index>(fleet.zone.columns)),
+        there_(arena_.make1<Index>(fleet.zone.columns)) {}
 
   void observe(Index slot) {
     slot_ = slot;
@@ -87,7 +89,7 @@ class Observer {
     Index requests = 0, empty = 0;
     for (Index i = 0; i < n; ++i) {
       const Index zone = fleet_.zone(slot_, i), free = fleet_.free(slot_, i), held = fleet_.held(slot_, i);
-      if (free <= kHorizon) bound_(zone, free) += 1;
+      bound_(zone, std::min(free, kHorizon)) += free <= kHorizon;
       ready_[zone] += held < kQueue && free <= settings_.wait;
       empty += held == 0;
     }
@@ -142,7 +144,7 @@ class Observer {
       own_[i] = worth_of(chance, zone, minute_ + free);
       float* const vehicle = &features_.agents(slot_, i, 0);
       vehicle[0] = static_cast<float>(static_cast<double>(free) / kMinutesUnit);
-      vehicle[1] = fleet_.held(slot_, i) == 0 ? 1.0f : 0.0f;
+      vehicle[1] = static_cast<float>(fleet_.held(slot_, i) == 0);
       vehicle[2] = static_cast<float>(kWorthScale * own_[i]);
       vehicle[3] = static_cast<float>(chance);
       vehicle[4] = static_cast<float>(zones_per_vehicle_ * demand_of(zone, after, after + kAhead));
@@ -165,6 +167,18 @@ class Observer {
     request[7] = static_cast<float>(kWorthScale * worth_of(chance, dropoff, minute_ + minutes));
   }
 
+  // The vehicles that can be at `pickup` in time, and when. Without branches: whether one can is hard to predict.
+  Index list_vehicles(Index pickup) const {
+    Index count = 0;
+    for (Index i = 0; i < fleet_.zone.columns; ++i) {
+      const Index there = fleet_.free(slot_, i) + roads_.minutes(fleet_.zone(slot_, i), pickup);
+      in_time_[count] = i;
+      there_[count] = there;
+      count += (there <= settings_.wait) & (fleet_.held(slot_, i) < kQueue);
+    }
+    return count;
+  }
+
   // A request together with each vehicle that can be there in time. What the drop-off is worth depends on when the vehicle
   // comes and not on which it is: it is computed once for all that come in the same minute.
   template <bool with_pairs>
@@ -172,10 +186,9 @@ class Observer {
     const Index pickup = pickups_[j], dropoff = dropoffs_[j], minutes = roads_.minutes(pickup, dropoff);
     const double margin = margin_of(pickup, dropoff);
     if (with_pairs) std::ranges::fill(gained_, std::numeric_limits<double>::quiet_NaN());
-    for (Index i = 0; i < fleet_.zone.columns; ++i) {
-      const Index there = time_to(fleet_, roads_, slot_, i, pickup);
-      if (there > settings_.wait) continue;
-      const Index zone = fleet_.zone(slot_, i);
+    const Index count = list_vehicles(pickup);
+    for (Index k = 0; k < count; ++k) {
+      const Index i = in_time_[k], there = there_[k], zone = fleet_.zone(slot_, i);
       const double profit = (margin - settings_.cost * roads_.metres(zone, pickup)) / outlook_.unit;
       features_.allowed(slot_, i, j) = true;
       features_.prior(slot_, i, j) = profit;
@@ -185,10 +198,10 @@ class Observer {
           gained_[there] = worth_of(chance_among(dropoff, later, 0), dropoff, minute_ + later);
         }
         float* const pair = &features_.pairs(slot_, i, j, 0);
-        pair[0] = static_cast<float>(std::max(profit, kLeastProfit));
+        pair[0] = std::max(static_cast<float>(profit), kLeastProfit);
         pair[1] = static_cast<float>(static_cast<double>(there) / kMinutesUnit);
         pair[2] = static_cast<float>(gained_[there] - own_[i]);
-        pair[3] = zone != pickup ? 1.0f : 0.0f;
+        pair[3] = static_cast<float>(zone != pickup);
       }
     }
   }
@@ -198,8 +211,8 @@ class Observer {
     for (Index k = 0; k < pickups_.size; ++k) {
       if (pickups_[k] < 0) continue;
       float* const pair = &features_.task_pairs(slot_, j, k, 0);
-      pair[0] = pickups_[k] == pickups_[j] ? 1.0f : 0.0f;
-      pair[1] = dropoffs_[k] == dropoffs_[j] ? 1.0f : 0.0f;
+      pair[0] = static_cast<float>(pickups_[k] == pickups_[j]);
+      pair[1] = static_cast<float>(dropoffs_[k] == dropoffs_[j]);
       pair[2] = static_cast<float>(static_cast<double>(roads_.minutes(dropoffs_[j], dropoffs_[k])) / outlook_.trip);
     }
   }
@@ -223,6 +236,8 @@ class Observer {
   const Array1<Index> here_;    // [Z] requests that start there
   const Array1<double> own_;    // [N] worth to each vehicle of where it will be free
   const Array1<double> gained_; // [wait + 1] worth of a drop-off by minutes to the pick-up; NaN: not known
+  const Array1<Index> in_time_; // [N] vehicles that can take the request
+  const Array1<Index> there_;   // [N] minutes until they are there
 
   Index slot_ = 0;
   Index minute_ = 0;

@@ -21,6 +21,17 @@ void place_vehicles(const Fleet& fleet, Index slot, bool evenly, Index n_zones) 
   }
 }
 
+// How many of the rising values are at most x: std::upper_bound without branches, half of which would be mispredicted.
+Index count_up_to(Array1<const double> values, double x) {
+  Index begin = 0;
+  for (Index size = values.size; size > 1;) {
+    const Index half = size / 2;
+    begin += values[begin + half - 1] <= x ? half : 0;
+    size -= half;
+  }
+  return begin + (values[begin] <= x);
+}
+
 void load_day(const Fleet& fleet, const Days& days, Index slot, std::uint64_t seed) {
   const Index n_days = days.pickups.layers;
   // Drawn in any case, so that what else is random does not depend on how the day was chosen.
@@ -56,9 +67,8 @@ void draw_requests(const Fleet& fleet, const Demand& demand, Index n_zones, Inde
     while (true) {
       left += std::log(1.0 - uniform(rng));
       if (left < 0.0) break;
-      Index pair = std::upper_bound(cumulative.begin(), cumulative.end(), uniform(rng)) - cumulative.begin();
       // Rounded sums of chances may end just below 1.
-      pair = std::min(pair, cumulative.size - 1);
+      const Index pair = std::min(count_up_to(cumulative, uniform(rng)), cumulative.size - 1);
       if (count < limit) {
         pickups[count] = static_cast<Zone>(pair / n_zones);
         dropoffs[count] = static_cast<Zone>(pair % n_zones);
