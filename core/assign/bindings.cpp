@@ -74,6 +74,7 @@ void bind_assign(nb::module_& room) {
       "Let no answer of instances begin..end-1 be worth less than what is still possible of the previous plan.");
   bind_quad(room);
   bind_exact(room);
+  bind_minimums(room);
 }
 
 }  // namespace muster

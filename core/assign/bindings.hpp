@@ -40,5 +40,6 @@ void run_stoppable(const In1<Index>& flag, double seconds, const Work& work) {
 
 void bind_quad(nb::module_& room);
 void bind_exact(nb::module_& room);
+void bind_minimums(nb::module_& room);
 
 }  // namespace muster

@@ -45,7 +45,7 @@ enum Status : Index {
 };
 
 // Why an agent has no task.
-enum Reason : Index { kAssigned, kNegativeScores, kNoCapacity, kBetterLeftOut, kNotAlive };
+enum Reason : Index { kAssigned, kNegativeScores, kNoCapacity, kBetterLeftOut, kNotAlive, kBelowMinimum };
 
 // The fields of a Solution, a row for each instance.
 struct Output {

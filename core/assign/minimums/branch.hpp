@@ -1,0 +1,50 @@
+// Branch and bound on which tasks are open, then (where contributions differ) on which agent takes which.
+#pragma once
+
+#include "dual.hpp"
+#include "flow.hpp"
+
+namespace muster {
+
+class Branching {
+ public:
+  // `flow` is null where contributions differ. `unit`: what every value is a multiple of, 0 for nothing.
+  Branching(const Teams& teams, Flow* flow, double unit, Stop& stop);
+
+  // Take a plan as the best so far if it is.
+  void offer(const std::vector<Index>& task, double value);
+
+  // Improve the open tasks by opening, closing and exchanging them, at most so many plans (where there is a flow).
+  void exchange(Index plans);
+
+  // Search with at most so many nodes and steps of the dual at each; returns a bound on every plan.
+  double prove(Index nodes, Index steps);
+
+  std::vector<Index> best;     // [N] -1 for none
+  double value = -kInfinity;   // with all penalties
+  Dual root;                   // best prices without decisions
+  double relaxed = kInfinity;  // bound of the root
+
+ private:
+  double node(const Dual& parent, Index depth);
+  double branch_on_task(const Dual& dual, const std::vector<double>& share, Index depth);
+  double branch_on_agent(const Dual& dual, Index depth);
+  double bound_by_flow(Dual& dual, bool& done);
+  void round(const Dual& dual);
+  bool is_active(Index e, Index j) const;
+  // Agents without any pair left cost nothing.
+  void release_stranded(Dual& dual) const;
+  double enough() const;
+  bool try_open(const std::vector<signed char>& open);
+
+  const Teams& teams_;
+  Flow* flow_;
+  double unit_;
+  Stop& stop_;
+  Decisions decisions_;
+  Index nodes_ = 0;
+  Index steps_ = 0;
+  Index plans_ = 0;
+};
+
+}  // namespace muster
