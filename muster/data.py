@@ -81,7 +81,13 @@ class Problem:
     contributions: Floats | None = None
     """[B, N, M]; None means 1."""
     capacities: Floats | None = None
-    """[B, M]; None means 1; +inf means unlimited."""
+    """[B, M]; None means 1, or the minimum where that is more; +inf means unlimited."""
+    minimums: Floats | None = None
+    """[B, M] a task gets contributions of at least so much, or nobody; None means 0."""
+    serve_all: bool = False
+    """Whether every task has to get its minimum."""
+    fixed: Ints | None = None
+    """[B, N] the task that an agent has to take, -1 for an agent that is free; None means that all are."""
     agent_alive: Bools | None = None
     """[B, N]; None means all."""
     task_alive: Bools | None = None

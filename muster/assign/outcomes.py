@@ -26,6 +26,6 @@ STATUS_NAMES = (*STATUSES[:7], "invalid", STATUSES[7])
 """By code; an instance is invalid that holds an entry which cannot be worked with, and is never shown."""
 OPTIMAL, ROUNDED, LOCAL_OPTIMUM, CONVERGED, STALLED, ITERATION_LIMIT, TIME_LIMIT, INVALID, INCOMPLETE = range(9)
 
-REASONS = ("", "negative scores", "no capacity left", "better left out", "not alive")
+REASONS = ("", "negative scores", "no capacity left", "better left out", "not alive", "minimum not reached")
 """Why an agent has no task, by code; "" for one that has."""
-ASSIGNED, NEGATIVE_SCORES, NO_CAPACITY, BETTER_LEFT_OUT, NOT_ALIVE = range(5)
+ASSIGNED, NEGATIVE_SCORES, NO_CAPACITY, BETTER_LEFT_OUT, NOT_ALIVE, BELOW_MINIMUM = range(6)

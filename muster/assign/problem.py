@@ -126,6 +126,8 @@ def read_problem(problem: Problem | Any, with_task_scores: bool, by_load: bool =
     if problem.capacities is None:
         capacities: Floats = np.empty((size, m))
         capacities.fill(1.0)
+        if problem.minimums is not None:
+            capacities = np.maximum(1.0, _as_fitting("minimums", problem.minimums, (size, m)))
     else:
         capacities = _as_fitting("capacities", problem.capacities, (size, m))
     arrays = ProblemArrays(

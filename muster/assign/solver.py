@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 
+from muster.assign.fixed import Fixed, Needs, read_needs, refuse_unserved
 from muster.assign.outcomes import INVALID, LOCAL_OPTIMUM, OPTIMAL, REASONS, STATUS_NAMES, TIME_LIMIT
 from muster.assign.problem import Output, ProblemArrays, make_output, name_culprit, read_problem, read_routes
 from muster.assign.settings import Crowd, Effort, InferenceSettings, Method, Rounding
@@ -29,7 +30,8 @@ REASON_NAMES = np.array(REASONS, dtype=object)
 """The words of REASONS, to be taken by code."""
 
 # What each effort spends, in the order of the efforts: Frank-Wolfe steps, further starts (of LP's integer search, of
-# QUAD), cells of the knapsack tables of LP's branch and bound, and iterations of routes.
+# QUAD), cells of the knapsack tables of LP's branch and bound, iterations of routes, and nodes of the
+# branch and bound on which tasks are open.
 _FRANK_WOLFE_STEPS = (600, 48, 60, 60)
 _ROUNDS: dict[Method, tuple[int, ...]] = {
     "amax": (0, 0, 0, 0),
@@ -39,12 +41,15 @@ _ROUNDS: dict[Method, tuple[int, ...]] = {
 }
 _KNAPSACK_CELLS = (0.0, 0.0, 2e9, math.inf)
 _ROUTE_ITERATIONS = (0, 300, 20_000, 0)
+_NODES = (0, 20, 2_000, 1_000_000_000)
 # Rounds of those that only a time limit ends.
 _ENDLESS = 1_000_000_000
 # QUAD's bound is tightened by a concave one up to so many tasks.
 _CURVATURE_TASKS = 128
 # The power of a route's cost that is summed: with 8, the longest of routes that differ by a tenth counts for double.
 _TOTAL_POWER, _MAKESPAN_POWER = 1, 8
+
+_NO_PLAN: Ints = np.zeros((0, 0), np.int64)
 
 _FLAG: ContextVar[Ints | None] = ContextVar("stop", default=None)
 
@@ -107,22 +112,28 @@ class Solver(InferenceSettings):
         """What the core wrote for each instance, and how many agents changed where there was a previous plan."""
         arrays = read_problem(problem, self.method in ("quad", "routes"), by_load=self.crowd == "load")
         end_scores, begun = read_routes(problem)
+        needs, fixed = self._read_needs(problem, arrays)
+        everyone = arrays.agent_alive
+        if fixed is not None:
+            arrays = fixed.take_out(arrays)
         size, n, m = arrays.scores.shape
         out = make_output(size, n, m, with_routes=self.method == "routes")
         method = self.method
         if method == "quad" and self.effort != "paper" and not arrays.task_scores.any():
             # Without task scores QUAD is LP, but for the paper's procedure.
             method, arrays = "lp", arrays.without_task_scores()
-        batch = _Batch(self, method, arrays, out)
+        # Where there are minimums, a quick answer without them is where their own search begins.
+        first = self if needs is None or self.effort in ("paper", "fast") else replace(self, effort="fast")
+        batch = _Batch(first, method, arrays, out)
         if method == "amax":
             batch.run(core.assign.solve_amax)
         elif method == "lp":
             batch.run(core.assign.solve_linear)  # relax, round, certify
-            if self._improves_rounding:
+            if self._improves_rounding and needs is None:
                 batch.run_unproven(core.assign.improve_batch)
                 if (cells := self._knapsack_cells) > 0.0:
                     batch.run_unproven(core.assign.prove_batch, cells)
-            if not self.certify:
+            if not self.certify and needs is None:
                 out.bound.fill(np.nan)
                 out.duality_gap.fill(np.nan)
                 out.prices.fill(0.0)
@@ -130,22 +141,50 @@ class Solver(InferenceSettings):
             batch.run(core.assign.solve_quadratic)  # relax by Frank-Wolfe, round, improve, bound
             if self.certify and self.effort in ("best", "exact") and m <= _CURVATURE_TASKS:
                 batch.run_unproven(core.assign.tighten_bounds)
-            if self.effort == "exact":
-                # What is not proven was cut short.
-                out.status[out.status == LOCAL_OPTIMUM] = TIME_LIMIT
         else:
             power = _MAKESPAN_POWER if self.objective == "makespan" else _TOTAL_POWER
             batch.run(core.routes.solve_routes, end_scores, begun, out.routes, power)
-        if problem.previous is None:
-            changes = None
-        else:
-            if method in ("lp", "quad"):
-                # Last, so that nothing that follows gives up what is kept.
-                batch.run(core.assign.keep_previous, problem.previous)
-            changes = count_changes(out.assignment, problem.previous, arrays.agent_alive, arrays.task_alive)
+        if needs is not None:
+            previous = _NO_PLAN if problem.previous is None else problem.previous
+            second = _Batch(self, method, arrays, out, batch.deadline)
+            second.run(core.assign.meet_minimums, *needs, previous, self._nodes)
+        elif problem.previous is not None and method in ("lp", "quad"):
+            # Last, so that nothing that follows gives up what is kept.
+            batch.run(core.assign.keep_previous, problem.previous)
+        if self.effort == "exact" and (method == "quad" or needs is not None):
+            # What is not proven was cut short.
+            out.status[out.status == LOCAL_OPTIMUM] = TIME_LIMIT
+        if needs is not None:
+            refuse_unserved(needs, arrays, out)
+        if fixed is not None:
+            fixed.put_back(out)
+        changes = None
+        if problem.previous is not None:
+            changes = count_changes(out.assignment, problem.previous, everyone, arrays.task_alive)
         if not _are_optimal(out.status) and INVALID in out.status:
             name_culprit(arrays, end_scores)
         return out, changes
+
+    def _read_needs(self, problem: Problem, arrays: ProblemArrays) -> tuple[Needs | None, Fixed | None]:
+        """What tasks need and which agents have their task already; InputError where the method knows neither."""
+        for field in ("minimums", "fixed"):
+            if getattr(problem, field) is not None and self.method == "routes":
+                raise InputError(f"method 'routes' visits every task and knows no {field}; take lp or quad")
+        if problem.minimums is not None and self.method == "amax":
+            raise InputError("method 'amax' lets each agent choose alone and knows no minimums; take lp or quad")
+        if problem.minimums is not None and self.rounding == "original":
+            raise InputError("minimums need rounding 'strict', got 'original'")
+        needs = read_needs(problem, arrays)
+        if problem.fixed is None:
+            return needs, None
+        fixed = Fixed(problem.fixed, arrays, with_capacities=self.method != "amax")
+        return None if needs is None else fixed.less(needs), fixed
+
+    @property
+    def _nodes(self) -> int:
+        """Of branch and bound on which tasks are open."""
+        timed = self.effort == "best" and self.time_limit is not None
+        return _ENDLESS if timed else _NODES[_EFFORTS.index(self.effort)]
 
     @property
     def _improves_rounding(self) -> bool:
@@ -181,14 +220,16 @@ class Solver(InferenceSettings):
 class _Batch:
     """A batch on its way through the compiled core, in as many threads as pay."""
 
-    def __init__(self, solver: Solver, method: Method, arrays: ProblemArrays, out: Output) -> None:
+    def __init__(
+        self, solver: Solver, method: Method, arrays: ProblemArrays, out: Output, deadline: Deadline | None = None
+    ) -> None:
         self.size, n, m = arrays.scores.shape
         self.status = out.status
         self.arguments = arrays.for_core(), solver._core_settings(method), out.for_core()
         # Below this much work, waking the threads costs more than they save.
         small = self.size == 1 or self.size * n * m * (1 if method == "amax" else 20) < 20_000
         self.threads = 1 if small else solver.threads or thread_count()
-        self.deadline = Deadline(solver.time_limit)
+        self.deadline = deadline or Deadline(solver.time_limit)
 
     def run(self, kernel: Callable[..., None], *more: Any) -> None:
         """Run a kernel on all instances."""

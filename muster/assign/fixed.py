@@ -1,0 +1,146 @@
+"""Agents whose task is given, and tasks that have to get their minimum: what a solver takes out before it solves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.assign.outcomes import ASSIGNED
+from muster.assign.problem import CAPACITY_TOLERANCE, Output, ProblemArrays
+from muster.data import Bools, Floats, Ints, Problem
+from muster.errors import InputError
+
+
+class Needs(NamedTuple):
+    """What tasks need, for a batch."""
+
+    minimums: Floats
+    """[B, M] the load that a task gets at least, if it gets anybody."""
+    required: Bools
+    """[B, M] whether it has to get that."""
+
+
+class UnservedError(InputError):
+    """No plan gives every task its minimum that has to have it."""
+
+    def __init__(self, tasks: Sequence[int], needs: Sequence[float], can_get: Sequence[float], names: object = None):
+        self.arguments = (tasks, needs, can_get)
+        parts = []
+        for task, need, most in zip(*self.arguments, strict=True):
+            name = repr(names[task]) if isinstance(names, tuple) else str(task)
+            why = f" and can get {most:.9g} at most" if most < need * (1.0 - CAPACITY_TOLERANCE) else ""
+            parts.append(f"task {name} needs {need:.9g} more{why}")
+        shown = "; ".join(parts[:6]) + (f"; and {len(parts) - 6} others" if len(parts) > 6 else "")
+        super().__init__(f"not every task that has to be served can be: in the best plan found, {shown}")
+
+    def named(self, names: object) -> UnservedError:
+        """The same with the tasks' names."""
+        return UnservedError(*self.arguments, names=names)
+
+
+def read_needs(problem: Problem, arrays: ProblemArrays) -> Needs | None:
+    """Minimums of living tasks, or None where there are none; InputError for one that cannot be."""
+    if problem.minimums is None:
+        return None
+    minimums: Floats = np.ascontiguousarray(problem.minimums, np.float64)
+    if minimums.shape != arrays.capacities.shape:
+        raise InputError(f"minimums must have shape {arrays.capacities.shape[1:]} to fit the scores, got {minimums.shape[1:]}")
+    wrong = arrays.task_alive & ~((minimums >= 0.0) & np.isfinite(minimums))
+    if wrong.any():
+        where = tuple(int(k) for k in np.argwhere(wrong)[0])
+        raise InputError(f"minimums must be finite and not negative, got {minimums[where]} at {list(where[1:])}")
+    above = arrays.task_alive & (arrays.capacities > 0.0) & (minimums > arrays.capacities * (1.0 + CAPACITY_TOLERANCE))
+    if above.any():
+        b, j = (int(k) for k in np.argwhere(above)[0])
+        raise InputError(
+            f"minimums must be within the capacities: task {j} needs {minimums[b, j]:.9g} "
+            f"and takes {arrays.capacities[b, j]:.9g}"
+        )
+    minimums = np.where(arrays.task_alive, minimums, 0.0)
+    return Needs(minimums, np.full(minimums.shape, bool(problem.serve_all)))
+
+
+def refuse_unserved(needs: Needs, arrays: ProblemArrays, out: Output) -> None:
+    """Raise UnservedError for the first instance with a task that has to get its minimum and does not."""
+    short = needs.required & (needs.minimums > 0.0) & (out.loads < needs.minimums * (1.0 - CAPACITY_TOLERANCE))
+    if not short.any():
+        return
+    b = int(np.argwhere(short)[0, 0])
+    allowed = arrays.agent_alive[b, :, None] & (arrays.scores[b] > -np.inf)
+    if arrays.allowed.size:
+        allowed = allowed & arrays.allowed[b]
+    use = arrays.contributions[b] if arrays.contributions.size else np.ones(allowed.shape)
+    tasks = np.flatnonzero(short[b])
+    can_get = np.where(allowed, use, 0.0).sum(axis=0)[tasks]
+    raise UnservedError(tasks.tolist(), needs.minimums[b, tasks].tolist(), can_get.tolist())
+
+
+class Fixed:
+    """Agents taken out of a batch because their task is given.
+
+    Their tasks' capacities and minimums are less what they contribute, and every other agent's score of a task is more
+    by what the two tasks earn together: the same problem, without a penalty that would have to be large.
+    """
+
+    def __init__(self, fixed: Ints, arrays: ProblemArrays, with_capacities: bool) -> None:
+        size, n, m = arrays.scores.shape
+        fixed = np.asarray(fixed)
+        if fixed.dtype != np.int64 or fixed.shape != (size, n) or ((fixed < -1) | (fixed >= m)).any():
+            raise InputError(f"fixed must be a task from 0 to {m - 1}, or -1, for each agent (int64, shape {(size, n)})")
+        at = np.nonzero((fixed >= 0) & arrays.agent_alive)
+        self.batch, self.agent, self.task = at[0], at[1], fixed[at]
+        pair = (self.batch, self.agent, self.task)
+        score = arrays.scores[pair]
+        fine = arrays.task_alive[self.batch, self.task] & (score > -np.inf)
+        if arrays.allowed.size:
+            fine &= arrays.allowed[pair]
+        if not fine.all():
+            k = int(np.flatnonzero(~fine)[0])
+            raise InputError(f"fixed gives agent {self.agent[k]} task {self.task[k]}, which it may not take")
+        use = arrays.contributions[pair] if arrays.contributions.size else np.ones(score.size)
+        self.load: Floats = np.zeros((size, m))
+        np.add.at(self.load, (self.batch, self.task), use)
+        over = self.load > arrays.capacities * (1.0 + CAPACITY_TOLERANCE)
+        if with_capacities and over.any():
+            b, j = (int(k) for k in np.argwhere(over)[0])
+            raise InputError(
+                f"fixed gives task {j} a load of {self.load[b, j]:.9g}, more than its capacity {arrays.capacities[b, j]:.9g}"
+            )
+        self.value: Floats = np.bincount(self.batch, score, minlength=size).astype(np.float64)
+        self.bonus: Floats = np.zeros((size, m))
+        if arrays.task_scores.size:
+            count: Floats = np.zeros((size, m))
+            np.add.at(count, (self.batch, self.task), use if arrays.by_load else 1.0)
+            g = arrays.task_scores
+            self.value += np.einsum("bj,bjk,bk->b", count, g, count)
+            self.bonus = np.einsum("bjk,bk->bj", g + g.transpose(0, 2, 1), count)
+
+    def take_out(self, arrays: ProblemArrays) -> ProblemArrays:
+        """The batch without these agents."""
+        alive = arrays.agent_alive.copy()
+        alive[self.batch, self.agent] = False
+        # What rounding would take from the last agent that fits is left to it.
+        left = arrays.capacities * (1.0 + 0.1 * CAPACITY_TOLERANCE) - self.load
+        left[left < CAPACITY_TOLERANCE * arrays.capacities] = 0.0
+        capacities = np.where(self.load > 0.0, left, arrays.capacities)
+        scores = arrays.scores
+        if self.bonus.any():
+            weight = arrays.contributions if arrays.by_load and arrays.contributions.size else 1.0
+            scores = scores + weight * self.bonus[:, None, :]
+        return arrays._replace(scores=scores, capacities=capacities, agent_alive=alive)
+
+    def less(self, needs: Needs) -> Needs:
+        """What tasks still need: one that has an agent already has to get the rest."""
+        left = needs.minimums - self.load
+        left[left < CAPACITY_TOLERANCE * needs.minimums] = 0.0
+        return Needs(left, needs.required | (self.load > 0.0))
+
+    def put_back(self, out: Output) -> None:
+        """Write these agents and what they are worth to the output."""
+        out.assignment[self.batch, self.agent] = self.task
+        out.reason[self.batch, self.agent] = ASSIGNED
+        out.loads += self.load
+        for total in (out.objective, out.relaxed, out.bound):
+            total += self.value
