@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from muster.assign.call import as_switch_cost, padded_routes, per_agent_or_pair
 from muster.assign.explain import Explanation, explain
+from muster.assign.fixed import NamedError
 from muster.assign.instance import allowed_pairs, capacities_of
 from muster.assign.names import Name, Names, as_assignment
 from muster.assign.outcomes import NEGATIVE_SCORES, STATUS_NAMES
@@ -30,6 +31,8 @@ CHANGES = (
     "scores",
     "contributions",
     "capacities",
+    "minimums",
+    "fixed",
     "task_scores",
     "switch_cost",
 )
@@ -123,6 +126,8 @@ class Answer(Solution):
         scores: Any = None,
         contributions: Any = None,
         capacities: Any = None,
+        minimums: Any = None,
+        fixed: Any = None,
         task_scores: Any = None,
         switch_cost: Any = None,
         **settings: Any,
@@ -130,8 +135,8 @@ class Answer(Solution):
         """What if: the answer after some changes, with this one as the previous plan; `difference` says who changes.
 
         Agents and tasks go by name (or number, where they have none). `with_agents` is {agent: {task: score}},
-        `with_tasks` {task: {agent: score}}; `scores`, `contributions`, `capacities` and `task_scores` hold, by name,
-        what is other or new. `switch_cost` stays as it was unless given; `settings` are the solver's (effort, …).
+        `with_tasks` {task: {agent: score}}; `scores`, `contributions`, `capacities`, `minimums` and `task_scores` hold,
+        by name, what is other or new. `fixed` {agent: task} adds agents that have to take a task, None sets one free. `switch_cost` stays as it was unless given; `settings` are the solver's (effort, …).
         """
         known = [field.name for field in fields(Solver)]
         for name in settings:
@@ -148,6 +153,8 @@ class Answer(Solution):
             scores,
             contributions,
             capacities,
+            minimums,
+            fixed,
             task_scores,
         )
         n, m = len(now.agents), len(now.tasks)
@@ -219,7 +226,10 @@ def answer(problem: Problem | SparseProblem, solver: Solver, names: Names | None
         return Answer(**known, problem=problem, solver=solver, names=names)
     # Not by way of a batch's Solution: small instances would notice.
     started = time.perf_counter()
-    out, changes = solver.run(problem)
+    try:
+        out, changes = solver.run(problem)
+    except NamedError as error:
+        raise error if names is None else error.named(names) from None
     routes = None
     if solver.method == "routes":
         routes = [[int(task) for task in route if task >= 0] for route in out.routes[0]]

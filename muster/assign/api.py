@@ -19,6 +19,8 @@ def assign(
     task_scores: Any = None,
     contributions: Any = None,
     capacities: Any = None,
+    minimums: Any = None,
+    fixed: Any = None,
     *,
     method: Method = "quad",
     effort: Effort = "fast",
@@ -39,7 +41,10 @@ def assign(
 
     `scores` h is [N, M] (-inf forbids a pair), `task_scores` g is [M, M]. Each agent takes at most one task and the
     `contributions` [N, M] (or [N]; default 1) to a task stay within its entry of `capacities` [M] (default 1, +inf for
-    no limit). `allowed` [N, M] is False for pairs that must not be; their other entries are not looked at. AMAX looks
+    no limit). `minimums` [M] are for tasks that need several agents: such a task gets contributions of at least its
+    minimum, or nobody; with the same capacity exactly that much. One number for all, such as `minimums=1`, means that
+    every task has to get it, and an error says which cannot. `fixed` {agent: task} are agents that have to take a given
+    task. `allowed` [N, M] is False for pairs that must not be; their other entries are not looked at. AMAX looks
     at neither task scores nor capacities, LP at no task scores; their objectives leave them out. With `crowd="load"`,
     for QUAD, c_j is the sum of the contributions that task j gets instead of a number of agents.
 
@@ -74,6 +79,8 @@ def assign(
         tasks,
         previous,
         switch_cost,
+        minimums,
+        fixed,
     )
     problem, names = read_call(call)
     return answer(problem, _solver(method, effort, rounding, assign_all, objective, time_limit, crowd), names)

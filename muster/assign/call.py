@@ -32,6 +32,8 @@ class Call(NamedTuple):
     tasks: Sequence[Name] | None = None
     previous: Any = None
     switch_cost: Any = 0.0
+    minimums: Any = None
+    fixed: Any = None
 
 
 def read_call(call: Call) -> tuple[Problem | SparseProblem, Names | None]:
@@ -39,7 +41,8 @@ def read_call(call: Call) -> tuple[Problem | SparseProblem, Names | None]:
     scores = call.scores
     if call.agents is None and call.tasks is None and (type(scores) is np.ndarray or not is_table(scores)):
         return read_arrays(call), None
-    table = read_table(scores, call.agents, call.tasks, _mentioned(call.capacities))
+    mentioned = [*_mentioned("capacities", call.capacities), *_mentioned("minimums", call.minimums)]
+    table = read_table(scores, call.agents, call.tasks, mentioned)
     if table.rows is not None and len(table.names.agents) * len(table.names.tasks) > DENSE:
         return read_pairs(call, table), table.names
     return read_arrays(_by_number(call, table), table.names), table.names
@@ -49,7 +52,7 @@ def read_pairs(call: Call, table: Table) -> SparseProblem:
     """The allowed pairs of a large table; InputError for what would have to be known of every pair."""
     names = table.names
     n, m = len(names.agents), len(names.tasks)
-    for field in ("task_scores", "allowed", "end_scores", "routes"):
+    for field in ("task_scores", "allowed", "end_scores", "routes", "fixed"):
         if getattr(call, field) is not None:
             raise InputError(f"{field} cannot be given with a table of pairs among {n} agents and {m} tasks")
     assert table.rows is not None
@@ -60,12 +63,12 @@ def read_pairs(call: Call, table: Table) -> SparseProblem:
         use = each[table.rows]
         if call.capacities is None:
             raise InputError("contributions were given without capacities; give each task's capacity too")
-    capacity = np.ones(m)
-    if call.capacities is not None:
-        capacity = as_array("capacities", vector("capacities", call.capacities, "task", names), 1)
-        if capacity.shape != (m,):
-            raise InputError(f"capacities must have shape {(m,)} to fit the scores, got {capacity.shape}")
+    minimums, serve_all = _minimums(call.minimums, names, m)
+    capacity = _capacities(call.capacities, minimums, names, m)
+    capacity = np.ones(m) if capacity is None else capacity
     problem = SparseProblem.of(n, table.rows, table.columns, table.scores, use, capacity)
+    if minimums is not None:
+        problem = replace(problem, minimums=minimums, serve_all=serve_all)
     if call.previous is None:
         refuse_cost_alone(call.switch_cost)
         return problem
@@ -99,11 +102,16 @@ def read_arrays(call: Call, names: Names | None = None) -> Problem:
         previous = routes[:, :, 0].copy()
     if previous is None:
         refuse_cost_alone(call.switch_cost)
+    minimums, serve_all = _minimums(call.minimums, names, m)
+    capacities = _capacities(call.capacities, minimums, names, m)
     return Problem(
         scores=h[None],
         task_scores=None if call.task_scores is None else as_array("task_scores", call.task_scores, 2)[None],
         contributions=None if call.contributions is None else _as_contributions(call.contributions, n, m)[None],
-        capacities=None if call.capacities is None else as_array("capacities", call.capacities, 1)[None],
+        capacities=None if capacities is None else capacities[None],
+        minimums=None if minimums is None else minimums[None],
+        serve_all=serve_all,
+        fixed=None if call.fixed is None else _fixed(call.fixed, names, n, m)[None],
         allowed=None if call.allowed is None else np.asarray(call.allowed)[None],
         end_scores=None if call.end_scores is None else as_array("end_scores", call.end_scores, 2)[None],
         routes=routes,
@@ -141,9 +149,42 @@ def padded_routes(routes: Sequence[Sequence[int]], n: int, m: int) -> Ints:
     return padded
 
 
-def _mentioned(capacities: Any) -> list[Name]:
-    """The tasks that capacities by name mention: some may have no score."""
-    found = entries("capacities", capacities, "task")
+def _minimums(given: Any, names: Names | None, m: int) -> tuple[Floats | None, bool]:
+    """[M] minimums, 0 for tasks that are not named; and whether all have to be met, as one number for all means."""
+    if given is None:
+        return None, False
+    if np.ndim(given) == 0 and not isinstance(given, Mapping) and isinstance(given, (int, float, np.number)):
+        return np.full(m, float(given)), True
+    return _by_task("minimums", given, names, m, 0.0), False
+
+
+def _capacities(given: Any, minimums: Floats | None, names: Names | None, m: int) -> Floats | None:
+    """[M] capacities; for a task that is not named 1, or its minimum if that is more."""
+    if given is None:
+        return None if minimums is None else np.maximum(1.0, minimums)
+    capacities = _by_task("capacities", given, names, m, np.nan)
+    if entries("capacities", given, "task") is None:
+        return capacities
+    return np.where(np.isnan(capacities), 1.0 if minimums is None else np.maximum(1.0, minimums), capacities)
+
+
+def _by_task(label: str, given: Any, names: Names | None, m: int, absent: float) -> Floats:
+    """[M] a number for each task, by name or in order."""
+    known = Names((), range(m)) if names is None else names
+    array = as_array(label, vector(label, given, "task", known, absent), 1)
+    if array.shape != (m,):
+        raise InputError(f"{label} must have shape {(m,)} to fit the scores, got {array.shape}")
+    return array
+
+
+def _fixed(given: Any, names: Names | None, n: int, m: int) -> Ints:
+    """[N] the task that each agent has to take, -1 for an agent that is free."""
+    return as_assignment("fixed", given, names, n, m, others=False)
+
+
+def _mentioned(label: str, given: Any) -> list[Name]:
+    """The tasks that capacities or minimums by name mention: some may have no score."""
+    found = entries(label, given, "task")
     return [] if found is None else [name for name, _ in found]
 
 
@@ -162,12 +203,14 @@ def _by_number(call: Call, table: Table) -> Call:
         scores=scores,
         task_scores=matrix("task_scores", call.task_scores, names, 0.0, rows="task"),
         contributions=per_agent_or_pair("contributions", contributions, names, 1.0),
-        capacities=vector("capacities", call.capacities, "task", names),
+        capacities=call.capacities,
         allowed=_allowed(call.allowed, names),
         end_scores=matrix("end_scores", call.end_scores, names, 0.0),
         routes=_routes_by_number(call.routes, names),
         previous=call.previous,
         switch_cost=per_agent_or_pair("switch_cost", call.switch_cost, names, 0.0),
+        minimums=call.minimums,
+        fixed=call.fixed,
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from muster.assign.answer import Answer, answer
 from muster.assign.call import Call, read_call
-from muster.assign.instance import allowed_pairs, capacities_of, contributions_of, loads_of, value_of
+from muster.assign.instance import allowed_pairs, capacities_of, contributions_of, loads_of, minimums_of, value_of
 from muster.assign.names import Name, Names, as_assignment
 from muster.assign.problem import CAPACITY_TOLERANCE
 from muster.assign.rows import Rows
@@ -115,6 +115,9 @@ def broken_rules(problem: Problem, found: Answer, solver: Solver, plan: Ints) ->
         for i in np.flatnonzero(plan >= 0)
         if not allowed_pairs(problem)[i, plan[i]]
     ]
+    if problem.fixed is not None:
+        for i in np.flatnonzero((problem.fixed[0] >= 0) & (plan != problem.fixed[0])):
+            broken.append(f"agent {agents[i]!r} has to take task {tasks[problem.fixed[0, i]]!r}")
     if solver.method == "amax":
         return broken
     use, capacity = contributions_of(problem), capacities_of(problem)
@@ -122,9 +125,15 @@ def broken_rules(problem: Problem, found: Answer, solver: Solver, plan: Ints) ->
     for j in np.flatnonzero(loads > capacity * (1.0 + CAPACITY_TOLERANCE)):
         who = _listed([agents[i] for i in np.flatnonzero(plan == j)])
         broken.append(f"task {tasks[j]!r} has capacity {capacity[j]:.9g} but gets {loads[j]:.9g} from {who}")
+    least = minimums_of(problem)
+    served = np.bincount(plan[plan >= 0], minlength=least.size) > 0
+    for j in np.flatnonzero((loads < least * (1.0 - CAPACITY_TOLERANCE)) & (served | problem.serve_all)):
+        who = _listed([agents[i] for i in np.flatnonzero(plan == j)])
+        broken.append(f"task {tasks[j]!r} needs {least[j]:.9g} but gets {loads[j]:.9g}{' from ' * bool(who)}{who}")
     if solver.assign_all:
         for i in np.flatnonzero(plan < 0):
             fitting = allowed_pairs(problem)[i] & (loads + use[i] <= capacity * (1.0 + CAPACITY_TOLERANCE))
+            fitting &= loads + use[i] >= least * (1.0 - CAPACITY_TOLERANCE)
             if fitting.any():
                 broken.append(
                     f"agent {agents[i]!r} has no task though {tasks[np.argmax(fitting)]!r} has capacity left for it"

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from muster.assign.instance import minimums_of
 from muster.assign.names import Name
 from muster.assign.probe import Pair, Probe
+from muster.assign.problem import CAPACITY_TOLERANCE
 from muster.assign.rows import Row, Rows, text
 from muster.assign.solver import Solver, check_stopped
 from muster.data import Floats, Ints, Problem, Solution
@@ -28,7 +30,7 @@ MOST = 18
 DOUBLINGS, HALVINGS = 30, 8
 
 AGENT_COLUMNS = ("agent", "task", "score", "price", "runner_up", "by", "reason", "needs_score")
-TASK_COLUMNS = ("task", "why", "agent", "by", "score", "needs_score", "needs_capacity")
+TASK_COLUMNS = ("task", "why", "agent", "by", "score", "needs_score", "needs_capacity", "needs_more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,8 @@ class Explanation:
     plan in which it does something else, and what that plan loses; without a task, reason and needs_score: the least
     score of the runner-up that would get it in."""
     tasks: Rows
-    """task; why: "no agent is allowed", "no capacity" or "worth less"; agent: who would serve it, by: what the best
+    """task; why: "no agent is allowed", "too few are allowed" (for its minimum; needs_more: what is missing), "no
+    capacity" or "worth less"; agent: who would serve it, by: what the best
     such plan loses, score: the agent's now (None, and counted as 0, if it is not allowed); needs_score, needs_capacity:
     the least that would have it served."""
 
@@ -113,6 +116,10 @@ class _Case:
         pairs = [(int(i), j) for i in np.argsort(self.best - self.net[:, j], kind="stable") if self.probe.allowed[i, j]]
         if not pairs:
             return row | {"why": "no agent is allowed"} | self._if_allowed(j, names[0])
+        least = minimums_of(self.problem)[j]
+        can_get = float(sum(self.probe.use[pair] for pair in pairs))
+        if can_get < least * (1.0 - CAPACITY_TOLERANCE):
+            return row | {"why": "too few are allowed", "needs_more": float(least) - can_get}
         case = self
         if not self._within(pairs):
             capacity = self._capacity_for(pairs)
@@ -257,6 +264,10 @@ def _task_sentence(row: Row) -> str:
         capacity = "" if row["needs_capacity"] is None else f" and a capacity of {text(row['needs_capacity'])}"
         would = f"; {row['agent']} would if it were, with a score of {text(row['needs_score'])} or more{capacity}"
         return f"{start}: no agent is allowed{'' if row['needs_score'] is None else would}"
+    if row["why"] == "too few are allowed":
+        return f"{start}: it needs {text(row['needs_more'])} more than all who may take it contribute"
+    if row["why"] == "worth less" and row["agent"] is None:
+        return f"{start}: no plan serves it beside what is fixed"
     score = ""
     if row["agent"] is not None:
         needed = "" if row["needs_score"] is None else f" instead of {text(row['score'])} it would have to be "

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muster.assign.names import Names
 from muster.assign.outcomes import ASSIGNED
 from muster.assign.problem import CAPACITY_TOLERANCE, Output, ProblemArrays
 from muster.data import Bools, Floats, Ints, Problem
@@ -22,22 +23,22 @@ class Needs(NamedTuple):
     """[B, M] whether it has to get that."""
 
 
-class UnservedError(InputError):
-    """No plan gives every task its minimum that has to have it."""
+class NamedError(InputError):
+    """An error about agents and tasks, by number or (`named`) by name."""
 
-    def __init__(self, tasks: Sequence[int], needs: Sequence[float], can_get: Sequence[float], names: object = None):
-        self.arguments = (tasks, needs, can_get)
-        parts = []
-        for task, need, most in zip(*self.arguments, strict=True):
-            name = repr(names[task]) if isinstance(names, tuple) else str(task)
-            why = f" and can get {most:.9g} at most" if most < need * (1.0 - CAPACITY_TOLERANCE) else ""
-            parts.append(f"task {name} needs {need:.9g} more{why}")
-        shown = "; ".join(parts[:6]) + (f"; and {len(parts) - 6} others" if len(parts) > 6 else "")
-        super().__init__(f"not every task that has to be served can be: in the best plan found, {shown}")
+    def __init__(self, text: str, agents: Sequence[int] = (), tasks: Sequence[int] = (), names: Names | None = None):
+        self.about = (text, agents, tasks)
+        who = agents if names is None else [repr(names.agents[i]) for i in agents]
+        what = tasks if names is None else [repr(names.tasks[j]) for j in tasks]
+        super().__init__(text.format(agents=who, tasks=what))
 
-    def named(self, names: object) -> UnservedError:
-        """The same with the tasks' names."""
-        return UnservedError(*self.arguments, names=names)
+    def named(self, names: Names) -> NamedError:
+        """The same with names."""
+        return type(self)(*self.about, names=names)
+
+
+class UnservedError(NamedError):
+    """No plan was found that gives every task its minimum that has to have it."""
 
 
 def read_needs(problem: Problem, arrays: ProblemArrays) -> Needs | None:
@@ -54,10 +55,8 @@ def read_needs(problem: Problem, arrays: ProblemArrays) -> Needs | None:
     above = arrays.task_alive & (arrays.capacities > 0.0) & (minimums > arrays.capacities * (1.0 + CAPACITY_TOLERANCE))
     if above.any():
         b, j = (int(k) for k in np.argwhere(above)[0])
-        raise InputError(
-            f"minimums must be within the capacities: task {j} needs {minimums[b, j]:.9g} "
-            f"and takes {arrays.capacities[b, j]:.9g}"
-        )
+        least, most = minimums[b, j], arrays.capacities[b, j]
+        raise NamedError(f"task {{tasks[0]}} has minimum {least:.9g}, above its capacity {most:.9g}", tasks=[j])
     minimums = np.where(arrays.task_alive, minimums, 0.0)
     return Needs(minimums, np.full(minimums.shape, bool(problem.serve_all)))
 
@@ -72,9 +71,15 @@ def refuse_unserved(needs: Needs, arrays: ProblemArrays, out: Output) -> None:
     if arrays.allowed.size:
         allowed = allowed & arrays.allowed[b]
     use = arrays.contributions[b] if arrays.contributions.size else np.ones(allowed.shape)
-    tasks = np.flatnonzero(short[b])
-    can_get = np.where(allowed, use, 0.0).sum(axis=0)[tasks]
-    raise UnservedError(tasks.tolist(), needs.minimums[b, tasks].tolist(), can_get.tolist())
+    can_get = np.where(allowed, use, 0.0).sum(axis=0)
+    tasks, parts = np.flatnonzero(short[b]).tolist(), []
+    for k, j in enumerate(tasks[:6]):
+        least = needs.minimums[b, j]
+        why = f" and can get {can_get[j]:.9g} at most" if can_get[j] < least * (1.0 - CAPACITY_TOLERANCE) else ""
+        parts.append(f"task {{tasks[{k}]}} needs {least:.9g} more{why}")
+    rest = f"; and {len(tasks) - 6} others" if len(tasks) > 6 else ""
+    text = f"not every task that has to be served can be: in the best plan found, {'; '.join(parts)}{rest}"
+    raise UnservedError(text, tasks=tasks)
 
 
 class Fixed:
@@ -98,16 +103,17 @@ class Fixed:
             fine &= arrays.allowed[pair]
         if not fine.all():
             k = int(np.flatnonzero(~fine)[0])
-            raise InputError(f"fixed gives agent {self.agent[k]} task {self.task[k]}, which it may not take")
+            text = "fixed gives agent {agents[0]} task {tasks[0]}, which it may not take"
+            raise NamedError(text, [int(self.agent[k])], [int(self.task[k])])
         use = arrays.contributions[pair] if arrays.contributions.size else np.ones(score.size)
         self.load: Floats = np.zeros((size, m))
         np.add.at(self.load, (self.batch, self.task), use)
         over = self.load > arrays.capacities * (1.0 + CAPACITY_TOLERANCE)
         if with_capacities and over.any():
             b, j = (int(k) for k in np.argwhere(over)[0])
-            raise InputError(
-                f"fixed gives task {j} a load of {self.load[b, j]:.9g}, more than its capacity {arrays.capacities[b, j]:.9g}"
-            )
+            capacity = arrays.capacities[b, j]
+            text = f"fixed gives task {{tasks[0]}} a load of {self.load[b, j]:.9g}, above its capacity {capacity:.9g}"
+            raise NamedError(text, tasks=[j])
         self.value: Floats = np.bincount(self.batch, score, minlength=size).astype(np.float64)
         self.bonus: Floats = np.zeros((size, m))
         if arrays.task_scores.size:
@@ -141,6 +147,5 @@ class Fixed:
         """Write these agents and what they are worth to the output."""
         out.assignment[self.batch, self.agent] = self.task
         out.reason[self.batch, self.agent] = ASSIGNED
-        out.loads += self.load
-        for total in (out.objective, out.relaxed, out.bound):
-            total += self.value
+        for total, more in ((out.loads, self.load), *((field, self.value) for field in (out.objective, out.relaxed, out.bound))):
+            total += more

@@ -21,7 +21,14 @@ def contributions_of(problem: Problem) -> Floats:
 
 def capacities_of(problem: Problem) -> Floats:
     """[M] capacities."""
-    return np.ones(problem.scores.shape[2]) if problem.capacities is None else problem.capacities[0]
+    if problem.capacities is not None:
+        return problem.capacities[0]
+    return np.maximum(1.0, minimums_of(problem))
+
+
+def minimums_of(problem: Problem) -> Floats:
+    """[M] minimums, 0 for none."""
+    return np.zeros(problem.scores.shape[2]) if problem.minimums is None else problem.minimums[0]
 
 
 def loads_of(problem: Problem, plan: Ints) -> Floats:

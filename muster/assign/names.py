@@ -95,8 +95,8 @@ def entries(label: str, value: Any, kind: str) -> Iterator[tuple[Name, Any]] | N
     return None
 
 
-def vector(label: str, value: Any, kind: str, names: Names) -> Any:
-    """Numbers by name in the order of the names, an entry for each; anything else as it is."""
+def vector(label: str, value: Any, kind: str, names: Names, absent: float | None = None) -> Any:
+    """Numbers by name in the order of the names; anything else as it is. Without `absent`, each needs an entry."""
     found = entries(label, value, kind)
     if found is None:
         return value
@@ -113,6 +113,9 @@ def vector(label: str, value: Any, kind: str, names: Names) -> Any:
         filled[place] = entry
     for place, name in enumerate(known):
         if is_missing(filled.get(place)):
+            if absent is not None:
+                filled[place] = absent
+                continue
             given = [str(known[k]) for k in filled]
             near = difflib.get_close_matches(str(name), given, n=1, cutoff=0.6)
             told = f"; is {near[0]!r} meant for it?" if near else ""

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from muster.assign.fixed import NamedError
 from muster.assign.instance import allowed_pairs, capacities_of, contributions_of
 from muster.assign.problem import CAPACITY_TOLERANCE
 from muster.assign.solver import Solver, check_stopped
 from muster.assign.switching import less_switch_cost
-from muster.data import Floats, Ints, Problem
+from muster.data import Bools, Floats, Ints, Problem
 
 # Entries of the scores that are solved at once.
 CHUNK = 1_000_000
@@ -52,52 +53,49 @@ class Probe:
             allowed = np.repeat(self.allowed[None], len(part), axis=0)
             for k, (i, j) in enumerate(part):
                 allowed[k, i, j] = False
-            size = len(part)
-            found = self.solver(
-                Problem(
-                    scores=_repeat(self.scores, size),
-                    task_scores=self._task_scores(size),
-                    contributions=_repeat(self.use, size),
-                    capacities=_repeat(self.capacity, size),
-                    allowed=allowed,
-                )
-            )
-            check_stopped("the explanation")
-            yield from zip(found.objective.tolist(), found.assignment, strict=True)
+            fixed = self._fixed(len(part))
+            for k, (i, _) in enumerate(part):
+                fixed[k, i] = -1
+            yield from self._solve(allowed, fixed)
 
     def given(self, pairs: Sequence[Pair]) -> Iterator[tuple[float, Ints]]:
-        """Value and assignment of the best plan in which agent i takes task j, for each pair (i, j).
-
-        The agent is taken out, its task's capacity is less what it uses, and every other agent's score of a task is
-        more by what the two tasks earn together: the same problem, without a penalty that would have to be large.
-        """
+        """Value and assignment of the best plan in which agent i takes task j, for each pair (i, j)."""
         for part in self._chunks(pairs):
-            size = len(part)
-            scores, capacity = _repeat(self.scores, size), _repeat(self.capacity, size)
-            alive = np.ones((size, self.scores.shape[0]), np.bool_)
+            fixed = self._fixed(len(part))
             for k, (i, j) in enumerate(part):
-                alive[k, i] = False
-                scores[k] += self.weight[i, j] * self.weight * self.both[j]
-                # What rounding would take from the last agent that fits is left to it.
-                capacity[k, j] = max(0.0, capacity[k, j] * (1.0 + 0.1 * CAPACITY_TOLERANCE) - self.use[i, j])
-                if capacity[k, j] < CAPACITY_TOLERANCE * self.capacity[j]:
-                    capacity[k, j] = 0.0
-            found = self.solver(
-                Problem(
-                    scores=scores,
-                    task_scores=self._task_scores(size),
-                    contributions=_repeat(self.use, size),
-                    capacities=capacity,
-                    agent_alive=alive,
-                    allowed=_repeat(self.allowed, size),
-                )
-            )
-            check_stopped("the explanation")
-            for k, (i, j) in enumerate(part):
-                plan = found.assignment[k]
-                plan[i] = j
-                own = 0.5 * self.weight[i, j] ** 2 * self.both[j, j]
-                yield float(found.objective[k] + self.scores[i, j] + own), plan
+                fixed[k, i] = j
+            yield from self._solve(_repeat(self.allowed, len(part)), fixed)
+
+    def _solve(self, allowed: Bools, fixed: Ints) -> Iterator[tuple[float, Ints]]:
+        """Value and assignment of the best plans; -inf where there is none that serves what has to be."""
+        size = len(allowed)
+        given = Problem(
+            scores=_repeat(self.scores, size),
+            task_scores=self._task_scores(size),
+            contributions=_repeat(self.use, size),
+            capacities=_repeat(self.capacity, size),
+            minimums=None if self.problem.minimums is None else _repeat(self.problem.minimums[0], size),
+            serve_all=self.problem.serve_all,
+            fixed=fixed,
+            allowed=allowed,
+        )
+        try:
+            found = self.solver(given)
+        except NamedError:
+            if size == 1:
+                yield -np.inf, np.full(fixed.shape[1], -1, np.int64)
+                return
+            for k in range(size):
+                yield from self._solve(allowed[k : k + 1], fixed[k : k + 1])
+            return
+        check_stopped("the explanation")
+        yield from zip(found.objective.tolist(), found.assignment, strict=True)
+
+    def _fixed(self, size: int) -> Ints:
+        _, n, _ = self.problem.scores.shape
+        if self.problem.fixed is None:
+            return np.full((size, n), -1, np.int64)
+        return _repeat(self.problem.fixed[0], size)
 
     def _chunks(self, pairs: Sequence[Pair]) -> Iterator[Sequence[Pair]]:
         step = max(1, CHUNK // max(1, self.scores.size))

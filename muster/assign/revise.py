@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from muster.assign.names import Name, Names, entries, number, pairs
-from muster.data import Floats, Problem
+from muster.assign.names import Name, Names, as_assignment, entries, number, pairs
+from muster.data import Floats, Ints, Problem
 from muster.errors import InputError
 
 
@@ -22,6 +22,8 @@ def revise(
     scores: Any,
     contributions: Any,
     capacities: Any,
+    minimums: Any,
+    fixed: Any,
     task_scores: Any,
 ) -> tuple[Problem, Names]:
     """The problem [1, N, M] and its names after the changes, without a previous plan."""
@@ -47,6 +49,9 @@ def revise(
             task_scores=_task_scores(problem, stay, now, task_scores),
             contributions=_contributions(problem, keep, stay, now, contributions),
             capacities=_capacities(problem, stay, now, capacities),
+            minimums=_minimums(problem, stay, now, minimums),
+            serve_all=problem.serve_all,
+            fixed=_fixed(problem, names, now, fixed),
             allowed=allowed,
             end_scores=None if problem.end_scores is None else problem.end_scores[:, keep][:, :, stay],
         ),
@@ -131,6 +136,28 @@ def _capacities(problem: Problem, stay: Any, now: Names, given: Any) -> Floats |
     if missing.size:
         raise InputError(f"the new task {now.tasks[missing[0]]!r} needs a capacity; give capacities={{task: number}}")
     return capacity
+
+
+def _minimums(problem: Problem, stay: Any, now: Names, given: Any) -> Floats | None:
+    if problem.minimums is None and given is None:
+        return None
+    # A new task has what all have, where all have the same.
+    each = problem.minimums[0] if problem.minimums is not None else np.zeros(1)
+    minimum: Floats = np.full((1, len(now.tasks)), each[0] if problem.serve_all and each.size else 0.0)
+    if problem.minimums is not None:
+        minimum[0, : len(stay)] = problem.minimums[0][stay]
+    for task, entry in _entries("minimums", given, "task"):
+        minimum[0, now.task(task)] = number("minimums", entry, task)
+    return minimum
+
+
+def _fixed(problem: Problem, names: Names, now: Names, given: Any) -> Ints | None:
+    if problem.fixed is None and given is None:
+        return None
+    before = {} if problem.fixed is None else {names.agents[i]: int(j) for i, j in enumerate(problem.fixed[0]) if j >= 0}
+    plan: dict[Name, Name | None] = {agent: names.tasks[j] for agent, j in before.items() if now.has(agent, names.tasks[j])}
+    plan.update({} if given is None else given)
+    return as_assignment("fixed", plan, now, len(now.agents), len(now.tasks), others=False)[None]
 
 
 def _contributions(problem: Problem, keep: Any, stay: Any, now: Names, given: Any) -> Floats | None:

@@ -25,6 +25,15 @@ void Branching::offer(const std::vector<Index>& task, double worth) {
 
 double Branching::enough() const { return value + std::max(kSame * std::abs(value), unit_ * (1.0 - 1e-6)); }
 
+void Branching::take_steps(Dual& dual, Index steps, std::vector<double>& share) {
+  const double size = static_cast<double>(teams_.agent.size() + 1);
+  const Index affordable = static_cast<Index>(std::clamp(work_ / size, 1.0, 1e9));
+  const Index taken = std::min(steps, affordable);
+  descend(dual, teams_, decisions_, value, enough(), taken, share, stop_);
+  work_ -= static_cast<double>(taken) * size;
+  if (work_ <= 0.0) nodes_ = 0;
+}
+
 bool Branching::try_open(const std::vector<signed char>& open) {
   --plans_;
   const double worth = flow_->solve(open, stop_);
@@ -94,7 +103,8 @@ void Branching::exchange(Index plans) {
   }
 }
 
-double Branching::prove(Index nodes, Index steps) {
+double Branching::prove(Index nodes, Index steps, double work) {
+  work_ = work;
   nodes_ = nodes;
   steps_ = steps;
   // Tasks that have to be served are open unless that cannot be.
@@ -112,7 +122,7 @@ double Branching::prove(Index nodes, Index steps) {
   if (!decided) {
     for (const Index j : teams_.needy) decisions_.open[j] = kUndecided;
   }
-  descend(root, teams_, decisions_, value, enough(), 4 * steps, share, stop_);
+  take_steps(root, 4 * steps, share);
   relaxed = root.bound;
   if (root.bound <= enough()) return value;
   const double found = node(root, 0);
@@ -152,7 +162,7 @@ double Branching::node(const Dual& parent, Index depth) {
   }
   if (flow_ == nullptr) release_stranded(dual);
   std::vector<double> share(teams_.m);
-  descend(dual, teams_, decisions_, value, enough(), steps_, share, stop_);
+  take_steps(dual, steps_, share);
   dual.bound = std::min(dual.bound, parent.bound);
   if (flow_ == nullptr) round(dual);
   if (dual.bound <= enough()) return value;
@@ -172,7 +182,8 @@ double Branching::node(const Dual& parent, Index depth) {
 }
 
 bool Branching::is_active(Index e, Index j) const {
-  return !decisions_.banned[e] && decisions_.open[j] != kClosed && decisions_.fixed[teams_.agent[e]] == kFreeAgent;
+  return !decisions_.banned[e] && decisions_.open[j] != kClosed && decisions_.fixed[teams_.agent[e]] == kFreeAgent &&
+         fits(decisions_.load[j], teams_.use[e], teams_.most[j]);
 }
 
 void Branching::release_stranded(Dual& dual) const {
@@ -241,10 +252,15 @@ double Branching::branch_on_agent(const Dual& dual, Index depth) {
       }
     }
   }
-  if (pair < 0) {
-    // Nobody is in doubt: what the tasks choose is a plan, and worth its bound.
-    return value >= dual.bound - kSame * std::abs(dual.bound) ? value : dual.bound;
+  // Where no agent is in doubt, what the tasks choose is a plan, and worth the bound but for rounding: go on with any.
+  for (Index j = 0; j < teams_.m && pair < 0; ++j) {
+    for (Index e = teams_.first[j]; e < teams_.first[j + 1] && pair < 0; ++e) {
+      if (!is_active(e, j)) continue;
+      pair = e;
+      task = j;
+    }
   }
+  if (pair < 0) return dual.bound <= enough() ? value : dual.bound;
   const Index i = teams_.agent[pair];
   const signed char before = decisions_.open[task];
   fix_pair(decisions_, teams_, i, task, pair);

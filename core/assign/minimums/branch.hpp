@@ -17,8 +17,11 @@ class Branching {
   // Improve the open tasks by opening, closing and exchanging them, at most so many plans (where there is a flow).
   void exchange(Index plans);
 
-  // Search with at most so many nodes and steps of the dual at each; returns a bound on every plan.
-  double prove(Index nodes, Index steps);
+  // Search with at most so many nodes, steps of the dual at each, and looks at a pair; returns a bound on every plan.
+  double prove(Index nodes, Index steps, double work);
+
+  // Whether the best plan is worth the limit.
+  bool has_proven(double limit) const { return limit <= enough(); }
 
   std::vector<Index> best;     // [N] -1 for none
   double value = -kInfinity;   // with all penalties
@@ -35,6 +38,7 @@ class Branching {
   // Agents without any pair left cost nothing.
   void release_stranded(Dual& dual) const;
   double enough() const;
+  void take_steps(Dual& dual, Index steps, std::vector<double>& share);
   bool try_open(const std::vector<signed char>& open);
 
   const Teams& teams_;
@@ -45,6 +49,7 @@ class Branching {
   Index nodes_ = 0;
   Index steps_ = 0;
   Index plans_ = 0;
+  double work_ = 0.0;
 };
 
 }  // namespace muster

@@ -157,10 +157,12 @@ void evaluate(Dual& dual, const Teams& teams, const Decisions& decisions) {
       for (Index e = begin; e < end; ++e) {
         const Index i = teams.agent[e];
         if (decisions.banned[e] || decisions.fixed[i] != kFreeAgent) continue;
+        if (!teams.uniform && !fits(decisions.load[j], teams.use[e], teams.most[j])) continue;
         list.push_back({teams.score[e] - dual.price[i], teams.use[e], e});
       }
-      worth = teams.uniform ? choose_alike(list, fewest, most, dual.chosen)
-                            : choose_parts(list, std::max(0.0, teams.least[j] - decisions.load[j]),
+      worth = teams.uniform                                     ? choose_alike(list, fewest, most, dual.chosen)
+              : !fits(0.0, decisions.load[j], teams.most[j]) ? -kInfinity
+                                                               : choose_parts(list, std::max(0.0, teams.least[j] - decisions.load[j]),
                                            teams.most[j] * (1.0 + kCapacityTolerance) - decisions.load[j], dual.chosen);
     }
     worth += decisions.value[j];

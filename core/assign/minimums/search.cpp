@@ -122,28 +122,38 @@ bool TeamSearch::fill(Plan& plan, Index j, bool only_idle) {
   return plan.count[j] > 0.0 && reaches(plan.load[j], least);
 }
 
+Step TeamSearch::best_join(const Plan& plan, Index i) const {
+  Step best{least_, -1};
+  for (Index j = 0; j < instance_.m; ++j) {
+    const double opened = plan.count[j] == 0.0 ? teams_.empty[j] : 0.0;
+    const double gain = join_gain(plan, instance_, i, j) - instance_.idle - opened;
+    if (gain > best.gain && can_join(plan, i, j)) best = {gain, j};
+  }
+  return best;
+}
+
 void TeamSearch::settle(Plan& plan) {
   bool any = true;
   while (any) {
     any = false;
-    // The best join of all, again and again.
-    while (true) {
-      double best = least_;
-      Index who = -1, where = -1;
+    // Those who gain most join first.
+    for (bool joined = true; joined;) {
+      joined = false;
+      order_.clear();
       for (Index i = 0; i < instance_.n; ++i) {
         if (plan.task[i] >= 0) continue;
-        for (Index j = 0; j < instance_.m; ++j) {
-          if (!can_join(plan, i, j)) continue;
-          const double gain = join_gain(plan, instance_, i, j) - instance_.idle - (plan.count[j] == 0.0 ? teams_.empty[j] : 0.0);
-          if (gain > best) {
-            best = gain;
-            who = i;
-            where = j;
-          }
-        }
+        const Step step = best_join(plan, i);
+        gain_[i] = step.gain;
+        if (step.task >= 0) order_.push_back(i);
       }
-      if (who < 0) break;
-      reassign(plan, instance_, who, where);
+      std::sort(order_.begin(), order_.end(),
+                [&](Index a, Index b) { return gain_[a] != gain_[b] ? gain_[a] > gain_[b] : a < b; });
+      for (const Index i : order_) {
+        const Step step = best_join(plan, i);
+        if (step.task < 0) continue;
+        reassign(plan, instance_, i, step.task);
+        joined = true;
+      }
     }
     if (stop_.requested()) return;
     // Then whole teams of those who have no task.

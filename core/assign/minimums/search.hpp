@@ -22,6 +22,8 @@ class TeamSearch {
  private:
   bool can_leave(const Plan& plan, Index i) const;
   bool can_join(const Plan& plan, Index i, Index j) const;
+  // The task that agent i, which has none, gains most by joining; -1 for none.
+  Step best_join(const Plan& plan, Index i) const;
   bool move_sweep(Plan& plan);
   bool swap_sweep(Plan& plan);
   bool team_sweep(Plan& plan);

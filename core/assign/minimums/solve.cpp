@@ -15,6 +15,10 @@ namespace {
 
 // Steps of the dual at each node of branch and bound.
 constexpr Index kSteps = 40;
+// Looks at a pair that the dual's steps of the first nodes may take.
+constexpr double kPairWork = 3e7;
+// Nodes before anything is shaken.
+constexpr Index kFirstNodes = 30;
 // Plans that `fast` and `best` try for other open tasks, by the size of an instance.
 constexpr double kPlanWork[] = {4e6, 4e6, 1e8};
 // Rounds of random changes where contributions differ or tasks have pair terms.
@@ -58,7 +62,6 @@ Found solve_scores(Plan& plan, Arena& arena, const Instance& instance, const Tea
   if (teams.uniform) flow.emplace(arena, teams);
   Branching branching(teams, flow ? &*flow : nullptr, unit, stop);
   TeamSearch search(arena, instance, teams, stop);
-  const std::vector<Index> start = tasks_of(plan, instance.n);
   search.repair(plan);
   branching.offer(tasks_of(plan, instance.n), team_value(plan, instance, teams));
   if (flow) {
@@ -71,10 +74,17 @@ Found solve_scores(Plan& plan, Arena& arena, const Instance& instance, const Tea
   } else {
     price_agents(branching.root.price, teams, instance, out, b);
     search.improve(plan);
+    branching.offer(tasks_of(plan, instance.n), team_value(plan, instance, teams));
+  }
+  double limit = branching.prove(std::min(nodes, kFirstNodes), kSteps, kPairWork);
+  if (!flow && !branching.has_proven(limit)) {
+    put(plan, instance, branching.best);
     search.shake(plan, kShakes[settings.effort]);
     branching.offer(tasks_of(plan, instance.n), team_value(plan, instance, teams));
   }
-  const double limit = branching.prove(nodes, kSteps);
+  if (nodes > kFirstNodes && !branching.has_proven(limit)) {
+    limit = branching.prove(nodes, kSteps, 1e3 * kPairWork * static_cast<double>(nodes));
+  }
   put(plan, instance, branching.best);
   return {limit, branching.relaxed, branching.root.price};
 }
