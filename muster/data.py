@@ -82,12 +82,6 @@ class Problem:
     """[B, N, M]; None means 1."""
     capacities: Floats | None = None
     """[B, M]; None means 1, or the minimum where that is more; +inf means unlimited."""
-    minimums: Floats | None = None
-    """[B, M] a task gets contributions of at least so much, or nobody; None means 0."""
-    serve_all: bool = False
-    """Whether every task has to get its minimum."""
-    fixed: Ints | None = None
-    """[B, N] the task that an agent has to take, -1 for an agent that is free; None means that all are."""
     agent_alive: Bools | None = None
     """[B, N]; None means all."""
     task_alive: Bools | None = None
@@ -103,6 +97,12 @@ class Problem:
     be, and search begins there too. None means that there was no plan before."""
     switch_cost: Floats | float = 0.0
     """A number or [B, N, M]: taken from a pair's score where the agent still has another task (`previous`)."""
+    minimums: Floats | None = None
+    """[B, M] a task gets contributions of at least so much, or nobody; None means 0."""
+    serve_all: bool = False
+    """Whether every task has to get its minimum."""
+    fixed: Ints | None = None
+    """[B, N] the task that an agent has to take, -1 for an agent that is free; None means that all are."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -276,4 +276,4 @@ def _task_sentence(row: Row) -> str:
     if row["why"] == "no capacity":
         enough = f"{start}: its capacity is too small; {text(row['needs_capacity'])} would do"
         return f"{enough} if the score were higher, too: {score}" if row["agent"] is not None else enough
-    return f"{start}: the best plan that serves it is worth {text(row['by'])} less; {score}"
+    return f"{start}: the best plan that serves it is worth {text(row['by'])} less{'; ' * bool(score)}{score}"
