@@ -60,6 +60,8 @@ class BatchObservation:
     """[B, M] likewise."""
     switch_cost: Floats | None = None
     """[B, N, M] what is taken from a pair's score where the agent still has another task (`previous`)."""
+    minimums: Floats | None = None
+    """[B, M] a task gets contributions of at least so much, or nobody; None means 0."""
 
     @property
     def batch(self) -> int:

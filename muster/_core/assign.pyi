@@ -80,3 +80,16 @@ def prove_batch(
 def tighten_bounds(
     rows: Ints, begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float
 ) -> None: ...
+def meet_minimums(
+    begin: int,
+    end: int,
+    problem: Problem,
+    settings: Settings,
+    out: Output,
+    stop: Ints,
+    seconds: float,
+    minimums: Floats,
+    required: Bools,
+    previous: Ints,
+    nodes: int,
+) -> None: ...

@@ -136,7 +136,8 @@ class Answer(Solution):
 
         Agents and tasks go by name (or number, where they have none). `with_agents` is {agent: {task: score}},
         `with_tasks` {task: {agent: score}}; `scores`, `contributions`, `capacities`, `minimums` and `task_scores` hold,
-        by name, what is other or new. `fixed` {agent: task} adds agents that have to take a task, None sets one free. `switch_cost` stays as it was unless given; `settings` are the solver's (effort, …).
+        by name, what is other or new. `fixed` {agent: task} adds agents that have to take a task, None sets one free.
+        `switch_cost` stays as it was unless given; `settings` are the solver's (effort, …).
         """
         known = [field.name for field in fields(Solver)]
         for name in settings:
@@ -221,7 +222,10 @@ class Answer(Solution):
 def answer(problem: Problem | SparseProblem, solver: Solver, names: Names | None) -> Answer:
     """Solve one instance [1, N, M], or one of pairs."""
     if isinstance(problem, SparseProblem):
-        solution = solve_sparse(problem, solver)
+        try:
+            solution = solve_sparse(problem, solver)
+        except NamedError as error:
+            raise error if names is None else error.named(names) from None
         known = {field.name: getattr(solution, field.name) for field in fields(Solution)}
         return Answer(**known, problem=problem, solver=solver, names=names)
     # Not by way of a batch's Solution: small instances would notice.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -43,6 +44,8 @@ def read_call(call: Call) -> tuple[Problem | SparseProblem, Names | None]:
         return read_arrays(call), None
     mentioned = [*_mentioned("capacities", call.capacities), *_mentioned("minimums", call.minimums)]
     table = read_table(scores, call.agents, call.tasks, mentioned)
+    if table.columns is not None and call.tasks is None:
+        _refuse_misspelt(mentioned, [table.names.tasks[j] for j in np.unique(table.columns)])
     if table.rows is not None and len(table.names.agents) * len(table.names.tasks) > DENSE:
         return read_pairs(call, table), table.names
     return read_arrays(_by_number(call, table), table.names), table.names
@@ -180,6 +183,21 @@ def _by_task(label: str, given: Any, names: Names | None, m: int, absent: float)
 def _fixed(given: Any, names: Names | None, n: int, m: int) -> Ints:
     """[N] the task that each agent has to take, -1 for an agent that is free."""
     return as_assignment("fixed", given, names, n, m, others=False)
+
+
+def _refuse_misspelt(mentioned: Sequence[Name], scored: Sequence[Name]) -> None:
+    """Raise InputError for a task without scores whose name is nearly that of one which is not mentioned."""
+    strangers = set(mentioned) - set(scored)
+    if not strangers:
+        return
+    # Names with numbers are alike without being meant for each other.
+    words = [
+        {name for name in names if isinstance(name, str) and not any(map(str.isdigit, name))}
+        for names in (strangers, set(scored) - set(mentioned))
+    ]
+    for name in words[0]:
+        if near := difflib.get_close_matches(name, words[1], n=1, cutoff=0.6):
+            raise InputError(f"no score has task {name!r}; is {near[0]!r} meant?")
 
 
 def _mentioned(label: str, given: Any) -> list[Name]:

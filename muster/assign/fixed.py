@@ -47,7 +47,9 @@ def read_needs(problem: Problem, arrays: ProblemArrays) -> Needs | None:
         return None
     minimums: Floats = np.ascontiguousarray(problem.minimums, np.float64)
     if minimums.shape != arrays.capacities.shape:
-        raise InputError(f"minimums must have shape {arrays.capacities.shape[1:]} to fit the scores, got {minimums.shape[1:]}")
+        raise InputError(
+            f"minimums must have shape {arrays.capacities.shape[1:]} to fit the scores, got {minimums.shape[1:]}"
+        )
     wrong = arrays.task_alive & ~((minimums >= 0.0) & np.isfinite(minimums))
     if wrong.any():
         where = tuple(int(k) for k in np.argwhere(wrong)[0])
@@ -93,7 +95,9 @@ class Fixed:
         size, n, m = arrays.scores.shape
         fixed = np.asarray(fixed)
         if fixed.dtype != np.int64 or fixed.shape != (size, n) or ((fixed < -1) | (fixed >= m)).any():
-            raise InputError(f"fixed must be a task from 0 to {m - 1}, or -1, for each agent (int64, shape {(size, n)})")
+            raise InputError(
+                f"fixed must be a task from 0 to {m - 1}, or -1, for each agent (int64, shape {(size, n)})"
+            )
         at = np.nonzero((fixed >= 0) & arrays.agent_alive)
         self.batch, self.agent, self.task = at[0], at[1], fixed[at]
         pair = (self.batch, self.agent, self.task)
@@ -147,5 +151,8 @@ class Fixed:
         """Write these agents and what they are worth to the output."""
         out.assignment[self.batch, self.agent] = self.task
         out.reason[self.batch, self.agent] = ASSIGNED
-        for total, more in ((out.loads, self.load), *((field, self.value) for field in (out.objective, out.relaxed, out.bound))):
+        for total, more in (
+            (out.loads, self.load),
+            *((field, self.value) for field in (out.objective, out.relaxed, out.bound)),
+        ):
             total += more

@@ -154,8 +154,12 @@ def _minimums(problem: Problem, stay: Any, now: Names, given: Any) -> Floats | N
 def _fixed(problem: Problem, names: Names, now: Names, given: Any) -> Ints | None:
     if problem.fixed is None and given is None:
         return None
-    before = {} if problem.fixed is None else {names.agents[i]: int(j) for i, j in enumerate(problem.fixed[0]) if j >= 0}
-    plan: dict[Name, Name | None] = {agent: names.tasks[j] for agent, j in before.items() if now.has(agent, names.tasks[j])}
+    before = (
+        {} if problem.fixed is None else {names.agents[i]: int(j) for i, j in enumerate(problem.fixed[0]) if j >= 0}
+    )
+    plan: dict[Name, Name | None] = {
+        agent: names.tasks[j] for agent, j in before.items() if now.has(agent, names.tasks[j])
+    }
     plan.update({} if given is None else given)
     return as_assignment("fixed", plan, now, len(now.agents), len(now.tasks), others=False)[None]
 

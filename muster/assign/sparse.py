@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from muster.assign.outcomes import ASSIGNED, BETTER_LEFT_OUT, NEGATIVE_SCORES, NO_CAPACITY, REASONS
-from muster.assign.problem import CAPACITY_TOLERANCE, LARGEST, refuse
+from muster.assign.fixed import UnservedError
+from muster.assign.outcomes import ASSIGNED, BELOW_MINIMUM, BETTER_LEFT_OUT, NEGATIVE_SCORES, NO_CAPACITY, REASONS
+from muster.assign.problem import CAPACITY_TOLERANCE, LARGEST, SMALLEST, refuse
 from muster.assign.solver import Deadline, Solver
 from muster.data import Bools, Floats, Ints, Solution
 from muster.errors import InputError
@@ -40,6 +41,10 @@ class SparseProblem:
     """[N] the task that each agent had before, -1 for none."""
     switch_cost: Floats | None = None
     """[N] what is taken from an agent's scores of other tasks than its last."""
+    minimums: Floats | None = None
+    """[M] a task gets contributions of at least so much, or nobody."""
+    serve_all: bool = False
+    """Whether every task has to get its minimum."""
 
     @classmethod
     def of(cls, n: int, rows: Ints, columns: Ints, score: Floats, use: Floats, capacity: Floats) -> SparseProblem:
@@ -92,6 +97,8 @@ class _Pairs(NamedTuple):
 
 def solve_sparse(problem: SparseProblem, solver: Solver) -> Solution:
     """The Solution of one instance, without a batch: AMAX, or LP, which QUAD is without task scores."""
+    if problem.minimums is not None:
+        return _solve_minimums(problem, problem.minimums, solver)
     started = time.perf_counter()
     if solver.method == "routes":
         raise InputError(
@@ -126,6 +133,81 @@ def solve_sparse(problem: SparseProblem, solver: Solver) -> Solution:
     _price_closed(problem, pairs, score, use / (same or 1.0), price)
     at = _or_before(problem, pairs, good, at)
     return _report(problem, solver, pairs, at, price, same or 1.0, proven, done, time.perf_counter() - started)
+
+
+def _solve_minimums(problem: SparseProblem, minimums: Floats, solver: Solver) -> Solution:
+    """The Solution of one instance with minimums: tasks that lack most are closed until all others have enough.
+
+    Then agents without a task make up what closed tasks need, where that pays. Proven only where nothing was closed.
+    """
+    started = time.perf_counter()
+    if solver.method == "amax":
+        raise InputError("method 'amax' lets each agent choose alone and knows no minimums; take lp or quad")
+    if problem.serve_all:
+        if not ((problem.use >= minimums[problem.task]).all() and (problem.capacity == 1.0).all()):
+            raise InputError("among so many pairs, every task can be served where one agent each is enough; give fewer")
+        # One agent a task: most tasks are served where most agents are.
+        solver = replace(solver, assign_all=True)
+    relaxed = found = solve_sparse(replace(problem, minimums=None), solver)
+    capacity = problem.capacity.copy()
+    while (short := _short(found, minimums)).any():
+        lacking = np.where(short, (minimums - found.loads) / np.maximum(minimums, SMALLEST), 0.0)
+        capacity[short & (lacking >= np.median(lacking[short]))] = 0.0
+        found = solve_sparse(replace(problem, minimums=None, capacity=capacity), solver)
+    if problem.serve_all and (found.loads < minimums).any():
+        tasks = np.flatnonzero(found.loads < minimums).tolist()
+        raise UnservedError(f"not every task can be served: {len(tasks)} are left, such as {{tasks[0]}}", tasks=tasks)
+    assignment = _make_up(problem, minimums, found)
+    placed = problem.pair_of(assignment)
+    placed = placed[placed >= 0]
+    objective = float(problem.net()[placed].sum())
+    loads = np.bincount(problem.task[placed], problem.use[placed], minlength=capacity.size).astype(np.float64)
+    bound = float(relaxed.bound)
+    proven = objective >= bound - PROOF_TOLERANCE * max(abs(bound), abs(objective))
+    ended = "time_limit" if "time_limit" in (relaxed.status, found.status) else "local_optimum"
+    codes = _reasons(problem, solver, assignment, loads)
+    below = (assignment < 0) & (codes == REASONS[BETTER_LEFT_OUT])
+    codes[below] = REASONS[BELOW_MINIMUM]
+    return replace(
+        found,
+        assignment=assignment,
+        objective=objective,  # type: ignore[arg-type]
+        relaxed_objective=relaxed.relaxed_objective,
+        bound=relaxed.bound,
+        duality_gap=relaxed.duality_gap,
+        status="optimal" if proven else ended,
+        loads=loads,
+        prices=relaxed.prices,
+        reasons=codes,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _short(found: Solution, minimums: Floats) -> Bools:
+    """[M] whether a task has agents and less than its minimum."""
+    served = np.bincount(found.assignment[found.assignment >= 0], minlength=minimums.size) > 0
+    return np.asarray(served & (found.loads < minimums * (1.0 - CAPACITY_TOLERANCE)))
+
+
+def _make_up(problem: SparseProblem, minimums: Floats, found: Solution) -> Ints:
+    """The assignment with closed tasks that agents without a task can fill at a gain."""
+    assignment: Ints = found.assignment.copy()
+    score, agent = problem.net(), problem.agent
+    free = assignment < 0
+    usable = np.flatnonzero(free[agent] & (minimums[problem.task] > 0.0) & (found.loads[problem.task] == 0.0))
+    order = usable[np.lexsort((-score[usable], problem.task[usable]))]
+    for pairs in np.split(order, np.flatnonzero(np.diff(problem.task[order])) + 1):
+        pairs = pairs[free[agent[pairs]]]
+        if not pairs.size:
+            continue
+        j = problem.task[pairs[0]]
+        load = np.cumsum(problem.use[pairs])
+        count = int(np.searchsorted(load, minimums[j] * (1.0 - CAPACITY_TOLERANCE))) + 1
+        fits = count <= pairs.size and load[count - 1] <= problem.capacity[j] * (1.0 + CAPACITY_TOLERANCE)
+        if fits and score[pairs[:count]].sum() > 0.0:
+            assignment[agent[pairs[:count]]] = j
+            free[agent[pairs[:count]]] = False
+    return assignment
 
 
 def _fits(problem: SparseProblem, capacity: Floats) -> Bools:

@@ -38,7 +38,10 @@ class Observation:
     contributions: ArrayLike | None = None
     """[N, M] how much of a task's capacity an agent uses up; None means 1."""
     capacities: ArrayLike | None = None
-    """[M]; None means 1."""
+    """[M]; None means 1, or the minimum where that is more."""
+    minimums: ArrayLike | None = None
+    """[M] a task gets contributions of at least so much, or nobody; None means 0. Equal to the capacity: exactly so
+    much, such as 2 for a job that needs two agents."""
     allowed: ArrayLike | None = None
     """[N, M] False where the agent must not take the task; None means that all may."""
     prior: ArrayLike | None = None

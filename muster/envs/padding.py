@@ -38,6 +38,7 @@ BLOCKS = {
     "task_alive": Block("M", np.bool_, 0, default=1),
     "contributions": Block("NM", np.float64, 1, default=1),
     "capacities": Block("M", np.float64, 1, default=1),
+    "minimums": Block("M", np.float64, 0),
     "allowed": Block("NM", np.bool_, 0),
     "prior": Block("NM", np.float64, 0),
     "task_prior": Block("MM", np.float64, 0),
@@ -99,6 +100,8 @@ class Padded:
             self.sizes[slot] = agents, tasks
         for name, array in self.arrays.items():
             value = getattr(observation, name)
+            if value is None and name == "capacities" and observation.minimums is not None:
+                value = np.maximum(1.0, np.asarray(observation.minimums, np.float64))
             if value is None:
                 # The default of what no observation has ever given stands there already, unless the size changed.
                 if resized or name not in self._never_given:
@@ -134,7 +137,7 @@ class Padded:
             fine = np.isfinite(rows)
             if name == "capacities":
                 fine |= rows == np.inf
-            if name in ("capacities", "contributions", "switch_cost"):
+            if name in ("capacities", "minimums", "contributions", "switch_cost"):
                 fine &= rows >= 0
             if not fine.all():
                 slot, *where = np.argwhere(~fine)[0].tolist()

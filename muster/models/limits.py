@@ -46,6 +46,8 @@ def with_limits(observation: BatchObservation, z: Limits) -> BatchObservation:
     capacities, contributions = observation.capacities, observation.contributions
     if "capacity" in z:
         capacities = unit * _softplus(z["capacity"][:, 0])
+        if observation.minimums is not None:
+            capacities = np.maximum(capacities, observation.minimums)
     if "contribution" in z:
         contributions = unit[:, None] * _softplus(z["contribution"])
     return dataclasses.replace(observation, capacities=capacities, contributions=contributions)

@@ -105,6 +105,7 @@ def make_problem(read: BatchObservation, h: NDArray[Any], g: NDArray[Any] | None
         agent_alive=read.agent_alive,
         task_alive=read.task_alive,
         allowed=read.allowed,
+        minimums=read.minimums,
     )
 
 

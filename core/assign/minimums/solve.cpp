@@ -165,7 +165,7 @@ Found solve_pairs(Plan& plan, Arena& arena, const Instance& instance, const Team
 }
 
 Reason team_reason(const Plan& plan, const Instance& instance, const Teams& teams, Index i) {
-  bool below = false, wanted = false;
+  bool below = teams.hoped[i], wanted = false;
   for (Index j = 0; j < instance.m; ++j) {
     if (!(instance.score(i, j) > 0.0 || join_gain(plan, instance, i, j) > instance.idle)) continue;
     wanted = true;

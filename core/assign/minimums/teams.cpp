@@ -63,13 +63,17 @@ Teams read_teams(Instance& instance, const Array1<const double>& minimums, const
   const double penalty =
       -4.0 * static_cast<double>((instance.n + 1) * (instance.n + 1)) * scale + static_cast<double>(instance.n + 1) * instance.idle;
   teams.first.push_back(0);
+  teams.hoped.assign(instance.n, 0);
   for (Index j = 0; j < instance.m; ++j) {
     const Index task = instance.tasks[j];
     double least = std::max(0.0, minimums[task]);
     const bool has_to = required[task] && least > 0.0;
     const bool reachable = least == 0.0 || can_reach(instance, j, least);
     if (!reachable) {
-      for (Index i = 0; i < instance.n; ++i) instance.score(i, j) = -kInfinity;
+      for (Index i = 0; i < instance.n; ++i) {
+        if (instance.score(i, j) > std::min(0.0, instance.idle)) teams.hoped[i] = 1;
+        instance.score(i, j) = -kInfinity;
+      }
       least = 0.0;
     } else if (!has_to && one_is_enough(instance, j, least)) {
       least = 0.0;

@@ -22,6 +22,7 @@ struct Teams {
   std::vector<Index> agent;
   std::vector<double> score;
   std::vector<double> use;
+  std::vector<char> hoped;     // [N] whether a task that can never get its minimum would be worth something to the agent
   std::vector<Index> needy;    // tasks with a minimum that matters
 };
 

@@ -40,6 +40,7 @@ FINITE = (
     "pair_features",
     "task_pair_features",
     "contributions",
+    "minimums",
     "prior",
     "task_prior",
     "global_features",
@@ -67,6 +68,7 @@ def shapes_and_types(make: Make) -> None:
         for name, shape, kind in (
             ("planes", (n_envs, None, None, None), np.float32),
             ("allowed", (n_envs, n, m), np.bool_),
+            ("minimums", (n_envs, m), np.float64),
             ("prior", (n_envs, n, m), np.float64),
             ("task_prior", (n_envs, m, m), np.float64),
             ("global_features", (n_envs, None), np.float32),
@@ -82,6 +84,11 @@ def shapes_and_types(make: Make) -> None:
             require(array is None or bool(np.isfinite(array).all()), f"{name} holds a number that is not finite")
         require(bool((observation.contributions >= 0).all()), "a contribution is negative")
         require(bool((observation.capacities >= 0).all()), "a capacity is negative")
+        if observation.minimums is not None:
+            closed = ~observation.task_alive | (observation.capacities == 0)
+            require(bool((observation.minimums >= 0).all()), "a minimum is negative")
+            fine = closed | (observation.minimums <= observation.capacities)
+            require(bool(fine.all()), "a minimum is above its task's capacity")
         result = env.step(random_assignment(observation, rng))
         for name, kind in (("reward", np.floating), ("terminated", np.bool_), ("truncated", np.bool_)):
             array = getattr(result, name)

@@ -38,6 +38,7 @@ AXES = {
     "agent_ids": "N",
     "task_ids": "M",
     "switch_cost": "NM",
+    "minimums": "M",
 }
 
 

@@ -80,7 +80,7 @@ def solve_perturbed(seen: BatchObservation, scores: Scores, noise: Floats32, sol
     """[K, B, N] what the solver answers to h + noise [K, B, N, M] and g, in one call."""
     problem = make_problem(seen, *scores)
     perturbed = np.asarray(problem.scores + noise, np.float64)
-    names = ("task_scores", "contributions", "capacities", "agent_alive", "task_alive", "allowed")
+    names = ("task_scores", "contributions", "capacities", "agent_alive", "task_alive", "allowed", "minimums")
     tiled: dict[str, Any] = {name: _tile(getattr(problem, name), len(noise)) for name in names}
     found = solver(replace(problem, scores=perturbed.reshape(-1, *perturbed.shape[2:]), **tiled))
     return found.assignment.reshape(perturbed.shape[:3])
@@ -146,5 +146,10 @@ def completed(seen: BatchObservation, scores: Scores, assignment: Ints, solver: 
         h = h + np.einsum("bj,bjl->bl", chosen.sum(axis=1), g + g.transpose(0, 2, 1))[:, None, :]
     problem = make_problem(seen, h, g)
     load = (seen.contributions * chosen).sum(axis=1)
-    rest = replace(problem, capacities=np.maximum(seen.capacities - load, 0.0), agent_alive=idle)
+    left, minimums = np.maximum(seen.capacities - load, 0.0), seen.minimums
+    if minimums is not None:
+        # A task that has its minimum takes any more, one that others have begun takes none.
+        left = np.where((load > 0.0) & (load < minimums), 0.0, left)
+        minimums = np.maximum(minimums - load, 0.0)
+    rest = replace(problem, capacities=left, minimums=minimums, agent_alive=idle)
     return np.where(idle, solver(rest).assignment, assignment)
