@@ -13,7 +13,7 @@ SECONDS = 5.0
 
 @cache
 def code_commit() -> str | None:
-    """The commit that is checked out, "changed" beside it if the code is not as committed; None: nobody knows."""
+    """The commit that is checked out, "changed" beside it if the code is not as committed; None: unknown."""
     commit = _ask("rev-parse", "--short=12", "HEAD")
     if not commit:
         return None

@@ -22,7 +22,7 @@ class Card:
     latency: bool = True
     """Measure the milliseconds of a decision on this machine, in the environments on record."""
     episodes: int | None = None
-    """Episodes that are played in each of --envs (100)."""
+    """Episodes that are run in each of --envs (100)."""
     seed: int | None = None
     """Which set of them (0)."""
     json: bool = False

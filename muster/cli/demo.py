@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 SIZES = ("2x4", "5x10", "8x15")
 RUN = "demo-run"
-RULES = ("closest", "lp-distance", "topline")
+BASELINES = ("closest", "lp-distance", "topline")
 
 
 @dataclass(frozen=True)
 class Demo:
-    """Show what muster does, in a few minutes: assign, learn on a small environment, play larger ones."""
+    """Show what muster does, in a few minutes: assign, learn on a small environment, run larger ones."""
 
     out: Path = Path("out")
     """Folder for the replay."""
@@ -38,7 +38,7 @@ class Demo:
         make_folder(self.out)
         console = Console()
         assign_three_ways(console)
-        policies = [*RULES, *learn(console, self.out, self.minutes, self.seed)]
+        policies = [*BASELINES, *learn(console, self.out, self.minutes, self.seed)]
         evaluate_policies(console, policies, self.episodes, self.seed)
         show_replay(console, policies[-1], self.out, self.seed)
         say_what_next(console, self.out)
@@ -73,7 +73,7 @@ def assign_three_ways(console: Console) -> None:
 
 
 def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
-    """Train QUAD with the direct model on the smallest size; the policy then plays the larger ones as it is."""
+    """Train QUAD with the direct model on the smallest size; the policy then runs the larger ones as it is."""
     import shutil
 
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -163,7 +163,7 @@ def say_what_next(console: Console, out: Path) -> None:
         console.print(f"  {command}", style="bold", highlight=False, markup=False, soft_wrap=True)
         console.print(f"      {what}", highlight=False)
     console.print(
-        "  Envs of one's own that learn to beat their rules: examples/couriers.py (30 lines; muster new NAME writes "
+        "  Custom environments whose baselines are beaten: examples/couriers.py (30 lines; muster new NAME writes "
         "one like it), examples/warehouse.py (orders that arrive all the time) and examples/own_fleet.py (a fleet from "
         "tables of your own), in the repository.",
         highlight=False,
@@ -178,7 +178,7 @@ def what_next(out: Path) -> list[tuple[str, str]]:
         ("muster train rescue:5x10 --minutes 5", "learn on another size"),
         (
             f"muster replay topline rescue:8x15 --beside closest --out {out / 'replay.html'}",
-            "a page that plays one episode, by two policies",
+            "a page that shows one episode, by two policies",
         ),
-        ("muster check-env rescue:2x4", "the laws of an environment; name yours package.module:Class"),
+        ("muster check-env rescue:2x4", "the environment checks; name yours package.module:Class"),
     ]

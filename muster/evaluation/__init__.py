@@ -1,1 +1,1 @@
-"""Policies x environments x seeds -> figures one can trust."""
+"""Policies x environments x seeds -> metrics with intervals."""

@@ -19,7 +19,7 @@ from muster.evaluation.text import difference_line, episodes_of, evaluation_tabl
 from muster.policy.learned import LearnedPolicy
 
 Watch = Callable[[str], AbstractContextManager[Callable[[int], None] | None]]
-"""Given the name of a policy, a context in which it plays; what it yields hears of episodes that ended."""
+"""Given the name of a policy, a context in which it runs; what it yields is told how many episodes ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """What was played."""
+        """What was run."""
         return f"{self.evaluations[0].env}: {episodes_of(self.evaluations[0])}"
 
     def remarks(self) -> list[str]:
@@ -81,7 +81,7 @@ def compare(
     batch: int | None = None,
     watch: Watch = lambda policy: nullcontext(),
 ) -> Comparison:
-    """Play the same episodes with several policies; `noise` is for the learned ones among them.
+    """Run the same episodes with several policies; `noise` is for the learned ones among them.
 
     `policies`, `env`, `episodes`, `seed` and `batch` are as in `muster.evaluate`.
     """
@@ -112,7 +112,7 @@ def differences(evaluations: Sequence[Evaluation]) -> list[Difference]:
 
 def _difference(one: Evaluation, reference: Evaluation) -> Difference:
     if not np.array_equal(one.records.seeds, reference.records.seeds):
-        raise InputError(f"{one.policy} and {reference.policy} did not play the same episodes")
+        raise InputError(f"{one.policy} and {reference.policy} did not run the same episodes")
     both = np.ones(one.episodes, np.bool_)
     if not MEANINGS[one.metric].counts_all:
         both = ~(one.records.truncated | reference.records.truncated)

@@ -104,11 +104,11 @@ def evaluate(
     progress: Callable[[int], None] | None = None,
     log: str | Path | None = None,
 ) -> Evaluation:
-    """Play `episodes` episodes of the set that `seed` names; "all" plays each episode of an env that has only so many.
+    """Run `episodes` episodes of the set that `seed` names; "all" runs each episode of an env that has only so many.
 
     `env` is an environment string, a class of your own, or an environment object whose slots are then used; `batch`
     is the number of slots otherwise. Neither changes a result other than the times. Every decision is written to `log`,
-    if named, with what was seen: a file to learn from (`muster.envs.log`).
+    if named, with its observation: a file to learn from (`muster.envs.log`).
     """
     batch_env = env if isinstance(env, BatchEnv) else make(env, min(batch or BATCH, _count(env, episodes)))
     seeds = choose_episodes(batch_env, episodes, seed)
@@ -130,7 +130,7 @@ def evaluate(
 def writing_log(
     env: BatchEnv, log: str | Path | None, shown: Mapping[str, bool]
 ) -> Iterator[Callable[[Transition], None] | None]:
-    """What writes decisions down, those with somebody to act and something to take; None where nobody asked for it."""
+    """A function that writes transitions to the log, but for states without an agent or a task; None without a log."""
     if log is None:
         yield None
         return
@@ -147,7 +147,7 @@ def writing_log(
 
 
 def _count(env: EnvLike, episodes: Count) -> int:
-    """How many episodes that is; what cannot be played is refused elsewhere."""
+    """How many episodes that is; what cannot be run is refused elsewhere."""
     if episodes == "all":
         return len(choose_episodes(make(env), episodes))
     return episodes if isinstance(episodes, int) and episodes > 0 else 1

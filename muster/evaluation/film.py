@@ -45,42 +45,42 @@ class Film:
 
 
 def film(replay: Replay, env: BatchEnv | None = None) -> Film:
-    """Play a replay again in slot 0 and keep what there is to see."""
+    """Run a replay again in slot 0 and keep its scenes."""
     env = env or make(replay.env)
     env.reset(np.arange(1), episode_seeds(replay.seed, np.arange(1)))
-    seen = env.observe()
+    observation = env.observe()
     renderer = env.renderer()
-    moments, loads, crowded = [moment(renderer, seen)], [], []
-    for assignment, _ in zip(replay.assignments, replay.play(env), strict=True):
-        load, crowd = shares(seen, 0, assignment)
+    moments, loads, crowded = [moment(renderer, observation)], [], []
+    for assignment, _ in zip(replay.assignments, replay.steps(env), strict=True):
+        load, crowd = shares(observation, 0, assignment)
         loads.append(load)
         crowded.append(crowd)
-        seen = env.observe()
-        moments.append(moment(renderer, seen))
+        observation = env.observe()
+        moments.append(moment(renderer, observation))
     return Film(replay, moments, np.array(loads), np.array(crowded), ending(replay, env), renderer.seconds_per_step)
 
 
-def moment(renderer: Renderer, seen: BatchObservation, slot: int = 0) -> Moment:
+def moment(renderer: Renderer, observation: BatchObservation, slot: int = 0) -> Moment:
     """What there is to see now."""
     env = renderer.env
     scene = checked(renderer.scene(slot), env.n_agents, env.n_tasks, env.name)
     return Moment(
         scene,
-        _alive(scene.agent_alive, len(np.asarray(scene.agents)), seen.agent_alive[slot]),
-        _alive(scene.task_alive, len(np.asarray(scene.tasks)), seen.task_alive[slot]),
-        None if seen.task_ids is None else seen.task_ids[slot],
+        _alive(scene.agent_alive, len(np.asarray(scene.agents)), observation.agent_alive[slot]),
+        _alive(scene.task_alive, len(np.asarray(scene.tasks)), observation.task_alive[slot]),
+        None if observation.task_ids is None else observation.task_ids[slot],
     )
 
 
-def shares(seen: BatchObservation, slot: int, assignment: Ints) -> tuple[Floats, Bools]:
+def shares(observation: BatchObservation, slot: int, assignment: Ints) -> tuple[Floats, Bools]:
     """[M] how full an assignment [N] makes each task, and whether it would be full with one agent less."""
-    total, least = np.zeros(seen.task_alive.shape[1]), np.full(seen.task_alive.shape[1], np.inf)
+    total, least = np.zeros(observation.task_alive.shape[1]), np.full(observation.task_alive.shape[1], np.inf)
     for agent in np.flatnonzero(assignment >= 0):
         task = assignment[agent]
-        part = seen.contributions[slot, agent, task]
+        part = observation.contributions[slot, agent, task]
         total[task] += part
         least[task] = min(least[task], part)
-    capacity = np.maximum(seen.capacities[slot], 1e-9)
+    capacity = np.maximum(observation.capacities[slot], 1e-9)
     crowded = np.isfinite(least) & (total - np.where(np.isfinite(least), least, 0) >= capacity * (1 - 1e-9))
     return np.where(np.isfinite(capacity), total / capacity, 0.0), crowded
 

@@ -30,7 +30,7 @@ Field = tuple[str, Ints]
 
 
 def pack(films: Sequence[Film]) -> dict[str, Any]:
-    """Films of the same episode, played by one policy each, as plain JSON values."""
+    """Films of the same episode, run by one policy each, as plain JSON values."""
     stage = films[0].moments[0].scene.stage
     box = _bounds(stage, films)
     first = films[0].replay
@@ -166,7 +166,7 @@ def _row(values: ArrayLike | None, size: int, unit: int, name: str) -> Ints:
 
 
 def _bounds(stage: Stage, films: Sequence[Film]) -> tuple[float, float, float, float]:
-    """What the stage says is shown; or all places of whoever is there at any time, and some room."""
+    """What the stage says is shown; or all places of living agents and tasks, with a margin."""
     if stage.bounds is not None:
         return stage.bounds
     found = [np.zeros((0, 2))]

@@ -1,6 +1,6 @@
 """One episode of any environment to keep and to look at.
 
-The seed and the assignments determine an episode, so a replay is these and a hash of the final state; playing it again
+The seed and the assignments determine an episode, so a replay is these and a hash of the final state; running it again
 verifies it, and shows it: as pictures (here) or as scenes (`muster.evaluation.film`).
 """
 
@@ -32,7 +32,7 @@ FORMAT = "muster-replay-2"
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """An episode as it can be played again."""
+    """An episode as it can be run again."""
 
     env: str
     """The environment string, settings included."""
@@ -102,11 +102,11 @@ class Replay:
             hash=found["hash"],
         )
 
-    def play(self, env: BatchEnv) -> Iterator[Step]:
-        """Play it again in slot 0 of `env`: yields after each step."""
+    def steps(self, env: BatchEnv) -> Iterator[Step]:
+        """Run it again in slot 0 of `env`: yields after each step."""
         n_agents = self.assignments.shape[1]
         if n_agents != env.n_agents:
-            raise InputError(f"a replay of {n_agents} agents cannot play in {env.name}, which has {env.n_agents}")
+            raise InputError(f"a replay of {n_agents} agents cannot run in {env.name}, which has {env.n_agents}")
         env.reset(np.arange(1), episode_seeds(self.seed, np.arange(1)))
         everywhere: Ints = np.full((env.n_envs, env.n_agents), -1, np.int64)
         for assignment in self.assignments:
@@ -114,12 +114,12 @@ class Replay:
             yield env.step(everywhere)
 
     def verify(self, env: BatchEnv | None = None) -> bool:
-        """Whether playing it again ends with its last assignment, in the same final state.
+        """Whether running it again ends with its last assignment, in the same final state.
 
         `env` is for an environment that its string alone does not make.
         """
         env = env or make(self.env)
-        ends = [bool(step.terminated[0] or step.truncated[0]) for step in self.play(env)]
+        ends = [bool(step.terminated[0] or step.truncated[0]) for step in self.steps(env)]
         return ends == [False] * (len(ends) - 1) + [True] and state_hash(env) == self.hash
 
     def drawn(self, env: BatchEnv | None = None) -> Replay:
@@ -127,12 +127,12 @@ class Replay:
         env = env or make(self.env)
         env.reset(np.arange(1), episode_seeds(self.seed, np.arange(1)))
         # Once to know what the pictures have to show, and once to draw them.
-        states = [env.get_state(), *(env.get_state() for _ in self.play(env))]
+        states = [env.get_state(), *(env.get_state() for _ in self.steps(env))]
         renderer = env.renderer()
         renderer.frame(states, 0, self.policy)
         env.reset(np.arange(1), episode_seeds(self.seed, np.arange(1)))
         pictures = [[renderer.draw(0)]]
-        for before, _ in zip(states, self.play(env), strict=False):
+        for before, _ in zip(states, self.steps(env), strict=False):
             pictures.append(renderer.animate(before, 0))
         return replace(self, pictures=pictures, seconds_per_step=renderer.seconds_per_step)
 
@@ -181,7 +181,7 @@ def record(
 
 
 def ending(replay: Replay, env: BatchEnv) -> str:
-    """How the episode that `env` has just played ended, and what else the environment says of it."""
+    """How the episode that `env` has just run ended, and what else the environment says of it."""
     steps = len(replay.assignments)
     if replay.metric in ("return", "agreement"):
         words = f"{replay.metric} {replay.outcome:.2f} after {steps} decisions"

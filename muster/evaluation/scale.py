@@ -103,17 +103,17 @@ def own_kind(name: str, env: str) -> Kind:
         raise InputError(
             f"scale chooses n_agents and n_tasks itself: leave them out of {env}, and give --sizes and --ratio"
         )
-    world = make(env)
+    made = make(env)
     try:
-        make(env, n_agents=world.n_agents, n_tasks=world.n_tasks)
+        make(env, n_agents=made.n_agents, n_tasks=made.n_tasks)
     except UnknownNameError:
         raise InputError(f"the constructor of {name} must take n_agents and n_tasks for it to come in sizes") from None
     form = name + ",n_agents={agents},n_tasks={tasks}"
-    ratio = world.n_tasks / world.n_agents
-    return Kind(form, ratio, tuple(world.baselines()), f"{world.n_agents}..{10 * world.n_agents}")
+    ratio = made.n_tasks / made.n_agents
+    return Kind(form, ratio, tuple(made.baselines()), f"{made.n_agents}..{10 * made.n_agents}")
 
 
-def world_of(kind: Kind, options: str, size: int, ratio: float | None = None) -> str:
+def env_of(kind: Kind, options: str, size: int, ratio: float | None = None) -> str:
     """The environment string of `size` agents (of each type) and `ratio` times as many tasks, rounded up."""
     # 1.1 * 10 is a little more than 11 in binary: that is not to be rounded up.
     ratio = kind.ratio if ratio is None else ratio
@@ -139,7 +139,7 @@ class Point:
         """Whether the whole interval of the paired difference lies on the winning side, the losing one, or neither."""
         meaning = MEANINGS[self.policy.metric]
         sign = meaning.better
-        # Failed episodes have no steps to compare: whoever fails more cannot win by the rest.
+        # Failed episodes have no steps to compare: a policy that fails more cannot win by the rest.
         fails = 0 if meaning.counts_all else self.policy.failed - self.best.failed
         if self.difference.ci95 is None:
             return "loses" if fails > 0 else "wins" if fails < 0 else "even"
@@ -221,7 +221,7 @@ class Curve:
 
     @property
     def title(self) -> str:
-        """What the figures are."""
+        """What the numbers are."""
         first = self.points[0].policy
         return f"{self.policy}: {MEANINGS[first.metric].short}, {first.episodes} episodes a size (seed {first.seed})"
 
@@ -235,42 +235,42 @@ class Curve:
 def plan(
     policy: str | Policy, env: str, sizes: str | None = None, baselines: Sequence[str] = (), ratio: float | None = None
 ) -> tuple[dict[int, str], tuple[str, ...]]:
-    """The environment of each size and the baselines, everything tried out before anything is played."""
+    """The environment of each size and the baselines, everything tried out before any episode is run."""
     kind, options = split_env(env)
     if ratio is not None and not (0 < ratio < 1000):
         raise InputError(f"ratio must be positive and below 1000, got {ratio}")
     names = tuple(baselines) or kind.baselines
     if not names:
         raise InputError(
-            f"{env} has no rule to compare with: name policies to compare with (--baseline), or give the class rules()"
+            f"{env} has no baselines: name policies to compare with (--baseline), or give the class baselines()"
         )
-    worlds = {size: world_of(kind, options, size, ratio) for size in parse_sizes(sizes or kind.sizes)}
-    for world in worlds.values():
+    envs = {size: env_of(kind, options, size, ratio) for size in parse_sizes(sizes or kind.sizes)}
+    for text in envs.values():
         try:
-            one = make(world)
+            one = make(text)
             for name in (policy, *names):
                 resolve(name, one)
         except InputError as error:
-            raise InputError(f"cannot play {world}: {error}") from None
-    return worlds, names
+            raise InputError(f"cannot run {text}: {error}") from None
+    return envs, names
 
 
 def run_curve(
     policy: str | Policy,
-    worlds: dict[int, str],
+    envs: dict[int, str],
     baselines: Sequence[str],
     episodes: int = 200,
     seed: int = 0,
     report: Callable[[Point], None] = lambda point: None,
 ) -> Curve:
-    """Play the policy and the baselines on the same episodes at every size."""
+    """Run the policy and the baselines on the same episodes at every size."""
     points = []
-    for size, world in worlds.items():
-        first = make(world)
+    for size, name in envs.items():
+        first = make(name)
         batch = min(BATCH, max(1, LARGEST_BATCH // (first.n_agents * first.n_tasks)))
-        played, *others = compare((policy, *baselines), world, episodes, seed, batch=batch).evaluations
+        own, *others = compare((policy, *baselines), name, episodes, seed, batch=batch).evaluations
         best = min(others, key=_badness)
-        points.append(Point(size, world, played, tuple(others), best, differences([best, played])[0]))
+        points.append(Point(size, name, own, tuple(others), best, differences([best, own])[0]))
         report(points[-1])
     return Curve(policy if isinstance(policy, str) else policy.name, tuple(points))
 

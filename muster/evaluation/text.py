@@ -1,4 +1,4 @@
-"""Figures as people read them, in a terminal and in a notebook."""
+"""Results as people read them, in a terminal and in a notebook."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def evaluation_lines(found: Evaluation) -> list[str]:
 
 
 def describe(found: Evaluation) -> str:
-    """Who played what."""
+    """Which policy on which environment."""
     noise = ", noise on" if found.noise else ""
     ahead = f", {found.look_ahead}" if found.look_ahead else ""
     return f"{found.policy} on {found.env}: {episodes_of(found)}{noise}{ahead}"
 
 
 def episodes_of(found: Evaluation) -> str:
-    """Which episodes were played."""
+    """Which episodes were run."""
     if found.all:
         return f"all {found.episodes:,} episodes"
     return f"{found.episodes:,} episode{'s' if found.episodes != 1 else ''} of seed {found.seed}"

@@ -284,7 +284,7 @@ def adapt(policy: LearnedPolicy, env: BatchEnv) -> BatchEnv:
     trained_on = str(policy.header.get("env", env.name))
     kinds = {kind_of(trained_on), kind_of(env.name)}
     if len(kinds) > 1 and "log" not in kinds:
-        raise InputError(f"{policy.name} was trained on {trained_on}; it cannot play {env.name}")
+        raise InputError(f"{policy.name} was trained on {trained_on}; it cannot run on {env.name}")
     env.show(**policy.spec.shown)
     policy.spec.read(env.observe(), env.name)
     return env

@@ -11,14 +11,14 @@ from muster.settings import AtLeast, Positive, check_fields
 
 @dataclass(frozen=True, slots=True)
 class RolloutSettings:
-    """Look-ahead: how many candidates are tried before a decision, which, and how far they are played."""
+    """Look-ahead: how many candidates are tried before a decision, which, and how far they are followed."""
 
     rollouts: Annotated[int | None, AtLeast(2)] = None
     """Candidates a decision: the policy itself, the best of the last decision, and new ones."""
     until: Annotated[float | None, Positive()] = None
     """Or as many as can be tried in so many seconds a decision."""
     horizon: Annotated[int | None, AtLeast(1)] = None
-    """Decisions for which a candidate is played; None: to the end of the episode."""
+    """Decisions for which a candidate is followed; None: to the end of the episode."""
     candidates: Literal["theta", "scores"] | None = None
     """theta: with moved weights; scores: with noise on h for five decisions; None: theta for a direct model."""
     size: Annotated[float | None, Positive()] = None

@@ -49,7 +49,7 @@ class Episode:
         if not 0 <= row < len(self.replay.assignments):
             raise InputError(f"step must be from 0 to {len(self.replay.assignments) - 1}, got {row}")
         if self._row < 0 or row < self._row:
-            self._row, self._steps = 0, self.replay.play(self.env)
+            self._row, self._steps = 0, self.replay.steps(self.env)
             # A generator begins the episode when it is first asked.
             self.env.reset(np.arange(1), episode_seeds(self.replay.seed, np.arange(1)))
         while self._row < row:

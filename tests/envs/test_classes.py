@@ -26,7 +26,7 @@ def test_one_learns_on_a_class_and_plays_its_sizes_but_no_other_class():
     assert policy.header["env"] == NAME
     assert muster.evaluate(policy, f"{NAME},n_agents=6", 2).episodes == 2
     # The other class shows the very same, and is another environment all the same.
-    with pytest.raises(InputError, match=r"trained on .*:Orders; it cannot play .*:SavedOrders"):
+    with pytest.raises(InputError, match=r"trained on .*:Orders; it cannot run on .*:SavedOrders"):
         muster.evaluate(policy, SavedOrders, 2)
     with pytest.raises(InputError, match="environments of one kind"):
         muster.train([Orders, SavedOrders], **few)

@@ -77,7 +77,7 @@ def test_differences_are_paired():
 
 
 def test_different_episodes_cannot_be_compared():
-    with pytest.raises(InputError, match="did not play the same episodes"):
+    with pytest.raises(InputError, match="did not run the same episodes"):
         differences([muster.evaluate("closest", "rescue:2x4", 10, seed=seed) for seed in (0, 1)])
 
 

@@ -122,7 +122,7 @@ def test_a_damaged_replay_is_refused(tmp_path: Path, name: str, value: object):
 
 
 def test_a_replay_of_another_world_is_refused():
-    with pytest.raises(InputError, match=r"2 agents cannot play in rescue:3x6, which has 3"):
+    with pytest.raises(InputError, match=r"2 agents cannot run in rescue:3x6, which has 3"):
         replay().verify(muster.make("rescue:3x6"))
 
 

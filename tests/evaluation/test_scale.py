@@ -16,7 +16,7 @@ from muster.errors import InputError
 from muster.evaluation.compare import differences
 from muster.evaluation.episodes import Episodes
 from muster.evaluation.evaluate import Evaluation
-from muster.evaluation.scale import KINDS, Curve, Point, parse_sizes, plan, run_curve, split_env, world_of
+from muster.evaluation.scale import KINDS, Curve, Point, env_of, parse_sizes, plan, run_curve, split_env
 from tests.policy.policy_files import write_random_policy
 
 
@@ -65,17 +65,17 @@ def test_bad_sizes_get_one_sentence(text: str, message: str) -> None:
 
 
 def test_worlds_keep_the_ratio_of_training() -> None:
-    names = {size: world_of(KINDS["battle:w"], "", size) for size in (5, 15, 30, 60, 100)}
+    names = {size: env_of(KINDS["battle:w"], "", size) for size in (5, 15, 30, 60, 100)}
     assert list(names.values()) == [f"battle:w{name}" for name in ("5v6", "15v17", "30v34", "60v68", "100v113")]
-    assert world_of(*split_env("battle:zh,latency=3"), 11) == "battle:zh11v11,latency=3"
-    assert world_of(*split_env("rescue,grid=32"), 9) == "rescue:9x18,grid=32"
-    assert world_of(*split_env("rescue:grid=32"), 9, ratio=1.1) == "rescue:9x10,grid=32"
-    assert world_of(*split_env("battle:m"), 10, ratio=1.1) == "battle:m10v11"
+    assert env_of(*split_env("battle:zh,latency=3"), 11) == "battle:zh11v11,latency=3"
+    assert env_of(*split_env("rescue,grid=32"), 9) == "rescue:9x18,grid=32"
+    assert env_of(*split_env("rescue:grid=32"), 9, ratio=1.1) == "rescue:9x10,grid=32"
+    assert env_of(*split_env("battle:m"), 10, ratio=1.1) == "battle:m10v11"
 
 
 def test_every_default_baseline_exists() -> None:
     for kind in KINDS.values():
-        assert set(kind.baselines) <= set(make(world_of(kind, "", 3)).baselines())
+        assert set(kind.baselines) <= set(make(env_of(kind, "", 3)).baselines())
 
 
 def test_a_policy_wins_where_the_whole_interval_does() -> None:
@@ -175,7 +175,7 @@ def test_the_command_prints_draws_and_gives_json(tmp_path: Path, capsys: pytest.
         (["closest", "--env", "rescue", "--sizes", "2", "--out", "x.nonsense"], "cannot write x.nonsense"),
         (["closest", "--env", "rescue", "--sizes", "2", "--out", "nowhere/x.png"], "no folder nowhere"),
         (["nothing.safetensors", "--env", "rescue", "--sizes", "2"], "no policy file"),
-        (["rescue-2x4-quad-dm", "--env", "battle:w", "--sizes", "3"], "cannot play battle:w3v4"),
+        (["rescue-2x4-quad-dm", "--env", "battle:w", "--sizes", "3"], "cannot run battle:w3v4"),
     ],
 )
 def test_mistakes_get_one_sentence(arguments, message, capsys, tmp_path, monkeypatch) -> None:
@@ -197,9 +197,9 @@ def test_a_picture_without_matplotlib_names_the_extra(capsys, monkeypatch) -> No
 
 def test_a_fleet_of_any_size_keeps_its_requests_in_proportion():
     kind, options = split_env("fleet,city=large")
-    assert world_of(kind, options, 50) == "fleet:50,demand=1,city=large"
-    assert world_of(kind, options, 50, ratio=1.5) == "fleet:50,demand=1.5,city=large"
-    assert make(world_of(kind, options, 50)).n_tasks == 10
+    assert env_of(kind, options, 50) == "fleet:50,demand=1,city=large"
+    assert env_of(kind, options, 50, ratio=1.5) == "fleet:50,demand=1.5,city=large"
+    assert make(env_of(kind, options, 50)).n_tasks == 10
     with pytest.raises(InputError, match="write fleet rather than"):
         split_env("fleet:24,city=large")
 
@@ -207,13 +207,13 @@ def test_a_fleet_of_any_size_keeps_its_requests_in_proportion():
 def test_an_own_world_without_rules_needs_somebody_to_compare_with(tmp_path: Path) -> None:
     env = "tests.envs.custom_envs:Ruleless"
     path = write_random_policy(tmp_path / "p.safetensors", env)
-    with pytest.raises(InputError, match=r"has no rule to compare with: name policies .*--baseline"):
+    with pytest.raises(InputError, match=r"has no baselines: name policies .*--baseline"):
         plan(str(path), env)
 
 
 def test_own_worlds_come_in_sizes_too():
     kind, options = split_env("examples.warehouse:Warehouse,rate=0.3")
-    assert world_of(kind, options, 8) == "examples.warehouse:Warehouse,n_agents=8,n_tasks=24,rate=0.3"
+    assert env_of(kind, options, 8) == "examples.warehouse:Warehouse,n_agents=8,n_tasks=24,rate=0.3"
     assert kind.baselines == ("worth", "nearest")
     with pytest.raises(InputError, match="must take n_agents and n_tasks for it to come in sizes"):
         split_env("examples.delivery:Delivery")

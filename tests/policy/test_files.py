@@ -174,5 +174,5 @@ def test_a_missing_file_and_an_empty_folder_are_named(tmp_path):
 
 
 def test_a_policy_refuses_another_kind_of_world(path):
-    with pytest.raises(InputError, match=r"was trained on rescue:2x4; it cannot play tests.learning.toy"):
+    with pytest.raises(InputError, match=r"was trained on rescue:2x4; it cannot run on tests.learning.toy"):
         muster.evaluate(str(path), "tests.learning.toy:Pairing", episodes=1)

@@ -109,7 +109,7 @@ def test_noise_is_refused_where_there_is_none():
 
 
 def test_an_object_is_refused_by_a_world_of_another_kind():
-    with pytest.raises(InputError, match="was trained on rescue:2x4; it cannot play tests"):
+    with pytest.raises(InputError, match="was trained on rescue:2x4; it cannot run on tests"):
         evaluate(untrained("rescue:2x4"), "tests.learning.toy:Pairing", 1)
 
 
