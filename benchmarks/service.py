@@ -27,10 +27,10 @@ from typing import IO, NamedTuple
 from urllib.request import urlopen
 
 import numpy as np
-from muster.service.policies import serve_policies
 
 from muster.envs.registry import make
 from muster.policy.names import resolve
+from muster.service.policies import serve_policies
 
 CLIENT = Path(__file__).with_name("service_client.py")
 RESCUE, BATTLE = "rescue-2x4-quad-dm", "battle-w15v17-quad-dm"
