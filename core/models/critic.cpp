@@ -93,9 +93,10 @@ struct Side {
         std::int32_t* __restrict const winners = winner.row(state[t]).data;
         for (Index k = 0; k < padded; ++k) {
           means[k] += values[k];
-          const bool higher = values[k] > tops[k];
-          tops[k] = higher ? values[k] : tops[k];
-          winners[k] = higher ? who : winners[k];
+          // By bits, so that compilers do not branch on whether any of some units is higher.
+          const std::int32_t higher = -static_cast<std::int32_t>(values[k] > tops[k]);
+          winners[k] = (who & higher) | (winners[k] & ~higher);
+          tops[k] = values[k] > tops[k] ? values[k] : tops[k];
         }
       }
     });

@@ -154,12 +154,12 @@ class Backward {
   void spread_to_objects() {
     const Index n = inputs_.lefts(), m = inputs_.rights(), features = network_.pairs;
     for (Index t = 0; t < rows_.filled; ++t) {
-      const Index at = rows_.where[t], object = at / m - first_ * n, other = object / n * m + at % m;
-      for (Index f = 0; f < features; ++f) pair_features_(t, f) = inputs_.pair.data[at * features + f];
+      const float* const from = inputs_.pair.data + rows_.where[t] * features;
+      for (Index f = 0; f < features; ++f) pair_features_(t, f) = from[f];
       const float* const x = rows_.x.row(t).data;
       float* __restrict const slopes = back_.row(t).data;
-      float* __restrict const left = of_left_.row(object).data;
-      float* __restrict const right = of_right_.row(other).data;
+      float* __restrict const left = of_left_.row(rows_.left[t] - first_ * n).data;
+      float* __restrict const right = of_right_.row(rows_.right[t] - first_ * m).data;
       for (Index k = 0; k < width_; ++k) {
         const float here = x[k] > 0.0f ? slopes[k] : 0.0f;
         slopes[k] = here;

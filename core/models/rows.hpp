@@ -26,7 +26,9 @@ class PairRows {
         of_right_(arena.make2<float>(states_ * inputs.rights(), width_)),
         zero_(arena.zeros1<float>(width_)),
         x(arena.zeros2<float>(kTile, width_)),
-        where(arena.make1<Index>(kTile)) {}
+        where(arena.make1<Index>(kTile)),
+        left(arena.make1<Index>(kTile)),
+        right(arena.make1<Index>(kTile)) {}
 
   // Go on to a state. What its objects add to the first layer, left objects with the environment and the bias, is
   // computed for some of the states up to `end` together.
@@ -61,7 +63,11 @@ class PairRows {
       first_layer(of_left_.row(state * inputs_.lefts() + i).data,
                   of_right_.data + state * inputs_.rights() * width_, inputs_.pair.data + first * features, features,
                   pair_weight_, js.data + done, count, width_, x.row(filled).data);
-      for (Index t = 0; t < count; ++t) where[filled + t] = first + js[done + t];
+      for (Index t = 0; t < count; ++t) {
+        where[filled + t] = first + js[done + t];
+        left[filled + t] = slot_ * inputs_.lefts() + i;
+        right[filled + t] = slot_ * inputs_.rights() + js[done + t];
+      }
       filled += count;
       done += count;
       if (filled == kTile) flush();
@@ -82,7 +88,9 @@ class PairRows {
 
  public:
   Array2<float> x;      // [kTile, width] the first layer
-  Array1<Index> where;  // [kTile] index of each pair in [B, N, M]
+  Array1<Index> where;  // [kTile] index of each pair in [B, N, M],
+  Array1<Index> left;   // of its left object in [B, N]
+  Array1<Index> right;  // and of its right one in [B, M]
   Index filled = 0;
 };
 
