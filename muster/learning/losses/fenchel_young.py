@@ -82,7 +82,7 @@ def solve_perturbed(seen: BatchObservation, scores: Scores, noise: Floats32, sol
     perturbed = np.asarray(problem.scores + noise, np.float64)
     names = ("task_scores", "contributions", "capacities", "agent_alive", "task_alive", "allowed", "minimums")
     tiled: dict[str, Any] = {name: _tile(getattr(problem, name), len(noise)) for name in names}
-    found = solver(replace(problem, scores=perturbed.reshape(-1, *perturbed.shape[2:]), **tiled))
+    found, _ = solver.run(replace(problem, scores=perturbed.reshape(-1, *perturbed.shape[2:]), **tiled))
     return found.assignment.reshape(perturbed.shape[:3])
 
 
@@ -152,4 +152,4 @@ def completed(seen: BatchObservation, scores: Scores, assignment: Ints, solver: 
         left = np.where((load > 0.0) & (load < minimums), 0.0, left)
         minimums = np.maximum(minimums - load, 0.0)
     rest = replace(problem, capacities=left, minimums=minimums, agent_alive=idle)
-    return np.where(idle, solver(rest).assignment, assignment)
+    return np.where(idle, solver.run(rest)[0].assignment, assignment)
