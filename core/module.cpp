@@ -12,6 +12,7 @@ void bind_fleet(nb::module_& room);
 void bind_pursuit(nb::module_& room);
 void bind_models(nb::module_& room);
 void bind_learning(nb::module_& room);
+void bind_service(nb::module_& room);
 
 }  // namespace muster
 
@@ -59,5 +60,9 @@ NB_MODULE(MUSTER_MODULE, core) {
   {
     auto room = core.def_submodule("learning");
     muster::bind_learning(room);
+  }
+  {
+    auto room = core.def_submodule("service");
+    muster::bind_service(room);
   }
 }

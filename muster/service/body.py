@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Any, NoReturn
 
 import jiter
@@ -13,6 +11,7 @@ import numpy as np
 
 from muster.data import Bools, Floats, Ints
 from muster.errors import InputError, UnknownNameError
+from muster.kernels import core
 from muster.service.refusal import Refusal
 
 LARGEST = 1e100
@@ -76,73 +75,43 @@ def read_array(
 
     All entries are checked at once; only if something is wrong are they looked at one by one, for the first to name.
     """
-    found_shape, flat = _flatten(value, where, shape, labels)
-    kinds = set(map(type, flat))
-    gaps = null is not None and type(None) in kinds
-    if gaps:
-        kinds.discard(type(None))
-    if kinds <= {float, int}:
-        try:
-            found = np.frombuffer(array("d", [0.0 if x is None else x for x in flat] if gaps else flat), np.float64)
-        except OverflowError:
-            _refuse_number(value, where, found_shape, null, largest, labels)
-        # A sum that is not finite has an entry that is not, or is too large to be one: the maximum is dearer.
-        if not found.size or max(found.max(), -found.min()) <= largest:
-            if gaps:
-                found = np.where([entry is None for entry in flat], np.float64(null or 0.0), found)
-            return found.reshape(found_shape)
-    _refuse_number(value, where, found_shape, null, largest, labels)
+    found_shape, inner = [], value
+    for length in shape:
+        if length is None:
+            length = len(inner) if isinstance(inner, list) else 0
+        found_shape.append(length)
+        inner = inner[0] if isinstance(inner, list) and inner else None
+    found: Floats = np.empty(math.prod(found_shape))
+    if not core.service.read_numbers(value, found_shape, largest, null is not None, null or 0.0, found):
+        _refuse_entry(value, where, found_shape, null, largest, labels)
+        raise AssertionError("numbers were refused for no entry")
+    return found.reshape(found_shape)
+
+
+def _refuse_entry(
+    value: Any, where: str, shape: Sequence[int], null: float | None, largest: float, labels: Labels
+) -> None:
+    """Refuse the first entry of lists of that shape that is not a list of its length or a number."""
+    if not shape:
+        if value is not None or null is None:
+            read_number(value, where, largest)
+        return
+    names = labels[0] if labels else None
+    for k, part in enumerate(read_list(value, where, shape[0])):
+        name = f"{where}.{names[k]}" if names else f"{where}[{k}]"
+        _refuse_entry(part, name, shape[1:], null, largest, labels[1:])
 
 
 def read_mask(value: Any, where: str, shape: Sequence[int]) -> Bools:
     """Lists of true and false as an array of that shape."""
-    found_shape, flat = _flatten(value, where, shape, ())
-    for k, entry in enumerate(flat):
+    rows = read_list(value, where, shape[0])
+    if len(shape) > 1:
+        found = [read_mask(row, f"{where}[{i}]", shape[1:]) for i, row in enumerate(rows)]
+        return np.array(found, np.bool_).reshape(tuple(shape))
+    for k, entry in enumerate(rows):
         if type(entry) is not bool:
-            name = where + "".join(f"[{index}]" for index in np.unravel_index(k, found_shape))
-            refuse(f"{name} must be true or false, got {describe(entry)}", name)
-    return np.array(flat, np.bool_).reshape(found_shape)
-
-
-def _flatten(value: Any, where: str, shape: Sequence[int | None], labels: Labels) -> tuple[list[int], list[Any]]:
-    """The lengths of nested lists, and what they hold; Refusal where they do not have that shape."""
-    parts: list[Any] = [value]
-    found: list[int] = []
-    for length in shape:
-        if parts and length is None and isinstance(parts[0], list):
-            length = len(parts[0])
-        if not (set(map(type, parts)) <= {list} and set(map(len, parts)) <= {length}):
-            _refuse_lists(value, where, found, length, labels)
-        found.append(length or 0)
-        parts = list(chain.from_iterable(parts))
-    return found, parts
-
-
-def _refuse_lists(value: Any, where: str, outer: list[int], length: int | None, labels: Labels) -> None:
-    for name, part in _entries(value, where, outer, labels):
-        if not isinstance(part, list):
-            refuse(f"{name} must be a list, got {describe(part)}", name)
-        if length is not None and len(part) != length:
-            refuse(f"{name} must have {length} entries, got {len(part)}", name)
-
-
-def _refuse_number(
-    value: Any, where: str, shape: list[int], null: float | None, largest: float, labels: Labels
-) -> NoReturn:
-    for name, entry in _entries(value, where, shape, labels):
-        if not (entry is None and null is not None):
-            read_number(entry, name, largest)
-    raise AssertionError("numbers were refused for no entry")
-
-
-def _entries(value: Any, where: str, shape: Sequence[int], labels: Labels) -> Any:
-    """(name, entry) of all that nested lists of that shape hold."""
-    if not shape:
-        yield where, value
-        return
-    names = labels[0] if labels else None
-    for k, part in enumerate(value):
-        yield from _entries(part, f"{where}.{names[k]}" if names else f"{where}[{k}]", shape[1:], labels[1:])
+            refuse(f"{where}[{k}] must be true or false, got {describe(entry)}", f"{where}[{k}]")
+    return np.array(rows, np.bool_)
 
 
 def read_number(entry: Any, name: str, largest: float = LARGEST) -> float:

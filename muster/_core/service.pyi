@@ -1,0 +1,10 @@
+"""What the service reads of requests."""
+
+from typing import Any
+
+from numpy import float64
+from numpy.typing import NDArray
+
+def read_numbers(
+    value: Any, shape: list[int], largest: float, null_allowed: bool, null: float, out: NDArray[float64]
+) -> bool: ...
