@@ -19,7 +19,7 @@ import numpy as np
 import tyro
 
 from muster.envs.registry import EXAMPLES, kind_of, make
-from muster.evaluation.card import BOUNDS, make_card, write_card
+from muster.evaluation.card import BOUNDS, make_card, measure_ranges, write_card
 from muster.evaluation.episodes import run_episodes
 from muster.learning.learner import VALIDATION
 from muster.policy.learned import LearnedPolicy, adapt
@@ -127,6 +127,7 @@ def card_of(name: str) -> dict[str, Any]:
         "learner": learner,
         "command": COMMANDS.get(name, f"python -m paper train {folder} --only {run}"),
         "results_from": command,
+        "feature_ranges": measure_ranges(policy),
         "not_compared": not_compared(name, {baseline for result in results for baseline in result.baselines}),
     }
     if "commit" not in policy.header:

@@ -16,13 +16,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from muster.envs.registry import make
+from muster.data import BatchObservation, Bools, Floats
+from muster.envs.features import BLOCKS
+from muster.envs.registry import BUILT_IN, kind_of, make
 from muster.errors import ModelFileError, MusterError
 from muster.evaluation.compare import compare
 from muster.evaluation.statistics import Interval
 from muster.policy.files import fingerprint
 from muster.policy.learned import LearnedPolicy, features_of
 from muster.policy.names import SHIPPED, load, resolve, shipped
+from muster.rng import episode_seeds
+from muster.rollout import act_with, reset, rollout
 from muster.settings import to_text
 from muster.storage import write_atomically
 
@@ -30,6 +34,8 @@ UNKNOWN = "not recorded"
 RUN_CARD = "card.json"
 TIMED_DECISIONS = 15
 LARGEST_CARD = 2**20
+RANGE_EPISODES, RANGE_SEED = 64, 2_000
+"""Episodes by which ranges of features are measured."""
 BOUNDS = ("topline", "hindsight", "knowing")
 """Baselines that know more than a policy can: bounds to compare with, not rivals."""
 Verdict = Literal["better", "even", "worse"]
@@ -107,6 +113,9 @@ def read_card(name: str) -> dict[str, Any]:
             raise ValueError(f"more than {LARGEST_CARD:,} bytes")
         card = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(card, dict) or card.get("weights_hash") != fingerprint(policy.parameters):
+            if path.name == RUN_CARD:
+                # The run has gone on since.
+                return make_card(name, policy)
             raise ValueError("not the card of these weights")
     except (OSError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is not a policy's card, or damaged ({error}); remove it to do without") from None
@@ -169,6 +178,60 @@ def with_results(card: dict[str, Any], results: Sequence[Result], latency_ms: di
     both = [*(Result(**result) for result in card["results"]), *results]
     more = {"results": [asdict(result) for result in both], "stops_winning": stops_winning(both)}
     return card | more | {"latency_ms": latency_ms}
+
+
+def write_run_card(folder: Path) -> None:
+    """Write the card of a run that has ended, with the ranges of the features that it learned from."""
+    policy = load(folder)
+    write_card(folder / RUN_CARD, make_card(policy.name, policy, feature_ranges=measure_ranges(policy, custom=True)))
+
+
+def measure_ranges(policy: LearnedPolicy, custom: bool = False) -> dict[str, dict[str, list[float]]]:
+    """Of each feature, by kind and name, the least, the largest and the mean value in the environments it learned on.
+
+    The service warns of features beyond these. Custom environments, and those that read files, are left out unless
+    `custom`: what a file names is not imported.
+    """
+    names = features_of(policy).as_dict()
+    seen: dict[str, list[Any]] = {kind: [] for kind, named in names.items() if named}
+    for text in policy.header.get("envs") or [policy.header.get("env", "")]:
+        foreign = kind_of(str(text)) not in BUILT_IN or kind_of(str(text)) == "log"
+        if (foreign and not custom) or policy.spec.kind == "pem":
+            continue
+        env = make(str(text), RANGE_EPISODES)
+        player = resolve(policy, env)
+        slots = np.arange(RANGE_EPISODES)
+        reset(env, player, slots, episode_seeds(RANGE_SEED, slots))
+        for transition in rollout(env, act_with(player, env), slots >= 0):
+            for kind, rows in seen.items():
+                block = np.asarray(getattr(transition.observation, BLOCKS[kind]), np.float64)[transition.active]
+                rows.append(_summary(block[_alive(transition.observation, kind)[transition.active]]))
+    return {
+        kind: {
+            name: [float(least), float(most), float(mean)]
+            for name, least, most, mean in zip(names[kind], *_merged(rows), strict=True)
+        }
+        for kind, rows in seen.items()
+        if rows
+    }
+
+
+def _alive(seen: BatchObservation, kind: str) -> Bools:
+    """Which entries of a block of features are of objects that are there."""
+    agents, tasks = seen.agent_alive, seen.task_alive
+    pairs = {"pair": agents[:, :, None] & tasks[:, None], "task_pair": tasks[:, :, None] & tasks[:, None]}
+    return {"agent": agents, "task": tasks, "global": np.ones(len(agents), np.bool_), **pairs}[kind]
+
+
+def _summary(values: Floats) -> tuple[Floats, Floats, Floats, int]:
+    """Least, largest and sum of each column, and how many rows there are."""
+    least, most = values.min(0, initial=np.inf), values.max(0, initial=-np.inf)
+    return least, most, values.sum(0), len(values)
+
+
+def _merged(rows: list[tuple[Floats, Floats, Floats, int]]) -> tuple[Floats, Floats, Floats]:
+    least, most, total, count = zip(*rows, strict=True)
+    return np.min(least, axis=0), np.max(most, axis=0), np.sum(total, axis=0) / max(sum(count), 1)
 
 
 def measure_latency(card: dict[str, Any]) -> dict[str, float]:

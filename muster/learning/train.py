@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from muster.checkout import code_commit
 from muster.envs.registry import EnvLike, text_of
 from muster.errors import EnvError, InputError, MusterError
+from muster.evaluation.card import write_run_card
 from muster.evaluation.episodes import run_episodes
 from muster.learning.envs import make_env
 from muster.learning.learner import VALIDATION, component
@@ -254,6 +255,7 @@ class Loop:
                 self.run.save_policy(policy, "best")
             self.run.save_policy(learner.policy(), "last")
             self.run.finish(self._summary(outcome))
+            write_run_card(self.run.folder)
         return outcome
 
     def _log(self, validate: bool) -> dict[str, Any]:
