@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import time
 from collections.abc import Sequence
@@ -253,6 +254,8 @@ class Fallback:
 
     def __call__(self, seen: BatchObservation) -> Ints:
         """[N]"""
+        if seen.allowed is None:
+            seen = dataclasses.replace(seen, allowed=np.ones(seen.contributions.shape, np.bool_))
         if self._policy is None:
             assert seen.prior is not None
             problem = Problem(

@@ -29,8 +29,8 @@ SLOW = {"scores": [[1.0] * 40] * 40, "task_scores": [[0.1] * 40] * 40, "effort":
 class Service:
     """`muster serve` on a port of its own."""
 
-    def __init__(self, *flags: str) -> None:
-        command = [sys.executable, "-m", "muster", "serve", POLICY, "--port", "0", *flags]
+    def __init__(self, *flags: str, policy: str = POLICY) -> None:
+        command = [sys.executable, "-m", "muster", "serve", policy, "--port", "0", *flags]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         self.lines: list[str] = []
