@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from muster.assign.call import as_switch_cost, padded_routes, per_agent_or_pair
 from muster.assign.explain import Explanation, explain
 from muster.assign.fixed import NamedError
-from muster.assign.instance import allowed_pairs, capacities_of
+from muster.assign.instance import allowed_pairs, capacities_of, negated
 from muster.assign.names import Name, Names, as_assignment
 from muster.assign.outcomes import NEGATIVE_SCORES, STATUS_NAMES
 from muster.assign.revise import carry_switch_cost, listed, revise
 from muster.assign.rows import Row, Rows
+from muster.assign.settings import Sense
 from muster.assign.solver import REASON_NAMES, Solver, stopped_after
 from muster.assign.sparse import SparseProblem, solve_sparse
 from muster.data import Floats, Ints, Problem, Solution
@@ -52,6 +53,8 @@ class Answer(Solution):
     """How."""
     names: Names | None = None
     """What agents and tasks are called; None where they were given by number."""
+    sense: Sense = "max"
+    """Whether scores are maximised, or costs minimised."""
     before: Answer | None = None
     """The answer that this one revises (`again`)."""
 
@@ -111,10 +114,11 @@ class Answer(Solution):
         names = Names(self.agents, self.tasks)
         some = range(len(names.agents)) if agents is None else list(map(names.agent, listed("agents", agents)))
         others = range(len(names.tasks)) if tasks is None else list(map(names.task, listed("tasks", tasks)))
+        solver, known = replace(self._how(), time_limit=None), (names.agents, names.tasks)
+        worth = replace(self, objective=self._sign * self.objective)
         with stopped_after(time_limit):
-            return explain(
-                self._asked(), replace(self._how(), time_limit=None), self, (names.agents, names.tasks), some, others
-            )
+            why = explain(self._asked(), solver, worth, known, some, others)
+        return why if self.sense == "max" else why.of_costs()
 
     def again(
         self,
@@ -144,8 +148,9 @@ class Answer(Solution):
             if name not in known:
                 raise UnknownNameError("change or setting for again()", name, [*CHANGES, *known])
         names = Names(self.agents, self.tasks)
+        asked = self._asked()
         problem, now = revise(
-            self._asked(),
+            asked if self.sense == "max" else negated(asked),
             names,
             without_agents,
             without_tasks,
@@ -158,13 +163,14 @@ class Answer(Solution):
             fixed,
             task_scores,
         )
+        problem = problem if self.sense == "max" else negated(problem)
         n, m = len(now.agents), len(now.tasks)
         cost = carry_switch_cost(self._asked(), names, now)
         if switch_cost is not None:
             cost = as_switch_cost(per_agent_or_pair("switch_cost", switch_cost, now, 0.0), n, m)
         before = as_assignment("previous", self.plan, now, n, m)[None]
         problem = replace(problem, previous=before, switch_cost=cost, routes=self._stops(names, now))
-        return replace(answer(problem, replace(self._how(), **settings), now), before=self)
+        return replace(answer(problem, replace(self._how(), **settings), now, self.sense), before=self)
 
     def _stops(self, names: Names, now: Names) -> Ints | None:
         """The routes under the new numbers, without agents and tasks that are gone."""
@@ -198,13 +204,24 @@ class Answer(Solution):
         problem, plan = self.problem, self.assignment
         if isinstance(problem, SparseProblem):
             pair = problem.pair_of(plan)
-            return problem.score[pair].tolist(), problem.use[pair].tolist()
+            return (self._sign * problem.score[pair]).tolist(), problem.use[pair].tolist()
         problem = self._asked()
         if not (plan >= 0).any():  # nor need there be any task to look at
             return [np.nan] * plan.size, [np.nan] * plan.size
         each = np.arange(plan.size)
         use = np.ones(plan.size) if problem.contributions is None else problem.contributions[0, each, plan]
-        return problem.scores[0, each, plan].tolist(), use.tolist()
+        return (self._sign * problem.scores[0, each, plan]).tolist(), use.tolist()
+
+    @property
+    def integer_gap(self) -> Any:
+        """By which share of the bound the objective may fall short of the best: 0 is proven optimal."""
+        size = max(abs(self.bound), abs(self.objective))
+        return self._sign * (self.bound - self.objective) / (size or 1.0) + 0.0
+
+    @property
+    def _sign(self) -> float:
+        """What turns values as they are solved, to be maximised, into those that are shown."""
+        return 1.0 if self.sense == "max" else -1.0
 
     def _asked(self) -> Problem:
         if isinstance(self.problem, SparseProblem):
@@ -219,8 +236,16 @@ class Answer(Solution):
         return self.solver
 
 
-def answer(problem: Problem | SparseProblem, solver: Solver, names: Names | None) -> Answer:
-    """Solve one instance [1, N, M], or one of pairs."""
+def answer(problem: Problem | SparseProblem, solver: Solver, names: Names | None, sense: Sense = "max") -> Answer:
+    """Solve one instance [1, N, M], or one of pairs; with sense "min" its values are shown as costs."""
+    found = _solved(problem, solver, names)
+    if sense == "max":
+        return found
+    objective, relaxed, bound = (0.0 - value for value in (found.objective, found.relaxed_objective, found.bound))
+    return replace(found, objective=objective, relaxed_objective=relaxed, bound=bound, sense=sense)
+
+
+def _solved(problem: Problem | SparseProblem, solver: Solver, names: Names | None) -> Answer:
     if isinstance(problem, SparseProblem):
         try:
             solution = solve_sparse(problem, solver)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
+
+import numpy as np
 
 from muster.assign.answer import Answer, answer
 from muster.assign.call import Call, read_call
+from muster.assign.instance import negated
 from muster.assign.names import Name
-from muster.assign.settings import Crowd, Effort, Method, Objective, Rounding
+from muster.assign.settings import Crowd, Effort, Method, Objective, Rounding, Sense
 from muster.assign.solver import Solver
+from muster.assign.sparse import SparseProblem
+from muster.data import Problem
 from muster.errors import InputError
 
 
@@ -25,6 +31,7 @@ def assign(
     method: Method = "quad",
     effort: Effort = "fast",
     rounding: Rounding = "strict",
+    sense: Sense = "max",
     assign_all: bool = False,
     allowed: Any = None,
     objective: Objective = "makespan",
@@ -36,6 +43,7 @@ def assign(
     crowd: Crowd = "count",
     agents: Sequence[Name] | None = None,
     tasks: Sequence[Name] | None = None,
+    columns: Mapping[str, Any] | None = None,
 ) -> Answer:
     """Assign agents to tasks so that sum h·b + c'gc is large, where c_j counts the agents on task j.
 
@@ -59,7 +67,12 @@ def assign(
     Scores may also be a table with names: a pandas or polars frame (columns agent, task, score and, if wanted,
     contribution, a row for each allowed pair; or a row per agent and a column per task, empty where a pair must not
     be), {agent: {task: score}}, {(agent, task): score}, records, or a scipy sparse matrix of the allowed pairs.
-    `agents` and `tasks` name the rows and columns of an array. Everything else may then be given by name too.
+    `columns` {"agent": "tech", "task": "job", "score": "worth"} says what columns are called otherwise; further ones
+    are ignored. `agents` and `tasks` name the rows and columns of an array. Everything else may then be
+    given by name too.
+
+    With `sense="min"` scores are costs: -inf or +inf forbids a pair, and objective and bound are costs too. An agent
+    without a task costs nothing, so give `assign_all=True` or `minimums=1` as well.
 
     >>> import muster
     >>> muster.assign([[3.0, 2.0], [2.5, 0.5]], method="lp").assignment
@@ -81,9 +94,30 @@ def assign(
         switch_cost,
         minimums,
         fixed,
+        columns,
     )
+    if sense not in get_args(Sense):
+        raise InputError(f"sense must be 'max' or 'min', got {sense!r}")
     problem, names = read_call(call)
-    return answer(problem, _solver(method, effort, rounding, assign_all, objective, time_limit, crowd), names)
+    if sense == "min":
+        problem = negated(problem)
+    solver = _solver(method, effort, rounding, assign_all, objective, time_limit, crowd)
+    found = answer(problem, solver, names, sense)
+    if not assign_all and method != "routes" and not (found.assignment >= 0).any():
+        _warn_idle(problem, sense)
+    return found
+
+
+def _warn_idle(problem: Problem | SparseProblem, sense: Sense) -> None:
+    """Warn of an answer without any agent because every pair costs something."""
+    scores = problem.score if isinstance(problem, SparseProblem) else problem.scores[problem.scores > -np.inf]
+    if scores.size and (scores < 0.0).all():
+        why = "every score is negative (costs are minimised by sense='min')" if sense == "max" else "every pair costs"
+        warnings.warn(
+            f"no agent is assigned: {why}, and an agent without a task is worth 0; assign_all=True assigns every agent "
+            "that fits, minimums=1 serves every task",
+            stacklevel=4,
+        )
 
 
 def _make(

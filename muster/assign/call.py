@@ -14,7 +14,7 @@ from muster.assign.names import Name, Names, as_assignment, entries, is_frame, m
 from muster.assign.problem import as_array
 from muster.assign.sparse import DENSE, SparseProblem
 from muster.assign.switching import refuse_cost_alone
-from muster.assign.tables import Table, is_table, read_table
+from muster.assign.tables import Table, is_table, read_table, rename_columns
 from muster.data import Floats, Ints, Problem
 from muster.errors import InputError
 
@@ -35,11 +35,14 @@ class Call(NamedTuple):
     switch_cost: Any = 0.0
     minimums: Any = None
     fixed: Any = None
+    columns: Mapping[str, Any] | None = None
 
 
 def read_call(call: Call) -> tuple[Problem | SparseProblem, Names | None]:
     """The problem [1, N, M], or its pairs where those are few among many, and names if there are any."""
     scores = call.scores
+    if call.columns is not None:
+        scores = rename_columns(scores, call.columns)
     if call.agents is None and call.tasks is None and (type(scores) is np.ndarray or not is_table(scores)):
         return read_arrays(call), None
     mentioned = [*_mentioned("capacities", call.capacities), *_mentioned("minimums", call.minimums)]

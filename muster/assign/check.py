@@ -10,11 +10,19 @@ import numpy as np
 
 from muster.assign.answer import Answer, answer
 from muster.assign.call import Call, read_call
-from muster.assign.instance import allowed_pairs, capacities_of, contributions_of, loads_of, minimums_of, value_of
+from muster.assign.instance import (
+    allowed_pairs,
+    capacities_of,
+    contributions_of,
+    loads_of,
+    minimums_of,
+    negated,
+    value_of,
+)
 from muster.assign.names import Name, Names, as_assignment
 from muster.assign.problem import CAPACITY_TOLERANCE
 from muster.assign.rows import Rows
-from muster.assign.settings import Crowd, Effort, Method
+from muster.assign.settings import Crowd, Effort, Method, Sense
 from muster.assign.solver import Solver
 from muster.assign.sparse import DENSE, SparseProblem
 from muster.data import Ints, Problem
@@ -67,6 +75,7 @@ def check_plan(
     assign_all: bool = False,
     time_limit: float | None = None,
     crowd: Crowd = "count",
+    sense: Sense = "max",
 ) -> Verdict:
     """Whether a plan is feasible, which rules it breaks, what it is worth, and what a better plan would change.
 
@@ -81,25 +90,30 @@ def check_plan(
     asked, names, solver = _what_is_asked(
         problem, Solver(method, effort, assign_all=assign_all, time_limit=time_limit, crowd=crowd)
     )
+    if isinstance(problem, Answer):
+        sense = problem.sense
+    elif sense == "min":
+        asked = negated(asked)
     if solver.method == "routes":
         raise InputError("check is for amax, lp and quad: routes are more than an assignment")
     _, n, m = asked.scores.shape
     plan = as_assignment("assignment", assignment, names, n, m, others=False)
-    return judge(asked, names, solver, plan)
+    return judge(asked, names, solver, plan, sense)
 
 
-def judge(problem: Problem, names: Names | None, solver: Solver, plan: Ints) -> Verdict:
+def judge(problem: Problem, names: Names | None, solver: Solver, plan: Ints, sense: Sense = "max") -> Verdict:
     """The verdict on task indices [N]."""
-    found = answer(replace(problem, previous=plan[None], switch_cost=0.0), solver, names)
+    sign = 1.0 if sense == "max" else -1.0
+    found = answer(replace(problem, previous=plan[None], switch_cost=0.0), solver, names, sense)
     broken = tuple(broken_rules(problem, found, solver, plan))
     value = value_of(problem, plan, solver.method, solver.crowd)
-    reached = float(found.objective)
+    reached = sign * float(found.objective)
     slack = NOTICED * max(abs(value), abs(reached))
     better = found if broken or not value >= reached - slack else None
     return Verdict(
         feasible=not broken,
         broken=broken,
-        value=value,
+        value=sign * value,
         bound=float(found.bound),
         better=better,
         changes=differences(found, plan, found.assignment if better else plan),
@@ -148,7 +162,8 @@ def differences(found: Answer, before: Ints, after: Ints) -> Rows:
     rows = []
     for i in np.flatnonzero(before != after):
         pair = [int(plan[i]) for plan in (before, after)]
-        scores = [float(problem.scores[0, i, j]) if j >= 0 else None for j in pair]
+        sign = 1.0 if found.sense == "max" else -1.0
+        scores = [sign * float(problem.scores[0, i, j]) if j >= 0 else None for j in pair]
         names: list[Name | None] = [tasks[j] if j >= 0 else None for j in pair]
         rows.append(dict(zip(COLUMNS, (found.agents[i], *names, *scores), strict=True)))
     return Rows(rows, COLUMNS)

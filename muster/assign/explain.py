@@ -47,8 +47,23 @@ class Explanation:
     such plan loses, score: the agent's now (None, and counted as 0, if it is not allowed); needs_score, needs_capacity:
     the least that would have it served."""
 
+    costs: bool = False
+    """Whether scores are costs."""
+
+    def of_costs(self) -> Explanation:
+        """The same for costs instead of scores."""
+        for row in (*self.agents, *self.tasks):
+            for cell in ("score", "needs_score"):
+                row[cell] = None if row[cell] is None else 0.0 - row[cell]
+        return replace(self, costs=True)
+
     def __str__(self) -> str:
-        return "\n".join([*map(_agent_sentence, self.agents), *map(_task_sentence, self.tasks)])
+        said = "\n".join([*map(_agent_sentence, self.agents), *map(_task_sentence, self.tasks)])
+        if not self.costs:
+            return said
+        for word, other in (("or more", "or less"), ("too low", "too high"), ("score were higher", "cost were lower")):
+            said = said.replace(word, other)
+        return said.replace("score", "cost").replace("negative costs", "costs above 0")
 
 
 def explain(

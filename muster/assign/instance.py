@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from muster.assign.settings import Crowd, Method
+from muster.assign.sparse import SparseProblem
 from muster.data import Bools, Floats, Ints, Problem
 
 
@@ -29,6 +33,20 @@ def capacities_of(problem: Problem) -> Floats:
 def minimums_of(problem: Problem) -> Floats:
     """[M] minimums, 0 for none."""
     return np.zeros(problem.scores.shape[2]) if problem.minimums is None else problem.minimums[0]
+
+
+def negated(problem: Problem | SparseProblem) -> Any:
+    """The same problem with costs for scores, or the other way round; pairs that are forbidden stay so."""
+    if isinstance(problem, SparseProblem):
+        return replace(problem, score=-problem.score)
+    scores = np.asarray(problem.scores, np.float64)
+    g, ends = problem.task_scores, problem.end_scores
+    return replace(
+        problem,
+        scores=np.where(np.isinf(scores), -np.inf, -scores),
+        task_scores=None if g is None else -np.asarray(g),
+        end_scores=None if ends is None else -np.asarray(ends),
+    )
 
 
 def loads_of(problem: Problem, plan: Ints) -> Floats:

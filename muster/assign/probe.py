@@ -36,11 +36,6 @@ class Probe:
             contributions_of(problem),
             capacities_of(problem),
         )
-        self.both: Floats = np.zeros((m, m))
-        if problem.task_scores is not None and solver.method == "quad":
-            self.both = problem.task_scores[0] + problem.task_scores[0].T
-        # What an agent counts for on a task, to the task scores.
-        self.weight = self.use if solver.crowd == "load" else np.ones((n, m))
         self.within = np.full((n, m), True) if solver.method == "amax" else self.fits()
 
     def fits(self) -> np.ndarray:

@@ -13,6 +13,7 @@ Effort = Literal["paper", "fast", "best", "exact"]
 Rounding = Literal["strict", "original"]
 Objective = Literal["makespan", "total"]
 Crowd = Literal["count", "load"]
+Sense = Literal["max", "min"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -66,13 +67,35 @@ def read_table(
     return Table(Names(_listed("agents", agents, n), _listed("tasks", tasks, m)), matrix)
 
 
+def rename_columns(scores: Any, columns: Mapping[str, Any]) -> Any:
+    """A table of pairs with its columns called agent, task, score and contribution."""
+    unknown = sorted(set(columns) - {*LONG, "contribution"})
+    if unknown:
+        raise InputError(f"columns are those of agent, task, score and contribution, got {unknown[0]!r}")
+    if is_frame(scores):
+        listed = {column: plain_list(scores[column]) for column in scores.columns}
+    elif isinstance(scores, list) and is_table(scores):
+        listed = {field: [record.get(field) for record in scores] for field in scores[0]}
+    else:
+        raise InputError("columns are for tables of pairs: frames or records with a row for each pair")
+    for column in columns.values():
+        if column not in listed:
+            raise InputError(f"the table has no column {column!r}, got {', '.join(map(str, listed))}")
+    names = {column: name for name, column in columns.items()}
+    # A column that already has the name of another is one of those that are ignored.
+    kept = {
+        names.get(column, column): cells for column, cells in listed.items() if column in names or column not in columns
+    }
+    return [dict(zip(kept, row, strict=True)) for row in zip(*kept.values(), strict=True)] or kept
+
+
 def _refuse_half_long(columns: list[str]) -> None:
     """A table with some of the columns of pairs is meant as one of pairs: its tasks are not called task and score."""
     words = [column.strip().lower() for column in columns]
     if "score" in words or {"agent", "task"} <= set(words):
         raise InputError(
-            f"a table of pairs has the columns agent, task and score, got {', '.join(columns)}; rename them (muster "
-            "maximises: a cost is a score with a minus sign)"
+            f"a table of pairs has the columns agent, task and score, got {', '.join(columns)}; rename them, or say "
+            "which is which by columns={'agent': …, 'task': …, 'score': …}; for costs, sense='min'"
         )
 
 
@@ -168,11 +191,9 @@ def _from_columns(
     known: Sequence[Name] = (),
 ) -> Table:
     """Columns agent, task, score and, if there is one, contribution: a row for each allowed pair."""
-    unknown = sorted(set(listed) - {*LONG, "contribution"})
+    unknown = [str(name) for name in listed if name not in (*LONG, "contribution")]
     if unknown:
-        raise InputError(
-            f"a table of pairs has the columns agent, task, score and contribution, got {unknown[0]!r} too"
-        )
+        warnings.warn(f"columns of the scores that are ignored: {', '.join(unknown)}", stacklevel=6)
     who = {name: i for i, name in enumerate(known if agents is None else agents)}
     what = {} if tasks is None else {name: j for j, name in enumerate(tasks)}
     rows = _numbers("agent", listed["agent"], who, agents is None)

@@ -28,6 +28,8 @@ class CheckPlan:
     """What the plan is worth, and what is better: amax, lp (within capacities) or quad (with task-task scores)."""
     effort: Effort = "fast"
     """How hard a better plan is looked for."""
+    minimise: bool = False
+    """Scores are costs."""
     assign_all: bool = False
     """Nobody may be left out who fits somewhere."""
     crowd: Crowd | None = None
@@ -36,6 +38,10 @@ class CheckPlan:
     """Seconds that a better plan is looked for."""
     capacities: str | None = None
     """CSV with the columns task and capacity."""
+    minimums: str | None = None
+    """CSV with the columns task and minimum: such a task gets contributions of at least so much, or nobody."""
+    fixed: str | None = None
+    """CSV with the columns agent and task: these agents have to take these tasks."""
     contributions: str | None = None
     """CSV with the columns agent and contribution, or with a row per agent and a column per task."""
     task_scores: str | None = None
@@ -48,6 +54,8 @@ class CheckPlan:
         problem = add_tables(
             read_problem(self.file, extra=("assignment",)),
             capacities=self.capacities,
+            minimums=self.minimums,
+            fixed=self.fixed,
             contributions=self.contributions,
             task_scores=self.task_scores,
         )
@@ -66,6 +74,7 @@ class CheckPlan:
             assign_all=self.assign_all,
             time_limit=self.time_limit,
             crowd=crowd,
+            sense="min" if self.minimise else "max",
         )
         print(json.dumps(verdict_as_json(verdict), allow_nan=False) if self.json else verdict)
         if not verdict.feasible:

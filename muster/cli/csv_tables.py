@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +47,11 @@ def is_csv(file: str) -> bool:
     return Path(file).suffix.lower() in (".csv", ".tsv")
 
 
-def read_csv(file: str, expected: str, needs: Sequence[str] = ()) -> CsvTable:
+def read_csv(file: str, expected: str, needs: Sequence[str] = (), pairs: Mapping[str, str] | None = None) -> CsvTable:
     """A CSV file: the first column and those that hold names are text, all others numbers or empty.
 
-    `needs` are columns that must be there, `expected` is what to say of the file where it is something else.
+    `needs` are columns that must be there, `expected` is what to say of the file where it is something else. `pairs`:
+    in a table of pairs, what the columns agent, task, score and contribution are called; others are left out.
     """
     content = read_text(file, expected)
     head = content.partition("\n")[0]
@@ -67,11 +68,27 @@ def read_csv(file: str, expected: str, needs: Sequence[str] = ()) -> CsvTable:
     lacking = [name for name in needs if name not in [cell.lower() for cell in header]]
     if lacking:
         raise InputError(f"{file} has no column {lacking[0]!r}, got {', '.join(header)}; expected {expected}")
+    ignored: set[int] = set()
+    if pairs is not None:
+        for name, column in pairs.items():
+            if column not in header:
+                raise InputError(f"{file} has no column {column!r} for {name}, got {', '.join(header)}")
+        called = {column: name for name, column in pairs.items()}
+        header = [called.get(cell, cell) for cell in header]
+        words = [cell.lower() for cell in header]
+        if {"agent", "task", "score"} <= set(words):
+            ignored = {k for k, word in enumerate(words) if word not in ("agent", "task", "score", "contribution")}
+        if ignored:
+            print(
+                f"muster: columns of {file} that are ignored: {', '.join(header[k] for k in ignored)}", file=sys.stderr
+            )
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(header):
             raise InputError(f"{file}, row {number}: expected {len(header)} cells as in the first row, got {len(line)}")
     columns: dict[str, list[Any]] = {}
     for k, name in enumerate(header):
+        if k in ignored:
+            continue
         cells = [line[k].strip() for line in lines[1:]]
         named = k == 0 or name.lower() in TEXT
         columns[name.lower() if _is_word(name) else name] = (

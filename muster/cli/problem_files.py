@@ -21,6 +21,8 @@ FIELDS = (
     "tasks",
     "previous",
     "switch_cost",
+    "minimums",
+    "fixed",
 )
 
 # What JSON may say about the problem beside its numbers.
@@ -32,10 +34,12 @@ FLAGS = ("method", "effort", "rounding", "assign_all", "objective", "time_limit"
 SCORES = "a table with the columns agent, task and score, or a row per agent and a column per task"
 
 
-def read_problem(file: str, *, extra: tuple[str, ...] = ()) -> dict[str, Any]:
+def read_problem(file: str, *, extra: tuple[str, ...] = (), columns: str | None = None) -> dict[str, Any]:
     """The arguments of `muster.assign` in a JSON or CSV file, or as JSON on standard input, and `extra` fields."""
     if is_csv(file):
-        return {"scores": read_csv(file, SCORES)}
+        return {"scores": read_csv(file, SCORES, pairs=read_columns(columns))}
+    if columns is not None:
+        raise InputError("--columns names the columns of a CSV file")
     source = "standard input" if file == "-" else file
     text = read_text(file, "a JSON object with 'scores'")
     try:
@@ -48,6 +52,8 @@ def read_problem(file: str, *, extra: tuple[str, ...] = ()) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InputError(f"{source} must hold a JSON object with 'scores', got {_kind(data)}")
     for key in data:
+        if key == "sense":
+            raise InputError(f"'sense' is no field of {source}: give --minimise")
         if key in FLAGS:
             raise InputError(f"{key!r} is no field of {source}: give --{key.replace('_', '-')}")
         if key not in FIELDS + MEANINGS + extra:
@@ -71,15 +77,27 @@ def add_tables(problem: dict[str, Any], **files: str | None) -> dict[str, Any]:
         "contributions": "a table with the columns agent and contribution, or a row per agent and a column per task",
         "task_scores": "a table with the columns task, other and score, or a row and a column per task",
         "previous": "a table with the columns agent and task",
+        "minimums": "a table with the columns task and minimum",
+        "fixed": "a table with the columns agent and task",
     }
     for field, file in files.items():
         if file is None:
             continue
         if field in problem:
             raise InputError(f"{field} came twice: in the problem's file and in {file}; give one of them")
-        needs = ("agent", "task") if field == "previous" else ()
+        needs = ("agent", "task") if field in ("previous", "fixed") else ()
         problem[field] = read_csv(file, expected[field], needs)
     return problem
+
+
+def read_columns(text: str | None) -> dict[str, str]:
+    """agent=tech,task=job,score=worth as {"agent": "tech", …}."""
+    if text is None:
+        return {}
+    parts = [part.partition("=") for part in text.split(",")]
+    if not all(name.strip() and equals and column.strip() for name, equals, column in parts):
+        raise InputError(f"--columns must be as agent=tech,task=job,score=worth, got {text!r}")
+    return {name.strip(): column.strip() for name, _, column in parts}
 
 
 def take_crowd(problem: dict[str, Any], flag: Crowd | None) -> Crowd:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,8 @@ class Solve:
     """How hard lp, quad and plan try; exact: until nothing is left to prove."""
     rounding: Rounding = "strict"
     """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
+    minimise: bool = False
+    """Scores are costs: make their sum small (with --assign-all, or minimums for all, since idling costs nothing)."""
     assign_all: bool = False
     """Assign every agent that fits somewhere, however bad its scores."""
     crowd: Crowd | None = None
@@ -48,6 +51,13 @@ class Solve:
     """Seconds; the best feasible assignment found by then comes back."""
     capacities: str | None = None
     """CSV with the columns task and capacity."""
+    minimums: str | None = None
+    """CSV with the columns task and minimum: such a task gets contributions of at least so much, or nobody. Or one
+    number, which every task has to get."""
+    fixed: str | None = None
+    """CSV with the columns agent and task: these agents have to take these tasks."""
+    columns: str | None = None
+    """What the columns of a CSV file are called, as agent=tech,task=job,score=worth."""
     contributions: str | None = None
     """CSV with the columns agent and contribution, or with a row per agent and a column per task."""
     task_scores: str | None = None
@@ -67,9 +77,15 @@ class Solve:
         """Read, solve, write, print."""
         if self.out is not None and Path(self.out).suffix.lower() not in (".csv", ".json"):
             raise InputError(f"--out writes .csv or .json, got {self.out}")
+        problem = read_problem(self.file, columns=self.columns)
+        minimums = self.minimums
+        if minimums is not None and _is_number(minimums):
+            problem["minimums"], minimums = float(minimums), None
         problem = add_tables(
-            read_problem(self.file),
+            problem,
             capacities=self.capacities,
+            minimums=minimums,
+            fixed=self.fixed,
             contributions=self.contributions,
             task_scores=self.task_scores,
             previous=self.previous,
@@ -79,16 +95,19 @@ class Solve:
         crowd = take_crowd(problem, self.crowd)
         from muster.assign import assign
 
-        solution = assign(
-            **problem,
-            method=self.method,
-            effort=self.effort,
-            rounding=self.rounding,
-            assign_all=self.assign_all,
-            objective=self.objective,
-            time_limit=self.time_limit,
-            crowd=crowd,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the notes below say the same
+            solution = assign(
+                **problem,
+                method=self.method,
+                effort=self.effort,
+                rounding=self.rounding,
+                sense="min" if self.minimise else "max",
+                assign_all=self.assign_all,
+                objective=self.objective,
+                time_limit=self.time_limit,
+                crowd=crowd,
+            )
         for note in notes(solution, problem, self):
             print(f"muster: {note}", file=sys.stderr)
         if self.out is not None:
@@ -105,6 +124,14 @@ class Solve:
             _print_tables(solution, self)
             if why is not None:
                 print(why)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def write_plan(solution: Answer, file: str) -> None:
@@ -124,8 +151,9 @@ def notes(solution: Answer, problem: Mapping[str, Any], settings: Solve) -> list
     negative, why = REASONS[NEGATIVE_SCORES], set(solution.reasons)
     if negative in why and why <= {negative, NOTHING_ALLOWED}:
         found.append(
-            "nobody is assigned, since no score is above 0: muster maximises, and an agent without a task is worth 0; "
-            "for costs, --assign-all assigns every agent that fits"
+            "nobody is assigned, since an agent without a task is worth 0 and every task less: --assign-all assigns "
+            "every agent that fits, --minimums 1 serves every task"
+            + ("" if settings.minimise else "; for costs give --minimise")
         )
     if settings.method == "amax" and (solution.loads > solution.capacities).any():
         found.append("amax looks at no capacities, and some are exceeded; lp and quad keep within them")
@@ -198,4 +226,4 @@ def _standing(solution: Answer) -> str:
         return "which nothing exceeds"
     if gap != gap:
         return "no bound is known"
-    return f"at most {gap:.2%} below the best (bound {solution.bound:.9g})"
+    return f"at most {gap:.2%} {'below' if solution.sense == 'max' else 'above'} the best (bound {solution.bound:.9g})"

@@ -183,3 +183,35 @@ def test_a_large_table_is_solved_well():
     exact = muster.assign(h, minimums=minimums, method="lp", effort="exact")
     assert exact.status == "optimal"
     assert fast.objective >= 0.995 * exact.objective
+
+
+def test_costs_are_minimised():
+    costs = [[4.0, 1.0, np.inf], [2.0, 3.0, 1.0]]
+    answer = muster.assign(
+        costs, sense="min", assign_all=True, agents=["a", "b"], tasks=["x", "y", "z"], effort="exact"
+    )
+    assert answer.plan == {"a": "y", "b": "z"}
+    assert (answer.objective, answer.bound, answer.integer_gap) == (2.0, 2.0, 0.0)
+    assert [row["score"] for row in answer.table()] == [1.0, 1.0]
+    other = answer.again(scores={("b", "z"): 9.0}, without_tasks=["y"])
+    assert (other.plan, other.objective) == ({"a": "x", "b": "z"}, 13.0)
+    assert "cost" in str(answer.explain())
+    verdict = muster.check_plan({"scores": costs}, [0, 1], sense="min", assign_all=True)
+    assert (verdict.value, verdict.bound) == (7.0, 2.0)
+    with pytest.raises(InputError, match="sense must be 'max' or 'min'"):
+        muster.assign(costs, sense="least")
+    with pytest.warns(UserWarning, match="no agent is assigned: every pair costs"):
+        muster.assign(costs, sense="min")
+
+
+def test_columns_may_be_called_otherwise_and_others_are_ignored():
+    rows = [
+        {"tech": "ann", "job": "J1", "worth": 3.0, "site": "north"},
+        {"tech": "bob", "job": "J1", "worth": 4.0, "site": "south"},
+    ]
+    called = {"agent": "tech", "task": "job", "score": "worth"}
+    with pytest.warns(UserWarning, match="ignored: site"):
+        answer = muster.assign(rows, columns=called)
+    assert answer.plan == {"ann": None, "bob": "J1"}
+    with pytest.raises(InputError, match="no column 'wage'"):
+        muster.assign(rows, columns={**called, "score": "wage"})

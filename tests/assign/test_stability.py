@@ -99,7 +99,8 @@ def test_a_cost_counts_per_agent_and_per_pair():
 def test_a_first_task_and_becoming_idle_cost_nothing():
     first = muster.assign([[1.0]], method="lp", previous=[None], switch_cost=9.0)
     assert (first.plan, first.changes, first.objective) == ({0: 0}, 0, 1.0)
-    idle = muster.assign([[-1.0, -2.0]], method="lp", previous=[0], switch_cost=9.0)
+    with pytest.warns(UserWarning, match="no agent is assigned"):
+        idle = muster.assign([[-1.0, -2.0]], method="lp", previous=[0], switch_cost=9.0)
     assert (idle.plan, idle.changes, idle.objective) == ({0: None}, 0, 0.0)
 
 

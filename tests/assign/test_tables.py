@@ -154,10 +154,6 @@ def test_the_table_of_an_answer():
             {"scores": pd.DataFrame({"agent": ["a", "a"], "task": ["x", "x"], "score": [1.0, 2.0]})},
             "the pair ('a', 'x') is there twice",
         ),
-        (
-            {"scores": pd.DataFrame({**LONG, "cost": [1.0, 1.0, 1.0]})},
-            "agent, task, score and contribution, got 'cost'",
-        ),
         ({"scores": [{"agent": "a", "task": "x"}]}, "scores as records must have agent, task and score"),
         ({"scores": [{"agent": "a", "task": "x", "score": 1}, 3]}, "got 3 at 1"),
         ({"scores": [[1.0]], "agents": ["a", "b"]}, "agents must name each of the 1 in the scores, got 2 names"),

@@ -237,7 +237,7 @@ def test_what_the_service_takes_in_its_body_is_a_flag_here(write, capsys):
         (
             {"scores": [[-3, -2], [-1, -2]]},
             ["--method", "lp"],
-            "muster maximises, and an agent without a task is worth 0",
+            "an agent without a task is worth 0 and every task less",
         ),
         ({"scores": [[3, 2], [1, 0]]}, ["--method", "amax"], "amax looks at no capacities, and some are exceeded"),
         ({"scores": [[3]], "task_scores": [[1]]}, ["--method", "lp"], "lp looks at no task scores; quad does"),
@@ -283,10 +283,9 @@ def test_reasons_as_sentences_and_as_rows(folder, capsys):
         (["twice.csv"], "has two columns called 'x'"),
         (["empty.csv"], "empty.csv is empty; expected a table with the columns agent, task and score"),
         (["given.json", "--capacities", "cap.csv"], "capacities came twice"),
-        (["costs.csv"], "got agent, task, cost; rename them (muster maximises: a cost is a score with a minus sign)"),
+        (["costs.csv"], "got agent, task, cost; rename them, or say which is which by columns"),
         (["bare.csv"], "bare.csv begins with numbers; its first row must name the columns: expected a table"),
         (["comma.csv"], "column 'score': expected a number or nothing, got '3,5'; write 3.5 for it"),
-        (["noted.csv"], "got 'soon'; the file should be a table with the columns agent, task and score"),
         (["long.csv", "--previous", "jobs.csv"], "jobs.csv has no column 'task', got agent, job"),
         (["long.csv", "--previous", "two.csv"], "previous has agent 'van-1' twice"),
     ],
@@ -299,8 +298,25 @@ def test_bad_tables_get_one_sentence(folder, capsys, arguments, complaint):
     (folder / "costs.csv").write_text("agent,task,cost\na,x,1\n", encoding="utf-8")
     (folder / "bare.csv").write_text("3,2\n2.5,0.5\n", encoding="utf-8")
     (folder / "comma.csv").write_text("agent;task;score\na;x;3,5\n", encoding="utf-8")
-    (folder / "noted.csv").write_text("agent,task,score,note\na,x,3,soon\n", encoding="utf-8")
     (folder / "jobs.csv").write_text("agent,job\nvan-1,north\n", encoding="utf-8")
     (folder / "two.csv").write_text("agent,task\nvan-1,north\nvan-1,south\n", encoding="utf-8")
     (folder / "given.json").write_text(json.dumps({**GOOD, "capacities": [1, 1]}), encoding="utf-8")
     fails(capsys, complaint, *arguments)
+
+
+def test_minimums_fixed_agents_costs_and_columns(folder, capsys):
+    (folder / "jobs.csv").write_text(
+        "tech,job,worth,site\nann,J1,3,n\nann,J7,5,n\nbob,J1,4,s\nbob,J7,4.5,s\ncy,J7,1,s\n", encoding="utf-8"
+    )
+    (folder / "min.csv").write_text("task,minimum\nJ7,2\n", encoding="utf-8")
+    (folder / "fix.csv").write_text("agent,task\nbob,J7\n", encoding="utf-8")
+    called = ("--columns", "agent=tech,task=job,score=worth")
+    assert solved(capsys, "jobs.csv", *called, "--minimums", "min.csv")["assignment"] == ["J7", "J1", "J7"]
+    main(["solve", "jobs.csv", *called, "--json"])
+    assert "columns of jobs.csv that are ignored: site" in capsys.readouterr().err
+    found = solved(capsys, "jobs.csv", *called, "--minimums", "min.csv", "--fixed", "fix.csv")
+    assert found["assignment"] == ["J7", "J7", None]
+    cheap = solved(capsys, "jobs.csv", *called, "--minimise", "--minimums", "1")
+    assert (cheap["assignment"], cheap["objective"]) == (["J1", None, "J7"], 4.0)
+    (folder / "jobs.json").write_text(json.dumps({"scores": {"ann": {"J1": 1.0}}, "minimums": 2}), encoding="utf-8")
+    fails(capsys, "task 'J1' needs 2 more and can get 1 at most", "jobs.json")
