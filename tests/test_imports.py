@@ -32,7 +32,7 @@ HEAVY = (
 # Imports inside functions count; those for type checking alone do not.
 LAYERS = """
 errors settings rng storage kernels _core _core_v3
-data parallel checkout
+data parallel checkout client
 assign
 envs
 models
