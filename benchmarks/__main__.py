@@ -1,6 +1,6 @@
 """Speed and quality on this machine, beside peers where they are installed.
 
-python -m benchmarks inference|envs|training|routes|public|service [--help]
+python -m benchmarks inference|envs|training|routes|minimums|public|service [--help]
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ BENCHMARKS = {
     "envs": "some minutes",
     "training": "some minutes",
     "routes": "up to half an hour, of which OR-Tools takes nearly all",
+    "minimums": "a minute or two",
     "public": "half an hour or more",
     "service": "two minutes",
 }

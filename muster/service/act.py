@@ -22,7 +22,7 @@ from muster.service.solve import check_size
 
 FEATURES = ("agents", "tasks", "pairs", "task_pairs", "global")
 NAMES = ("agent_names", "task_names")
-ARRAYS = ("capacities", "contributions", "allowed", "prior", "task_prior", "previous", "switch_cost")
+ARRAYS = ("capacities", "minimums", "contributions", "allowed", "prior", "task_prior", "previous", "switch_cost")
 KEYS = (*FEATURES, *ARRAYS, *NAMES)
 """What a situation may hold."""
 QUICK_PAIRS = 1000
@@ -138,6 +138,9 @@ def read_situation(data: dict[str, Any], where: str, served: Served, limit: int)
             fields[key] = read.read_array(value, place, shape)
     if data.get("capacities") is not None:
         fields["capacities"] = read.read_array(data["capacities"], f"{where}.capacities", (m,), null=np.inf)
+    if data.get("minimums") is not None:
+        fields["minimums"] = read.read_array(data["minimums"], f"{where}.minimums", (m,))
+        fields.setdefault("capacities", np.maximum(1.0, fields["minimums"]))
     if data.get("allowed") is not None:
         fields["allowed"] = read.read_mask(data["allowed"], f"{where}.allowed", (n, m))
     called = [

@@ -22,7 +22,7 @@ from muster.data import Ints
 from muster.errors import MusterError
 from muster.service.refusal import Refusal
 from muster.service.schema import SolveBody
-from muster.service.solve import answer_in_sense, read_solve
+from muster.service.solve import read_solve
 
 FIRST_ROUND = 0.5
 """Seconds."""
@@ -130,7 +130,7 @@ class Jobs:
                 job.stop = np.full(1, job.is_over, np.int64)
                 with stoppable(job.stop):
                     found = assign(**job.arguments, time_limit=max(1e-3, min(seconds, left)))
-                _keep_better(job, answer_in_sense(answer_as_json(found), job.body))
+                _keep_better(job, answer_as_json(found))
                 if job.is_over or found.status != "time_limit" or left <= seconds:
                     break
                 seconds *= 2.0

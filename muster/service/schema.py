@@ -43,6 +43,7 @@ Scores = Annotated[Any, WithJsonSchema({"anyOf": SCORES})]
 Matrix = Annotated[Any, _any(*MATRIX)]
 AgentsOrPairs = Annotated[Any, _any(*VECTOR, *MATRIX)]
 Costs = Annotated[Any, _any(NUMBER, *VECTOR, *MATRIX)]
+Minimums = Annotated[Any, _any(NUMBER, *VECTOR)]
 Limits = Annotated[Any, _any(_lists(NUMBER, NULL), _by_name(NUMBER))]
 Masks = Annotated[Any, _any(_lists({"type": "boolean"}, depth=2))]
 Routes = Annotated[Any, _any(_lists(INDEX, depth=2))]
@@ -67,6 +68,12 @@ class ProblemBody(Body):
     task_scores: Matrix = Field(None, description="What it is worth that two tasks are both served.")
     contributions: AgentsOrPairs = Field(None, description="How much of a capacity an agent uses up: [N] or [N, M].")
     capacities: Limits = Field(None, description="A number per task, 1 unless given; null for no limit.")
+    minimums: Minimums = Field(
+        None,
+        description="A number per task: it gets contributions of at least so much, or nobody. One number: every task "
+        "has to get it.",
+    )
+    fixed: Previous = Field(None, description="Agents that have to take a task: a task or null for each, or by name.")
     allowed: Masks = Field(None, description="A row per agent; false forbids a pair.")
     agents: Names = Field(None, description="Names of the agents; answers then use them.")
     tasks: Names = Field(None, description="Names of the tasks.")

@@ -19,15 +19,13 @@ from muster.service.schema import CheckBody, ProblemBody, SolveBody, check_body
 
 MOST_OBJECTS = 5000
 """Agents or tasks at most: a round of local search takes time with their square."""
-COSTS = ("scores", "task_scores", "end_scores")
-"""What `sense` "min" turns round."""
 
 
 def solve(data: dict[str, Any], deadline: float, size_limit: int) -> dict[str, Any]:
     """The answer to a body of /solve."""
     body, arguments = read_solve(data, size_limit)
     solution = assign(**arguments, time_limit=allowed_time(body, deadline))
-    answer = answer_in_sense(answer_as_json(solution), body)
+    answer = answer_as_json(solution)
     if body.explain:
         try:
             why = solution.explain(time_limit=max(0.0, 0.9 * (deadline - time.monotonic())))
@@ -54,8 +52,8 @@ def read_solve(data: dict[str, Any], size_limit: int) -> tuple[SolveBody, dict[s
         fields["routes"] = [
             read.read_tasks(row, f"routes[{i}]", None, m, null=False).tolist() for i, row in enumerate(rows)
         ]
-    chosen = ("method", "effort", "rounding", "assign_all", "crowd", "objective")
-    return body, in_sense(fields, body) | {name: getattr(body, name) for name in chosen}
+    chosen = ("method", "effort", "rounding", "assign_all", "crowd", "objective", "sense")
+    return body, fields | {name: getattr(body, name) for name in chosen}
 
 
 def check_plan(data: dict[str, Any], deadline: float, size_limit: int) -> dict[str, Any]:
@@ -63,41 +61,16 @@ def check_plan(data: dict[str, Any], deadline: float, size_limit: int) -> dict[s
     body = check_body(CheckBody, data)
     fields, (n, m) = read_problem(body, size_limit)
     verdict = check(
-        in_sense(fields, body),
+        fields,
         read_plan(body.assignment, "assignment", n, m),
         method=body.method,
         effort=body.effort,
         assign_all=body.assign_all,
         crowd=body.crowd,
+        sense=body.sense,
         time_limit=allowed_time(body, deadline),
     )
-    answer = verdict_as_json(verdict)
-    return answer | {"better": answer["better"] and answer_in_sense(answer["better"], body)} | _turned(answer, body)
-
-
-def in_sense(fields: dict[str, Any], body: ProblemBody) -> dict[str, Any]:
-    """The arguments as `muster.assign` maximises them."""
-    return fields if body.sense == "max" else fields | {key: _negated(fields[key]) for key in COSTS if key in fields}
-
-
-def _negated(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return np.where(np.isfinite(value), -value, value)
-    if isinstance(value, dict):
-        return {key: _negated(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [row | {"score": _negated(row["score"])} for row in value]
-    return None if value is None else -value
-
-
-def answer_in_sense(answer: dict[str, Any], body: ProblemBody) -> dict[str, Any]:
-    """The answer with costs where costs were given."""
-    return answer | _turned(answer, body)
-
-
-def _turned(answer: dict[str, Any], body: ProblemBody) -> dict[str, Any]:
-    turned = ("objective", "relaxed_objective", "bound", "value") if body.sense == "min" else ()
-    return {key: None if answer[key] is None else -answer[key] for key in turned if key in answer}
+    return verdict_as_json(verdict)
 
 
 def read_problem(body: ProblemBody, size_limit: int) -> tuple[dict[str, Any], tuple[int, int]]:
@@ -122,6 +95,12 @@ def read_problem(body: ProblemBody, size_limit: int) -> tuple[dict[str, Any], tu
         fields["contributions"] = read_block(body.contributions, "contributions", (n, m) if pairs else (n,))
     if body.capacities is not None:
         fields["capacities"] = read_block(body.capacities, "capacities", (m,), null=np.inf)
+    if isinstance(body.minimums, (int, float)) and not isinstance(body.minimums, bool):
+        fields["minimums"] = float(body.minimums)
+    elif body.minimums is not None:
+        fields["minimums"] = read_block(body.minimums, "minimums", (m,))
+    if body.fixed is not None:
+        fields["fixed"] = read_plan(body.fixed, "fixed", n, m)
     if body.allowed is not None:
         fields["allowed"] = read.read_mask(body.allowed, "allowed", (n, m))
     for field, length in (("agents", n), ("tasks", m)):

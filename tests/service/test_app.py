@@ -90,6 +90,19 @@ def test_task_scores_act_on_loads_if_asked(client):
     assert "crowd 'load' is for method 'quad'" in refused.json()["error"]
 
 
+def test_minimums_fixed_agents_and_costs(client):
+    body = {"scores": {"ann": {"J1": 3, "J7": 5}, "bob": {"J1": 4, "J7": 4.5}, "cy": {"J7": 1}}}
+    assert client.post("/solve", json=body | {"minimums": {"J7": 2}}).json()["assignment"] == ["J7", "J1", "J7"]
+    held = client.post("/solve", json=body | {"minimums": {"J7": 2}, "fixed": {"bob": "J7"}}).json()
+    assert held["assignment"] == ["J7", "J7", None]
+    cheap = client.post("/solve", json=body | {"minimums": 1, "sense": "min", "explain": True}).json()
+    assert (cheap["assignment"], cheap["objective"]) == (["J1", None, "J7"], 4.0)
+    assert cheap["explanation"]["agents"][0]["score"] == 3.0
+    refused = client.post("/solve", json=body | {"minimums": 2})
+    assert refused.status_code == 400
+    assert "task 'J1' needs 2 more" in refused.text
+
+
 @pytest.mark.parametrize(
     ("policy", "env"),
     [(RESCUE, "rescue:8x15"), (BATTLE, "battle:w15v17"), (FADING, "rescue:16x32"), (SCALED, "rescue:10x20")],
