@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
 
 from muster import __version__
 from muster.errors import MusterError
@@ -136,11 +137,25 @@ class Service:
             LOG.error("%d threads did not stop; ending without them", self.pool.overdue)
 
 
+class App(FastAPI):
+    """FastAPI behind the service's own middleware, which answers most requests before a framework hears of them."""
+
+    outside: Middleware
+
+    async def inside(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Through the framework."""
+        await super().__call__(scope, receive, send)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self.outside(scope, receive, send)
+
+
 def make_app(settings: ServeSettings | None = None, policies: Sequence[str] = ()) -> FastAPI:
     """The service as an ASGI application; `app.state.service` is its Service."""
     settings = settings or ServeSettings()
     service = Service(settings, policies)
-    app = FastAPI(title="muster", version=__version__, description=ABOUT, docs_url=None, redoc_url=None)
+    app = App(title="muster", version=__version__, description=ABOUT, docs_url=None, redoc_url=None)
     app.state.service = service
     handlers = add_routes(app, service)
     app.router.routes.extend(watch_routes(service))
@@ -155,7 +170,7 @@ def make_app(settings: ServeSettings | None = None, policies: Sequence[str] = ()
             allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
             expose_headers=["X-Request-ID", "Retry-After"],
         )
-    app.add_middleware(Middleware, service=service, page_files=PAGE_FILES, handlers=handlers)
+    app.outside = Middleware(app.inside, service, PAGE_FILES, handlers)
     return app
 
 
