@@ -17,6 +17,7 @@ struct BoundDecisions {
   In2<const bool> agent_alive;
   In3<const bool> open;
   bool idling, exchanging;
+  In2<const double> minimums;
 
   // The decisions; ValueError if scores, or their slopes, have other shapes.
   template <class Scores>
@@ -33,7 +34,8 @@ struct BoundDecisions {
 
   Decisions decisions() const {
     return {view(assignment),  view(history), view(contributions), view(capacities),
-            view(agent_alive), view(open),    idling,              exchanging};
+            view(agent_alive), view(open),    idling,              exchanging,
+            view(minimums)};
   }
 };
 
@@ -45,19 +47,21 @@ void bind_learning(nb::module_& room) {
           "__init__",
           [](BoundDecisions* self, In2<const std::int64_t> assignment, In3<const float> history,
              In3<const double> contributions, In2<const double> capacities, In2<const bool> agent_alive,
-             In3<const bool> open, bool idling, bool exchanging) {
+             In3<const bool> open, bool idling, bool exchanging, In2<const double> minimums) {
             const std::size_t states = assignment.shape(0), n = assignment.shape(1), m = capacities.shape(1);
             const auto is = [&](const auto& array) {
               return array.shape(0) == states && array.shape(1) == n && array.shape(2) == m;
             };
             bool same = is(history) && is(contributions) && is(open) && capacities.shape(0) == states &&
-                        agent_alive.shape(0) == states && agent_alive.shape(1) == n;
+                        agent_alive.shape(0) == states && agent_alive.shape(1) == n &&
+                        (minimums.shape(0) == 0 || (minimums.shape(0) == states && minimums.shape(1) == m));
             for (std::size_t k = 0; k < states * n; ++k) same = same && assignment.data()[k] < extent(m);
             if (!same) throw nb::value_error("the arrays of the decisions do not agree");
-            new (self) BoundDecisions{assignment, history, contributions, capacities, agent_alive, open, idling, exchanging};
+            new (self) BoundDecisions{assignment,  history, contributions, capacities, agent_alive,
+                                      open,        idling,  exchanging,    minimums};
           },
           "assignment"_a, "history"_a, "contributions"_a, "capacities"_a, "agent_alive"_a, "open"_a, "idling"_a,
-          "exchanging"_a);
+          "exchanging"_a, "minimums"_a);
   room.def(
       "fill_likelihood",
       [](const BoundDecisions& bound, In3<const float> h, In3<const float> g, double tau, In2<double> likelihood) {

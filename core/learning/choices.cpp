@@ -35,6 +35,8 @@ class Options {
         load_(arena.make1<double>(m)),
         limit_(arena.make1<double>(m)),
         join_(arena.zeros1<double>(m)),
+        least_(arena.zeros1<double>(m)),
+        team_(arena.zeros1<double>(m)),
         both_(arena.make2<float>(m, m)),
         value_(arena.make2<double>(n, m)),
         exchange_(arena.make2<double>(n, n)) {
@@ -53,6 +55,7 @@ class Options {
       counts[j] += 1.0;
     }
     for (Index j = 0; j < m; ++j) limit_[j] = decisions_.capacities(s, j) * (1.0 + kCapacityTolerance);
+    for (Index j = 0; j < m && has_minimums(); ++j) least_[j] = decisions_.minimums(s, j) * (1.0 - kCapacityTolerance);
   }
 
   // The same, and what scores make of it: of joining each task, and of every exchange.
@@ -64,6 +67,12 @@ class Options {
     for (Index k = 0; k < n * m; ++k) value_.data[k] = static_cast<double>(h[k]) + history[k];
     pairs_ = scores.g.layers > 0;
     if (pairs_) weigh_joining(scores.g.layer(s));
+    if (has_minimums()) {
+      std::fill_n(team_.data, m, 0.0);
+      for (Index i = 0; i < n; ++i) {
+        if (alive(i) && own(i) >= 0) team_[own(i)] += value_(i, own(i));
+      }
+    }
     std::fill_n(exchange_.data, n * n, kNone);
     if (!decisions_.exchanging) return;
     for (Index i = 0; i < n; ++i) {
@@ -77,6 +86,12 @@ class Options {
 
   Index own(Index i) const { return decisions_.assignment(slot_, i); }
   bool alive(Index i) const { return decisions_.agent_alive(slot_, i); }
+
+  // Whether agent i's task needs it: then all its agents leave with it, and what they are worth there is lost.
+  bool is_needed(Index i) const {
+    const Index j = own(i);
+    return has_minimums() && j >= 0 && load_[j] - contribution(i, j) < least_[j];
+  }
 
   // Whether agent i had a choice of its own, given the others' tasks.
   bool has_moves(Index i) const {
@@ -93,12 +108,15 @@ class Options {
     const bool* const open = decisions_.open.row(slot_, i).data;
     const double* const load = load_.data;
     const double* const limit = limit_.data;
+    const double* const least = least_.data;
     double* __restrict const to = utility.data;
     for (Index j = 0; j < m; ++j) to[j] = value[j];
     if (pairs_) add_joining(mine, to);
+    if (is_needed(i)) to[mine] += team_[mine] - value[mine];
     const double kept = mine >= 0 ? to[mine] / tau_ : 0.0;
     for (Index j = 0; j < m; ++j) {
-      const bool fits = open[j] & ((use[j] == 0.0) | (load[j] + use[j] <= limit[j]));
+      const bool within = (use[j] == 0.0) | (load[j] + use[j] <= limit[j]);
+      const bool fits = open[j] & within & (load[j] + use[j] >= least[j]);
       to[j] = fits ? to[j] / tau_ : kNone;
     }
     to[m] = decisions_.idling || mine < 0 ? 0.0 : kNone;
@@ -131,11 +149,12 @@ class Options {
   Array1<double> chance;   // [count]
 
  private:
+  bool has_minimums() const { return decisions_.minimums.rows > 0; }
   double contribution(Index i, Index j) const { return decisions_.contributions(slot_, i, j); }
 
   bool fits(Index i, Index j, double load) const {
     const double use = contribution(i, j);
-    return decisions_.open(slot_, i, j) && (use == 0.0 || load + use <= limit_[j]);
+    return decisions_.open(slot_, i, j) && (use == 0.0 || load + use <= limit_[j]) && load + use >= least_[j];
   }
 
   bool may_exchange(Index i, Index k) const {
@@ -207,6 +226,8 @@ class Options {
   Array1<double> load_;
   Array1<double> limit_;     // [M] capacities with their tolerance
   Array1<double> join_;      // [M]
+  Array1<double> least_;     // [M] minimums with their tolerance, 0 where there are none
+  Array1<double> team_;      // [M] value of all agents on each task, where there are minimums
   Array2<float> both_;       // [M, M] g + g'
   Array2<double> value_;     // [N, M] h with its history
   Array2<double> exchange_;  // [N, N] worth of an exchange by its temperature; -inf where it cannot be
@@ -255,6 +276,9 @@ class Slopes {
     if (own >= 0) slope[own] += stay;
     double* __restrict const row = h_.row(i).data;
     for (Index j = 0; j < m; ++j) row[j] += slope[j];
+    for (Index k = 0; k < n && options_.is_needed(i); ++k) {
+      if (k != i && options_.alive(k) && options_.own(k) == own) h_(k, own) += slope[own];
+    }
     if (own_.rows == 0) return;
     // The utility of option j contains g_jj and (g_jl + g_lj) for each other agent's task l: all agents' but its own.
     double* __restrict const sums = sum_.data;

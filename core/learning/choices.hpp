@@ -29,6 +29,7 @@ struct Decisions {
   Array3<const bool> open;                // [S, N, M] living tasks that the agent may take
   bool idling;                            // whether an agent could have chosen no task although some had capacity left
   bool exchanging;                        // whether exchanges are among the options
+  Array2<const double> minimums;          // [S, M] load that a task gets at least, or none; no rows where there are none
 };
 
 // Scores h [S, N, M], g [S, M, M] (or empty), and the temperature.

@@ -16,6 +16,7 @@ class Decisions:
         open: NDArray[bool_],
         idling: bool,
         exchanging: bool,
+        minimums: NDArray[float64],
     ) -> None: ...
 
 def fill_likelihood(

@@ -199,3 +199,47 @@ def test_the_chance_of_an_exchange_is_nearly_that_of_the_noise():
         share = (explored[:, 0, 0] + explored[:, 1, 1] > explored[:, 0, 1] + explored[:, 1, 0]).mean()
         found = forced_on(2, 2).likelihood((h, None), tau)
         assert np.exp(found[0, 0]) == pytest.approx(share, abs=0.015)
+
+
+def test_whole_teams_leave_a_task_with_a_minimum():
+    """Of two agents on a task that needs both, one moves or both stay; no agent joins a task that would lack one."""
+    h = np.array([[[1.0, 0.5, 9.0], [2.0, -9.0, 9.0], [-9.0, 0.7, 9.0]]], np.float32)
+    ones, everyone = np.ones((1, 3, 3)), np.ones((1, 3), np.bool_)
+    choices = Choices(
+        np.array([[0, 0, 1]]),
+        np.zeros_like(h),
+        ones,
+        np.array([[2.0, 2.0, 2.0]]),
+        everyone,
+        ones.astype(np.bool_),
+        True,
+        False,
+        np.array([[2.0, 0.0, 2.0]]),
+    )
+    found = choices.likelihood((h, None), 1.0)[0]
+    # Both stay for 3, or agent 0 goes to task 1 for 0.5, or idles; task 2 needs two.
+    assert found[0] == pytest.approx(3.0 - np.log(np.exp([3.0, 0.5, 0.0]).sum()))
+    assert found[2] == pytest.approx(0.7 - np.log(np.exp([0.7, 0.0]).sum()))
+
+
+@pytest.mark.parametrize("exchanging", [False, True])
+def test_slopes_with_minimums_are_differences(exchanging):
+    rng = np.random.default_rng(3)
+    states, n, m = 4, 5, 3
+    h = rng.normal(1.0, 1.0, (states, n, m)).astype(np.float32)
+    capacities, minimums = np.tile([2.0, 3.0, 1.0], (states, 1)), np.tile([2.0, 2.0, 0.0], (states, 1))
+    ones = np.ones(h.shape)
+    problem = Problem(h.astype(np.float64), capacities=capacities, minimums=minimums)
+    assignment = Solver("lp")(problem).assignment
+    everyone, may = np.ones((states, n), np.bool_), ones.astype(np.bool_)
+    choices = Choices(assignment, np.zeros_like(h), ones, capacities, everyone, may, True, exchanging, minimums)
+    before = choices.likelihood((h, None), 0.5)
+    advantage = rng.normal(size=states)
+    slopes = choices.clipped_loss((h, None), 0.5, before, advantage, 0.0, 0.01)[2][0]
+    for place in [(0, 0, 0), (1, 2, 1), (2, 4, 2), (3, 1, 0), (0, 3, 1)]:
+        values = []
+        for step in (-1e-2, 1e-2):
+            moved = h.copy()
+            moved[place] += step
+            values.append(choices.clipped_loss((moved, None), 0.5, before, advantage, 0.0, 0.01)[0])
+        assert slopes[place] == pytest.approx((values[1] - values[0]) / 2e-2, abs=2e-3)

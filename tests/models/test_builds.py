@@ -67,7 +67,7 @@ def test_of_the_choices(builds):
         arrays = floats(rng, states, n, m), rng.random((states, n, m)), 2 * rng.random((states, m))
         assignment = rng.integers(-1, m, (states, n))
         choices = core.learning.Decisions(
-            assignment, *arrays, masks(rng, states, n), masks(rng, states, n, m), True, True
+            assignment, *arrays, masks(rng, states, n), masks(rng, states, n, m), True, True, rng.random((states, m))
         )
         h, g, likelihood = floats(rng, states, n, m), floats(rng, states, m, m), np.zeros((states, n))
         core.learning.fill_likelihood(choices, h, g, 0.3, likelihood)

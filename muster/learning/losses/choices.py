@@ -12,9 +12,13 @@ changes h alone (but see ppo.exchanges_count):
     u = u_own + (h_i,o(k) + h_k,o(i) - h_i,o(i) - h_k,o(k)) / sqrt(2)     (h with its history; 0 for no task)
 
 whose noise has twice the variance of a move's. Without exchanges battles, in which few targets are filled, are learned
-worse (docs/results/battle.md). The product over agents, each given what the others took, is the pseudo-likelihood of an
-assignment. Earlier noise chose the present tasks, so taking all of it for this decision's draw, as the likelihood of
-explored scores does, pushes agents off them. The arithmetic is in core/learning.
+worse (docs/results/battle.md). Where tasks have minimums, an agent alone joins none that would still lack something;
+and if its own task would lack something without it, all agents there leave with it: staying is worth what all of them
+are worth there.
+
+The product over agents, each given what the others took, is the pseudo-likelihood of an assignment. Earlier noise chose
+the present tasks, so taking all of it for this decision's draw, as the likelihood of explored scores does, pushes
+agents off them. The arithmetic is in core/learning.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from muster.kernels import core
 from muster.models.direct import Scores
 
 NO_G = np.zeros((0, 0, 0), np.float32)
+NO_MINIMUMS: Floats = np.zeros((0, 0))
 
 
 class Choices(NamedTuple):
@@ -49,10 +54,12 @@ class Choices(NamedTuple):
     """Whether an agent could have chosen no task although some had capacity left."""
     exchanging: bool
     """Whether exchanges are among the options."""
+    minimums: Floats = NO_MINIMUMS
+    """[S, M] load that a task gets at least, or nobody; no rows where there are none."""
 
     def take(self, states: Ints) -> Choices:
         """Those of some states."""
-        parts: list[Any] = [part[states] if isinstance(part, np.ndarray) else part for part in self]
+        parts: list[Any] = [part[states] if isinstance(part, np.ndarray) and len(part) else part for part in self]
         return Choices(*parts)
 
     def likelihood(self, scores: Scores, tau: float) -> Floats:

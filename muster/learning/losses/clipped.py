@@ -18,7 +18,7 @@ import numpy as np
 
 from muster.assign.settings import InferenceSettings
 from muster.data import BatchObservation, Floats, Floats32, Ints
-from muster.learning.losses.choices import Choices
+from muster.learning.losses.choices import NO_MINIMUMS, Choices
 from muster.learning.rollouts import Rollout, take
 from muster.models.direct import Scores
 from muster.models.limits import Limits
@@ -74,6 +74,7 @@ class ChoiceBatch:
             open=alive_pairs(observation)[0],
             idling=not inference.assign_all,
             exchanging=exchanging and inference.method != "amax",  # where agents do not compete
+            minimums=NO_MINIMUMS if observation.minimums is None else observation.minimums,
         )
         able = choices.share_with_moves()
         if inference.method != "amax" and able < FEW:
