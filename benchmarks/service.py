@@ -17,6 +17,7 @@ status_code_conformance,content_type_conformance,response_schema_conformance,neg
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -24,7 +25,6 @@ import time
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, NamedTuple
-from urllib.request import urlopen
 
 import numpy as np
 
@@ -63,6 +63,8 @@ class Load(NamedTuple):
     seconds: float
     clients: int
     rate: float
+    pid: int
+    """Of the service's first process."""
 
 
 def run(
@@ -84,7 +86,7 @@ def run(
     with TemporaryFile("w+") as log:
         service = subprocess.Popen(command, stderr=log)
         try:
-            measure(port_of(service, log), Load(seconds, clients, rate), acts_only)
+            measure(port_of(service, log), Load(seconds, clients, rate, service.pid), acts_only)
         finally:
             service.terminate()
             service.wait()
@@ -113,7 +115,6 @@ def measure(port: int, asked: Load, acts_only: bool) -> None:
         "/act, rescue 8x15": post("/act", situation(RESCUE, "rescue:8x15")),
         "/act, battle w15v17": post("/act", situation(BATTLE, "battle:w15v17")),
     }
-    print(f"connections by process: {shared_out(port, acts['/act, rescue 8x15'], clients)}\n")
     print(f"| {clients} clients | requests/s | p50, ms | p99, ms | CPU of the service, ms |\n|---|---|---|---|---|")
     for name, request in {"/solve, 40x120, lp": solves["40x120"], **acts, "/health": HEALTH}.items():
         ask(port, request, clients, 0.5)
@@ -140,9 +141,9 @@ def measure(port: int, asked: Load, acts_only: bool) -> None:
 
 def under_load(name: str, port: int, request: bytes, asked: Load, rate: float = 0.0) -> None:
     """A row of the table: what the clients saw, and what the service used of the processors."""
-    began = cpu_seconds(port)
+    began = cpu_seconds(asked.pid)
     times = ask(port, request, asked.clients, asked.seconds, rate)
-    row(name, times, asked.seconds, f"{1e3 * (cpu_seconds(port) - began) / len(times):.2f}")
+    row(name, times, asked.seconds, f"{1e3 * (cpu_seconds(asked.pid) - began) / len(times):.2f}")
 
 
 def probing(port: int, seconds: float) -> subprocess.Popen[str]:
@@ -156,26 +157,11 @@ def row(name: str, times: list[float], seconds: float, cpu: str = "") -> None:
     print(f"| {' | '.join((name, *figures))} |", flush=True)
 
 
-def cpu_seconds(port: int) -> float:
-    """What the processes of the service have used of the processors so far, by their own metrics."""
-    return sum(counted(port, "process_cpu_seconds_total"))
-
-
-def shared_out(port: int, request: bytes, clients: int) -> list[int]:
-    """How many connections each process of the service has while the clients ask; that of this question included."""
-    process = started(port, request, clients, 2.0)
-    found = counted(port, "muster_connections{")
-    process.communicate()
-    return [int(number) for number in found]
-
-
-def counted(port: int, name: str) -> list[float]:
-    """What the processes of the service count, one after the other."""
-    # Each shows the others twice a second.
-    time.sleep(0.6)
-    with urlopen(f"http://localhost:{port}/metrics") as answer:
-        lines = answer.read().decode().splitlines()
-    return [float(line.split()[-1]) for line in lines if line.startswith(name)]
+def cpu_seconds(pid: int) -> float:
+    """What the processes of the service have used of the processors so far."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    found = [Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split() for process in (pid, *children)]
+    return sum(int(fields[11]) + int(fields[12]) for fields in found) / os.sysconf("SC_CLK_TCK")
 
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -78,11 +78,11 @@ def whole_body(path: str, policy: dict, rng: random.Random) -> dict:
             "tasks": [{name: rng.random() for name in names["task"]} for _ in range(m)],
             "pairs": {name: rows(n, m) for name in names["pair"]},
             "task_pairs": {name: rows(m, m) for name in names["task_pair"]},
-            "world": {name: rng.random() for name in names["world"]},
-            "prior": rows(n, m),
-            "task_prior": rows(m, m),
+            "global": {name: rng.random() for name in names["global"]},
         }
-        return {"policy": policy["policy"], "situation": situation, "scores": rng.random() < 0.5}
+        if policy["card"]["corrects_prior"]:
+            situation["prior"] = rows(n, m)
+        return {"policy": policy["name"], "situation": situation, "scores": rng.random() < 0.5}
     body = {"scores": rows(n, m), "method": rng.choice(("amax", "lp", "quad", "routes")), "effort": "fast"}
     optional = {
         "task_scores": rows(m, m),

@@ -96,7 +96,7 @@ def read_problem(body: ProblemBody, size_limit: int) -> tuple[dict[str, Any], tu
     if body.capacities is not None:
         fields["capacities"] = read_block(body.capacities, "capacities", (m,), null=np.inf)
     if isinstance(body.minimums, (int, float)) and not isinstance(body.minimums, bool):
-        fields["minimums"] = float(body.minimums)
+        fields["minimums"] = read.read_number(body.minimums, "minimums")
     elif body.minimums is not None:
         fields["minimums"] = read_block(body.minimums, "minimums", (m,))
     if body.fixed is not None:
