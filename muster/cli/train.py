@@ -90,6 +90,8 @@ class Train:
             f"{outcome.steps:,} environment steps in {outcome.cpu_minutes:.1f} CPU minutes; "
             f"best policy: {out / 'best.safetensors'}"
         )
+        if outcome.validation:
+            print(outcome.validation)
         console.print(f"try it: muster evaluate {out} {settings.envs[0]}")
 
 

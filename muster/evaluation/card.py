@@ -180,10 +180,11 @@ def with_results(card: dict[str, Any], results: Sequence[Result], latency_ms: di
     return card | more | {"latency_ms": latency_ms}
 
 
-def write_run_card(folder: Path) -> None:
+def write_run_card(folder: Path, results: Sequence[Result] = (), **facts: Any) -> None:
     """Write the card of a run that has ended, with the ranges of the features that it learned from."""
     policy = load(folder)
-    write_card(folder / RUN_CARD, make_card(policy.name, policy, feature_ranges=measure_ranges(policy, custom=True)))
+    ranges = measure_ranges(policy, custom=True)
+    write_card(folder / RUN_CARD, make_card(policy.name, policy, results, feature_ranges=ranges, **facts))
 
 
 def measure_ranges(policy: LearnedPolicy, custom: bool = False) -> dict[str, dict[str, list[float]]]:

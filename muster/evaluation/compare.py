@@ -16,7 +16,7 @@ from muster.errors import InputError
 from muster.evaluation.evaluate import Count, Evaluation, evaluate
 from muster.evaluation.statistics import MEANINGS, Interval, bootstrap_interval
 from muster.evaluation.text import difference_line, episodes_of, evaluation_table, html_table, text_table
-from muster.policy.learned import LearnedPolicy
+from muster.policy.learned import PRIOR, LearnedPolicy
 
 Watch = Callable[[str], AbstractContextManager[Callable[[int], None] | None]]
 """Given the name of a policy, a context in which it runs; what it yields is told how many episodes ended."""
@@ -88,7 +88,7 @@ def compare(
     if isinstance(policies, str) or len(policies) < 2:
         told = policies if isinstance(policies, str) else " ".join(map(str, policies)) or "none"
         raise InputError(f"a comparison needs a list of two or more policies, got {told}")
-    fixed = (env if isinstance(env, BatchEnv) else make(env)).baselines()
+    fixed = [*(env if isinstance(env, BatchEnv) else make(env)).baselines(), PRIOR]
     found: list[Evaluation] = []
     for given in policies:
         policy = str(given) if isinstance(given, Path) else given

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from muster.errors import InputError, ModelFileError
+from muster.evaluation.card import RUN_CARD
 from muster.learning.settings import TrainSettings
 from muster.policy.files import fingerprint, limit_arrays
 from muster.policy.learned import LearnedPolicy
@@ -140,6 +141,9 @@ class Run:
     def save_policy(self, policy: LearnedPolicy, which: str) -> None:
         """Write best.safetensors or last.safetensors."""
         self._still_there()
+        if which == "best":  # a card that is there is of other weights
+            with writing(self.folder):
+                (self.folder / RUN_CARD).unlink(missing_ok=True)
         policy.save(self.folder / f"{which}.safetensors")
 
     def finish(self, summary: dict[str, Any]) -> None:

@@ -218,6 +218,9 @@ class TrainSettings:
     """Environment steps between two evaluations on held-out episodes."""
     evaluate_episodes: Annotated[int | None, AtLeast(1)] = None
     """How many of them; None: 500, or 20 for a positional model on more than 1,000 cells (battles), which is slow."""
+    validate_on: tuple[str, ...] | None = None
+    """Environments on which the run's end is validated beside those of the training; None: of 2 and 5 times the size,
+    where the environment comes in sizes."""
     workers: Annotated[int | Literal["auto"] | None, AtLeast(1)] = None
     """Processes that run the environments (ppo, a2c, es); auto: one a core. The result is the same to the last bit,
     whatever their number. None: 1, or one for every core of the cluster."""

@@ -30,6 +30,7 @@ from muster.learning.metrics import Metrics, summarise
 from muster.learning.run import Run, damaged, stored_settings
 from muster.learning.settings import TrainSettings, refuse_others
 from muster.learning.transfer import carried_over, check_fit
+from muster.learning.validation import Validation, validate
 from muster.learning.workers import WorkerPool, closing
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import load
@@ -65,11 +66,13 @@ class Outcome:
     """What a run came to."""
 
     policy: LearnedPolicy
-    """The best by training reward."""
+    """The best: of a run with a folder by validation, otherwise by training reward."""
     steps: int
     cpu_minutes: float
     finished: bool
     """False if it was interrupted."""
+    validation: Validation | None = None
+    """Of a finished run with a folder: what was kept, beside baselines and prior at several sizes."""
 
 
 def train(
@@ -80,7 +83,10 @@ def train(
     report: Report | None = None,
     **settings: Any,
 ) -> LearnedPolicy:
-    """Learn a policy on a small environment, or on several in turn, and return the best one by training reward.
+    """Learn a policy on a small environment, or on several in turn, and return the best one.
+
+    With `out` that is the best by validation, or the environment's prior where nothing learned is better; without, the
+    best by training reward.
 
     `env` is an environment string, or a class whose module can be imported.
     The settings are the fields of `muster.learning.settings.TrainSettings`, where each is explained; those of a learner
@@ -251,12 +257,35 @@ class Loop:
             signal.raise_signal(self.told_to_end)  # saved: now the process may end as it was told to
         outcome = Outcome(policy, learner.steps, self.cpu_seconds / 60, finished)
         if self.run and finished:
-            if not self.best:  # so short that no episode ended: there is nothing to tell policies apart by
-                self.run.save_policy(policy, "best")
             self.run.save_policy(learner.policy(), "last")
+            outcome = self._validated(outcome)
+            self.run.save_policy(outcome.policy, "best")
             self.run.finish(self._summary(outcome))
-            write_run_card(self.run.folder)
+            self._write_card(outcome.validation)
         return outcome
+
+    def _validated(self, outcome: Outcome) -> Outcome:
+        """With the policy that does best in validation: that of the best row, the last one, or the prior."""
+        if self.settings.only_log:
+            return outcome
+        best, last = outcome.policy, self.learner.parameters()
+        same = all(np.array_equal(best.parameters[name], last[name]) for name in last)
+        candidates = [best] if same else [best, best.variant(parameters=last)]
+        found = validate(self.settings, candidates, 60 * outcome.cpu_minutes)
+        return dataclasses.replace(outcome, policy=found.policy, validation=found)
+
+    def _write_card(self, validation: Validation | None) -> None:
+        assert self.run is not None
+        facts: dict[str, Any] = {"command": self._command()}
+        if validation:
+            facts["results_from"] = "validation at the end of the run"
+            if validation.fell_back:
+                facts["about"] = "The environment's prior: nothing that the run learned was better."
+        write_run_card(self.run.folder, validation.results() if validation else (), **facts)
+
+    def _command(self) -> str | None:
+        """What repeats the run."""
+        return f"muster train --config {self.run.folder / 'config.toml'}" if self.run else None
 
     def _log(self, validate: bool) -> dict[str, Any]:
         window, self.window = self.window, []
@@ -325,7 +354,9 @@ class Loop:
             "updates": self.updates,
             "cpu_minutes": outcome.cpu_minutes,
             "best_training_reward": self.best_reward if self.best else None,
-            **self.origin,
+            "command": self._command(),
+            "commit": self.origin.get("commit"),
+            **(outcome.validation.summary() if outcome.validation else {}),
         }
 
     def _kept(self, failure: EnvError) -> EnvError:

@@ -23,14 +23,16 @@ from muster.envs.registry import BUILT_IN, kind_of, make
 from muster.envs.vector import BatchEnv, Policy, State
 from muster.errors import InputError, MissingExtraError, MusterError, UnknownNameError
 from muster.models.context_model import ContextModel
-from muster.models.direct import DirectModel, Parameters, Scores
+from muster.models.direct import DirectModel, Parameters, Scores, init_parameters
 from muster.models.spec import ModelSpec
 from muster.policy.decision import Decision, Scorer, decide, read_observation, score
 from muster.policy.files import PolicyFile, read_policy, write_policy
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
-from muster.policy.settings import NoiseSettings, RolloutSettings
+from muster.policy.settings import PAPER_NOISE, NoiseSettings, RolloutSettings
 from muster.rng import NOISE_STREAM, Seeds
 
+PRIOR = "prior"
+"""Name of the policy that is the inference on an environment's prior."""
 Critic = Callable[[BatchObservation], NDArray[np.floating]]
 """What is still to be earned [B] from what is observed on."""
 
@@ -332,6 +334,30 @@ def _features_of_env(policy: LearnedPolicy) -> dict[str, tuple[str, ...]]:
         return {kind: tuple(names) for kind, names in env.feature_names().items()}
     except MusterError:
         return {}
+
+
+def prior_policy(
+    env: BatchEnv, inference: InferenceSettings | None = None, spec: ModelSpec | None = None
+) -> LearnedPolicy:
+    """The inference on the environment's prior, nothing learned: a policy whose corrections are all 0.
+
+    `spec` is a model that corrects the prior, if there is one; `inference` is quad for an environment with a
+    task_prior, and lp for others, unless given.
+    """
+    if spec is None or not spec.corrects:
+        env.show()
+        seen = env.observe()
+        if seen.prior is None:
+            raise InputError(
+                f"{env.name} shows no prior for the policy 'prior' to go by: Observation(prior=...) is [N, M]"
+            )
+        with_g = seen.task_prior is not None if inference is None else inference.method == "quad"
+        spec = ModelSpec.of(seen, "dm", with_g)
+    spec = dataclasses.replace(spec, kind="dm", pair_scale="none", learned=())
+    if inference is None:
+        inference = InferenceSettings("quad" if spec.task_scores else "lp", "fast", assign_all=not env.idling)
+    parameters = init_parameters(spec, np.random.default_rng(0))
+    return LearnedPolicy(PRIOR, spec, parameters, inference, PAPER_NOISE, {"env": env.name})
 
 
 def make_scorer(spec: ModelSpec, parameters: Parameters) -> Scorer:

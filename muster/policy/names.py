@@ -1,4 +1,4 @@
-"""Policy names: a baseline of the environment, a shipped policy, or a path to a run or model file."""
+"""Policy names: a baseline of the environment, `prior`, a shipped policy, or a path to a run or model file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from muster.data import BatchObservation, Ints
 from muster.envs.registry import all_baselines, kind_of
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError, UnknownNameError, suggestion
-from muster.policy.learned import LearnedPolicy, adapt
+from muster.policy.learned import PRIOR, LearnedPolicy, adapt, prior_policy
 from muster.policy.lookahead import LookAhead
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -33,6 +33,10 @@ def resolve(policy: str | Path | Policy, env: BatchEnv, noise: bool = False) -> 
             if noise:
                 raise InputError(f"noise is for learned policies; {policy!r} is a baseline of {env.name}")
             return baselines[policy](env)
+        if policy == PRIOR:
+            if noise:
+                raise InputError("noise is for learned policies; 'prior' learned nothing")
+            return prior_policy(env)
         if not is_learned(policy):
             raise UnknownNameError(
                 f"policy for {env.name}", policy, [*baselines, *shipped_for(env), "the path of a run"]

@@ -163,3 +163,35 @@ class Wages(Pairing):
         self.t += 1
         self.agents, self.tasks = self.rng.permutation([-1.0, 1.0]), self.rng.permutation([-1.0, 1.0])
         return earned, self.ends and self.t == 12
+
+
+class Sized(Env):
+    """One decision at any size: each agent belongs to the task of its number, as the prior says. Best 1."""
+
+    metric = "return"
+    idling = True
+    max_steps = 3
+
+    def __init__(self, n_agents: int = 2, n_tasks: int = 2) -> None:
+        self.n_agents, self.n_tasks = n_agents, n_tasks
+
+    def reset(self, rng: np.random.Generator) -> None:
+        self.agents, self.tasks = rng.permutation(self.n_agents), rng.permutation(self.n_tasks)
+
+    def observe(self) -> Observation:
+        return Observation(
+            self.agents[:, None] / self.n_agents,
+            self.tasks[:, None] / self.n_tasks,
+            prior=np.equal.outer(self.agents, self.tasks) - 0.5,
+            task_prior=-0.01 * np.ones((self.n_tasks, self.n_tasks)),
+        )
+
+    def step(self, assignment):
+        right = [task >= 0 and self.tasks[task] == own for own, task in zip(self.agents, assignment, strict=True)]
+        return float(np.mean(right)), True
+
+
+class Rated(Taught):
+    """Counts rewards rather than steps."""
+
+    metric = "return"

@@ -1,0 +1,114 @@
+"""What a run came to, beside the environment's own baselines and prior, and the prior where nothing is better."""
+
+import json
+
+import numpy as np
+import pytest
+
+import muster
+from muster import InputError
+from muster.assign.settings import InferenceSettings
+from muster.evaluation.card import read_card
+from muster.evaluation.episodes import run_episodes
+from muster.learning.settings import ESSettings, TrainSettings
+from muster.learning.train import run_training
+from muster.learning.validation import enlarged
+from muster.policy.learned import prior_policy
+from muster.policy.names import resolve
+from muster.rng import episode_seeds
+from tests.learning.toy import Sized
+
+TOY, SIZED = "tests.learning.toy:Rated", "tests.learning.toy:Sized"
+SHORT = {
+    "learner": "es",
+    "inference": "lp",
+    "steps": 100,
+    "evaluate_episodes": 20,
+    "es": ESSettings(pairs=1, episodes=2),
+}
+
+
+def summary_of(folder):
+    return json.loads((folder / "summary.json").read_text())
+
+
+def test_a_run_says_whether_it_beats_the_baselines(tmp_path):
+    validation = run_training(TrainSettings(TOY, **SHORT), tmp_path / "r").validation
+    found = summary_of(tmp_path / "r")
+    assert list(found["sizes"]) == [TOY]
+    assert found["baselines"].keys() == {"right", "wrong"}
+    assert found["baselines"]["right"].keys() == {"mean", "difference", "ci95"}
+    assert found["baselines"]["wrong"]["mean"] == 0.0
+    assert found["baselines"]["right"]["difference"] == found["sizes"][TOY]["mean"] - 1.0
+    assert found["beats_baselines"] is False
+    assert "the best baseline" in repr(validation)
+    assert {"steps", "updates", "cpu_minutes", "command", "commit"} <= found.keys()
+    assert read_card(str(tmp_path / "r"))["results"][0]["baselines"] == {"right": 1.0, "wrong": 0.0}
+
+
+def test_the_prior_is_kept_where_nothing_is_better_than_it(tmp_path):
+    """It is the optimum here, at every size."""
+    settings = TrainSettings(SIZED, **SHORT)
+    outcome = run_training(settings, tmp_path / "r")
+    found = summary_of(tmp_path / "r")
+    assert list(found["sizes"]) == [SIZED, f"{SIZED},n_agents=4,n_tasks=4", f"{SIZED},n_agents=10,n_tasks=10"]
+    assert (found["kept"], found["beats_baselines"]) == ("prior", False)
+    assert all(size["mean"] == 1.0 for size in found["sizes"].values())
+    assert "the prior was kept" in repr(outcome.validation)
+    assert muster.evaluate(tmp_path / "r", SIZED, 20).mean == 1.0
+    assert "prior" in read_card(str(tmp_path / "r"))["about"]
+    # What was kept can be gone on from.
+    run_training(TrainSettings(SIZED, **SHORT, from_policy=str(tmp_path / "r")), tmp_path / "on")
+
+
+def test_what_is_better_than_a_wrong_prior_is_kept(tmp_path):
+    priced = "tests.learning.toy:Priced,wrong=true"
+    settings = TrainSettings(
+        priced, learner="es", inference="lp", steps=4000, evaluate_episodes=50, es=ESSettings(pairs=8, episodes=4)
+    )
+    run_training(settings, tmp_path / "r")
+    found = summary_of(tmp_path / "r")
+    assert (found["kept"], found["beats_baselines"]) == ("learned", True)
+    assert found["baselines"]["prior"]["difference"] > 0
+
+
+def test_other_sizes_can_be_named_and_what_fails_there_is_said(tmp_path):
+    named = (f"{SIZED},n_agents=3,n_tasks=3", "nowhere:Nothing")
+    validation = run_training(TrainSettings(SIZED, **SHORT, validate_on=named), tmp_path / "r").validation
+    assert list(validation.sizes) == [SIZED, named[0]]
+    assert "not validated on nowhere:Nothing" in repr(validation)
+
+
+@pytest.mark.parametrize(
+    ("env", "larger"),
+    [
+        ("rescue:2x4,grid=32", "rescue:10x20,grid=32"),
+        ("battle:w15v17", "battle:w75v85"),
+        ("rescue:20x40,grid=9", None),
+        (f"{SIZED},n_agents=3", f"{SIZED},n_agents=15,n_tasks=10"),
+        (TOY, None),
+    ],
+)
+def test_larger_environments_are_found_by_name(env, larger):
+    assert enlarged(env, 5) == larger
+
+
+@pytest.mark.parametrize("size", [2, 7])
+@pytest.mark.parametrize("inference", ["lp", "quad"])
+def test_an_untrained_policy_decides_as_the_prior_does_at_every_size(size, inference):
+    from muster.learning.learners import make_learner
+
+    env = muster.make(Sized, 30, n_agents=size, n_tasks=size)
+    untrained = make_learner(TrainSettings(SIZED, inference=inference)).policy()
+    prior = prior_policy(env, InferenceSettings(inference, untrained.inference.effort, assign_all=False))
+    seen = env.observe()
+    np.testing.assert_array_equal(resolve(untrained, env).act(seen), prior.act(seen))
+    assert run_episodes(env, resolve("prior", env), episode_seeds(5, np.arange(30))).reward.mean() == 1.0
+
+
+def test_a_policy_named_prior_needs_one_and_has_no_noise():
+    with pytest.raises(InputError, match="shows no prior"):
+        muster.evaluate("prior", TOY, 5)
+    with pytest.raises(InputError, match="learned nothing"):
+        muster.evaluate("prior", SIZED, 5, noise=True)
+    assert muster.compare(["prior", "prior"], SIZED, 5, noise=True).differences[0].mean == 0.0
