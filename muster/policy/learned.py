@@ -353,7 +353,8 @@ def prior_policy(
             )
         with_g = seen.task_prior is not None if inference is None else inference.method == "quad"
         spec = ModelSpec.of(seen, "dm", with_g)
-    spec = dataclasses.replace(spec, kind="dm", pair_scale="none", learned=())
+    scaled = "none" if spec.task_prior else spec.pair_scale
+    spec = dataclasses.replace(spec, kind="dm", pair_scale=scaled, learned=())
     if inference is None:
         inference = InferenceSettings("quad" if spec.task_scores else "lp", "fast", assign_all=not env.idling)
     parameters = init_parameters(spec, np.random.default_rng(0))

@@ -59,7 +59,7 @@ def test_an_untrained_policy_does_not():
 
 def test_a_run_too_short_for_one_episode_still_leaves_its_policy(tmp_path):
     out = tmp_path / "run"
-    muster.train("rescue:2x4", steps=1, ppo=PPOSettings(envs=2, rollout_length=1), out=out)
+    muster.train("rescue:2x4", steps=1, evaluate_episodes=5, ppo=PPOSettings(envs=2, rollout_length=1), out=out)
     summary = json.loads((out / "summary.json").read_text())
     assert summary["best_training_reward"] is None
     assert summary.get("commit") == muster.load(out).header.get("commit") == code_commit()
