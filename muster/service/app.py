@@ -24,6 +24,7 @@ from muster import __version__
 from muster.errors import MusterError
 from muster.service import act, schema, solve
 from muster.service.body import parse
+from muster.service.connections import Connections
 from muster.service.decide import QUICK_BODY, Decider
 from muster.service.jobs import Jobs
 from muster.service.metrics import Metrics
@@ -31,7 +32,6 @@ from muster.service.middleware import LOG, Bodies, Handler, Middleware, read_tok
 from muster.service.policies import Policies, serve_policies
 from muster.service.pool import LATE, Pool
 from muster.service.refusal import STATUS, Refusal, refusal_of, reply
-from muster.service.server import Connections
 from muster.service.settings import SHARED, ServeSettings
 from muster.service.watch import watch_routes
 
