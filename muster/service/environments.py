@@ -56,7 +56,7 @@ class Environments:
             except MusterError as error:
                 found.append({"kind": kind, "examples": examples, "policies": [], "error": str(error)})
                 continue
-            policies = [{"name": name, "kind": "rule"} for name in baselines]
+            policies = [{"name": name, "kind": "baseline"} for name in baselines]
             policies += [
                 {"name": name, "kind": "learned"}
                 for name, served in self.policies.now.items()

@@ -122,7 +122,7 @@ def test_the_same_scores_under_another_procedure(page: Any, service: str):
     assert panel.locator(".value").all_inner_texts() == values
     # AMAX takes the best score, which is the first of the list.
     assert "chosen" in (panel.locator(".heat li").first.get_attribute("class") or "")
-    panel.get_by_role("button", name="PLAN").click()
+    panel.get_by_role("button", name="Routes").click()
     panel.get_by_role("alert").wait_for()
     assert "from task to task" in panel.get_by_role("alert").inner_text()
 

@@ -36,7 +36,7 @@ export function momentOf(film, stage, time, view) {
   function glide(a, b) {
     return a.map((from, axis) => {
       let way = b[axis] - from;
-      // Where the world wraps, the shorter way is the one that was taken.
+      // Where the environment wraps, the shorter way is the one that was taken.
       if (stage.wraps) way -= span[axis] * Math.round(way / span[axis]);
       return from + way * into;
     });

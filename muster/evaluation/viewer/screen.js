@@ -13,7 +13,7 @@ export class Screen {
     this.stage = stage;
     this.time = 0;
     this.show = { lines: true, names: false, selected: null, scores: null };
-    this.canvas = make("canvas", { tabindex: -1, role: "img", "aria-label": `The world as ${film.policy} plays it` });
+    this.canvas = make("canvas", { tabindex: -1, role: "img", "aria-label": `The environment as ${film.policy} acts in it` });
     this.status = make("span", { class: "status" });
     this.element = make(
       "figure",
@@ -62,7 +62,7 @@ export class Screen {
     if (this.described === this.moment.row) return;
     this.described = this.moment.row;
     const tasks = told(this.moment.agents.map((agent) => agent.task));
-    this.canvas.setAttribute("aria-label", `The world as ${this.film.policy} plays it, step ${this.described}: ${tasks}`);
+    this.canvas.setAttribute("aria-label", `The environment as ${this.film.policy} acts in it, step ${this.described}: ${tasks}`);
   }
 
   words() {

@@ -25,8 +25,8 @@ class Assign {
     this.text = make("textarea", { rows: 9, spellcheck: "false", "aria-label": "Scores as CSV", placeholder: "Paste a table, or drop a file here" });
     this.text.value = EXAMPLE;
     this.text.addEventListener("input", () => this.later());
-    this.forced = make("input", { type: "checkbox" });
-    this.forced.addEventListener("change", () => this.solve());
+    this.assignAll = make("input", { type: "checkbox" });
+    this.assignAll.addEventListener("change", () => this.solve());
     this.file = make("input", { type: "file", accept: ".csv,.tsv,.txt,text/csv", hidden: true });
     this.file.addEventListener("change", () => this.take(this.file.files[0]));
     this.methods = make("div");
@@ -34,7 +34,7 @@ class Assign {
     this.panel = make("aside", { class: "panel", "aria-live": "polite" });
     const open = make("button", { type: "button", text: "Open a file", onclick: () => this.file.click() });
     this.drop = make("div", { class: "drop" }, this.text, make("div", { class: "bar" }, open, this.file, this.methods,
-      make("label", { class: "tick", title: "Everyone who fits somewhere gets a task, however bad" }, this.forced, "nobody idle")));
+      make("label", { class: "tick", title: "Everyone who fits somewhere gets a task, however bad" }, this.assignAll, "nobody idle")));
     this.drop.addEventListener("dragover", (event) => {
       event.preventDefault();
       this.drop.classList.add("over");
@@ -77,7 +77,7 @@ class Assign {
     }));
     try {
       const table = readScores(this.text.value);
-      const wanted = { scores: table.scores, method: this.method, forced: this.forced.checked };
+      const wanted = { scores: table.scores, method: this.method, assign_all: this.assignAll.checked };
       if (table.capacities) wanted.capacities = table.capacities;
       const answer = await ask("solve", wanted);
       this.show(table, wanted, answer);

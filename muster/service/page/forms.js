@@ -6,12 +6,12 @@ export function field(label, control, extra = {}) {
   return make("label", { class: "field", ...extra }, make("span", { text: label }), control);
 }
 
-/** A choice of policies for a world, in groups. */
-export function policySelect(world, chosen, none) {
+/** A choice of policies for a environment, in groups. */
+export function policySelect(environment, chosen, none) {
   const select = make("select", {});
   if (none) select.append(make("option", { value: "", text: none }));
-  for (const [kind, label] of [["learned", "Learned"], ["run", "Your runs"], ["rule", "Rules"]]) {
-    const members = world.policies.filter((policy) => policy.kind === kind);
+  for (const [kind, label] of [["learned", "Learned"], ["run", "Your runs"], ["baseline", "Baselines"]]) {
+    const members = environment.policies.filter((policy) => policy.kind === kind);
     if (!members.length) continue;
     const group = make("optgroup", { label });
     for (const { name } of members) group.append(make("option", { value: name, text: name }));
@@ -21,10 +21,10 @@ export function policySelect(world, chosen, none) {
   return select;
 }
 
-/** A learned policy to begin with, or the first rule. */
-export function firstPolicy(world) {
-  const learned = world.policies.filter((policy) => policy.kind === "learned");
-  const best = learned.find((policy) => policy.name.includes("quad")) || learned[0] || world.policies[0];
+/** A learned policy to begin with, or the first baseline. */
+export function firstPolicy(environment) {
+  const learned = environment.policies.filter((policy) => policy.kind === "learned");
+  const best = learned.find((policy) => policy.name.includes("quad")) || learned[0] || environment.policies[0];
   return best ? best.name : "";
 }
 

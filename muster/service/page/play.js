@@ -14,15 +14,15 @@ const TOOLS = [
 ];
 
 export async function playView(options, remember) {
-  const { worlds } = await ask("watch/worlds");
-  const view = new Play(worlds, remember);
+  const { environments } = await ask("watch/environments");
+  const view = new Play(environments, remember);
   await view.begin(options);
   return view;
 }
 
 class Play {
-  constructor(worlds, remember) {
-    [this.worlds, this.remember] = [worlds, remember];
+  constructor(environments, remember) {
+    [this.environments, this.remember] = [environments, remember];
     [this.tool, this.method, this.selected, this.answer] = ["move", null, null, null];
     this.alert = alertLine();
     this.tools = make("div", {});
@@ -30,9 +30,9 @@ class Play {
     this.status = make("p", { class: "status-line" });
     this.board = new Board({ onMove: () => this.changed(), onPick: (thing, place) => this.click(thing, place) });
     this.env = make("select", {});
-    for (const world of worlds) {
-      const group = make("optgroup", { label: world.kind });
-      for (const text of world.examples) group.append(make("option", { value: text, text }));
+    for (const environment of environments) {
+      const group = make("optgroup", { label: environment.kind });
+      for (const text of environment.examples) group.append(make("option", { value: text, text }));
       this.env.append(group);
     }
     this.env.addEventListener("change", () => this.anew(this.env.value));
@@ -87,8 +87,8 @@ class Play {
   async take(situation, stage) {
     this.situation = situation;
     this.stage = stage || (await ask("watch/begin", { env: situation.env, seed: 0 })).stage;
-    const world = this.worlds.find((each) => situation.env === each.kind || situation.env.startsWith(each.kind + ":") || situation.env.startsWith(each.kind + ","));
-    this.policy = policySelect(world || this.worlds[0], situation.policy || firstPolicy(world || this.worlds[0]));
+    const environment = this.environments.find((each) => situation.env === each.kind || situation.env.startsWith(each.kind + ":") || situation.env.startsWith(each.kind + ","));
+    this.policy = policySelect(environment || this.environments[0], situation.policy || firstPolicy(environment || this.environments[0]));
     this.policy.addEventListener("change", () => {
       this.method = null;
       this.changed();

@@ -6,7 +6,7 @@ export const METHODS = [
   { value: "amax", text: "AMAX", title: "Each agent its best task; capacities are not looked at" },
   { value: "lp", text: "LP", title: "The best within capacities" },
   { value: "quad", text: "QUAD", title: "With what pairs of tasks are worth" },
-  { value: "plan", text: "PLAN", title: "Routes through all tasks" },
+  { value: "routes", text: "Routes", title: "Routes through all tasks" },
 ];
 
 /** Scores of a row or a column as shares, 0 to 1 of those that are there; null for what cannot be. */
@@ -27,7 +27,7 @@ const MOST_ROWS = 40;
 
 /** What a place costs. Where everyone must be assigned and places are short, all prices share what being left out costs. */
 export function priceOf(answer, task) {
-  if (!answer.forced) return answer.prices[task];
+  if (!answer.assign_all) return answer.prices[task];
   return answer.prices[task] - Math.min(...answer.prices.filter((_, k) => answer.task_alive[k]));
 }
 

@@ -6,15 +6,15 @@ import { alertLine, field, firstPolicy, policySelect } from "./forms.js";
 import { Understand } from "./understand.js";
 
 export async function watchView(options, remember) {
-  const { worlds } = await ask("watch/worlds");
-  const view = new Watch(worlds, options, remember);
+  const { environments } = await ask("watch/environments");
+  const view = new Watch(environments, options, remember);
   view.load();
   return view;
 }
 
 class Watch {
-  constructor(worlds, options, remember) {
-    this.worlds = worlds;
+  constructor(environments, options, remember) {
+    this.environments = environments;
     this.remember = remember;
     this.player = null;
     this.alert = alertLine();
@@ -25,10 +25,10 @@ class Watch {
     this.seed = make("input", { type: "number", min: 0, max: 2147483647, value: options.get("seed") || 0, class: "seed" });
     this.first = make("span");
     this.second = make("span");
-    this.ahead = make("select", { title: "Candidates that the first policy tries on copies of the world before each decision" });
+    this.ahead = make("select", { title: "Candidates that the first policy tries on copies of the environment before each decision" });
     for (const count of [0, 4, 8, 16]) this.ahead.append(make("option", { value: count, text: count || "none" }));
     this.kind = make("select", {});
-    for (const world of worlds) this.kind.append(make("option", { value: world.kind, text: world.kind }));
+    for (const environment of environments) this.kind.append(make("option", { value: environment.kind, text: environment.kind }));
     this.kind.addEventListener("change", () => this.choose(this.kind.value, true));
     this.size.addEventListener("change", () => this.choose(kindOf(this.size.value), false));
     this.button = make("button", { class: "main", text: "Watch" });
@@ -44,23 +44,23 @@ class Watch {
     this.choose(kindOf(this.size.value), false, a, options.get("b"));
   }
 
-  /** Offer the sizes and policies of a kind of world. */
+  /** Offer the sizes and policies of a kind of environment. */
   choose(kind, resize, a, b) {
-    const world = this.worlds.find((each) => each.kind === kind) || this.worlds[0];
-    this.kind.value = world.kind;
-    fill(this.sizes, ...world.examples.map((text) => make("option", { value: text })));
-    if (resize) this.size.value = world.examples[Math.min(2, world.examples.length - 1)];
-    const rule = world.policies.find((policy) => policy.kind === "rule");
-    this.one = policySelect(world, a ?? firstPolicy(world));
-    this.two = policySelect(world, b ?? (rule ? rule.name : ""), "nobody");
+    const environment = this.environments.find((each) => each.kind === kind) || this.environments[0];
+    this.kind.value = environment.kind;
+    fill(this.sizes, ...environment.examples.map((text) => make("option", { value: text })));
+    if (resize) this.size.value = environment.examples[Math.min(2, environment.examples.length - 1)];
+    const baseline = environment.policies.find((policy) => policy.kind === "baseline");
+    this.one = policySelect(environment, a ?? firstPolicy(environment));
+    this.two = policySelect(environment, b ?? (baseline ? baseline.name : ""), "nobody");
     const offer = () => {
-      this.ahead.disabled = world.policies.some((policy) => policy.name === this.one.value && policy.kind === "rule");
+      this.ahead.disabled = environment.policies.some((policy) => policy.name === this.one.value && policy.kind === "baseline");
     };
     this.one.addEventListener("change", offer);
     offer();
     fill(this.first, this.one);
     fill(this.second, this.two);
-    this.alert.say(world.error);
+    this.alert.say(environment.error);
   }
 
   async load() {
