@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 
 
@@ -30,12 +31,14 @@ def share_out(size: int, threads: int, work: Callable[[int, int], None]) -> None
             failures.append(failure)
 
     helpers = [threading.Thread(target=help_out, args=bounds[k : k + 2]) for k in range(1, threads)]
-    for helper in helpers:
-        helper.start()
+    begun: list[threading.Thread] = []
     try:
+        for helper in helpers:
+            begun.append(helper)
+            helper.start()
         work(bounds[0], bounds[1])
     finally:
-        _wait_for(helpers)
+        _wait_for(begun)
     if failures:
         raise failures[0]
 
@@ -44,6 +47,8 @@ def _wait_for(helpers: list[threading.Thread]) -> None:
     """Join them all, also when interrupted meanwhile: they write to arrays that the caller goes on to use."""
     interrupted = False
     for helper in helpers:
+        if helper.ident is None:
+            time.sleep(0.05)  # An interrupt within start() leaves a thread that is about to run.
         while helper.is_alive():
             try:
                 helper.join()

@@ -209,8 +209,8 @@ def measure_ranges(policy: LearnedPolicy, custom: bool = False) -> dict[str, dic
                 rows.append(_summary(block[_alive(transition.observation, kind)[transition.active]]))
     return {
         kind: {
-            name: [float(least), float(most), float(mean)]
-            for name, least, most, mean in zip(names[kind], *_merged(rows), strict=True)
+            name: [float(f"{value:.6g}") for value in values]
+            for name, *values in zip(names[kind], *_merged(rows), strict=True)
         }
         for kind, rows in seen.items()
         if rows
