@@ -75,7 +75,7 @@ def _jumanji(env: Any, name: str) -> Found:
 
 
 def pettingzoo_pursuit() -> Found:
-    """Pursuit: pursuers on a 16x16 grid catch evaders; one environment at a time, observation included, as it comes."""
+    """Pursuit: pursuers on a 16x16 grid catch evaders; one environment at a time, observation included, by default."""
     import numpy as np
     from pettingzoo.sisl import pursuit_v5
 
