@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from muster.data import Floats, Ints
 from muster.envs.scene import Stage, as_places
 from muster.errors import InputError
+from muster.evaluation.captions import caption, label, verdict
 from muster.evaluation.film import Film
 
 FORMAT = "muster-film-1"
@@ -34,9 +36,15 @@ def pack(films: Sequence[Film]) -> dict[str, Any]:
     stage = films[0].moments[0].scene.stage
     box = _bounds(stage, films)
     first = films[0].replay
+    words = caption(first.env)
     return {
         "format": FORMAT,
         "env": first.env,
+        "title": words.title,
+        "about": words.about,
+        "left": words.left,
+        "gain": words.gain,
+        "verdict": asdict(verdict([film.replay for film in films], [film.ending for film in films])),
         "seed": first.seed,
         "metric": first.metric,
         "seconds": films[0].seconds_per_step,
@@ -77,6 +85,7 @@ def _film(film: Film, box: Sequence[float]) -> dict[str, Any]:
     values = np.concatenate([_differences(field) for _, field in fields])
     return {
         "policy": replay.policy,
+        "label": label(replay.policy, replay.env),
         "ending": film.ending,
         "outcome": replay.outcome,
         "truncated": replay.truncated,

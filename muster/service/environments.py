@@ -14,6 +14,7 @@ from muster.envs.registry import BUILT_IN, EXAMPLES, kind_of, make
 from muster.envs.size import Size, size_of
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError, MusterError, UnknownNameError
+from muster.evaluation.captions import caption, label
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import resolve
 from muster.service.policies import Policies
@@ -29,7 +30,10 @@ HORIZON = 25
 """Decisions for which candidates are run."""
 LONGEST_NAME = 300
 SIZES = {
-    "rescue": ("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32", "rescue:200x400,grid=100"),
+    "rescue": (
+        *("rescue:2x4", "rescue:5x10", "rescue:8x15", "rescue:20x40,grid=32"),
+        *("rescue:100x200,grid=64", "rescue:200x400,grid=100"),
+    ),
     "battle": ("battle:m10v10", "battle:w15v17", "battle:w30v34", "battle:zh10v10", "battle:w80v82"),
     "pursuit": ("pursuit:4x2", "pursuit:8x4", "pursuit:20x10", "pursuit:40x20"),
     "fleet": ("fleet:24,city=small", "fleet:60,city=small", "fleet:100,city=large"),
@@ -52,23 +56,32 @@ class Environments:
         for kind in self._known:
             examples = SIZES.get(kind, (kind,))
             try:
-                baselines = list(make(examples[0]).baselines())
+                env = make(examples[0])
             except MusterError as error:
                 found.append({"kind": kind, "examples": examples, "policies": [], "error": str(error)})
                 continue
-            policies = [{"name": name, "kind": "baseline"} for name in baselines]
+            policies = [{"name": name, "label": label(name, kind), "kind": "baseline"} for name in env.baselines()]
             policies += [
-                {"name": name, "kind": "learned"}
+                {"name": name, "label": label(name, kind), "kind": "learned"}
                 for name, served in self.policies.now.items()
                 if kind_of(str(served.policy.header.get("env", ""))) == kind
             ]
             policies += [
-                {"name": run["name"], "kind": "run"}
+                {"name": run["name"], "label": f"run {run['name']}", "kind": "run"}
                 for run in runs
                 if run["policy"] and kind_of(run["env"]) == kind and run["name"] not in self.policies.now
             ]
-            about = BUILT_IN[kind].about if kind in BUILT_IN else "a custom environment"
-            found.append({"kind": kind, "about": about, "examples": examples, "policies": policies})
+            words = caption(kind)
+            found.append(
+                {
+                    "kind": kind,
+                    "title": words.title,
+                    "about": words.about,
+                    "arranges": env.renderer().can("arrange"),
+                    "examples": examples,
+                    "policies": policies,
+                }
+            )
         return found
 
     def make(self, text: Any) -> BatchEnv:

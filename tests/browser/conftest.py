@@ -101,8 +101,8 @@ class Opened:
         self.page.on("pageerror", lambda error: self._note("error", str(error)))
 
     def _note(self, kind: str, text: str) -> None:
-        # What the service refuses, the browser reports as well; the page says it in a sentence.
-        if kind in ("error", "warning") and "status of 400" not in text:
+        # What the service refuses, or does not answer, the browser reports as well; the page says it in a sentence.
+        if kind in ("error", "warning") and "status of 400" not in text and "net::ERR_FAILED" not in text:
             self.complaints.append(text)
 
     def close(self) -> None:

@@ -46,7 +46,7 @@ def assigned(page: Any, which: int = 0) -> list[int | None]:
 
 
 def watch(page: Any, service: str, env: str = "rescue:5x10", seed: int = 2, beside: str = "closest") -> None:
-    page.goto(f"{service}#watch?env={env}&seed={seed}&a={POLICY}&b={beside}")
+    page.goto(f"{service}#watch?env={env}&seed={seed}&a={POLICY}&b={beside}&step=0")
     page.wait_for_selector(".player")
     # A canvas says what it shows once it is drawn.
     page.wait_for_function("() => [...document.querySelectorAll('canvas')].every((c) => c.ariaLabel.includes('→'))")
@@ -54,8 +54,10 @@ def watch(page: Any, service: str, env: str = "rescue:5x10", seed: int = 2, besi
 
 def test_two_policies_play_the_same_episode(page: Any, service: str):
     watch(page, service)
-    for which, policy in enumerate((POLICY, "closest")):
-        assert page.locator("figcaption strong").nth(which).inner_text() == policy
+    names = [("learned on 2x4", POLICY), ("nearest first", "closest")]
+    for which, (label, policy) in enumerate(names):
+        assert page.locator("figcaption strong").nth(which).inner_text() == label
+        assert page.locator("figcaption small").nth(which).inner_text() == policy
         assert assigned(page, which) == record(policy, "rescue:5x10", seed=2).assignments[0].tolist()
     page.get_by_role("button", name="Play (space)").click()
     page.wait_for_function("() => !document.querySelector('.clock').textContent.startsWith('step 0')")
@@ -66,8 +68,8 @@ def test_a_policy_looks_ahead_beside_itself(page: Any, service: str):
     watch(page, service, beside=POLICY)
     page.get_by_label("Look-ahead").select_option("4")
     page.locator("form.bar button.main").click()
-    page.locator("figcaption strong", has_text=", 4 rollouts").wait_for()
-    assert page.locator("figcaption strong").nth(1).inner_text() == POLICY
+    page.locator("figcaption small", has_text=", 4 rollouts").wait_for()
+    assert page.locator("figcaption small").nth(1).inner_text() == POLICY
     assert "4%20rollouts" in page.url.replace("+", "%20")
 
 
@@ -93,7 +95,7 @@ def test_scrubbing_stepping_and_keys(page: Any, service: str):
     assert not page.get_by_label("lines").is_checked()
     page.locator("body").press("a")
     page.locator("body").press("a")
-    page.locator(".panel h2", has_text=f"agent 1, by {POLICY}").wait_for()
+    page.locator(".panel h2", has_text="agent 1, by learned on 2x4").wait_for()
 
 
 def test_clicking_an_agent_explains_it(page: Any, service: str):
@@ -103,7 +105,7 @@ def test_clicking_an_agent_explains_it(page: Any, service: str):
     panel = page.locator(".panel")
     panel.locator("li.chosen").wait_for()
     task = record(POLICY, "rescue:5x10", seed=2).assignments[0][1]
-    assert panel.locator("h2").inner_text() == f"agent 1, by {POLICY}"
+    assert panel.locator("h2").inner_text() == "agent 1, by learned on 2x4"
     assert panel.locator("li.chosen strong").inner_text() == f"task {task}"
     assert panel.locator(".heat li").count() == 10
     assert "runner-up" in panel.inner_text()
@@ -287,11 +289,81 @@ def test_a_curve_grows_while_a_run_learns(page: Any, service: str, runs: Path):
     assert "learning" in page.locator(".run").inner_text()
 
 
-def test_a_world_that_is_not_there_gets_a_sentence(page: Any, service: str):
+def test_an_environment_that_is_not_there_gets_a_sentence_and_another_try(page: Any, service: str):
     watch(page, service)
     page.get_by_label("Size and settings").fill("rescue:2x")
     page.get_by_role("button", name="Watch").click()
     page.get_by_role("alert").filter(has_text="rescue takes").wait_for()
+    page.get_by_label("Size and settings").fill("rescue:3x4")
+    page.get_by_role("button", name="Try again").click()
+    page.locator(".player").wait_for()
+
+
+def test_a_service_that_is_away_is_said_and_asked_again(page: Any, service: str):
+    page.route("**/watch/environments", lambda route: route.abort())
+    page.goto(service)
+    page.get_by_role("alert").filter(has_text="does not answer").wait_for()
+    look_around(page, "away")
+    page.unroute("**/watch/environments")
+    page.get_by_role("button", name="Try again").click()
+    page.locator(".player").wait_for()
+
+
+def test_the_page_opens_playing_and_says_who_won(page: Any, service: str):
+    """What a visitor sees without a click: two policies race, and the better one is named with the margin."""
+    page.goto(service)
+    page.locator(".end-card:not([hidden])").wait_for()
+    assert page.locator("h1").count() == 1
+    assert page.locator("h1").inner_text().startswith("Search and rescue")
+    steps = [len(record(policy, "rescue:8x15").assignments) for policy in (POLICY, "closest")]
+    card = page.locator(".end-card")
+    assert card.locator("h2").inner_text() == f"Learned on 2x4 wins by {steps[1] - steps[0]} steps"
+    assert f"{steps[0]} steps against {steps[1]}" in card.inner_text()
+    # Both lines of the race have come down to nothing left.
+    assert page.locator(".race-words b").all_inner_texts() == ["0", "0"]
+    look_around(page, "watch-end")
+    card.get_by_role("link", name="Now 100x200").click()
+    page.locator("h1", has_text="rescue:100x200").wait_for()
+    assert f"a={POLICY}" in page.url
+    page.go_back()
+    page.locator(".end-card:not([hidden])").wait_for()
+    page.get_by_role("link", name="Your turn: drag one").click()
+    page.wait_for_function("() => document.querySelector('canvas.board')?.ariaLabel.includes('→')")
+    assert assigned(page) == record(POLICY, "rescue:8x15").assignments[0].tolist()
+
+
+def test_reduced_motion_opens_paused(page: Any, service: str):
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(service)
+    page.locator(".player").wait_for()
+    page.wait_for_timeout(300)
+    assert page.locator(".clock").inner_text().startswith("step 0 ")
+
+
+def test_a_link_with_an_unknown_policy_says_so(page: Any, service: str):
+    page.goto(f"{service}#watch?env=rescue:2x4&a=rescue-9x9-quad-dm&b=closest")
+    page.get_by_role("alert").filter(has_text="rescue-9x9-quad-dm").wait_for()
+    page.locator(".player").wait_for()
+    assert page.locator("figcaption small").first.inner_text() == POLICY
+
+
+def test_a_narrow_window_shows_boards_and_play_above_the_fold(page: Any, service: str):
+    page.set_viewport_size({"width": 390, "height": 664})
+    page.goto(service)
+    page.locator(".player").wait_for()
+    for box in (page.locator("canvas").nth(0), page.locator("canvas").nth(1), page.locator(".controls button.main")):
+        place = box.bounding_box()
+        assert place["y"] + place["height"] <= 664
+    assert not page.get_by_label("Size and settings").is_visible()
+    page.get_by_text("Choose environment").click()
+    assert page.get_by_label("Size and settings").is_visible()
+
+
+def test_two_hundred_agents_play(page: Any, service: str):
+    page.goto(f"{service}#watch?env=rescue:200x400,grid=100&a={POLICY}&b=closest")
+    page.wait_for_function("() => Number(/\\d+/.exec(document.querySelector('.clock')?.textContent ?? '0')) >= 2")
+    page.get_by_role("button", name="Pause (space)").click()
+    look_around(page, "watch-large")
 
 
 @pytest.mark.parametrize("view", ["watch", "play", "learn", "assign"])

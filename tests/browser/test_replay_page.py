@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 import muster
+from muster.evaluation.captions import label, verdict
 from muster.evaluation.replay import record
 from muster.evaluation.writers import writer
 from tests.browser.conftest import look_around
 
-WORLDS = [
+ENVIRONMENTS = [
     ("rescue:4x7", ("topline", "closest")),
     ("battle:w5v6", ("c", "wcnoks")),
     ("pursuit:4x2", ("closest", "lp-distance")),
@@ -21,15 +22,16 @@ WORLDS = [
 ]
 
 
-@pytest.mark.parametrize(("env", "policies"), WORLDS)
-def test_every_world_plays_from_a_file(page: Any, tmp_path: Path, env: str, policies: tuple[str, str]):
+@pytest.mark.parametrize(("env", "policies"), ENVIRONMENTS)
+def test_every_environment_plays_from_a_file(page: Any, tmp_path: Path, env: str, policies: tuple[str, str]):
     world = muster.make(env)
     replays = [record(policy, world, seed=1) for policy in policies]
     path = tmp_path / "replay.html"
     writer(path, 2)(replays, world, path)
     page.goto(path.as_uri())
     page.wait_for_function("() => !document.querySelector('.clock')?.textContent.startsWith('step 0')")
-    assert page.locator("figcaption strong").all_inner_texts() == list(policies)
+    assert page.locator("figcaption strong").all_inner_texts() == [label(policy, env) for policy in policies]
+    assert page.title() == f"{verdict(replays, ['', '']).title} ({world.name})"
     page.locator("body").press("Home")
     page.locator("body").press("ArrowRight")
     assert page.locator(".clock").inner_text().startswith("step 1 of")

@@ -78,7 +78,7 @@ def test_a_policy_that_looks_ahead_can_be_watched_and_understood(client):
 def test_a_run_in_the_folder_runs_under_its_name(client):
     environments = client.get("/watch/environments").json()["environments"]
     rescue = next(env for env in environments if env["kind"] == "rescue")
-    assert {"name": "mine", "kind": "run"} in rescue["policies"]
+    assert {"name": "mine", "label": "run mine", "kind": "run"} in rescue["policies"]
     mine = post(client, "/watch/episode", **EPISODE, policies=["mine"])
     kept = record("rescue-2x4-lp-dm", "rescue:3x5", seed=4)
     assert fields_of(mine)["assignment"][:-1].tolist() == kept.assignments.tolist()

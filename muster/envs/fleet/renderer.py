@@ -32,10 +32,10 @@ CALM, BUSY = (244, 241, 233), (233, 203, 160)
 EMPTY, DRIVING, FULL = (23, 144, 118), (31, 119, 180), (54, 73, 147)
 REQUEST, TAKEN = (214, 69, 65), (214, 130, 22)
 LOOKS = (
-    Look("empty", "square", GREEN, size=0.09),
-    Look("one request", "square", BLUE, size=0.09),
-    Look("two", "square", VIOLET, size=0.09),
-    Look("requests", "disc", RED, size=0.075),
+    Look("empty vehicle", "square", GREEN, size=0.09),
+    Look("vehicle with one request", "square", BLUE, size=0.09),
+    Look("vehicle with two requests", "square", VIOLET, size=0.09),
+    Look("request", "disc", RED, size=0.075),
 )
 
 
@@ -56,7 +56,7 @@ class FleetRenderer(Renderer):
             for j, spots in _request_spots(env, state, slot, minute, np.flatnonzero(there)).items():
                 requests[j] = spots
         held = state["held"][slot]
-        served, seen = int(state["served"][slot]), int(state["seen"][slot])
+        earned, served, seen = (state[name][slot] for name in ("earned", "served", "seen"))
         return Scene(
             agents=_spread(positions(env, state, slot, 0.0), held) * south,
             tasks=requests[:, 0] * south,
@@ -64,7 +64,7 @@ class FleetRenderer(Renderer):
             agent_looks=held,
             task_looks=3,
             task_ends=requests[:, 1] * south,
-            text=f"profit {float(state['earned'][slot]):.1f}, {served} of {seen} requests served",
+            text=f"minute {minute} of {env.max_steps}, profit {earned:.1f}, {served} of {seen} served",
             stage=_stage(env),
         )
 

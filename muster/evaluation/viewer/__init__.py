@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from html import escape
 from importlib.resources import files
 from typing import Any
 
-MODULES = ("dom", "unpack", "colours", "shapes", "canvas", "camera", "zoom", "screen", "player", "replay")
+MODULES = ("dom", "unpack", "colours", "shapes", "canvas", "camera", "zoom", "screen", "race", "player", "replay")
 """What the page of a replay runs, each after what it imports."""
 _IMPORT = re.compile(r"^import .*$\n?", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
@@ -22,7 +23,8 @@ def page(film: dict[str, Any]) -> str:
     """One page that plays packed films (`muster.evaluation.packing`) and needs nothing else."""
     # "</script" and "<!--" would change where the script element ends; a film's names come from users.
     data = json.dumps(film, allow_nan=False).replace("<", "\\u003c")
-    parts = {"/*STYLE*/": read("viewer.css"), "/*SCRIPT*/": script(), "/*FILM*/": data}
+    title = escape(f"{film['verdict']['title']} ({film['env']})")
+    parts = {"/*TITLE*/": title, "/*STYLE*/": read("viewer.css"), "/*SCRIPT*/": script(), "/*FILM*/": data}
     # In one pass, so that nothing that is put in is looked at again.
     return re.sub("|".join(map(re.escape, parts)), lambda found: parts[found[0]], read("replay.html"))
 

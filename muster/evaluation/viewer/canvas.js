@@ -3,8 +3,10 @@ import { heat, ownColour, theme } from "./colours.js";
 import { drawArrow, drawShape } from "./shapes.js";
 import { HUNDREDTHS } from "./unpack.js";
 
-const SMALLEST = 3.5; // pixels: the radius that an object has at least, and at most
+const SMALLEST = [2.5, 5.5]; // pixels: the radius that an object has at least where there are many, and where there are few
 const LARGEST = 20;
+const NEAR = 8; // pixels: the radius from which the health of who is hurt is shown
+const FANNED = 5; // agents in one place that are fanned; of more, the number is shown
 const GOING = 0.7; // share of a step after which who dies in it is gone
 
 const EDGE = 8; // pixels kept free round the bounds, for rings and names
@@ -69,12 +71,58 @@ export function momentOf(film, stage, time, view) {
 
   const agents = side("agent", fields.agent_alive.columns, film.agent);
   const tasks = side("task", fields.task_alive.columns, film.task);
-  agents.forEach((agent, k) => (agent.task = fields.assignment.at(row, k)));
+  const radius = radiusIn(stage, view, agents.length + tasks.length);
+  for (const thing of [...agents, ...tasks]) thing.r = radius(thing.look);
+  const [here, there] = [stacksAt(film, row), stacksAt(film, next)];
+  // Lines in a battle would hide it: each is drawn when it is new, and fades.
+  const fading = Boolean(fields.agent_health);
+  agents.forEach((agent, k) => {
+    agent.task = fields.assignment.at(row, k);
+    agent.fresh = !fading ? 1 : row === 0 || agent.task !== fields.assignment.at(row - 1, k) ? 1 - into : 0;
+    agent.stack = here[k].of > FANNED ? here[k] : null;
+    const aside = [0, 1].map((axis) => blend(here[k].aside[axis], there[k].aside[axis]));
+    agent.at = agent.at.map((pixel, axis) => pixel + aside[axis] * agent.r);
+  });
   if (fields.task_targets) tasks.forEach((task, k) => (task.target = fields.task_targets.at(row, k)));
   if (film.end) tasks.forEach((task, k) => (task.end = view.to(film.end(row, k))));
   // In motion, the shots of the step under way, each in its moment; at rest, those that led here.
   const shots = into ? film.shots[next] || [] : (film.shots[row] || []).map((shot) => ({ ...shot, rests: true }));
   return { row, into, agents, tasks, shots };
+}
+
+/** A function from looks to radii in pixels: as large as the stage says, but never too small to be seen. */
+export function radiusIn(stage, view, count) {
+  const each = Math.sqrt((view.box[2] * view.box[3]) / Math.max(count, 1));
+  const least = Math.max(SMALLEST[0], Math.min(SMALLEST[1], 0.3 * each));
+  return (look) => Math.max(least, Math.min(LARGEST, (look.size || 0.018 * extent(stage)) * view.scale));
+}
+
+/** For each agent how many share its place (`of`), its number among them, and how far aside it is drawn, in radii. */
+function stacksAt(film, row) {
+  film.stacks ??= new Map();
+  if (!film.stacks.has(row)) film.stacks.set(row, findStacks(film, row));
+  return film.stacks.get(row);
+}
+
+function findStacks(film, row) {
+  const { columns, at } = film.fields.agent_alive;
+  const places = new Map();
+  for (let k = 0; k < columns; k++) {
+    if (!at(row, k)) continue;
+    const place = film.agent(row, k).join();
+    if (!places.has(place)) places.set(place, []);
+    places.get(place).push(k);
+  }
+  const found = Array.from({ length: columns }, () => ({ of: 1, number: 0, aside: [0, 0] }));
+  for (const members of places.values()) {
+    const of = members.length;
+    members.forEach((k, number) => {
+      const turn = (2 * Math.PI * number) / of + Math.PI;
+      const away = of > 1 && of <= FANNED ? 0.45 + 0.12 * of : 0;
+      found[k] = { of, number, aside: [away * Math.cos(turn), 0.8 * away * Math.sin(turn)] };
+    });
+  }
+  return found;
 }
 
 function wasThere(film, name, row, k) {
@@ -84,10 +132,9 @@ function wasThere(film, name, row, k) {
   return false;
 }
 
-/** Draw a moment. `show`: lines, names, selected {kind, index}, scores (of the selected, 0 to 1, by index). */
+/** Draw a moment: things have `at`, `r`, `look` and what `momentOf` adds. `show`: lines, names, selected {kind, index}, scores (of the selected, 0 to 1, by index). */
 export function drawMoment(pen, stage, moment, view, show) {
   const colours = theme();
-  const radius = (thing) => Math.max(SMALLEST, Math.min(LARGEST, (thing.look.size || 0.018 * extent(stage)) * view.scale));
   const colour = (thing, k) => thing.look.colour || ownColour(k);
   pen.save();
   pen.lineJoin = "round";
@@ -98,12 +145,12 @@ export function drawMoment(pen, stage, moment, view, show) {
     pen.clip();
   }
   for (const things of [moment.tasks, moment.agents]) {
-    for (const thing of things) if (!thing.there && thing.was && thing.look.remains) drawRemains(pen, thing, radius(thing), colours);
+    for (const thing of things) if (!thing.there && thing.was && thing.look.remains) drawRemains(pen, thing, thing.r, colours);
   }
   moment.tasks.forEach((task, k) => {
     if (task.there && task.end) {
       pen.globalAlpha = 0.55;
-      drawArrow(pen, task.at, task.end, colour(task, k), Math.max(1, 0.14 * radius(task)));
+      drawArrow(pen, task.at, task.end, colour(task, k), Math.max(1, 0.14 * task.r));
       pen.globalAlpha = 1;
     }
   });
@@ -111,19 +158,21 @@ export function drawMoment(pen, stage, moment, view, show) {
   for (const [kind, things] of [["task", moment.tasks], ["agent", moment.agents]]) {
     things.forEach((thing, k) => {
       if (!thing.there) return;
-      const r = radius(thing);
+      const { r } = thing;
+      const picked = show.selected && show.selected.kind === kind && show.selected.index === k;
       pen.globalAlpha = thing.fades;
       const scored = show.scores && show.selected && show.selected.kind !== kind ? show.scores[k] : undefined;
       if (scored !== undefined && scored !== null) drawHalo(pen, thing.at, r * 1.9, heat(scored));
-      if (show.selected && show.selected.kind === kind && show.selected.index === k) drawHalo(pen, thing.at, r * 1.8, colours.select);
+      if (picked) drawHalo(pen, thing.at, r * 1.8, colours.select);
       drawShape(pen, thing.look.shape, ...thing.at, r, thing.turn, colour(thing, k), colours.ground);
-      if (thing.health !== null) drawHealth(pen, thing, r, colours);
+      if (thing.health !== null && (picked || (r >= NEAR && thing.health < 1))) drawHealth(pen, thing, r, colours);
       if (thing.crowded) drawCrowd(pen, thing, r, kind, colours);
+      if (thing.stack && thing.stack.number === thing.stack.of - 1) drawCount(pen, thing, colours);
       pen.globalAlpha = 1;
     });
   }
-  drawShots(pen, moment, colours, radius);
-  if (show.names) drawNames(pen, stage, moment, radius, colours);
+  drawShots(pen, moment, colours);
+  if (show.names) drawNames(pen, stage, moment, colours);
   pen.restore();
 }
 
@@ -150,7 +199,10 @@ function drawGround(pen, stage, view, colours) {
     pen.stroke();
     if (zone.label) drawZoneLabel(pen, zone, view, colours);
   }
-  if (!stage.grid || stage.grid * view.scale < 4) return;
+  if (!stage.grid || stage.grid * view.scale < 6) {
+    if (stage.grid) pen.strokeRect(...view.box);
+    return;
+  }
   const [left, top, right, bottom] = view.bounds;
   pen.beginPath();
   for (let x = Math.ceil(left / stage.grid) * stage.grid; x <= right; x += stage.grid) {
@@ -194,19 +246,21 @@ function drawRemains(pen, thing, r, colours) {
 function drawLines(pen, stage, moment, view, show, colours, colour) {
   const crowd = moment.tasks.map(() => 0);
   for (const agent of moment.agents) if (agent.there && agent.task >= 0) crowd[agent.task] += 1;
-  moment.tasks.forEach((task) => {
+  const chosen = show.selected;
+  moment.tasks.forEach((task, k) => {
     const target = task.target >= 0 ? moment.agents[task.target] : null;
-    if (task.there && target && target.there) {
-      pen.globalAlpha = 0.22;
+    const mine = chosen && (chosen.kind === "agent" ? chosen.index === task.target : chosen.index === k);
+    if (mine && task.there && target && target.there) {
+      pen.globalAlpha = 0.5;
       strokeWay(pen, stage, view, task.at, target.at, task.look.colour || colours.quiet, 1);
     }
   });
   moment.agents.forEach((agent, k) => {
     const task = agent.task >= 0 ? moment.tasks[agent.task] : null;
     if (!agent.there || !task || !task.there) return;
-    const chosen = show.selected;
-    const mine = !chosen || (chosen.kind === "agent" ? chosen.index === k : chosen.index === agent.task);
-    pen.globalAlpha = mine ? 0.85 : 0.18;
+    const mine = chosen && (chosen.kind === "agent" ? chosen.index === k : chosen.index === agent.task);
+    pen.globalAlpha = mine ? 0.85 : (chosen ? 0.18 : 0.85) * agent.fresh;
+    if (!pen.globalAlpha) return;
     // Thicker where several go for the same.
     strokeWay(pen, stage, view, agent.at, task.at, colour(agent, k), (chosen && mine ? 3 : 1.4) + Math.min(crowd[agent.task] / 6, 1.2));
   });
@@ -250,6 +304,20 @@ function drawHealth(pen, thing, r, colours) {
   pen.fillRect(x - wide / 2, top, wide * Math.max(0, thing.health), high);
 }
 
+/** How many stand in one place. */
+function drawCount(pen, thing, colours) {
+  const [x, y] = [thing.at[0] + 0.9 * thing.r, thing.at[1] - 0.9 * thing.r];
+  pen.font = "700 11px system-ui, sans-serif";
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  pen.fillStyle = colours.ink;
+  pen.beginPath();
+  pen.arc(x, y, 8, 0, 2 * Math.PI);
+  pen.fill();
+  pen.fillStyle = colours.ground;
+  pen.fillText(thing.stack.of, x, y + 0.5);
+}
+
 /** More is coming than is needed: a ring, and for tasks how many times the need. */
 function drawCrowd(pen, thing, r, kind, colours) {
   const [x, y] = thing.at;
@@ -270,7 +338,7 @@ function drawCrowd(pen, thing, r, kind, colours) {
   pen.fillText(text, x + 1.7 * r + 2, y);
 }
 
-function drawShots(pen, moment, colours, radius) {
+function drawShots(pen, moment, colours) {
   const all = [...moment.agents, ...moment.tasks];
   for (const shot of moment.shots) {
     const from = all[shot.from];
@@ -286,13 +354,13 @@ function drawShots(pen, moment, colours, radius) {
     pen.stroke();
     pen.fillStyle = colours.shot;
     pen.beginPath();
-    pen.arc(...to.at, 0.4 * radius(to), 0, 2 * Math.PI);
+    pen.arc(...to.at, 0.4 * to.r, 0, 2 * Math.PI);
     pen.fill();
     pen.globalAlpha = 1;
   }
 }
 
-function drawNames(pen, stage, moment, radius, colours) {
+function drawNames(pen, stage, moment, colours) {
   pen.font = "600 11px system-ui, sans-serif";
   pen.textAlign = "center";
   pen.textBaseline = "top";
@@ -300,7 +368,7 @@ function drawNames(pen, stage, moment, radius, colours) {
   for (const [things, names] of [[moment.tasks, stage.task_names], [moment.agents, stage.agent_names]]) {
     things.forEach((thing, k) => {
       if (!thing.there) return;
-      const y = thing.at[1] + 1.1 * radius(thing) + 1;
+      const y = thing.at[1] + 1.1 * thing.r + 1;
       pen.strokeStyle = colours.ground;
       pen.strokeText(names[k] ?? k, thing.at[0], y);
       pen.fillStyle = colours.ink;

@@ -8,14 +8,19 @@ export function ownColour(number) {
   return OWN[number % OWN.length];
 }
 
+/** The colour of the first or the second film, where both are drawn into one picture. */
+export function filmColour(number) {
+  return number ? "var(--second)" : "var(--first)";
+}
+
 /** The theme's colours as they are now: they change with the reader's light or dark. */
 export function theme() {
   const style = getComputedStyle(document.documentElement);
   return Object.fromEntries(NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-/** From cold (0) to hot (1), as good on light as on dark ground. */
+/** One hue, from faint (0) to full (1), as good on light as on dark ground. */
 export function heat(share) {
   const at = Math.max(0, Math.min(1, share));
-  return `hsl(${Math.round(225 - 205 * at)} ${Math.round(35 + 50 * at)}% ${Math.round(58 - 4 * at)}%)`;
+  return `hsl(214 75% 54% / ${(0.1 + 0.8 * at).toFixed(2)})`;
 }

@@ -1,13 +1,14 @@
 // One or two films of the same episode, side by side under one clock: play, pause, step, scrub, speed, keys.
 import { ownColour } from "./colours.js";
-import { make } from "./dom.js";
+import { fill, make } from "./dom.js";
+import { Race } from "./race.js";
 import { Screen } from "./screen.js";
 import { unpack } from "./unpack.js";
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 
 export class Player {
-  /** `packed` as muster/evaluation/packing.py writes it; `options`: onPick(screen, thing), onStep(step). */
+  /** `packed` as muster/evaluation/packing.py writes it; `options`: onPick(screen, thing), onStep(step), onRest(), next(): elements of the end card. */
   static async of(packed, options = {}) {
     const films = await Promise.all(packed.films.map((film) => unpack(film, packed.stage)));
     return new Player(packed, films, options);
@@ -19,15 +20,19 @@ export class Player {
     this.time = 0;
     this.playing = false;
     this.speed = 1;
-    this.screens = films.map((film) => new Screen(film, packed.stage, (screen, thing) => this.pick(screen, thing)));
+    this.screens = films.map((film, k) => new Screen(film, packed, k, (screen, thing) => this.pick(screen, thing)));
+    this.race = new Race(packed, films);
+    this.card = make("section", { class: "end-card", "aria-live": "polite", hidden: true });
     this.last = Math.max(...films.map((film) => film.last));
     this.element = make(
       "section",
       { class: "player" },
       make("div", { class: `screens${films.length > 1 ? " two" : ""}` }, ...this.screens.map((screen) => screen.element)),
       this.controls(),
+      make("div", { class: "finish" }, this.race.element, this.card),
       this.legend(),
     );
+    this.ended();
     this.keys = (event) => this.key(event);
     document.addEventListener("keydown", this.keys);
     // Light may turn to dark while we watch.
@@ -37,7 +42,7 @@ export class Player {
 
   /** Let go of the keyboard and the clock. */
   close() {
-    this.pause();
+    this.playing = false;
     document.removeEventListener("keydown", this.keys);
     this.element.remove();
   }
@@ -85,7 +90,19 @@ export class Player {
     }
     const ring = make("i", { class: "ring" });
     list.append(make("span", { title: "It would have enough even with one agent less" }, ring, "more than it needs"));
+    const { fields } = this.screens[0].film;
+    const note = (text) => list.append(make("span", { text }));
+    if (fields.task_ends) note("arrow: to where it leads");
+    if (this.packed.stage.zones.some((zone) => zone.shade)) note("the stronger the colour of a zone, the more starts there");
+    if (fields.agent_health) note("lines: new targets; yellow: shots; health when near (Ctrl and wheel)");
     return list;
+  }
+
+  /** What the end card says: who won, and what to do next. */
+  ended() {
+    const { title, detail } = this.packed.verdict;
+    const next = this.options.next ? this.options.next() : [];
+    fill(this.card, make("h2", { text: title }), make("p", { text: detail }), make("div", { class: "buttons" }, ...next));
   }
 
   key(event) {
@@ -138,6 +155,7 @@ export class Player {
   pause() {
     this.playing = false;
     this.setButton("▶", "Play (space)");
+    if (this.options.onRest) this.options.onRest();
   }
 
   setButton(text, label) {
@@ -161,6 +179,8 @@ export class Player {
     this.slider.value = String(this.time);
     const row = Math.floor(this.time);
     this.output.textContent = `step ${row} of ${this.last}`;
+    this.race.at(this.time);
+    this.card.hidden = this.time < this.last;
     this.redraw();
     if (row !== this.row) {
       this.row = row;
@@ -188,11 +208,18 @@ export class Player {
 
   /** Select what was clicked, or nothing; whoever wants to know is told. */
   pick(screen, thing) {
+    // What is to be explained should not run away.
+    if (thing) this.pause();
     const same = thing && screen.show.selected && thing.kind === screen.show.selected.kind && thing.index === screen.show.selected.index;
     for (const each of this.screens) each.show = { ...each.show, selected: same ? null : thing, scores: null };
     this.redraw();
     if (this.options.onPick) this.options.onPick(screen, same ? null : thing);
   }
+}
+
+/** Whether the reader lets pictures move by themselves. */
+export function movesFreely() {
+  return !matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
 /** What a thing is called. */

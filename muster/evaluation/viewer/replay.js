@@ -1,23 +1,22 @@
 // The page of one replay: the film is in the page itself.
 import { make } from "./dom.js";
-import { nameOf, Player } from "./player.js";
+import { movesFreely, nameOf, Player } from "./player.js";
 
 const packed = JSON.parse(document.getElementById("film").textContent);
 const root = document.getElementById("replay");
-const policies = packed.films.map((film) => film.policy);
-document.title = `${policies.join(" and ")} on ${packed.env}`;
 
-const about = make("p", { class: "about", text: `One episode of seed ${packed.seed}; click an agent or a task.` });
-root.append(make("h1", { text: packed.env }), about);
+const hint = `${packed.about} One episode of seed ${packed.seed}; click an agent or a task.`;
+const about = make("p", { class: "about", text: hint });
+root.append(make("h1", {}, packed.title, make("small", { text: packed.env })), about);
 
 function onPick(screen, thing) {
-  about.textContent = thing ? describe(screen, thing) : `One episode of seed ${packed.seed}; click an agent or a task.`;
+  about.textContent = thing ? describe(screen, thing) : hint;
 }
 
 function describe(screen, thing) {
   const { moment } = screen;
   const named = (kind, index) => nameOf(packed.stage, { kind, index });
-  const who = `${screen.film.policy}: ${named(thing.kind, thing.index)}`;
+  const who = `${screen.film.label}: ${named(thing.kind, thing.index)}`;
   if (thing.kind === "agent") {
     const { task } = moment.agents[thing.index];
     return task < 0 ? `${who} has no task at this step.` : `${who} is assigned to ${named("task", task)} at this step.`;
@@ -29,4 +28,4 @@ function describe(screen, thing) {
 
 const player = await Player.of(packed, { onPick });
 root.append(player.element);
-player.play();
+if (movesFreely()) player.play();

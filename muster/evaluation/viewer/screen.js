@@ -1,24 +1,30 @@
 // A film on a canvas of its own, with its title: as wide as there is room, as high as its stage needs.
 import { cameraOf } from "./camera.js";
 import { drawMoment, fit, momentOf } from "./canvas.js";
+import { filmColour } from "./colours.js";
 import { digits, make, told } from "./dom.js";
 import { Zoom } from "./zoom.js";
 
 const REACH = 14; // pixels round an object that still hit it
 const FOLLOWING = 0.8; // height by width of a picture whose camera follows
+const AROUND = 450; // pixels of a window that other things than the picture take
 
 export class Screen {
-  constructor(film, stage, onPick) {
+  /** `number` of the film among those side by side: its colour in the race. */
+  constructor(film, packed, number, onPick) {
     this.film = film;
-    this.stage = stage;
+    this.stage = packed.stage;
     this.time = 0;
     this.show = { lines: true, names: false, selected: null, scores: null };
-    this.canvas = make("canvas", { tabindex: -1, role: "img", "aria-label": `The environment as ${film.policy} acts in it` });
+    this.canvas = make("canvas", { tabindex: -1, role: "img", "aria-label": `The environment as ${film.label} acts in it` });
     this.status = make("span", { class: "status" });
+    const dot = make("i", { class: "dot" });
+    dot.style.background = filmColour(number);
     this.element = make(
       "figure",
       { class: "screen" },
-      make("figcaption", {}, make("strong", { text: film.policy, class: "policy" }), this.status),
+      make("figcaption", {}, make("span", { class: "policy" }, dot, make("strong", { text: film.label }),
+        film.label === film.policy ? null : make("small", { text: film.policy })), this.status),
       this.canvas,
     );
     this.zoom = new Zoom(this.canvas, () => this.draw());
@@ -33,8 +39,8 @@ export class Screen {
     const wide = this.canvas.clientWidth;
     if (!wide) return;
     const share = this.stage.follows ? FOLLOWING : (bounds[3] - bounds[1]) / (bounds[2] - bounds[0] || 1);
-    // A tall stage must not push the controls off the screen.
-    const high = Math.round(Math.min(wide * share, Math.max(260, window.innerHeight * 0.68)));
+    // A tall stage must not push the controls and the race off the screen.
+    const high = Math.round(Math.min(wide * share, Math.max(260, window.innerHeight - AROUND)));
     const density = window.devicePixelRatio || 1;
     this.canvas.style.height = `${high}px`;
     this.canvas.width = Math.round(wide * density);
@@ -62,14 +68,14 @@ export class Screen {
     if (this.described === this.moment.row) return;
     this.described = this.moment.row;
     const tasks = told(this.moment.agents.map((agent) => agent.task));
-    this.canvas.setAttribute("aria-label", `The environment as ${this.film.policy} acts in it, step ${this.described}: ${tasks}`);
+    this.canvas.setAttribute("aria-label", `The environment as ${this.film.label} acts in it, step ${this.described}: ${tasks}`);
   }
 
   words() {
     const { row } = this.moment;
-    if (row === this.film.last) return `${this.film.texts[row]} · ${this.film.ending}`;
+    if (row === this.film.last) return this.film.ending;
     const sum = this.film.rewards.slice(0, row).reduce((total, reward) => total + reward, 0);
-    return [this.film.texts[row], `reward ${digits(sum, 3)}`].filter(Boolean).join(" · ");
+    return this.film.texts[row] || `reward ${digits(sum, 3)}`;
   }
 
   /** What is under the pointer: {kind, index}, or null. */

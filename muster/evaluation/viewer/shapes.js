@@ -1,5 +1,7 @@
 // What agents and tasks look like. Each shape fills a circle of radius r round (x, y); `turn` is where it looks, 0 up.
 
+const SIMPLE = 4.5; // pixels: below this radius details are left out
+
 const corners = {
   square: [[-0.85, -0.85], [0.85, -0.85], [0.85, 0.85], [-0.85, 0.85]],
   diamond: [[0, -1.1], [1.1, 0], [0, 1.1], [-1.1, 0]],
@@ -16,7 +18,7 @@ export function drawShape(pen, shape, x, y, r, turn, colour, edge) {
   pen.strokeStyle = edge;
   pen.lineWidth = Math.max(1, r * 0.1);
   if (shape === "van") van(pen, r, colour, edge);
-  else if (shape === "person") person(pen, r);
+  else if (shape === "person" && r >= SIMPLE) person(pen, r);
   else {
     pen.rotate(turn * 2 * Math.PI);
     pen.beginPath();
@@ -35,6 +37,7 @@ function van(pen, r, colour, edge) {
   pen.roundRect(-r, -0.72 * r, 2 * r, 1.3 * r, 0.25 * r);
   pen.fill();
   pen.stroke();
+  if (r < SIMPLE) return;
   pen.fillStyle = "#ffffff";
   pen.fillRect(-0.13 * r, -0.48 * r, 0.26 * r, 0.82 * r);
   pen.fillRect(-0.41 * r, -0.2 * r, 0.82 * r, 0.26 * r);

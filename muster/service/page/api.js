@@ -1,5 +1,13 @@
 // Asking the service, and what it says when it cannot: always one sentence.
 
+const HINTS = {
+  400: "Change what is asked for above, then try again.",
+  401: "The token is the one that muster serve was started with (--token-file).",
+  429: "The service is busy; try again in a moment.",
+  503: "The service is busy or being stopped; try again in a moment.",
+  504: "Choose a smaller environment or fewer rollouts, or start muster serve with a larger --time-limit.",
+};
+
 let token = sessionStorage.getItem("muster-token") || "";
 
 /** The JSON answer to a GET, or to a POST where there is a body; an Error with the service's sentence otherwise. */
@@ -9,7 +17,7 @@ export async function ask(path, body) {
   try {
     answer = await fetch(path, { method: body ? "POST" : "GET", headers, body: body ? JSON.stringify(body) : undefined });
   } catch {
-    throw new Error("the service does not answer; is muster serve still running?");
+    throw failed("The service does not answer.", "Is muster serve still running? Start it again, then try again.");
   }
   if (answer.status === 401) {
     const given = prompt("This service needs its token:");
@@ -23,10 +31,14 @@ export async function ask(path, body) {
   try {
     found = await answer.json();
   } catch {
-    throw new Error(`the service answered with ${answer.status} and no sentence`);
+    throw failed(`The service answered with ${answer.status} and no sentence.`, HINTS[answer.status]);
   }
-  if (!answer.ok) throw new Error(found.error || `the service answered with ${answer.status}`);
+  if (!answer.ok) throw failed(found.error || `The service answered with ${answer.status}.`, HINTS[answer.status]);
   return found;
+}
+
+function failed(text, hint) {
+  return Object.assign(new Error(text), { hint });
 }
 
 /** Calls `work` with the latest arguments only: while one runs, those in between are forgotten. */

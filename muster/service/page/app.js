@@ -1,37 +1,49 @@
 // Which view is shown: the part of the address behind # says, and carries what a view needs to be shared.
 import { fill, make } from "./viewer/dom.js";
 import { assignView } from "./assign.js";
+import { failure, waiting } from "./forms.js";
 import { learnView } from "./learn.js";
 import { playView } from "./play.js";
 import { watchView } from "./watch.js";
 
-const VIEWS = { watch: watchView, play: playView, learn: learnView, assign: assignView };
+const VIEWS = {
+  watch: { title: "Watch", open: watchView },
+  play: { title: "Play", open: playView },
+  learn: { title: "Learn", open: learnView },
+  assign: { title: "Assign", open: assignView },
+};
 let shown = null;
 let current = "";
+let turns = 0;
 
-/** {view, options} of an address such as #watch?env=rescue:8x15&seed=3 */
+/** {name, options} of an address such as #watch?env=rescue:8x15&seed=3 */
 function address() {
   const [name, query] = location.hash.slice(1).split("?");
   return { name: VIEWS[name] ? name : "watch", options: new URLSearchParams(query || "") };
 }
 
-async function show() {
+async function open() {
   const { name, options } = address();
-  if (location.hash === current) return;
+  const turn = ++turns;
   current = location.hash;
   for (const link of document.querySelectorAll("nav a")) {
-    const here = link.getAttribute("href") === `#${name}`;
-    if (here) link.setAttribute("aria-current", "page");
+    if (link.getAttribute("href") === `#${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   if (shown && shown.close) shown.close();
+  shown = null;
+  document.title = `${VIEWS[name].title} – muster`;
   const view = document.getElementById("view");
-  fill(view, make("p", { class: "about", text: "…" }));
+  const heading = make("h1", { text: VIEWS[name].title });
+  fill(view, heading, waiting("Loading …"));
   try {
-    shown = await VIEWS[name](options, remember);
+    // A view that is no longer wanted neither shows itself nor changes the address.
+    const next = await VIEWS[name].open(options, (own, kept) => turn === turns && remember(own, kept));
+    if (turn !== turns) return next.close && next.close();
+    shown = next;
     fill(view, shown.element);
   } catch (error) {
-    fill(view, make("p", { class: "alert", role: "alert", text: error.message }));
+    if (turn === turns) fill(view, heading, failure(error, open));
   }
 }
 
@@ -41,5 +53,5 @@ function remember(name, options) {
   history.replaceState(null, "", current);
 }
 
-addEventListener("hashchange", show);
-show();
+addEventListener("hashchange", () => location.hash !== current && open());
+open();

@@ -1,5 +1,5 @@
 // The canvas of Play: a situation that can be dragged, drawn with the viewer's own brushes.
-import { drawMoment, fit } from "./viewer/canvas.js";
+import { drawMoment, fit, radiusIn } from "./viewer/canvas.js";
 import { make, told } from "./viewer/dom.js";
 
 const REACH = 18; // pixels
@@ -47,7 +47,8 @@ export class Board {
     const { looks } = this.stage;
     // What the service said of each; the first look is the agents', the last one the tasks', until it has answered.
     const look = (kind, k, otherwise) => looks[this.found && this.found[`${kind}_looks`][k]] || otherwise;
-    const thing = (place, look) => ({ there: true, at: this.view.to(place), fades: 1, look, health: null, turn: 0, load: 0, crowded: false });
+    const radius = radiusIn(this.stage, this.view, agents.length + tasks.length);
+    const thing = (place, look) => ({ there: true, at: this.view.to(place), r: radius(look), fades: 1, fresh: 1, look, health: null, turn: 0, load: 0, crowded: false });
     const own = {
       agents: agents.map((place, k) => thing(place, look("agent", k, looks[0]))),
       tasks: tasks.map((place, k) => thing(place, look("task", k, looks[looks.length - 1]))),

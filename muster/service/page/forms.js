@@ -6,25 +6,30 @@ export function field(label, control, extra = {}) {
   return make("label", { class: "field", ...extra }, make("span", { text: label }), control);
 }
 
-/** A choice of policies for a environment, in groups. */
-export function policySelect(environment, chosen, none) {
+/** A choice of policies for an environment, in groups, by what people call them; `otherwise` is taken where the chosen one is not there. */
+export function policySelect(environment, chosen, none, otherwise = chosen) {
   const select = make("select", {});
   if (none) select.append(make("option", { value: "", text: none }));
   for (const [kind, label] of [["learned", "Learned"], ["run", "Your runs"], ["baseline", "Baselines"]]) {
     const members = environment.policies.filter((policy) => policy.kind === kind);
     if (!members.length) continue;
     const group = make("optgroup", { label });
-    for (const { name } of members) group.append(make("option", { value: name, text: name }));
+    for (const { name, label } of members) group.append(make("option", { value: name, text: label === name || kind === "run" ? label : `${label} · ${name}` }));
     select.append(group);
   }
-  if (chosen !== undefined && [...select.options].some((option) => option.value === chosen)) select.value = chosen;
+  const known = (name) => name !== undefined && [...select.options].some((option) => option.value === name);
+  const first = [chosen, otherwise].find(known);
+  if (first !== undefined) select.value = first;
   return select;
 }
 
-/** A learned policy to begin with, or the first baseline. */
-export function firstPolicy(environment) {
+/** A learned policy to begin with, of the kind of unit that `env` has; or the first baseline. */
+export function firstPolicy(environment, env) {
   const learned = environment.policies.filter((policy) => policy.kind === "learned");
-  const best = learned.find((policy) => policy.name.includes("quad")) || learned[0] || environment.policies[0];
+  const units = /:([a-z]+)\d/.exec(env || "");
+  const fitting = units ? learned.filter((policy) => policy.name.includes(`-${units[1]}`)) : learned;
+  const from = fitting.length ? fitting : learned;
+  const best = from.find((policy) => policy.name.includes("quad")) || from[0] || environment.policies[0];
   return best ? best.name : "";
 }
 
@@ -47,4 +52,15 @@ export function alertLine() {
     line.textContent = text || "";
   };
   return line;
+}
+
+/** What is shown while something is on its way. */
+export function waiting(text) {
+  return make("div", { class: "state", role: "status" }, make("i", { class: "spinner" }), make("p", { text }));
+}
+
+/** What is shown where something failed: the sentence, what to do, and a button to try again. */
+export function failure(error, retry) {
+  return make("div", { class: "state failed", role: "alert" }, make("h2", { text: "This did not work" }), make("p", { text: error.message }),
+    error.hint ? make("p", { class: "about", text: error.hint }) : null, make("button", { type: "button", class: "main", text: "Try again", onclick: retry }));
 }

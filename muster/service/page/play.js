@@ -2,7 +2,7 @@
 import { fill, make } from "./viewer/dom.js";
 import { ask, download, latest } from "./api.js";
 import { Board } from "./board.js";
-import { alertLine, field, firstPolicy, policySelect, switcher } from "./forms.js";
+import { alertLine, failure, field, firstPolicy, policySelect, switcher } from "./forms.js";
 import { agentList, capacityBar, METHODS, scoresOf, shares, taskList } from "./reasons.js";
 import { readSituation, toLink, toText } from "./situation.js";
 
@@ -15,7 +15,7 @@ const TOOLS = [
 
 export async function playView(options, remember) {
   const { environments } = await ask("watch/environments");
-  const view = new Play(environments, remember);
+  const view = new Play(environments.filter((environment) => environment.arranges), remember);
   await view.begin(options);
   return view;
 }
@@ -28,6 +28,7 @@ class Play {
     this.tools = make("div", {});
     this.panel = make("aside", { class: "panel", "aria-live": "polite" });
     this.status = make("p", { class: "status-line" });
+    this.stateOf = make("div", {});
     this.board = new Board({ onMove: () => this.changed(), onPick: (thing, place) => this.click(thing, place) });
     this.env = make("select", {});
     for (const environment of environments) {
@@ -49,8 +50,8 @@ class Play {
         button("Save", "Keep this situation as a JSON file", () => download("situation.json", toText(this.situation), "application/json")),
         button("Open", "Open a JSON file", () => this.file.click()), this.file,
         button("Copy /act", "Copy this situation as a request to the service's /act", () => this.copyAct()))));
-    this.element = make("div", {}, bar, this.alert, make("div", { class: "split" },
-      make("div", { class: "theatre" }, make("div", { class: "screen" }, this.tools, this.board.element), this.status), this.panel));
+    this.element = make("div", {}, make("h1", { text: "Play" }), make("p", { class: "about", text: "Drag an agent or a task: the policy assigns anew at once." }),
+      bar, this.alert, this.stateOf, make("div", { class: "split" }, make("div", {}, make("div", { class: "screen" }, this.tools, this.board.element), this.status), this.panel));
     this.decide = latest(() => this.load());
     this.showTools();
     this.board.element.addEventListener("dragover", (event) => event.preventDefault());
@@ -69,26 +70,28 @@ class Play {
         this.alert.say(`the link holds no situation (${error.message}); this is another one`);
       }
     }
-    await this.anew(options.get("env") || "rescue:5x10", Number(options.get("seed") || 0), true);
+    await this.anew(options.get("env") || "rescue:5x10", Number(options.get("seed") || 0), options.get("policy") || "");
   }
 
   /** The start of an episode, to change. */
-  async anew(env, seed = 0, quiet = false) {
+  async anew(env, seed = 0, policy = "") {
     try {
-      const found = await ask("watch/begin", { env, seed });
-      await this.take({ env: found.env, policy: "", agents: found.agents, tasks: found.tasks, capacities: found.capacities }, found.stage);
-      if (!quiet) this.alert.say("");
+      const { stage, ...found } = await ask("watch/begin", { env, seed });
+      await this.take({ env: found.env, policy, agents: found.agents, tasks: found.tasks, capacities: found.capacities }, stage);
+      if (policy && this.policy.value !== policy) this.alert.say(`The link names the policy ${policy}, which is not here; shown is ${this.policy.value}.`);
     } catch (error) {
-      this.alert.say(error.message);
+      fill(this.stateOf, failure(error, () => this.anew(env, seed, policy)));
     }
   }
 
   /** Show a situation and ask what the policy makes of it. */
   async take(situation, stage) {
+    fill(this.stateOf);
     this.situation = situation;
     this.stage = stage || (await ask("watch/begin", { env: situation.env, seed: 0 })).stage;
     const environment = this.environments.find((each) => situation.env === each.kind || situation.env.startsWith(each.kind + ":") || situation.env.startsWith(each.kind + ","));
-    this.policy = policySelect(environment || this.environments[0], situation.policy || firstPolicy(environment || this.environments[0]));
+    const known = environment || this.environments[0];
+    this.policy = policySelect(known, situation.policy || firstPolicy(known, situation.env), null, firstPolicy(known, situation.env));
     this.policy.addEventListener("change", () => {
       this.method = null;
       this.changed();
@@ -178,7 +181,7 @@ class Play {
     const { selected } = this;
     const rule = answer.played.some((task, agent) => task !== answer.assignment[agent]);
     const body = !selected
-      ? [make("p", { class: "about", text: "Drag anything; click an agent or a task to see its scores." })]
+      ? [make("p", { class: "about", text: "Click an agent or a task to see its scores." })]
       : selected.kind === "agent"
         ? [agentList(answer, selected.index, nameTask, nameAgent)]
         : [this.capacityInput(selected.index), capacityBar(answer, selected.index), taskList(answer, selected.index, nameAgent)];

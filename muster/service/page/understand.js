@@ -7,14 +7,14 @@ import { agentList, capacityBar, changes, METHODS, scoresOf, shares, taskList } 
 
 export class Understand {
   constructor(panel, packed) {
-    [this.panel, this.packed, this.method, this.thing] = [panel, packed, null, null];
+    [this.panel, this.packed, this.method, this.thing, this.card] = [panel, packed, null, null, null];
     this.refresh = latest(() => this.load());
     this.hint();
   }
 
   hint() {
     fill(this.panel, make("h2", { text: "Understand" }),
-      make("p", { class: "about", text: "Click an agent to see its scores, the runner-up and why not another; click a task to see who could do it." }));
+      make("p", { class: "about", text: "Click an agent to see its scores, the runner-up and why not another; click a task to see who could do it." }), this.card);
   }
 
   pick(screen, thing, row) {
@@ -49,7 +49,7 @@ export class Understand {
   }
 
   head(method, own) {
-    const title = `${this.name(this.thing)}, by ${this.screen.film.policy}`;
+    const title = `${this.name(this.thing)}, by ${this.screen.film.label}`;
     const options = METHODS.map((each) => ({ ...each, text: each.value === own ? `${each.text} •` : each.text }));
     const choose = (value) => {
       this.method = value;

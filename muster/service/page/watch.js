@@ -1,9 +1,13 @@
-// Watch: one or two policies on the same episode, and why they do what they do.
+// Watch: one or two policies on the same episode, who did better, and why they do what they do.
 import { fill, make } from "./viewer/dom.js";
-import { Player } from "./viewer/player.js";
+import { movesFreely, Player } from "./viewer/player.js";
 import { ask } from "./api.js";
-import { alertLine, field, firstPolicy, policySelect } from "./forms.js";
+import { cardOf, measured } from "./card.js";
+import { alertLine, failure, field, firstPolicy, policySelect, waiting } from "./forms.js";
 import { Understand } from "./understand.js";
+
+const FIRST = "rescue:8x15";
+const MUCH = 5; // times as many agents: the size that is offered next
 
 export async function watchView(options, remember) {
   const { environments } = await ask("watch/environments");
@@ -14,13 +18,13 @@ export async function watchView(options, remember) {
 
 class Watch {
   constructor(environments, options, remember) {
-    this.environments = environments;
-    this.remember = remember;
-    this.player = null;
+    [this.environments, this.remember, this.player] = [environments, remember, null];
     this.alert = alertLine();
-    this.stage = make("div", { class: "theatre" });
-    this.panel = make("aside", { class: "panel", "aria-live": "polite" });
-    this.size = make("input", { list: "sizes", value: options.get("env") || "rescue:8x15", spellcheck: "false", class: "env" });
+    this.title = make("h1");
+    this.about = make("p", { class: "about" });
+    this.stage = make("div", { class: "stage" });
+    this.panel = make("aside", { class: "panel", "aria-live": "polite", "aria-label": "Understand" });
+    this.size = make("input", { list: "sizes", value: options.get("env") || FIRST, spellcheck: "false", class: "env" });
     this.sizes = make("datalist", { id: "sizes" });
     this.seed = make("input", { type: "number", min: 0, max: 2147483647, value: options.get("seed") || 0, class: "seed" });
     this.first = make("span");
@@ -28,31 +32,36 @@ class Watch {
     this.ahead = make("select", { title: "Candidates that the first policy tries on copies of the environment before each decision" });
     for (const count of [0, 4, 8, 16]) this.ahead.append(make("option", { value: count, text: count || "none" }));
     this.kind = make("select", {});
-    for (const environment of environments) this.kind.append(make("option", { value: environment.kind, text: environment.kind }));
+    for (const environment of environments) this.kind.append(make("option", { value: environment.kind, text: environment.title || environment.kind }));
     this.kind.addEventListener("change", () => this.choose(this.kind.value, true));
     this.size.addEventListener("change", () => this.choose(kindOf(this.size.value), false));
     this.button = make("button", { class: "main", text: "Watch" });
-    this.form = make("form", { class: "bar" }, field("World", this.kind), field("Size and settings", this.size), this.sizes,
+    this.form = make("form", { class: "bar" }, field("Environment", this.kind), field("Size and settings", this.size), this.sizes,
       field("Seed", this.seed), field("Policy", this.first), field("Look-ahead", this.ahead), field("Beside", this.second), this.button);
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.load();
     });
-    this.element = make("div", {}, this.form, this.alert, make("div", { class: "split" }, this.stage, this.panel));
+    this.choices = make("details", { class: "choices" }, make("summary", { text: "Choose environment, seed and policies" }), this.form);
+    this.choices.open = !matchMedia("(max-width: 759px)").matches;
+    this.element = make("div", {}, this.title, this.about, this.choices, this.alert, make("div", { class: "split" }, this.stage, this.panel));
+    this.step = options.get("step");
     const [a, ahead] = lookAhead(options.get("a"));
     if ([...this.ahead.options].some((option) => option.value === ahead)) this.ahead.value = ahead;
     this.choose(kindOf(this.size.value), false, a, options.get("b"));
   }
 
-  /** Offer the sizes and policies of a kind of environment. */
+  /** Offer the sizes and policies of a kind of environment; names that are not there are said. */
   choose(kind, resize, a, b) {
-    const environment = this.environments.find((each) => each.kind === kind) || this.environments[0];
+    const known = this.environments.find((each) => each.kind === kind);
+    const environment = (this.environment = known || this.environments[0]);
     this.kind.value = environment.kind;
     fill(this.sizes, ...environment.examples.map((text) => make("option", { value: text })));
     if (resize) this.size.value = environment.examples[Math.min(2, environment.examples.length - 1)];
     const baseline = environment.policies.find((policy) => policy.kind === "baseline");
-    this.one = policySelect(environment, a ?? firstPolicy(environment));
-    this.two = policySelect(environment, b ?? (baseline ? baseline.name : ""), "nobody");
+    const [learned, fixed] = [firstPolicy(environment, this.size.value), baseline ? baseline.name : ""];
+    this.one = policySelect(environment, a ?? learned, null, learned);
+    this.two = policySelect(environment, b ?? fixed, "none", fixed);
     const offer = () => {
       this.ahead.disabled = environment.policies.some((policy) => policy.name === this.one.value && policy.kind === "baseline");
     };
@@ -60,7 +69,9 @@ class Watch {
     offer();
     fill(this.first, this.one);
     fill(this.second, this.two);
-    this.alert.say(environment.error);
+    const lost = [[a, this.one], [b, this.two]].filter(([name, select]) => name && select.value !== name);
+    const told = lost.map(([name, select]) => `The link names the policy ${name}, which is not here${known ? ` for ${environment.kind}` : ""}; shown is ${select.value || "none"}.`);
+    this.alert.say(environment.error || told.join(" "));
   }
 
   async load() {
@@ -68,24 +79,66 @@ class Watch {
     const policies = [this.one.value + (ahead ? `, ${ahead} rollouts` : ""), this.two.value].filter(Boolean);
     const wanted = { env: this.size.value.trim(), seed: Number(this.seed.value), policies };
     this.button.disabled = true;
-    this.stage.setAttribute("aria-busy", "true");
+    if (this.player) this.player.pause();
+    fill(this.stage, waiting(`Running ${wanted.env} …`));
     try {
-      const packed = await ask("watch/episode", wanted);
-      if (this.player) this.player.close();
-      this.understand = new Understand(this.panel, packed);
-      this.player = await Player.of(packed, {
-        onPick: (screen, thing) => this.understand.pick(screen, thing, this.player.row),
-        onStep: (step) => this.understand.step(step),
-      });
-      fill(this.stage, this.player.element);
-      this.alert.say("");
-      this.remember("watch", { env: packed.env, seed: packed.seed, a: policies[0], b: policies[1] || "" });
+      this.show(await ask("watch/episode", wanted), policies);
     } catch (error) {
-      this.alert.say(error.message);
+      this.title.textContent = "Watch";
+      this.about.textContent = "";
+      fill(this.stage, failure(error, () => this.load()));
     } finally {
       this.button.disabled = false;
-      this.stage.removeAttribute("aria-busy");
     }
+  }
+
+  async show(packed, policies) {
+    if (this.player) this.player.close();
+    this.understand = new Understand(this.panel, packed);
+    this.player = await Player.of(packed, {
+      onPick: (screen, thing) => this.understand.pick(screen, thing, this.player.row),
+      onStep: (step) => this.understand.step(step),
+      onRest: () => this.link(packed, policies),
+      next: () => this.next(packed, policies),
+    });
+    fill(this.title, packed.title, make("small", { text: `${packed.env}, seed ${packed.seed}` }));
+    this.about.textContent = `${packed.about}${packed.films.length > 1 ? " Both policies start from the same situation." : ""}`;
+    fill(this.stage, this.player.element);
+    this.link(packed, policies);
+    const step = this.step === null ? null : Number(this.step);
+    this.step = null;
+    if (step !== null && Number.isInteger(step) && step >= 0) this.player.jump(step);
+    else if (movesFreely()) this.player.play();
+    this.addCard(packed, policies);
+  }
+
+  /** Put all that is shown into the address; the step where it rests, too. */
+  link(packed, policies) {
+    const options = { env: packed.env, seed: packed.seed, a: policies[0], b: policies[1] || "" };
+    const rests = this.player && !this.player.playing && this.player.time < this.player.last;
+    this.remember("watch", rests ? { ...options, step: Math.floor(this.player.time) } : options);
+  }
+
+  /** What an end card offers: a much larger size, one's own turn, another episode. */
+  next(packed, policies) {
+    const address = (view, options) => `#${view}?${new URLSearchParams(options)}`;
+    const [a, b = ""] = policies;
+    const { env, seed } = packed;
+    const larger = largerThan(env, this.environment.examples);
+    const steps = [];
+    if (larger) steps.push(["Now " + sizeOf(larger), address("watch", { env: larger, seed, a, b }), "main"]);
+    if (this.environment.arranges) steps.push(["Your turn: drag one", address("play", { env, seed, policy: lookAhead(a)[0] }), larger ? "" : "main"]);
+    steps.push(["Another episode", address("watch", { env, seed: seed + 1, a, b }), ""]);
+    return steps.map(([text, href, kind]) => make("a", { class: `button ${kind}`, href, text }));
+  }
+
+  /** What is known of the policies beyond this episode. */
+  async addCard(packed, policies) {
+    const { policies: served } = await ask("policies").catch(() => ({ policies: [] }));
+    const mean = measured(served, packed, policies);
+    if (mean) this.player.card.querySelector("p").append(` ${mean}`);
+    this.understand.card = cardOf(served.find((policy) => policy.name === lookAhead(policies[0])[0]), packed.films[0].label);
+    if (!this.understand.thing) this.understand.hint();
   }
 
   close() {
@@ -102,4 +155,17 @@ function lookAhead(name) {
 function kindOf(env) {
   const family = env.split(":")[0];
   return /^(rescue|battle|pursuit|fleet)$/.test(family) ? family : env.split(",")[0];
+}
+
+/** "8x15" of "rescue:8x15,grid=32" */
+function sizeOf(env) {
+  return (env.split(":")[1] || "").split(",")[0];
+}
+
+/** Of environments with the same kind of unit the first that is much larger, or else the largest. */
+function largerThan(env, examples) {
+  const parts = (text) => /^([a-z]*)(\d+)/.exec(sizeOf(text)) || ["", "", "0"];
+  const [, units, count] = parts(env);
+  const larger = examples.filter((text) => parts(text)[1] === units && Number(parts(text)[2]) > Number(count));
+  return larger.find((text) => Number(parts(text)[2]) >= MUCH * Number(count)) || larger[larger.length - 1];
 }
