@@ -6,9 +6,12 @@ import importlib.util
 import re
 import shlex
 import sys
+import textwrap
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from functools import cache
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,25 +25,45 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([\w./-]+)\")?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)\s]*)?\)")
+OUTPUT = re.compile(r"\n\n((?:    .*\n)+)")
+COMMAND = "    muster "
 INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 EVERYWHERE = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 
 
 @EVERYWHERE
 def test_python_in_documents_runs(document, monkeypatch, tmp_path):
-    """From top to bottom; a block with a title is a file of that name, to be imported by what follows."""
+    """From top to bottom, printing what is shown; a block with a title is a file, to be imported by what follows."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     known = set(sys.modules)
     names: dict[str, object] = {}
-    for language, file, code in BLOCK.findall(document.read_text(encoding="utf-8")):
+    text = document.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(text):
+        language, file, code = found.groups()
         if file:
             (tmp_path / file).write_text(code, encoding="utf-8")
         elif language == "python":
-            exec(compile(code, document.name, "exec"), names)
+            with redirect_stdout(StringIO()) as printed:
+                exec(compile(code, document.name, "exec"), names)
+            if shown := shown_output(text[found.end() :]):
+                assert printed.getvalue().startswith(shown), f"shown:\n{shown}\nprinted:\n{printed.getvalue()}"
     for name in set(sys.modules) - known:
         if str(tmp_path) in str(getattr(sys.modules[name], "__file__", None)):
             del sys.modules[name]
+    if document.parent.name == "cookbook":
+        picture = program("pictures").IMAGES / f"{document.stem}.svg"
+        assert picture.read_text(encoding="utf-8") == str(program("pictures").PICTURES[document.stem](names)), (
+            f"run python docs/pictures.py {document.stem}"
+        )
+
+
+def shown_output(text: str) -> str:
+    """What a page says that the block before `text` prints: indented lines that follow at once, up to an ellipsis."""
+    following = OUTPUT.match(text)
+    if not following or following[1].startswith(COMMAND):
+        return ""
+    return textwrap.dedent(following[1]).partition("…")[0]
 
 
 @EVERYWHERE
@@ -124,7 +147,7 @@ def flags_of(name: str) -> set[str]:
 
 @cache
 def program(name: str) -> ModuleType:
-    """A program of docs/: hooks makes the site, generate the reference."""
+    """A program of docs/: hooks makes the site, generate the reference, pictures those of the cookbook."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
