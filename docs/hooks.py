@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def outside_pages() -> dict[str, str]:
     """File in the repository -> page on the site."""
     pages = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "paper/NOTES.md": "results/notes.md"}
     for path in sorted(ROOT.glob("benchmarks/*.md")):
-        pages[f"benchmarks/{path.name}"] = f"results/benchmark-{path.name}"
+        pages[f"benchmarks/{path.name}"] = f"benchmarks/{path.name}"
     for path in sorted(ROOT.glob("examples/*.py")):
         if path.name != "__init__.py":
             pages[f"examples/{path.name}"] = f"examples/{path.stem}.md"
@@ -66,19 +67,29 @@ def on_config(config: Any) -> Any:
 
 
 def add_to_sections(nav: list[Any], pages: list[str]) -> None:
-    """Add what is missing to the sections of `nav`, which is changed."""
-    sections = [next(iter(entry.values())) for entry in nav]
-    lists = [section for section in sections if isinstance(section, list)]
-    named = {next(iter(entry.values())) for section in lists for entry in section} | {
-        section for section in sections if isinstance(section, str)
-    }
+    """Add what is missing to the sections of `nav`, nested ones too, which is changed."""
+    sections = list(_sections(nav))
+    named = {page for section in sections for page in _pages(section)}
     for page in pages:
-        if page in named:
-            continue
         folder = os.path.dirname(page)
-        home = [section for section in lists if any(os.path.dirname(next(iter(e.values()))) == folder for e in section)]
-        if home:
-            home[0].append({heading(page): page})
+        home = [section for section in sections if folder in map(os.path.dirname, _pages(section))]
+        if page not in named and folder and home:
+            home[-1].append({heading(page): page})
+
+
+def _sections(nav: list[Any]) -> Iterator[list[Any]]:
+    """A list of entries, and all lists within it."""
+    yield nav
+    for entry in nav:
+        for value in entry.values() if isinstance(entry, dict) else ():
+            if isinstance(value, list):
+                yield from _sections(value)
+
+
+def _pages(section: list[Any]) -> list[str]:
+    """The pages that a section lists itself."""
+    entries = [list(entry.values())[0] if isinstance(entry, dict) else entry for entry in section]
+    return [entry for entry in entries if isinstance(entry, str)]
 
 
 def heading(page: str) -> str:

@@ -206,7 +206,7 @@ def routes_runs() -> dict[str, list[str]]:
 
 
 def context_runs() -> dict[str, list[str]]:
-    """Name and arguments of every run of docs/results/context.md."""
+    """Name and arguments of every run of docs/results/ablations.md."""
     found = {}
     for seed in range(CONTEXT_SEEDS):
         found[f"rescue-small-lp-context-imitation-s{seed}"] = [

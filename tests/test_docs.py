@@ -170,8 +170,8 @@ def test_readme_is_short_and_names_the_two_commands():
     assert "make test" in text
 
 
-def test_the_smallest_environment_of_the_tutorial_is_small():
-    files = {file: code for _, file, code in BLOCK.findall((ROOT / "docs/tutorial.md").read_text(encoding="utf-8"))}
+def test_the_smallest_environment_is_small():
+    files = {file: code for _, file, code in BLOCK.findall((ROOT / "docs/get-started/train.md").read_text(encoding="utf-8"))}
     assert len(files["lamps.py"].splitlines()) <= 30
 
 
@@ -227,7 +227,7 @@ def test_a_new_page_joins_the_others_of_its_folder():
 def test_links_are_turned_to_where_pages_are_on_the_site():
     turn = program("hooks").turn_links
     assert (
-        turn("[a](../../benchmarks/envs.md#b)", "docs/environments/rescue.md") == "[a](../results/benchmark-envs.md#b)"
+        turn("[a](../../benchmarks/envs.md#b)", "docs/environments/rescue.md") == "[a](../benchmarks/envs.md#b)"
     )
     assert turn("[a](docs/how-to/custom-environment.md)", "CONTRIBUTING.md") == "[a](how-to/custom-environment.md)"
     assert turn("[a](https://example.org)", "CONTRIBUTING.md") == "[a](https://example.org)"

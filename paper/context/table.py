@@ -1,4 +1,4 @@
-"""Evaluate the policies of docs/results/context.md, and print its tables.
+"""Evaluate the policies of docs/results/ablations.md, and print its tables.
 
     python -m paper.context.table [rescue|others|speed]
 
