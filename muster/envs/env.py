@@ -84,7 +84,7 @@ class Env(ABC):
     distance_unit: float = 0.0
     """The shortest distance that matters, such as a cell or a minute, in the units of those features."""
     feature_names: Mapping[str, Sequence[str]] = {}
-    """A name for each column of "agent", "task", "pair", "task_pair" and "env" (global) features; numbers if not."""
+    """A name for each column of "agent", "task", "pair", "task_pair" and "global" features; numbers if not."""
 
     @abstractmethod
     def reset(self, rng: np.random.Generator) -> None:
