@@ -201,9 +201,7 @@ def test_the_tables_hold_every_setting():
         "NoiseSettings",
     ):
         assert f"## {kind}\n" in text
-    assert (
-        "| `sigma` | number, positive | `0.07` | Standard deviation of the candidates round the parameters. |" in text
-    )
+    assert "| `gae_lambda` | number, between 0 and 1 | `0.95` | Lambda of generalised advantage estimation" in text
 
 
 def test_every_setting_and_flag_says_what_it_means():

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from muster.data import BatchObservation, Ints
 from muster.learning.optimiser import Optimiser
 from muster.learning.rollouts import take
-from muster.models.direct import DirectModel, Gates, Parameters, Scores, init_parameters
+from muster.models.direct import Gates, Parameters, Scores, init_parameters, make_model
 from muster.models.limits import Limits
 from muster.models.spec import ModelSpec
 
 LAST_LAYER_OF_G = ("g.weight3", "g.bias3")
+"""Of a direct model; a linear one starts at 0 anyway."""
 
 
 class Actor(ABC):
@@ -76,7 +77,7 @@ class Actor(ABC):
 
 
 class DirectActor(Actor):
-    """The direct model, by compiled code: needs no torch."""
+    """The direct or linear model: needs no torch."""
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class DirectActor(Actor):
 
     def _pack(self) -> None:
         """Pack the parameters for the compiled code: once a step, after which they are constant."""
-        self.model = DirectModel(self.parameters(), self.with_g)
+        self.model = make_model(self.spec, self.parameters(), self.with_g)
         self._forward: tuple[BatchObservation, Gates] | None = None
 
     def parameters(self) -> Parameters:

@@ -13,8 +13,10 @@ from muster.envs.vector import BatchEnv
 from muster.errors import InputError
 from muster.learning.learner import Setup
 from muster.learning.settings import TrainSettings
+from muster.learning.statistics import EPISODES, with_statistics
 from muster.models import Form, PairScale
 from muster.models.spec import ModelSpec
+from muster.policy.names import load
 from muster.settings import differences
 
 
@@ -39,10 +41,23 @@ def prepare(settings: TrainSettings, times: int = 1) -> Setup:
     spec, assign_all = _common(settings, envs)
     effort = settings.effort or ("paper" if settings.inference == "lp" else "fast")
     inference = InferenceSettings(settings.inference, effort, assign_all=assign_all)
+    if settings.model == "linear":
+        spec = _normalised(settings, spec, inference)
     header: dict[str, Any] = {"env": settings.envs[0]}
     header |= {"envs": list(settings.envs)} if count > 1 else {}
     header |= {"from": settings.from_policy} if settings.from_policy else {}
     return Setup(envs, spec, inference, header, settings.seed)
+
+
+def _normalised(settings: TrainSettings, spec: ModelSpec, inference: InferenceSettings) -> ModelSpec:
+    """The linear model with statistics of what it reads: those of the policy that the run goes on from, or new ones."""
+    if settings.from_policy is not None:
+        old = load(settings.from_policy).spec
+        if old.kind == "linear":
+            same = ("context_features", "prior_unit", "products", "h_statistics", "g_statistics")
+            return dataclasses.replace(spec, **{name: getattr(old, name) for name in same})
+    envs = [make_env(settings, name, EPISODES) for name in settings.envs]
+    return with_statistics(spec, envs, inference, settings.seed)
 
 
 def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpec, bool]:

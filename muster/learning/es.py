@@ -1,7 +1,8 @@
-"""Evolution strategies on the direct model's parameters: need rewards only, no gradients.
+"""Evolution strategies on the parameters of a direct or linear model: need rewards only, no gradients.
 
 Candidates are antithetic pairs theta ± sigma·e. All of them run the same episodes, in one batch or in shares by several
-workers; the fitness of a candidate is its rank. The update is Adam's along the sum of (rank difference)·e.
+workers; the fitness of a candidate is its rank. The update is Adam's along the sum of (rank difference)·e. The policy
+is theta as it stands; of a linear model, which takes large steps on few episodes, the mean over the run's later half.
 """
 
 from __future__ import annotations
@@ -25,15 +26,18 @@ from muster.learning.optimiser import Adam, cosine_decay
 from muster.learning.rollouts import check_finite
 from muster.learning.settings import ESSettings, TrainSettings
 from muster.learning.workers import Job, WorkerPool, shares
-from muster.models.direct import DirectModel, Parameters, init_parameters, parameter_shapes, unflatten
+from muster.models.direct import Parameters, init_parameters, parameter_shapes, unflatten
 from muster.models.spec import ModelSpec
-from muster.policy.decision import decide
+from muster.policy.decision import Scorer, decide
+from muster.policy.learned import make_scorer
 from muster.rollout import rollout
 
 ALIKE = 5
 """Updates in which all candidates do equally well, after which the user is told."""
 WIN_WEIGHT, RETURN_WEIGHT = 1.0, 0.5
 """Fitness of an episode that can be won: what a win adds, and what the sum of rewards counts for beside it."""
+AVERAGED_FROM = 0.5
+"""How far the run is when its average begins."""
 ROUTES_ITERATIONS = 60
 """Of the routes' search while learning: enough for the routes of a few agents, and most of the time goes there."""
 
@@ -108,12 +112,13 @@ class CandidateRollouts:
         """These candidates on the same new episodes, all at once, environment by environment."""
         noise = generation.perturbations(self.settings.pairs)
         signed = np.concatenate([noise, -noise])[self.begin : self.end]
+        assert self.settings.sigma is not None
         theta = generation.theta + self.settings.sigma * signed
         # Packed once for all decisions of the generation.
-        model = DirectModel(unflatten(theta, parameter_shapes(self.spec)), self.spec.task_scores)
+        model = make_scorer(self.spec, unflatten(theta, parameter_shapes(self.spec)))
         return [self._run(k, begun, model) for k, begun in enumerate(generation.begun)]
 
-    def _run(self, k: int, begun: int, model: DirectModel) -> Trial:
+    def _run(self, k: int, begun: int, model: Scorer) -> Trial:
         env, count, steps = self.envs[k], self.end - self.begin, 0
         seeds = training_seeds(self.seed, k, begun + np.arange(env.n_envs // count))
         env.reset(np.arange(env.n_envs), np.tile(seeds, count))
@@ -144,6 +149,10 @@ class ES(Learner):
         self.rng = stream(self.seed, CANDIDATES)
         self.theta = flatten(init_parameters(self.spec, stream(self.seed, WEIGHTS)), self.spec)
         self.adam = Adam(len(self.theta))
+        self.averages = self.spec.kind == "linear"
+        """Whether the policy is the mean of theta over the later half of the run."""
+        self.sum, self.summed = np.zeros_like(self.theta), 0
+        """Of theta over the later half of the run, and over how many updates."""
         self.begun = [0] * len(self.envs)
         """Episodes so far, of each environment."""
         candidates = 2 * settings.pairs
@@ -154,8 +163,8 @@ class ES(Learner):
         """Updates, up to the last, in which all candidates did equally well."""
 
     def parameters(self) -> Parameters:
-        """At the centre of the candidates."""
-        return unflatten(self.theta, parameter_shapes(self.spec))
+        """At the centre of the candidates, now or over the later half of the run."""
+        return unflatten(self.sum / self.summed if self.summed else self.theta, parameter_shapes(self.spec))
 
     def start(self, parameters: Parameters) -> None:
         """Begin with these values."""
@@ -171,8 +180,13 @@ class ES(Learner):
         self.alike = self.alike + 1 if (np.ptp(fitness, axis=1) == 0).all() else 0
         ranks = np.mean([centred_ranks(found) for found in fitness], axis=0)
         pairs = settings.pairs
+        assert settings.sigma is not None
+        assert settings.learning_rate is not None
         gradient = (ranks[:pairs] - ranks[pairs:]) @ generation.perturbations(pairs) / (2 * pairs * settings.sigma)
-        self.theta = self.adam.step(self.theta, gradient, settings.learning_rate * cosine_decay(progress))
+        decay = max(0.0, 1.0 - progress) if self.averages else cosine_decay(progress)
+        self.theta = self.adam.step(self.theta, gradient, settings.learning_rate * decay)
+        if self.averages and progress >= AVERAGED_FROM:
+            self.sum, self.summed = self.sum + self.theta, self.summed + 1
         metrics = combine(self.envs, [trial.mean() for trial in trials])
         best = fitness.mean(axis=0).max()
         return metrics | {"fitness": float(fitness.mean()), "fitness_best": float(best)}
@@ -209,15 +223,17 @@ class ES(Learner):
             "steps": self.steps,
             "begun": self.begun,
             "alike": self.alike,
+            "summed": self.summed,
         }
-        return {"theta": self.theta.copy(), **self.adam.get_state()}, plain
+        return {"theta": self.theta.copy(), "sum": self.sum.copy(), **self.adam.get_state()}, plain
 
     def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
-        self.theta = np.array(arrays["theta"])
+        self.theta, self.sum = np.array(arrays["theta"]), np.array(arrays["sum"])
         self.adam.set_state(arrays)
         self.rng.bit_generator.state = plain["rng"]
         self.steps, self.alike, self.begun = plain["steps"], plain["alike"], plain["begun"]
+        self.summed = plain["summed"]
 
 
 @dataclass(frozen=True)

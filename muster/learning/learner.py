@@ -29,7 +29,7 @@ TRAINING, VALIDATION = 2**40, 2**41
 # Environments of one run take their episodes this far apart.
 ENV_OFFSET = 2**40
 # What a run's seed is used for.
-EXPLORATION, WEIGHTS, CANDIDATES, CRITIC = 1, 2, 3, 4
+EXPLORATION, WEIGHTS, CANDIDATES, CRITIC, STATISTICS = 1, 2, 3, 4, 5
 
 
 def stream(seed: int, use: int) -> np.random.Generator:

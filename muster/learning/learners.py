@@ -54,7 +54,7 @@ def make_learner(settings: TrainSettings, pool: WorkerPool | None = None) -> Lea
 def make_actor(settings: TrainSettings, spec: ModelSpec, batch_statistics: bool = False, **options: Any) -> Actor:
     """The scoring model; other models than the direct one need torch."""
     rng = stream(settings.seed, WEIGHTS)
-    if spec.kind == "dm":
+    if spec.kind in ("dm", "linear"):
         return DirectActor(spec, rng, **options)
     try:
         from muster.learning.torch_actor import TorchActor
@@ -94,7 +94,7 @@ def make_pool(settings: TrainSettings) -> WorkerPool | None:
         return None
     if settings.learner not in PARALLEL:
         raise InputError(f"the learner {settings.learner} runs in one process; leave out --workers and --cluster")
-    if settings.model != "dm":
+    if settings.model not in ("dm", "linear"):
         # What torch gives for a state depends on the batch it is in.
         raise InputError("models of torch run in one process; leave out --workers, or use --model dm")
     if settings.learn and settings.learner != "es":

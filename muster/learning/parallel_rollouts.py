@@ -25,7 +25,7 @@ from muster.learning.rollouts import NO_SCORES, Acting, Collector, Draws, Record
 from muster.learning.settings import TrainSettings
 from muster.learning.workers import Job, WorkerPool, shares
 from muster.models.critic import EntityCritic
-from muster.models.direct import DirectModel, Parameters, Scores
+from muster.models.direct import Parameters, Scores, make_model
 from muster.models.spec import ModelSpec
 from muster.policy.decision import decide
 
@@ -109,7 +109,7 @@ class BlockHandler:
             return None
         job, k, weights = self.job, message.env, message.weights
         self.rng.bit_generator.state = message.generator
-        model = DirectModel(weights.model, weights.with_g)
+        model = make_model(job.spec, weights.model, weights.with_g)
         acting = Acting(
             steps=self.own.rollout_length,
             discount=self.own.discount,

@@ -25,6 +25,7 @@ from muster.learning.optimiser import cosine_decay
 from muster.learning.rollouts import Rollout
 from muster.learning.settings import PPOSettings
 from muster.learning.workers import WorkerPool
+from muster.models.direct import DirectModel
 from muster.policy.noise import GUMBEL_STD, LIMIT_SIGMA
 
 SOME = 5
@@ -157,6 +158,7 @@ class PPO(ActorCritic):
         limits = None
         if self.spec.learned:
             assert isinstance(self.actor, DirectActor)
+            assert isinstance(self.actor.model, DirectModel)
             z, std = self.actor.model.limits(batch.observation), LIMIT_SIGMA / settings.correlated_steps
             more, limits = batch.limit_slopes(z, std, settings.clip_range, share)
             loss += more

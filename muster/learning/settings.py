@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, get_args
 
 from muster.assign.settings import Effort, Method
@@ -94,13 +94,18 @@ class ESSettings:
     """Antithetic pairs of candidates per update."""
     episodes: Annotated[int, AtLeast(1)] = 16
     """Episodes of each candidate, the same for all."""
-    sigma: Annotated[float, Positive()] = 0.07
-    """Standard deviation of the candidates round the parameters."""
-    learning_rate: Annotated[float, Positive()] = 0.03
-    """Of Adam, at the start; a cosine takes it to 0."""
+    sigma: Annotated[float | None, Positive()] = None
+    """Standard deviation of the candidates round the parameters; None: 0.07, of a linear model 0.2."""
+    learning_rate: Annotated[float | None, Positive()] = None
+    """Of Adam, at the start, from where it goes to 0; None: 0.03, of a linear model 0.1."""
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    def of_model(self, kind: ModelKind) -> ESSettings:
+        """The same with the values for this kind of model where the settings leave them open."""
+        sigma, learning_rate = (0.2, 0.1) if kind == "linear" else (0.07, 0.03)
+        return replace(self, sigma=self.sigma or sigma, learning_rate=self.learning_rate or learning_rate)
 
 
 @dataclass(frozen=True)
@@ -179,7 +184,8 @@ class TrainSettings:
     """Of the first parameters, the noise and the episodes."""
     model: ModelKind = "dm"
     """dm: direct model; pem: positional embedding model (needs a grid; extra `torch`); context: every agent and task
-    sees all others (any environment; extra `torch` to learn)."""
+    sees all others (any environment; extra `torch` to learn); linear: the environment's prior plus a weighted sum of
+    features, which a person can read."""
     teacher: str | None = None
     """Policy to imitate: a baseline of the environment, a shipped policy, a run or a file."""
     from_log: str | None = None
@@ -236,6 +242,7 @@ class TrainSettings:
         check_fields(self)
         if self.learner is None:
             object.__setattr__(self, "learner", self._default_learner())
+        object.__setattr__(self, "es", self.es.of_model(self.model))
         if len(self.envs) == 1:
             object.__setattr__(self, "env", self.envs[0])
         if not self.envs or len(set(self.envs)) < len(self.envs):
@@ -253,8 +260,10 @@ class TrainSettings:
             raise InputError("costs of routes are learned by evolution strategies only; use --learner es")
         self._check_teacher()
         self._check_limits()
-        if self.learner in ("es", "srl") and self.model != "dm":
-            raise InputError(f"{self.learner} trains the direct model only; use --model dm or --learner ppo")
+        if self.learner in ("es", "srl") and self.model not in ("dm", "linear"):
+            raise InputError(
+                f"{self.learner} trains direct and linear models; use --model dm or linear, or --learner ppo"
+            )
 
     def _default_learner(self) -> LearnerName:
         if self.teacher or self.from_log:

@@ -48,8 +48,8 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: Batch
             f"{name} learned its scores for {policy.inference.method}: costs of routes are no scores of assignments, "
             f"so a run with --inference {method} cannot go on from it"
         )
-    if old.kind not in ("dm", spec.kind):
-        told = {"pem": "positional", "context": "context"}[old.kind]
+    if (old.kind == "linear") != (spec.kind == "linear") or old.kind not in ("dm", "linear", spec.kind):
+        told = {"dm": "direct", "pem": "positional", "context": "context", "linear": "linear"}[old.kind]
         raise InputError(f"{name} is a {told} model, which no other can go on from; use --model {old.kind}")
     if old.centred != spec.centred:
         where, advice = ("from the middle", "add") if old.centred else ("on the map", "leave out")
@@ -57,6 +57,9 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: Batch
     for what in old.learned:
         if what not in spec.learned:
             raise InputError(f"{name} learned {what}, which this run takes from the environment; add --learn {what}")
+    if old.kind == "linear" and old.task_scores != spec.task_scores:
+        method = "quad" if old.task_scores else "lp"
+        raise InputError(f"{name} is a linear model for {method}, which a run goes on from with --inference {method}")
     sizes = ["agent_width", "task_width", *MAY_BE_NEW, "hidden"]
     if old.kind == spec.kind == "pem":
         sizes += ["planes", "embedding", "channels", "blocks"]

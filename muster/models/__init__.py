@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 # Nothing heavy here: the command line reads it.
-ModelKind = Literal["dm", "pem", "context"]
+ModelKind = Literal["dm", "pem", "context", "linear"]
 Form = Literal["plain", "local"]
 """plain: the model reads all features; local: none that says where on the map, and g fades with distance."""
 PairScale = Literal["none", "size", "fade"]
 """By what g is multiplied, so that it keeps its meaning at other sizes (muster.models.pair_scale)."""
 Learned = Literal["capacities", "contributions"]
 """What a model may learn beside scores."""
+ContextFeature = Literal["agent_gap", "task_gap", "agent_share", "task_share", "scarcity", "partner_wait"]
+"""Features of a pair that any observation has (muster.models.context_features)."""

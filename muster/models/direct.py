@@ -21,6 +21,7 @@ from muster.data import BatchObservation, Floats32
 from muster.kernels import core
 from muster.models.context import context_shapes, init_context
 from muster.models.limits import START, Limits, start_of, with_limits
+from muster.models.linear import LinearModel, linear_shapes
 from muster.models.spec import ModelSpec
 
 Parameters = dict[str, Floats32]
@@ -38,17 +39,20 @@ NOT_SHARED = np.zeros((0, 0), np.float32)
 
 def parameter_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
     """Name and shape of every array of the model but a CNN's, in their fixed order."""
+    if spec.kind == "linear":
+        return linear_shapes(spec)
     k = spec.hidden
     agent, task, shared = spec.agent_width + spec.extra, spec.task_width + spec.extra, spec.global_width
     shapes: dict[str, tuple[int, ...]] = {}
-    nets = [("h", agent, task, spec.pair_width, spec.prior)]
+    pairs = spec.pair_width + len(spec.context_features)
+    nets = [("h", agent, task, pairs, spec.prior)]
     if spec.task_scores:
         nets.append(("g", task, task, spec.task_pair_width, spec.task_prior))
     # Learned limits: a capacity is between the environment and a task, a contribution between agent and task.
     if "capacities" in spec.learned:
         nets.append(("capacity", 0, task, 0, False))
     if "contributions" in spec.learned:
-        nets.append(("contribution", agent, task, spec.pair_width, False))
+        nets.append(("contribution", agent, task, pairs, False))
     for net, left, right, pair, prior in nets:
         shapes |= {
             f"{net}.left": (left + shared, k),
@@ -69,9 +73,12 @@ def init_parameters(spec: ModelSpec, rng: np.random.Generator) -> Parameters:
     """Parameters to start from: uniform within 1/sqrt(inputs) of each layer, as torch's linear layers are.
 
     A model that corrects a prior starts as the prior itself: its last layers are 0, its scales 1. The last layers of
-    learned limits are 0 too: every task has the same capacity, and all agents contribute alike.
+    learned limits are 0 too: every task has the same capacity, and all agents contribute alike. So are all weights of
+    a linear model.
     """
     shapes = parameter_shapes(spec)
+    if spec.kind == "linear":
+        return {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     parameters: Parameters = {}
     for name, shape in shapes.items():
         net, part = name.split(".")
@@ -191,3 +198,10 @@ def pack(parameters: Parameters, net: str) -> Any:
     widths = [parameters[f"{net}.{part}"].shape[-2] for part in ("left", "right", "pair")]
     flat = np.concatenate(arrays, axis=1, dtype=np.float32)
     return core.models.PairNetwork(flat, *widths, bias.shape[-1], scale)
+
+
+def make_model(spec: ModelSpec, parameters: Parameters, task_scores: bool) -> DirectModel | LinearModel:
+    """The model, or P of them, of a specification whose kind needs no torch to learn."""
+    if spec.kind == "linear":
+        return LinearModel(spec, parameters, task_scores)
+    return DirectModel(parameters, task_scores)

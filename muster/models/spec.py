@@ -10,12 +10,27 @@ import numpy as np
 
 from muster.data import BatchObservation
 from muster.errors import InputError
-from muster.models import Learned, ModelKind, PairScale
-from muster.settings import AtLeast, Between, check_fields
+from muster.models import ContextFeature, Learned, ModelKind, PairScale
+from muster.models.context_features import with_context
+from muster.settings import AtLeast, Between, Positive, check_fields
 
 DISTANCE_WEIGHT = 0.5
 """Of a unit of distance in the prior that is made of distances."""
 Width = Annotated[int, Between(0, 4096)]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Of the columns that a linear model reads, over pairs of training episodes."""
+
+    unit: Annotated[float, Positive()]
+    """Standard deviation of the prior; 1 without one. Of g without one: that of h over the number of agents."""
+    means: tuple[float, ...]
+    deviations: tuple[Annotated[float, AtLeast(0)], ...]
+    """Standard deviations; a column of 0 has no influence."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +39,8 @@ class ModelSpec:
 
     kind: ModelKind
     """dm: scores from the features of the two objects; pem: with an embedding of their cells from a CNN as well;
-    context: with a token of each that has listened to all others (context.py)."""
+    context: with a token of each that has listened to all others (context.py); linear: the prior and a weighted sum
+    of features (linear.py)."""
     task_scores: bool
     """Whether there is a g (QUAD) beside h."""
     agent_width: Width
@@ -70,6 +86,16 @@ class ModelSpec:
     """What is learned in place of what the environment gives (limits.py; dm)."""
     unlimited: bool = False
     """Whether the environment's capacities are left out."""
+    context_features: tuple[ContextFeature, ...] = ()
+    """Pair features that are made of the observation, behind those of the environment (context_features.py)."""
+    prior_unit: Annotated[float, Positive()] = 1.0
+    """Standard deviation of the prior, in which context features are measured."""
+    products: bool = False
+    """Whether features are multiplied by those of the environment (linear)."""
+    h_statistics: Statistics | None = None
+    """Of the columns of h (linear)."""
+    g_statistics: Statistics | None = None
+    """Of the columns of g (linear)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -101,6 +127,13 @@ class ModelSpec:
                 f"the values of a token are shared out among the heads of a context model: {self.context} cannot be "
                 f"among {self.heads}"
             )
+        for net, columns, found in (("h", self.h_columns, self.h_statistics), ("g", self.g_columns, self.g_statistics)):
+            if found is not None and not len(found.means) == len(found.deviations) == columns:
+                raise InputError(f"{net} of a linear model has {columns} columns, and statistics of {len(found.means)}")
+        if self.context_features and self.kind not in ("dm", "linear"):
+            raise InputError(f"context features are read by direct and linear models (dm, linear), not {self.kind}")
+        if self.products and not self.global_width:
+            raise InputError("products are with features of the environment, and the model reads none")
 
     @classmethod
     def of(
@@ -179,7 +212,11 @@ class ModelSpec:
         if self.distance_prior:
             far = observation.pair_features[..., self.distances[0]].astype(np.float64)
             observation = dataclasses.replace(observation, prior=-DISTANCE_WEIGHT / self.distance_unit * far)
-        return self._centred(observation) if self.centred else observation
+        if self.centred:
+            observation = self._centred(observation)
+        if self.context_features:
+            observation = with_context(observation, self.context_features, self.prior_unit)
+        return observation
 
     def _blinded(self, observation: BatchObservation) -> BatchObservation:
         columns = list(self.blind)
@@ -218,7 +255,18 @@ class ModelSpec:
     @property
     def extra(self) -> int:
         """Width that an embedding, or a token, adds to each object's features."""
-        return {"dm": 0, "pem": self.embedding // 2, "context": self.context}[self.kind]
+        return {"pem": self.embedding // 2, "context": self.context}.get(self.kind, 0)
+
+    @property
+    def h_columns(self) -> int:
+        """Columns that h of a linear model is a sum of."""
+        pairs = self.pair_width + len(self.context_features) + self.prior
+        return self.agent_width + self.task_width + pairs + self.global_width
+
+    @property
+    def g_columns(self) -> int:
+        """Columns that g of a linear model is a sum of."""
+        return self.task_width + self.task_pair_width
 
     @property
     def reads_prior(self) -> bool:

@@ -23,7 +23,7 @@ from muster.envs.registry import BUILT_IN, kind_of, make
 from muster.envs.vector import BatchEnv, Policy, State
 from muster.errors import InputError, MissingExtraError, MusterError, UnknownNameError
 from muster.models.context_model import ContextModel
-from muster.models.direct import DirectModel, Parameters, Scores, init_parameters
+from muster.models.direct import Parameters, Scores, init_parameters, make_model
 from muster.models.spec import ModelSpec
 from muster.policy.decision import Decision, Scorer, decide, read_observation, score
 from muster.policy.files import PolicyFile, read_policy, write_policy
@@ -33,6 +33,9 @@ from muster.rng import NOISE_STREAM, Seeds
 
 PRIOR = "prior"
 """Name of the policy that is the inference on an environment's prior."""
+PLAIN: dict[str, Any] = {"kind": "dm", "context_features": (), "products": False}
+PLAIN |= {"h_statistics": None, "g_statistics": None}
+"""What a model of a prior alone does without."""
 Critic = Callable[[BatchObservation], NDArray[np.floating]]
 """What is still to be earned [B] from what is observed on."""
 
@@ -354,7 +357,7 @@ def prior_policy(
         with_g = seen.task_prior is not None if inference is None else inference.method == "quad"
         spec = ModelSpec.of(seen, "dm", with_g)
     scaled = "none" if spec.task_prior else spec.pair_scale
-    spec = dataclasses.replace(spec, kind="dm", pair_scale=scaled, learned=())
+    spec = dataclasses.replace(spec, **PLAIN, pair_scale=scaled, learned=())
     if inference is None:
         inference = InferenceSettings("quad" if spec.task_scores else "lp", "fast", assign_all=not env.idling)
     parameters = init_parameters(spec, np.random.default_rng(0))
@@ -363,8 +366,8 @@ def prior_policy(
 
 def make_scorer(spec: ModelSpec, parameters: Parameters) -> Scorer:
     """The model of a policy as a function from what it reads to scores."""
-    if spec.kind == "dm":
-        return DirectModel(parameters, spec.task_scores)
+    if spec.kind in ("dm", "linear"):
+        return make_model(spec, parameters, spec.task_scores)
     if spec.kind == "context":
         return ContextModel(spec, parameters)
     try:

@@ -8,11 +8,11 @@ from muster.learning.settings import A2CSettings, ESSettings, PPOSettings, Train
 
 
 def small(learner: str, steps: int) -> TrainSettings:
-    pem = learner == "pem"
+    pem, linear = learner == "pem", learner == "linear"
     return TrainSettings(
         env="rescue:2x3,grid=5",
-        learner="a2c" if pem else learner,
-        model="pem" if pem else "dm",
+        learner="a2c" if pem else "es" if linear else learner,
+        model=learner if pem or linear else "dm",
         steps=steps // 4 if pem else steps,
         log_every=500,
         checkpoint_every=700,

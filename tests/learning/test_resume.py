@@ -163,7 +163,7 @@ def test_two_processes_do_not_write_to_one_run(tmp_path):
         muster.train(TOY, steps=60, out=out, resume=True)
 
 
-@pytest.mark.parametrize("learner", ["ppo", "a2c", "es", "pem"])
+@pytest.mark.parametrize("learner", ["ppo", "a2c", "es", "pem", "linear"])
 def test_a_run_on_several_environments_logs_each_and_resumes_bit_for_bit(learner, tmp_path):
     settings = dataclasses.replace(small(learner, 3000), env=MIXTURE)
     whole, broken = tmp_path / "whole", tmp_path / "broken"

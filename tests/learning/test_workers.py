@@ -35,9 +35,11 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "ppo-wages": {"inference": "lp", "steps": 400, "ppo": PPO},
     "a2c": {"learner": "a2c", "inference": "quad", "steps": 150, "a2c": {"envs": 7}},
     "es": {"learner": "es", "inference": "lp", "steps": 60, "es": {"pairs": 3, "episodes": 2}},
+    "es-linear": {"learner": "es", "model": "linear", "steps": 60, "es": {"pairs": 3, "episodes": 2}},
     "es-rescue": {"learner": "es", "inference": "quad", "steps": 600, "es": {"pairs": 3, "episodes": 2}},
 }
 ENVS: dict[str, Any] = {"es": OWN, "ppo": OWN, "a2c": "tests.learning.toy:Errands", "ppo-waiting": "rescue:6x7"}
+ENVS["es-linear"] = "tests.learning.toy:Corrected"
 ENVS["ppo-wages"] = "tests.learning.toy:Wages,ends=false"
 SIZES = ("rescue:2x4", "rescue:3x5,max_steps=12")
 

@@ -195,3 +195,39 @@ class Rated(Taught):
     """Counts rewards rather than steps."""
 
     metric = "return"
+
+
+class Corrected(Env):
+    """One decision at any size: the prior leaves out twice a feature of the pair, and a price of the task."""
+
+    metric = "return"
+    max_steps = 2
+    feature_names = {"task": ("price",), "pair": ("bonus", "noise"), "global": ("constant",)}  # noqa: RUF012
+
+    def __init__(self, n_agents: int = 3, n_tasks: int = 6) -> None:
+        self.n_agents, self.n_tasks = n_agents, n_tasks
+
+    def reset(self, rng: np.random.Generator) -> None:
+        size = self.n_agents, self.n_tasks
+        self.prior, self.price = 10.0 + rng.normal(size=size), 50.0 + 5.0 * rng.normal(size=self.n_tasks)
+        self.features = rng.normal(size=(*size, 2))
+        self.truth = self.prior + 2.0 * self.features[..., 0] - 0.2 * (self.price - 50.0)
+
+    def observe(self) -> Observation:
+        return Observation(
+            np.zeros((self.n_agents, 0)), self.price[:, None], self.features, prior=self.prior, global_features=[3.0]
+        )
+
+    def step(self, assignment):
+        taken = np.flatnonzero(assignment >= 0)
+        return float(self.truth[taken, assignment[taken]].sum()) / self.n_agents, True
+
+    @classmethod
+    def baselines(cls):
+        def knowing(observation: Observation):
+            from muster import assign
+
+            features, price = np.asarray(observation.pair_features), np.asarray(observation.task_features)[:, 0]
+            return assign(observation.prior + 2.0 * features[..., 0] - 0.2 * (price - 50.0), method="lp").assignment
+
+        return {"knowing": knowing}

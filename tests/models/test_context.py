@@ -245,7 +245,7 @@ def test_widths_that_heads_cannot_share_are_refused():
     spec = perturbed("rescue:3x6", "lp")[0]
     with pytest.raises(InputError, match="30 cannot be among 4"):
         dataclasses.replace(spec, context=30)
-    with pytest.raises(InputError, match="es trains the direct model only"):
+    with pytest.raises(InputError, match="es trains direct and linear models"):
         TrainSettings(env="rescue:2x4", model="context", learner="es")
 
 

@@ -1,0 +1,113 @@
+"""Means and standard deviations of what a linear model reads, measured before the first update and then frozen."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from muster.assign.settings import InferenceSettings
+from muster.assign.solver import Solver
+from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
+from muster.envs.vector import BatchEnv
+from muster.learning.learner import STATISTICS, stream, training_seeds
+from muster.models.context_features import available
+from muster.models.direct import Scores
+from muster.models.linear import Block, g_blocks, g_pairs, h_blocks, h_pairs
+from muster.models.spec import ModelSpec, Statistics
+from muster.policy.decision import decide
+from muster.rollout import rollout
+
+EPISODES, STEPS = 8, 200
+"""Episodes of each environment that are run, and the most decisions of each."""
+EVERY = 3
+"""Decisions from one that is looked at to the next."""
+MOST_PAIRS = 512
+"""Pairs of one decision that are looked at."""
+MOST_PRODUCTS = 64
+"""Products with features of the environment that a model may have."""
+
+
+def with_statistics(spec: ModelSpec, envs: Sequence[BatchEnv], inference: InferenceSettings, seed: int) -> ModelSpec:
+    """The linear model with the statistics of its columns, and with the context features that there are.
+
+    They are of training episodes run by the prior, or by random scores where there is none.
+    """
+    seen = [one for k, env in enumerate(envs) for one in _run_prior(spec, env, inference, seed, k)]
+    bare = [spec.read(one) for one in seen]
+    unit, task_unit = 1.0, 0.0
+    if spec.prior:
+        unit = _deviation(np.concatenate([read.prior[h_pairs(read)] for read in bare if read.prior is not None])) or 1.0
+    if spec.task_prior:
+        priors = [read.task_prior[g_pairs(read)] for read in bare if read.task_prior is not None]
+        task_unit = _deviation(np.concatenate(priors))
+    spec = dataclasses.replace(
+        spec,
+        context_features=available(bare[0], spec.prior),
+        prior_unit=unit,
+    )
+    local = spec.h_columns - spec.global_width
+    spec = dataclasses.replace(spec, products=0 < local * spec.global_width <= MOST_PRODUCTS)
+    read = [spec.read(one) for one in seen]
+    h = _statistics(unit, read, lambda one: h_blocks(spec, one), h_pairs)
+    if not spec.task_scores:
+        return dataclasses.replace(spec, h_statistics=h)
+    task_unit = task_unit or unit / max(env.n_agents for env in envs)
+    g = _statistics(task_unit, read, lambda one: g_blocks(spec, one), g_pairs)
+    return dataclasses.replace(spec, h_statistics=h, g_statistics=g)
+
+
+def _run_prior(
+    spec: ModelSpec, env: BatchEnv, inference: InferenceSettings, seed: int, index: int
+) -> list[BatchObservation]:
+    """Observations of episodes of an environment with EPISODES slots."""
+    rng, solver = stream(seed, STATISTICS), Solver.of(inference, threads=1)
+    env.reset(np.arange(env.n_envs), training_seeds(seed, index, np.arange(env.n_envs)))
+
+    def score(read: BatchObservation) -> Scores:
+        h = rng.standard_normal(h_pairs(read).shape, np.float32) if read.prior is None else read.prior
+        g = np.zeros(g_pairs(read).shape) if read.task_prior is None else read.task_prior
+        return h.astype(np.float32), g.astype(np.float32) if spec.task_scores else None
+
+    def act(observation: BatchObservation) -> Ints:
+        return decide(observation, spec, score, solver).actions(env.reads_reasons)
+
+    seen = []
+    for step, transition in enumerate(rollout(env, act, np.ones(env.n_envs, np.bool_))):
+        if step % EVERY == 0:
+            seen.append(transition.observation)
+        if step == STEPS:
+            break
+    return seen
+
+
+def _statistics(
+    unit: float,
+    read: Sequence[BatchObservation],
+    blocks: Callable[[BatchObservation], list[Block]],
+    pairs: Callable[[BatchObservation], Bools],
+) -> Statistics:
+    rows = np.concatenate([_rows(blocks(one), pairs(one)) for one in read])
+    if not len(rows):
+        return Statistics(unit, (0.0,) * rows.shape[1], (0.0,) * rows.shape[1])
+    means, deviations = rows.mean(axis=0), rows.std(axis=0)
+    # What varies by rounding alone does not vary.
+    deviations[deviations <= 1e-6 * np.abs(means)] = 0.0
+    return Statistics(unit, tuple(means.tolist()), tuple(deviations.tolist()))
+
+
+def _rows(blocks: list[Block], pairs: Bools) -> Floats:
+    """[K, F] columns of some pairs, evenly chosen among those that there are."""
+    found = np.argwhere(pairs)
+    chosen = found[:: -(-len(found) // MOST_PAIRS)] if len(found) else found
+    at = dict(zip("bnm", chosen.T, strict=True))
+    width = max(block.begin + block.values.shape[-1] for block in blocks)
+    rows = np.zeros((len(chosen), width))
+    for begin, axes, values in blocks:
+        rows[:, begin : begin + values.shape[-1]] += values[tuple(at[axis] for axis in axes)]
+    return rows
+
+
+def _deviation(values: Floats | Floats32) -> float:
+    return float(np.std(values, dtype=np.float64)) if values.size else 0.0

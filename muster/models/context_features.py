@@ -1,0 +1,94 @@
+"""Features of a pair that any observation has: how it compares with the alternatives of its agent and of its task.
+
+Of the prior p, over pairs of the living that are allowed, in units u of its standard deviation:
+
+    agent_gap     (p_ij - max over other tasks of p_i.) / u                  to the agent's best alternative
+    task_gap      (p_ij - max over other agents of p_.j) / u                 to the task's best other agent
+    agent_share   exp(p_ij / u) / sum over tasks of exp(p_i. / u)            how near the agent's other tasks are
+    task_share    exp(p_ij / u) / sum over agents of exp(p_.j / u)           how near the task's other agents are
+    partner_wait  max(0, task_gap) where the task needs more than this agent brings, else 0
+    scarcity      1 / number of agents that may take the task; needs no prior
+
+A gap is 0 where there is no other. None depends on how many agents and tasks there are far away, and an agent or a task
+that is masked counts as if it were left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import get_args
+
+import numpy as np
+
+from muster.data import BatchObservation, Bools, Floats
+from muster.kernels import core
+from muster.models import ContextFeature
+
+AGENTS, TASKS = 1, 2
+"""Axes of [B, N, M]."""
+
+
+def available(observation: BatchObservation, prior: bool) -> tuple[ContextFeature, ...]:
+    """Those that can be made of what is observed; `prior`: whether there is a prior to compare by."""
+    names: list[ContextFeature] = ["scarcity"]
+    if prior:
+        names = [name for name in get_args(ContextFeature) if name != "partner_wait"]
+        names += ["partner_wait"] if observation.minimums is not None else []
+    return tuple(names)
+
+
+def with_context(observation: BatchObservation, names: Sequence[ContextFeature], unit: float) -> BatchObservation:
+    """The observation with these features behind its own pair features; `unit`: standard deviation of the prior."""
+    there = observation.agent_alive[:, :, None] & observation.task_alive[:, None, :]
+    if observation.allowed is not None:
+        there = there & observation.allowed
+    own = observation.pair_features
+    pairs = np.zeros((*there.shape, own.shape[-1] + len(names)), np.float32)
+    pairs[..., : own.shape[-1]] = own
+    for column, found in enumerate(_columns(observation, names, unit, there), start=own.shape[-1]):
+        np.copyto(pairs[..., column], found, where=there, casting="same_kind")
+    return dataclasses.replace(observation, pair_features=pairs)
+
+
+def _columns(observation: BatchObservation, names: Sequence[ContextFeature], unit: float, there: Bools) -> list[Floats]:
+    found: dict[ContextFeature, Floats] = {}
+    if "scarcity" in names:
+        found["scarcity"] = 1.0 / np.maximum(there.sum(axis=AGENTS, keepdims=True), 1)
+    if observation.prior is not None:
+        worth = np.where(there, observation.prior / unit, -np.inf)
+        if "agent_gap" in names:
+            found["agent_gap"] = _gap(worth, TASKS)
+        if "task_gap" in names or "partner_wait" in names:
+            found["task_gap"] = _gap(worth, AGENTS)
+        if "agent_share" in names:
+            found["agent_share"] = _share(worth, TASKS)
+        if "task_share" in names:
+            found["task_share"] = _share(worth, AGENTS)
+        if "partner_wait" in names:
+            assert observation.minimums is not None
+            short = observation.minimums[:, None, :] > observation.contributions
+            found["partner_wait"] = np.where(short, np.maximum(found["task_gap"], 0.0), 0.0)
+    return [found[name] for name in names]
+
+
+def _gap(worth: Floats, axis: int) -> Floats:
+    """[B, N, M] how much more a pair is worth than the best other along the axis; 0 where there is no other."""
+    if not worth.size:
+        return worth
+    best = worth.max(axis=axis, keepdims=True)
+    first = worth == best
+    second = np.where(first, -np.inf, worth).max(axis=axis, keepdims=True)
+    other = np.where(first & (first.sum(axis=axis, keepdims=True) == 1), second, best)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(other), worth - other, 0.0)
+
+
+def _share(worth: Floats, axis: int) -> Floats:
+    """[B, N, M] softmax along the axis."""
+    best = worth.max(axis=axis, keepdims=True, initial=-np.inf)
+    parts = np.zeros(worth.shape, np.float32)
+    np.subtract(worth, best, out=parts, where=np.isfinite(worth), casting="same_kind")
+    core.models.exp(parts)
+    parts[~np.isfinite(worth)] = 0.0
+    return parts / np.maximum(parts.sum(axis=axis, keepdims=True, dtype=np.float64), 1.0)

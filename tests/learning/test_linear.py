@@ -1,0 +1,87 @@
+"""A linear model learns a correction that is known, by every learner that can, and transfers to larger sizes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import muster
+from muster import InputError
+from muster.learning.envs import prepare
+from muster.learning.learner import VALIDATION
+from muster.learning.settings import ESSettings, TrainSettings
+
+ENV = "tests.learning.toy:Corrected"
+LARGE = f"{ENV},n_agents=15,n_tasks=30"
+
+
+def gains(policy, env: str) -> tuple[float, float]:
+    """What the policy, and who knows the optimum, earn more than the prior."""
+    found = muster.compare([policy, "knowing", "prior"], env, 200, VALIDATION).evaluations
+    return found[0].mean - found[2].mean, found[1].mean - found[2].mean
+
+
+def test_es_finds_the_known_correction_and_transfers_to_five_times_the_size():
+    policy = muster.train(
+        ENV, model="linear", learner="es", inference="lp", steps=12_000, es={"pairs": 16, "episodes": 4}
+    )
+    for env in (ENV, LARGE):
+        gain, best = gains(policy, env)
+        assert gain > 0.95 * best, env
+    names = ["bias", "price", "bonus", "noise"]
+    effects = dict(zip(names, policy.parameters["h.weight"].tolist(), strict=False))
+    # In units of the prior's standard deviation, 1: twice the bonus, and 0.2 of a price whose deviation is 5.
+    assert effects["bonus"] / -effects["price"] == pytest.approx(2.0, rel=0.25)
+    assert abs(effects["noise"]) < 0.15 * effects["bonus"]
+
+
+@pytest.mark.parametrize(
+    ("learner", "own", "more"),
+    [
+        ("ppo", {"envs": 16, "rollout_length": 8, "learning_rate": 0.03}, {}),
+        ("srl", {"envs": 16, "learning_rate": 0.03}, {}),
+        ("imitation", {"envs": 16, "learning_rate": 0.03}, {"teacher": "knowing"}),
+    ],
+)
+def test_other_learners_improve_it_too(learner, own, more):
+    policy = muster.train(ENV, model="linear", learner=learner, inference="lp", steps=6_000, **{learner: own}, **more)
+    gain, best = gains(policy, ENV)
+    assert gain > 0.5 * best
+
+
+def test_statistics_are_those_of_what_the_model_reads():
+    spec = prepare(TrainSettings(ENV, "es", "quad", model="linear", es=ESSettings(pairs=1, episodes=1))).spec
+    assert spec.h_statistics is not None
+    assert spec.g_statistics is not None
+    assert spec.prior_unit == pytest.approx(1.0, abs=0.3)
+    means, deviations = np.array(spec.h_statistics.means), np.array(spec.h_statistics.deviations)
+    # Price, two features of the pair, context features, prior, and a feature that never changes.
+    assert means[0] == pytest.approx(50.0, abs=3.0)
+    assert deviations[0] == pytest.approx(5.0, abs=2.0)
+    np.testing.assert_allclose(deviations[1:3], 1.0, atol=0.3)
+    assert deviations[-1] == 0.0
+    # g reads the sum of both tasks' prices.
+    assert spec.g_statistics.means[0] == pytest.approx(100.0, abs=6.0)
+    assert "partner_wait" not in spec.context_features
+
+
+def test_a_run_goes_on_from_a_linear_policy_as_it_was(tmp_path):
+    options = {"model": "linear", "learner": "es", "inference": "lp", "es": {"pairs": 4, "episodes": 2}}
+    first = muster.train(ENV, steps=400, **options)
+    first.save(tmp_path / "first.safetensors")
+    settings = TrainSettings(LARGE, from_policy=str(tmp_path / "first.safetensors"), **options)
+    from muster.learning.train import Loop
+
+    policy = Loop(settings, None).learner.policy()
+    assert policy.spec == dataclasses.replace(first.spec, trained_agents=policy.spec.trained_agents)
+    assert all(np.array_equal(array, first.parameters[name]) for name, array in policy.parameters.items())
+    for more, told in (({"model": "dm"}, "is a linear model"), ({"inference": "quad"}, "with --inference lp")):
+        with pytest.raises(InputError, match=told):
+            Loop(TrainSettings(LARGE, from_policy=str(tmp_path / "first.safetensors"), **options | more), None)
+
+
+def test_a_linear_model_learns_no_limits():
+    with pytest.raises(InputError, match="--model dm"):
+        TrainSettings(ENV, "es", "lp", model="linear", learn="capacities")
