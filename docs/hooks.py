@@ -1,4 +1,4 @@
-"""What the site takes from outside docs/ when it is built.
+"""What the site takes from outside docs/ when it is built, and how its anchors are called.
 
 The changelog, the guide for contributors, the laboratory's notes, the records of the benchmarks and the examples stay
 where they are and become pages. Links are written so that they hold in the repository; here they are turned to where
@@ -60,7 +60,8 @@ def place(path: str, pages: dict[str, str]) -> str:
 
 
 def on_config(config: Any) -> Any:
-    """A page that mkdocs.yml does not name goes to the end of the section where others of its folder are."""
+    """Anchors as on GitHub; a page that mkdocs.yml does not name joins the section where others of its folder are."""
+    config.mdx_configs["toc"] = {**config.mdx_configs.get("toc", {}), "slugify": slug}
     on_site = [path.relative_to(ROOT / "docs").as_posix() for path in sorted(ROOT.glob("docs/**/*.md"))]
     add_to_sections(config.nav, [*on_site, *outside_pages().values()])
     return config
@@ -88,8 +89,13 @@ def _sections(nav: list[Any]) -> Iterator[list[Any]]:
 
 def _pages(section: list[Any]) -> list[str]:
     """The pages that a section lists itself."""
-    entries = [list(entry.values())[0] if isinstance(entry, dict) else entry for entry in section]
+    entries = [next(iter(entry.values())) if isinstance(entry, dict) else entry for entry in section]
     return [entry for entry in entries if isinstance(entry, str)]
+
+
+def slug(title: str, separator: str = "-") -> str:
+    """The anchor of a heading on GitHub."""
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", separator)
 
 
 def heading(page: str) -> str:

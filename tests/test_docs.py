@@ -19,12 +19,15 @@ from typing import Any
 import pytest
 import tyro
 
-from muster.cli.main import COMMANDS
+from muster.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+RECORDS = sorted([*ROOT.glob("benchmarks/*.md"), *ROOT.glob("paper/*.md")])
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([\w./-]+)\")?\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)\s]*)?\)")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:\s]*)(#[^)\s]*)?\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 OUTPUT = re.compile(r"\n\n((?:    .*\n)+)")
 COMMAND = "    muster "
 INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
@@ -48,6 +51,9 @@ def test_python_in_documents_runs(document, monkeypatch, tmp_path):
                 exec(compile(code, document.name, "exec"), names)
             if shown := shown_output(text[found.end() :]):
                 assert printed.getvalue().startswith(shown), f"shown:\n{shown}\nprinted:\n{printed.getvalue()}"
+    if document.parent.name in ("cookbook", "get-started") or document.name == "README.md":
+        for line in shell_lines(text):
+            run_shortly(line)
     for name in set(sys.modules) - known:
         if str(tmp_path) in str(getattr(sys.modules[name], "__file__", None)):
             del sys.modules[name]
@@ -58,6 +64,16 @@ def test_python_in_documents_runs(document, monkeypatch, tmp_path):
         )
 
 
+def run_shortly(line: str) -> None:
+    """Run a command of muster as it is printed, but for how long it trains and how many episodes it evaluates."""
+    shorter = re.sub(r"--(minutes|steps) \S+", "--steps 1000 --evaluate-episodes 4", line)
+    shorter = re.sub(r"--learner es", "--learner es --es.pairs 2 --es.episodes 2", shorter)
+    program, command, *words = shlex.split(re.sub(r"--episodes \d+", "--episodes 4", shorter))
+    if program == "muster" and command in COMMANDS and command != "serve":
+        with redirect_stdout(StringIO()):
+            main([command, *words])
+
+
 def shown_output(text: str) -> str:
     """What a page says that the block before `text` prints: indented lines that follow at once, up to an ellipsis."""
     following = OUTPUT.match(text)
@@ -66,10 +82,24 @@ def shown_output(text: str) -> str:
     return textwrap.dedent(following[1]).partition("…")[0]
 
 
-@EVERYWHERE
-def test_links_lead_somewhere(document):
-    for target in LINK.findall(document.read_text(encoding="utf-8")):
-        assert (document.parent / target).exists(), target
+@pytest.mark.parametrize("document", DOCUMENTS + RECORDS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_and_anchors_lead_somewhere(document):
+    text = FENCE.sub("", document.read_text(encoding="utf-8"))
+    for target, anchor in LINK.findall(text):
+        path = document.parent / target if target else document
+        assert path.exists(), target
+        assert not anchor or anchor[1:] in anchors(path), target + anchor
+
+
+@cache
+def anchors(document: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site make them; a heading that comes again gets a number."""
+    found: set[str] = set()
+    for title in HEADING.findall(FENCE.sub("", document.read_text(encoding="utf-8"))):
+        anchor = program("hooks").slug(re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title))
+        again = [f"{anchor}-{number}" for number in range(1, 100)]
+        found.add(next(one for one in (anchor, *again) if one not in found))
+    return found
 
 
 @EVERYWHERE
@@ -171,7 +201,8 @@ def test_readme_is_short_and_names_the_two_commands():
 
 
 def test_the_smallest_environment_is_small():
-    files = {file: code for _, file, code in BLOCK.findall((ROOT / "docs/get-started/train.md").read_text(encoding="utf-8"))}
+    page = (ROOT / "docs/get-started/train.md").read_text(encoding="utf-8")
+    files = {file: code for _, file, code in BLOCK.findall(page)}
     assert len(files["lamps.py"].splitlines()) <= 30
 
 
@@ -224,8 +255,6 @@ def test_a_new_page_joins_the_others_of_its_folder():
 
 def test_links_are_turned_to_where_pages_are_on_the_site():
     turn = program("hooks").turn_links
-    assert (
-        turn("[a](../../benchmarks/envs.md#b)", "docs/environments/rescue.md") == "[a](../benchmarks/envs.md#b)"
-    )
+    assert turn("[a](../../benchmarks/envs.md#b)", "docs/environments/rescue.md") == "[a](../benchmarks/envs.md#b)"
     assert turn("[a](docs/how-to/custom-environment.md)", "CONTRIBUTING.md") == "[a](how-to/custom-environment.md)"
     assert turn("[a](https://example.org)", "CONTRIBUTING.md") == "[a](https://example.org)"
