@@ -6,7 +6,7 @@ largest instance of the batch; `*_alive` is True where an agent or task is reall
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,14 @@ class BatchObservation:
     def batch(self) -> int:
         """B"""
         return int(self.agent_features.shape[0])
+
+    def take(self, rows: Ints) -> BatchObservation:
+        """The observation of some of the environments, in that order; a row may come several times."""
+        parts: dict[str, Any] = {}
+        for entry in fields(self):
+            array = getattr(self, entry.name)
+            parts[entry.name] = None if array is None else array[rows]
+        return BatchObservation(**parts)
 
 
 @dataclass(frozen=True, slots=True)

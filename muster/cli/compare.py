@@ -29,16 +29,14 @@ class Compare(PolicyFlags):
     def run(self) -> None:
         """Evaluate each and print."""
         from muster.cli.console import progress_bar
-        from muster.envs.registry import baselines_of
         from muster.evaluation.compare import compare
         from muster.evaluation.text import evaluation_table
 
         if len(self.names) < 3:
             raise InputError(f"compare takes two or more policies and then the environment, got {' '.join(self.names)}")
         *policies, env = self.names
-        baselines = baselines_of(env) if self.asked else []
         found = compare(
-            self.players(policies, baselines),
+            self.players(policies, env),
             env,
             self.episodes,
             self.seed,

@@ -32,11 +32,10 @@ class Evaluate(PolicyFlags):
     def run(self) -> None:
         """Evaluate and print."""
         from muster.cli.console import progress_bar
-        from muster.envs.registry import baselines_of
         from muster.evaluation.evaluate import evaluate
 
         with progress_bar(self.policy, self.episodes, quiet=self.json) as advance:
-            policy = self.player(self.policy, baselines_of(self.env) if self.asked else [])
+            policy = self.player(self.policy, self.env)
             found = evaluate(policy, self.env, self.episodes, self.seed, self.noise, progress=advance, log=self.log)
         if self.json:
             print(json.dumps(found.as_dict()))

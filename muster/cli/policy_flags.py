@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
 from muster.assign.settings import Effort, Method
@@ -25,45 +25,55 @@ class PolicyFlags:
     """Look ahead: try so many candidates on copies of the env before each decision, and take the best one's move."""
     until: float | None = None
     """Look ahead with as many candidates as can be tried in so many seconds a decision."""
+    futures: int | None = None
+    """Try each candidate, which is then another first decision, in so many random futures, the same for all; it is
+    taken only if it is better beyond chance. By default 1."""
     horizon: int | None = None
-    """Decisions that candidates are followed for; by default to the end of the episode."""
+    """Decisions that candidates are followed for; by default to the end of the episode, or 15 with several futures."""
     candidates: Literal["theta", "scores"] | None = None
     """theta: the policy with moved weights (direct models, the default for them); scores: with noise on its scores."""
 
     @property
     def asked(self) -> bool:
         """Whether anything is to be other than the policy itself has it."""
-        return any(
-            value is not None
-            for value in (self.inference, self.effort, self.rollouts, self.until, self.horizon, self.candidates)
-        )
+        return any(getattr(self, flag.name) is not None for flag in fields(PolicyFlags))
 
-    def players(self, policies: Sequence[str], baselines: Container[str]) -> list[str | Policy]:
+    def players(self, policies: Sequence[str], env: str) -> list[str | Policy]:
         """Several policies; baselines among learned ones are there to be compared with, as they are."""
-        learned = [policy for policy in policies if policy not in baselines]
-        return [name if name in baselines and learned else self.player(name, baselines) for name in policies]
+        from muster.envs.registry import baselines_of
 
-    def player(self, policy: str, baselines: Container[str]) -> str | Policy:
+        baselines = baselines_of(env) if self.asked else []
+        learned = [policy for policy in policies if policy not in baselines]
+        return [name if name in baselines and learned else self.player(name, env) for name in policies]
+
+    def player(self, policy: str, env: str) -> str | Policy:
         """The policy of that name, as the flags say; an unknown name is left for the caller to refuse."""
+        from muster.envs.registry import baselines_of, make
         from muster.policy.files import run_critic
+        from muster.policy.learned import PRIOR, prior_policy
         from muster.policy.names import is_learned, load
 
-        if not self.asked or (policy not in baselines and not is_learned(policy)):
+        if not self.asked:
             return policy
-        if policy in baselines:
+        if policy in baselines_of(env):
             raise InputError(f"--inference, --effort and look-ahead are for learned policies; {policy!r} is a baseline")
-        found = load(policy).variant(name=policy)
+        if policy == PRIOR:
+            found = prior_policy(make(env))
+        elif is_learned(policy):
+            found = load(policy).variant(name=policy)
+        else:
+            return policy
         if self.inference:
             found = found.with_inference(method=self.inference)
         if self.effort:
             if found.inference.method not in ("quad", "routes"):
                 raise InputError(f"--effort is for quad and routes; {policy} decides by {found.inference.method}")
             found = found.with_inference(effort=self.effort)
+        further = {"horizon": self.horizon, "futures": self.futures, "candidates": self.candidates}
+        given = {name: value for name, value in further.items() if value is not None}
         if self.rollouts is not None or self.until is not None:
-            critic = run_critic(policy) if self.horizon is not None else None
-            found = found.with_rollouts(
-                self.rollouts, critic, until=self.until, horizon=self.horizon, candidates=self.candidates
-            )
-        elif self.horizon is not None or self.candidates is not None:
-            raise InputError("--horizon and --candidates are for look-ahead: add --rollouts K or --until SECONDS")
+            critic = run_critic(policy) if self.horizon is not None or self.futures else None
+            return found.with_rollouts(self.rollouts, critic, until=self.until, **given)
+        if given:
+            raise InputError(f"--{next(iter(given))} is for look-ahead: add --rollouts K or --until SECONDS")
         return found

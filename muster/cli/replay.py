@@ -37,7 +37,7 @@ class Replay(PolicyFlags):
         write = writer(self.out, len(names))
         env = make(self.env)
         replays, endings = [], []
-        for name, player in zip(names, self.players(names, env.baselines()), strict=True):
+        for name, player in zip(names, self.players(names, self.env), strict=True):
             replays.append(record(resolve(player, env, self.noise), env, self.seed))
             endings.append(f"{name} on {env.name}: {ending(replays[-1], env)}")
         write(replays, env, self.out)

@@ -45,7 +45,6 @@ class Scale(PolicyFlags):
     def run(self) -> None:
         """Run, print and draw."""
         from muster.cli.figure import figure_file
-        from muster.envs.registry import baselines_of
         from muster.errors import InputError
         from muster.evaluation.scale import plan, run_curve
 
@@ -54,7 +53,7 @@ class Scale(PolicyFlags):
         # The picture is opened first: what would spoil it is known before the episodes are run.
         with nullcontext() if self.out is None else figure_file(self.out, "muster scale --out") as canvas:
             envs, names = plan(self.policy, self.env, self.sizes, self.baseline, self.ratio)
-            player = self.player(self.policy, baselines_of(next(iter(envs.values()))) if self.asked else [])
+            player = self.player(self.policy, next(iter(envs.values())))
             curve = run_curve(player, envs, names, self.episodes, self.seed, _report)
             if self.json:
                 print(json.dumps(curve.as_dict() | {"episodes": self.episodes, "seed": self.seed}))

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Ints
 from muster.learning.optimiser import Optimiser
-from muster.learning.rollouts import take
 from muster.models.direct import Gates, Parameters, Scores, init_parameters, make_model
 from muster.models.limits import Limits
 from muster.models.spec import ModelSpec
@@ -146,7 +145,7 @@ class DirectActor(Actor):
         """Add a gradient."""
         gates = None if self._forward is None or self._forward[0] is not observation else self._forward[1]
         if states is not None:
-            observation = take(observation, states)
+            observation = observation.take(states)
             gates = gates and {net: bits[states] for net, bits in gates.items()}
         gradients = self.model.gradient(observation, slopes, limits, gates)
         for _, group in self.groups:

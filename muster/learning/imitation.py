@@ -24,7 +24,7 @@ from muster.learning.losses.choices import Choices
 from muster.learning.losses.fenchel_young import Moments, completed, draw_noise, fenchel_young, slopes_of_model
 from muster.learning.metrics import EndedEpisodes, Metrics, combine
 from muster.learning.optimiser import cosine_decay
-from muster.learning.rollouts import check_finite, take
+from muster.learning.rollouts import check_finite
 from muster.learning.settings import ImitationSettings
 from muster.models.direct import Parameters, Scores
 from muster.policy.decision import Decision, alive_pairs, decide
@@ -209,7 +209,7 @@ class Imitation(Learner):
         """Add the gradient of some states, each by its weight; returns their mean loss, 0 of none."""
         if not len(states):
             return 0.0
-        some, given = take(seen, states), (scores[0][states], None if scores[1] is None else scores[1][states])
+        some, given = seen.take(states), (scores[0][states], None if scores[1] is None else scores[1][states])
         loss, slopes = self._loss(some, given, labels[states])
         factors = share * weights[states] / weights[states].mean()
         slopes = _times(slopes_of_model(self.spec, some, slopes), factors.astype(np.float32)[:, None, None])

@@ -238,15 +238,6 @@ def join(observations: list[BatchObservation], buffers: Arrays) -> BatchObservat
     return BatchObservation(**parts)
 
 
-def take(observation: BatchObservation, states: Ints) -> BatchObservation:
-    """Some of the states of an observation."""
-    parts: dict[str, Any] = {}
-    for entry in dataclasses.fields(BatchObservation):
-        array = getattr(observation, entry.name)
-        parts[entry.name] = None if array is None else array[states]
-    return BatchObservation(**parts)
-
-
 def _join_limits(limits: list[Limits]) -> Limits:
     """z of T·B states from T of B."""
     return {head: np.concatenate([z[head] for z in limits]) for head in (limits[0] if limits else ())}

@@ -39,7 +39,7 @@ from muster.learning.losses.fenchel_young import Moments, slopes_of_model, solve
 from muster.learning.losses.returns import lambda_returns
 from muster.learning.metrics import Metrics, combine
 from muster.learning.optimiser import cosine_decay
-from muster.learning.rollouts import Acting, Collector, Rollout, check_finite, take
+from muster.learning.rollouts import Acting, Collector, Rollout, check_finite
 from muster.learning.settings import SRLSettings
 from muster.models.direct import Parameters, Scores
 from muster.models.spec import ModelSpec
@@ -265,7 +265,7 @@ class SRL(Learner):
         self.steps += tried.steps
         metrics = self.collect(k).metrics
         going = np.flatnonzero(tried.going)
-        return Valued(observation, tried.first, tried.values, take(tried.midway, going), tried.returns[going], metrics)
+        return Valued(observation, tried.first, tried.values, tried.midway.take(going), tried.returns[going], metrics)
 
     def _by_critic(self, k: int) -> Valued:
         rollout = self.collect(k)

@@ -1,7 +1,9 @@
 """Ways to play a little differently: the candidates that look-ahead tries.
 
 theta    the policy with other weights: each array moved by 0.3 of its spread
-scores   the policy with noise of deviation 1 on h, the same for five decisions
+scores   the policy with noise of standard deviation 1 on h, the same for five decisions
+
+With several futures: other first decisions (`vary_decisions`), after which the policy itself goes on.
 """
 
 from __future__ import annotations
@@ -10,15 +12,16 @@ from typing import Protocol
 
 import numpy as np
 
-from muster.data import BatchObservation, Floats32, Ints
+from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError
 from muster.models.direct import DirectModel, Parameters, Scores
-from muster.policy.decision import decide
+from muster.policy.decision import Decision, alive_pairs, decide, make_problem
 from muster.policy.learned import LearnedPolicy
 
 SPREAD = 0.3
 DEVIATION = 1.0
+"""Of noise on the scores; with several futures in standard deviations of h over the chosen pairs."""
 HELD = 5
 """Decisions for which noise on the scores stays as it is."""
 
@@ -109,3 +112,35 @@ class NoisyScores:
         self._step += 1
         decision = decide(observation, self.policy.spec, self.policy.scorer, self.policy.solver, explore)
         return decision.actions(self.with_reasons)
+
+
+def vary_decisions(decision: Decision, policy: LearnedPolicy, draws: Floats32, size: float) -> Decision:
+    """What the policy decides in each state with noise on h, K times: S·K decisions, those of a state together.
+
+    `draws` [S, K, N·M] are standard normals; the noise has `size` standard deviations of h over the chosen pairs.
+    """
+    n_states, each, _ = draws.shape
+    rows = np.repeat(np.arange(n_states), each)
+    h, g = decision.scores
+    unit = (size * chosen_spread(decision)).astype(np.float32)
+    read = decision.observation.take(rows)
+    scores: Scores = h[rows], None if g is None else g[rows]
+    noisy = scores[0] + unit[rows, None, None] * draws.reshape(-1, *h.shape[1:]), scores[1]
+    return Decision(read, scores, noisy, policy.solver.run(make_problem(read, *noisy))[0])
+
+
+def chosen_spread(decision: Decision) -> Floats:
+    """[B] standard deviation of h over the chosen pairs; over all living pairs where fewer than two differ."""
+    h, _ = decision.scores
+    pairs, _ = alive_pairs(decision.observation)
+    chosen = decision.assignment[:, :, None] == np.arange(h.shape[2])
+    spread = _spread(h, chosen)
+    return np.where(spread > 0, spread, _spread(h, pairs))
+
+
+def _spread(h: Floats32, entries: Bools) -> Floats:
+    """[B] standard deviation of some of the entries, 0 where there are none."""
+    count = np.maximum(entries.sum(axis=(1, 2)), 1)
+    mean = np.where(entries, h, 0.0).sum(axis=(1, 2)) / count
+    gaps = np.where(entries, h - mean[:, None, None], 0.0)
+    return np.asarray(np.sqrt((gaps**2).sum(axis=(1, 2)) / count), np.float64)

@@ -103,9 +103,9 @@ class LearnedPolicy(Policy):
     def with_rollouts(self, rollouts: int | None = None, critic: Critic | None = None, **settings: Any) -> Self:
         """The same policy, looking ahead: `rollouts` candidates a decision, or `until` so many seconds.
 
-        `settings` are further ones of `RolloutSettings`: horizon, candidates, size. `critic` is a function from an
-        observation to what is still to be earned [B], for what is cut at the horizon (`muster.policy.files`). It
-        plays in `muster.evaluate` and wherever else there is an environment to try moves in.
+        `settings` are further ones of `RolloutSettings`: futures, horizon, candidates, size. `critic` is a function
+        from an observation to what is still to be earned [B], for what is cut at the horizon (`muster.policy.files`).
+        It plays in `muster.evaluate` and wherever else there is an environment to try moves in.
         """
         wanted = RolloutSettings(rollouts, **settings)
         return self.variant(rollouts=wanted, critic=critic or self.critic)

@@ -1,12 +1,17 @@
 """Look-ahead: before each decision candidates are played out on copies of the env, and the best one's move is made.
 
-The copies get fresh random numbers: they know what the env is like now, not what chance will bring. Candidates are
-the policy itself, whoever was best at the last decision, and new ones (see `muster.policy.candidates`). All candidates
+The copies get fresh random numbers: they know what the env is like now, not what chance will bring. All candidates
 of all envs of a batch are played in one batch. An episode's decisions follow from its own seed, whatever the batch.
+
+With one future candidates are ways to act: the policy itself, whoever was best at the last decision, and new ones (see
+`muster.policy.candidates`). With several they are first decisions, after which the policy itself goes on. All are tried
+in the same futures, and one replaces the policy's own decision only if it is better beyond chance: the best of several
+noisy means would often be worse.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from itertools import islice
 
@@ -16,17 +21,20 @@ from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.envs.registry import another
 from muster.envs.vector import BatchEnv, Policy, State
 from muster.errors import InputError
-from muster.policy.candidates import Candidates, NoisyScores, OtherWeights
+from muster.policy.candidates import DEVIATION, Candidates, NoisyScores, OtherWeights, vary_decisions
+from muster.policy.decision import decide
 from muster.policy.learned import LearnedPolicy, adapt
 from muster.policy.noise import draw_normals
 from muster.rng import Seeds, episode_seeds
-from muster.rollout import rollout
+from muster.rollout import Act, rollout
 
 LOOKAHEAD_STREAM = np.uint64(0x5851F42D4C957F2D)
 RETURN_WEIGHT = 0.5
 """Of the return beside a win."""
 ROUND = 4
 """Candidates tried at once where time decides how many."""
+STANDARD_ERRORS = 1.5
+"""By which the mean gain of a candidate over several futures must exceed 0."""
 MOST_COPIES = 4096
 MOST_PAIRS = 2_000_000
 """Copies, and agent-task pairs in them, that are played at once: bounds the memory."""
@@ -43,7 +51,8 @@ class LookAhead(Policy):
         self.settings = settings = policy.rollouts
         self.policy = policy
         self.candidates: Candidates
-        if (settings.candidates or ("theta" if policy.spec.kind == "dm" else "scores")) == "theta":
+        usual = "theta" if policy.spec.kind == "dm" and settings.futures == 1 else "scores"
+        if (settings.candidates or usual) == "theta":
             self.candidates = OtherWeights(policy, settings.size, env)
         else:
             self.candidates = NoisyScores(policy, settings.size, env)
@@ -69,10 +78,14 @@ class LookAhead(Policy):
         assignment: Ints = np.full(observation.agent_alive.shape, -1, np.int64)
         going, state = np.flatnonzero(env.running()), env.get_state()
         each = settings.rollouts or ROUND
+        several = settings.futures > 1
         most = max(1, min(MOST_COPIES // each, MOST_PAIRS // (each * env.n_agents * env.n_tasks)))
         for begin in range(0, len(going), most):
             slots = going[begin : begin + most]
-            assignment[slots] = self._decide(slots, state, each)
+            if several:
+                assignment[slots] = self._decide_over_futures(slots, state, each, observation.take(slots))
+            else:
+                assignment[slots] = self._decide(slots, state, each)
             self.decisions[slots] += 1
         return assignment
 
@@ -88,7 +101,7 @@ class LookAhead(Policy):
             moves = self._draw(slots, each, rounds)
             if rounds == 0:
                 moves[:, 0] = 0.0
-                moves[:, 1] = np.where(known.any(axis=1, keepdims=True), known, moves[:, 1])
+                moves[:, 1:2] = np.where(known[:, None].any(axis=2, keepdims=True), known[:, None], moves[:, 1:2])
             found, first = self._try(slots, state, moves, rounds)
             # Ties go to the policy itself, then to who was best before.
             top = found.argmax(axis=1)
@@ -98,6 +111,64 @@ class LookAhead(Policy):
             assignment[better] = first[rows, top][better]
             rounds += 1
         return assignment
+
+    def _decide_over_futures(self, slots: Ints, state: State, each: int, seen: BatchObservation) -> Ints:
+        """[S, N] the policy's own decision, or the best of those that are better beyond chance.
+
+        A round of candidates that is not through when the time is over does not count.
+        """
+        until = self.settings.until
+        over = math.inf if until is None else time.perf_counter() + until * len(slots)
+        policy, reasons = self.policy, self.env.reads_reasons
+        own = decide(seen, policy.spec, policy.scorer, policy.solver)
+        first = own.actions(reasons)[:, None]
+        chosen, best = first[:, 0].copy(), np.zeros(len(slots))
+        rounds = 0
+        while each > 1 and (rounds == 0 or (until is not None and time.perf_counter() < over)):
+            draws = self._draw(slots, each - 1, rounds)
+            others = vary_decisions(own, policy, draws, self.settings.size or DEVIATION).actions(reasons)
+            moves = np.concatenate([first, others.reshape(len(slots), each - 1, -1)], axis=1)
+            worth = self._value(slots, state, moves, over)
+            if worth is None:
+                break
+            top, gain = best_beyond_chance(worth)
+            better = gain > best
+            best = np.where(better, gain, best)
+            chosen[better] = moves[better, top[better]]
+            rounds += 1
+        return chosen
+
+    def _value(self, slots: Ints, state: State, moves: Ints, over: float) -> Floats | None:
+        """[S, K, F] worth of each first decision [S, K, N] in each of the slot's futures; None if time is over."""
+        n_slots, each, n_agents = moves.shape
+        n_futures = self.settings.futures
+        alike = (moves[:, :, None] == moves[:, None]).all(axis=3).argmax(axis=2)
+        """[S, K] the first candidate that decides the same; only that one is tried, and nothing where all do."""
+        tried = (alike == np.arange(each)) & alike.any(axis=1, keepdims=True)
+        rows, columns = np.nonzero(tried)
+        futures = episode_seeds(0, self._fresh(slots, 1).astype(np.int64)[:, None] + np.arange(n_futures))
+        sources, seeds = np.repeat(slots[rows], n_futures), futures[rows].reshape(-1)
+        first = np.repeat(moves[rows, columns], n_futures, axis=0)
+        found = np.zeros(len(sources))
+        most = max(1, min(MOST_COPIES, MOST_PAIRS // (self.env.n_agents * self.env.n_tasks)))
+        for begin in range(0, len(sources), most):
+            part = slice(begin, begin + most)
+            copies, running = self._copy(sources[part], state, seeds[part])
+            given = np.full((copies.n_envs, n_agents), -1, np.int64)
+            given[: running.sum()] = first[part]
+            size = len(sources[part])
+            worth = self._play(copies, _first_then(given, self._own), running, over)
+            if worth is None:
+                return None
+            found[part] = worth[:size]
+        worth = np.zeros((n_slots, each, n_futures))
+        worth[rows, columns] = found.reshape(-1, n_futures)
+        return worth[np.arange(n_slots)[:, None], alike]
+
+    def _own(self, observation: BatchObservation) -> Ints:
+        """What the policy itself does in copies."""
+        decision = decide(observation, self.policy.spec, self.policy.scorer, self.policy.solver)
+        return decision.actions(self.env.reads_reasons)
 
     def _draw(self, slots: Ints, each: int, part: int) -> Floats32:
         """[S, each, width] standard normals, from each episode's seed and the number of its decision."""
@@ -111,39 +182,72 @@ class LookAhead(Policy):
     def _try(self, slots: Ints, state: State, moves: Floats32, part: int) -> tuple[Floats, Ints]:
         """Worth [S, K] of the candidates [S, K, width] and their first assignments [S, K, N]."""
         n_slots, each, width = moves.shape
-        copies, size = self._make_copies(n_slots * each), n_slots * each
-        # What fills the batch up is not under way.
-        sources = np.concatenate([np.repeat(slots, each), np.full(copies.n_envs - size, slots[0])])
-        copies.set_state({name: array[sources] for name, array in state.items()})
-        seeds = self._fresh(slots, 2 * part + 1)
-        seeds = np.concatenate([np.repeat(seeds, each), np.zeros(copies.n_envs - size, np.uint64)])
-        copies.reseed(seeds)
+        size = n_slots * each
+        copies, running = self._copy(np.repeat(slots, each), state, np.repeat(self._fresh(slots, 2 * part + 1), each))
         filled = np.zeros((copies.n_envs, width), np.float32)
         filled[:size] = moves.reshape(size, width)
-        worth, first = self._play(copies, filled, np.arange(copies.n_envs) < size)
-        return worth[:size].reshape(n_slots, each), first[:size].reshape(n_slots, each, -1)
+        self.candidates.prepare(filled, copies.observe())
+        first: list[Ints] = []
 
-    def _make_copies(self, size: int) -> BatchEnv:
-        """A batch of at least that size, kept for the next time."""
-        size = 1 << (size - 1).bit_length()
+        def act(observation: BatchObservation) -> Ints:
+            action = self.candidates.act(observation)
+            if not first:
+                first.append(action)
+            return action
+
+        worth = self._play(copies, act, running)
+        assert worth is not None
+        return worth[:size].reshape(n_slots, each), first[0][:size].reshape(n_slots, each, -1)
+
+    def _copy(self, sources: Ints, state: State, seeds: Seeds) -> tuple[BatchEnv, Bools]:
+        """Copies of slots `sources` [P] that go on with fresh random numbers, and which of the batch they are."""
+        size = 1 << (len(sources) - 1).bit_length()
         if size not in self._copies:
             self._copies[size] = adapt(self.policy, another(self.env, size))
-        return self._copies[size]
+        copies = self._copies[size]
+        # What fills the batch up is not under way.
+        spare = size - len(sources)
+        sources = np.concatenate([sources, np.full(spare, sources[0])])
+        copies.set_state({name: array[sources] for name, array in state.items()})
+        copies.reseed(np.concatenate([seeds, np.zeros(spare, np.uint64)]))
+        return copies, np.arange(size) < size - spare
 
-    def _play(self, copies: BatchEnv, moves: Floats32, running: Bools) -> tuple[Floats, Ints]:
-        """Run all candidates to the end, or to the horizon; `running` [P] is modified in place."""
-        horizon = self.settings.horizon or copies.max_steps
-        earned, first = np.zeros(copies.n_envs), np.zeros(0, np.int64)
+    def _play(self, copies: BatchEnv, act: Act, running: Bools, over: float = math.inf) -> Floats | None:
+        """Worth [P] of acting so to the end, or to the horizon; None if that is not reached in time.
+
+        `running` [P] is modified in place.
+        """
+        cut = self.settings.cut
+        earned = np.zeros(copies.n_envs)
         failed = np.zeros(copies.n_envs, np.bool_)
-        self.candidates.prepare(moves, copies.observe())
-        for transition in islice(rollout(copies, self.candidates.act, running), horizon):
-            first = first if first.size else transition.action
+        for transition in islice(rollout(copies, act, running), cut or copies.max_steps):
             earned += transition.result.reward
             failed |= transition.result.truncated
-        critic = self.policy.critic if self.settings.horizon else None
+            if time.perf_counter() > over:
+                return None
+        critic = self.policy.critic if cut else None
         if critic and running.any():
             earned += np.where(running, critic(self.policy.spec.read(copies.observe())), 0.0)
-        return worth_of(copies, earned, running | failed, critic is not None), first
+        return worth_of(copies, earned, running | failed, critic is not None)
+
+
+def _first_then(first: Ints, act: Act) -> Act:
+    """Actions that are given for the first decision, and then as `act` decides."""
+    given = [first]
+    return lambda observation: given.pop() if given else act(observation)
+
+
+def best_beyond_chance(worth: Floats) -> tuple[Ints, Floats]:
+    """[S] the candidate that gains most on candidate 0 of those whose gain is significant, and its mean gain.
+
+    `worth` [S, K, F] is of K candidates in F futures, the same for all. The gain of a candidate is its mean difference
+    from candidate 0 over the futures, which must exceed 1.5 of its standard errors; it is 0 where none does.
+    """
+    gaps = worth - worth[:, :1]
+    mean, error = gaps.mean(axis=2), gaps.std(axis=2, ddof=1) / math.sqrt(worth.shape[2])
+    gain = np.where(mean > STANDARD_ERRORS * error, mean, 0.0)
+    top = gain.argmax(axis=1)
+    return top, gain[np.arange(len(worth)), top]
 
 
 def worth_of(env: BatchEnv, earned: Floats, unfinished: Bools, valued: bool) -> Floats:

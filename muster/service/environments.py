@@ -26,6 +26,7 @@ MOST_PAIRS = 100_000
 MOST_CELLS = 250_000
 MOST_STEPS = 20_000
 MOST_ROLLOUTS = 32
+MOST_FUTURES = 32
 HORIZON = 25
 """Decisions for which candidates are run."""
 LONGEST_NAME = 300
@@ -38,7 +39,7 @@ SIZES = {
     "pursuit": ("pursuit:4x2", "pursuit:8x4", "pursuit:20x10", "pursuit:40x20"),
     "fleet": ("fleet:24,city=small", "fleet:60,city=small", "fleet:100,city=large"),
 }
-_LOOK_AHEAD = re.compile(r"(.+), (\d{1,6}) rollouts")
+_LOOK_AHEAD = re.compile(r"(.+), (\d{1,6}) rollouts(?: x (\d{1,6}) futures)?")
 
 
 class Environments:
@@ -105,18 +106,21 @@ class Environments:
     def find_policy(self, name: Any, env: BatchEnv) -> Policy:
         """The policy of that name, ready for the environment; InputError for one that is not run here.
 
-        "NAME, 8 rollouts" is a learned policy that looks ahead.
+        "NAME, 8 rollouts" is a learned policy that looks ahead; so is "NAME, 8 rollouts x 16 futures".
         """
         if not isinstance(name, str):
             raise InputError(f"policy must be a name, got {name!r:.80}")
         if name in env.baselines():
             return resolve(name, env)
         if looks_ahead := _LOOK_AHEAD.fullmatch(name):
-            rollouts = int(looks_ahead[2])
+            rollouts, futures = int(looks_ahead[2]), int(looks_ahead[3] or 1)
             if not 2 <= rollouts <= MOST_ROLLOUTS:
                 raise InputError(f"policy: look-ahead takes from 2 to {MOST_ROLLOUTS} rollouts here, got {rollouts}")
+            if not 1 <= futures <= MOST_FUTURES:
+                raise InputError(f"policy: look-ahead takes from 1 to {MOST_FUTURES} futures here, got {futures}")
             policy = self._learned(looks_ahead[1], env).variant(name=name)
-            return resolve(policy.with_rollouts(rollouts, horizon=HORIZON), env)
+            horizon = HORIZON if futures == 1 else None
+            return resolve(policy.with_rollouts(rollouts, futures=futures, horizon=horizon), env)
         return resolve(self._learned(name, env), env)
 
     def _learned(self, name: str, env: BatchEnv) -> LearnedPolicy:

@@ -148,10 +148,14 @@ def test_look_ahead_and_inference_are_flags_wherever_a_policy_plays(capsys, tmp_
     assert found["look_ahead"] == {
         "rollouts": 2,
         "until": None,
+        "futures": 1,
         "horizon": 3,
         "candidates": "scores",
         "size": None,
     }
+    ahead = ("--rollouts", "2", "--futures", "2")
+    found = json.loads(say(capsys, "evaluate", "prior", "fleet:3,city=small", "--episodes", "2", *ahead, "--json"))
+    assert (found["policy"], found["look_ahead"]["futures"]) == ("prior", 2)
     other = ("--inference", "lp")
     found = json.loads(say(capsys, "evaluate", policy, "rescue:2x4", "--episodes", "5", *other, "--json"))
     assert (found["policy"], found["inference"], found["look_ahead"]) == (policy, "lp", None)
@@ -173,6 +177,7 @@ def test_look_ahead_and_inference_are_flags_wherever_a_policy_plays(capsys, tmp_
         (("rescue-2x4-lp-dm", "rescue:2x4", "--inference", "quad"), "no scores for pairs of tasks"),
         (("rescue-2x4-lp-dm", "rescue:2x4", "--effort", "best"), "--effort is for quad and routes"),
         (("rescue-2x4-lp-dm", "rescue:2x4", "--horizon", "3"), "add --rollouts"),
+        (("rescue-2x4-lp-dm", "rescue:2x4", "--futures", "3"), "add --rollouts"),
         (("rescue-2x4-lp-dm", "rescue:2x4", "--rollouts", "3", "--noise"), "exploration noise"),
         (("rescue-2x4-lp-dn", "rescue:2x4", "--rollouts", "3"), "did you mean 'rescue-2x4-lp-dm'"),
     ],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -16,7 +17,7 @@ from muster.evaluation.evaluate import evaluate
 from muster.models.direct import init_parameters
 from muster.models.spec import ModelSpec
 from muster.policy.learned import LearnedPolicy
-from muster.policy.lookahead import LookAhead, worth_of
+from muster.policy.lookahead import LookAhead, best_beyond_chance, worth_of
 from muster.policy.names import resolve
 from muster.policy.settings import NoiseSettings
 from muster.rng import episode_seeds
@@ -74,16 +75,17 @@ class KnownBeforehand(Coins):
         self.right = int(state["right"])
 
 
-@pytest.mark.parametrize("candidates", ["theta", "scores"])
-def test_trying_finds_what_the_world_is_like(candidates):
-    policy = untrained(make(Doors)).with_rollouts(24, candidates=candidates, size=3.0)
+@pytest.mark.parametrize("ahead", [{"candidates": "theta"}, {"candidates": "scores"}, {"futures": 2}])
+def test_trying_finds_what_the_world_is_like(ahead):
+    policy = untrained(make(Doors)).with_rollouts(24, size=3.0, **ahead)
     assert evaluate(policy, Doors, 40).mean > 0.8
 
 
 @pytest.mark.parametrize("world", [Coins, KnownBeforehand])
 def test_trying_does_not_see_what_chance_will_bring(world):
-    policy = untrained(make(world)).with_rollouts(24, candidates="scores", size=3.0)
-    assert evaluate(policy, world, 120).mean == pytest.approx(1 / 3, abs=0.12)
+    for ahead in ({"candidates": "scores"}, {"futures": 4}):
+        policy = untrained(make(world)).with_rollouts(24, size=3.0, **ahead)
+        assert evaluate(policy, world, 120).mean == pytest.approx(1 / 3, abs=0.12)
 
 
 @pytest.mark.slow
@@ -96,9 +98,9 @@ def test_look_ahead_wins_battles_that_the_policy_alone_does_not():
     assert alone.look_ahead is None
 
 
-@pytest.mark.parametrize("candidates", ["theta", "scores"])
-def test_episodes_are_the_same_whatever_the_batch_and_the_threads(candidates, monkeypatch):
-    policy = muster.load("rescue-2x4-quad-dm").with_rollouts(3, candidates=candidates, horizon=4)
+@pytest.mark.parametrize("ahead", [{"candidates": "theta"}, {"candidates": "scores"}, {"futures": 3}])
+def test_episodes_are_the_same_whatever_the_batch_and_the_threads(ahead, monkeypatch):
+    policy = muster.load("rescue-2x4-quad-dm").with_rollouts(3, horizon=4, **ahead)
     world = "rescue:3x6,random_moves=true"
     together = evaluate(policy, world, 7, batch=7).records
     for batch, threads in ((1, 1), (3, 2)):
@@ -219,7 +221,9 @@ def test_worth_follows_the_metric():
     [
         ({}, "needs a number of rollouts"),
         ({"rollouts": 4, "until": 1.0}, "not both"),
-        ({"rollouts": 1}, "rollouts must be at least 2"),
+        ({"rollouts": 0}, "rollouts must be at least 1"),
+        ({"rollouts": 4, "futures": 0}, "futures must be at least 1"),
+        ({"rollouts": 4, "futures": 2, "candidates": "theta"}, "leave out candidates"),
         ({"until": 0.0}, "positive"),
         ({"rollouts": 4, "candidates": "weights"}, "candidates"),
     ],
@@ -258,3 +262,123 @@ def test_environments_that_read_reasons_hear_them_from_candidates(candidates):
     assert (ahead.candidates.act(seen) == IDLE).all()
     assert (ahead.actions(seen) == IDLE).all()
     assert (ahead.act(seen) == -1).all()
+
+
+class Lottery(Doors):
+    """Door 0 pays 0.4 for certain, the others 1 in a quarter of the cases: the policy takes door 0, and rightly so."""
+
+    def reset(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+
+    def observe(self) -> Observation:
+        return Observation(np.zeros((1, 1)), np.arange(3.0)[:, None], prior=np.array([[1.0, 0.0, 0.0]]))
+
+    def step(self, assignment: np.ndarray) -> tuple[float, bool]:
+        lucky = float(self.rng.random() < 0.25)
+        return 0.4 if assignment[0] == 0 else lucky, True
+
+
+class Bargain(Lottery):
+    """The same, where the others pay 1 in nine cases of ten: the policy is wrong."""
+
+    def step(self, assignment: np.ndarray) -> tuple[float, bool]:
+        lucky = float(self.rng.random() < 0.9)
+        return 0.4 if assignment[0] == 0 else lucky, True
+
+
+def test_a_gain_by_chance_does_not_replace_the_policys_decision_and_a_real_one_does():
+    """By the single best of 24 rollouts the lottery would nearly always be played."""
+    for world, target in ((Lottery, 0.38), (Bargain, 0.8)):
+        prior = resolve("prior", make(world))
+        assert evaluate(prior.with_rollouts(24, futures=16, size=3.0), world, 60).mean > target
+
+
+def test_one_candidate_is_the_policy_itself():
+    policy = muster.load("rescue-2x4-quad-dm")
+    alone = evaluate(policy, "rescue:3x6", 6).records
+    for ahead in ({"futures": 4}, {"candidates": "scores"}, {"candidates": "theta"}):
+        found = evaluate(policy.with_rollouts(1, horizon=3, **ahead), "rescue:3x6", 6).records
+        assert np.array_equal(found.outcome, alone.outcome)
+
+
+def looking_ahead(env: BatchEnv, policy: str, **settings: int) -> LookAhead:
+    player = resolve(muster.load(policy).with_rollouts(**settings), env)
+    player.reset(np.arange(env.n_envs), episode_seeds(0, np.arange(env.n_envs)))
+    assert isinstance(player, LookAhead)
+    return player
+
+
+def test_futures_are_the_same_for_all_candidates_and_differ_from_each_other(monkeypatch):
+    """The same decision has the same worth, bit for bit, in a batch with others and in parts."""
+    env = make("fleet:24,city=small", 2)
+    ahead = looking_ahead(env, "fleet-24-lp-dm", rollouts=4, futures=5, horizon=6)
+    own = muster.load("fleet-24-lp-dm").act(env.observe())
+    idle = np.full_like(own, -1)
+    state, slots = env.get_state(), np.arange(2)
+    found = ahead._value(slots, state, np.stack([own, idle, own], axis=1), np.inf)
+    assert np.array_equal(found[:, 0], found[:, 2])
+    assert not np.array_equal(found[:, 0], found[:, 1])
+    assert len(np.unique(found[0, 0])) > 1
+    assert np.array_equal(ahead._value(slots, state, np.stack([idle, own], axis=1), np.inf), found[:, [1, 0]])
+    monkeypatch.setattr("muster.policy.lookahead.MOST_COPIES", 3)
+    assert np.array_equal(ahead._value(slots, state, np.stack([own, idle, own], axis=1), np.inf), found)
+
+
+def test_candidates_that_decide_alike_are_tried_once(monkeypatch):
+    env = make("rescue:2x4", 3)
+    ahead = looking_ahead(env, "rescue-2x4-lp-dm", rollouts=5, futures=7, horizon=2)
+    sizes: list[int] = []
+    copy = LookAhead._copy
+    monkeypatch.setattr(LookAhead, "_copy", lambda self, *given: sizes.append(len(given[0])) or copy(self, *given))
+    move = np.array([0, 1])
+    other = np.array([1, 0])
+    moves = np.array([[move] * 3, [move, other, move], [move] * 3])
+    worth = ahead._value(np.arange(3), env.get_state(), moves, np.inf)
+    assert sizes == [2 * 7]
+    assert not worth[[0, 2]].any()
+
+
+def test_only_significant_gains_count_and_the_largest_of_them_is_taken():
+    """Gains of 0.3 and 0.5 with a standard error of 0.1, and one of 0.6 with an error of 0.5."""
+    signs = np.array([1.0, -1.0] * 50)
+    error = math.sqrt(99) / 10
+    own = np.random.default_rng(0).normal(size=100)
+    gains = [own, own + 0.3 + error * signs, own + 0.5 + error * signs, own + 0.6 + 5 * error * signs]
+    top, gain = best_beyond_chance(np.array([gains, [own] * 4, [own, *gains[3:] * 3]]))
+    assert top.tolist() == [2, 0, 0]
+    assert gain == pytest.approx([0.5, 0, 0])
+    assert best_beyond_chance(np.array([[own, own + 0.14 + error * signs]]))[0] == 0
+    assert best_beyond_chance(np.array([[own, own + 0.16 + error * signs]]))[0] == 1
+
+
+def test_a_round_that_is_not_through_in_time_does_not_count(monkeypatch):
+    env = make("rescue:2x4", 1)
+    ahead = looking_ahead(env, "rescue-2x4-lp-dm", until=1e-9, futures=4)
+    seen = env.observe()
+    steps: list[int] = []
+    step = type(env).step
+    monkeypatch.setattr(type(env), "step", lambda self, given: steps.append(1) or step(self, given))
+    assert np.array_equal(ahead.act(seen), muster.load("rescue-2x4-lp-dm").act(seen))
+    assert len(steps) <= 1
+
+
+class Pairs(Env):
+    """Every task needs two of five agents, or none."""
+
+    n_agents, n_tasks, max_steps, metric = 5, 3, 4, "return"
+
+    def reset(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+
+    def observe(self) -> Observation:
+        two = np.full(3, 2.0)
+        prior = np.arange(15.0).reshape(5, 3) % 7
+        return Observation(np.zeros((5, 1)), np.zeros((3, 1)), prior=prior, capacities=two, minimums=two)
+
+    def step(self, assignment: np.ndarray) -> tuple[float, bool]:
+        assert set(np.bincount(assignment[assignment >= 0], minlength=3)) <= {0, 2}
+        return float(self.rng.random() + assignment[0]), False
+
+
+def test_minimums_hold_for_every_candidate():
+    evaluate(resolve("prior", make(Pairs)).with_rollouts(12, futures=2, horizon=2, size=5.0), Pairs, 3)

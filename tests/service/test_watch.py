@@ -72,7 +72,12 @@ def test_a_policy_that_looks_ahead_can_be_watched_and_understood(client):
     assert scored["played"] == [None if j < 0 else j for j in wanted.assignments[0].tolist()]
     assert "candidate rollouts" in scored["source"]
     assert [shown["policy"] for shown in found["films"]] == [name, POLICY]
-    assert "2 to 32 rollouts" in refusal(client, "/watch/episode", **EPISODE, policies=[f"{POLICY}, 33 rollouts"])
+    several = f"{POLICY}, 3 rollouts x 2 futures"
+    found = post(client, "/watch/episode", **EPISODE, policies=[several])
+    wanted = record(muster.load(POLICY).with_rollouts(3, futures=2), "rescue:3x5", seed=4)
+    assert fields_of(found, 0)["assignment"][:-1].tolist() == wanted.assignments.tolist()
+    for asked, refused in (("33 rollouts", "2 to 32 rollouts"), ("2 rollouts x 33 futures", "1 to 32 futures")):
+        assert refused in refusal(client, "/watch/episode", **EPISODE, policies=[f"{POLICY}, {asked}"])
 
 
 def test_a_run_in_the_folder_runs_under_its_name(client):

@@ -19,7 +19,7 @@ import numpy as np
 from muster.assign.settings import InferenceSettings
 from muster.data import BatchObservation, Floats, Floats32, Ints
 from muster.learning.losses.choices import NO_MINIMUMS, Choices
-from muster.learning.rollouts import Rollout, take
+from muster.learning.rollouts import Rollout
 from muster.models.direct import Scores
 from muster.models.limits import Limits
 from muster.policy.decision import alive_pairs, less_switching
@@ -90,7 +90,7 @@ class ChoiceBatch:
         """Some of the states."""
         return replace(
             self,
-            observation=take(self.observation, states),
+            observation=self.observation.take(states),
             choices=self.choices.take(states),
             target=self.target[states],
             advantage=self.advantage[states],
