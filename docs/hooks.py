@@ -25,9 +25,9 @@ def outside_pages() -> dict[str, str]:
     pages = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "paper/NOTES.md": "results/notes.md"}
     for path in sorted(ROOT.glob("benchmarks/*.md")):
         pages[f"benchmarks/{path.name}"] = f"benchmarks/{path.name}"
-    for path in sorted(ROOT.glob("examples/*.py")):
+    for path in sorted(ROOT.glob("examples/**/*.py")):
         if path.name != "__init__.py":
-            pages[f"examples/{path.name}"] = f"examples/{path.stem}.md"
+            pages[str(path.relative_to(ROOT))] = f"examples/{path.stem}.md"
     return pages
 
 

@@ -1,0 +1,226 @@
+"""Satellites over tasks on the ground: the constellation of REDA (Holder, Jaques and Mesbahi, AAAI 2025).
+
+    muster check-env examples.outside.satellites:Constellation
+    muster compare myopic price examples.outside.satellites:Constellation --episodes 100 --seed 1
+    muster train examples.outside.satellites:Constellation --minutes 5 --out run
+    muster compare price run examples.outside.satellites:Constellation,n_agents=324,n_tasks=450 --episodes 10 --seed 1
+
+Every step each satellite points at a task, or rests. Pointing at a task in view pays what the task is worth from
+there, less a handover cost if it is not the task of the step before, and takes power; resting gives some back, and a
+satellite that runs out of power is lost. Nothing is random after the first step.
+
+With 324 satellites and 450 tasks it is the benchmark of the paper. Run beside the authors' code on the same tasks:
+orbits agree to 1e-10 km, proximities to 1e-12, pay and power to 1e-13 at every step, with random assignments and with
+those of the authors' policy. One thing differs: their satellites always point somewhere, and rest by pointing at a
+task out of view; here a satellite without a task rests. Other sizes have larger footprints and faster orbits, so that
+as many tasks are in view for as many steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from muster import assign
+from muster.envs.env import Baseline, Env, Observation
+from muster.envs.scene import GREEN, ORANGE, Look, Scene, Stage
+
+STEPS, AHEAD = 100, 3
+PAPER_SIZE = 324
+EQUATOR, POLE, ORBIT = 6378.1366, 6356.7519, 6378.1366 + 550
+INCLINATION, LATITUDES = np.deg2rad(58), 55
+PERIOD = 2 * np.pi * np.sqrt(ORBIT**3 / 398600.4418)
+STEP_SECONDS = 63.76469
+"""Four degrees of an orbit."""
+VIEW, EDGE = 60, 0.05
+"""Largest angle from the vertical, in degrees, and how much of a task's worth is left there."""
+HANDOVER = 0.5
+DRAIN, CHARGE = 0.2, 0.1
+NOTHING = 1e-12
+LOOKS = (Look("satellites", "diamond"), Look("tasks", "disc", GREEN), Look("priority 5", "disc", ORANGE))
+
+
+class Constellation(Env):
+    """Satellites in circular orbits, power for five services each, and tasks that pay 1 or 5 from straight above."""
+
+    metric = "return"
+    max_steps = STEPS
+    idling = True
+    feature_names = {  # noqa: RUF012
+        "agent": ("power", "empty", "tasks in view"),
+        "task": ("priority", "satellites in view"),
+        "pair": ("now", "next", "after", "had it", "takes power", "last power"),
+        "global": ("time left", "last steps"),
+    }
+
+    def __init__(self, n_agents: int = 36, n_tasks: int = 50) -> None:
+        self.n_agents, self.n_tasks = n_agents, n_tasks
+        self.orbits = orbits_of(n_agents)
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """Tasks anywhere, one in four of priority 5; satellites with full power, each pointing at a task of its own."""
+        lat, lon = rng.uniform(-LATITUDES, LATITUDES, self.n_tasks), rng.uniform(-180, 180, self.n_tasks)
+        self.tasks = np.column_stack([lon, lat])
+        self.priority = rng.choice([1.0, 1.0, 1.0, 5.0], self.n_tasks)
+        self.begin(rng.permutation(self.n_tasks)[: self.n_agents])
+
+    def begin(self, previous: np.ndarray) -> None:
+        """The first step with these tasks and priorities, of satellites that point at `previous`."""
+        self.k, self.power, self.before = 0, np.ones(self.n_agents), previous
+        self.proximity = self.orbits.proximity(self.tasks)
+        self.worth = self.worth_ahead()
+
+    def worth_ahead(self) -> np.ndarray:
+        """[3, N, M] what every task is worth to every satellite now, at the next step and at the one after."""
+        ahead = [self.orbits.at(self.proximity, k) for k in range(self.k, self.k + AHEAD)]
+        return np.stack(ahead) * self.priority
+
+    def observe(self) -> Observation:
+        """The worth of the tasks in view, now and soon, and power; what pointing there now would pay as prior."""
+        worth, power = self.worth, self.power
+        seen = worth.sum(axis=0) > NOTHING
+        had, serves = self.before[:, None] == np.arange(self.n_tasks), worth[0] > NOTHING
+        alive, empty = power > 0, power - DRAIN < NOTHING
+        left = STEPS - self.k
+        return Observation(
+            agent_features=np.column_stack([power, empty, seen.sum(axis=1) / 10]),
+            task_features=np.column_stack([self.priority, seen.sum(axis=0) / 10]),
+            pair_features=np.stack([*worth, had, serves, serves & empty[:, None]], axis=-1) * seen[:, :, None],
+            global_features=[left / STEPS, max(0.0, 1 - left / 8)],
+            agent_alive=alive,
+            allowed=seen & alive[:, None],
+            prior=np.where(seen, worth[0] - HANDOVER * ~had, 0.0),
+        )
+
+    def step(self, assignment: np.ndarray) -> tuple[float, bool]:
+        """Point satellites at tasks, -1 at none; those who chose the same task share what it pays."""
+        satellites, pointed = np.arange(self.n_agents), assignment >= 0
+        worth = self.worth[:, satellites, assignment] * pointed
+        pay = worth[0] - HANDOVER * ((assignment != self.before) & (worth.sum(axis=0) > NOTHING))
+        pay[self.power < NOTHING] = 0.0
+        sharing = np.bincount(assignment[pointed], minlength=self.n_tasks)[assignment]
+        pay = np.where(pay > 0, pay / np.maximum(sharing, 1), pay)
+        charged = np.where(worth[0] > NOTHING, self.power - DRAIN, np.minimum(self.power + CHARGE, 1))
+        self.power = np.where(self.power > 0, charged, self.power)
+        self.before = assignment.copy()
+        self.k += 1
+        self.worth = self.worth_ahead()
+        return float(pay.sum()), self.k >= STEPS
+
+    def metrics(self) -> Mapping[str, float]:
+        """How many satellites are left at the end."""
+        return {"alive": float(np.mean(self.power > 0))}
+
+    def get_state(self) -> Mapping[str, Any]:
+        """Tasks, and what satellites are at; the rest follows."""
+        return {name: getattr(self, name) for name in ("tasks", "priority", "power", "before", "k")}
+
+    def set_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """Back to where `get_state` was."""
+        self.tasks, self.priority = state["tasks"], state["priority"]
+        self.begin(state["before"])
+        self.power, self.k = state["power"], int(state["k"])
+        self.worth = self.worth_ahead()
+
+    @classmethod
+    def baselines(cls) -> Mapping[str, Baseline]:
+        """What pays most now, and the same with a price for power that was set by hand."""
+        return {"price": price, "myopic": myopic}
+
+    def scene(self) -> Scene:
+        """A map of the Earth, with the satellites over it and their power."""
+        stage = Stage(LOOKS, bounds=(-180.0, -65.0, 180.0, 65.0), wraps=True)
+        x, y, z = self.orbits.direction[:, :, min(self.k, STEPS - 1)].reshape(-1, 3).T
+        return Scene(
+            np.rad2deg(np.column_stack([np.arctan2(y, x), -np.arcsin(z)])),
+            self.tasks * (1, -1),
+            agent_alive=self.power > 0,
+            agent_health=np.clip(self.power, 0, 1),
+            task_looks=np.where(self.priority > 1, 2, 1),
+            text=f"{int((self.power > 0).sum())} of {self.n_agents} satellites have power",
+            stage=stage,
+        )
+
+
+class Orbits(NamedTuple):
+    """Circular orbits in planes with equally many satellites, over an Earth that does not turn."""
+
+    direction: np.ndarray
+    """[P, S, T, 3] from the middle of the Earth to every satellite at every step."""
+    scale: float
+    """How much larger than the paper's footprints and steps are."""
+    shift: int
+    """Steps from one satellite of a plane to the next; 0 where that is no whole number."""
+
+    def proximity(self, tasks: np.ndarray) -> np.ndarray:
+        """[P, T, M] from 1 straight above a task to 0 out of view, for the first satellite of every plane.
+
+        [P * S, T, M] for all of them, where one does not follow from another.
+        """
+        direction = self.direction[:, 0] if self.shift else self.direction.reshape(-1, STEPS, 3)
+        lon, lat = np.deg2rad(tasks).T
+        across = EQUATOR**2 / np.sqrt((EQUATOR * np.cos(lat)) ** 2 + (POLE * np.sin(lat)) ** 2)
+        ground = np.array(
+            [across * np.cos(lat) * np.cos(lon), across * np.cos(lat) * np.sin(lon),
+             across * (POLE / EQUATOR) ** 2 * np.sin(lat)]
+        )  # fmt: skip
+        height = np.sqrt((ground**2).sum(axis=0))
+        cosine = np.clip(direction @ (ground / height), -1, 1)
+        near = cosine > np.cos(min(self.scale * np.arccos(POLE / ORBIT), np.pi))
+        apart, height = np.arccos(cosine[near]) / self.scale, np.broadcast_to(height, cosine.shape)[near]
+        angle = np.rad2deg(np.arctan2(height * np.sin(apart), ORBIT - height * np.cos(apart)))
+        in_view = (ORBIT * np.cos(apart) > height) & (angle < VIEW)
+        found = np.zeros(cosine.shape)
+        found[near] = np.where(in_view, EDGE ** ((angle / VIEW) ** 2), 0.0)
+        return found
+
+    def at(self, proximity: np.ndarray, k: int) -> np.ndarray:
+        """[N, M] of all satellites at step k; 0 after the end.
+
+        As in the authors' code a satellite sees what the first of its plane sees `shift` steps later for each place
+        between them, counted round from the last step to the first.
+        """
+        planes, in_plane = self.direction.shape[:2]
+        if k >= STEPS:
+            return np.zeros((planes * in_plane, proximity.shape[-1]))
+        if not self.shift:
+            return proximity[:, k]
+        return proximity[:, (k + self.shift * np.arange(in_plane)) % STEPS].reshape(planes * in_plane, -1)
+
+
+@lru_cache(maxsize=8)
+def orbits_of(n_agents: int) -> Orbits:
+    """18 planes of 18 satellites, as in the paper, or as square as the number allows."""
+    planes = max(p for p in range(1, int(np.sqrt(n_agents)) + 1) if n_agents % p == 0)
+    in_plane, scale = n_agents // planes, float(np.sqrt(PAPER_SIZE / n_agents))
+    node = 2 * np.pi * np.arange(planes)[:, None, None] / planes
+    gone = scale * STEP_SECONDS / PERIOD * (1 + np.arange(STEPS))
+    turn = 2 * np.pi * (np.arange(in_plane)[:, None] / in_plane - 0.5 + gone)
+    up, ahead = np.sin(turn) * np.sin(INCLINATION), np.sin(turn) * np.cos(INCLINATION)
+    direction = np.stack(
+        np.broadcast_arrays(np.cos(node) * np.cos(turn) - np.sin(node) * ahead,
+                            np.sin(node) * np.cos(turn) + np.cos(node) * ahead, up), axis=-1,
+    )  # fmt: skip
+    steps = 360 / in_plane / (4 * scale)
+    return Orbits(direction, scale, round(steps) if abs(steps - round(steps)) < 1e-9 else 0)
+
+
+def myopic(seen: Observation) -> np.ndarray:
+    """The assignment that pays most now."""
+    return best_assignment(seen, np.asarray(seen.prior))
+
+
+def price(seen: Observation) -> np.ndarray:
+    """The same with a price for power, set by hand, that falls to 0 in the last eight steps."""
+    takes_power, last_power = np.moveaxis(np.asarray(seen.pair_features)[:, :, 4:], -1, 0)
+    power, lasting = np.asarray(seen.agent_features)[:, :1], 1 - np.asarray(seen.global_features)[1]
+    cost = 1.5 * (1 - power) * takes_power + 9 * last_power
+    return best_assignment(seen, np.asarray(seen.prior) - cost * lasting)
+
+
+def best_assignment(seen: Observation, score: np.ndarray) -> np.ndarray:
+    """The pairs whose scores, where positive, add up to most."""
+    return assign(np.where(seen.allowed & (score > 0), score, -np.inf), method="lp").assignment
