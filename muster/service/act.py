@@ -11,7 +11,7 @@ import numpy as np
 
 from muster.assign.solver import Solver
 from muster.assign.switching import ALONE
-from muster.data import BatchObservation, Floats32
+from muster.data import BatchObservation, Floats, Floats32
 from muster.envs.env import Observation
 from muster.errors import suggestion
 from muster.service import body as read
@@ -127,12 +127,12 @@ def read_situation(data: dict[str, Any], where: str, served: Served, limit: int)
         "pair_features": read_columns(data.get("pairs"), names.pair, f"{where}.pairs", (n, m)),
         "task_pair_features": read_columns(data.get("task_pairs"), names.task_pair, f"{where}.task_pairs", (m, m)),
     }
-    if names.global_ or data.get("global"):
+    if names.global_ or data.get("global") is not None:
         fields["global_features"] = read_objects([data.get("global")], names.global_, f"{where}.global", 1)[0]
     shapes = {"contributions": (n, m), "prior": (n, m), "task_prior": (m, m), "switch_cost": (n, m)}
     for key, shape in shapes.items():
         value, place = data.get(key), f"{where}.{key}"
-        if key == "switch_cost" and value is not None and not isinstance(value, list):
+        if key == "switch_cost" and value is not None and not isinstance(value, (list, np.ndarray)):
             fields[key] = np.full(shape, read.read_number(value, place))
         elif value is not None:
             fields[key] = read.read_array(value, place, shape)
@@ -179,12 +179,14 @@ def check_cost(fields: dict[str, Any], where: str) -> None:
 
 def count(value: Any, pairs: Any, axis: int, where: str) -> int:
     """How many objects there are, by the length of their list or of their columns, or else by that of their pairs."""
-    if isinstance(value, list):
+    lists = (list, np.ndarray)
+    if isinstance(value, lists):
         return len(value)
     if isinstance(value, dict) and value:
-        return len(read.read_list(next(iter(value.values())), f"{where}.{read.clip(next(iter(value)))}"))
+        name, column = next(iter(value.items()))
+        return len(column if isinstance(column, lists) else read.read_list(column, f"{where}.{read.clip(name)}"))
     block = next(iter(pairs.values()), None) if isinstance(pairs, dict) else None
-    if value is None and isinstance(block, list) and block and isinstance(block[0], list):
+    if value is None and isinstance(block, lists) and len(block) and isinstance(block[0], lists):
         return len(block[0]) if axis else len(block)
     refuse(f"{where} must be a list of objects, or an object of columns, got {read.describe(value)}", where)
 
@@ -211,7 +213,11 @@ def read_columns(value: Any, names: Sequence[str], where: str, shape: tuple[int,
     if not names:
         return np.zeros((*shape, 0), np.float32)
     columns = [value[name] for name in names]
-    found = read.read_array(columns, where, (len(names), *shape), largest=MOST, labels=(names,))
+    if all(isinstance(column, np.ndarray) and column.shape == shape for column in columns):
+        found: Floats = np.concatenate(columns)
+    else:
+        columns = [read.plain(column) for column in columns]
+        found = read.read_array(columns, where, (len(names), *shape), largest=MOST, labels=(names,))
     return np.ascontiguousarray(found.reshape(len(names), -1).T, np.float32).reshape(*shape, len(names))
 
 

@@ -1,9 +1,13 @@
-"""Strict JSON: a value that is not exactly what it should be is refused with the name of the entry."""
+"""Strict JSON: a value that is not exactly what it should be is refused with the name of the entry.
+
+Lists of numbers that are the value of a key, or rows of one length of them, are arrays by the time they are read here:
+a body has thousands of numbers, and an object for each costs more than most decisions.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import jiter
@@ -19,6 +23,8 @@ LARGEST = 1e100
 SHOWN = 80
 """Letters of what was sent that a message repeats at most."""
 LONGEST_NAME = 200
+LIFT = getattr(core.service, "lift_numbers", lambda body, values: (body, []))
+"""A core that was built before has none."""
 Labels = Sequence[Sequence[str] | None]
 """For each axis of an array what its entries are called; None: by number."""
 
@@ -28,13 +34,52 @@ def parse(body: bytes) -> dict[str, Any]:
 
     NaN, Infinity and 1e400 are read, to be refused where their entry has a name.
     """
+    values = np.empty(len(body) // 2 + 1)
+    text, lifted = LIFT(body, values)
     try:
-        data = jiter.from_json(body, catch_duplicate_keys=True)
-    except ValueError as error:
-        raise Refusal("input", f"the body is not JSON as it should be: {str(error)[:200]}") from None
+        data = jiter.from_json(text, catch_duplicate_keys=True)
+    except ValueError:
+        # Once more, for where in the body it is; or because it has a NaN of its own.
+        data, lifted = _parse_or_refuse(body), []
+    if lifted:
+        _put_back(data, iter([_array_of(values, *block) for block in lifted]))
     if not isinstance(data, dict):
         raise Refusal("input", f"the body must be a JSON object, got {describe(data)}")
     return data
+
+
+def _parse_or_refuse(body: bytes) -> Any:
+    try:
+        return jiter.from_json(body, catch_duplicate_keys=True)
+    except ValueError as error:
+        raise Refusal("input", f"the body is not JSON as it should be: {str(error)[:200]}") from None
+
+
+def _array_of(values: Floats, first: int, rows: int, columns: int, whole: bool) -> Any:
+    """[columns], or [rows, columns]; integers where all were written as such."""
+    found = values[first : first + abs(rows) * columns]
+    found = found.astype(np.int64) if whole else found
+    return found if rows < 0 else found.reshape(rows, columns)
+
+
+def _put_back(data: Any, arrays: Iterator[Any]) -> None:
+    """Put arrays where they were lifted from, in their order: each left a NaN."""
+    if type(data) is dict:
+        for key, value in data.items():
+            if type(value) is float and value != value:
+                data[key] = next(arrays)
+            elif type(value) is dict or type(value) is list:
+                _put_back(value, arrays)
+    elif type(data) is list:
+        for value in data:
+            _put_back(value, arrays)
+
+
+def plain(value: Any) -> Any:
+    """A parsed value with lists instead of arrays."""
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def refuse(error: str, where: str) -> NoReturn:
@@ -54,7 +99,7 @@ def describe(value: Any) -> str:
         return f"{value:g}"
     if isinstance(value, int):
         return str(value) if abs(value) < 10**30 else "a very long number"
-    return "null" if value is None else "a list" if isinstance(value, list) else "an object"
+    return "null" if value is None else "an object" if isinstance(value, dict) else "a list"
 
 
 def clip(text: str) -> str:
@@ -75,6 +120,10 @@ def read_array(
 
     All entries are checked at once; only if something is wrong are they looked at one by one, for the first to name.
     """
+    if isinstance(value, np.ndarray):
+        if value.ndim == len(shape) and all(length in (None, n) for length, n in zip(shape, value.shape, strict=True)):
+            return value.astype(np.float64, copy=False)
+        value = value.tolist()
     found_shape, inner = [], value
     for length in shape:
         if length is None:
@@ -125,6 +174,7 @@ def read_number(entry: Any, name: str, largest: float = LARGEST) -> float:
 
 def read_list(value: Any, name: str, length: int | None = None) -> list[Any]:
     """The value, if it is a list of that length."""
+    value = plain(value)
     if not isinstance(value, list):
         refuse(f"{name} must be a list, got {describe(value)}", name)
     if length is not None and len(value) != length:

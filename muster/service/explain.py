@@ -102,7 +102,7 @@ def explain(scored: Scored, method: Method | None, agent: int | None = None) -> 
         "own_method": scored.settings.method,
         "assign_all": settings.assign_all,
         "scores": [[finite(x) if ok else None for x, ok in zip(*row, strict=True)] for row in _rows(problem, there)],
-        "assignment": plain(solution.assignment[0]),
+        "assignment": plain_assignment(solution.assignment[0]),
         "objective": finite(solution.objective[0]),
         "bound": finite(solution.bound[0]),
         "status": solution.status[0],
@@ -188,7 +188,7 @@ def finite(value: float) -> float | None:
     return value if value - value == 0.0 else None
 
 
-def plain(assignment: Ints) -> list[int | None]:
+def plain_assignment(assignment: Ints) -> list[int | None]:
     """Task or null for each agent."""
     return [_task(task) for task in assignment]
 

@@ -121,7 +121,8 @@ class Pool:
                 work = self._waiting.popleft()
             except IndexError:
                 continue
-            outcome, failure = None, None
+            outcome: Any = None
+            failure: BaseException | None = None
             # Who has given up is not worked for.
             if not work.waiter.done():
                 self._running[me] = work
@@ -129,6 +130,8 @@ class Pool:
                 try:
                     with stoppable(work.stop):
                         outcome = work.work()
+                except StopIteration:
+                    failure = RuntimeError("the work raised StopIteration, which no waiter can be given")
                 except BaseException as error:
                     failure = error
                 self._usual += 0.1 * (time.perf_counter() - started - self._usual)

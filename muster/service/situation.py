@@ -14,9 +14,9 @@ from muster.evaluation.packing import around, stage_json
 from muster.policy.learned import LearnedPolicy
 from muster.rng import episode_seeds
 from muster.service.act import as_situation
-from muster.service.body import read_array, read_integer
+from muster.service.body import plain, read_array, read_integer
 from muster.service.environments import Environments, resized
-from muster.service.explain import explain, plain, score_decision
+from muster.service.explain import explain, plain_assignment, score_decision
 
 MOST_OBJECTS = 400
 
@@ -69,7 +69,7 @@ def decide(data: dict[str, Any], environments: Environments) -> dict[str, Any]:
         answer["played"] = answer["assignment"]
     else:
         policy.reset(np.arange(1), np.zeros(1, np.uint64))
-        answer["played"] = plain(policy.act(seen)[0])
+        answer["played"] = plain_assignment(policy.act(seen)[0])
     scene = env.renderer().scene(0)
     for name, shown, looks in (("agent", scene.agents, scene.agent_looks), ("task", scene.tasks, scene.task_looks)):
         placed = as_places(f"{name}s", shown)
@@ -83,7 +83,7 @@ def decide(data: dict[str, Any], environments: Environments) -> dict[str, Any]:
 
 def read_method(data: dict[str, Any]) -> Method | None:
     """The procedure that was asked for; None for the policy's own."""
-    method = data.get("method")
+    method: Method | None = plain(data.get("method"))
     if method is not None and method not in get_args(Method):
         raise InputError(f"method is one of {', '.join(get_args(Method))}, got {method!r:.40}")
     return method

@@ -82,16 +82,17 @@ def read_problem(body: ProblemBody, size_limit: int) -> tuple[dict[str, Any], tu
         check_size(n, m, size_limit)
         fields["scores"] = given
     else:
-        rows = read.read_list(given, "scores")
-        check_size(len(rows), max((len(row) for row in rows if isinstance(row, list)), default=0), size_limit)
-        fields["scores"] = read.read_array(rows, "scores", (None, None), null=-np.inf)
+        if isinstance(given, list):
+            check_size(len(given), max((len(row) for row in given if isinstance(row, list)), default=0), size_limit)
+        fields["scores"] = read.read_array(given, "scores", (None, None), null=-np.inf)
         n, m = fields["scores"].shape
+        check_size(n, m, size_limit)
     if body.method in ("quad", "routes"):
         check_size(m, m, size_limit, "tasks, which may all be paired under this method")
     if body.task_scores is not None:
         fields["task_scores"] = read_block(body.task_scores, "task_scores", (m, m))
     if body.contributions is not None:
-        pairs = not n or (isinstance(body.contributions, list) and isinstance((body.contributions or [0])[0], list))
+        pairs = not n or has_rows(body.contributions)
         fields["contributions"] = read_block(body.contributions, "contributions", (n, m) if pairs else (n,))
     if body.capacities is not None:
         fields["capacities"] = read_block(body.capacities, "capacities", (m,), null=np.inf)
@@ -123,6 +124,13 @@ def read_block(value: Any, name: str, shape: tuple[int, ...], null: float | None
         if entry is not None:
             read.read_number(entry, where)
     return value
+
+
+def has_rows(value: Any) -> bool:
+    """Whether a value is a list of lists."""
+    if isinstance(value, np.ndarray):
+        return value.ndim == 2
+    return isinstance(value, list) and bool(value) and isinstance(value[0], list)
 
 
 def leaves(value: Any, where: str) -> Iterator[tuple[str, Any]]:
@@ -180,11 +188,10 @@ def read_plan(value: Any, name: str, n: int, m: int) -> Any:
 
 def read_cost(value: Any, n: int, m: int) -> Any:
     """A number, or one for each agent or pair; not negative."""
-    if not isinstance(value, (list, dict)):
-        cost: Any = read.read_number(value, "switch_cost")
+    if isinstance(value, (list, dict, np.ndarray)):
+        cost = read_block(value, "switch_cost", (n, m) if has_rows(value) else (n,))
     else:
-        pairs = isinstance(value, list) and isinstance((value or [0])[0], list)
-        cost = read_block(value, "switch_cost", (n, m) if pairs else (n,))
+        cost = read.read_number(value, "switch_cost")
     least = [entry for _, entry in leaves(cost, "") if entry is not None] if isinstance(cost, dict) else cost
     if np.min(least, initial=0.0) < 0.0:
         refuse("switch_cost must not be negative", "switch_cost")

@@ -19,10 +19,10 @@ from muster.errors import InputError
 from muster.evaluation import viewer
 from muster.evaluation.packing import pack
 from muster.service import runs, situation
-from muster.service.body import check_keys, read_array, read_integer
+from muster.service.body import check_keys, read_array, read_integer, read_list
 from muster.service.environments import Environments
 from muster.service.episodes import Episodes
-from muster.service.explain import Scored, explain, plain, score_decision
+from muster.service.explain import Scored, explain, plain_assignment, score_decision
 from muster.service.refusal import Refusal
 from muster.service.solve import check_size
 
@@ -77,8 +77,8 @@ async def viewer_file(request: Request) -> Response:
 def _episode(data: dict[str, Any], episodes: Episodes, deadline: float) -> dict[str, Any]:
     """One or two policies on one episode."""
     check_keys(data, ("env", "seed", "policies"))
-    policies = data.get("policies")
-    if not isinstance(policies, list) or not 1 <= len(policies) <= 2:
+    policies = read_list(data.get("policies"), "policies")
+    if not 1 <= len(policies) <= 2:
         raise InputError(f"policies must be one name or two, got {str(policies)!r:.80}")
     films = []
     for policy in policies:
@@ -97,7 +97,7 @@ def _understand(data: dict[str, Any], episodes: Episodes, deadline: float) -> di
     with episode.lock:
         scored = score_decision(episode.policy, episode.env, episode.observe(step))
     answer = explain(scored, situation.read_method(data), agent)
-    return answer | {"played": plain(episode.replay.assignments[step])}
+    return answer | {"played": plain_assignment(episode.replay.assignments[step])}
 
 
 def _explain(data: dict[str, Any], limit: int) -> dict[str, Any]:

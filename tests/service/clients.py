@@ -17,5 +17,4 @@ GOOD = {**EXAMPLE, "pairs": PAIRS, "task_pairs": PAIRS}
 
 
 def client_of(*policies: str, **settings: object) -> TestClient:
-    # Kernels may have to be compiled first.
-    return TestClient(make_app(ServeSettings(**{"time_limit": 600.0} | settings), policies), base_url=LOCAL)
+    return TestClient(make_app(ServeSettings(**{"time_limit": 60.0} | settings), policies), base_url=LOCAL)

@@ -1,0 +1,83 @@
+"""Bodies are read as a JSON parser reads them, whichever of their numbers are lifted out of the text before."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import jiter
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muster.kernels import core
+from muster.service.body import parse, plain
+from muster.service.refusal import Refusal
+
+NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+ROWS = st.integers(0, 4).flatmap(lambda n: st.lists(st.lists(NUMBERS, min_size=n, max_size=n), max_size=4))
+VALUES = st.recursive(
+    NUMBERS | st.none() | st.booleans() | st.text(max_size=5) | st.lists(NUMBERS, max_size=9) | ROWS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def everything_plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: everything_plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [everything_plain(inner) for inner in value]
+    return plain(value)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.text(max_size=4), VALUES, max_size=4), st.sampled_from([None, 1]))
+def test_lifting_changes_no_value(data, indent):
+    text = json.dumps(data, indent=indent).encode()
+    found, expected = everything_plain(parse(text)), json.loads(text)
+    assert found == expected
+    assert list(found) == list(expected)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.text(max_size=4), VALUES, min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_what_the_parser_refuses_is_refused_and_nothing_else(data, rng: random.Random):
+    text = bytearray(json.dumps(data).encode())
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(text))
+        text[at : at + rng.randint(0, 2)] = rng.choice(
+            [b"", b"0", b"-", b".", b"e", b"[", b"]", b",", b'"', b"\\", b"N"]
+        )
+    try:
+        expected = jiter.from_json(bytes(text), catch_duplicate_keys=True)
+    except ValueError:
+        expected = None
+    if isinstance(expected, dict):
+        found = everything_plain(parse(bytes(text)))
+        assert json.dumps(found) == json.dumps(expected) or found == expected
+    else:
+        with pytest.raises(Refusal):
+            parse(bytes(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[1, 2]", np.array([1, 2])),
+        ("[[1, 2.5], [3e2, -0.125]]", np.array([[1, 2.5], [300, -0.125]])),
+        ("[0.1, 123456789.123456789, 5e-324]", np.array([0.1, 123456789.123456789, 5e-324])),
+        ("[1, null]", [1, None]),
+        ("[[1], [2, 3]]", [[1], [2, 3]]),
+        ("[9007199254740993, 1]", np.array([9007199254740993.0, 1.0])),
+        ("[1e31]", [1e31]),
+        ("[]", []),
+    ],
+)
+@pytest.mark.skipif(not hasattr(core.service, "lift_numbers"), reason="the core was built before")
+def test_regular_lists_of_numbers_are_arrays(text, expected):
+    found = parse(b'{"x": %s}' % text.encode())["x"]
+    assert type(found) is type(expected)
+    assert np.array_equal(found, expected) if isinstance(found, np.ndarray) else found == expected
+    assert not isinstance(found, np.ndarray) or found.dtype == expected.dtype
