@@ -22,6 +22,7 @@ from muster.envs.registry import BUILT_IN, kind_of, make
 from muster.errors import ModelFileError, MusterError
 from muster.evaluation.compare import compare
 from muster.evaluation.statistics import Interval
+from muster.evaluation.weights import in_words, named_weights
 from muster.policy.files import fingerprint
 from muster.policy.learned import LearnedPolicy, features_of
 from muster.policy.names import SHIPPED, load, resolve, shipped
@@ -34,6 +35,8 @@ UNKNOWN = "not recorded"
 RUN_CARD = "card.json"
 TIMED_DECISIONS = 15
 LARGEST_CARD = 2**20
+SHOWN_WEIGHTS = 20
+"""Of a linear model, on a page."""
 RANGE_EPISODES, RANGE_SEED = 64, 2_000
 """Episodes by which ranges of features are measured."""
 BOUNDS = ("topline", "hindsight", "knowing")
@@ -92,8 +95,17 @@ def make_card(
         "stops_winning": stops_winning(results),
         "known_failures": known_failures(results, policy) + list(failures),
         "not_compared": [],
+        **_learned_weights(policy),
         **facts,
     }
+
+
+def _learned_weights(policy: LearnedPolicy) -> dict[str, Any]:
+    """What a linear model has learned, by effect and in a sentence; nothing of other models."""
+    if policy.spec.kind != "linear":
+        return {}
+    weights = named_weights(policy)
+    return {"weights": [asdict(one) for one in weights], "weights_in_words": in_words(weights)}
 
 
 def write_card(path: Path, card: dict[str, Any]) -> None:
@@ -278,6 +290,7 @@ def as_markdown(card: dict[str, Any]) -> str:
         f"| exploration noise | {', '.join(f'{name} {to_text(value)}' for name, value in noise.items())} |",
         f"| stops winning | {card['stops_winning']} |",
         "",
+        *_weights_section(card),
         f"## Features ({card['feature_hash']})",
         "",
         *(f"- {kind}: {', '.join(names)}" for kind, names in card["features"].items() if names),
@@ -296,6 +309,20 @@ def as_markdown(card: dict[str, Any]) -> str:
         lines += [f"Not compared with: {', '.join(card['not_compared'])}.", ""]
     lines += ["## Known failures", "", *(f"- {text}" for text in card["known_failures"] or ["none recorded"])]
     return "\n".join(lines)
+
+
+def _weights_section(card: dict[str, Any]) -> list[str]:
+    """What a linear model has learned: a sentence, and the weights of largest effect."""
+    if "weights" not in card:
+        return []
+    rows = ["| feature | kind | score | effect | weight |", "|---|---|---|---|---|"]
+    for one in card["weights"][:SHOWN_WEIGHTS]:
+        own = "" if one["weight"] is None else f"{one['weight']:.3g}"
+        rows.append(f"| {one['feature']} | {one['kind']} | {one['score']} | {one['effect']:+.2f} | {own} |")
+    left = len(card["weights"]) - SHOWN_WEIGHTS
+    more = [f"and {left} of less effect (`--json` has all).", ""] if left > 0 else []
+    effect = "Effect: standard deviations of the prior for one of the feature; weight: per unit of the feature."
+    return ["## What it learned", "", card["weights_in_words"], "", *rows, "", effect, "", *more]
 
 
 def _table(results: Sequence[dict[str, Any]]) -> list[str]:

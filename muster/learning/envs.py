@@ -8,6 +8,7 @@ from typing import Any
 
 from muster.assign.settings import InferenceSettings
 from muster.data import BatchObservation
+from muster.envs.features import FeatureNames, widths_of
 from muster.envs.registry import kind_of, make
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError
@@ -45,8 +46,16 @@ def prepare(settings: TrainSettings, times: int = 1) -> Setup:
         spec = _normalised(settings, spec, inference)
     header: dict[str, Any] = {"env": settings.envs[0]}
     header |= {"envs": list(settings.envs)} if count > 1 else {}
+    header |= {"features": _feature_names(envs[0])}
     header |= {"from": settings.from_policy} if settings.from_policy else {}
     return Setup(envs, spec, inference, header, settings.seed)
+
+
+def _feature_names(env: BatchEnv) -> dict[str, list[str]]:
+    """Those that the environment gives; InputError where they are not as many as its features."""
+    names = env.feature_names()
+    FeatureNames.of(widths_of(env.observe()), names, env.name)
+    return {kind: list(own) for kind, own in names.items()}
 
 
 def _normalised(settings: TrainSettings, spec: ModelSpec, inference: InferenceSettings) -> ModelSpec:

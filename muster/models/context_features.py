@@ -16,7 +16,7 @@ that is masked counts as if it were left out.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
 import numpy as np
@@ -25,6 +25,14 @@ from muster.data import BatchObservation, Bools, Floats
 from muster.kernels import core
 from muster.models import ContextFeature
 
+MEANINGS: Mapping[str, str] = {
+    "agent_gap": "how much better by the prior than the agent's best other task",
+    "task_gap": "how much better by the prior than the task's best other agent",
+    "agent_share": "near 1 where the agent has no other task nearly as good",
+    "task_share": "near 1 where the task has no other agent nearly as good",
+    "scarcity": "1 / number of agents that may take the task",
+    "partner_wait": "how much worse the best partner is, where the task needs several",
+}
 AGENTS, TASKS = 1, 2
 """Axes of [B, N, M]."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 
 import muster
-from muster import InputError
+from muster import InputError, Observation
+from muster.envs.padding import observation_of
 from muster.learning.envs import prepare
 from muster.learning.learner import VALIDATION
 from muster.learning.settings import ESSettings, TrainSettings
@@ -85,3 +87,24 @@ def test_a_run_goes_on_from_a_linear_policy_as_it_was(tmp_path):
 def test_a_linear_model_learns_no_limits():
     with pytest.raises(InputError, match="--model dm"):
         TrainSettings(ENV, "es", "lp", model="linear", learn="capacities")
+
+
+def test_a_card_names_every_weight_by_its_effect(tmp_path, capsys):
+    from muster.cli.main import main
+
+    options = {"model": "linear", "learner": "es", "inference": "quad", "es": {"pairs": 8, "episodes": 4}}
+    policy = muster.train(ENV, steps=3_000, out=tmp_path / "run", **options)
+    main(["card", str(tmp_path / "run"), "--no-latency", "--json"])
+    card = json.loads(capsys.readouterr().out)
+    assert len(card["weights"]) == sum(array.size for array in policy.parameters.values())
+    effects = [abs(one["effect"]) for one in card["weights"]]
+    assert effects == sorted(effects, reverse=True)
+    bonus = next(one for one in card["weights"] if one["feature"] == "bonus")
+    assert bonus["effect"] == card["weights"][0]["effect"] > 0
+    # Per unit of the feature, in the prior's own: h = prior + weight·bonus.
+    seen = Observation(np.zeros((1, 0)), [[50.0]], [[[0.0, 0.0]]], prior=[[0.0]], global_features=[3.0])
+    more = dataclasses.replace(seen, pair_features=[[[1.0, 0.0]]])
+    one, other = (policy.scores(observation_of([given]))[0][0, 0, 0] for given in (seen, more))
+    assert other - one == pytest.approx(bonus["weight"], rel=1e-4)
+    main(["card", str(tmp_path / "run"), "--no-latency"])
+    assert "a high bonus" in capsys.readouterr().out
