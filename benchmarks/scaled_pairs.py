@@ -22,7 +22,7 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--battles", type=int, default=200)
     given = asked.parse_args()
-    print("| | battles | won, g as it is | won, g·N0/N | difference |\n|---|---:|---:|---:|---:|")
+    print("| | battles | won, g as it is | won, g scaled by size | difference |\n|---|---:|---:|---:|---:|")
     for name, (agents, envs) in POLICIES.items():
         policy = muster.load(name)
         for env in envs:

@@ -148,8 +148,7 @@ def choose_pair_scale(settings: TrainSettings, envs: Sequence[BatchEnv]) -> Pair
     if settings.inference == "routes":
         # Costs of going from task to task are what they are, however many agents there are.
         return "none"
-    one_size = len({env.n_agents for env in envs}) == 1
     # The gradients of ppo and a2c know of no factor on g: there it must be 1 in training.
     if settings.learner not in ("ppo", "a2c") and form_of(settings, envs[0]) == "local":
         return "fade"
-    return "size" if one_size or settings.learner in ("es", "srl") else "none"
+    return "size"

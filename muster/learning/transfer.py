@@ -102,10 +102,14 @@ def carried_over(policy: LearnedPolicy, spec: ModelSpec, fresh: Parameters) -> P
             found[name] = _placed(array, (len(array),), (len(fresh[name]),))
         else:
             found[name] = array.copy()
-    if old.pair_scale == "size" and old.trained_agents and spec.trained_agents:
-        # A g that shrinks with the number of agents is as large as it was in the environment of the new run.
-        for part in {"weight3", "bias3", "scale"} & {name.partition(".")[2] for name in found if name[0] == "g"}:
-            found[f"g.{part}"] = found[f"g.{part}"] * np.float32(old.trained_agents / spec.trained_agents)
+    if old.pair_scale == "size" and old.trained_agents < spec.trained_agents:
+        # What was learned of two tasks is as large as it was among that many agents: so is the diagonal, which was not.
+        factor = np.float32(old.trained_agents / spec.trained_agents)
+        for name in ("g.weight", "g.weight3", "g.bias3"):
+            if name in found:
+                found[name] = found[name] * factor
+        if old.task_prior and "g.scale" in found:
+            found["g.scale"] = 1 + factor * (found["g.scale"] - 1)
     for net, prior in (("h", old.prior), ("g", old.task_prior)):
         if f"{net}.scale" in found and not prior and f"{net}.bias1" in policy.parameters:
             found[f"{net}.scale"] = np.zeros_like(fresh[f"{net}.scale"])

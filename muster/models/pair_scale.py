@@ -1,10 +1,13 @@
 """Task scores that keep their meaning at other sizes.
 
-The sum of h grows with the number of agents, the sum of g over pairs of tasks with its square. g is therefore
-multiplied by
+The sum of h grows with the number of agents, the sum of g over pairs of tasks with its square. What a model has learned
+of two different tasks is therefore multiplied by
 
-    size    N0 / N, the number of agents in training over that of now: 1 in training
+    size    min(1, N0 / N), agents in training over agents alive: 1 in training and wherever there are fewer
     fade    exp(-d / (1.25 s)), where d is the distance of the two tasks and s the spacing
+
+The diagonal, a task's own term, stays as it is, and so does the environment's task_prior: it means the same at every
+size. Agents that are not alive count for nothing: masked or left out, the decision is the same.
 
 The spacing s is the mean over the living agents of the distance to the nearest task that they may take, but at least
 the environment's unit of distance. However large the environment, a task then has about as many neighbours that matter
@@ -25,19 +28,38 @@ RANGE = np.float32(1.25)
 
 
 def scale_pairs(spec: ModelSpec, observation: BatchObservation, g: Floats32 | None) -> Floats32 | None:
-    """g [B, M, M] as it counts in this observation."""
-    if g is None or spec.pair_scale == "none":
+    """g [B, M, M] as it counts in this observation: task_prior + factor · (g - task_prior)."""
+    if g is None or (factor := pair_factor(spec, observation)) is None:
         return g
+    if not spec.task_prior:
+        return g * factor
+    # In this form a factor of 1, and a g that is the prior, change no bit.
+    alive = observation.task_alive[:, :, None] & observation.task_alive[:, None, :]
+    prior = np.where(alive, np.asarray(observation.task_prior, np.float32), np.float32(0.0))
+    return g - (np.float32(1.0) - factor) * (g - prior)
+
+
+def pair_factor(spec: ModelSpec, observation: BatchObservation) -> Floats32 | None:
+    """[B, M, M] by what the learned part of g is multiplied in this observation; None for 1 everywhere."""
+    if spec.pair_scale == "none":
+        return None
+    m = observation.task_alive.shape[1]
     if spec.pair_scale == "size":
-        n_agents = observation.agent_features.shape[1]
-        return g if n_agents == spec.trained_agents else g * np.float32(spec.trained_agents / n_agents)
-    there = observation.agent_alive[:, :, None] & observation.task_alive[:, None, :]
-    if observation.allowed is not None:
-        there = there & observation.allowed
-    between = RANGE * spacing(observation.pair_features[..., spec.distances[0]], there, spec.distance_unit)
-    # Tasks that are padding may have any distance; their g is 0 whatever it is multiplied by.
-    distance = np.maximum(observation.task_pair_features[..., spec.distances[1]], 0)
-    return g * exp(-distance / between[:, None, None])
+        alive = observation.agent_alive.sum(axis=1)
+        if (alive <= spec.trained_agents).all():
+            return None
+        share = np.minimum(spec.trained_agents / np.maximum(alive, 1), 1.0).astype(np.float32)
+        factor = np.repeat(share, m * m).reshape(-1, m, m)
+    else:
+        there = observation.agent_alive[:, :, None] & observation.task_alive[:, None, :]
+        if observation.allowed is not None:
+            there = there & observation.allowed
+        between = RANGE * spacing(observation.pair_features[..., spec.distances[0]], there, spec.distance_unit)
+        # Tasks that are padding may have any distance; their g is 0 whatever it is multiplied by.
+        distance = np.maximum(observation.task_pair_features[..., spec.distances[1]], 0)
+        factor = exp(-distance / between[:, None, None])
+    factor[:, np.arange(m), np.arange(m)] = 1.0
+    return factor
 
 
 def spacing(distance: Floats32, there: Bools, unit: float) -> Floats32:

@@ -63,9 +63,10 @@ class ModelSpec:
     """Whether h is a correction: scale · (the environment's prior) + network, and likewise g."""
     task_prior: bool = False
     pair_scale: PairScale = "none"
-    """By what g is multiplied: nothing, agents in training / agents now, or what fades with distance."""
+    """By what the learned part of g is multiplied: nothing, agents in training / agents alive, or what fades with
+    distance."""
     trained_agents: Width = 0
-    """Agents of the environment that it was trained in; 0: not known."""
+    """Agents of the largest environment that it was trained in; 0: not known."""
     blind: tuple[int, ...] = ()
     """Features of agents and tasks that the model does not read: where they are on the map."""
     distances: tuple[int, ...] = ()

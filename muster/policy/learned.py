@@ -222,9 +222,6 @@ class LearnedPolicy(Policy):
             if view.switch_cost is not None and view.previous is None and np.any(view.switch_cost):
                 raise InputError(ALONE)
         sizes = [len(np.asarray(view.agent_features)) for view in views]
-        if self.spec.pair_scale == "size" and len(set(sizes)) > 1:
-            # Padded to one size they would all be scaled as the largest.
-            return [self._act_on([view])[0] for view in views]
         assignment = self.act(observation_of(views, widths=self.spec.widths))
         return [row[:size] for row, size in zip(assignment, sizes, strict=True)]
 
@@ -356,8 +353,7 @@ def prior_policy(
             )
         with_g = seen.task_prior is not None if inference is None else inference.method == "quad"
         spec = ModelSpec.of(seen, "dm", with_g)
-    scaled = "none" if spec.task_prior else spec.pair_scale
-    spec = dataclasses.replace(spec, **PLAIN, pair_scale=scaled, learned=())
+    spec = dataclasses.replace(spec, **PLAIN, pair_scale="none", learned=())
     if inference is None:
         inference = InferenceSettings("quad" if spec.task_scores else "lp", "fast", assign_all=not env.idling)
     parameters = init_parameters(spec, np.random.default_rng(0))

@@ -49,6 +49,17 @@ def test_task_scores_start_at_zero_and_those_of_no_use_are_left_out():
     np.testing.assert_array_equal(decisions(shrunk), decisions(muster.load(quad).without_task_scores()))
 
 
+def test_a_g_that_is_scaled_by_size_is_as_large_in_the_new_environment_as_it_was_there():
+    old = muster.load("rescue-5x10-quad-dm")
+    for size, env in ((2, "rescue:2x4"), (10, "rescue:10x20")):
+        new = first_policy(env=env, from_policy=old.name)
+        assert (old.spec.trained_agents, new.spec.trained_agents) == (5, size)
+        seen = muster.make(env, 4).observe()
+        # A task's own term is not scaled, but no weights can be without changing the others.
+        others = ~np.eye(seen.task_alive.shape[1], dtype=bool)
+        assert new.scores(seen)[1][:, others] == pytest.approx(old.scores(seen)[1][:, others], rel=1e-5)
+
+
 def test_a_positional_model_goes_on_from_a_direct_one_with_its_new_inputs_at_zero():
     name = "rescue-2x4-quad-dm"
     new = first_policy(env="rescue:3x6", model="pem", from_policy=name)

@@ -191,6 +191,37 @@ class Sized(Env):
         return float(np.mean(right)), True
 
 
+class Crews(Env):
+    """Any size; every job is two tasks, which pay more together: the task_prior says so. Some agents are busy."""
+
+    metric = "return"
+    idling = True
+    max_steps = 3
+
+    def __init__(self, n_agents: int = 4, n_tasks: int = 6) -> None:
+        self.n_agents, self.n_tasks = n_agents, n_tasks
+
+    def reset(self, rng: np.random.Generator) -> None:
+        self.agents, self.busy = rng.uniform(size=self.n_agents), rng.random(self.n_agents) < 0.2
+        self.tasks = np.repeat(rng.uniform(size=self.n_tasks // 2), 2)
+        self.value = np.repeat(rng.uniform(size=self.n_tasks // 2), 2)
+
+    def observe(self) -> Observation:
+        job = np.arange(self.n_tasks) // 2
+        return Observation(
+            self.agents[:, None],
+            np.stack([self.tasks, self.value], axis=1),
+            agent_alive=~self.busy,
+            prior=0.2 - np.abs(np.subtract.outer(self.agents, self.tasks)),
+            task_prior=0.5 * self.value * (np.equal.outer(job, job) & ~np.eye(len(job), dtype=np.bool_)),
+        )
+
+    def step(self, assignment):
+        crews = np.bincount(assignment[assignment >= 0] // 2, minlength=self.n_tasks // 2) == 2
+        gain = 0.2 - np.abs(self.agents - self.tasks[assignment])
+        return float(self.value[::2][crews].sum() + gain[assignment >= 0].sum()), True
+
+
 class Rated(Taught):
     """Counts rewards rather than steps."""
 

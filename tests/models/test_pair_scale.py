@@ -25,23 +25,47 @@ def local_spec(env: RescueEnv) -> ModelSpec:
     return ModelSpec.of(env.observe(), "dm", True, pair_scale="fade", **local_form(env, env.observe()))
 
 
-def test_g_shrinks_as_the_agents_grow_in_number():
+def test_g_of_two_tasks_shrinks_as_the_living_agents_grow_in_number():
     spec = dataclasses.replace(local_spec(make("rescue:2x4")), pair_scale="size", trained_agents=5)
-    for size, factor in (("5x10", 1.0), ("10x20", 0.5), ("2x4", 2.5)):
+    for size, factor in (("5x10", 1.0), ("10x20", 0.5), ("2x4", 1.0)):
         seen = make(f"rescue:{size}", 3).observe()
-        g = np.ones((3, seen.task_alive.shape[1], seen.task_alive.shape[1]), np.float32)
-        assert scale_pairs(spec, seen, g) == pytest.approx(factor * g)
+        m = seen.task_alive.shape[1]
+        found = scale_pairs(spec, seen, np.ones((3, m, m), np.float32))
+        assert found == pytest.approx(np.broadcast_to(np.where(np.eye(m), 1.0, factor), found.shape))
     assert scale_pairs(spec, seen, None) is None
+    seen = make("rescue:10x20", 3).observe()
+    seen.agent_alive[0, :2], seen.agent_alive[1, 3:] = False, False
+    found = scale_pairs(spec, seen, np.ones((3, 20, 20), np.float32))
+    assert found[:, 0, 1] == pytest.approx([5 / 8, 1.0, 0.5])
+
+
+@pytest.mark.parametrize("scale", ["size", "fade"])
+def test_the_task_prior_keeps_its_weight(scale):
+    """g = prior + factor · (g - prior), to the last bit where nothing is learned or the factor is 1."""
+    env, rng = make("rescue:10x20", 3), np.random.default_rng(0)
+    spec = dataclasses.replace(local_spec(env), pair_scale=scale, trained_agents=5)
+    prior = rng.normal(size=(3, 20, 20))
+    seen = dataclasses.replace(env.observe(), task_prior=prior)
+    learned = rng.normal(size=prior.shape).astype(np.float32)
+    factor = scale_pairs(spec, seen, np.ones_like(learned))
+    assert factor.min() < 0.7
+    spec = dataclasses.replace(spec, task_prior=True)
+    g = prior.astype(np.float32) + learned
+    assert np.array_equal(scale_pairs(spec, seen, prior.astype(np.float32)), prior.astype(np.float32))
+    assert scale_pairs(spec, seen, g) == pytest.approx(prior + factor * learned, abs=1e-5)
+    assert np.array_equal(scale_pairs(spec, seen, g)[factor == 1], g[factor == 1])
 
 
 def test_at_the_training_size_nothing_changes_to_the_last_bit():
     policy = muster.load("rescue-5x10-quad-dm")
     plain = policy.variant(spec=dataclasses.replace(policy.spec, pair_scale="none"))
     scaled = policy.variant(spec=dataclasses.replace(policy.spec, pair_scale="size", trained_agents=5))
-    seen = make("rescue:5x10", 20).observe()
-    assert np.array_equal(plain.scores(seen)[1], scaled.scores(seen)[1])
+    for env in ("rescue:5x10", "rescue:2x4"):
+        seen = make(env, 20).observe()
+        assert np.array_equal(plain.scores(seen)[1], scaled.scores(seen)[1])
     larger = make("rescue:10x20", 5).observe()
-    assert scaled.scores(larger)[1] == pytest.approx(plain.scores(larger)[1] / 2)
+    half = np.where(np.eye(20), 1.0, 0.5)
+    assert scaled.scores(larger)[1] == pytest.approx(plain.scores(larger)[1] * half)
     assert np.array_equal(plain.scores(larger)[0], scaled.scores(larger)[0])
 
 
@@ -127,7 +151,7 @@ def test_runs_know_the_size_they_were_trained_at(tmp_path):
     [
         ({"form": "local", "learner": "es"}, ["rescue:2x4"], "fade"),
         ({"form": "local"}, ["rescue:2x4"], "size"),
-        ({}, ["rescue:2x4", "rescue:3x6"], "none"),
+        ({}, ["rescue:2x4", "rescue:3x6"], "size"),
         ({"learner": "srl"}, ["rescue:2x4", "rescue:3x6"], "size"),
         ({"inference": "routes"}, ["rescue:2x4"], "none"),
     ],

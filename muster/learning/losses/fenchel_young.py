@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from muster.assign.solver import Solver
 from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.models.direct import Scores
-from muster.models.pair_scale import scale_pairs
+from muster.models.pair_scale import pair_factor
 from muster.models.spec import ModelSpec
 from muster.policy.decision import alive_pairs, less_switching, make_problem
 from muster.policy.noise import standard_gumbels
@@ -127,7 +127,9 @@ def fenchel_young(seen: BatchObservation, scores: Scores, target: Moments, noise
 def slopes_of_model(spec: ModelSpec, seen: BatchObservation, slopes: Scores) -> Scores:
     """Slopes in h and g as the model gives them, from those in h and g as they count."""
     h, g = slopes
-    return h, scale_pairs(spec, seen, g)
+    if g is None or (factor := pair_factor(spec, seen)) is None:
+        return slopes
+    return h, g * factor
 
 
 def completed(seen: BatchObservation, scores: Scores, assignment: Ints, solver: Solver) -> Ints:
