@@ -27,7 +27,7 @@ _PUBLIC = {
     "BatchEnv": "muster.envs.vector",
     "BatchObservation": "muster.data",
     "Renderer": "muster.envs.renderer",
-    "check_env": "muster.envs.checks",
+    "check_env": "muster.policy.checks",
     # policies
     "load": "muster.policy.names",
     "Policy": "muster.envs.vector",

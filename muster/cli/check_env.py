@@ -22,7 +22,7 @@ class CheckEnv:
 
     def run(self) -> None:
         """Print a line a check; leave with status 1 if one failed."""
-        from muster.envs.checks import check_env
+        from muster.policy.checks import check_env
 
         findings = check_env(self.env)
         failed = [finding for finding in findings if finding.status == "failed"]

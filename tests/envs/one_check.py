@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from muster.envs.checks import run
+from muster.envs.checks import Finding, check_env
 from muster.envs.checks.contract import CHECKS
 
 
-def run_check(env: Any, name: str) -> run.Finding:
+def run_check(env: Any, name: str) -> Finding:
     """What `check_env` finds by one check."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "CHECKS", {name: CHECKS[name]})
-        return run.check_env(env)[0]
+    return check_env(env, {name: CHECKS[name]})[0]

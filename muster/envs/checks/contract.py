@@ -46,6 +46,7 @@ FINITE = (
     "global_features",
     "switch_cost",
 )
+Check = Callable[[Make], None]
 PATIENCE = 200
 """Steps of random actions in which there must be something to decide."""
 
@@ -120,17 +121,14 @@ def masks(make: Make) -> None:
 
 
 def forbidden_is_not_done(make: Make) -> None:
-    """An agent sent where `allowed` forbids stays without a task, or the step is refused."""
+    """A masked agent, or one sent where `allowed` forbids, stays without a task, or the step is refused."""
     env, twin, rng = started(make, 3), started(make, 3), np.random.default_rng(0)
-    if env.observe().allowed is None:
-        return
     for t in range(min(env.max_steps, 40)):
         observation = env.observe()
-        assert observation.allowed is not None
-        there = observation.agent_alive[:, :, None] & observation.task_alive[:, None, :]
-        agents = (there & ~observation.allowed).any(axis=2)
+        forbidden = observation.task_alive[:, None, :] & ~possible_pairs(observation)
+        agents = forbidden.any(axis=2)
         assignment = random_assignment(observation, rng)
-        wrong = np.where(agents, (there & ~observation.allowed).argmax(axis=2), assignment)
+        wrong = np.where(agents, forbidden.argmax(axis=2), assignment)
         try:
             one = env.step(wrong)
         except InputError:
@@ -320,7 +318,7 @@ def numbering_does_not_matter(make: Make) -> None:
             require(close, f"{name} depends on the numbering at step {t}: {left} and {right}")
 
 
-CHECKS: dict[str, Callable[[Make], None]] = {
+CHECKS: dict[str, Check] = {
     "shapes and types": shapes_and_types,
     "masks": masks,
     "what is forbidden is not done": forbidden_is_not_done,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Bools, Ints
 from muster.envs.vector import BatchEnv
@@ -85,8 +84,7 @@ def seeded_assignment(observation: BatchObservation, seeds: Seeds, t: int) -> In
     rows = []
     for slot, seed in enumerate(seeds):
         rng = np.random.default_rng([int(seed), t])
-        one = BatchObservation(**{f.name: _slot(getattr(observation, f.name), slot) for f in fields(observation)})
-        rows.append(random_assignment(one, rng)[0])
+        rows.append(random_assignment(one_slot(observation, slot), rng)[0])
     return np.array(rows)
 
 
@@ -124,16 +122,35 @@ def same(one: BatchObservation, other: BatchObservation) -> bool:
 
 def permuted(observation: BatchObservation, agents: Ints, tasks: Ints) -> BatchObservation:
     """The observation with its agents and tasks renumbered."""
-    order = {"N": agents, "M": tasks}
+    found = _taken(observation, {"N": agents, "M": tasks})
+    if found.previous is None:
+        return found
+    # Task index -1 stays -1: the last place is what index -1 finds.
+    return replace(found, previous=np.append(np.argsort(tasks), -1)[found.previous])
+
+
+def living_agents(observation: BatchObservation, slot: int) -> tuple[BatchObservation, Ints]:
+    """What one slot shows, with masked agents left out, and the indices of those that are left."""
+    left = np.flatnonzero(observation.agent_alive[slot])
+    return _taken(one_slot(observation, slot), {"N": left}), left
+
+
+def one_slot(observation: BatchObservation, slot: int) -> BatchObservation:
+    """A batch of what one slot shows."""
+    arrays: dict[str, Any] = {field.name: getattr(observation, field.name) for field in fields(observation)}
+    arrays |= {name: array[[slot]] for name, array in arrays.items() if array is not None}
+    return BatchObservation(**arrays)
+
+
+def _taken(observation: BatchObservation, order: dict[str, Ints]) -> BatchObservation:
+    """The agents (N) and tasks (M) of these indices, in their order; all where there is none for them."""
     arrays: dict[str, Any] = {}
     for field in fields(observation):
         array = getattr(observation, field.name)
         for axis, letter in enumerate(AXES[field.name], start=1):
-            array = None if array is None else np.take(array, order[letter], axis=axis)
+            if array is not None and letter in order:
+                array = np.take(array, order[letter], axis=axis)
         arrays[field.name] = array
-    if arrays["previous"] is not None:
-        # Task index -1 stays -1: the last place is what index -1 finds.
-        arrays["previous"] = np.append(np.argsort(tasks), -1)[arrays["previous"]]
     return BatchObservation(**arrays)
 
 
@@ -141,7 +158,3 @@ def _equal(one: object, other: object) -> bool:
     return one is other or (
         isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.array_equal(one, other)
     )
-
-
-def _slot(array: NDArray[Any] | None, slot: int) -> Any:
-    return None if array is None else array[slot : slot + 1]

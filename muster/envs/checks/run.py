@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
 import numpy as np
 
-from muster.envs.checks.contract import CHECKS
+from muster.envs.checks.contract import CHECKS, Check
 from muster.envs.checks.probes import (
     FailedCheckError,
     Make,
@@ -42,11 +42,11 @@ class Finding:
     detail: str = ""
 
 
-def check_env(env: str | type[Env] | Make) -> list[Finding]:
-    """Run every check on an environment string, a class, or a function that makes a batch of a given size."""
+def check_env(env: str | type[Env] | Make, checks: Mapping[str, Check] = CHECKS) -> list[Finding]:
+    """Run `checks` on an environment string, a class, or a function that makes a batch of a given size."""
     named = isinstance(env, str) or (isinstance(env, type) and issubclass(env, Env))
     make = _named(cast(str | type[Env], env)) if named else cast(Make, env)
-    findings = [_try(name, check, make) for name, check in CHECKS.items()]
+    findings = [_try(name, check, make) for name, check in checks.items()]
     if not any(finding.status == "failed" for finding in findings):
         findings.append(Finding("speed", "measured", speed(make)))
         findings += [Finding(about, "advice", text) for about, text in advice(make).items()]
@@ -59,7 +59,7 @@ def _named(env: str | type[Env]) -> Make:
     return lambda n_envs: make_env(env, n_envs)
 
 
-def _try(name: str, check: Callable[[Make], None], make: Make) -> Finding:
+def _try(name: str, check: Check, make: Make) -> Finding:
     try:
         check(make)
     except UncheckedError as why:
