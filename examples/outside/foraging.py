@@ -1,0 +1,234 @@
+"""Level-based foraging (PyPI `lbforaging`, as it is): players lift food together if their levels add up to its level.
+
+    pip install 'muster-rl[outside]'
+    muster check-env examples.outside.foraging:Foraging
+    muster compare team nearest prior examples.outside.foraging:Foraging --episodes 300 --seed 1
+    muster train examples.outside.foraging:Foraging --minutes 3 --out run
+    muster compare team run examples.outside.foraging:Foraging,n_agents=10,n_tasks=20 --episodes 100 --seed 1
+
+muster decides which player goes for which food: contributions are levels, the minimum of a task is the level of its
+food. The players' moves follow from that: the shortest way round food and players who wait, no two to the same cell,
+then lift. Players without a task go to the nearest food. Fields are as large as 8x8 for three foods: 20x20 for 20.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from lbforaging.foraging.environment import Action, ForagingEnv
+
+from muster.envs.env import Baseline, Env, Observation
+from muster.envs.scene import Look, Scene, Stage
+
+HORIZON = 200
+MOST_LEVEL = 2
+"""Of a player, as in the registered environments."""
+FAR = 99
+"""Steps to food that no way leads to."""
+MOVES = {Action.NORTH: (-1, 0), Action.SOUTH: (1, 0), Action.WEST: (0, -1), Action.EAST: (0, 1)}
+
+
+class Field(ForagingEnv):
+    """The original without its observations, which are most of a step and not used here."""
+
+    def _make_gym_obs(self) -> tuple[()]:
+        return ()
+
+
+class Foraging(Env):
+    """Players and food on a grid; an episode lasts until all food is eaten."""
+
+    metric = "steps"
+    max_steps = HORIZON
+    distances = (0,)
+    distance_unit = 0.1
+    feature_names = {  # noqa: RUF012
+        "agent": ("level",),
+        "task": ("level", "missing", "waiting"),
+        "pair": ("distance", "enough alone", "there"),
+        "global": ("food a player",),
+    }
+
+    def __init__(self, n_agents: int = 3, n_tasks: int = 3) -> None:
+        self.n_agents, self.n_tasks = n_agents, n_tasks
+        self.size = int(8 * np.sqrt(n_tasks / 3))
+        self.field = Field(
+            players=n_agents,
+            min_player_level=1,
+            max_player_level=MOST_LEVEL,
+            min_food_level=1,
+            max_food_level=None,
+            field_size=(self.size, self.size),
+            max_num_food=n_tasks,
+            sight=self.size,
+            max_episode_steps=HORIZON + 1,
+            force_coop=False,
+        )
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """Players and food anywhere."""
+        for player in self.field.players:
+            # Version 2.0.0 would keep new players off the cells of the episode before.
+            player.position = None
+        self.field.reset(seed=int(rng.integers(2**31)))
+        self.place = np.argwhere(self.field.field > 0)
+        """[M, 2] row and column of every food."""
+        self.food_level = self.field.field[tuple(self.place.T)].astype(float)
+        self.level = np.array([player.level for player in self.field.players], float)
+        self.left = np.zeros(len(self.place), bool)
+        self.look()
+
+    def look(self) -> None:
+        """Where players are, which food is left, and how far it is."""
+        self.position = np.array([player.position for player in self.field.players])
+        was, self.left = self.left, self.field.field[tuple(self.place.T)] > 0
+        if (was != self.left).any():
+            self.open_ways = self.ways(self.field.field == 0)
+        self.there = (np.abs(self.position[:, None] - self.place).sum(axis=-1) == 1) & self.left
+        """[N, M] players beside food that is left."""
+        # Players who wait are no obstacle here: a distance that depends on them would change with every plan.
+        self.distance = self.open_ways[:, *(self.position.T + 1)].T
+        """[N, M] steps to a cell beside each food."""
+
+    def ways(self, free: np.ndarray) -> np.ndarray:
+        """[M, size + 2, size + 2] steps to a cell beside each food from every `free` one, with a margin."""
+        open_cells = np.pad(free, 1)
+        steps = np.full((len(self.place), *open_cells.shape), FAR)
+        reached = np.zeros(steps.shape, bool)
+        reached[np.arange(len(self.place)), *(self.place.T + 1)] = self.left
+        for step in range(FAR):
+            new = np.zeros_like(reached)
+            new[:, 1:] |= reached[:, :-1]
+            new[:, :-1] |= reached[:, 1:]
+            new[:, :, 1:] |= reached[:, :, :-1]
+            new[:, :, :-1] |= reached[:, :, 1:]
+            reached = new & open_cells & (steps == FAR)
+            if not reached.any():
+                break
+            steps[reached] = step
+        return steps
+
+    def observe(self) -> Observation:
+        """Levels and distances; the nearer the better as prior."""
+        waiting = self.level @ self.there
+        alone = self.level[:, None] >= self.food_level
+        columns = [self.food_level, np.maximum(self.food_level - waiting, 0), waiting]
+        return Observation(
+            agent_features=self.level[:, None],
+            task_features=np.column_stack(columns) * self.left[:, None],
+            pair_features=np.stack([self.distance / 10, alone, self.there], axis=-1) * self.left[:, None],
+            global_features=[self.left.sum() / self.n_agents],
+            task_alive=self.left,
+            contributions=np.minimum(self.level[:, None], self.food_level),
+            minimums=self.food_level,
+            capacities=self.food_level + MOST_LEVEL - 1,
+            allowed=self.left & (self.distance < FAR),
+            prior=-self.distance * self.left / 10,
+        )
+
+    def step(self, assignment: np.ndarray) -> tuple[float, bool]:
+        """A step, or an attempt to lift, of every player."""
+        nearest = np.where(self.left, self.distance, FAR + 1).argmin(axis=1)
+        goal = np.where(assignment >= 0, assignment, nearest)
+        _, rewards, _, _, _ = self.field.step(self.actions(goal))
+        self.look()
+        return sum(rewards) - 0.02, not self.left.any()
+
+    def actions(self, goal: np.ndarray) -> list[int]:
+        """An action for every player: those who are nearest to their food choose first, and no cell is taken twice."""
+        actions, players = [Action.NONE.value] * self.n_agents, np.arange(self.n_agents)
+        lifting, ways = self.there[players, goal], self.open_ways
+        if lifting.any():
+            free = self.field.field == 0
+            free[tuple(self.position[lifting].T)] = False
+            ways = self.ways(free)
+        cells = [tuple(cell) for cell in self.position.tolist()]
+        taken = set(cells)
+        for player in np.argsort(self.distance[players, goal], kind="stable").tolist():
+            if lifting[player]:
+                actions[player] = Action.LOAD.value
+                continue
+            row, column = cells[player]
+            steps = ways[goal[player]]
+            moves = [
+                (steps[row + down + 1, column + right + 1], action.value, (row + down, column + right))
+                for action, (down, right) in MOVES.items()
+                if (row + down, column + right) not in taken
+            ]
+            if moves and (best := min(moves))[0] < FAR:
+                actions[player] = best[1]
+                taken.remove(cells[player])
+                taken.add(best[2])
+        return actions
+
+    def metrics(self) -> Mapping[str, float]:
+        """How much of the food was eaten."""
+        return {"eaten": float(1 - self.food_level[self.left].sum() / self.food_level.sum())}
+
+    def get_state(self) -> Mapping[str, Any]:
+        """Food, players and time."""
+        return {
+            "field": self.field.field,
+            "place": self.place,
+            "food_level": self.food_level,
+            "position": self.position,
+            "level": self.level,
+            "spawned": self.field._food_spawned,
+            "time": self.field.current_step,
+        }
+
+    def set_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """Back to where `get_state` was."""
+        self.place, self.food_level, self.level = state["place"], state["food_level"], state["level"]
+        self.field.field, self.field.current_step = state["field"], int(state["time"])
+        self.field._food_spawned = int(state["spawned"])
+        for player, position, level in zip(self.field.players, state["position"].tolist(), self.level, strict=True):
+            player.position, player.level = tuple(position), int(level)
+        self.field._gen_valid_moves()
+        self.left = np.zeros(len(self.place), bool)
+        self.look()
+
+    @classmethod
+    def baselines(cls) -> Mapping[str, Baseline]:
+        """Teams by hand, and everybody to the nearest food."""
+        return {"team": team, "nearest": nearest}
+
+    def scene(self) -> Scene:
+        """The grid."""
+        stage = Stage(
+            (Look("players", "person"), Look("food", "disc", "#2f9e6e")), bounds=(0, 0, self.size, self.size), grid=1
+        )
+        return Scene(self.position[:, ::-1] + 0.5, self.place[:, ::-1] + 0.5, stage=stage)
+
+
+def team(seen: Observation) -> np.ndarray:
+    """The food that is lifted soonest gets the nearest team that can lift it, then the next with the players left."""
+    distance = np.where(seen.allowed, -np.asarray(seen.prior), np.inf)
+    level, food = np.asarray(seen.agent_features)[:, 0], np.asarray(seen.minimums)
+    chosen, open_food = np.full(len(level), -1), np.asarray(seen.task_alive).copy()
+    while True:
+        soonest, best = np.inf, None
+        for j in np.flatnonzero(open_food):
+            free = np.flatnonzero((chosen < 0) & np.isfinite(distance[:, j]))
+            near = free[np.argsort(distance[free, j], kind="stable")]
+            enough = np.flatnonzero(np.cumsum(level[near]) >= food[j])
+            if len(enough) and distance[near[enough[0]], j] < soonest:
+                soonest, best = distance[near[enough[0]], j], (j, near[: enough[0] + 1])
+        if best is None:
+            return chosen
+        job, members = best
+        spare = level[members].sum() - food[job]
+        for member in members[::-1]:
+            if level[member] <= spare:
+                spare -= level[member]
+            else:
+                chosen[member] = job
+        open_food[job] = False
+
+
+def nearest(seen: Observation) -> np.ndarray:
+    """Every player to the nearest food."""
+    distance = np.where(seen.allowed, -np.asarray(seen.prior), np.inf)
+    return np.where(np.isfinite(distance).any(axis=1), distance.argmin(axis=1), -1)
