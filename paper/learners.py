@@ -23,7 +23,7 @@ from statistics import median_low
 import muster
 from paper.run_names import PAPER
 from paper.tables.engine import Record, read_record
-from paper.train import keep, train
+from paper.train import as_recorded, keep, train
 
 RUNS = Path("runs") / "learners"
 RECORD = PAPER / "learners" / "record.json"
@@ -112,8 +112,8 @@ def runs_of(seeds: int, only: str) -> dict[str, tuple[str, str, int, float, list
                     arguments = [env.name, "--inference", env.inference, *flags]
                     arguments += ["--teacher", env.teacher] * (learner == "imitation")
                     minutes = LONG if long else STEADY_MINUTES if learner in STEADY else env.minutes
-                    arguments += ["--minutes", f"{minutes:g}", "--seed", str(seed), "--evaluate-every", "1000000000"]
-                    found[name] = key, learner, seed, minutes, arguments
+                    arguments += ["--minutes", f"{minutes:g}", "--seed", str(seed)]
+                    found[name] = key, learner, seed, minutes, as_recorded(arguments)
     return found
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 # PPO has its default settings; A2C is the paper's own update.
-PPO = ["--evaluate-every", "1000000000"]
-RESCUE_PPO = [*PPO, "--log-every", "50000"]
+RESCUE_PPO = ["--log-every", "50000"]
 # On 2x4 a model that reads no positions on the map generalises further: after 0.7 CPU minutes (seed 90) it took 11.75,
 # 9.64 and 8.09 steps on 2,000 episodes of no table (evaluation seed 777), one that reads them 11.75, 9.81 and 8.36.
 # Learned on 5x10 it was no better. With twice the usual noise it took 11.81, 9.59 and 8.10 after 1.5 minutes
@@ -19,10 +18,10 @@ RESCUE_A2C = ["--a2c.sigma", "0.3", "--log-every", "200000"]
 # With 150 scores a state the gradient is noisier than with 24: at 0.001 one of two seeds on 5x10 never finished an
 # episode again, and the other stood still after 400,000 steps.
 LARGER = ["--a2c.learning-rate", "0.0003"]
-PEM_A2C = ["--a2c.envs", "32", "--low-precision", "--log-every", "20000", "--evaluate-every", "200000"]
+PEM_A2C = ["--a2c.envs", "32", "--low-precision", "--log-every", "20000"]
 PEM_A2C += ["--a2c.sigma", "0.3"]
 # By PPO a positional model learns in a few ten thousand states: small updates, from scratch.
-PEM_PPO = [*PPO, "--ppo.envs", "32", "--log-every", "5000"]
+PEM_PPO = ["--ppo.envs", "32", "--log-every", "5000"]
 
 # Positional models that imitate the direct QUAD policy of their size, in the states that they visit themselves. They
 # start from the LP policy of their size, whose h they correct: the CNN's inputs start at zero. A CPU without bfloat16
@@ -34,8 +33,6 @@ DISTILLED = [
     "0.002",
     "--log-every",
     "5000",
-    "--evaluate-every",
-    "1000000000",
 ]
 DISTILLED_LOSS = {"amax": "cross-entropy", "lp": "fenchel-young", "quad": "fenchel-young"}
 # The optimum leaves open who goes where when others decide how long it takes: most of what students do otherwise costs
@@ -43,7 +40,7 @@ DISTILLED_LOSS = {"amax": "cross-entropy", "lp": "fenchel-young", "quad": "fench
 # 9.321 steps so; a run of before, which learned from all states for 1.9 minutes by the planner of routes, took 9.355.
 # LP took 10.010 so, and 9.976 from all states (0.3 minutes) where the student alone is followed; 9.875 (0.4 minutes) if
 # it reads positions from the middle of all that are left, which tells it who is far from the others.
-IMITATED = ["--teacher", "topline", "--log-every", "20000", "--evaluate-every", "1000000000"]
+IMITATED = ["--teacher", "topline", "--log-every", "20000"]
 IMITATED_BY = {
     "quad": ["--imitation.regret"],
     "lp": ["--centred", "--imitation.teacher-share", "0", "--imitation.noisy-share", "0"],

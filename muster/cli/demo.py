@@ -93,10 +93,9 @@ def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
         env=f"rescue:{SIZES[0]}",
         minutes=minutes,
         seed=seed,
-        evaluate_every=10**9,
     )
     with Progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console) as progress:
-        bar = progress.add_task("compiling", total=1.0)
+        bar = progress.add_task("measuring", total=1.0)
         outcome = run_training(
             settings,
             folder,

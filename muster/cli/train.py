@@ -82,7 +82,10 @@ class Train:
                 if not console.is_terminal:
                     print(line, file=sys.stderr, flush=True)
 
-            outcome = run_training(settings, out, self.resume, report)
+            def announce(line: str) -> None:
+                console.print(f"{envs}: {line}", highlight=False, soft_wrap=True)
+
+            outcome = run_training(settings, out, self.resume, report, announce)
         if not outcome.finished:
             console.print(f"stopped and saved; go on with: muster train {envs} --out {out} --resume")
             raise SystemExit(130)

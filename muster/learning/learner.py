@@ -24,8 +24,9 @@ Arrays = dict[str, NDArray[Any]]
 State = tuple[Arrays, dict[str, Any]]
 """Everything needed to go on bit for bit: arrays, and plain values."""
 
-# Test sets are named by small seeds; training and validation sets lie far from them and from each other.
-TRAINING, VALIDATION = 2**40, 2**41
+# Test sets are named by small seeds; those of training, of choosing a checkpoint and of reporting on it lie far from
+# them and from each other.
+TRAINING, VALIDATION, REPORT = 2**40, 2**41, 2**42
 # Environments of one run take their episodes this far apart.
 ENV_OFFSET = 2**40
 # What a run's seed is used for.
@@ -54,6 +55,8 @@ class Learner(ABC):
     name: ClassVar[str]
     last_is_best: ClassVar[bool] = False
     """Whether the last policy stands for the run, rather than the one with the best row of the log."""
+    averages = False
+    """Whether the policy already is a mean over the later half of the run."""
     noise: NoiseSettings = PAPER_NOISE
     """Of exploration, for those who evaluate the policy with noise."""
 

@@ -17,9 +17,10 @@ from muster.learning.imitation import Imitation
 from muster.learning.learner import WEIGHTS, Learner, stream
 from muster.learning.parallel_rollouts import assign_blocks
 from muster.learning.ppo import PPO
+from muster.learning.processes import Processes
 from muster.learning.settings import TrainSettings
 from muster.learning.srl import SRL
-from muster.learning.workers import Executor, Processes, WorkerPool
+from muster.learning.workers import Executor, WorkerPool
 from muster.models.spec import ModelSpec
 from muster.policy.names import resolve
 
@@ -29,6 +30,7 @@ PARALLEL = ("ppo", "a2c", "es")
 
 def make_learner(settings: TrainSettings, pool: WorkerPool | None = None) -> Learner:
     """Environments, model and learner of the settings; with a pool its workers run the environments."""
+    settings = settings.filled()
     if settings.learner == "es":
         # Without workers every candidate runs its episodes here, all at once.
         setup = prepare(settings, 1 if pool else 2 * settings.es.pairs)
@@ -99,7 +101,7 @@ def make_pool(settings: TrainSettings) -> WorkerPool | None:
         raise InputError("models of torch run in one process; leave out --workers, or use --model dm")
     if settings.learn and settings.learner != "es":
         raise InputError(f"ppo learns {settings.learn} in one process: leave out --workers, or use --learner es")
-    most, what = _divisible(settings)
+    most, what = _divisible(settings.filled())
     size = settings.workers if isinstance(settings.workers, int) else None
     if size is not None and size > most:
         raise InputError(f"there are {most} {what} to divide, too few for {size} workers; use at most {most}")

@@ -55,15 +55,20 @@ class Run:
     @classmethod
     def create(cls, folder: Path, settings: TrainSettings) -> Run:
         """Begin a run; a folder that already holds one is refused."""
+        cls.refuse_another(folder, settings)
+        run = cls(folder)
+        write_atomically(folder / "config.toml", to_toml(settings).encode())
+        run._write_rows()
+        return run
+
+    @staticmethod
+    def refuse_another(folder: Path, settings: TrainSettings) -> None:
+        """Raise InputError where a folder already holds a run."""
         if (folder / "config.toml").exists():
             raise InputError(
                 f"{folder} already holds a run; go on with it (muster train {' '.join(settings.envs)} --out {folder} "
                 "--resume) or choose another --out"
             )
-        run = cls(folder)
-        write_atomically(folder / "config.toml", to_toml(settings).encode())
-        run._write_rows()
-        return run
 
     def undo(self) -> None:
         """Leave the folder as it was before `create`: nothing was learned, so there is nothing to go on with."""

@@ -13,6 +13,14 @@ from muster.policy.settings import NoiseSettings
 from muster.settings import AtLeast, Between, Positive, check_fields
 
 LearnerName = Literal["ppo", "a2c", "es", "srl", "imitation"]
+UPDATE_SIZES: dict[str, dict[str, int]] = {
+    "ppo": {"envs": 64},
+    "es": {"pairs": 32, "episodes": 16},
+    "srl": {"envs": 32},
+}
+"""By learner, the settings that 0 leaves open, and what they are where there is time for many updates."""
+LOG_EVERY = 100_000
+"""Environment steps between two rows of the log where neither speed nor length says otherwise."""
 Learn = Literal["capacities", "contributions", "capacities,contributions"]
 
 
@@ -20,8 +28,8 @@ Learn = Literal["capacities", "contributions", "capacities,contributions"]
 class PPOSettings:
     """PPO on the agents' choices: each agent's task given the others' and the noise of earlier decisions."""
 
-    envs: Annotated[int, AtLeast(1)] = 64
-    """Environments run side by side."""
+    envs: Annotated[int, AtLeast(0)] = 0
+    """Environments run side by side; 0: 64, or fewer where that leaves few updates in the run's length."""
     rollout_length: Annotated[int, AtLeast(1)] = 32
     """Decisions in each environment between two updates."""
     discount: Annotated[float, Between(0, 1)] = 0.999
@@ -90,10 +98,10 @@ class A2CSettings:
 class ESSettings:
     """Evolution strategies: antithetic pairs, common episodes, rank-shaped fitness, Adam."""
 
-    pairs: Annotated[int, AtLeast(1)] = 32
-    """Antithetic pairs of candidates per update."""
-    episodes: Annotated[int, AtLeast(1)] = 16
-    """Episodes of each candidate, the same for all."""
+    pairs: Annotated[int, AtLeast(0)] = 0
+    """Antithetic pairs of candidates per update; 0: 32, or fewer where that leaves few updates in the run's length."""
+    episodes: Annotated[int, AtLeast(0)] = 0
+    """Episodes of each candidate, the same for all; 0: 16, or fewer likewise."""
     sigma: Annotated[float | None, Positive()] = None
     """Standard deviation of the candidates round the parameters; None: 0.07, of a linear model 0.2."""
     learning_rate: Annotated[float | None, Positive()] = None
@@ -115,8 +123,9 @@ class SRLSettings:
     valuation: Literal["rollouts", "critic"] = "rollouts"
     """How an assignment is valued: by rollouts on copies of the environment, or by a critic alone, for environments
     that cannot be copied."""
-    envs: Annotated[int, AtLeast(1)] = 32
-    """Environments run side by side: the states of one update."""
+    envs: Annotated[int, AtLeast(0)] = 0
+    """Environments run side by side: the states of one update; 0: 32, or fewer where that leaves few updates in the
+    run's length."""
     sigma: Annotated[float, Positive()] = 0.5
     """Standard deviation of the candidates' noise on h; times that of h at the start, where that is above 1."""
     hold: Annotated[int, AtLeast(1)] = 8
@@ -216,14 +225,13 @@ class TrainSettings:
     low_precision: bool = False
     """Run a positional model's CNN in bfloat16 while training: half the time on processors that have it, ten times as
     long on others."""
-    log_every: Annotated[int, AtLeast(1)] = 100_000
-    """Environment steps between two rows of the log; with ppo and a2c the best policy is the one with the best row."""
-    checkpoint_every: Annotated[int, AtLeast(1)] = 500_000
-    """Environment steps between two checkpoints."""
-    evaluate_every: Annotated[int, AtLeast(1)] = 2_000_000
-    """Environment steps between two evaluations on held-out episodes."""
+    log_every: Annotated[int, AtLeast(0)] = 0
+    """Environment steps between two rows of the log, each with a checkpoint; with ppo and a2c the best row's policy is
+    one of those that validation chooses among. 0: about every 5 seconds by measured speed; of a run whose length is
+    given in steps, every hundredth of it."""
     evaluate_episodes: Annotated[int | None, AtLeast(1)] = None
-    """How many of them; None: 500, or 20 for a positional model on more than 1,000 cells (battles), which is slow."""
+    """Validation episodes at each size; None: as many as a quarter of the training time allows, from 16 to 500, and
+    100 in a run whose length is given in steps."""
     validate_on: tuple[str, ...] | None = None
     """Environments on which the run's end is validated beside those of the training; None: of 2 and 5 times the size,
     where the environment comes in sizes."""
@@ -249,7 +257,7 @@ class TrainSettings:
             raise InputError(
                 f"name one environment to learn on, or several different ones; got {', '.join(self.envs) or 'none'}"
             )
-        if self.shared < len(self.envs):
+        if 0 < self.shared < len(self.envs):
             raise InputError(
                 f"{self.learner}.{'episodes' if self.learner == 'es' else 'envs'} are divided among the environments: "
                 f"{self.shared} are too few for {len(self.envs)}"
@@ -311,9 +319,23 @@ class TrainSettings:
         """Whether a log is imitated without naming another environment: then some of its lines are held out."""
         return self.from_log is not None and self.envs[0].startswith("log:")
 
+    def filled(self, log_every: int = LOG_EVERY, **sizes: int) -> TrainSettings:
+        """The same with `sizes` of the learner, or the usual ones, and this log_every, where the settings leave them
+        open.
+        """
+        own = getattr(self, str(self.learner))
+        sizes = UPDATE_SIZES.get(str(self.learner), {}) | sizes
+        sizes = {name: size for name, size in sizes.items() if getattr(own, name) == 0}
+        shared = "episodes" if self.learner == "es" else "envs"
+        if shared in sizes:  # every environment needs one
+            sizes[shared] = max(sizes[shared], len(self.envs))
+        if self.log_every == 0 and self.steps is not None:
+            log_every = max(1, self.steps // 100)
+        return replace(self, log_every=self.log_every or log_every, **{str(self.learner): replace(own, **sizes)})
+
     @property
     def shared(self) -> int:
-        """Slots (of es: a candidate's episodes) that are divided among the environments."""
+        """Slots (of es: a candidate's episodes) that are divided among the environments; 0 where that is left open."""
         if self.learner == "es":
             return self.es.episodes
         slots = {"a2c": self.a2c.envs, "srl": self.srl.envs, "imitation": self.imitation.envs}

@@ -1,29 +1,32 @@
 """Is what a run learned better than the environment's own baselines and prior, at home and at larger sizes?
 
-Every run ends with paired validation episodes. The checkpoint that does best in them is kept; where none is better
-than the prior, the prior itself is.
+Every run ends with paired validation episodes. On one set of them a checkpoint is chosen, or the prior where none is
+better than it at one size and worse at none; on a second set that policy is compared with prior and baselines, so that
+being chosen does not flatter it.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from muster.envs.registry import BUILT_IN, make
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import MusterError
 from muster.evaluation.card import BOUNDS, Result, Verdict
-from muster.evaluation.compare import Difference, compare, differences
+from muster.evaluation.compare import Difference, differences
 from muster.evaluation.evaluate import BATCH, Evaluation, evaluate
 from muster.evaluation.scale import LARGEST_BATCH
 from muster.evaluation.statistics import MEANINGS
 from muster.evaluation.text import in_brackets, text_table
 from muster.learning.envs import make_env
-from muster.learning.learner import VALIDATION
+from muster.learning.learner import REPORT, VALIDATION
+from muster.learning.metrics import Metrics
 from muster.learning.settings import TrainSettings
 from muster.policy.learned import PRIOR, LearnedPolicy, prior_policy
 
@@ -31,10 +34,19 @@ FACTORS = (2, 5)
 """Larger sizes, in multiples of the training size, where --validate-on names none."""
 EPISODES = 100
 """At each size, of a run whose length is given in steps."""
-PILOT, MOST = 8, 500
+PILOT, MOST = 16, 500
 """Episodes that are timed, and the most that follow, in a run whose length is given in minutes."""
-SHARE, LEAST_SECONDS = 0.15, 4.0
-"""Of the training time that validation may take, and what it may take at least."""
+ROUGH = 4
+"""Of a larger size, on which candidates beyond the finalists are seen."""
+FINALISTS = 2
+"""Candidates that more than the timed episodes are spent on."""
+SHARE, LEAST_SECONDS = 0.25, 6.0
+"""Of the training time that validation may take, and what it may take at least; half of it for choosing."""
+LOG_EPISODES = 500
+"""Held-out lines of a log that is imitated without an environment."""
+
+Evaluations = dict[str, tuple[Evaluation, ...]]
+"""By environment, of several policies on the same episodes."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +114,16 @@ class Validation:
     """By environment: those of the training first."""
     home: int
     """How many of them are those of the training."""
-    fell_back: bool
-    """Whether nothing learned was better than the prior, which was kept in its place."""
+    kept: str
+    """Which checkpoint that is; or `prior`, where nothing learned was better than it."""
+    last: Metrics
+    """Mean outcome of the last policy on the episodes of choosing, of each training environment and of all."""
     remarks: tuple[str, ...] = ()
+
+    @property
+    def fell_back(self) -> bool:
+        """Whether the prior was kept."""
+        return self.kept == PRIOR
 
     @property
     def beats_baselines(self) -> bool:
@@ -128,6 +147,7 @@ class Validation:
             "sizes": sizes,
             "beats_baselines": self.beats_baselines,
             "kept": PRIOR if self.fell_back else "learned",
+            "checkpoint": self.kept,
         }
 
     def __repr__(self) -> str:
@@ -135,9 +155,17 @@ class Validation:
         for env, size in self.sizes.items():
             metric = size.policy.metric
             rows.append([env, "this run", in_brackets(size.policy, metric), "", ""])
-            for rival, gap in zip(size.rivals, size.gaps, strict=True):
+            for k, (rival, gap) in enumerate(zip(size.rivals, size.gaps, strict=True)):
                 told = verdict(size.policy, rival, gap)
-                rows.append(["", rival.policy, in_brackets(rival, metric), in_brackets(gap, metric, "+"), told])
+                rows.append(
+                    [
+                        "" if k else f"  {rival.episodes} episodes",
+                        rival.policy,
+                        in_brackets(rival, metric),
+                        in_brackets(gap, metric, "+"),
+                        told,
+                    ]
+                )
         first = next(iter(self.sizes.values())).policy
         head = [
             "environment",
@@ -160,43 +188,132 @@ class Validation:
             if size.best is not None and size.verdict != "better"
         ]
         kept = "; the prior was kept, since nothing learned was better than it" if self.fell_back else ""
+        worse = any(size.verdict == "worse" for size in self.sizes.values())
+        instead = " (a run can keep its prior, but not a baseline: `muster evaluate` runs that)" if worse else ""
         return (
-            f"not better than the best baseline everywhere: {', '.join(behind)}{kept}. To try: more --minutes, "
-            "--learner es or srl, a prior that is the baseline's own score, features that the baseline reads, "
-            "several sizes to learn on"
+            f"not better than the best baseline everywhere: {', '.join(behind)}{kept}{instead}. To try: more "
+            "--minutes, another --learner, the baseline's own score as the environment's prior, features that the "
+            "baseline reads, several sizes to learn on"
         )
 
 
-def validate(settings: TrainSettings, candidates: Sequence[LearnedPolicy], train_seconds: float) -> Validation:
+def validate(settings: TrainSettings, candidates: Mapping[str, LearnedPolicy], train_seconds: float) -> Validation:
     """The best of a run's candidates, or the prior, beside the baselines on the same episodes of every size."""
-    remarks: list[str] = []
-    home = list(settings.envs)
-    envs = [*home, *(env for env in larger_envs(settings) if env not in home)]
-    budget = max(SHARE * train_seconds, LEAST_SECONDS) / len(envs)
-    found: dict[str, tuple[Evaluation, ...]] = {}
-    prior: LearnedPolicy | None = None
-    for name in envs:
-        try:
-            env = make_env(settings, name, 1)
-            if name == home[0]:
-                prior = _prior(env, candidates[0])
-            found[name] = _compare(settings, name, env, [*candidates, *([prior] if prior else [])], budget)
-        except MusterError as error:
-            if name in home:
-                raise
-            remarks.append(f"not validated on {name}: {error}")
-    count = len(candidates)
-    ranked = sorted(range(count), key=lambda k: -_merit(found, k))
-    chosen, fell_back = ranked[0], False
-    if prior is not None and not _improves(found, chosen, count):
-        chosen, fell_back = count, True
+    first = next(iter(candidates.values()))
+    prior = _prior(make_env(settings, settings.envs[0], 1), first)
+    envs, remarks = _usable_envs(settings)
+    seconds = max(SHARE * train_seconds, LEAST_SECONDS) / 2
+    kept, last = _choose(settings, envs, candidates, prior, seconds)
+    among = [*candidates, *([PRIOR] if prior else [])]
+    if len(among) > 1:
+        remarks.append(f"kept: {kept}, chosen among {', '.join(among)} on other validation episodes")
+    own = candidates.get(kept, prior)
+    assert own is not None
+    policies = [own, prior] if prior and kept != PRIOR else [own]
+    found = _on_sizes(settings, envs, policies, REPORT, seconds, baselines=True)
+    if len(policies) > 1 and any(_verdict(one, 0, 1) == "worse" for one in found.values()):
+        assert prior is not None
+        kept, own, found = PRIOR, prior, {name: one[1:] for name, one in found.items()}
+        remarks.append("but these episodes show it worse than the prior, which was kept in its place")
     sizes = {}
-    for name, evaluations in found.items():
-        own, rivals = evaluations[chosen], evaluations[count:]
-        sizes[name] = Size(own, rivals, tuple(differences([rival, own])[0] for rival in rivals))
-    header = candidates[min(chosen, count - 1)].header
-    policy = candidates[chosen] if prior is None or not fell_back else prior.variant(header=header)
-    return Validation(policy, sizes, len(home), fell_back, tuple(remarks))
+    for name, (one, *others) in found.items():
+        rivals = (one, *others) if kept == PRIOR else tuple(others)
+        sizes[name] = Size(one, rivals, tuple(differences([rival, one])[0] for rival in rivals))
+    return Validation(own.variant(header=first.header), sizes, len(settings.envs), kept, last, tuple(remarks))
+
+
+def _usable_envs(settings: TrainSettings) -> tuple[list[str], list[str]]:
+    """The environments to validate on, those of the training first, and what to say of those that cannot be made."""
+    found, remarks = list(settings.envs), []
+    for name in larger_envs(settings):
+        try:
+            make_env(settings, name, 1)
+        except MusterError as error:
+            remarks.append(f"not validated on {name}: {error}")
+        else:
+            found += [] if name in found else [name]
+    return found, remarks
+
+
+def _choose(
+    settings: TrainSettings,
+    envs: Sequence[str],
+    candidates: Mapping[str, LearnedPolicy],
+    prior: LearnedPolicy | None,
+    seconds: float,
+) -> tuple[str, Metrics]:
+    """Name of the candidate that is best over all sizes and better than the prior, or of the prior; and the last one's
+    outcome in the training environments, for the log.
+    """
+    names, last = list(candidates), {}
+    if len(names) > FINALISTS and _fixed_episodes(settings) is None:
+        rough = {
+            name: _run(settings, name, list(candidates.values()), PILOT if name in settings.envs else ROUGH, VALIDATION)
+            for name in envs
+        }
+        last = _outcomes(settings, rough, names.index("last"))
+        names = sorted(names, key=lambda name: -_merit(rough, list(candidates).index(name)))[:FINALISTS]
+    policies = [*(candidates[name] for name in names), *([prior] if prior else [])]
+    # With nothing to choose, all that is wanted is what the log says.
+    found = _on_sizes(settings, envs if len(policies) > 1 else settings.envs, policies, VALIDATION, seconds)
+    if "last" in names:
+        last = _outcomes(settings, found, names.index("last"))
+    better = [k for k in range(len(names)) if prior is None or _improves(found, k, len(names))]
+    return (names[max(better, key=lambda k: _merit(found, k))] if better else PRIOR), last
+
+
+def _outcomes(settings: TrainSettings, found: Evaluations, candidate: int) -> Metrics:
+    """Mean outcome of a candidate in each training environment and in all, as the log names them."""
+    means = {f"validation/{name}": float(found[name][candidate].records.outcome.mean()) for name in settings.envs}
+    mean = {"validation": float(np.mean(list(means.values())))}
+    return mean if len(means) == 1 else mean | means
+
+
+def _on_sizes(
+    settings: TrainSettings,
+    envs: Sequence[str],
+    policies: Sequence[LearnedPolicy],
+    seed: int,
+    seconds: float,
+    baselines: bool = False,
+) -> Evaluations:
+    """The policies, and the baselines if asked for, on as many episodes of each environment as there is time for."""
+    fixed, found, costs = _fixed_episodes(settings), {}, {}
+    for name in envs:
+        began = time.process_time()
+        found[name] = _run(settings, name, policies, fixed or PILOT, seed, baselines)
+        costs[name] = max(time.process_time() - began, 1e-4) / PILOT
+    if fixed is not None:
+        return found
+    seconds -= PILOT * sum(costs.values())
+    for left, name in zip(range(len(envs), 0, -1), sorted(envs, key=costs.__getitem__), strict=True):
+        episodes = min(MOST, int(seconds / left / costs[name]))
+        if episodes >= 2 * PILOT:
+            found[name] = _run(settings, name, policies, episodes, seed, baselines)
+            seconds -= episodes * costs[name]
+    return found
+
+
+def _fixed_episodes(settings: TrainSettings) -> int | None:
+    """How many at each size; None: as many as there is time for."""
+    return settings.evaluate_episodes or (EPISODES if settings.steps is not None else None)
+
+
+def _run(
+    settings: TrainSettings,
+    name: str,
+    policies: Sequence[LearnedPolicy],
+    episodes: int,
+    seed: int,
+    baselines: bool = False,
+) -> tuple[Evaluation, ...]:
+    """Policies, and then the baselines if asked for, on the same episodes of one environment."""
+    env = make_env(settings, name, 1)
+    rivals = [baseline for baseline in env.baselines() if baseline not in BOUNDS] if baselines else []
+    largest = min(BATCH, max(1, LARGEST_BATCH // (env.n_agents * env.n_tasks)))
+    batch = make_env(settings, name, min(largest, episodes))
+    everyone: list[str | Policy] = [*policies, *rivals]
+    return tuple(evaluate(policy, batch, episodes, seed) for policy in everyone)
 
 
 def larger_envs(settings: TrainSettings) -> list[str]:
@@ -235,33 +352,6 @@ def _prior(env: BatchEnv, candidate: LearnedPolicy) -> LearnedPolicy | None:
     return prior_policy(env, candidate.inference, candidate.spec)
 
 
-def _compare(
-    settings: TrainSettings, name: str, env: BatchEnv, policies: Sequence[LearnedPolicy], budget: float
-) -> tuple[Evaluation, ...]:
-    """The candidates, the prior and the baselines of an environment on the same episodes."""
-    # As in training, one core a run.
-    everyone: list[str | Path | Policy] = [
-        *policies,
-        *(baseline for baseline in env.baselines() if baseline not in BOUNDS),
-    ]
-    largest = min(BATCH, max(1, LARGEST_BATCH // (env.n_agents * env.n_tasks)))
-
-    def run(episodes: int) -> tuple[Evaluation, ...]:
-        batch = make_env(settings, name, min(largest, episodes))
-        if len(everyone) == 1:
-            return (evaluate(everyone[0], batch, episodes, VALIDATION),)
-        return compare(everyone, batch, episodes, VALIDATION).evaluations
-
-    if settings.evaluate_episodes is not None:
-        return run(settings.evaluate_episodes)
-    if settings.steps is not None:
-        return run(EPISODES)
-    began = time.process_time()
-    pilot = run(PILOT)
-    affordable = int(PILOT * budget / max(time.process_time() - began, 1e-3))
-    return pilot if affordable < 2 * PILOT else run(min(affordable, MOST))
-
-
 def badness(one: Evaluation) -> tuple[int, float]:
     """Least for the best policy: fewest failures where they do not count, and then the best mean."""
     meaning = MEANINGS[one.metric]
@@ -280,13 +370,19 @@ def verdict(own: Evaluation, rival: Evaluation, gap: Difference) -> Verdict:
     return "worse" if high < 0 else "even"
 
 
-def _improves(found: dict[str, tuple[Evaluation, ...]], candidate: int, prior: int) -> bool:
+def _verdict(evaluations: Sequence[Evaluation], own: int, rival: int) -> Verdict:
+    """Of one of the policies against another."""
+    one, other = evaluations[own], evaluations[rival]
+    return verdict(one, other, differences([other, one])[0])
+
+
+def _improves(found: Evaluations, candidate: int, prior: int) -> bool:
     """Whether a candidate is better than the prior somewhere, and worse nowhere."""
-    told = [verdict(one[candidate], one[prior], differences([one[prior], one[candidate]])[0]) for one in found.values()]
+    told = [_verdict(one, candidate, prior) for one in found.values()]
     return "better" in told and "worse" not in told
 
 
-def _merit(found: dict[str, tuple[Evaluation, ...]], candidate: int) -> float:
+def _merit(found: Evaluations, candidate: int) -> float:
     """Mean over the environments of how much better a candidate is than the first one, in shares of its mean."""
     total = 0.0
     for one in found.values():

@@ -68,9 +68,11 @@ class StudySettings:
     def of_trial(self, table: dict[str, Any]) -> TrainSettings:
         """Settings of the run with these sampled settings; InputError where they do not go together."""
         own = {"minutes": self.minutes, "steps": self.steps, "seed": self.seed, "env": self.env}
-        shared: dict[str, Any] = {"log_every": LOG_EVERY, "evaluate_every": 10**12}
+        shared: dict[str, Any] = {"log_every": LOG_EVERY}
         shared |= {"evaluate_episodes": TOKEN_EPISODES} if self.judge == "reward" else {}
-        return build(TrainSettings, overlaid(overlaid(shared | own, self.run), table), "this trial")
+        made = build(TrainSettings, overlaid(overlaid(shared | own, self.run), table), "this trial")
+        # Trials that are compared have updates of one size, whatever the machine does meanwhile.
+        return made.filled()
 
     def portable(self, table: dict[str, Any]) -> dict[str, Any]:
         """Settings for `muster train --config`: env, what trials share and what this one sampled; not its length."""

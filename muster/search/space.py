@@ -22,7 +22,7 @@ from muster.learning.settings import TrainSettings
 from muster.settings import accept, options_of, overlaid, read_toml, wanted
 
 BUILT_IN = ("ppo", "paper", "es")
-LENGTH_AND_LOG = ("minutes", "steps", "seed", "log_every", "checkpoint_every", "evaluate_every", "evaluate_episodes")
+LENGTH_AND_LOG = ("minutes", "steps", "seed", "log_every", "evaluate_episodes")
 NOT_SEARCHED = ("env", "from_policy", *LENGTH_AND_LOG)
 """What all trials must share, or they could not be compared."""
 

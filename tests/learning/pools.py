@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from muster.learning.processes import Process, Processes
 from muster.learning.run import Run
 from muster.learning.settings import TrainSettings
 from muster.learning.train import Loop, Outcome
-from muster.learning.workers import Process, Processes, Worker, WorkerPool, closing
+from muster.learning.workers import Worker, WorkerPool, closing
 
 
 class Kept(Process):

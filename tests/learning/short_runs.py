@@ -15,8 +15,6 @@ def small(learner: str, steps: int) -> TrainSettings:
         model=learner if pem or linear else "dm",
         steps=steps // 4 if pem else steps,
         log_every=500,
-        checkpoint_every=700,
-        evaluate_every=1000,
         evaluate_episodes=20,
         a2c=A2CSettings(envs=16),
         ppo=PPOSettings(envs=16, rollout_length=8),

@@ -24,7 +24,7 @@ from tests.learning.short_runs import assert_same_end, rows_without_times
 from tests.learning.test_fenchel_young import scores_for, states
 
 TOY = "tests.learning.toy:Taught"
-QUICK = {"steps": 3_000, "log_every": 1_000, "evaluate_every": 10**9}
+QUICK = {"steps": 3_000, "log_every": 1_000}
 
 
 def mean_reward(policy, env=TOY):
@@ -65,8 +65,6 @@ def small(teacher, model="dm", env="rescue:2x3,grid=5", **more):
         model=model,
         steps=600,
         log_every=150,
-        checkpoint_every=200,
-        evaluate_every=350,
         evaluate_episodes=20,
         imitation=ImitationSettings(envs=16, **more),
     )

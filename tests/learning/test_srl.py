@@ -119,7 +119,7 @@ def test_a_candidate_adds_up_discounted_rewards_and_the_value_where_it_is_cut_of
     ids=["lp", "quad", "amax", "critic"],
 )
 def test_srl_learning_reaches_the_known_optimum(settings):
-    policy = muster.train(TOY, learner="srl", steps=4_000, evaluate_every=10**9, seed=1, **settings)
+    policy = muster.train(TOY, learner="srl", steps=4_000, seed=1, **settings)
     assert mean_reward(policy) == 1.0
 
 
@@ -129,8 +129,6 @@ def small(valuation: str) -> TrainSettings:
         learner="srl",
         steps=2400,
         log_every=400,
-        checkpoint_every=700,
-        evaluate_every=1000,
         evaluate_episodes=20,
         srl=SRLSettings(valuation, **SMALL),
     )

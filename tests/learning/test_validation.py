@@ -10,9 +10,12 @@ from muster import InputError
 from muster.assign.settings import InferenceSettings
 from muster.evaluation.card import read_card
 from muster.evaluation.episodes import run_episodes
+from muster.learning import validation
+from muster.learning.learner import REPORT, VALIDATION
+from muster.learning.learners import make_learner
 from muster.learning.settings import ESSettings, TrainSettings
 from muster.learning.train import run_training
-from muster.learning.validation import enlarged
+from muster.learning.validation import enlarged, validate
 from muster.policy.learned import prior_policy
 from muster.policy.names import resolve
 from muster.rng import episode_seeds
@@ -33,7 +36,7 @@ def summary_of(folder):
 
 
 def test_a_run_says_whether_it_beats_the_baselines(tmp_path):
-    validation = run_training(TrainSettings(TOY, **SHORT), tmp_path / "r").validation
+    outcome = run_training(TrainSettings(TOY, **SHORT), tmp_path / "r")
     found = summary_of(tmp_path / "r")
     assert list(found["sizes"]) == [TOY]
     assert found["baselines"].keys() == {"right", "wrong"}
@@ -41,7 +44,7 @@ def test_a_run_says_whether_it_beats_the_baselines(tmp_path):
     assert found["baselines"]["wrong"]["mean"] == 0.0
     assert found["baselines"]["right"]["difference"] == found["sizes"][TOY]["mean"] - 1.0
     assert found["beats_baselines"] is False
-    assert "the best baseline" in repr(validation)
+    assert "the best baseline" in repr(outcome.validation)
     assert {"steps", "updates", "cpu_minutes", "command", "commit"} <= found.keys()
     assert read_card(str(tmp_path / "r"))["results"][0]["baselines"] == {"right": 1.0, "wrong": 0.0}
 
@@ -74,9 +77,51 @@ def test_what_is_better_than_a_wrong_prior_is_kept(tmp_path):
 
 def test_other_sizes_can_be_named_and_what_fails_there_is_said(tmp_path):
     named = (f"{SIZED},n_agents=3,n_tasks=3", "nowhere:Nothing")
-    validation = run_training(TrainSettings(SIZED, **SHORT, validate_on=named), tmp_path / "r").validation
-    assert list(validation.sizes) == [SIZED, named[0]]
-    assert "not validated on nowhere:Nothing" in repr(validation)
+    found = run_training(TrainSettings(SIZED, **SHORT, validate_on=named), tmp_path / "r").validation
+    assert list(found.sizes) == [SIZED, named[0]]
+    assert "not validated on nowhere:Nothing" in repr(found)
+
+
+def test_a_checkpoint_is_chosen_on_other_episodes_than_it_is_reported_on(tmp_path, monkeypatch):
+    run: dict[str, set[int]] = {}
+
+    def watched(policy, env, episodes, seed):
+        found = muster.evaluate(policy, env, episodes, seed)
+        run.setdefault(policy if isinstance(policy, str) else "learned", set()).update(found.records.seeds.tolist())
+        seeds.setdefault(seed, set()).update(found.records.seeds.tolist())
+        return found
+
+    seeds: dict[int, set[int]] = {}
+    monkeypatch.setattr(validation, "evaluate", watched)
+    run_training(TrainSettings(TOY, **SHORT), tmp_path / "r")
+    assert seeds.keys() == {VALIDATION, REPORT}
+    assert not seeds[VALIDATION] & seeds[REPORT]
+    assert run["right"] == run["wrong"] == seeds[REPORT]
+
+
+def test_more_than_two_candidates_meet_the_prior_after_a_first_round(monkeypatch):
+    """By time: with little of it every size has the timed episodes, and the best of all is found among them."""
+    monkeypatch.setattr(validation, "LEAST_SECONDS", 0.01)
+    settings = TrainSettings("tests.learning.toy:Priced,wrong=true", learner="es", inference="lp", minutes=1.0)
+    start = make_learner(settings).policy()
+    turned = start.variant(parameters=start.parameters | {"h.scale": np.float32(-1.0).reshape(1)})
+    found = validate(settings, {"last": start, "mean": start, "halfway": turned}, 0.0)
+    assert found.kept == "halfway"
+    assert found.last == {"validation": 0.0}
+    (size,) = found.sizes.values()
+    assert size.policy.mean == 1.0
+    assert size.policy.episodes == validation.PILOT
+
+
+def test_the_prior_is_kept_where_the_report_shows_that_chance_had_chosen(monkeypatch):
+    settings = TrainSettings(SIZED, **SHORT)
+    start = make_learner(settings).policy()
+    turned = start.variant(parameters=start.parameters | {"h.scale": np.float32(-1.0).reshape(1)})
+    monkeypatch.setattr(validation, "_choose", lambda *arguments: ("last", {}))
+    found = validate(settings, {"last": turned}, 0.0)
+    assert found.fell_back
+    assert all(size.policy.mean == 1.0 for size in found.sizes.values())
+    assert "which was kept in its place" in repr(found)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +141,6 @@ def test_larger_environments_are_found_by_name(env, larger):
 @pytest.mark.parametrize("size", [2, 7])
 @pytest.mark.parametrize("inference", ["lp", "quad"])
 def test_an_untrained_policy_decides_as_the_prior_does_at_every_size(size, inference):
-    from muster.learning.learners import make_learner
-
     env = muster.make(Sized, 30, n_agents=size, n_tasks=size)
     untrained = make_learner(TrainSettings(SIZED, inference=inference)).policy()
     prior = prior_policy(env, InferenceSettings(inference, untrained.inference.effort, assign_all=False))

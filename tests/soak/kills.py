@@ -20,7 +20,7 @@ LEARNERS = {
     "es": ["--learner", "es", "--es.pairs", "2", "--es.episodes", "4"],
     "ppo": ["--learner", "ppo", "--ppo.envs", "16", "--ppo.rollout-length", "8"],
 }
-COMMON = ["--steps", "60000", "--log-every", "500", "--checkpoint-every", "500", "--evaluate-episodes", "10"]
+COMMON = ["--steps", "60000", "--log-every", "500", "--evaluate-episodes", "10"]
 ENV = "rescue:2x3,grid=5"
 CHECKPOINT = "checkpoint.safetensors"
 STARTING = 0.2

@@ -46,8 +46,6 @@ def growth_of_training(learner: str, updates: int) -> float:
         ppo=PPOSettings(envs=2, rollout_length=2, minibatches=1),
         steps=10**12,
         log_every=50 * each,
-        checkpoint_every=250 * each,
-        evaluate_every=1000 * each,
         evaluate_episodes=20,
     )
     found: list[float] = []

@@ -1,0 +1,171 @@
+"""How fast a run will learn, measured before it begins, and the size of its updates that follows.
+
+A throw-away learner makes one update, and larger ones as long as they are over too soon to be timed. What follows from
+the time is written to the run's configuration as plain numbers, so that a repetition does not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from dataclasses import dataclass
+
+from muster.learning.learners import make_learner
+from muster.learning.settings import UPDATE_SIZES, TrainSettings
+
+DEFAULT_MINUTES = 5.0
+WANTED = 60
+"""Updates that a run should have: where it would have fewer, they become smaller."""
+FEW = 20
+"""Updates below which a run is not expected to learn."""
+ROW_SECONDS, ROWS = 5.0, 20
+"""Between two rows of the log, and how many there should be at least."""
+TIMED = 0.25
+"""CPU seconds after which the speed is known well enough."""
+
+Sizes = dict[str, int]
+SMALLER: dict[str, tuple[Sizes, ...]] = {
+    "ppo": tuple({"envs": envs} for envs in (32, 16, 8)),
+    "srl": tuple({"envs": envs} for envs in (16, 8)),
+    "es": tuple(
+        {"pairs": pairs, "episodes": episodes}
+        for pairs, episodes in ((32, 8), (32, 4), (16, 4), (16, 2), (16, 1), (8, 1))
+    ),
+}
+"""By learner, smaller updates than the usual one, the largest first."""
+PROBES: dict[str, tuple[Sizes, ...]] = {
+    "ppo": tuple({"envs": envs, "rollout_length": length} for envs, length in ((8, 4), (16, 16), (64, 32))),
+    "a2c": tuple({"envs": envs, "rollout_length": 5} for envs in (8, 64, 256)),
+    "srl": tuple({"envs": envs} for envs in (2, 8, 32)),
+    "es": tuple({"pairs": pairs, "episodes": episodes} for pairs, episodes in ((2, 1), (8, 2), (32, 4))),
+    "imitation": tuple({"envs": envs} for envs in (8, 32, 128)),
+}
+"""By learner, updates to time."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What one update of a throw-away learner took."""
+
+    seconds: float
+    """CPU time."""
+    steps: int
+    episodes: float
+    """That ended."""
+    size: int
+    """Of the update, by `size_of`."""
+
+    @property
+    def steps_per_second(self) -> float:
+        """Environment steps, learning included."""
+        return self.steps / self.seconds
+
+    def updates(self, settings: TrainSettings) -> float:
+        """How many a run of these settings can expect."""
+        share = self.size / size_of(settings)
+        if settings.steps is not None:
+            return settings.steps / self.steps * share
+        return run_seconds(settings) / self.seconds * share
+
+    def describe(self, settings: TrainSettings) -> str:
+        """What to expect, in a line."""
+        speed = ""
+        if settings.steps is None:
+            speed = f"about {_rounded(self.steps_per_second):,} environment steps per second, "
+        length = (
+            f"{run_seconds(settings) / 60:g} CPU minutes" if settings.steps is None else f"{settings.steps:,} steps"
+        )
+        whole = settings.learner == "es" and self.episodes
+        lasting = f"episodes of about {self.steps / self.episodes:.0f} steps, " if whole else ""
+        updates = f"{_rounded(self.updates(settings)):,} updates of {_update_in_words(settings)}"
+        return f"{speed}{lasting}{updates} to expect in {length}"
+
+    def warning(self, settings: TrainSettings) -> str | None:
+        """What to change where there will be too few updates to learn from."""
+        updates = self.updates(settings)
+        if updates >= FEW:
+            return None
+        option = "--steps" if settings.steps is not None else "--minutes"
+        smaller = {
+            "es": ", smaller --es.pairs or --es.episodes",
+            "ppo": ", smaller --ppo.envs or --ppo.rollout-length",
+            "a2c": ", smaller --a2c.envs",
+            "srl": ", smaller --srl.envs or --srl.horizon",
+            "imitation": ", smaller --imitation.envs",
+        }[str(settings.learner)]
+        return (
+            f"only about {updates:.0f} updates in a run of this length, too few to learn much ({FEW} at least, "
+            f"{WANTED} or more are better): give more {option}{smaller}, a smaller environment or a faster one"
+        )
+
+
+def choose_sizes(settings: TrainSettings) -> tuple[TrainSettings, Speed | None]:
+    """The settings with all that they leave open chosen by measured speed, and that speed; None where it was not
+    needed.
+    """
+    learner = str(settings.learner)
+    usual = UPDATE_SIZES.get(learner, {})
+    if settings.steps is not None and all(getattr(getattr(settings, learner), name) for name in usual):
+        return settings.filled(), None
+    speed = measure(settings)
+    ladder = (usual, *SMALLER.get(learner, ()))
+    filled = (settings.filled(**sizes) for sizes in ladder)
+    chosen = next((one for one in filled if speed.updates(one) >= WANTED), settings.filled(**ladder[-1]))
+    between = min(ROW_SECONDS, run_seconds(settings) / ROWS)
+    log_every = 2 ** max(0, round(math.log2(max(1.0, speed.steps_per_second * between))))
+    return dataclasses.replace(chosen, log_every=settings.filled(log_every).log_every), speed
+
+
+def measure(settings: TrainSettings) -> Speed:
+    """The speed of a throw-away learner with the run's own first policy, on training episodes."""
+    found = None
+    for sizes in PROBES[str(settings.learner)]:
+        probe = _probe(settings, sizes)
+        learner = make_learner(probe)
+        began = time.process_time()
+        metrics = learner.update()
+        seconds = max(time.process_time() - began, 1e-6)
+        found = Speed(seconds, learner.steps, metrics["episodes"], size_of(probe))
+        # What a run of so many steps is given must not depend on the machine.
+        if seconds > TIMED or settings.steps is not None:
+            break
+    assert found is not None
+    return found
+
+
+def _probe(settings: TrainSettings, sizes: Sizes) -> TrainSettings:
+    """The settings with an update of these sizes, or of smaller ones that the settings give."""
+    own = getattr(settings, str(settings.learner))
+    sizes = {name: min(size, getattr(own, name) or size) for name, size in sizes.items()}
+    shared = "episodes" if settings.learner == "es" else "envs"
+    sizes[shared] = max(sizes[shared], len(settings.envs))
+    return dataclasses.replace(settings, **{str(settings.learner): dataclasses.replace(own, **sizes)})
+
+
+def run_seconds(settings: TrainSettings) -> float:
+    """Length of a run, where it is not given in steps."""
+    return 60 * (settings.minutes or DEFAULT_MINUTES)
+
+
+def size_of(settings: TrainSettings) -> int:
+    """What the time of an update is proportional to: episodes, decisions or states."""
+    own = getattr(settings, str(settings.learner))
+    if settings.learner == "es":
+        return int(2 * own.pairs * own.episodes)
+    return int(own.envs * getattr(own, "rollout_length", 1))
+
+
+def _update_in_words(settings: TrainSettings) -> str:
+    if settings.learner == "es":
+        return f"{settings.es.pairs} pairs x {settings.es.episodes} episodes"
+    own = getattr(settings, str(settings.learner))
+    if hasattr(own, "rollout_length"):
+        return f"{own.envs} environments x {own.rollout_length} decisions"
+    return f"{own.envs} states"
+
+
+def _rounded(number: float) -> int:
+    """To two digits."""
+    digits = max(0, math.floor(math.log10(max(number, 1.0))) - 1)
+    return round(number / 10**digits) * 10**digits
