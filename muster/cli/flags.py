@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 import tyro
 
+from muster.cli.known_flags import refuse_unknown_flags
 from muster.errors import InputError
 from muster.learning.settings import LearnerName, TrainSettings
 from muster.settings import Option, options_of, read_table
@@ -59,6 +60,7 @@ def parse(
     """
     learner = learner_of(arguments, {"learner": learner, **table})
     kind = _flags_class(command, learner, table, where, helps)
+    refuse_unknown_flags(kind, arguments)
     found = tyro.cli(kind, prog=prog, args=list(arguments), description=inspect.getdoc(command))
     groups = [found.settings, found.advanced]
     values = {entry.name: getattr(group, entry.name) for group in groups for entry in fields(group)}

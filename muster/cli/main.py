@@ -85,6 +85,10 @@ def _run(arguments: list[str]) -> None:
     if len(loaded) == 1 and hasattr(loaded[arguments[0]], "from_arguments"):
         command = loaded[arguments[0]].from_arguments(arguments[1:])
     else:
+        if len(loaded) == 1:
+            from muster.cli.known_flags import refuse_unknown_flags
+
+            refuse_unknown_flags(loaded[arguments[0]], arguments[1:])
         command = tyro.extras.subcommand_cli_from_dict(
             loaded, prog="muster", description=import_module("muster").__doc__, args=arguments or ["--help"]
         )

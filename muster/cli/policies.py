@@ -36,6 +36,7 @@ class Policies:
                 continue
             family = env if self.env else env.partition(":")[0]
             found[family] = {name: _about(name, batch_env) for name in batch_env.baselines()}
+            found[family] |= _prior(batch_env, named=bool(self.env))
         if not self.env:
             found["learned"] = shipped()
         if self.json:
@@ -45,6 +46,17 @@ class Policies:
             print(family)
             for name, about in policies.items():
                 print(f"    {name:24}{about}")
+
+
+def _prior(batch_env: BatchEnv, named: bool) -> dict[str, str]:
+    """A line on the policy `prior`; where there is none, only for an environment that was named."""
+    from muster.policy.learned import PRIOR, prior_policy
+
+    try:
+        prior_policy(batch_env)
+    except MusterError as refusal:
+        return {PRIOR: f"not here: {refusal}"} if named else {}
+    return {PRIOR: "The inference on the environment's own prior, nothing learned."}
 
 
 def _about(name: str, batch_env: BatchEnv) -> str:

@@ -349,7 +349,8 @@ def prior_policy(
         seen = env.observe()
         if seen.prior is None:
             raise InputError(
-                f"{env.name} shows no prior for the policy 'prior' to go by: Observation(prior=...) is [N, M]"
+                f"{env.name} shows no prior for the policy 'prior' to go by; a custom environment gives one as "
+                "Observation(prior=...), [N, M]"
             )
         with_g = seen.task_prior is not None if inference is None else inference.method == "quad"
         spec = ModelSpec.of(seen, "dm", with_g)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,8 @@ import time
 import pytest
 
 import muster
-from muster.cli.main import main
+from muster.cli import known_flags
+from muster.cli.main import COMMANDS, main
 
 
 def refusal(capsys, *arguments: str) -> str:
@@ -21,6 +23,26 @@ def refusal(capsys, *arguments: str) -> str:
     assert said.startswith("muster: ")
     assert said.count("\n") == 1, "one sentence"
     return said
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_flags_that_a_command_is_known_to_take_are_those_of_its_help(command, capsys, monkeypatch):
+    known: set[str] = set()
+    taken = known_flags.flags_of
+
+    def noted(*arguments):
+        found = list(taken(*arguments))
+        known.update(found)
+        return found
+
+    monkeypatch.setattr(known_flags, "flags_of", noted)
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9.-]*\w", capsys.readouterr().out))
+    of_others = {"--out", "--from-log"} - known  # some help speaks of another command
+    assert shown - {"--help"} - of_others == known
+    assert command != "train" or len([flag for flag in known if "no-" not in flag]) <= 45
 
 
 @pytest.mark.parametrize("flag", ["--version", "-V"])
@@ -34,6 +56,10 @@ def test_the_version(capsys, flag):
     [
         (("evalute", "closest", "rescue:2x4"), "no command 'evalute'; did you mean 'evaluate'?"),
         (("train", "rescue:2x4", "--config"), "--config needs a value"),
+        (("train", "rescue:2x4", "--frm", "x"), "unknown flag --frm; did you mean --from?"),
+        (("train", "rescue:2x4", "--ppo.sgma", "3"), "unknown flag --ppo.sgma; did you mean --ppo.sigma?"),
+        (("evaluate", "closest", "rescue:2x4", "--epsodes", "5"), "unknown flag --epsodes; did you mean --episodes?"),
+        (("envs", "--quux"), "unknown flag --quux; --help lists all flags"),
         (("evaluate", "nowhere/policy", "rescue:2x4"), "no policy file nowhere/policy"),
         (("replay", "closest", "rescue:2x4", "--out", "nowhere/x.gif"), "no folder 'nowhere'"),
     ],
@@ -45,11 +71,9 @@ def test_mistakes_get_one_sentence(capsys, arguments, complaint):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("evaluate", "closest", "rescue:2x4", "--epsodes", "5"), "--episodes"),
         (("solve",), "FILE"),
         (("evaluate", "a", "b", "--seed", "x"), "--seed"),
         (("train", "rescue:2x4", "--learner", "pp"), "'ppo'"),
-        (("train", "rescue:2x4", "--ppo.sgma", "3"), "--ppo.sigma"),
         (("train", "rescue:2x4", "--learner", "es", "--es.sigma", "-1"), "must be positive"),
     ],
 )

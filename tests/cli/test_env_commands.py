@@ -68,6 +68,8 @@ def test_compare_prints_paired_differences(capsys):
 def test_envs_and_policies_list_what_there_is(capsys):
     assert "rescue:AGENTSxTASKS" in say(capsys, "envs")
     assert "topline" in say(capsys, "policies")
+    assert "nothing learned" in say(capsys, "policies", "examples.couriers:Couriers")
+    assert "not here: rescue:2x4 shows no prior" in say(capsys, "policies", "rescue:2x4")
     assert "nearest parcel" in say(capsys, "policies", "examples.delivery:Delivery")
     assert "closest" in json.loads(say(capsys, "policies", "--json"))["rescue"]
     assert "not here: the exact topline goes up to 16 victims" in say(capsys, "policies", "rescue:2x40")
