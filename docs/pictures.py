@@ -1,9 +1,10 @@
-"""Pictures of the cookbook, drawn from what the code of its pages computes.
+"""Pictures of the cookbook, drawn from what the code of its pages computes, and one of a fleet.
 
-    python docs/pictures.py            # all of them, into docs/images/cookbook
+    python docs/pictures.py            # all of the cookbook, into docs/images/cookbook
     python docs/pictures.py shifts     # one
+    python docs/pictures.py fleet      # a moment of an hour, docs/images/fleet.png
 
-A test draws each again when it has run the page, and compares.
+A test draws those of the cookbook again when it has run the page, and compares.
 """
 
 from __future__ import annotations
@@ -252,8 +253,27 @@ def run_page(page: Path, folder: Path) -> dict[str, Any]:
     return names
 
 
+def draw_fleet() -> None:
+    """The middle of an hour of a learned policy, out of its moving picture."""
+    from PIL import Image
+
+    import muster
+    from muster.evaluation.replay import record
+    from muster.evaluation.writers import writer
+
+    env = muster.make("fleet:24,city=small")
+    with tempfile.TemporaryDirectory() as folder:
+        film = Path(folder) / "fleet.gif"
+        writer(film)([record("fleet-24-lp-dm", env, seed=1)], env, film)
+        with Image.open(film) as frames:
+            frames.seek(frames.n_frames // 2)
+            frames.convert("RGB").save(DOCS / "images/fleet.png", optimize=True)
+
+
 def main(pages: Sequence[str]) -> None:
-    """Draw the pictures of these pages, or of all."""
+    """Draw the pictures of these pages, or of the whole cookbook."""
+    if pages == ["fleet"]:
+        return draw_fleet()
     IMAGES.mkdir(parents=True, exist_ok=True)
     for page in pages or PICTURES:
         with tempfile.TemporaryDirectory() as folder:
