@@ -1,14 +1,16 @@
 """What the site takes from outside docs/ when it is built, and how its anchors are called.
 
-The changelog, the guide for contributors, the laboratory's notes, the records of the benchmarks and the examples stay
-where they are and become pages. Links are written so that they hold in the repository; here they are turned to where
-the pages are on the site.
+The changelog, the guide for contributors, the laboratory's notes, the records of the benchmarks, the notebooks and the
+examples stay where they are and become pages. Links are written so that they hold in the repository; here they are
+turned to where the pages are on the site.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ def outside_pages() -> dict[str, str]:
     pages = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "paper/NOTES.md": "results/notes.md"}
     for path in sorted(ROOT.glob("benchmarks/*.md")):
         pages[f"benchmarks/{path.name}"] = f"benchmarks/{path.name}"
+    for path in sorted(ROOT.glob("docs/notebooks/*.ipynb")):
+        pages[f"docs/notebooks/{path.name}"] = f"notebooks/{path.stem}.md"
     for path in sorted(ROOT.glob("examples/**/*.py")):
         if path.name != "__init__.py":
             pages[str(path.relative_to(ROOT))] = f"examples/{path.stem}.md"
@@ -34,6 +38,8 @@ def outside_pages() -> dict[str, str]:
 def outside_text(source: str) -> str:
     """The Markdown of such a page; a program is shown as it is, under its own first words."""
     text = (ROOT / source).read_text(encoding="utf-8")
+    if source.endswith(".ipynb"):
+        return str(runpy.run_path(str(ROOT / "docs/notebooks.py"))["as_markdown"](json.loads(text)))
     if not source.endswith(".py"):
         return text
     return f"# {source}\n\n```python\n{text}```\n"

@@ -23,7 +23,7 @@ from muster.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-RECORDS = sorted([*ROOT.glob("benchmarks/*.md"), *ROOT.glob("paper/*.md")])
+RECORDS = sorted([*ROOT.glob("benchmarks/*.md"), *ROOT.glob("paper/*.md"), *ROOT.glob("docs/notebooks/*.ipynb")])
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([\w./-]+)\")?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:\s]*)(#[^)\s]*)?\)")
