@@ -1,64 +1,67 @@
-"""What time is worth to look-ahead: win rate by milliseconds a decision, in lost battles.
+"""What look-ahead gains for the time that it takes, on the same episodes as the policy alone.
 
-    taskset -c 0 python -m benchmarks.look_ahead            # about seven minutes; needs an idle core
+    python -m benchmarks.look_ahead fleet-24-lp-dm fleet:24,city=small 8x8 8x32 --episodes 20
+    python -m benchmarks.look_ahead battle-m10v10-lp-dm battle:m10v12 3ms 6ms 12ms 24ms --horizon 25 --episodes 125
 
-Every round runs the same fresh battles with each of the times; as many rounds as fit. Time is the clock's, as
-`--until` means it: on a busy machine fewer candidates fit into it, and the win rates are too low. `ms` is what a
-decision took in fact: at least four candidates are tried whatever the time.
+A point is a number of candidates (8), candidates in futures (8x32), or as many candidates as fit into a time (12ms, or
+12msx32). Milliseconds are CPU time of policy and environment together, which a busy machine changes little; a limit
+such as 12ms is the clock's, so that those points need an idle core.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import time
+from typing import Any
 
 import muster
-from muster.evaluation.statistics import wilson_interval
+from muster.envs.registry import make
+from muster.evaluation.compare import differences
+from muster.evaluation.text import in_brackets
+from muster.policy.learned import PRIOR, LearnedPolicy, prior_policy
 
-FIRST_SEED = 15001
-"""Battles that nothing was chosen on."""
+SEED = 15001
+"""Of episodes that nothing was chosen on."""
+_POINT = re.compile(r"(?:(\d+)|([\d.]+)ms)(?:x(\d+))?")
+
+
+def settings_of(point: str) -> dict[str, Any]:
+    """Arguments of `with_rollouts` for a point such as 8, 8x32, 12ms or 12msx32."""
+    found = _POINT.fullmatch(point)
+    if found is None:
+        raise SystemExit(f"a point is such as 8, 8x32, 12ms or 12msx32, got {point}")
+    rollouts, milliseconds, futures = found.groups()
+    limit = {"rollouts": int(rollouts)} if rollouts else {"until": float(milliseconds) / 1000}
+    return limit | {"futures": int(futures or 1)}
 
 
 def main() -> None:
-    """Print the table after each round."""
+    """Print a row for each point as soon as it is known."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--policy", default="battle-m10v10-lp-dm")
-    asked.add_argument("--env", default="battle:m10v12")
-    asked.add_argument("--horizon", type=int, default=25)
-    asked.add_argument("--milliseconds", type=float, nargs="+", default=[3, 6, 12, 24])
-    asked.add_argument("--battles", type=int, default=25, help="of a round")
-    asked.add_argument("--rounds", type=int, default=16)
-    asked.add_argument("--minutes", type=float, default=7.0)
+    asked.add_argument("policy")
+    asked.add_argument("env")
+    asked.add_argument("points", nargs="+", metavar="point")
+    asked.add_argument("--horizon", type=int)
+    asked.add_argument("--episodes", default="20", help="a number, or all")
+    asked.add_argument("--seed", type=int, default=SEED)
     given = asked.parse_args()
-    policy = muster.load(given.policy)
-    policies = {0.0: policy} | {
-        one: policy.with_rollouts(until=one / 1000, horizon=given.horizon) for one in given.milliseconds
+    policy = prior_policy(make(given.env)) if given.policy == PRIOR else muster.load(given.policy)
+    every = given.episodes == "all"
+    chosen = {"episodes": "all"} if every else {"episodes": int(given.episodes), "seed": given.seed}
+    print(f"{given.policy} on {given.env}, {'all' if every else given.episodes} episodes")
+    print("| | ms a decision | mean [95 %] | gain [95 %] |\n|---|---:|---:|---:|", flush=True)
+    players: dict[str, LearnedPolicy] = {"alone": policy} | {
+        point: policy.with_rollouts(**settings_of(point), horizon=given.horizon) for point in given.points
     }
-    won, spent = dict.fromkeys(policies, 0.0), dict.fromkeys(policies, 0.0)
-    fought, decisions = 0, dict.fromkeys(policies, 0)
-    for policy in policies.values():
-        muster.evaluate(policy, given.env, episodes=1, seed=0)  # loads the kernels
-    began = time.monotonic()
-    for number in range(given.rounds):
-        for limit, policy in policies.items():
-            found = muster.evaluate(policy, given.env, episodes=given.battles, seed=FIRST_SEED + number)
-            count = int(found.records.steps.sum())
-            won[limit] += found.records.outcome.sum()
-            spent[limit] += found.records.policy_seconds
-            decisions[limit] += count
-        fought += given.battles
-        print(
-            f"{given.policy} on {given.env}, {fought} battles, seeds {FIRST_SEED} to {FIRST_SEED + number}", flush=True
-        )
-        print("| --until | ms a decision | won |\n|---:|---:|---:|")
-        for limit in policies:
-            low, high = wilson_interval(int(won[limit]), fought)
-            name = f"{limit / 1000:g}" if limit else "no look-ahead"
-            milliseconds = 1000 * spent[limit] / max(decisions[limit], 1)
-            print(f"| {name} | {milliseconds:.2f} | {won[limit] / fought:.3f} [{low:.3f} {high:.3f}] |", flush=True)
-        taken = time.monotonic() - began
-        if taken + taken / (number + 1) > 60 * given.minutes:
-            break
+    alone = None
+    for point, player in players.items():
+        began = time.process_time()
+        found = muster.evaluate(player, given.env, **chosen)
+        milliseconds = 1000 * (time.process_time() - began) / found.records.decisions
+        alone = alone or found
+        gain = in_brackets(differences([alone, found])[0], found.metric, "+") if found is not alone else ""
+        print(f"| {point} | {milliseconds:.2f} | {in_brackets(found, found.metric)} | {gain} |", flush=True)
 
 
 if __name__ == "__main__":
