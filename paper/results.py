@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from muster.evaluation.card import Result, Verdict
-from muster.evaluation.statistics import Interval, wilson_interval
+from muster.evaluation.card import Result
+from muster.evaluation.statistics import Interval, Verdict, wilson_interval
 from paper.tables import battle, fleet, pursuit, rescue
 from paper.tables.command import table_of
 from paper.tables.engine import Record

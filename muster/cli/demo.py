@@ -123,10 +123,7 @@ def evaluate_policies(console: Console, policies: list[str], episodes: int, seed
         for size in SIZES:
             with progress_bar(f"{policy} on rescue:{size}", episodes) as advance:
                 found = evaluate(policy, f"rescue:{size}", episodes, seed, progress=advance)
-            if found.mean is None or found.ci95 is None:
-                cells.append("hit the step limit")
-            else:
-                cells.append(f"{found.mean:.2f} ± {(found.ci95[1] - found.ci95[0]) / 2:.2f}")
+            cells.append(f"{found.mean:.2f} ± {(found.ci95[1] - found.ci95[0]) / 2:.2f}")
         table.add_row(policy, *cells)
     console.print(table)
 

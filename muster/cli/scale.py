@@ -98,12 +98,12 @@ def draw_curve(axes: Any, curve: Curve) -> None:
         (f"best baseline: {names}", "C1", False),
     ):
         found = [(point.size, point.policy if own else point.best) for point in curve.points]
-        shown = [(size, one.mean, one.ci95) for size, one in found if one.mean is not None and one.ci95 is not None]
+        shown = [(size, one.mean, one.ci95) for size, one in found]
         sizes = [size for size, _, _ in shown]
         axes.plot(sizes, [mean for _, mean, _ in shown], color=colour, linewidth=1.2, label=label)
         axes.fill_between(sizes, [ci[0] for _, _, ci in shown], [ci[1] for _, _, ci in shown], color=colour, alpha=0.2)
     for verdict, (marker, filled, words) in MARKS.items():
-        there = [p for p in curve.points if p.verdict == verdict and p.policy.mean is not None]
+        there = [p for p in curve.points if p.verdict == verdict]
         if there:
             axes.plot(
                 [point.size for point in there],

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from muster.envs.features import BLOCKS
 from muster.envs.registry import BUILT_IN, kind_of, make
 from muster.errors import ModelFileError, MusterError
 from muster.evaluation.compare import compare
-from muster.evaluation.statistics import Interval
+from muster.evaluation.statistics import Interval, Verdict
 from muster.evaluation.weights import in_words, named_weights
 from muster.policy.files import fingerprint
 from muster.policy.learned import LearnedPolicy, features_of
@@ -41,7 +41,6 @@ RANGE_EPISODES, RANGE_SEED = 64, 2_000
 """Episodes by which ranges of features are measured."""
 BOUNDS = ("topline", "hindsight", "knowing")
 """Baselines that know more than a policy can: bounds to compare with, not rivals."""
-Verdict = Literal["better", "even", "worse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +163,9 @@ def measure(name: str, env: str, episodes: int, seed: int) -> tuple[Result, floa
     rivals = [baseline for baseline in make(env).baselines() if baseline not in BOUNDS]
     *others, own = compare([*rivals, name], env, episodes, seed).evaluations
     fewer = own.metric == "steps"
-    means = {other.policy: other.mean for other in others if other.mean is not None}
+    means = {other.policy: other.mean for other in others}
     best = (min if fewer else max)(means, key=lambda baseline: means[baseline])
-    low, high = compare([best, name], env, episodes, seed).differences[-1].ci95 or (0.0, 0.0)
-    if fewer:
-        low, high = -high, -low
+    gap = compare([best, name], env, episodes, seed).differences[-1]
     result = Result(
         env=env,
         unit=own.metric.replace("_", " "),
@@ -177,7 +174,7 @@ def measure(name: str, env: str, episodes: int, seed: int) -> tuple[Result, floa
         ci95=own.ci95,
         baselines=means,
         best_baseline=best,
-        verdict="better" if low > 0 else "worse" if high < 0 else "even",
+        verdict=gap.verdict(own.metric),
         paired=True,
         failed=own.failed / own.episodes,
         remark=f"measured with --episodes {episodes} --seed {seed}",

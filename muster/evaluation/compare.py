@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from muster.envs.registry import EnvLike, make
-from muster.envs.vector import BatchEnv, Policy
+from muster.envs.vector import BatchEnv, Metric, Policy
 from muster.errors import InputError
 from muster.evaluation.evaluate import Count, Evaluation, evaluate
-from muster.evaluation.statistics import MEANINGS, Interval, bootstrap_interval
+from muster.evaluation.statistics import Interval, Verdict, bootstrap_interval, verdict_of
 from muster.evaluation.text import difference_line, episodes_of, evaluation_table, html_table, text_table
 from muster.policy.learned import PRIOR, LearnedPolicy
 
@@ -28,13 +28,16 @@ class Difference:
 
     policy: str
     reference: str
-    mean: float | None
-    ci95: Interval | None
+    mean: float
+    ci95: Interval
     episodes: int
-    """Episodes that neither failed: those compared."""
     higher: int
     equal: int
     lower: int
+
+    def verdict(self, metric: Metric) -> Verdict:
+        """Whether the policy is better or worse than the reference where the whole interval says so, else "even"."""
+        return verdict_of(self.ci95, metric)
 
     def as_dict(self) -> dict[str, Any]:
         """What `muster compare --json` prints of it."""
@@ -113,15 +116,12 @@ def differences(evaluations: Sequence[Evaluation]) -> list[Difference]:
 def _difference(one: Evaluation, reference: Evaluation) -> Difference:
     if not np.array_equal(one.records.seeds, reference.records.seeds):
         raise InputError(f"{one.policy} and {reference.policy} did not run the same episodes")
-    both = np.ones(one.episodes, np.bool_)
-    if not MEANINGS[one.metric].counts_all:
-        both = ~(one.records.truncated | reference.records.truncated)
-    gap = (one.records.outcome - reference.records.outcome)[both]
+    gap = one.records.outcome - reference.records.outcome
     return Difference(
         policy=one.policy,
         reference=reference.policy,
-        mean=float(gap.mean()) if len(gap) else None,
-        ci95=bootstrap_interval(gap) if len(gap) else None,
+        mean=float(gap.mean()),
+        ci95=bootstrap_interval(gap),
         episodes=len(gap),
         higher=int((gap > 0).sum()),
         equal=int((gap == 0).sum()),

@@ -41,9 +41,9 @@ class Mean(NamedTuple):
 class Evaluation:
     """One policy on one fixed set of episodes.
 
-    For metric "steps" the episodes that hit the step limit are counted in `failed` and left out of the mean, as in
-    the paper's Table 1; for "win_rate" and "return" every episode counts, and for "return" the step limit is the
-    usual end, so that `failed` is 0.
+    Every episode counts. For metric "steps" one that hits the step limit counts as so many steps, and `failed` says how
+    many did; the paper's Table 1 leaves them out (`finished_mean`). For "return" the step limit is the usual end, so
+    that `failed` is 0.
     """
 
     policy: str
@@ -52,9 +52,8 @@ class Evaluation:
     seed: int
     noise: bool
     metric: Metric
-    mean: float | None
-    """None when every episode failed."""
-    ci95: Interval | None
+    mean: float
+    ci95: Interval
     failed: int
     decisions_per_second: float
     """Environment and policy together."""
@@ -76,7 +75,13 @@ class Evaluation:
     @property
     def steps_minus_one(self) -> float | None:
         """T - 1, for metric "steps": what the paper's table appears to count."""
-        return self.mean - 1 if self.mean is not None and self.metric == "steps" else None
+        return self.mean - 1 if self.metric == "steps" else None
+
+    @property
+    def finished_mean(self) -> Mean | None:
+        """Over the episodes that did not hit the limit, as the paper's Table 1 counts; None if all did."""
+        finished = self.records.outcome[~self.records.truncated]
+        return Mean(float(finished.mean()), bootstrap_interval(finished)) if len(finished) else None
 
     def as_dict(self) -> dict[str, Any]:
         """What `muster evaluate --json` prints."""
@@ -173,12 +178,8 @@ def summarise(
     policy: str, env: BatchEnv, seed: int, noise: bool, records: Episodes, all_episodes: bool = False
 ) -> Evaluation:
     """Mean, interval and metrics of episodes that were run."""
-    outcome = records.outcome if MEANINGS[env.metric].counts_all else records.outcome[~records.truncated]
-    interval: Interval | None = None
-    if env.metric == "win_rate":
-        interval = wilson_interval(int(outcome.sum()), len(outcome))
-    elif len(outcome):
-        interval = bootstrap_interval(outcome)
+    outcome = records.outcome
+    wins = env.metric == "win_rate"
     return Evaluation(
         policy=policy,
         env=env.name,
@@ -186,9 +187,9 @@ def summarise(
         seed=seed,
         noise=noise,
         metric=env.metric,
-        mean=float(outcome.mean()) if len(outcome) else None,
-        ci95=interval,
-        failed=0 if env.metric in ("return", "agreement") else int(records.truncated.sum()),
+        mean=float(outcome.mean()),
+        ci95=wilson_interval(int(outcome.sum()), len(outcome)) if wins else bootstrap_interval(outcome),
+        failed=int(records.truncated.sum()) if MEANINGS[env.metric].limit_fails else 0,
         decisions_per_second=records.decisions / records.seconds,
         ms_per_decision=1000 * records.policy_seconds / records.decisions,
         records=records,

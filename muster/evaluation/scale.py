@@ -20,6 +20,7 @@ from muster.evaluation.text import html_table, in_brackets, text_table
 from muster.policy.names import resolve
 
 Verdict = Literal["wins", "even", "loses"]
+VERDICTS: dict[str, Verdict] = {"better": "wins", "even": "even", "worse": "loses"}
 
 SIZES_OF_A_RANGE = 8
 MOST_SIZES = 100
@@ -137,16 +138,7 @@ class Point:
     @property
     def verdict(self) -> Verdict:
         """Whether the whole interval of the paired difference lies on the winning side, the losing one, or neither."""
-        meaning = MEANINGS[self.policy.metric]
-        sign = meaning.better
-        # Failed episodes have no steps to compare: a policy that fails more cannot win by the rest.
-        fails = 0 if meaning.counts_all else self.policy.failed - self.best.failed
-        if self.difference.ci95 is None:
-            return "loses" if fails > 0 else "wins" if fails < 0 else "even"
-        low, high = sorted(sign * bound for bound in self.difference.ci95)
-        if low > 0:
-            return "wins" if fails <= 0 else "even"
-        return "loses" if high < 0 else "even"
+        return VERDICTS[self.difference.verdict(self.policy.metric)]
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -207,10 +199,11 @@ class Curve:
         """Head and a row a size."""
         metric = self.points[0].policy.metric
         head = ["size", "env", "policy [95 %]", "best baseline [95 %]", "paired difference [95 %]", "verdict"]
-        failed = any(point.policy.failed or point.best.failed for point in self.points)
+        failed = MEANINGS[metric].limit_fails
         rows = []
         for point in self.points:
-            limits = [f"{point.policy.failed} / {point.best.failed}"] * failed
+            shares = [f"{100 * one.failed / one.episodes:.1f} %" for one in (point.policy, point.best)]
+            limits = [" / ".join(shares)] * failed
             row = [str(point.size), point.env, in_brackets(point.policy, metric)]
             row += [
                 f"{point.best.policy} {in_brackets(point.best, metric)}",
@@ -269,14 +262,7 @@ def run_curve(
         first = make(name)
         batch = min(BATCH, max(1, LARGEST_BATCH // (first.n_agents * first.n_tasks)))
         own, *others = compare((policy, *baselines), name, episodes, seed, batch=batch).evaluations
-        best = min(others, key=_badness)
+        best = max(others, key=lambda one: MEANINGS[one.metric].better * one.mean)
         points.append(Point(size, name, own, tuple(others), best, differences([best, own])[0]))
         report(points[-1])
     return Curve(policy if isinstance(policy, str) else policy.name, tuple(points))
-
-
-def _badness(one: Evaluation) -> tuple[int, float]:
-    """Least for the best baseline: fewest failures where they do not count, and then the best mean."""
-    meaning = MEANINGS[one.metric]
-    failed = 0 if meaning.counts_all else one.failed
-    return failed, math.inf if one.mean is None else -meaning.better * one.mean

@@ -13,6 +13,7 @@ from muster.data import Floats
 from muster.envs.vector import Metric
 
 Interval = tuple[float, float]
+Verdict = Literal["better", "even", "worse"]
 Item = TypeVar("Item")
 
 RESAMPLES = 2000
@@ -30,16 +31,22 @@ class Meaning:
     digits: int
     better: Literal[1, -1]
     """1 if more is better, -1 if less is."""
-    counts_all: bool
-    """Whether an episode that hit the step limit counts like any other, rather than as failed."""
+    limit_fails: bool
+    """Whether an episode that hits the step limit has failed; it counts like any other, at the limit."""
 
 
 MEANINGS: dict[Metric, Meaning] = {
-    "steps": Meaning("steps to the last task, T", "steps T", 2, -1, counts_all=False),
-    "win_rate": Meaning("win rate", "win rate", 3, 1, counts_all=True),
-    "return": Meaning("return: sum of rewards", "return", 2, 1, counts_all=True),
-    "agreement": Meaning("agreement: share of agents with the log's task", "agreement", 3, 1, counts_all=True),
+    "steps": Meaning("steps to the last task, T", "steps T", 2, -1, limit_fails=True),
+    "win_rate": Meaning("win rate", "win rate", 3, 1, limit_fails=True),
+    "return": Meaning("return: sum of rewards", "return", 2, 1, limit_fails=False),
+    "agreement": Meaning("agreement: share of agents with the log's task", "agreement", 3, 1, limit_fails=False),
 }
+
+
+def verdict_of(gap: Interval, metric: Metric) -> Verdict:
+    """What the 95 % interval of a difference says: better or worse if 0 is outside it."""
+    low, high = sorted(MEANINGS[metric].better * bound for bound in gap)
+    return "better" if low > 0 else "worse" if high < 0 else "even"
 
 
 def bootstrap_interval(values: Floats, resamples: int = RESAMPLES) -> Interval:

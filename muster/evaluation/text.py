@@ -24,9 +24,7 @@ def evaluation_lines(found: Evaluation) -> list[str]:
     def add(words: str, figure: str) -> None:
         lines.append(f"  {words:{WIDTH}}{figure}")
 
-    if found.mean is None or found.ci95 is None:
-        lines.append("  every episode hit the step limit")
-    elif found.metric == "steps":
+    if found.metric == "steps":
         shifted = found.ci95[0] - 1, found.ci95[1] - 1
         add("steps to the last task, T", with_interval(found.mean, found.ci95))
         if found.env.startswith("rescue:"):
@@ -36,7 +34,7 @@ def evaluation_lines(found: Evaluation) -> list[str]:
         add(meaning.label, with_interval(found.mean, found.ci95, meaning.digits))
     for name, value in found.metrics.items():
         add(name.replace("_", " "), "-" if value is None else with_interval(value.mean, value.ci95))
-    if found.metric in ("steps", "win_rate"):
+    if MEANINGS[found.metric].limit_fails:
         add("hit the step limit", f"{found.failed} ({100 * found.failed / found.episodes:.1f} %)")
     if found.changes_per_decision is not None:
         add("change of task", f"{100 * found.changes_per_decision:.2f} % of the agents a decision")
@@ -62,8 +60,6 @@ def episodes_of(found: Evaluation) -> str:
 
 def difference_line(found: Difference, metric: Metric) -> str:
     """One paired difference in words."""
-    if found.mean is None or found.ci95 is None:
-        return f"{found.policy} and {found.reference}: no episode that both finished"
     digits = MEANINGS[metric].digits
     return (
         f"{found.policy} - {found.reference}: {with_interval(found.mean, found.ci95, digits, sign='+')} on "
@@ -79,8 +75,6 @@ def with_interval(mean: float, interval: Interval, digits: int = 2, sign: str = 
 
 def in_brackets(found: Evaluation | Difference, metric: Metric, sign: str = "") -> str:
     """Mean and interval as short as they go: "11.75 [11.38 12.14]"."""
-    if found.mean is None or found.ci95 is None:
-        return "–"
     form = f"{sign}.{MEANINGS[metric].digits}f"
     return f"{found.mean:{form}} [{found.ci95[0]:{form}} {found.ci95[1]:{form}}]"
 
@@ -108,14 +102,14 @@ def evaluation_table(found: Sequence[Evaluation]) -> tuple[list[str], list[list[
     """Head and rows of evaluations on the same episodes, with the columns that have something to say."""
     metric = found[0].metric
     names = list(dict.fromkeys(name for one in found for name in one.metrics))
-    limits = metric in ("steps", "win_rate") and any(one.failed for one in found)
+    limits = MEANINGS[metric].limit_fails
     head = ["policy", f"{MEANINGS[metric].short} [95 %]", *names, *["hit the limit"] * limits]
     rows = []
     for one in found:
         metrics: list[Any] = [one.metrics.get(name) for name in names]
         shown = ["–" if f is None else f"{f.mean:.2f} [{f.ci95[0]:.2f} {f.ci95[1]:.2f}]" for f in metrics]
         changes = "–" if one.changes_per_decision is None else f"{100 * one.changes_per_decision:.2f} %"
-        limit = [str(one.failed)] * limits
+        limit = [f"{100 * one.failed / one.episodes:.1f} %"] * limits
         name = f"{one.policy}, {one.look_ahead}" if one.look_ahead else one.policy
         rows.append([name, in_brackets(one, metric), *shown, *limit, changes, f"{one.ms_per_decision:.4g}"])
     return [*head, "changes", "ms a decision"], rows

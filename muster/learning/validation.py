@@ -18,11 +18,11 @@ import numpy as np
 from muster.envs.registry import BUILT_IN, make
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import MusterError
-from muster.evaluation.card import BOUNDS, Result, Verdict
+from muster.evaluation.card import BOUNDS, Result
 from muster.evaluation.compare import Difference, differences
 from muster.evaluation.evaluate import BATCH, Evaluation, evaluate
 from muster.evaluation.scale import LARGEST_BATCH
-from muster.evaluation.statistics import MEANINGS
+from muster.evaluation.statistics import MEANINGS, Verdict
 from muster.evaluation.text import in_brackets, text_table
 from muster.learning.envs import make_env
 from muster.learning.learner import REPORT, VALIDATION
@@ -61,12 +61,12 @@ class Size:
     @property
     def best(self) -> int | None:
         """Index of the best rival; None where there is none."""
-        return min(range(len(self.rivals)), key=lambda k: badness(self.rivals[k]), default=None)
+        return max(range(len(self.rivals)), key=lambda k: goodness(self.rivals[k]), default=None)
 
     @property
     def verdict(self) -> Verdict | None:
         """Of the policy against the best rival."""
-        return None if self.best is None else verdict(self.policy, self.rivals[self.best], self.gaps[self.best])
+        return None if self.best is None else self.gaps[self.best].verdict(self.policy.metric)
 
     def as_dict(self) -> dict[str, Any]:
         """What summary.json says of this environment."""
@@ -95,7 +95,7 @@ class Size:
             episodes=own.episodes,
             mean=own.mean,
             ci95=own.ci95,
-            baselines={rival.policy: rival.mean for rival in self.rivals if rival.mean is not None},
+            baselines={rival.policy: rival.mean for rival in self.rivals},
             best_baseline=self.rivals[self.best].policy,
             verdict=self.verdict,
             paired=True,
@@ -133,11 +133,7 @@ class Validation:
 
     def results(self) -> list[Result]:
         """What a card says of it."""
-        return [
-            size.result()
-            for size in self.sizes.values()
-            if size.best is not None and size.rivals[size.best].mean is not None
-        ]
+        return [size.result() for size in self.sizes.values() if size.best is not None]
 
     def summary(self) -> dict[str, Any]:
         """Fields of summary.json."""
@@ -156,7 +152,7 @@ class Validation:
             metric = size.policy.metric
             rows.append([env, "this run", in_brackets(size.policy, metric), "", ""])
             for k, (rival, gap) in enumerate(zip(size.rivals, size.gaps, strict=True)):
-                told = verdict(size.policy, rival, gap)
+                told = gap.verdict(metric)
                 rows.append(
                     [
                         "" if k else f"  {rival.episodes} episodes",
@@ -352,28 +348,15 @@ def _prior(env: BatchEnv, candidate: LearnedPolicy) -> LearnedPolicy | None:
     return prior_policy(env, candidate.inference, candidate.spec)
 
 
-def badness(one: Evaluation) -> tuple[int, float]:
-    """Least for the best policy: fewest failures where they do not count, and then the best mean."""
-    meaning = MEANINGS[one.metric]
-    return 0 if meaning.counts_all else one.failed, float("inf") if one.mean is None else -meaning.better * one.mean
-
-
-def verdict(own: Evaluation, rival: Evaluation, gap: Difference) -> Verdict:
-    """Better or worse where the paired interval says so; who fails more cannot be better."""
-    meaning = MEANINGS[own.metric]
-    fails = 0 if meaning.counts_all else own.failed - rival.failed
-    if gap.ci95 is None:
-        return "worse" if fails > 0 else "better" if fails < 0 else "even"
-    low, high = sorted(meaning.better * bound for bound in gap.ci95)
-    if low > 0:
-        return "better" if fails <= 0 else "even"
-    return "worse" if high < 0 else "even"
+def goodness(one: Evaluation) -> float:
+    """Largest for the best policy."""
+    return MEANINGS[one.metric].better * one.mean
 
 
 def _verdict(evaluations: Sequence[Evaluation], own: int, rival: int) -> Verdict:
     """Of one of the policies against another."""
     one, other = evaluations[own], evaluations[rival]
-    return verdict(one, other, differences([other, one])[0])
+    return differences([other, one])[0].verdict(one.metric)
 
 
 def _improves(found: Evaluations, candidate: int, prior: int) -> bool:
@@ -387,8 +370,5 @@ def _merit(found: Evaluations, candidate: int) -> float:
     total = 0.0
     for one in found.values():
         gap = differences([one[0], one[candidate]])[0]
-        scale = abs(one[0].mean or 0.0) or 1.0
-        total += MEANINGS[one[0].metric].better * (gap.mean or 0.0) / scale
-        if not MEANINGS[one[0].metric].counts_all:
-            total -= (one[candidate].failed - one[0].failed) / one[0].episodes
+        total += MEANINGS[one[0].metric].better * gap.mean / (abs(one[0].mean) or 1.0)
     return total / len(found)

@@ -51,6 +51,7 @@ class Cell:
     test: str
     noise: bool
     mean: float | None
+    """Over the episodes that did not hit the limit, as in the paper's table; None if all did."""
     ci95: Interval | None
     failed: int
     cpu_minutes: float | None
@@ -75,9 +76,8 @@ class Rescue(Table[Cell]):
         def cells(policy: str, source: str, noise: bool, **facts: Any) -> Iterator[Cell]:
             for test in asked.tests or TESTS:
                 found = evaluate(source, f"rescue:{test}", asked.episodes, asked.seed, noise)
-                yield Cell(
-                    policy, test=test, noise=noise, mean=found.mean, ci95=found.ci95, failed=found.failed, **facts
-                )
+                mean, interval = found.finished_mean or (None, None)
+                yield Cell(policy, test=test, noise=noise, mean=mean, ci95=interval, failed=found.failed, **facts)
 
         for baseline in BASELINES:
             if baseline in kept:
@@ -119,6 +119,7 @@ class Rescue(Table[Cell]):
             parts = ", ".join(f"{name} {value:.0%}" for name, value in shares.items() if value is not None)
             if parts:
                 yield f"improvement over greedy, {method} by {learner}: {parts}"
+        yield "Means leave out the episodes that hit the limit, as the paper's table does; failed says how many did."
         yield "The paper's values are best read as T-1 with the noise on (docs/environments/rescue.md)."
         for method, learner in _groups(record):
             level, cells = level_with_paper(record, method, learner)

@@ -83,6 +83,7 @@ class Routes(Table[Cell]):
             title = f"{title}; mean steps over {record.head['episodes']} episodes (95 %)"
             yield Grid(title, [ground if markdown else "policy", *TESTS[ground]], [rows])
         yield "ROUTES-DM was learned on 2x4 only, from distances on; its row is the mean over its seeds."
+        yield "An episode that hit the limit counts the limit."
         yield f"made with: {record.head['command']}"
 
 

@@ -50,9 +50,9 @@ def test_evaluate_json_has_the_fields_of_the_contract(capsys):
     assert len(found["ci95"]) == 2
 
 
-def test_evaluate_json_says_null_when_all_failed(capsys):
+def test_evaluate_counts_failed_episodes_at_the_limit(capsys):
     found = json.loads(say(capsys, "evaluate", "closest", "rescue:2x4,max_steps=1", "--episodes", "5", "--json"))
-    assert found["mean"] is None
+    assert found["mean"] == 1
     assert found["failed"] == 5
 
 

@@ -23,19 +23,21 @@ def test_the_figures_are_those_of_the_episodes():
     assert found.ms_per_decision > 0
 
 
-def test_failed_episodes_are_counted_apart_from_the_mean():
+def test_failed_episodes_count_at_the_limit():
+    """Whoever gives up on the hard ones gains nothing by it."""
     whole = muster.evaluate("closest", "rescue:2x4", episodes=400).records.outcome
     found = muster.evaluate("closest", "rescue:2x4,max_steps=14", episodes=400)
     assert found.failed == (whole > 14).sum()
-    assert found.mean == pytest.approx(whole[whole <= 14].mean())
+    assert found.mean == pytest.approx(np.minimum(whole, 14).mean())
+    assert found.finished_mean.mean == pytest.approx(whole[whole <= 14].mean())
+    assert f"{found.failed} ({found.failed / 4:.1f} %)" in repr(found)
 
 
-def test_when_every_episode_fails_there_is_no_mean():
+def test_when_every_episode_fails_the_mean_is_the_limit():
     found = muster.evaluate("closest", "rescue:2x4,max_steps=1", episodes=20)
     assert found.failed == 20
-    assert found.mean is None
-    assert found.ci95 is None
-    assert found.steps_minus_one is None
+    assert (found.mean, found.ci95, found.steps_minus_one) == (1.0, (1.0, 1.0), 0.0)
+    assert found.finished_mean is None
 
 
 def test_the_batch_changes_no_figure():

@@ -26,8 +26,8 @@ def played(policy: str, outcome: list[float], metric: str = "win_rate", failed: 
     truncated = np.arange(n) < failed
     steps = np.ones(n, np.int64)
     episodes = Episodes(np.arange(n, dtype=np.uint64), np.array(outcome), steps, np.zeros(n), truncated, 1.0, 1.0)
-    mean = float(np.array(outcome)[~truncated].mean()) if failed < n else None
-    return Evaluation(policy, "x", n, 0, False, metric, mean, None, failed, 1.0, 1.0, episodes)
+    mean = float(np.mean(outcome))
+    return Evaluation(policy, "x", n, 0, False, metric, mean, (mean, mean), failed, 1.0, 1.0, episodes)
 
 
 def point(size: int, own: list[float], other: list[float], metric: str = "win_rate", failed: int = 0) -> Point:
@@ -87,8 +87,9 @@ def test_a_policy_wins_where_the_whole_interval_does() -> None:
 
 
 def test_whoever_fails_more_does_not_win_by_the_rest() -> None:
-    assert point(5, [10.0] * 50, [12.0] * 50, "steps", failed=3).verdict == "even"
-    assert point(5, [10.0] * 50, [12.0] * 50, "steps", failed=50).verdict == "loses"
+    """Failed episodes count at the limit: 10 of 50 at 100 steps outweigh two steps less in the others."""
+    assert point(5, [100.0] * 10 + [10.0] * 40, [12.0] * 50, "steps", failed=10).verdict == "loses"
+    assert point(5, [13.0] * 1 + [10.0] * 49, [12.0] * 50, "steps", failed=1).verdict == "wins"
 
 
 WON = [1.0] * 50, [0.0] * 50
