@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -46,7 +49,30 @@ def read_curve(folder: Path, name: str) -> dict[str, Any]:
     chosen = rows[::every]
     if rows and chosen[-1] is not rows[-1]:
         chosen.append(rows[-1])
-    return {**known[name], "rows": chosen}
+    summary, card = (read_json(folder / name / file) for file in ("summary.json", "card.json"))
+    return {**known[name], "rows": chosen, "baselines": baselines_of(summary), "card": card or None}
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a file; empty where there is none."""
+    try:
+        found = json.loads(read_file(path, CONFIG_BYTES), parse_constant=lambda name: None)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def baselines_of(summary: dict[str, Any]) -> dict[str, float]:
+    """The mean of each baseline on the run's environment, by the validation at its end; empty before."""
+    found = summary.get("baselines")
+    rows = found.items() if isinstance(found, dict) else ()
+    return {name: each["mean"] for name, each in rows if isinstance(each, dict) and is_finite(each.get("mean"))}
+
+
+def train_command(folder: Path) -> str:
+    """A command that puts a first run into the folder, with the program that this service is a part of."""
+    program = "muster" if shutil.which("muster") else f"{shlex.quote(sys.executable)} -m muster"
+    return f"{program} train rescue:2x4 --minutes 1 --out {shlex.quote(str(folder / 'first'))}"
 
 
 def describe(run: Path) -> dict[str, Any]:

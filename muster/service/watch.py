@@ -6,6 +6,7 @@ These routes serve the page and change with it; the service's own are in the Ope
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def watch_routes(service: Service) -> list[BaseRoute]:
     return [
         Route("/viewer/{name}", viewer_file),
         get("/watch/environments", lambda: {"environments": environments.listing()}),
-        get("/watch/runs", lambda: {"folder": str(folder), "runs": list(map(_without_path, runs.read_runs(folder)))}),
+        get("/watch/runs", lambda: _runs(folder)),
         post("/watch/curve", lambda data, _: _curve(data, service)),
         post("/watch/episode", lambda data, deadline: _episode(data, episodes, deadline)),
         post("/watch/understand", lambda data, deadline: _understand(data, episodes, deadline)),
@@ -119,6 +120,12 @@ def _explain(data: dict[str, Any], limit: int) -> dict[str, Any]:
         raise InputError("method: a table of scores says nothing of going from task to task, so there are no routes")
     scored = Scored(Problem(**problem), InferenceSettings(method, assign_all=assign_all), "the scores of the table")
     return explain(scored, None, None if data.get("agent") is None else read_integer(data["agent"], "agent", 0, n - 1))
+
+
+def _runs(folder: Path) -> dict[str, Any]:
+    """The runs in the folder, and how to begin one."""
+    found = list(map(_without_path, runs.read_runs(folder)))
+    return {"folder": str(folder), "runs": found, "command": runs.train_command(folder)}
 
 
 def _curve(data: dict[str, Any], service: Service) -> dict[str, Any]:

@@ -25,6 +25,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+CUSTOM = "examples.warehouse:Warehouse"
 POLICIES = ("rescue-2x4-quad-dm", "battle-w15v17-quad-dm")
 
 
@@ -60,7 +61,7 @@ def service(browser: Any, runs: Path) -> Iterator[str]:
     from muster.service.app import make_app
     from muster.service.settings import ServeSettings
 
-    app = make_app(ServeSettings(runs=runs, threads=1, time_limit=120.0), POLICIES)
+    app = make_app(ServeSettings(runs=runs, threads=1, time_limit=120.0, envs=(CUSTOM,)), POLICIES)
     door = socket.socket()
     door.bind(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none", lifespan="off"))
@@ -87,6 +88,19 @@ def look_around(page: Any, name: str) -> None:
         page.evaluate("() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
         assert page.evaluate("document.documentElement.scrollWidth") <= wide
         page.screenshot(path=SHOTS / f"{name}-{wide}-{scheme}.png", full_page=True)
+
+
+def serious_findings(page: Any) -> list[str]:
+    """What axe-core finds that keeps people from reading or using the page, in light and in dark."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-core; make setup installs it")
+    found = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for violation in axe.Axe().run(page).response["violations"]:
+            if violation["impact"] in ("serious", "critical"):
+                nodes = "; ".join(f"{node['html'][:120]} {node['failureSummary']}" for node in violation["nodes"][:3])
+                found.append(f"{scheme}: {violation['id']}: {nodes}")
+    return found
 
 
 class Opened:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 import muster
 from muster.evaluation.replay import record
 from muster.rng import episode_seeds
-from tests.browser.conftest import look_around
+from tests.browser.conftest import CUSTOM, look_around, serious_findings
 
 POLICY = "rescue-2x4-quad-dm"
 EDGE = 8
@@ -109,7 +111,7 @@ def test_clicking_an_agent_explains_it(page: Any, service: str):
     assert panel.locator("li.chosen strong").inner_text() == f"task {task}"
     assert panel.locator(".heat li").count() == 10
     assert "runner-up" in panel.inner_text()
-    assert "costs" in panel.locator(".why").first.inner_text()
+    assert "would cost" in panel.locator(".why").first.inner_text()
 
 
 def test_the_same_scores_under_another_procedure(page: Any, service: str):
@@ -246,7 +248,7 @@ def test_a_dropped_table_is_assigned_and_its_names_stay_text(page: Any, service:
     page.get_by_role("button", name="Ben; the second").wait_for()
     assert page.locator("td.plan").all_inner_texts() == ['Café "Süd"', "<img src=x onerror=alert(1)>"]
     assert page.locator("img").count() == 0
-    assert "Worth 5, proven best" in page.locator(".verdict").inner_text()
+    assert "Worth 5 in all, proven best" in page.locator(".verdict").inner_text()
     page.get_by_role("button", name="Ada").click()
     page.locator(".panel li.chosen").wait_for()
     assert page.locator(".panel li.chosen strong").inner_text() == "<img src=x onerror=alert(1)>"
@@ -273,20 +275,76 @@ def test_a_table_that_is_none_gets_a_sentence(page: Any, service: str, text: str
     assert page.locator("table.scores").count() == 0
 
 
+def test_costs_are_minimised_and_every_agent_gets_a_task(page: Any, service: str):
+    page.goto(f"{service}#assign")
+    page.locator("table.scores").wait_for()
+    page.get_by_label("costs: less is better").check()
+    page.locator(".verdict", has_text="Costs").wait_for()
+    # The example's costs, with capacities 1, 1 and 2: Ada and Cem 3 + 2.2 at the south, Ben 5.2 at the east.
+    assert "Costs 10.4 in all, proven best" in page.locator(".verdict").inner_text()
+    assert page.get_by_label("every agent gets a task").is_checked()
+    page.get_by_role("button", name="Ada").click()
+    page.locator(".panel li.chosen").wait_for()
+    assert "the task with its lowest cost" in page.locator(".sentence").inner_text()
+    assert page.locator(".panel li.chosen .value").inner_text() == "3"
+
+
+def test_the_plan_stays_in_sight_of_a_wide_table(page: Any, service: str):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{service}#assign")
+    page.locator("table.scores").wait_for()
+    drop(page, "scores.csv", "\n".join(",".join(str((7 * i + j) % 31) for j in range(30)) for i in range(3)))
+    page.locator("td.plan", has_text="task 29").wait_for()
+    for cell in page.locator("td.plan").all():
+        box = cell.bounding_box()
+        assert box["x"] + box["width"] <= 390
+
+
 def test_a_curve_grows_while_a_run_learns(page: Any, service: str, runs: Path):
     place = runs / "first"
     place.mkdir(exist_ok=True)
     (place / "config.toml").write_text('env = "rescue:2x4"\nlearner = "es"\n')
     log = place / "metrics.jsonl"
-    rows = [json.dumps({"steps": 1000 * k, "validation": -10 + k, "cpu_seconds": k}) + "\n" for k in range(8)]
+    rows = [json.dumps({"steps": 1000 * k, "outcome": 20 - k, "cpu_seconds": k}) + "\n" for k in range(8)]
     log.write_text("".join(rows[:4]))
     page.goto(f"{service}#learn")
-    page.locator("svg polyline").wait_for()
-    points = "() => document.querySelector('svg polyline').getAttribute('points').split(' ').length"
+    page.locator("svg polyline.line").wait_for()
+    points = "() => document.querySelector('svg polyline.line').getAttribute('points').split(' ').length"
     assert page.evaluate(points) == 4
     log.write_text("".join(rows))
     page.wait_for_function(f"{points} === 8")
     assert "learning" in page.locator(".run").inner_text()
+    assert "steps (fewer is better)" in page.locator(".chart-box").inner_text()
+    # The run ends: its best baseline is drawn, and the pointer compares.
+    (place / "summary.json").write_text(
+        json.dumps({"baselines": {"closest": {"mean": 15.0}, "lp-distance": {"mean": 12.4}}})
+    )
+    page.locator("svg .level").wait_for(state="attached")
+    assert "lp-distance, 12.4" in page.locator("svg").text_content()
+    page.locator("svg").hover()
+    assert "first" in page.locator(".compare").inner_text()
+
+
+def test_without_runs_the_page_gives_a_command_that_begins_one(page: Any, service: str, runs: Path, tmp_path: Path):
+    """The command as it is given, but for the time that it takes."""
+    for run in runs.iterdir():
+        run.rename(tmp_path / run.name)
+    page.goto(f"{service}#learn")
+    command = page.locator(".runs code").inner_text()
+    done = subprocess.run(shlex.split(command.replace("--minutes 1 ", "--steps 4000 ")), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    page.locator(".run", has_text="rescue:2x4").wait_for()
+
+
+def test_a_custom_environment_is_drawn_through_its_scene(page: Any, service: str):
+    page.goto(f"{service}#watch?env={CUSTOM}&a=worth&b=nearest")
+    page.locator(".end-card:not([hidden])").wait_for()
+    returns = [record(policy, CUSTOM).outcome for policy in ("worth", "nearest")]
+    better = "Worth" if returns[0] > returns[1] else "Nearest"
+    assert page.locator(".end-card h2").inner_text().startswith(f"{better} wins by")
+    assert "served" in page.locator(".status").first.inner_text() + page.locator(".legend").inner_text()
+    page.keyboard.press("Home")
+    look_around(page, "custom")
 
 
 def test_an_environment_that_is_not_there_gets_a_sentence_and_another_try(page: Any, service: str):
@@ -366,14 +424,33 @@ def test_two_hundred_agents_play(page: Any, service: str):
     look_around(page, "watch-large")
 
 
-@pytest.mark.parametrize("view", ["watch", "play", "learn", "assign"])
+READY = {"watch": ".end-card:not([hidden])", "play": "canvas.board", "learn": ".panel", "assign": "table.scores"}
+
+
+@pytest.mark.parametrize("view", READY)
 def test_every_view_fits_its_window(page: Any, service: str, view: str):
     """In light and dark, wide and narrow."""
     page.goto(f"{service}#{view}")
-    ready = {"watch": ".player canvas", "play": "canvas.board", "learn": ".panel", "assign": "table.scores"}
-    page.locator(ready[view]).first.wait_for()
+    page.locator(READY[view]).first.wait_for()
     page.wait_for_load_state("networkidle")
     look_around(page, view)
+
+
+@pytest.mark.parametrize("view", READY)
+def test_axe_finds_nothing_serious(page: Any, service: str, view: str):
+    """Neither at first nor with what a click opens."""
+    page.goto(f"{service}#{view}")
+    page.locator(READY[view]).first.wait_for()
+    found = serious_findings(page)
+    if view in ("watch", "play"):
+        page.locator("canvas").first.focus()
+        page.keyboard.press("Home")
+        page.keyboard.press("a")
+        page.locator(".panel li.chosen").wait_for()
+    if view == "assign":
+        page.get_by_role("button", name="Ada").click()
+        page.locator(".panel li.chosen").wait_for()
+    assert found + serious_findings(page) == []
 
 
 def test_a_battle_with_shots_can_be_watched(page: Any, service: str):

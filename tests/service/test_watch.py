@@ -295,6 +295,14 @@ def test_one_malformed_run_does_not_break_the_listing(tmp_path: Path):
         assert post(client, "/watch/curve", run="odd-0")["rows"] == [{"validation": 2}]
 
 
+@pytest.mark.parametrize("text", ["[1]", '{"baselines": 3}', '{"baselines": {"a": 1, "b": {"mean": NaN}}}', "{", ""])
+def test_a_curve_outlives_an_odd_summary_and_card(tmp_path: Path, text: str):
+    write_run(tmp_path, "one", 1)
+    for name in ("summary.json", "card.json"):
+        (tmp_path / "one" / name).write_text(text)
+    assert read_curve(tmp_path, "one")["baselines"] == {}
+
+
 def test_listing_runs_imports_nothing(tmp_path: Path, monkeypatch):
     (tmp_path / "planted.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -4,7 +4,7 @@ import { digits, fill, make } from "./viewer/dom.js";
 import { ask, download } from "./api.js";
 import { readScores, writeCsv } from "./csv.js";
 import { alertLine, field, switcher } from "./forms.js";
-import { agentList, capacityBar, METHODS, shares, taskList } from "./reasons.js";
+import { agentList, capacityBar, METHODS, sentence, shares, taskList } from "./reasons.js";
 
 const EXAMPLE = `,north,east,south
 Ada,7.5,4.1,3.0
@@ -27,6 +27,12 @@ class Assign {
     this.text.addEventListener("input", () => this.later());
     this.assignAll = make("input", { type: "checkbox" });
     this.assignAll.addEventListener("change", () => this.solve());
+    this.costs = make("input", { type: "checkbox" });
+    this.costs.addEventListener("change", () => {
+      // Doing nothing costs nothing, so with costs it must not be a choice unless it is wanted.
+      this.assignAll.checked = this.costs.checked;
+      this.solve();
+    });
     this.file = make("input", { type: "file", accept: ".csv,.tsv,.txt,text/csv", hidden: true });
     this.file.addEventListener("change", () => this.take(this.file.files[0]));
     this.methods = make("div");
@@ -34,7 +40,8 @@ class Assign {
     this.panel = make("aside", { class: "panel", "aria-live": "polite" });
     const open = make("button", { type: "button", text: "Open a file", onclick: () => this.file.click() });
     this.drop = make("div", { class: "drop" }, this.text, make("div", { class: "bar" }, open, this.file, this.methods,
-      make("label", { class: "tick", title: "Everyone who fits somewhere gets a task, however bad" }, this.assignAll, "nobody idle")));
+      make("label", { class: "tick", title: "The numbers are costs: the least sum is the best" }, this.costs, "costs: less is better"),
+      make("label", { class: "tick", title: "Every agent that fits somewhere gets a task, however bad" }, this.assignAll, "every agent gets a task")));
     this.drop.addEventListener("dragover", (event) => {
       event.preventDefault();
       this.drop.classList.add("over");
@@ -47,8 +54,8 @@ class Assign {
       if (file) this.take(file);
       else this.put(event.dataTransfer.getData("text"));
     });
-    this.element = make("div", {},
-      make("p", { class: "about", text: "Scores as a table: a row for each agent, a column for each task, more is better. An empty cell forbids a pair; a row named “capacity” says how many a task takes." }),
+    this.element = make("div", {}, make("h1", { text: "Assign" }),
+      make("p", { class: "about", text: "Scores or costs as a table: a row for each agent, a column for each task. An empty cell forbids a pair; a row named “capacity” says how many a task takes." }),
       this.alert, make("div", { class: "split" }, make("div", {}, this.drop, this.result), this.panel));
     this.solve();
   }
@@ -71,13 +78,14 @@ class Assign {
   }
 
   async solve() {
-    fill(this.methods, switcher(METHODS.filter((each) => ["amax", "lp"].includes(each.value)), this.method, (value) => {
+    const offered = METHODS.filter((each) => ["amax", "lp"].includes(each.value));
+    fill(this.methods, switcher(offered, this.method, (value) => {
       this.method = value;
       this.solve();
-    }));
+    }), make("span", { class: "method", text: offered.find((each) => each.value === this.method).title }));
     try {
       const table = readScores(this.text.value);
-      const wanted = { scores: table.scores, method: this.method, assign_all: this.assignAll.checked };
+      const wanted = { scores: table.scores, method: this.method, assign_all: this.assignAll.checked, sense: this.costs.checked ? "min" : "max" };
       if (table.capacities) wanted.capacities = table.capacities;
       const answer = await ask("solve", wanted);
       this.show(table, wanted, answer);
@@ -91,8 +99,10 @@ class Assign {
 
   show(table, wanted, answer) {
     const idle = answer.assignment.filter((task) => task === null).length;
-    const bound = answer.bound === null ? "" : answer.bound - answer.objective <= 1e-9 * Math.max(1, Math.abs(answer.bound)) ? ", proven best" : `, at most ${digits(answer.bound)} is possible`;
-    const words = `Worth ${digits(answer.objective)}${bound}${idle ? `; ${idle} without a task` : ""}.`;
+    const least = wanted.sense === "min";
+    const proven = answer.bound !== null && Math.abs(answer.bound - answer.objective) <= 1e-9 * Math.max(1, Math.abs(answer.bound));
+    const bound = proven ? ", proven best" : answer.bound === null ? "" : `, ${least ? "no less than" : "at most"} ${digits(answer.bound)} is possible`;
+    const words = `${least ? "Costs" : "Worth"} ${digits(answer.objective)} in all${bound}${idle ? `; ${idle} without a task` : ""}.`;
     const button = (text, onclick) => make("button", { type: "button", text, onclick });
     fill(this.result, make("p", { class: "verdict", text: words }),
       make("div", { class: "buttons" }, button("Download CSV", () => download("plan.csv", writeCsv(planRows(table, answer)), "text/csv")),
@@ -102,11 +112,12 @@ class Assign {
   }
 
   table(table, wanted, answer) {
-    const scale = shares(table.scores.flat());
+    // The better, the stronger the colour.
+    const scale = shares(table.scores.flat()).map((share) => (share === null || wanted.sense === "max" ? share : 1 - share));
     const pick = (thing) => this.explain(table, wanted, thing);
     const head = table.tasks.slice(0, MOST_SHOWN).map((name, k) => make("th", {}, make("button", { type: "button", class: "plain", text: name, onclick: () => pick({ kind: "task", index: k }) })));
     const rows = table.agents.slice(0, MOST_SHOWN).map((name, i) =>
-      make("tr", {}, make("th", {}, make("button", { type: "button", class: "plain", text: name, onclick: () => pick({ kind: "agent", index: i }) })),
+      make("tr", {}, make("th", { class: "name" }, make("button", { type: "button", class: "plain", text: name, onclick: () => pick({ kind: "agent", index: i }) })),
         ...table.scores[i].slice(0, MOST_SHOWN).map((value, j) => {
           const cell = make("td", { text: value === null ? "·" : digits(value), class: answer.assignment[i] === j ? "chosen" : "" });
           const share = scale[i * table.tasks.length + j];
@@ -114,23 +125,27 @@ class Assign {
           return cell;
         }),
         make("td", { class: "plan", text: answer.assignment[i] === null ? `– ${answer.unassigned[i] || ""}` : table.tasks[answer.assignment[i]] })));
-    const foot = (label, values) => make("tr", { class: "foot" }, make("th", { text: label }), ...values.slice(0, MOST_SHOWN).map((value) => make("td", { text: value })), make("td"));
+    const foot = (label, values) => make("tr", { class: "foot" }, make("th", { class: "name", text: label }), ...values.slice(0, MOST_SHOWN).map((value) => make("td", { text: value })), make("td"));
     const capacity = table.capacities || table.tasks.map(() => 1);
     const left = Math.max(0, table.agents.length - MOST_SHOWN, table.tasks.length - MOST_SHOWN);
-    return make("div", { class: "scroll" }, make("table", { class: "scores" }, make("thead", {}, make("tr", {}, make("td"), ...head, make("th", { text: "plan" }))),
+    return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The table and the plan" }, make("table", { class: "scores" }, make("thead", {}, make("tr", {}, make("td", { class: "name" }), ...head, make("th", { class: "plan", text: "plan" }))),
       make("tbody", {}, ...rows, foot("used", answer.loads.map((load, j) => `${digits(load, 3)} of ${capacity[j] === null ? "∞" : digits(capacity[j], 3)}`)), foot("price", answer.prices.map((price) => digits(price, 3))))),
     left ? make("p", { class: "about", text: `The table shows ${MOST_SHOWN} rows and columns; what is downloaded has all.` }) : null);
   }
 
   async explain(table, wanted, thing) {
     try {
-      const answer = await ask("watch/explain", { ...wanted, ...(thing.kind === "agent" ? { agent: thing.index } : {}) });
+      const { sense, ...rest } = wanted;
+      const sign = sense === "min" ? -1 : 1;
+      const scores = wanted.scores.map((row) => row.map((value) => (value === null ? null : sign * value)));
+      const answer = await ask("watch/explain", { ...rest, scores, ...(thing.kind === "agent" ? { agent: thing.index } : {}) });
+      answer.sign = sign;
       const nameAgent = (k) => table.agents[k];
       const nameTask = (k) => table.tasks[k];
       const price = answer.prices[thing.index];
       fill(this.panel, make("h2", { text: thing.kind === "agent" ? nameAgent(thing.index) : nameTask(thing.index) }),
         ...(thing.kind === "agent"
-          ? [agentList(answer, thing.index, nameTask, nameAgent)]
+          ? [make("p", { class: "sentence", text: sentence(answer, thing.index, nameTask, nameAgent) }), agentList(answer, thing.index, nameTask, nameAgent)]
           : [capacityBar(answer, thing.index), price ? make("p", { class: "changes", text: `One more place here would be worth ${digits(price, 3)}.` }) : null, taskList(answer, thing.index, nameAgent)]));
     } catch (error) {
       this.alert.say(error.message);

@@ -3,10 +3,16 @@ import { digits, make } from "./viewer/dom.js";
 
 const MOST_FEATURES = 12;
 
-/** The card of a served policy as a closed list that opens; null for one that has none. */
-export function cardOf(served, label) {
-  if (!served) return null;
-  const { card } = served;
+/** A policy's card as a list that opens; null where there is none, or none that can be read. */
+export function cardOf(card, label) {
+  try {
+    return card ? list(card, label) : null;
+  } catch {
+    return null;
+  }
+}
+
+function list(card, label) {
   const facts = [
     ["trained on", (card.trained_on || []).join(", ")],
     ["by", [card.learner, card.cpu_minutes ? `${digits(card.cpu_minutes, 2)} CPU minutes` : ""].filter(Boolean).join(", ")],
@@ -16,15 +22,14 @@ export function cardOf(served, label) {
   ].filter(([, value]) => value);
   return make("details", { class: "card" }, make("summary", { text: `About “${label}”` }),
     make("dl", {}, ...facts.flatMap(([name, value]) => [make("dt", { text: name }), make("dd", { text: value })])),
-    results(card.results || []), weights(card.weights));
+    weights(card), results(card.results || []));
 }
 
 /** "Over 1,000 episodes: 8.35 against 12.32 steps on average", where the first policy's card has it; or an empty text. */
-export function measured(served, packed, [first, second]) {
-  const found = served.find((policy) => policy.name === first);
-  const result = found && (found.card.results || []).find((each) => each.env === packed.env);
+export function measured(card, packed, [first, second]) {
+  const result = card && card.policy === first && Array.isArray(card.results) && card.results.find((each) => each.env === packed.env);
   const other = result && second && result.baselines[second];
-  if (other === undefined || other === null || other === "") return "";
+  if (!Number.isFinite(other)) return "";
   return `Over ${result.episodes.toLocaleString("en")} episodes: ${digits(result.mean, 3)} against ${digits(other, 3)} ${result.unit} on average.`;
 }
 
@@ -35,10 +40,12 @@ function results(rows) {
   return table(["environment", "mean", "best baseline"], rows.map(line));
 }
 
-/** A linear policy's weights: which feature counts how much, the largest effect first. */
-function weights(rows) {
-  if (!Array.isArray(rows) || !rows.length) return null;
-  return table(["feature", "weight", "effect"], rows.slice(0, MOST_FEATURES).map(({ feature, weight, effect }) => [feature, digits(weight, 3), digits(effect, 3)]));
+/** What a linear policy has learned: a sentence, and its weights by effect. */
+function weights({ weights: rows, weights_in_words: words }) {
+  if (!rows || !rows.length) return null;
+  const line = ({ feature, kind, weight, effect }) => [`${feature} (${kind})`, weight === null ? "–" : digits(weight, 3), digits(effect, 2)];
+  return make("div", {}, make("p", { text: words }), table(["feature", "weight", "effect"], rows.slice(0, MOST_FEATURES).map(line)),
+    make("p", { class: "about", text: "Effect: standard deviations of the prior for one of the feature." }));
 }
 
 function table(head, rows) {

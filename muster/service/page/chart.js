@@ -1,7 +1,8 @@
-// Lines over time, as SVG.
+// Lines over time, as SVG, with a ruler that follows the pointer and compares them.
+import { digits, fill, make } from "./viewer/dom.js";
 
 const SPACE = "http://www.w3.org/2000/svg";
-const [LEFT, RIGHT, TOP, BOTTOM] = [58, 14, 14, 40]; // room for words round the lines
+const [LEFT, RIGHT, TOP, BOTTOM] = [48, 14, 14, 40]; // room for words round the lines
 
 function draw(tag, properties, text) {
   const element = document.createElementNS(SPACE, tag);
@@ -10,33 +11,73 @@ function draw(tag, properties, text) {
   return element;
 }
 
-/** A chart of lines [{name, colour, points: [[x, y], …]}] with words on its axes, `wide` pixels wide. */
-export function chart(lines, xLabel, yLabel, wide) {
-  const high = Math.round(Math.max(260, wide / 2));
+/**
+ * A chart of lines [{name, colour, points: [[x, y], …], raw: [[x, y], …]}] with words on its axes, `wide` pixels wide.
+ * `raw` is drawn faintly behind its line; `levels` [{name, value}] are dashed lines across.
+ */
+export function chart(lines, levels, xLabel, yLabel, wide) {
+  const high = Math.round(Math.max(260, Math.min(wide / 2, innerHeight - 300)));
   const svg = draw("svg", { viewBox: `0 0 ${wide} ${high}`, class: "chart", role: "img", "aria-label": `${yLabel} over ${xLabel}` });
-  const points = lines.flatMap((line) => line.points);
+  const points = lines.flatMap((line) => [...line.points, ...line.raw]);
   const [x0, x1] = span(points.map(([x]) => x), true);
-  const [y0, y1] = span(points.map(([, y]) => y), false);
+  const [y0, y1] = span([...points.map(([, y]) => y), ...levels.map(({ value }) => value)], false);
   const at = ([x, y]) => [LEFT + ((wide - LEFT - RIGHT) * (x - x0)) / (x1 - x0), high - BOTTOM - ((high - TOP - BOTTOM) * (y - y0)) / (y1 - y0)];
-  for (const y of ticks(y0, y1)) {
+  for (const [y, text] of ticks(y0, y1)) {
     const [, level] = at([x0, y]);
     svg.append(draw("line", { x1: LEFT, x2: wide - RIGHT, y1: level, y2: level, class: "rule" }));
-    svg.append(draw("text", { x: LEFT - 8, y: level + 4, "text-anchor": "end" }, short(y)));
+    svg.append(draw("text", { x: LEFT - 8, y: level + 4, "text-anchor": "end" }, text));
   }
-  for (const x of ticks(x0, x1)) {
+  for (const [x, text] of ticks(x0, x1)) {
     const [place] = at([x, y0]);
-    svg.append(draw("text", { x: place, y: high - BOTTOM + 18, "text-anchor": "middle" }, short(x)));
+    svg.append(draw("text", { x: place, y: high - BOTTOM + 18, "text-anchor": "middle" }, text));
   }
   svg.append(draw("text", { x: (LEFT + wide - RIGHT) / 2, y: high - 4, "text-anchor": "middle" }, xLabel));
-  svg.append(draw("text", { x: 14, y: (TOP + high - BOTTOM) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(TOP + high - BOTTOM) / 2})` }, yLabel));
-  for (const { name, colour, points: own } of lines) {
+  for (const { name, value } of levels) {
+    const [, level] = at([x0, value]);
+    svg.append(draw("line", { x1: LEFT, x2: wide - RIGHT, y1: level, y2: level, class: "level" }));
+    svg.append(draw("text", { x: wide - RIGHT, y: level - 5, "text-anchor": "end" }, `${name} ${digits(value)}`));
+  }
+  const path = (own) => own.map((point) => at(point).map((value) => value.toFixed(1)).join(",")).join(" ");
+  for (const { name, colour, points: own, raw } of lines) {
     if (!own.length) continue;
-    const line = draw("polyline", { points: own.map((point) => at(point).map((value) => value.toFixed(1)).join(",")).join(" "), fill: "none", stroke: colour, "stroke-width": 2 });
+    if (raw.length) svg.append(draw("polyline", { points: path(raw), fill: "none", stroke: colour, "stroke-width": 1, opacity: 0.3, class: "raw" }));
+    const line = draw("polyline", { points: path(own), fill: "none", stroke: colour, "stroke-width": 2, class: "line" });
     line.append(draw("title", {}, name));
     const [x, y] = at(own[own.length - 1]);
     svg.append(line, draw("circle", { cx: x, cy: y, r: 3.5, fill: colour }));
   }
-  return svg;
+  return make("div", { class: "chart-box" }, make("strong", { text: yLabel }), svg, ...ruler(svg, lines, xLabel, { wide, high, x0, x1 }));
+}
+
+/** A vertical line under the pointer, and beside it the value of every line there. */
+function ruler(svg, lines, xLabel, { wide, high, x0, x1 }) {
+  const line = draw("line", { y1: TOP, y2: high - BOTTOM, class: "ruler", visibility: "hidden" });
+  svg.append(line);
+  const box = make("div", { class: "compare", hidden: true });
+  svg.addEventListener("pointermove", (event) => {
+    const { left, width } = svg.getBoundingClientRect();
+    const place = ((event.clientX - left) * wide) / width;
+    const x = x0 + ((place - LEFT) * (x1 - x0)) / (wide - LEFT - RIGHT);
+    box.hidden = x < x0 || x > x1;
+    line.setAttribute("visibility", box.hidden ? "hidden" : "visible");
+    for (const end of ["x1", "x2"]) line.setAttribute(end, place);
+    fill(box, make("strong", { text: `${short(x)} ${xLabel}` }), ...lines.filter((each) => each.points.length).map(({ name, colour, points }) => {
+      const dot = make("i", { class: "dot" });
+      dot.style.background = colour;
+      return make("span", {}, dot, `${name} `, make("b", { text: digits(nearest(points, x)[1]) }));
+    }));
+    box.style[place > wide / 2 ? "left" : "right"] = "auto";
+    box.style[place > wide / 2 ? "right" : "left"] = `${place > wide / 2 ? width * (1 - place / wide) + 10 : (width * place) / wide + 10}px`;
+  });
+  svg.addEventListener("pointerleave", () => {
+    box.hidden = true;
+    line.setAttribute("visibility", "hidden");
+  });
+  return [box];
+}
+
+function nearest(points, x) {
+  return points.reduce((best, point) => (Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best));
 }
 
 function span(values, fromZero) {
@@ -49,12 +90,16 @@ function span(values, fromZero) {
   return [low - room, high + room];
 }
 
+/** [value, text] of round values between two, with as many decimals as tell them apart. */
 function ticks(low, high) {
   const rough = (high - low) / 5;
   const unit = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((k) => k * unit).find((k) => k >= rough);
+  const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   const found = [];
-  for (let k = Math.ceil(low / step); k * step <= high; k++) found.push(k * step);
+  for (let k = Math.ceil(low / step); k * step <= high; k++) {
+    found.push([k * step, Math.abs(high) >= 1e4 ? short(k * step) : (k * step).toFixed(decimals).replace("-", "−")]);
+  }
   return found;
 }
 

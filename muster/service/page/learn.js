@@ -2,16 +2,20 @@
 import { ownColour } from "./viewer/colours.js";
 import { fill, make } from "./viewer/dom.js";
 import { ask } from "./api.js";
+import { cardOf } from "./card.js";
 import { chart } from "./chart.js";
 import { alertLine, field } from "./forms.js";
 
 const EVERY = 2000; // milliseconds
-const QUANTITIES = { validation: "validation", outcome: "outcome in training", reward: "reward", fitness: "fitness", value_loss: "loss of the critic" };
+const QUANTITIES = { outcome: "in training", validation: "on validation episodes", reward: "reward", fitness: "fitness", value_loss: "loss of the critic" };
+const UNITS = { rescue: "steps (fewer is better)", pursuit: "steps (fewer is better)", battle: "win rate (more is better)", fleet: "profit (more is better)" };
+const SMOOTHING = { 0: "none", 0.6: "some", 0.9: "much" }; // weight of the mean so far against each new value
 const MOST_AT_ONCE = 8;
 
 export async function learnView(options) {
   const view = new Learn((options.get("runs") || "").split(",").filter(Boolean));
-  await view.refresh();
+  await view.read();
+  view.timer = setInterval(() => view.refresh(), EVERY);
   return view;
 }
 
@@ -24,13 +28,15 @@ class Learn {
     this.list = make("div", { class: "runs" });
     this.plot = make("div", { class: "plot" });
     this.quantity = make("select", {});
-    for (const [value, text] of Object.entries(QUANTITIES)) this.quantity.append(make("option", { value, text }));
+    this.smooth = make("select", {});
+    for (const [value, text] of Object.entries(SMOOTHING)) this.smooth.append(make("option", { value, text }));
+    this.smooth.value = "0.6";
     this.axis = make("select", {});
     for (const [value, text] of [["steps", "environment steps"], ["cpu_seconds", "CPU minutes"]]) this.axis.append(make("option", { value, text }));
-    for (const select of [this.quantity, this.axis]) select.addEventListener("change", () => this.draw());
-    this.element = make("div", {}, make("div", { class: "bar" }, field("Show", this.quantity), field("Over", this.axis)), this.alert,
+    for (const select of [this.quantity, this.axis, this.smooth]) select.addEventListener("change", () => this.draw());
+    this.element = make("div", {}, make("h1", { text: "Learn" }), make("p", { class: "about", text: "Runs while they train; point at the chart to compare them." }),
+      make("div", { class: "bar" }, field("Show", this.quantity), field("Over", this.axis), field("Smoothing", this.smooth)), this.alert,
       make("div", { class: "split" }, this.plot, make("aside", { class: "panel" }, make("h2", { text: "Runs" }), this.list)));
-    this.timer = setInterval(() => this.refresh(), EVERY);
   }
 
   close() {
@@ -39,31 +45,37 @@ class Learn {
 
   async refresh() {
     try {
-      const { folder, runs } = await ask("watch/runs");
-      if (!this.began && runs.length) {
-        this.began = true;
-        this.chosen = new Set(runs.slice(0, 4).map((run) => run.name));
-      }
-      this.runs = runs;
-      this.folder = folder;
-      const names = runs.map((run) => run.name).filter((name) => this.chosen.has(name)).slice(0, MOST_AT_ONCE);
-      for (const name of names) {
-        const before = this.curves.get(name);
-        const { updated } = runs.find((run) => run.name === name);
-        if (!before || before.updated !== updated) this.curves.set(name, await ask("watch/curve", { run: name }));
-      }
+      await this.read();
       this.alert.say("");
-      this.showList();
-      this.draw();
     } catch (error) {
       this.alert.say(error.message);
     }
   }
 
+  /** Read what has changed, and show it. */
+  async read() {
+    const { command, folder, runs } = await ask("watch/runs");
+    if (!this.began && runs.length) {
+      this.began = true;
+      this.chosen = new Set(runs.slice(0, 4).map((run) => run.name));
+    }
+    // Once a minute anyway: a run that says nothing more has stopped.
+    const seen = JSON.stringify([runs, [...this.chosen], Math.floor(Date.now() / 60000)]);
+    if (seen === this.seen) return;
+    [this.runs, this.folder, this.command] = [runs, folder, command];
+    for (const run of runs.filter(({ name }) => this.chosen.has(name)).slice(0, MOST_AT_ONCE)) {
+      const before = this.curves.get(run.name);
+      if (!before || before.updated !== run.updated || before.finished !== run.finished) this.curves.set(run.name, await ask("watch/curve", { run: run.name }));
+    }
+    this.seen = seen;
+    this.showList();
+    this.draw();
+  }
+
   showList() {
     if (!this.runs.length) {
-      fill(this.list, make("p", { class: "about", text: `No run in the folder ${this.folder} yet. Begin one there, such as` }),
-        make("code", { text: `muster train rescue:2x4 --minutes 5 --out ${this.folder}/first` }));
+      fill(this.list, make("p", { class: "about", text: `There is no run in the folder ${this.folder} yet. This begins one, if it is given where the service was started:` }),
+        make("code", { text: this.command }));
       return;
     }
     fill(this.list, ...this.runs.map((run) => {
@@ -78,8 +90,9 @@ class Learn {
       dot.style.background = this.colour(run.name);
       const learns = !run.finished && Date.now() / 1000 - run.updated < 120;
       const state = run.finished ? "finished" : learns ? "learning" : "stopped";
-      return make("label", { class: "run" }, box, dot, make("span", {}, make("strong", { text: run.name }),
-        make("span", { class: "about", text: [run.env, run.learner, run.inference, state].filter(Boolean).join(" · ") })));
+      const curve = this.curves.get(run.name);
+      return make("div", {}, make("label", { class: "run" }, box, dot, make("span", {}, make("strong", { text: run.name }),
+        make("span", { class: "about", text: [run.env, run.learner, run.inference, state].filter(Boolean).join(" · ") }))), cardOf(curve && curve.card, run.name));
     }));
   }
 
@@ -92,18 +105,56 @@ class Learn {
     return ownColour(this.runs.findIndex((run) => run.name === name));
   }
 
+  /** What the runs that are shown count, in words; they may count different things. */
+  unit() {
+    const kinds = new Set(this.runs.filter((run) => this.chosen.has(run.name)).map((run) => run.env.split(":")[0]));
+    return kinds.size === 1 ? UNITS[[...kinds][0]] || "return (more is better)" : "outcome";
+  }
+
+  /** Name quantities by what the chosen runs count. */
+  offer() {
+    const words = Object.entries(QUANTITIES).map(([value, text]) => [value, ["outcome", "validation"].includes(value) ? `${this.unit()}, ${text}` : text]);
+    const { value: chosen } = this.quantity;
+    fill(this.quantity, ...words.map(([value, text]) => make("option", { value, text })));
+    this.quantity.value = chosen || "outcome";
+  }
+
   draw() {
+    this.offer();
     const [key, axis] = [this.quantity.value, this.axis.value];
     const unit = axis === "cpu_seconds" ? 1 / 60 : 1;
-    const lines = [...this.curves].filter(([name]) => this.chosen.has(name)).map(([name, curve]) => ({
-      name, colour: this.colour(name),
-      points: curve.rows.filter((row) => row[key] !== undefined && row[axis] !== undefined).map((row) => [row[axis] * unit, row[key]]),
-    }));
+    const shown = [...this.curves].filter(([name]) => this.chosen.has(name));
+    const lines = shown.map(([name, curve]) => {
+      const raw = curve.rows.filter((row) => row[key] !== undefined && row[axis] !== undefined).map((row) => [row[axis] * unit, row[key]]);
+      const smooth = smoothed(raw, Number(this.smooth.value));
+      return { name, colour: this.colour(name), points: smooth, raw: Number(this.smooth.value) ? raw : [] };
+    });
+    const what = this.quantity.selectedOptions[0].text;
     if (!lines.some((line) => line.points.length)) {
-      const text = lines.length ? `No ${QUANTITIES[key]} has been logged yet.` : "Choose a run to see its curve.";
+      const text = lines.length ? `Nothing has been logged yet: ${what}.` : this.runs.length ? "Choose a run to see its curve." : "Curves appear here as soon as a run has begun.";
       fill(this.plot, make("p", { class: "about", text }));
       return;
     }
-    fill(this.plot, chart(lines, this.axis.selectedOptions[0].text, QUANTITIES[key], this.room()));
+    const levels = ["outcome", "validation"].includes(key) ? bestBaseline(shown.map(([, curve]) => curve)) : [];
+    fill(this.plot, chart(lines, levels, this.axis.selectedOptions[0].text, what, this.room()));
   }
+}
+
+/** Points with exponential smoothing: `weight` of the mean so far, without the lag of its beginning. */
+function smoothed(points, weight) {
+  let [sum, total] = [0, 0];
+  return points.map(([x, y]) => {
+    [sum, total] = [weight * sum + y, weight * total + 1];
+    return [x, sum / total];
+  });
+}
+
+/** The best baseline of the runs' environment, if they have one in common and it was measured. */
+function bestBaseline(curves) {
+  const envs = new Set(curves.map((curve) => curve.env));
+  const found = curves.flatMap((curve) => Object.entries(curve.baselines));
+  if (envs.size !== 1 || !found.length) return [];
+  const fewer = /^(rescue|pursuit):/.test(curves[0].env);
+  const [name, value] = found.reduce((best, each) => ((fewer ? each[1] < best[1] : each[1] > best[1]) ? each : best));
+  return [{ name: `best baseline: ${name},`, value }];
 }

@@ -3,7 +3,7 @@ import { fill, make } from "./viewer/dom.js";
 import { ask, download, latest } from "./api.js";
 import { Board } from "./board.js";
 import { alertLine, failure, field, firstPolicy, policySelect, switcher } from "./forms.js";
-import { agentList, capacityBar, METHODS, scoresOf, shares, taskList } from "./reasons.js";
+import { agentList, capacityBar, methodChoice, scoresOf, sentence, shares, taskList } from "./reasons.js";
 import { readSituation, toLink, toText } from "./situation.js";
 
 const TOOLS = [
@@ -171,7 +171,6 @@ class Play {
   }
 
   showPanel(answer) {
-    const options = METHODS.map((each) => ({ ...each, text: each.value === answer.own_method ? `${each.text} •` : each.text }));
     const choose = (value) => {
       this.method = value;
       this.decide();
@@ -183,10 +182,10 @@ class Play {
     const body = !selected
       ? [make("p", { class: "about", text: "Click an agent or a task to see its scores." })]
       : selected.kind === "agent"
-        ? [agentList(answer, selected.index, nameTask, nameAgent)]
+        ? [make("p", { class: "sentence", text: sentence(answer, selected.index, nameTask, nameAgent) }), agentList(answer, selected.index, nameTask, nameAgent)]
         : [this.capacityInput(selected.index), capacityBar(answer, selected.index), taskList(answer, selected.index, nameAgent)];
     const title = selected ? `${selected.kind} ${selected.index}` : "The decision";
-    fill(this.panel, make("h2", { text: title }), switcher(options, answer.method, choose),
+    fill(this.panel, make("h2", { text: title }), methodChoice(answer.method, answer.own_method, choose),
       make("p", { class: "about", text: `${answer.source}; ${answer.status.replaceAll("_", " ")}, worth ${Number(answer.objective.toPrecision(4))} in all.` }),
       rule ? make("p", { class: "changes", text: `${this.situation.policy} itself would decide otherwise for some; shown is ${answer.method.toUpperCase()} on these scores.` }) : null,
       ...body);

@@ -1,13 +1,21 @@
 // An explained decision (the service's `explain`) as lists: what an agent could do, who could do a task.
 import { heat } from "./viewer/colours.js";
 import { digits, make } from "./viewer/dom.js";
+import { switcher } from "./forms.js";
 
 export const METHODS = [
-  { value: "amax", text: "AMAX", title: "Each agent its best task; capacities are not looked at" },
-  { value: "lp", text: "LP", title: "The best within capacities" },
-  { value: "quad", text: "QUAD", title: "With what pairs of tasks are worth" },
-  { value: "routes", text: "Routes", title: "Routes through all tasks" },
+  { value: "amax", text: "AMAX", title: "Each agent takes its best task by itself; several may take the same." },
+  { value: "lp", text: "LP", title: "The best sum of scores with no task beyond its capacity." },
+  { value: "quad", text: "QUAD", title: "As LP, and with what pairs of tasks are worth when both are chosen." },
+  { value: "routes", text: "Routes", title: "Every agent gets a route through tasks, not just the next one." },
 ];
+
+/** A choice of procedures, the policy's own with a dot, and what the chosen one does in a line. */
+export function methodChoice(method, own, onChange) {
+  const options = METHODS.map((each) => ({ ...each, text: each.value === own ? `${each.text} •` : each.text }));
+  const chosen = METHODS.find((each) => each.value === method);
+  return make("div", {}, switcher(options, method, onChange), chosen ? make("p", { class: "method", text: `${chosen.text}: ${chosen.title}` }) : null);
+}
 
 /** Scores of a row or a column as shares, 0 to 1 of those that are there; null for what cannot be. */
 export function shares(scores) {
@@ -31,52 +39,86 @@ export function priceOf(answer, task) {
   return answer.prices[task] - Math.min(...answer.prices.filter((_, k) => answer.task_alive[k]));
 }
 
+/** Why an agent has what it has, in a sentence or two. */
+export function sentence(answer, agent, nameTask, nameAgent) {
+  const has = answer.assignment[agent];
+  const who = capital(nameAgent(agent));
+  if (has === null) return `${who} has no task${answer.reasons[String(agent)] ? `: ${answer.reasons[String(agent)]}` : ""}.`;
+  const best = byScore(answer.scores[agent])[0][1];
+  const higher = answer.scores[agent][best] > answer.scores[agent][has];
+  const [more, most] = answer.sign === -1 ? ["would cost less", "the task with its lowest cost"] : ["has a higher score", "the task with its highest score"];
+  const first = higher
+    ? `${who} gets ${nameTask(has)}. For ${nameAgent(agent)} alone, ${nameTask(best)} ${more}; the whole assignment is better so.`
+    : `${who} gets ${nameTask(has)}, ${most}.`;
+  const next = (answer.alternatives || []).filter((each) => each.task !== null && each.loss !== null).sort((a, b) => a.loss - b.loss)[0];
+  return next ? `${first} The next best is ${nameTask(next.task)}: it ${whyNot(next, nameTask, nameAgent)}.` : first;
+}
+
+function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** [score, index] of what is possible, the highest first. */
+function byScore(scores) {
+  return scores.map((score, index) => [score, index]).filter(([score]) => score !== null).sort((a, b) => b[0] - a[0] || a[1] - b[1]);
+}
+
 /** What an agent could do: the tasks by score, with prices and what each would cost in all. */
 export function agentList(answer, agent, nameTask, nameAgent) {
   const scores = answer.scores[agent];
   const has = answer.assignment[agent];
   const scale = shares(scores);
-  const order = scores.map((score, task) => [score, task]).filter(([score]) => score !== null).sort((a, b) => b[0] - a[0] || a[1] - b[1]);
+  const order = byScore(scores);
   const known = new Map((answer.alternatives || []).map((each) => [each.task, each]));
   const runnerUp = order.map(([, task]) => task).find((task) => task !== has);
-  const rows = order.map(([score, task]) =>
-    heatRow({
-      share: scale[task], value: digits(score, 4), name: nameTask(task), chosen: task === has,
-      note: [
-        task === has ? "assigned" : task === runnerUp ? "runner-up" : "",
-        priceOf(answer, task) > 1e-9 ? `price ${digits(priceOf(answer, task), 3)}` : "",
-        loadText(answer, task),
-      ].filter(Boolean).join(" · "),
-      why: task === has ? "" : whyNot(known.get(task), nameTask, nameAgent),
-      test: `task-${task}`,
-    }),
-  );
+  const rows = order.map(([score, task]) => ({
+    share: scale[task], value: digits(score * (answer.sign || 1), 4), name: nameTask(task), chosen: task === has,
+    note: [
+      task === has ? "assigned" : task === runnerUp ? "runner-up" : "",
+      priceOf(answer, task) > 1e-9 ? `price ${digits(priceOf(answer, task), 3)}` : "",
+      loadText(answer, task),
+    ].filter(Boolean).join(" · "),
+    why: task === has ? "" : whyNot(known.get(task), nameTask, nameAgent),
+    test: `task-${task}`,
+  }));
   const idle = known.get(null);
-  if (idle) rows.push(heatRow({ share: null, value: "", name: "nothing to do", note: "", why: whyNot(idle, nameTask, nameAgent), test: "idle" }));
+  if (idle) rows.push({ share: null, value: "", name: "nothing to do", note: "", why: whyNot(idle, nameTask, nameAgent), test: "idle" });
   return heatList(rows);
 }
 
+/** Neighbours with the same score, of which there is the same to say, as one row. */
+function grouped(rows) {
+  const found = [];
+  for (const row of rows) {
+    const last = found[found.length - 1];
+    if (last && !last.chosen && !row.chosen && last.value === row.value && last.why === row.why && last.same === row.note) {
+      last.name = `${last.name}, ${row.name}`;
+      last.many += 1;
+      last.note = [row.note, `${last.many} with the same score`].filter(Boolean).join(" · ");
+    } else found.push({ ...row, same: row.note, many: 1 });
+  }
+  return found;
+}
+
 function heatList(rows) {
-  const left = rows.length - MOST_ROWS;
+  const all = grouped(rows);
+  const left = all.slice(MOST_ROWS).reduce((sum, row) => sum + row.many, 0);
   const more = left > 0 ? make("li", { class: "about", text: `and ${left} more with lower scores` }) : null;
-  return make("ol", { class: "heat" }, ...rows.slice(0, MOST_ROWS), more);
+  return make("ol", { class: "heat" }, ...all.slice(0, MOST_ROWS).map(heatRow), more);
 }
 
 /** Who could do a task, who does, and how much of its capacity is used. */
 export function taskList(answer, task, nameAgent) {
   const scores = answer.scores.map((row) => row[task]);
   const scale = shares(scores);
-  const order = scores.map((score, agent) => [score, agent]).filter(([score]) => score !== null).sort((a, b) => b[0] - a[0] || a[1] - b[1]);
-  const rows = order.map(([score, agent]) =>
-    heatRow({
-      share: scale[agent], value: digits(score, 4), name: nameAgent(agent), chosen: answer.assignment[agent] === task,
-      note: [
-        answer.assignment[agent] === task ? "does it" : "",
-        answer.contributions ? `gives ${digits(answer.contributions[agent][task], 3)}` : "",
-      ].filter(Boolean).join(" · "),
-      why: "", test: `agent-${agent}`,
-    }),
-  );
+  const rows = byScore(scores).map(([score, agent]) => ({
+    share: scale[agent], value: digits(score * (answer.sign || 1), 4), name: nameAgent(agent), chosen: answer.assignment[agent] === task,
+    note: [
+      answer.assignment[agent] === task ? "does it" : "",
+      answer.contributions ? `gives ${digits(answer.contributions[agent][task], 3)}` : "",
+    ].filter(Boolean).join(" · "),
+    why: "", test: `agent-${agent}`,
+  }));
   return heatList(rows);
 }
 
@@ -90,16 +132,16 @@ export function capacityBar(answer, task) {
   return make("div", { class: "capacity" }, make("span", { class: "track" }, bar), make("span", { text }));
 }
 
-/** Why an alternative was not taken: what it would cost, and who would have to move. */
+/** What an alternative would cost, and who would have to move, as the end of a sentence: "would cost 0.2 in all …". */
 export function whyNot(other, nameTask, nameAgent) {
   if (!other) return "";
   if (other.loss === null) return "cannot be compared";
-  const moves = other.moves.slice(0, 3).map(([agent, from, to]) => `${nameAgent(agent)} ${place(from, nameTask)} → ${place(to, nameTask)}`);
-  const more = other.moves.length > 3 ? ` and ${other.moves.length - 3} more` : "";
+  const moves = other.moves.slice(0, 3).map(([agent, from, to]) => `${nameAgent(agent)} would get ${place(to, nameTask)} instead of ${place(from, nameTask)}`);
+  const more = other.moves.length > 3 ? ` and ${other.moves.length - 3} more would change` : "";
   const who = moves.length ? `; ${moves.join(", ")}${more}` : "";
-  if (Math.abs(other.loss) < 1e-9) return `just as good in all${who}`;
-  if (other.loss < 0) return `${digits(-other.loss, 3)} better in all, which this procedure did not find${who}`;
-  return `costs ${digits(other.loss, 3)} in all${who}`;
+  if (Math.abs(other.loss) < 1e-9) return `would be just as good in all${who}`;
+  if (other.loss < 0) return `would be ${digits(-other.loss, 3)} better in all, which this procedure did not find${who}`;
+  return `would cost ${digits(other.loss, 3)} in all${who}`;
 }
 
 function place(task, nameTask) {
@@ -127,11 +169,12 @@ function heatRow({ share, value, name, note, why, chosen, test }) {
   );
 }
 
-/** Who has another task under this procedure than was played. */
+/** Who has another task under this procedure than was decided. */
 export function changes(answer, nameAgent, nameTask) {
+  const method = answer.method.toUpperCase();
   const moved = answer.assignment.flatMap((task, agent) => (task !== answer.played[agent] ? [[agent, answer.played[agent], task]] : []));
-  if (!moved.length) return make("p", { class: "changes", text: `${answer.method.toUpperCase()} decides just what was played.` });
-  const some = moved.slice(0, 6).map(([agent, from, to]) => `${nameAgent(agent)}: ${place(from, nameTask)} → ${place(to, nameTask)}`);
+  if (!moved.length) return make("p", { class: "changes", text: answer.method === answer.own_method ? "This is what was decided." : `${method} would decide the same.` });
+  const some = moved.slice(0, 6).map(([agent, from, to]) => `${nameAgent(agent)} ${place(to, nameTask)} instead of ${place(from, nameTask)}`);
   const more = moved.length > 6 ? `, and ${moved.length - 6} more` : "";
-  return make("p", { class: "changes", text: `${answer.method.toUpperCase()} differs from what was played for ${moved.length}: ${some.join(", ")}${more}.` });
+  return make("p", { class: "changes", text: `${method} would decide otherwise for ${moved.length} of ${answer.assignment.length}: ${some.join(", ")}${more}.` });
 }

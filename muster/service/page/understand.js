@@ -2,8 +2,7 @@
 import { fill, make } from "./viewer/dom.js";
 import { nameOf } from "./viewer/player.js";
 import { ask, latest } from "./api.js";
-import { switcher } from "./forms.js";
-import { agentList, capacityBar, changes, METHODS, scoresOf, shares, taskList } from "./reasons.js";
+import { agentList, capacityBar, changes, methodChoice, scoresOf, sentence, shares, taskList } from "./reasons.js";
 
 export class Understand {
   constructor(panel, packed) {
@@ -50,12 +49,11 @@ export class Understand {
 
   head(method, own) {
     const title = `${this.name(this.thing)}, by ${this.screen.film.label}`;
-    const options = METHODS.map((each) => ({ ...each, text: each.value === own ? `${each.text} •` : each.text }));
     const choose = (value) => {
       this.method = value;
       this.refresh();
     };
-    return make("div", {}, make("h2", { text: title }), switcher(options, method, choose));
+    return make("div", {}, make("h2", { text: title }), methodChoice(method, own, choose));
   }
 
   name(thing) {
@@ -66,7 +64,6 @@ export class Understand {
     const { thing, screen } = this;
     const nameAgent = (index) => this.name({ kind: "agent", index });
     const nameTask = (index) => this.name({ kind: "task", index });
-    const reason = thing.kind === "agent" ? answer.reasons[String(thing.index)] : "";
     const gone = thing.kind === "agent" ? !answer.agent_alive[thing.index] : !answer.task_alive[thing.index];
     const body = gone
       ? [make("p", { text: `It is gone at step ${step}.` })]
@@ -79,7 +76,7 @@ export class Understand {
       this.head(answer.method, answer.own_method),
       make("p", { class: "about", text: `Step ${step}: ${answer.source}.` }),
       changes(answer, nameAgent, nameTask),
-      reason ? make("p", { class: "changes", text: `It has no task: ${reason}.` }) : null,
+      thing.kind === "agent" && !gone ? make("p", { class: "sentence", text: sentence(answer, thing.index, nameTask, nameAgent) }) : null,
       route && route.length ? make("p", { class: "changes", text: `Its route: ${route.map(nameTask).join(" → ")}.` }) : null,
       ...body,
     );

@@ -134,10 +134,14 @@ class Watch {
 
   /** What is known of the policies beyond this episode. */
   async addCard(packed, policies) {
-    const { policies: served } = await ask("policies").catch(() => ({ policies: [] }));
-    const mean = measured(served, packed, policies);
+    const [name] = lookAhead(policies[0]);
+    const { kind } = this.environment.policies.find((policy) => policy.name === name) || {};
+    if (!["learned", "run"].includes(kind)) return;
+    const found = kind === "run" ? ask("watch/curve", { run: name }) : ask("policies").then(({ policies: served }) => served.find((policy) => policy.name === name));
+    const { card } = (await found.catch(() => null)) || {};
+    const mean = measured(card, packed, policies);
     if (mean) this.player.card.querySelector("p").append(` ${mean}`);
-    this.understand.card = cardOf(served.find((policy) => policy.name === lookAhead(policies[0])[0]), packed.films[0].label);
+    this.understand.card = cardOf(card, packed.films[0].label);
     if (!this.understand.thing) this.understand.hint();
   }
 
