@@ -82,10 +82,10 @@ class Loop:
         self.best: dict[str, NDArray[Any]] = {}
         self.window: list[Metrics] = []
         self.advised, self.remark = False, ""
-        self.halfway: dict[str, NDArray[Any]] = {}
-        """Parameters after half of the run."""
+        self.quarters: dict[int, dict[str, NDArray[Any]]] = {}
+        """Parameters after one, two and three quarters of the run."""
         self.mean: dict[str, NDArray[Any]] = {}
-        """Of the parameters after each update from there on."""
+        """Of the parameters after each update of the later half."""
         self.averaged = 0
         """Over so many updates."""
         saved = run.load_checkpoint() if run else None
@@ -132,7 +132,7 @@ class Loop:
                     raise self._kept(failure) from failure
                 self.window.append(metrics | (self.pool.metrics() if self.pool else {}))
                 self.updates += 1
-                self._average()
+                self._remember()
                 self._advise()
                 if crossed(before, learner.steps, self.settings.log_every):
                     row = self._log()
@@ -163,13 +163,14 @@ class Loop:
         self._write_card(outcome.validation)
         return outcome
 
-    def _average(self) -> None:
-        """Keep the parameters halfway, and the mean of those that follow."""
-        if self.progress < 0.5 or self.learner.spec.kind not in AVERAGED:
+    def _remember(self) -> None:
+        """Keep the parameters after each quarter of the run, and the mean of those of the later half."""
+        quarter = min(3, int(4 * self.progress))
+        if self.learner.spec.kind not in AVERAGED or quarter == 0:
             return
         now = self.learner.parameters()
-        self.halfway = self.halfway or now
-        if self.learner.averages:
+        self.quarters.setdefault(quarter, now)
+        if quarter == 1 or self.learner.averages:
             return
         self.averaged += 1
         for name, array in now.items():
@@ -180,13 +181,10 @@ class Loop:
         """What validation chooses among, without those that are the same."""
         last = self.learner.parameters()
         mean = {name: array.astype(last[name].dtype) for name, array in self.mean.items()}
+        named = {"last": last, "best row": best.parameters, "mean of the later half": mean}
+        named |= {f"{25 * quarter} %": kept for quarter, kept in self.quarters.items()}
         found: dict[str, LearnedPolicy] = {}
-        for name, parameters in (
-            ("last", last),
-            ("best row", best.parameters),
-            ("mean", mean),
-            ("halfway", self.halfway),
-        ):
+        for name, parameters in named.items():
             if parameters and not any(same_arrays(parameters, one.parameters) for one in found.values()):
                 found[name] = best.variant(parameters=parameters)
         return found
@@ -287,7 +285,9 @@ class Loop:
             return
         arrays, plain = self.learner.get_state()
         arrays = {f"learner/{name}": np.ascontiguousarray(array) for name, array in arrays.items()}
-        arrays |= prefixed("best", self.best) | prefixed("halfway", self.halfway) | prefixed("mean", self.mean)
+        arrays |= prefixed("best", self.best) | prefixed("mean", self.mean)
+        for quarter, parameters in self.quarters.items():
+            arrays |= prefixed(f"quarter{quarter}", parameters)
         self.run.save_checkpoint(
             arrays,
             {
@@ -307,8 +307,9 @@ class Loop:
         self.best = component(arrays, "best")
         self.best_reward = -math.inf if plain["best_reward"] is None else plain["best_reward"]
         self.updates, self.cpu_before, self.window = plain["updates"], plain["cpu_seconds"], plain["window"]
-        self.halfway, self.mean = component(arrays, "halfway"), component(arrays, "mean")
-        self.averaged = plain["averaged"]
+        kept = {quarter: component(arrays, f"quarter{quarter}") for quarter in (1, 2, 3)}
+        self.quarters = {quarter: parameters for quarter, parameters in kept.items() if parameters}
+        self.mean, self.averaged = component(arrays, "mean"), plain["averaged"]
         self.advised, self.remark = plain["advised"], plain["remark"]
 
     @contextmanager

@@ -37,9 +37,7 @@ EPISODES = 100
 PILOT, MOST = 16, 500
 """Episodes that are timed, and the most that follow, in a run whose length is given in minutes."""
 ROUGH = 4
-"""Of a larger size, on which candidates beyond the finalists are seen."""
-FINALISTS = 2
-"""Candidates that more than the timed episodes are spent on."""
+"""Episodes of a larger size in the first round, after which the last policy and the best other one are left."""
 SHARE, LEAST_SECONDS = 0.25, 6.0
 """Of the training time that validation may take, and what it may take at least; half of it for choosing."""
 LOG_EPISODES = 500
@@ -238,24 +236,22 @@ def _choose(
     prior: LearnedPolicy | None,
     seconds: float,
 ) -> tuple[str, Metrics]:
-    """Name of the candidate that is best over all sizes and better than the prior, or of the prior; and the last one's
-    outcome in the training environments, for the log.
+    """Name of the candidate that is best over all sizes and better than the prior, or of the prior; and the outcome of
+    the first one, the last policy, in the training environments, for the log.
     """
-    names, last = list(candidates), {}
-    if len(names) > FINALISTS and _fixed_episodes(settings) is None:
+    names = list(candidates)
+    if len(names) > 2 and _fixed_episodes(settings) is None:
         rough = {
             name: _run(settings, name, list(candidates.values()), PILOT if name in settings.envs else ROUGH, VALIDATION)
             for name in envs
         }
-        last = _outcomes(settings, rough, names.index("last"))
-        names = sorted(names, key=lambda name: -_merit(rough, list(candidates).index(name)))[:FINALISTS]
+        best = max(range(1, len(names)), key=lambda k: _merit(rough, k))
+        names = [names[0], names[best]]
     policies = [*(candidates[name] for name in names), *([prior] if prior else [])]
     # With nothing to choose, all that is wanted is what the log says.
     found = _on_sizes(settings, envs if len(policies) > 1 else settings.envs, policies, VALIDATION, seconds)
-    if "last" in names:
-        last = _outcomes(settings, found, names.index("last"))
     better = [k for k in range(len(names)) if prior is None or _improves(found, k, len(names))]
-    return (names[max(better, key=lambda k: _merit(found, k))] if better else PRIOR), last
+    return (names[max(better, key=lambda k: _merit(found, k))] if better else PRIOR), _outcomes(settings, found, 0)
 
 
 def _outcomes(settings: TrainSettings, found: Evaluations, candidate: int) -> Metrics:

@@ -105,8 +105,8 @@ def test_more_than_two_candidates_meet_the_prior_after_a_first_round(monkeypatch
     settings = TrainSettings("tests.learning.toy:Priced,wrong=true", learner="es", inference="lp", minutes=1.0)
     start = make_learner(settings).policy()
     turned = start.variant(parameters=start.parameters | {"h.scale": np.float32(-1.0).reshape(1)})
-    found = validate(settings, {"last": start, "mean": start, "halfway": turned}, 0.0)
-    assert found.kept == "halfway"
+    found = validate(settings, {"last": start, "mean": start, "50 %": turned}, 0.0)
+    assert found.kept == "50 %"
     assert found.last == {"validation": 0.0}
     (size,) = found.sizes.values()
     assert size.policy.mean == 1.0

@@ -116,7 +116,7 @@ def test_a_run_goes_on_with_another_number_of_workers(name, executor, tmp_path, 
     for workers, length in ((2, steps // 3), (0, 2 * steps // 3), (3, steps)):
         run_with(executor, settings_of(name, steps=length), workers, parts)
     # What is kept of the second half of a run does depend on its length.
-    ends = [{k: v for k, v in state(one).items() if not k.startswith(("mean/", "halfway/"))} for one in (whole, parts)]
+    ends = [{k: v for k, v in state(one).items() if not k.startswith(("mean/", "quarter"))} for one in (whole, parts)]
     assert same(*ends)
 
 
