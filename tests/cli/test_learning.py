@@ -146,7 +146,7 @@ def test_settings_of_another_learner_are_refused(given, flag, tmp_path, capsys):
         (["train", "rescue:2x4", "--minutes", "1", "--steps", "5"], "not both"),
         (["train", "rescue:2x4", "--config", "nowhere.toml"], "cannot read nowhere.toml"),
         (["train", "rescue:2x4", "--resume", "--out", "nowhere"], "holds no run to resume"),
-        (["train", "rescue:2x4", "--learner", "es", "--model", "pem"], "direct model only"),
+        (["train", "rescue:2x4", "--learner", "es", "--model", "pem"], "es trains direct and linear models"),
         (["plot", "curves", "nowhere"], "no log nowhere"),
         (["plot", "scores", "nowhere.safetensors"], "no policy file"),
         (["evaluate", "runs/nothing", "rescue:2x4"], "no policy file"),

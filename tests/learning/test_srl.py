@@ -209,7 +209,7 @@ def test_an_environment_that_cannot_be_copied_is_refused_but_for_a_critic_alone(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": "pem"}, "srl trains the direct model only"),
+        ({"model": "pem"}, "srl trains direct and linear models"),
         ({"inference": "routes"}, "costs of routes are learned by evolution strategies only"),
         ({"srl": {"envs": 1}, "env": ["rescue:2x4", "rescue:3x6"]}, "srl.envs are divided among the environments"),
         ({"srl": {"horizon": 0}}, "horizon must be at least 1"),

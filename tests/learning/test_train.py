@@ -138,7 +138,7 @@ def test_a_bad_settings_file_is_named(text, message, tmp_path):
         ({"minutes": 1.0, "steps": 5}, "minutes or as steps, not both"),
         ({"minutes": -1.0}, "minutes must be positive"),
         ({"learner": "pp"}, "no learner 'pp'"),
-        ({"learner": "es", "model": "pem"}, "es trains the direct model only"),
+        ({"learner": "es", "model": "pem"}, "es trains direct and linear models"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):
@@ -195,7 +195,7 @@ def test_a_cosine_ends_with_updates_of_nothing(learner):
 
 def test_nested_settings_may_be_dictionaries():
     made = make_learner(TrainSettings(env=TOY, learner="es", es={"sigma": 0.1, "pairs": 3, "episodes": 2}))
-    assert made.settings == ESSettings(sigma=0.1, pairs=3, episodes=2)
+    assert made.settings == ESSettings(sigma=0.1, learning_rate=0.03, pairs=3, episodes=2)
     with pytest.raises(InputError, match=r"no setting 'es\.sigm'; did you mean 'es\.sigma'"):
         muster.train(TOY, es={"sigm": 0.1})
     with pytest.raises(InputError, match="no setting 'lerner'; did you mean 'learner'"):

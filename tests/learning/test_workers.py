@@ -105,7 +105,8 @@ def test_workers_share_episodes_before_candidates():
     assert sorted(run) == [(who, env, which) for who in range(4) for env in range(2) for which in range(4)]
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if name != "ppo-waiting"])
+# Step size and mean of a linear model by es depend on the length of the run; test_resume.py goes on with one.
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name not in ("ppo-waiting", "es-linear")])
 def test_a_run_goes_on_with_another_number_of_workers(name, executor, tmp_path, monkeypatch):
     """In parts, so that nothing may depend on how long the run is to be."""
     for module in (es, ppo):
