@@ -109,7 +109,8 @@ def choose(folders: tuple[str, ...], only: str) -> dict[str, tuple[float, Path, 
 def scaled(policy: LearnedPolicy) -> LearnedPolicy:
     """The policy with a g that follows the number of agents; where it was trained it stays the same."""
     size = make(str(policy.header["env"])).n_agents
-    return policy.variant(spec=dataclasses.replace(policy.spec, pair_scale="size", trained_agents=size))
+    spec = dataclasses.replace(policy.spec, pair_scale="size", trained_agents=size, fewest_agents=size)
+    return policy.variant(spec=spec)
 
 
 def card_of(name: str) -> dict[str, Any]:

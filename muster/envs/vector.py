@@ -91,6 +91,8 @@ class BatchEnv(ABC):
     reads_reasons: bool = False
     """Whether `step` tells agents that prefer to do nothing (IDLE) from those that no task had capacity for (-1);
     policies whose inference knows then say so."""
+    agents_stay: bool = False
+    """Whether every agent is alive from the first step to the last."""
     positions: tuple[int, ...] = ()
     """Columns of the features of agents and tasks that are coordinates, which a model may read from their middle."""
     distances: tuple[int, ...] = ()

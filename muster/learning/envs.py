@@ -98,8 +98,10 @@ def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpe
             )
     spec, assign_all = found[0]
     if spec.task_scores:
-        size = max(env.n_agents for env in envs)
-        spec = dataclasses.replace(spec, trained_agents=size, pair_scale=choose_pair_scale(settings, envs))
+        sizes = [env.n_agents for env in envs]
+        fewest = min(sizes) if all(env.agents_stay for env in envs) else 0
+        scale = choose_pair_scale(settings, envs)
+        spec = dataclasses.replace(spec, trained_agents=max(sizes), fewest_agents=fewest, pair_scale=scale)
     return spec, assign_all
 
 

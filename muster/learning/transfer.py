@@ -102,9 +102,9 @@ def carried_over(policy: LearnedPolicy, spec: ModelSpec, fresh: Parameters) -> P
             found[name] = _placed(array, (len(array),), (len(fresh[name]),))
         else:
             found[name] = array.copy()
-    if old.pair_scale == "size" and old.trained_agents < spec.trained_agents:
+    if old.pair_scale == "size" and spec.trained_agents:
         # What was learned of two tasks is as large as it was among that many agents: so is the diagonal, which was not.
-        factor = np.float32(old.trained_agents / spec.trained_agents)
+        factor = np.float32(old.pair_share(np.array(spec.trained_agents)))
         for name in ("g.weight", "g.weight3", "g.bias3"):
             if name in found:
                 found[name] = found[name] * factor

@@ -3,9 +3,10 @@
 The sum of h grows with the number of agents, the sum of g over pairs of tasks with its square. What a model has learned
 of two different tasks is therefore multiplied by
 
-    size    min(1, N0 / N), agents in training over agents alive: 1 in training and wherever there are fewer
+    size    N0 / N, agents in training over agents alive; 1 for any N that there was in training
     fade    exp(-d / (1.25 s)), where d is the distance of the two tasks and s the spacing
 
+Where agents may be missing in training N0 is every number up to the largest, so that g only ever shrinks.
 The diagonal, a task's own term, stays as it is, and so does the environment's task_prior: it means the same at every
 size. Agents that are not alive count for nothing: masked or left out, the decision is the same.
 
@@ -46,10 +47,9 @@ def pair_factor(spec: ModelSpec, observation: BatchObservation) -> Floats32 | No
     m = observation.task_alive.shape[1]
     if spec.pair_scale == "size":
         alive = observation.agent_alive.sum(axis=1)
-        if (alive <= spec.trained_agents).all():
+        if ((alive >= spec.fewest_agents) & (alive <= spec.trained_agents)).all():
             return None
-        share = np.minimum(spec.trained_agents / np.maximum(alive, 1), 1.0).astype(np.float32)
-        factor = np.repeat(share, m * m).reshape(-1, m, m)
+        factor = np.repeat(spec.pair_share(alive).astype(np.float32), m * m).reshape(-1, m, m)
     else:
         there = observation.agent_alive[:, :, None] & observation.task_alive[:, None, :]
         if observation.allowed is not None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from muster.data import BatchObservation
+from muster.data import BatchObservation, Floats, Ints
 from muster.errors import InputError
 from muster.models import ContextFeature, Learned, ModelKind, PairScale
 from muster.models.context_features import with_context
@@ -67,6 +67,8 @@ class ModelSpec:
     distance."""
     trained_agents: Width = 0
     """Agents of the largest environment that it was trained in; 0: not known."""
+    fewest_agents: Width = 0
+    """Agents that were always alive in training; 0: any number of them may have been missing."""
     blind: tuple[int, ...] = ()
     """Features of agents and tasks that the model does not read: where they are on the map."""
     distances: tuple[int, ...] = ()
@@ -278,6 +280,10 @@ class ModelSpec:
     def corrects(self) -> bool:
         """Whether the model starts as what the environment would use as scores anyway."""
         return self.prior or self.task_prior
+
+    def pair_share(self, agents: Ints) -> Floats:
+        """By what learned scores of two tasks are multiplied among so many living agents, to weigh as in training."""
+        return np.clip(agents, self.fewest_agents, self.trained_agents) / np.maximum(agents, 1)
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values."""

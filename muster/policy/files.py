@@ -84,7 +84,7 @@ def read_policy(path: str | Path) -> PolicyFile:
             "use the muster that wrote it, or train anew"
         )
     try:
-        spec = ModelSpec(**header["spec"])
+        spec = _spec(header)
         inference = _inference(header)
         noise = _noise(header)
     except (KeyError, TypeError, InputError) as error:
@@ -96,6 +96,15 @@ def read_policy(path: str | Path) -> PolicyFile:
         raise ModelFileError(f"{path} was changed after it was written: its header does not match its seal")
     name = path.parent.resolve().name if path.name == BEST else path.stem
     return PolicyFile(name, spec, tensors, inference, noise, header)
+
+
+def _spec(header: dict[str, Any]) -> ModelSpec:
+    named = dict(header["spec"])
+    # Files of before it was known whether agents may be missing: in these environments they never are.
+    stay = str(header.get("env", "")).partition(":")[0] in ("rescue", "pursuit")
+    if stay and named.get("pair_scale") == "size" and "fewest_agents" not in named:
+        named["fewest_agents"] = named["trained_agents"]
+    return ModelSpec(**named)
 
 
 def _inference(header: dict[str, Any]) -> InferenceSettings:

@@ -76,6 +76,12 @@ class SharesItsArrays(Faulty):
         )
 
 
+class LosesAnAgent(Faulty):
+    def observe(self) -> BatchObservation:
+        seen = super().observe()
+        return replace(seen, agent_alive=seen.agent_alive & (np.arange(self.n_agents) > 0))
+
+
 class PaysAfterTheEnd(Faulty):
     def step(self, assignment: Ints) -> Step:
         result = super().step(assignment)
@@ -182,6 +188,7 @@ class SavesOneNumberForAll(Faulty):
         (WritesToTheAssignment, "nothing is mutated"),
         (MissesALimit, "endings"),
         (ShowsDoubles, "shapes and types"),
+        (LosesAnAgent, "shapes and types"),
     ],
 )
 def test_a_failed_check_is_noticed(faulty, check):

@@ -26,17 +26,18 @@ def local_spec(env: RescueEnv) -> ModelSpec:
 
 
 def test_g_of_two_tasks_shrinks_as_the_living_agents_grow_in_number():
-    spec = dataclasses.replace(local_spec(make("rescue:2x4")), pair_scale="size", trained_agents=5)
-    for size, factor in (("5x10", 1.0), ("10x20", 0.5), ("2x4", 1.0)):
+    spec = dataclasses.replace(local_spec(make("rescue:2x4")), pair_scale="size", trained_agents=5, fewest_agents=3)
+    for size, factor in (("5x10", 1.0), ("10x20", 0.5), ("3x6", 1.0), ("2x4", 1.5)):
         seen = make(f"rescue:{size}", 3).observe()
         m = seen.task_alive.shape[1]
         found = scale_pairs(spec, seen, np.ones((3, m, m), np.float32))
         assert found == pytest.approx(np.broadcast_to(np.where(np.eye(m), 1.0, factor), found.shape))
     assert scale_pairs(spec, seen, None) is None
     seen = make("rescue:10x20", 3).observe()
-    seen.agent_alive[0, :2], seen.agent_alive[1, 3:] = False, False
-    found = scale_pairs(spec, seen, np.ones((3, 20, 20), np.float32))
-    assert found[:, 0, 1] == pytest.approx([5 / 8, 1.0, 0.5])
+    seen.agent_alive[0, :2], seen.agent_alive[1, 2:] = False, False
+    for fewest, factor in ((0, 1.0), (3, 1.5)):
+        found = scale_pairs(dataclasses.replace(spec, fewest_agents=fewest), seen, np.ones((3, 20, 20), np.float32))
+        assert found[:, 0, 1] == pytest.approx([5 / 8, factor, 0.5])
 
 
 @pytest.mark.parametrize("scale", ["size", "fade"])
@@ -60,9 +61,8 @@ def test_at_the_training_size_nothing_changes_to_the_last_bit():
     policy = muster.load("rescue-5x10-quad-dm")
     plain = policy.variant(spec=dataclasses.replace(policy.spec, pair_scale="none"))
     scaled = policy.variant(spec=dataclasses.replace(policy.spec, pair_scale="size", trained_agents=5))
-    for env in ("rescue:5x10", "rescue:2x4"):
-        seen = make(env, 20).observe()
-        assert np.array_equal(plain.scores(seen)[1], scaled.scores(seen)[1])
+    seen = make("rescue:5x10", 20).observe()
+    assert np.array_equal(plain.scores(seen)[1], scaled.scores(seen)[1])
     larger = make("rescue:10x20", 5).observe()
     half = np.where(np.eye(20), 1.0, 0.5)
     assert scaled.scores(larger)[1] == pytest.approx(plain.scores(larger)[1] * half)
@@ -133,14 +133,19 @@ def test_old_files_are_read_as_they_were(tmp_path):
     spec = dataclasses.replace(muster.load("rescue-5x10-quad-dm").spec, pair_scale="size", trained_agents=5)
     muster.load("rescue-5x10-quad-dm").variant(spec=spec).save(tmp_path / "p.safetensors")
     assert LearnedPolicy.load(tmp_path / "p.safetensors").spec == spec
+    # Whether agents may be missing is not in files of before; ambulances never are.
+    old = muster.load("rescue-5x10-quad-pem")
+    assert "fewest_agents" not in old.header["spec"]
+    assert (old.spec.trained_agents, old.spec.fewest_agents) == (5, 5)
 
 
 def test_runs_know_the_size_they_were_trained_at(tmp_path):
     policy = muster.train("rescue:3x6", learner="es", steps=2000, out=tmp_path / "one")
-    assert (policy.spec.pair_scale, policy.spec.trained_agents) == ("size", 3)
+    assert (policy.spec.pair_scale, policy.spec.trained_agents, policy.spec.fewest_agents) == ("size", 3, 3)
     worlds = ("rescue:2x4", "rescue:3x6")
     policy = muster.train(worlds, learner="es", steps=2000, form="local", out=tmp_path / "two")
     assert (policy.spec.pair_scale, policy.spec.trained_agents, policy.spec.blind) == ("fade", 3, (0, 1))
+    assert policy.spec.fewest_agents == 2
     assert muster.evaluate(policy, "rescue:20x40,grid=32", 3).failed == 0
     policy = muster.train("rescue:3x6", inference="lp", learner="es", steps=2000, out=tmp_path / "three")
     assert policy.spec.pair_scale == "none"

@@ -80,6 +80,8 @@ def shapes_and_types(make: Make) -> None:
         ):
             if getattr(observation, name) is not None:
                 expect(observation, name, shape, kind)
+        stays = not env.agents_stay or bool(observation.agent_alive.all())
+        require(stays, "an agent is not alive, though agents_stay says that all are")
         for name in FINITE:
             array = getattr(observation, name)
             require(array is None or bool(np.isfinite(array).all()), f"{name} holds a number that is not finite")

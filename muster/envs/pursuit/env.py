@@ -79,6 +79,7 @@ class PursuitEnv(CompiledEnv):
     """
 
     metric: Metric = "steps"
+    agents_stay = True
     distances = (PAIR_FEATURES.index("distance"), TASK_PAIR_FEATURES.index("distance"))
     distance_unit = UNITS_PER_CELL
 

@@ -40,6 +40,7 @@ class RescueEnv(CompiledEnv):
     """
 
     metric: Metric = "steps"
+    agents_stay = True
     positions = (0, 1)
     distances = (_APART.index("king moves"), _APART.index("king moves"))
     distance_unit = UNITS_PER_CELL
