@@ -277,12 +277,17 @@ def _on_sizes(
         costs[name] = max(time.process_time() - began, 1e-4) / PILOT
     if fixed is not None:
         return found
-    seconds -= PILOT * sum(costs.values())
-    for left, name in zip(range(len(envs), 0, -1), sorted(envs, key=costs.__getitem__), strict=True):
-        episodes = min(MOST, int(seconds / left / costs[name]))
-        if episodes >= 2 * PILOT:
-            found[name] = _run(settings, name, policies, episodes, seed, baselines)
-            seconds -= episodes * costs[name]
+    home = [name for name in envs if name in settings.envs]
+    larger = [name for name in envs if name not in settings.envs]
+    # Half of the time is for the training environments, however slow larger ones are; those get what is left of it.
+    for group, share in ((home, 0.5 if larger else 1.0), (larger, 1.0)):
+        budget = share * seconds - PILOT * sum(costs[name] for name in group)
+        for k, name in enumerate(sorted(group, key=costs.__getitem__)):
+            episodes = min(MOST, int(budget / (len(group) - k) / costs[name]))
+            if episodes >= 2 * PILOT:
+                found[name] = _run(settings, name, policies, episodes, seed, baselines)
+                budget -= episodes * costs[name]
+        seconds = (1 - share) * seconds + max(budget, 0.0)
     return found
 
 

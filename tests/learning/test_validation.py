@@ -113,6 +113,24 @@ def test_more_than_two_candidates_meet_the_prior_after_a_first_round(monkeypatch
     assert size.policy.episodes == validation.PILOT
 
 
+def test_slow_larger_sizes_leave_half_of_the_time_to_the_training_environment(monkeypatch):
+    clock = [0.0]
+    run: dict[str, int] = {}
+    cost = {SIZED: 0.01, "larger": 1.0}
+
+    def fake(settings, name, policies, episodes, seed, baselines=False):
+        clock[0] += episodes * cost[name]
+        run[name] = episodes
+        return ()
+
+    monkeypatch.setattr(validation, "_run", fake)
+    monkeypatch.setattr(validation.time, "process_time", lambda: clock[0])
+    settings = TrainSettings(SIZED, minutes=1.0)
+    for seconds, expected in ((8.0, (384, 16)), (20.0, (500, 16)), (100.0, (500, 78))):
+        validation._on_sizes(settings, [SIZED, "larger"], [], 0, seconds)
+        assert (run[SIZED], run["larger"]) == pytest.approx(expected, abs=1)
+
+
 def test_the_prior_is_kept_where_the_report_shows_that_chance_had_chosen(monkeypatch):
     settings = TrainSettings(SIZED, **SHORT)
     start = make_learner(settings).policy()
