@@ -31,9 +31,10 @@ class Renderer:
         raise MusterError(f"{self.env.name} has no picture of itself")
 
     def frame(self, states: Sequence[State], slot: int, caption: str = "") -> None:
-        """Make later pictures of `slot` show one and the same part of the environment, wide enough for all of `states`.
+        """Prepare for pictures of an episode in `slot` whose states, decision by decision, are these.
 
-        With no states each picture finds its own part again. Nothing to do where pictures always show all of it.
+        A camera may follow it; with no states each picture finds its own part again. Nothing to do where pictures
+        always show all of it.
         """
         del states, slot, caption
 

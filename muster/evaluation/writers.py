@@ -17,6 +17,9 @@ from muster.evaluation.viewer import page
 from muster.storage import write_atomically
 
 LAST_PICTURE_MILLISECONDS = 2000
+LONGEST_MILLISECONDS = 12_000
+"""Of a moving picture; longer episodes run faster, with fewer pictures."""
+SHORTEST_PICTURE_MILLISECONDS = 40
 COLOURS = 64
 PALETTE_PICTURES = 12
 """Pictures, spread over the episode, whose colours make up the palette of a moving picture."""
@@ -29,10 +32,11 @@ def write_gif(replays: list[Replay], env: BatchEnv, path: Path) -> None:
     from PIL import Image
 
     replay = _only(replays, path).drawn(env)
-    frames = [Image.fromarray(np.asarray(picture)) for step in replay.pictures for picture in step]
+    pictures = [picture for step in replay.pictures for picture in step]
     pace = 1000 * replay.seconds_per_step
     durations = [max(int(pace / len(step)), 20) for step in replay.pictures for _ in step]
-    durations[-1] = LAST_PICTURE_MILLISECONDS
+    shown, durations = shortened(durations)
+    frames = [Image.fromarray(np.asarray(pictures[k])) for k in shown]
     # One palette for all, so that colours do not flicker; of many pictures, since what glows may do so for a moment.
     some = frames[:: -(-len(frames) // PALETTE_PICTURES)]
     sheet = Image.new("RGB", (frames[0].width, frames[0].height * len(some)))
@@ -41,6 +45,20 @@ def write_gif(replays: list[Replay], env: BatchEnv, path: Path) -> None:
     palette = sheet.quantize(COLOURS)
     flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     flat[0].save(path, save_all=True, append_images=flat[1:], duration=durations, loop=0, optimize=False)
+
+
+def shortened(durations: list[int]) -> tuple[list[int], list[int]]:
+    """Which of the pictures to show, the last one always, and for how many milliseconds each: at most 12 s in all."""
+    most = LONGEST_MILLISECONDS - LAST_PICTURE_MILLISECONDS
+    last = len(durations) - 1
+    if sum(durations[:-1]) <= most:
+        return list(range(last + 1)), [*durations[:-1], LAST_PICTURE_MILLISECONDS]
+    count = min(last, most // SHORTEST_PICTURE_MILLISECONDS)
+    ends = np.cumsum([0, *durations[:-1]])
+    # Evenly in time; a GIF counts hundredths of a second.
+    shown = np.searchsorted(ends, np.linspace(0, ends[-1], count, endpoint=False), side="right") - 1
+    each = most // count // 10 * 10
+    return [*shown.tolist(), last], [each] * count + [LAST_PICTURE_MILLISECONDS]
 
 
 def write_html(replays: list[Replay], env: BatchEnv, path: Path) -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 import muster
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.replay import Replay, record, state_hash
-from muster.evaluation.writers import writer
+from muster.evaluation.writers import shortened, writer
 from muster.policy.names import resolve
 
 WORLDS = [
@@ -168,6 +168,17 @@ def test_a_battle_moves_at_the_pace_of_the_game(tmp_path: Path):
     _, milliseconds = frames_of(path)
     decisions = len(found.assignments)
     assert milliseconds == pytest.approx(250 * decisions + 2000, rel=0.05)
+
+
+@pytest.mark.parametrize(("pictures", "each"), [(10, 100), (99, 100), (102, 100), (700, 83), (5000, 20)])
+def test_a_gif_takes_at_most_twelve_seconds(pictures: int, each: int):
+    shown, durations = shortened([each] * pictures)
+    assert sum(durations) <= 12_000
+    assert min(durations) >= min(each, 40)
+    assert shown == sorted(set(shown))
+    assert (shown[0], shown[-1]) == (0, pictures - 1)
+    if pictures * each > 12_000:
+        assert sum(durations) >= 9_000
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Pictures of a battle.
 
-Ours are blue, theirs red. A bar above each unit is its health; a line leads to what it attacks, thicker and brighter
-where several attack the same unit (focus fire), and an orange ring marks a unit whose attackers' next hits add up to
-more than it has left (over-kill).
+Ours are blue, theirs red. A bar above a unit that is hurt is its health; a line leads to what it attacks, thicker and
+brighter where several attack the same unit (focus fire), and an orange ring marks a unit whose attackers' next hits
+add up to more than it has left (over-kill).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
+from muster.data import Floats
 from muster.envs.battle import layout as lay
 from muster.envs.battle.layout import Int32s, incoming_damage, shown_hit_points, targets_of
 
@@ -30,6 +31,12 @@ _OURS_LINE, _THEIRS_LINE = (48, 92, 146), (140, 52, 50)
 _TEXT, _SHOT, _OVERKILL = (201, 209, 217), (255, 223, 128), (255, 166, 40)
 _SIZE = (840, 480)
 _MARGIN = 48
+_NARROWEST = 420.0
+"""Pixels of the game that a picture shows across, at least."""
+_SMALLEST = 6.0
+"""Half the size of a unit in a picture, at least."""
+_STEPS = 6
+"""Moments before and after over which the camera moves."""
 
 
 def view_box(units: Int32s) -> Box:
@@ -42,10 +49,19 @@ def view_box(units: Int32s) -> Box:
     left, right = float(x.min()) - _MARGIN, float(x.max()) + _MARGIN
     top, bottom = float(y.min()) - _MARGIN, float(y.max()) + _MARGIN
     # Widen one side so that the picture's shape is kept.
-    scale = max((right - left) / _SIZE[0], (bottom - top) / _SIZE[1])
+    scale = max((right - left) / _SIZE[0], (bottom - top) / _SIZE[1], _NARROWEST / _SIZE[0])
     middle_x, middle_y = (left + right) / 2, (top + bottom) / 2
     half_x, half_y = scale * _SIZE[0] / 2, scale * _SIZE[1] / 2
     return middle_x - half_x, middle_y - half_y, middle_x + half_x, middle_y + half_y
+
+
+def follow(units: Int32s) -> Floats:
+    """[T, 4] what a camera shows at each of the moments [T, ., U]: it moves evenly, and never loses a live unit."""
+    moments = len(units)
+    near = [slice(max(0, t - _STEPS), t + _STEPS + 1) for t in range(moments)]
+    # Each box shows all that is alive near its moment, so the mean of the boxes near a moment shows all of that moment.
+    boxes = np.array([view_box(units[some]) for some in near])
+    return np.array([boxes[some].mean(0) for some in near])
 
 
 def draw_battle(env: BattleEnv, slot: int, box: Box | None, title: str) -> Image.Image:
@@ -75,10 +91,15 @@ def draw_battle(env: BattleEnv, slot: int, box: Box | None, title: str) -> Image
         pen.line([(x - tail[0], y - tail[1]), (x, y)], fill=_SHOT, width=2)
     counters = env.counters[slot]
     seconds = counters[lay.FRAME] / lay.FRAMES_A_SECOND
-    pen.text((10, 8), f"{counters[lay.N_OURS]}", fill=_OURS)
-    pen.text((34, 8), "v", fill=_TEXT)
-    pen.text((48, 8), f"{counters[lay.N_THEIRS]}", fill=_THEIRS)
-    pen.text((80, 8), f"{env.scenario.name}   {seconds:.1f} s   {title}", fill=_TEXT)
+    font, x = ImageFont.load_default(18), 12.0
+    for text, colour in (
+        (f"{counters[lay.N_OURS]}", _OURS),
+        ("v", _TEXT),
+        (f"{counters[lay.N_THEIRS]}", _THEIRS),
+        (f"   {env.scenario.name}   {seconds:.1f} s   {title}", _TEXT),
+    ):
+        pen.text((x, 8), text, colour, font)
+        x += pen.textlength(text, font) + 8
     return picture
 
 
@@ -109,12 +130,12 @@ def _draw_targets(pen: ImageDraw.ImageDraw, env: BattleEnv, slot: int, at: ToPic
 
 
 def _draw_unit(pen: ImageDraw.ImageDraw, env: BattleEnv, units: Int32s, i: int, at: ToPicture, scale: float) -> None:
-    """One unit: a shape by type, an edge that shows its heading, a health bar."""
+    """One unit: a shape by type, an edge that shows its heading, a health bar if it is hurt."""
     kind = env.types[units[lay.TYPE, i]]
     name = env.scenario.unit_names[units[lay.TYPE, i]]
     color = _OURS if i < env.n_agents else _THEIRS
     x, y = at(units[lay.PX, i], units[lay.PY, i])
-    half = max((kind[lay.T_LEFT] + kind[lay.T_RIGHT] + kind[lay.T_UP] + kind[lay.T_DOWN]) / 4 * scale * 0.6, 3.0)
+    half = max((kind[lay.T_LEFT] + kind[lay.T_RIGHT] + kind[lay.T_UP] + kind[lay.T_DOWN]) / 4 * scale * 0.6, _SMALLEST)
     angle = units[lay.HEADING, i] * 2 * np.pi / 256
     ahead = np.array([np.sin(angle), -np.cos(angle)])
     aside = np.array([-ahead[1], ahead[0]])
@@ -134,6 +155,8 @@ def _draw_unit(pen: ImageDraw.ImageDraw, env: BattleEnv, units: Int32s, i: int, 
     nose = centre + half * ahead * 1.25
     pen.line([(x, y), tuple(nose)], fill=_GROUND, width=1)
     fraction = float(units[lay.HP, i] / kind[lay.T_HP])
+    if fraction >= 1:
+        return
     bar = max(half * 2, 10)
     pen.rectangle([x - bar / 2, y - half - 5, x + bar / 2, y - half - 3], fill=(70, 70, 70))
     shade = (63, 185, 80) if fraction > 0.6 else (210, 153, 34) if fraction > 0.3 else (248, 81, 73)

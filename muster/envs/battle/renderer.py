@@ -38,7 +38,7 @@ class BattleRenderer(Renderer):
 
     def __init__(self, env: BattleEnv) -> None:
         super().__init__(env)
-        self._box: Box | None = None
+        self._boxes: Floats | None = None
         self._caption = ""
 
     def scene(self, slot: int) -> Scene:
@@ -118,11 +118,11 @@ class BattleRenderer(Renderer):
         return self._draw(self.env, slot)
 
     def frame(self, states: Sequence[State], slot: int, caption: str = "") -> None:
-        """Fix the part of the map that pictures show: all that is alive in any of `states`."""
-        from muster.envs.battle.pictures import view_box
+        """Let the camera follow a battle whose states, decision by decision, are these."""
+        from muster.envs.battle.pictures import follow
 
         self._caption = caption
-        self._box = view_box(np.stack([state["units"][slot] for state in states])) if states else None
+        self._boxes = follow(np.stack([state["units"][slot] for state in states])) if states else None
 
     def animate(self, before: State, slot: int) -> list[Image]:
         """The last decision, a picture for every third frame of the game."""
@@ -142,7 +142,15 @@ class BattleRenderer(Renderer):
     def _draw(self, env: BattleEnv, slot: int) -> Image:
         from muster.envs.battle.pictures import draw_battle
 
-        return draw_battle(env, slot, self._box, self._caption)
+        box = None if self._boxes is None else self._box_at(env.counters[slot, lay.FRAME] / lay.DECISION_FRAMES)
+        return draw_battle(env, slot, box, self._caption)
+
+    def _box_at(self, decisions: float) -> Box:
+        """What the camera shows so many decisions after the start."""
+        assert self._boxes is not None
+        times = np.arange(len(self._boxes))
+        left, top, right, bottom = (float(np.interp(decisions, times, side)) for side in self._boxes.T)
+        return left, top, right, bottom
 
     def describe(self, slot: int) -> str:
         """The time and how many are left; a map of all live units; the hit points of each unit, in order of its number.

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 BOARD = 512
 """Pixels along the longer side of the grid, about."""
 BANNER = 36
+SMALLEST_CELL = 12
+"""Pixels of a cell by which ambulances and victims are drawn, at least: on large grids they are larger than theirs."""
 MOVES_A_STEP = 4
 """Pictures from one cell to the next."""
 # Drawn at twice the size and shrunk: smooth edges without a drawing library.
@@ -73,6 +75,7 @@ class RescueRenderer(Renderer):
         env = self.env
         height, width = env.settings.shape
         cell = OVERSAMPLING * max(4, BOARD // max(height, width))
+        size = max(cell, OVERSAMPLING * SMALLEST_CELL)
         banner = OVERSAMPLING * BANNER
         image = Image.new("RGB", (width * cell, height * cell + banner), PAPER)
         pen = ImageDraw.Draw(image)
@@ -80,10 +83,11 @@ class RescueRenderer(Renderer):
             pen.rectangle(
                 [column * cell, banner + row * cell, (column + 1) * cell - 1, banner + (row + 1) * cell - 1], MUD
             )
-        for row in range(height + 1):
-            pen.line([(0, banner + row * cell), (width * cell, banner + row * cell)], LINES, OVERSAMPLING)
-        for column in range(width + 1):
-            pen.line([(column * cell, banner), (column * cell, banner + height * cell)], LINES, OVERSAMPLING)
+        if cell >= OVERSAMPLING * 6:
+            for row in range(height + 1):
+                pen.line([(0, banner + row * cell), (width * cell, banner + row * cell)], LINES, OVERSAMPLING)
+            for column in range(width + 1):
+                pen.line([(column * cell, banner), (column * cell, banner + height * cell)], LINES, OVERSAMPLING)
 
         agents = env.agent_cells[slot] if agents is None else agents
         waiting = env.waiting[slot] if waiting is None else waiting
@@ -96,25 +100,25 @@ class RescueRenderer(Renderer):
 
         for place, waits in zip(env.task_cells[slot], waiting, strict=True):
             if not waits:
-                disc(centre(place), 0.14 * cell, PICKED_UP)
+                disc(centre(place), 0.14 * size, PICKED_UP)
         for i, task in enumerate(env.assigned[slot]):
             if task >= 0 and waiting[task]:
                 ends = [centre(agents[i]), centre(env.task_cells[slot, task])]
-                pen.line(ends, COLOURS[i % len(COLOURS)], max(OVERSAMPLING, cell // 14))
+                pen.line(ends, COLOURS[i % len(COLOURS)], max(OVERSAMPLING, size // 14))
         for place, waits in zip(env.task_cells[slot], waiting, strict=True):
             if waits:
                 x, y = centre(place)
-                disc((x, y - 0.16 * cell), 0.13 * cell, VICTIM)
-                pen.pieslice([x - 0.24 * cell, y - 0.02 * cell, x + 0.24 * cell, y + 0.5 * cell], 180, 360, fill=VICTIM)
+                disc((x, y - 0.16 * size), 0.13 * size, VICTIM)
+                pen.pieslice([x - 0.24 * size, y - 0.02 * size, x + 0.24 * size, y + 0.5 * size], 180, 360, fill=VICTIM)
         for i, place in enumerate(agents):
             x, y = centre(place)
             colour = COLOURS[i % len(COLOURS)]
-            box = [x - 0.38 * cell, y - 0.28 * cell, x + 0.38 * cell, y + 0.22 * cell]
-            pen.rounded_rectangle(box, 0.1 * cell, AMBULANCE, colour, max(OVERSAMPLING, cell // 12))
+            box = [x - 0.38 * size, y - 0.28 * size, x + 0.38 * size, y + 0.22 * size]
+            pen.rounded_rectangle(box, 0.1 * size, AMBULANCE, colour, max(OVERSAMPLING, size // 12))
             for wheel in (-0.2, 0.2):
-                disc((x + wheel * cell, y + 0.25 * cell), 0.1 * cell, colour)
-            pen.rectangle([x - 0.05 * cell, y - 0.19 * cell, x + 0.05 * cell, y + 0.13 * cell], CROSS)
-            pen.rectangle([x - 0.16 * cell, y - 0.08 * cell, x + 0.16 * cell, y + 0.02 * cell], CROSS)
+                disc((x + wheel * size, y + 0.25 * size), 0.1 * size, colour)
+            pen.rectangle([x - 0.05 * size, y - 0.19 * size, x + 0.05 * size, y + 0.13 * size], CROSS)
+            pen.rectangle([x - 0.16 * size, y - 0.08 * size, x + 0.16 * size, y + 0.02 * size], CROSS)
 
         text = f"step {int(env.steps[slot])}     {int(waiting.sum())} of {env.n_tasks} waiting"
         font = ImageFont.load_default(OVERSAMPLING * 18)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from muster.envs.battle import layout as lay
-from muster.envs.battle.pictures import view_box
+from muster.envs.battle.pictures import follow, view_box
 
 from .conftest import begin, fight
 
@@ -37,20 +37,27 @@ def test_the_pictures_between_lead_to_the_next_state() -> None:
     assert all((env.get_state()[name] == after[name]).all() for name in after)
 
 
-def test_a_framed_battle_keeps_its_part_of_the_map() -> None:
-    env = begin("m3v3", 1)
+def test_the_camera_follows_and_never_loses_a_live_unit() -> None:
+    env = begin("w8v8", 1)
     renderer = env.renderer()
-    first = env.get_state()
-    fight(env, "c", 60)
-    states = [first, env.get_state()]
+    states = [env.get_state()]
+    while env.running()[0] and len(states) < 200:
+        fight(env, "c", 1)
+        states.append(env.get_state())
+    boxes = follow(np.stack([state["units"][0] for state in states]))
+    assert len(states) > 20
+    # It comes nearer than one picture of the whole battle would, and moves little from decision to decision.
+    whole = view_box(np.stack([state["units"][0] for state in states]))
+    assert (boxes[:, 2] - boxes[:, 0]).min() < 0.8 * (whole[2] - whole[0])
+    assert np.abs(np.diff(boxes, axis=0)).max() < 0.1 * (whole[2] - whole[0])
+    for (left, top, right, bottom), state in zip(boxes, states, strict=True):
+        units = state["units"][0]
+        lives = units[lay.ALIVE] != 0
+        assert ((units[lay.PX] > left) & (units[lay.PX] < right))[lives].all()
+        assert ((units[lay.PY] > top) & (units[lay.PY] < bottom))[lives].all()
     alone = renderer.draw(0)
     renderer.frame(states, 0, "c")
     assert renderer.draw(0) != alone
-    left, top, right, bottom = view_box(np.stack([state["units"][0] for state in states]))
-    for state in states:
-        lives = state["units"][0][lay.ALIVE] != 0
-        assert ((state["units"][0][lay.PX] > left) & (state["units"][0][lay.PX] < right))[lives].all()
-        assert ((state["units"][0][lay.PY] > top) & (state["units"][0][lay.PY] < bottom))[lives].all()
     renderer.frame([], 0)
     assert renderer.draw(0) == alone
 
