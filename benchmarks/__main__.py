@@ -1,6 +1,6 @@
 """Speed and quality on this machine, beside peers where they are installed.
 
-python -m benchmarks inference|envs|training|routes|minimums|public|service [--help]
+python -m benchmarks inference|envs|training|routes|minimums|layer|public|service [--help]
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ BENCHMARKS = {
     "routes": "up to half an hour, of which OR-Tools takes nearly all",
     "minimums": "a minute or two",
     "public": "half an hour or more",
+    "layer": "some minutes, of which PyEPO takes nearly all",
     "service": "two minutes",
 }
 

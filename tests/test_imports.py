@@ -34,7 +34,7 @@ LAYERS = """
 errors settings rng storage kernels _core _core_v3
 data parallel checkout client
 assign
-envs
+envs torch
 models
 rollout
 policy
