@@ -5,7 +5,7 @@
 
 A parcel waits at a place and wants as many couriers as it is heavy. It is delivered once that many stand there at
 once; every minute costs the parcels that still wait. Nothing but the class below is needed: muster batches it,
-checks it, plays it, and learns on it.
+checks it, evaluates policies on it, and learns on it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Delivery(Env):
 
     @classmethod
     def baselines(cls) -> Mapping[str, Baseline]:
-        """Two rules to beat."""
+        """Two baselines to beat."""
         return {"fullest": fullest, "nearest": nearest}
 
     def permute(self, agents: np.ndarray, tasks: np.ndarray) -> bool:
@@ -78,20 +78,20 @@ class Delivery(Env):
         return "; ".join(waiting) or "all delivered"
 
 
-def nearest(view: Observation) -> np.ndarray:
+def nearest(observation: Observation) -> np.ndarray:
     """Every courier goes to the nearest parcel. Two couriers that each prefer another heavy parcel wait for ever."""
-    distance = np.where(view.task_alive, np.asarray(view.pair_features)[..., -1], np.inf)
+    distance = np.where(observation.task_alive, np.asarray(observation.pair_features)[..., -1], np.inf)
     return np.where(np.isfinite(distance).any(axis=1), distance.argmin(axis=1), -1)
 
 
-def fullest(view: Observation) -> np.ndarray:
+def fullest(observation: Observation) -> np.ndarray:
     """Parcels in turn, by how near their couriers would be, each get as many couriers as they want."""
-    distance = np.asarray(view.pair_features)[..., -1]
+    distance = np.asarray(observation.pair_features)[..., -1]
     assignment = np.full(len(distance), -1)
-    tasks = np.flatnonzero(view.task_alive)
+    tasks = np.flatnonzero(observation.task_alive)
     while len(tasks):
         free = np.flatnonzero(assignment < 0)
-        wanted = {j: int(np.asarray(view.capacities)[j]) for j in tasks}
+        wanted = {j: int(np.asarray(observation.capacities)[j]) for j in tasks}
         crews = {j: free[np.argsort(distance[free, j], kind="stable")][: wanted[j]] for j in tasks}
         whole = {j: distance[crew, j].max() for j, crew in crews.items() if len(crew) == wanted[j]}
         if not whole:

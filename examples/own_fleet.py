@@ -29,7 +29,7 @@ import tyro
 import muster
 
 HOUR = 8
-"""Trips that begin between 8 and 9 in the morning are played, one decision a minute."""
+"""Trips that begin between 8 and 9 in the morning are run, one decision a minute."""
 SPEED = 400.0
 """Metres a minute, with lights and turns."""
 DETOUR = 1.3
@@ -65,12 +65,12 @@ def main(
     write_folder(folder, trips, places)
     if not minutes:
         return None
-    env, run = world_of(folder, vehicles), folder / "run"
+    env, run = env_string(folder, vehicles), folder / "run"
     muster.train(env, learner="es", inference="lp", minutes=minutes, seed=seed, out=run)
     return muster.compare(["greedy", "match", str(run)], f"{env},set=test", "all")
 
 
-def world_of(folder: Path, vehicles: int) -> str:
+def env_string(folder: Path, vehicles: int) -> str:
     """The environment string: so many vehicles, the training days of a folder, and what a metre costs in this town."""
     return f"fleet:{vehicles},trips={folder},cost=0.0006"
 

@@ -2,9 +2,9 @@
 
     python examples/past_decisions.py
 
-Here the past is made up: a dispatcher who knew all requests of the hour (`hindsight`) plays some days of a small city,
-and every decision is written down with what could be seen (a file as in docs/how-to/logs.md). A policy then learns from
-the file, and plays other days beside the rules. With recorded trips (docs/environments/fleet.md):
+Here the past is made up: a dispatcher who knew all requests of the hour (`hindsight`) decides on some days of a small
+city, and every decision is written down with what could be seen (a file as in docs/how-to/logs.md). A policy then
+learns from the file, and decides on other days beside the baselines. With recorded trips (docs/environments/fleet.md):
 
     python examples/past_decisions.py --past fleet:24,trips=FOLDER,set=training --future fleet:24,trips=FOLDER,set=test
 """
@@ -27,7 +27,7 @@ class Options:
     past: str = "fleet:24,city=small"
     """The environment of the past decisions."""
     future: str = "fleet:24,city=small"
-    """The environment to play afterwards."""
+    """The environment to evaluate in afterwards."""
     teacher: str = "hindsight"
     """Who decided."""
     days: int | Literal["all"] = 200
@@ -35,7 +35,7 @@ class Options:
     minutes: float = 0.5
     """CPU minutes to learn for."""
     test_days: int | Literal["all"] = 200
-    """Days to play afterwards."""
+    """Days to evaluate on afterwards."""
     out: Path = Path("past")
     """Folder for the log and the run."""
 
@@ -44,7 +44,7 @@ def main(options: Options) -> dict[str, float]:
     """Write the log, learn from it, and compare; returns what each policy earns a day."""
     options.out.mkdir(parents=True, exist_ok=True)
     log = options.out / "decisions.jsonl.gz"
-    # Days of another seed than those that are played afterwards; recorded days are apart by their set.
+    # Days of another seed than those that are evaluated afterwards; recorded days are apart by their set.
     seed = 0 if options.days == "all" else 1
     muster.evaluate(options.teacher, options.past, options.days, seed=seed, log=log)
     learned = muster.train(options.past, from_log=str(log), inference="lp", minutes=options.minutes, seed=0)

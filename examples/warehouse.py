@@ -5,12 +5,12 @@
     muster compare worth nearest run examples.warehouse:Warehouse --episodes 500 --seed 1
     muster compare worth nearest run examples.warehouse:Warehouse,n_agents=20,n_tasks=60 --episodes 200 --seed 1
 
-An order has a value and is lost when nobody comes in time; what counts is the value delivered, so the metric is
+An order has a value and is lost when no robot comes in time; what counts is the value delivered, so the metric is
 "return". Robots that could not be there in time are not allowed to go.
 
 With seeds 0 and 1 of learning, on 4 robots, those commands gave 1.5 and 1.7 more than the 101.0 of `worth`, the better
-rule (95 %: +0.8 to +2.2 and +0.9 to +2.4, 500 fresh episodes); on 20 robots, which it never saw, 10.1 and 9.5 more than
-699.7 (+9.0 to +11.3 and +8.3 to +10.7, 200 episodes).
+baseline (95 %: +0.8 to +2.2 and +0.9 to +2.4, 500 fresh episodes); on 20 robots, which it never saw, 10.1 and 9.5 more
+than 699.7 (+9.0 to +11.3 and +8.3 to +10.7, 200 episodes).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Warehouse(Env):
 
     @classmethod
     def baselines(cls) -> Mapping[str, Baseline]:
-        """Two greedy rules to beat."""
+        """Two greedy baselines to beat."""
         return {"worth": worth, "nearest": nearest}
 
     def scene(self) -> Scene:
@@ -125,19 +125,19 @@ class Warehouse(Env):
         return "; ".join(waiting[int(np.sum(self.ids < 0)) :]) or "no orders"
 
 
-def worth(view: Observation) -> np.ndarray:
+def worth(observation: Observation) -> np.ndarray:
     """The pair that earns most a step first, then the next, each order once."""
-    return best_pairs_first(view, np.asarray(view.prior))
+    return best_pairs_first(observation, np.asarray(observation.prior))
 
 
-def nearest(view: Observation) -> np.ndarray:
+def nearest(observation: Observation) -> np.ndarray:
     """The nearest pair first, then the next, each order once."""
-    return best_pairs_first(view, -np.asarray(view.pair_features)[..., 0])
+    return best_pairs_first(observation, -np.asarray(observation.pair_features)[..., 0])
 
 
-def best_pairs_first(view: Observation, score: np.ndarray) -> np.ndarray:
+def best_pairs_first(observation: Observation, score: np.ndarray) -> np.ndarray:
     """Pairs in order of their score, as long as robot and order are free and the robot is allowed."""
-    score = np.where(view.allowed, score, -np.inf)
+    score = np.where(observation.allowed, score, -np.inf)
     chosen = np.full(len(score), -1)
     while np.isfinite(score).any():
         robot, order = np.unravel_index(score.argmax(), score.shape)
