@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 
 from muster.envs.registry import kind_of
 from muster.envs.vector import Metric
 from muster.evaluation.replay import Replay
 from muster.evaluation.statistics import MEANINGS
+from muster.policy.learned import PRIOR
 from muster.policy.names import shipped
 
 
@@ -23,7 +25,8 @@ class Caption:
     """One sentence: who does what, and what is better."""
     left: str = ""
     """What tasks that are there are, such as "victims waiting"; empty where doing them is not all."""
-    gain: str = "reward so far"
+    unit: str = "reward"
+    """What is earned."""
 
 
 CAPTIONS = {
@@ -41,7 +44,7 @@ CAPTIONS = {
     ),
     "fleet": Caption(
         "Fleet", "Vehicles take the requests of each minute; the more profit (fares less driving costs), the better.",
-        gain="profit so far",
+        unit="profit",
     ),
 }  # fmt: skip
 BASELINES = {
@@ -93,7 +96,7 @@ class Verdict:
 def caption(env: str) -> Caption:
     """What an environment is about."""
     kind = kind_of(env)
-    return CAPTIONS.get(kind, Caption(kind, "A custom environment; the more reward, the better."))
+    return CAPTIONS.get(kind, Caption(kind.rpartition(":")[2], "A custom environment; the more reward, the better."))
 
 
 def label(policy: str, env: str) -> str:
@@ -108,7 +111,9 @@ def label(policy: str, env: str) -> str:
     if policy in shipped():
         size = policy.removeprefix(f"{kind}-").split("-")[0]
         return f"learned on {'several small sizes' if size == 'small' else size}{' vehicles' * (kind == 'fleet')}"
-    return policy
+    if policy == PRIOR:
+        return "the prior, nothing learned"
+    return f"run {Path(policy).name}" if known else policy
 
 
 def verdict(replays: Sequence[Replay], endings: Sequence[str]) -> Verdict:
@@ -141,7 +146,11 @@ def _verdict(replays: Sequence[Replay], endings: Sequence[str]) -> Verdict:
     if first.metric == "steps":
         unit = "step" if by == 1 else "steps"
         return Verdict(winner, f"{title} by {by:g} {unit}", f"{better:g} steps against {worse:g}{share}.")
-    return Verdict(winner, f"{title} by {by:.4g}", f"{first.metric} {better:.4g} against {worse:.4g}{share}.")
+    return Verdict(
+        winner,
+        f"{title} by {by:.4g}",
+        f"{caption(first.env).unit.capitalize()} {better:.4g} against {worse:.4g}{share}.",
+    )
 
 
 def _draw(replay: Replay, names: Sequence[str], endings: Sequence[str]) -> str:

@@ -43,7 +43,7 @@ def pack(films: Sequence[Film]) -> dict[str, Any]:
         "title": words.title,
         "about": words.about,
         "left": words.left,
-        "gain": words.gain,
+        "unit": words.unit,
         "verdict": asdict(verdict([film.replay for film in films], [film.ending for film in films])),
         "seed": first.seed,
         "metric": first.metric,

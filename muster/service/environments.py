@@ -68,7 +68,7 @@ class Environments:
                 if kind_of(str(served.policy.header.get("env", ""))) == kind
             ]
             policies += [
-                {"name": run["name"], "label": f"run {run['name']}", "kind": "run"}
+                {"name": run["name"], "label": label(run["name"], kind), "kind": "run"}
                 for run in runs
                 if run["policy"] and kind_of(run["env"]) == kind and run["name"] not in self.policies.now
             ]

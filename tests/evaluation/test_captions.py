@@ -30,6 +30,8 @@ def test_every_baseline_has_a_name_of_its_own(env: str):
         ("rescue-small-quad-dm", "rescue:8x15", "learned on several small sizes"),
         ("rescue-2x4-quad-dm, 8 rollouts", "rescue:8x15", "learned on 2x4, looking ahead"),
         ("fleet-24-lp-dm", "fleet:24,city=small", "learned on 24 vehicles"),
+        ("runs/first", "rescue:8x15", "run first"),
+        ("prior", "rescue:8x15", "the prior, nothing learned"),
         ("nearest", "examples.warehouse:Warehouse", "nearest"),
     ],
 )

@@ -78,7 +78,8 @@ export function momentOf(film, stage, time, view) {
   const fading = Boolean(fields.agent_health);
   agents.forEach((agent, k) => {
     agent.task = fields.assignment.at(row, k);
-    agent.fresh = !fading ? 1 : row === 0 || agent.task !== fields.assignment.at(row - 1, k) ? 1 - into : 0;
+    agent.fading = fading;
+    agent.fresh = !fading ? 1 : row === 0 || agent.task !== fields.assignment.at(row - 1, k) ? 0.5 * (1 - into) : 0;
     agent.stack = here[k].of > FANNED ? here[k] : null;
     const aside = [0, 1].map((axis) => blend(here[k].aside[axis], there[k].aside[axis]));
     agent.at = agent.at.map((pixel, axis) => pixel + aside[axis] * agent.r);
@@ -262,7 +263,7 @@ function drawLines(pen, stage, moment, view, show, colours, colour) {
     pen.globalAlpha = mine ? 0.85 : (chosen ? 0.18 : 0.85) * agent.fresh;
     if (!pen.globalAlpha) return;
     // Thicker where several go for the same.
-    strokeWay(pen, stage, view, agent.at, task.at, colour(agent, k), (chosen && mine ? 3 : 1.4) + Math.min(crowd[agent.task] / 6, 1.2));
+    strokeWay(pen, stage, view, agent.at, task.at, colour(agent, k), mine ? 3 : agent.fading ? 1 : 1.4 + Math.min(crowd[agent.task] / 6, 1.2));
   });
   pen.globalAlpha = 1;
 }

@@ -7,7 +7,7 @@ const SPACE = "http://www.w3.org/2000/svg";
 export class Race {
   constructor(packed, films) {
     this.films = films;
-    this.words = packed.left || packed.gain;
+    this.words = packed.left || `${packed.unit} so far`;
     this.series = films.map((film) => (packed.left ? tasksLeft(film) : rewardSoFar(film)));
     this.last = Math.max(1, ...films.map((film) => film.last));
     const all = this.series.flat();

@@ -14,6 +14,7 @@ export class Screen {
   constructor(film, packed, number, onPick) {
     this.film = film;
     this.stage = packed.stage;
+    this.counts = Boolean(packed.left);
     this.time = 0;
     this.show = { lines: true, names: false, selected: null, scores: null };
     this.canvas = make("canvas", { tabindex: -1, role: "img", "aria-label": `The environment as ${film.label} acts in it` });
@@ -73,7 +74,7 @@ export class Screen {
 
   words() {
     const { row } = this.moment;
-    if (row === this.film.last) return this.film.ending;
+    if (row === this.film.last && (this.counts || !this.film.texts[row])) return this.film.ending;
     const sum = this.film.rewards.slice(0, row).reduce((total, reward) => total + reward, 0);
     return this.film.texts[row] || `reward ${digits(sum, 3)}`;
   }

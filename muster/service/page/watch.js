@@ -58,8 +58,9 @@ class Watch {
     this.kind.value = environment.kind;
     fill(this.sizes, ...environment.examples.map((text) => make("option", { value: text })));
     if (resize) this.size.value = environment.examples[Math.min(2, environment.examples.length - 1)];
-    const baseline = environment.policies.find((policy) => policy.kind === "baseline");
-    const [learned, fixed] = [firstPolicy(environment, this.size.value), baseline ? baseline.name : ""];
+    const learned = firstPolicy(environment, this.size.value);
+    const baseline = environment.policies.find((policy) => policy.kind === "baseline" && policy.name !== learned);
+    const fixed = baseline ? baseline.name : "";
     this.one = policySelect(environment, a ?? learned, null, learned);
     this.two = policySelect(environment, b ?? fixed, "none", fixed);
     const offer = () => {
@@ -86,6 +87,7 @@ class Watch {
     } catch (error) {
       this.title.textContent = "Watch";
       this.about.textContent = "";
+      this.choices.open = true;
       fill(this.stage, failure(error, () => this.load()));
     } finally {
       this.button.disabled = false;
@@ -161,9 +163,10 @@ function kindOf(env) {
   return /^(rescue|battle|pursuit|fleet)$/.test(family) ? family : env.split(",")[0];
 }
 
-/** "8x15" of "rescue:8x15,grid=32" */
+/** "8x15" of "rescue:8x15,grid=32", "24 vehicles" of "fleet:24,city=small" */
 function sizeOf(env) {
-  return (env.split(":")[1] || "").split(",")[0];
+  const [kind, rest = ""] = env.split(":");
+  return rest.split(",")[0] + (kind === "fleet" ? " vehicles" : "");
 }
 
 /** Of environments with the same kind of unit the first that is much larger, or else the largest. */
