@@ -22,7 +22,7 @@ class Serve:
     def run(self) -> None:
         """Listen until told to stop."""
         try:
-            import fastapi  # noqa: F401
+            import starlette  # noqa: F401
             import uvicorn  # noqa: F401
         except ImportError:
             raise MissingExtraError("muster serve", "serve") from None

@@ -12,7 +12,6 @@ import numpy as np
 from muster.assign.solver import Solver
 from muster.assign.switching import ALONE
 from muster.data import BatchObservation, Floats, Floats32
-from muster.envs.env import Observation
 from muster.errors import suggestion
 from muster.service import body as read
 from muster.service.body import refuse
@@ -35,17 +34,12 @@ MOST = 1e30
 class Situation:
     """What was observed, and what agents and tasks are called."""
 
-    observation: Observation
+    fields: dict[str, Any]
+    """Those of an Observation that were given, as arrays."""
     n: int
     m: int
     agents: list[str] | None
     tasks: list[str] | None
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The fields that were given."""
-        seen = self.observation
-        return {name: value for name in Observation.__slots__ if (value := getattr(seen, name)) is not None}
 
     def assigned(self, assignment: list[int]) -> list[int | str | None]:
         """Each agent's task, by name where there are names."""
@@ -130,16 +124,13 @@ def read_situation(data: dict[str, Any], where: str, served: Served, limit: int)
     if names.global_ or data.get("global") is not None:
         fields["global_features"] = read_objects([data.get("global")], names.global_, f"{where}.global", 1)[0]
     shapes = {"contributions": (n, m), "prior": (n, m), "task_prior": (m, m), "switch_cost": (n, m)}
-    for key, shape in shapes.items():
+    for key, shape in (shapes | {"capacities": (m,), "minimums": (m,)}).items():
         value, place = data.get(key), f"{where}.{key}"
-        if key == "switch_cost" and value is not None and not isinstance(value, (list, np.ndarray)):
+        if key == "switch_cost" and isinstance(value, (int, float)):
             fields[key] = np.full(shape, read.read_number(value, place))
         elif value is not None:
-            fields[key] = read.read_array(value, place, shape)
-    if data.get("capacities") is not None:
-        fields["capacities"] = read.read_array(data["capacities"], f"{where}.capacities", (m,), null=np.inf)
-    if data.get("minimums") is not None:
-        fields["minimums"] = read.read_array(data["minimums"], f"{where}.minimums", (m,))
+            fields[key] = read.read_array(value, place, shape, null=np.inf if key == "capacities" else None)
+    if "minimums" in fields:
         fields.setdefault("capacities", np.maximum(1.0, fields["minimums"]))
     if data.get("allowed") is not None:
         fields["allowed"] = read.read_mask(data["allowed"], f"{where}.allowed", (n, m))
@@ -149,9 +140,11 @@ def read_situation(data: dict[str, Any], where: str, served: Served, limit: int)
     ]
     if data.get("previous") is not None:
         fields["previous"] = read_previous(data["previous"], f"{where}.previous", n, m, *called)
-    if "switch_cost" in fields:
-        check_cost(fields, f"{where}.switch_cost")
-    return Situation(Observation(**fields), n, m, *called)
+    if "switch_cost" in fields and np.min(fields["switch_cost"], initial=0.0) < 0.0:
+        refuse(f"{where}.switch_cost must not be negative", f"{where}.switch_cost")
+    if "switch_cost" in fields and "previous" not in fields and fields["switch_cost"].any():
+        refuse(f"{where}.switch_cost: {ALONE}", f"{where}.switch_cost")
+    return Situation(fields, n, m, *called)
 
 
 def read_previous(value: Any, where: str, n: int, m: int, agents: list[str] | None, tasks: list[str] | None) -> Any:
@@ -166,15 +159,6 @@ def read_previous(value: Any, where: str, n: int, m: int, agents: list[str] | No
         index = {name: k for k, name in enumerate(tasks)}
         value = [index.get(entry) if isinstance(entry, str) else entry for entry in value]
     return read.read_tasks(value, where, n, m)
-
-
-def check_cost(fields: dict[str, Any], where: str) -> None:
-    """Refuse a switch cost that is negative, or that comes without a previous assignment."""
-    cost = fields["switch_cost"]
-    if np.min(cost, initial=0.0) < 0.0:
-        refuse(f"{where} must not be negative", where)
-    if "previous" not in fields and cost.any():
-        refuse(f"{where}: {ALONE}", where)
 
 
 def count(value: Any, pairs: Any, axis: int, where: str) -> int:
@@ -252,22 +236,18 @@ def stack(situations: list[Situation]) -> BatchObservation:
 
 def example(served: Served) -> dict[str, Any]:
     """A body for /act with one agent and two tasks: what a policy reads, in its own names."""
-    names, spec = served.features, served.policy.spec
-    situation: dict[str, Any] = {
-        "agents": [dict.fromkeys(names.agent, 0.0)],
-        "tasks": [dict.fromkeys(names.task, 0.0) for _ in range(2)],
+    names, n, m = served.features, 1, 2
+    shapes = {
+        "agent_features": (n, len(names.agent)),
+        "task_features": (m, len(names.task)),
+        "pair_features": (n, m, len(names.pair)),
+        "task_pair_features": (m, m, len(names.task_pair)),
+        "global_features": (len(names.global_),),
+        "prior": (n, m),
+        "task_prior": (m, m),
     }
-    if names.pair:
-        situation["pairs"] = {name: [[0.0, 0.5]] for name in names.pair}
-    if names.task_pair:
-        situation["task_pairs"] = {name: [[0.0, 0.5], [0.5, 0.0]] for name in names.task_pair}
-    if names.global_:
-        situation["global"] = dict.fromkeys(names.global_, 0.0)
-    if spec.reads_prior:
-        situation["prior"] = [[0.0, 0.5]]
-    if spec.task_prior:
-        situation["task_prior"] = [[0.0, 0.5], [0.5, 0.0]]
-    return {"policy": served.name, "situation": situation}
+    zeros = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    return {"policy": served.name, "situation": as_situation(served, stack([Situation(zeros, n, m, None, None)]))}
 
 
 def as_situation(served: Served, seen: BatchObservation) -> dict[str, Any]:

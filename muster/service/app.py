@@ -1,51 +1,39 @@
-"""The application: one service, its routes, and the page."""
+"""The application: one service, and what its routes share."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
+import logging
 import time
 from collections.abc import Callable, Sequence
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
-from pydantic import BaseModel
-from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match, Mount, Route
-from starlette.staticfiles import StaticFiles
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route, Router
 
-from muster import __version__
 from muster.errors import MusterError
-from muster.service import act, schema, solve
-from muster.service.body import parse
+from muster.evaluation import viewer
+from muster.service.api import api
+from muster.service.body import Bodies, parse
 from muster.service.connections import Connections
-from muster.service.decide import QUICK_BODY, Decider
+from muster.service.decide import Decider
 from muster.service.jobs import Jobs
 from muster.service.metrics import Metrics
-from muster.service.middleware import LOG, Bodies, Handler, Middleware, read_token
-from muster.service.policies import Policies, serve_policies
+from muster.service.middleware import Middleware, read_token
+from muster.service.policies import Policies
 from muster.service.pool import LATE, Pool
-from muster.service.refusal import STATUS, Refusal, refusal_of, reply
-from muster.service.settings import SHARED, ServeSettings
+from muster.service.refusal import refusal_of, reply
+from muster.service.settings import ServeSettings
 from muster.service.watch import watch_routes
 
+LOG = logging.getLogger("muster.service")
 PAGE = Path(__file__).parent / "page"
-PAGE_FILES = frozenset({"/", *(f"/{file.relative_to(PAGE).as_posix()}" for file in PAGE.rglob("*") if file.is_file())})
-ABOUT = """Assign agents to tasks: by the solver (`/solve`, `/check`, `/jobs`) or by a trained policy (`/act`).
-
-Every error is one object: `code`, `error` (a sentence) and `where` (the entry). Answers carry `X-Request-ID`.
-"""
-ALIVE = reply({"status": "alive", "version": __version__})
+VIEWER = Path(viewer.__file__).parent
 CLOSING_SECONDS = 2.0
 """For which the end of the service waits for threads that do not stop."""
-ALWAYS = ("unauthorized", "forbidden", "internal")
-WITH_BODY = ("input", "slow_client", "too_large", "media_type", "busy", "time_limit")
 Work = Callable[[dict[str, Any], float], Any]
 """From what was sent, and the time by which it is wanted, to what is answered."""
 
@@ -55,11 +43,11 @@ class Service:
 
     def __init__(self, settings: ServeSettings, policies: Sequence[str]) -> None:
         self.settings = settings
-        self.token = read_token(settings.token_file).encode()
+        self.token = read_token(settings.token_file)
         self.policies = Policies(policies)
         self.metrics = Metrics()
         self.pool = Pool(settings.threads, settings.queue)
-        self.bodies = Bodies(settings)
+        self.bodies = Bodies(settings.body_limit, settings.read_limit)
         self.connections = Connections(settings.connections, settings.read_limit)
         self.decider = Decider(settings, self.policies, self.pool, self.metrics)
         self.jobs = Jobs(settings.jobs, settings.job_limit, settings.size_limit)
@@ -76,7 +64,7 @@ class Service:
                 "muster_ready": ("1 while requests are taken.", lambda: float(self.is_ready)),
                 "muster_policies": ("Policies served.", lambda: len(self.policies.now)),
                 "muster_jobs": ("Long solves that run or wait.", lambda: self.jobs.held),
-                "muster_connections": ("Open connections.", lambda: connections.open),
+                "muster_connections": ("Open connections.", lambda: len(connections.open)),
                 "muster_connections_closed_idle": ("Idle ones closed for others.", lambda: connections.closed_idle),
             }
         )
@@ -137,166 +125,26 @@ class Service:
             LOG.error("%d threads did not stop; ending without them", self.pool.overdue)
 
 
-class App(FastAPI):
-    """FastAPI behind the service's own middleware, which answers most requests before a framework hears of them."""
+def make_app(settings: ServeSettings | None = None, policies: Sequence[str] = ()) -> Middleware:
+    """The service as an ASGI application; `app.service` is its Service."""
+    service = Service(settings or ServeSettings(), policies)
+    endpoints = api(service)
+    files = page_files()
 
-    outside: Middleware
+    async def send_file(request: Request) -> Response:
+        file = files[request.url.path]
+        headers = {"Cache-Control": "no-cache"}
+        return Response(file.read_bytes(), media_type=guess_type(file)[0], headers=headers)
 
-    async def inside(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Through the framework."""
-        await super().__call__(scope, receive, send)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        await self.outside(scope, receive, send)
-
-
-def make_app(settings: ServeSettings | None = None, policies: Sequence[str] = ()) -> FastAPI:
-    """The service as an ASGI application; `app.state.service` is its Service."""
-    settings = settings or ServeSettings()
-    service = Service(settings, policies)
-    app = App(title="muster", version=__version__, description=ABOUT, docs_url=None, redoc_url=None)
-    app.state.service = service
-    handlers = add_routes(app, service)
-    app.router.routes.extend(watch_routes(service))
-    app.router.routes.append(Page({route.path for route in app.router.routes if isinstance(route, Route)}))
-    app.add_exception_handler(HTTPException, _not_found)
-    app.add_exception_handler(Refusal, _refused)
-    if settings.origins:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(settings.origins),
-            allow_methods=["GET", "POST", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
-            expose_headers=["X-Request-ID", "Retry-After"],
-        )
-    app.outside = Middleware(app.inside, service, PAGE_FILES, handlers)
-    return app
+    routes = [Route(one.path, one.handle, methods=[one.method]) for one in endpoints]
+    routes += watch_routes(service)
+    routes += [Route(path, send_file) for path in files]
+    handlers = {(one.method, one.path): one.handle for one in endpoints}
+    return Middleware(service, Router(routes, redirect_slashes=False), handlers, frozenset(files))
 
 
-def add_routes(app: FastAPI, service: Service) -> dict[tuple[str, str], Handler]:
-    """Add the routes that the OpenAPI document describes; by method and path, what answers."""
-    settings, limit = service.settings, service.settings.size_limit
-
-    async def health(request: Request) -> Response:
-        return ALIVE
-
-    async def ready(request: Request) -> Response:
-        if not service.is_ready:
-            told = "the service is being stopped" if not service.ready else "all work is past its deadline"
-            raise Refusal("stopping", told)
-        return reply({"status": "ready"})
-
-    async def metrics(request: Request) -> Response:
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    async def policies(request: Request) -> Response:
-        return await service.work(lambda: {"policies": [one.described() for one in service.policies.now.values()]})
-
-    async def post_solve(request: Request) -> Response:
-        return await service.answer(request, lambda data, deadline: solve.solve(data, deadline, limit))
-
-    async def check(request: Request) -> Response:
-        return await service.answer(request, lambda data, deadline: solve.check_plan(data, deadline, limit))
-
-    async def post_act(request: Request) -> Response:
-        body = await service.bodies.read(request)
-        data = parse(body) if len(body) <= QUICK_BODY else None
-        return reply(await service.decider.act(data, lambda: parse(body), request.scope["request_id"]))
-
-    async def add_job(request: Request) -> Response:
-        if SHARED in os.environ:
-            raise Refusal("input", "jobs need a service of one process: start it with --processes 1")
-        return await service.answer(request, lambda data, _: service.jobs.add(data))
-
-    async def show_job(request: Request) -> Response:
-        return reply(service.jobs.find(request.path_params["id"]).described())
-
-    async def cancel_job(request: Request) -> Response:
-        return reply(service.jobs.cancel(request.path_params["id"]))
-
-    async def reload(request: Request) -> Response:
-        if settings.token_file is None:
-            raise Refusal("forbidden", "reloading needs a service with a token (--token-file)")
-        back = schema.check_body(schema.ReloadBody, parse(await service.bodies.read(request))).rollback
-        if SHARED in os.environ:
-            # All processes are told; that the files can be read is known before.
-            found = await service.work(lambda: None if back else serve_policies(list(service.policies.now)) and None)
-            os.kill(os.getppid(), signal.SIGUSR1 if back else signal.SIGHUP)
-            return found
-        return await service.work(lambda: {"policies": service.reload(back)})
-
-    first = next(iter(service.policies.now.values()), None)
-    examples = [] if first is None else [act.example(first)]
-    bodies: dict[Any, tuple[type[BaseModel], list[Any]]] = {
-        post_solve: (schema.SolveBody, []),
-        check: (schema.CheckBody, []),
-        post_act: (schema.ActBody, examples),
-        add_job: (schema.SolveBody, []),
-        reload: (schema.ReloadBody, []),
-    }
-    job = ("not_found",)
-    handlers: dict[tuple[str, str], Handler] = {}
-    for method, path, handler, answer, codes, summary in (
-        ("GET", "/health", health, schema.Alive, (), "Whether the service is alive"),
-        ("GET", "/ready", ready, schema.Alive, ("stopping",), "Whether requests will be answered"),
-        ("GET", "/metrics", metrics, None, (), "Counters and times, as Prometheus reads them"),
-        ("GET", "/policies", policies, dict[str, Any], ("busy", "time_limit"), "The policies that are served"),
-        ("POST", "/solve", post_solve, schema.SolveAnswer, (), "Assign agents to tasks"),
-        ("POST", "/check", check, schema.CheckAnswer, (), "Whether a plan is feasible, and what would be better"),
-        ("POST", "/act", post_act, schema.ActAnswer, job, "Let a policy decide"),
-        ("POST", "/jobs", add_job, schema.JobAnswer, (), "Solve for longer than a request may take"),
-        ("GET", "/jobs/{id}", show_job, schema.JobAnswer, job, "How far a long solve has come"),
-        ("DELETE", "/jobs/{id}", cancel_job, schema.JobAnswer, job, "End a long solve; what it found stays"),
-        ("POST", "/admin/reload", reload, dict[str, Any], (), "Read the policies again, or go back"),
-    ):
-        body, shown = bodies.get(handler, (None, []))
-        described: dict[str, Any] = {"responses": _errors((*ALWAYS, *codes, *(WITH_BODY if body else ())))}
-        if answer is None:
-            described["response_class"] = Response
-            described["responses"][200] = {"content": {"text/plain": {}}}
-        else:
-            described["response_model"] = answer
-        if body is not None:
-            described_body = body.model_json_schema() | ({"examples": shown} if shown else {})
-            content = {"application/json": {"schema": described_body}}
-            described["openapi_extra"] = {"requestBody": {"required": True, "content": content}}
-        elif "{id}" in path:
-            parameter = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
-            described["openapi_extra"] = {"parameters": [parameter]}
-        handlers[method, path] = handler
-        app.add_api_route(path, handler, methods=[method], summary=summary, **described)
-    return handlers
-
-
-def _errors(codes: tuple[str, ...]) -> dict[int | str, dict[str, Any]]:
-    found: dict[int | str, dict[str, Any]] = {}
-    for code in codes:
-        entry = found.setdefault(STATUS[code], {"model": schema.ErrorAnswer, "description": ""})
-        entry["description"] = " / ".join(filter(None, [entry["description"], code]))
-    return found
-
-
-class Page(Mount):
-    """The page's files, at / and wherever there is no route."""
-
-    def __init__(self, taken: set[str]) -> None:
-        super().__init__("/", StaticFiles(directory=PAGE, html=True), name="page")
-        self._taken = taken
-
-    def matches(self, scope: Any) -> tuple[Match, Any]:
-        """Leave routes alone, so that a wrong method there is called so."""
-        return (Match.NONE, {}) if scope.get("path") in self._taken else super().matches(scope)
-
-
-async def _refused(request: Request, refusal: Any) -> Response:
-    response: Response = refusal.response()
-    return response
-
-
-async def _not_found(request: Request, error: Any) -> Response:
-    if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
-        told = f"{request.method[:16]} is not known here{f'; try {allowed}' if allowed else ''}"
-        return Refusal("method", told, "", error.headers).response()
-    return Refusal("not_found", "there is nothing at this address").response()
+def page_files() -> dict[str, Path]:
+    """The files of the page and of the viewer, by path."""
+    found = {f"/{file.relative_to(PAGE).as_posix()}": file for file in PAGE.rglob("*") if file.is_file()}
+    shown = [*(f"{name}.js" for name in viewer.MODULES), "viewer.css"]
+    return found | {"/": PAGE / "index.html"} | {f"/viewer/{name}": VIEWER / name for name in shown}

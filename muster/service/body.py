@@ -6,27 +6,72 @@ a body has thousands of numbers, and an object for each costs more than most dec
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import jiter
 import numpy as np
+from starlette.requests import ClientDisconnect, Request
 
 from muster.data import Bools, Floats, Ints
 from muster.errors import InputError, UnknownNameError
 from muster.kernels import core
 from muster.service.refusal import Refusal
 
+MOST_BODIES = 16
+"""Bodies of the largest size that may be arriving at once."""
+LINGER = 1.0
+"""Seconds for which the rest of a body that is too large is taken in, so that its client gets to read why."""
 LARGEST = 1e100
 """Numbers beyond this size are refused, as the solver does."""
 SHOWN = 80
 """Letters of what was sent that a message repeats at most."""
 LONGEST_NAME = 200
-LIFT = getattr(core.service, "lift_numbers", lambda body, values: (body, []))
+LIFT: Any = getattr(core.service, "lift_numbers", lambda body, values: (body, []))
 """A core that was built before has none."""
 Labels = Sequence[Sequence[str] | None]
 """For each axis of an array what its entries are called; None: by number."""
+
+
+class Bodies:
+    """Reads the bodies of requests, within limits of size, time and what may be arriving at once."""
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._most, self._seconds = most, seconds
+        self.arriving = 0
+        """Bytes in memory of bodies that are not complete."""
+
+    async def read(self, request: Request) -> bytes:
+        """The body of a request."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise Refusal("media_type", f"Content-Type must be application/json, got {kind[:80]!r}", "Content-Type")
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._seconds):
+                async for chunk in request.stream():
+                    body += chunk
+                    self.arriving += len(chunk)
+                    if len(body) > self._most:
+                        break
+                    if self.arriving > MOST_BODIES * self._most:
+                        raise Refusal("busy", "too many bodies are arriving at once", "", {"Retry-After": "1"})
+        except TimeoutError:
+            raise Refusal("slow_client", f"the body did not arrive within {self._seconds:g} s") from None
+        except ClientDisconnect:
+            raise Refusal("slow_client", "the client went away before its body had arrived") from None
+        finally:
+            self.arriving -= len(body)
+        if len(body) > self._most:
+            with suppress(TimeoutError, ClientDisconnect):
+                async with asyncio.timeout(LINGER):
+                    while (await request.receive()).get("more_body"):
+                        pass
+            raise Refusal("too_large", f"the body has more than {self._most:,} bytes")
+        return bytes(body)
 
 
 def parse(body: bytes) -> dict[str, Any]:

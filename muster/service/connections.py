@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -11,6 +12,8 @@ from muster.service.refusal import encode
 
 MOST_HEADERS = 65_536
 """Bytes of a request's line and headers at most."""
+LINGER = 1.0
+"""Seconds that a client has to read that it was too slow."""
 
 
 class Connections:
@@ -20,10 +23,23 @@ class Connections:
         self.most = most
         self.seconds = seconds
         """For which a client may be in the middle of its headers, or leave an answer unread."""
-        self.open = 0
+        self.open: set[Connection] = set()
         self.idle: dict[Connection, None] = {}
         """Those without a request, longest first."""
         self.closed_idle = 0
+
+    def close_slow(self) -> None:
+        """Close those that have kept the service waiting for too long; to be called every now and then."""
+        now = time.monotonic()
+        for connection in list(self.open):
+            if connection.unread_by < now:
+                connection.transport.abort()
+            elif connection.headers_by < now:
+                connection.send_error(408, "slow_client", f"no request arrived within {self.seconds:g} s")
+                connection.headers_by, connection.unread_by = NEVER, now + LINGER
+
+
+NEVER = float("inf")
 
 
 class JoinedWrites:
@@ -62,34 +78,34 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._header_bytes = 0
-        self._headers_due: asyncio.TimerHandle | None = None
-        self._unread: asyncio.TimerHandle | None = None
+        self.headers_by = NEVER
+        """Time of `time.monotonic` by which a request's headers must be complete."""
+        self.unread_by = NEVER
+        """By which the client must go on reading."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count it; if there are too many the one that has been idle longest is closed."""
         super().connection_made(JoinedWrites(transport, self.loop))  # type: ignore[arg-type]
         every = self.all
-        every.open += 1
+        every.open.add(self)
         every.idle[self] = None
-        self._wait_for_headers()
-        if every.open > every.most:
+        self.headers_by = time.monotonic() + every.seconds
+        if len(every.open) > every.most:
             every.closed_idle += 1
             next(iter(every.idle)).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
-        self.all.open -= 1
+        self.all.open.discard(self)
         self.all.idle.pop(self, None)
-        self._stop_waiting()
-        if self._unread:
-            self._unread.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Hand on what came, as long as headers end in time and are not endless."""
         if self in self.all.idle:
             self._header_bytes += len(data)
-            self._wait_for_headers()
+            if self.headers_by == NEVER:
+                self.headers_by = time.monotonic() + self.all.seconds
         if self.parser is not None and not self.transport.is_closing():
             super().data_received(data)
         # Those of a request that is through were not counted apart from its body.
@@ -99,8 +115,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """A request begins."""
         self.all.idle.pop(self, None)
-        self._header_bytes = 0
-        self._stop_waiting()
+        self._header_bytes, self.headers_by = 0, NEVER
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
@@ -112,14 +127,12 @@ class Connection(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """The client does not read: it has so long, and no longer."""
         super().pause_writing()
-        self._unread = self.loop.call_later(self.all.seconds, self.transport.abort)
+        self.unread_by = time.monotonic() + self.all.seconds
 
     def resume_writing(self) -> None:
         """It reads again."""
         super().resume_writing()
-        if self._unread:
-            self._unread.cancel()
-            self._unread = None
+        self.unread_by = NEVER
 
     def timeout_keep_alive_handler(self) -> None:
         """Nothing came for a while; what was not read by now never will be."""
@@ -135,17 +148,3 @@ class Connection(HttpToolsProtocol):
         head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
         self.transport.write(STATUS_LINE[status] + head + body)
         self.transport.close()
-
-    def _wait_for_headers(self) -> None:
-        if self._headers_due is None:
-            self._headers_due = self.loop.call_later(self.all.seconds, self._stop_client)
-
-    def _stop_waiting(self) -> None:
-        if self._headers_due:
-            self._headers_due.cancel()
-            self._headers_due = None
-
-    def _stop_client(self) -> None:
-        self.send_error(408, "slow_client", f"no request arrived within {self.all.seconds:g} s")
-        # What it does not read by then is lost.
-        self._unread = self.loop.call_later(1.0, self.transport.abort)

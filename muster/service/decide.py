@@ -19,6 +19,7 @@ from muster.envs.vector import Policy
 from muster.errors import InputError, MusterError
 from muster.policy.decision import allowed_scores, decide
 from muster.service.act import Asked, Situation, example, read_asked, stack
+from muster.service.body import parse
 from muster.service.decision_log import DecisionLog
 from muster.service.metrics import Metrics
 from muster.service.policies import MOST_WARNINGS, Policies, Served, serve_policy
@@ -55,13 +56,14 @@ class Decider:
         """Asked in this turn of the event loop, to be decided at its end."""
         self._background: set[asyncio.Task[None]] = set()
 
-    async def act(self, data: dict[str, Any] | None, parse: Any, request_id: str) -> dict[str, Any]:
-        """The answer to a body of /act: `data`, or what `parse()` makes of a larger body."""
+    async def act(self, body: bytes, request_id: str) -> dict[str, Any]:
+        """The answer to a body of /act."""
         deadline = time.monotonic() + self.settings.time_limit
-        limit = self.settings.size_limit
-        asked = None if data is None else read_asked(data, self.policies, limit)
-        if asked is None:
-            asked = await self.pool.run(deadline, lambda: read_asked(parse(), self.policies, limit))
+
+        def read() -> Asked:
+            return read_asked(parse(body), self.policies, self.settings.size_limit)
+
+        asked = read() if len(body) <= QUICK_BODY else await self.pool.run(deadline, read)
         try:
             if asked.is_quick and len(self._quick) < MOST_QUICK:
                 outcomes = await self._decide_together(asked)

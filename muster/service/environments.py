@@ -15,10 +15,10 @@ from muster.envs.size import Size, size_of
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError, MusterError, UnknownNameError
 from muster.evaluation.captions import caption, label
+from muster.evaluation.runs import read_runs
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import resolve
 from muster.service.policies import Policies
-from muster.service.runs import read_runs
 from muster.service.settings import ServeSettings
 
 MOST_PAIRS = 100_000
@@ -143,30 +143,3 @@ def check_size(size: Size) -> None:
     ):
         if found > most:
             raise InputError(f"env: the page runs up to {most:,} {what}, got {found:,}")
-
-
-def resized(env: str, n: int, m: int) -> str:
-    """The same environment with so many agents and tasks."""
-    if min(n, m) < 1:
-        raise InputError(f"a situation needs at least one agent and one task, got {n} and {m}")
-    check_size(Size(n, m, 0, 0))
-    family, _, rest = env.partition(":")
-    first, *options = rest.split(",")
-    if family == "pursuit" and not any(option.strip().startswith("grid=") for option in options):
-        from muster.envs.pursuit.settings import PursuitSettings
-
-        # Its grid grows with the numbers; here the ground stays and those on it change.
-        options.append(f"grid={PursuitSettings.from_text(rest).height}")
-    if family in ("rescue", "pursuit"):
-        return ",".join([f"{family}:{n}x{m}", *options])
-    if family == "battle":
-        units = re.sub(r"\d+v\d+$", "", first)
-        # Some families have so many of each of two kinds.
-        per = 2 if units == "zh" else 1
-        if n % per or m % per:
-            raise InputError(f"{units} battles have as many of both kinds of unit: even numbers, got {n} and {m}")
-        return ",".join([f"battle:{units}{n // per}v{m // per}", *options])
-    kept = [option for option in options if option.partition("=")[0] not in ("limit", "n_agents", "n_tasks")]
-    if family == "fleet":
-        return ",".join([f"fleet:{n}", *kept, f"limit={m}"])
-    return ",".join([f"{family}:{first}", *kept, f"n_agents={n}", f"n_tasks={m}"])

@@ -10,8 +10,8 @@ import asyncio
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -52,11 +52,10 @@ class Pool:
         """Pieces of work that ended after their deadline."""
         self._usual = 0.01
         """Seconds that one has taken lately."""
-        self._waiting: deque[Work] = deque()
+        self._waiting: SimpleQueue[Work | None] = SimpleQueue()
+        """None: there is nothing more to do."""
         self._running: dict[int, Work] = {}
         """By thread."""
-        self._signal = threading.Semaphore(0)
-        self._closed = False
         self._workers: list[threading.Thread] = []
         """Started with the first piece of work: a process that has threads is not copied safely."""
 
@@ -81,8 +80,7 @@ class Pool:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[Answer] = loop.create_future()
         stop: Ints = np.zeros(1, np.int64)
-        self._waiting.append(Work(work, waiter, loop, stop, deadline))
-        self._signal.release()
+        self._waiting.put(Work(work, waiter, loop, stop, deadline))
         seconds = deadline - time.monotonic()
         timers = loop.call_later(STOPPING * seconds, stop.fill, 1), loop.call_later(seconds, _give_up, waiter, late)
         try:
@@ -102,12 +100,11 @@ class Pool:
 
     def close(self, seconds: float) -> bool:
         """Tell all work to stop and wait for the threads' end, so many seconds at most; whether all have ended."""
-        self._closed = True
         end = time.monotonic() + seconds
         for work in list(self._running.values()):
             work.stop.fill(1)
         for _ in self._workers:
-            self._signal.release()
+            self._waiting.put(None)
         for worker in self._workers:
             worker.join(max(0.0, end - time.monotonic()))
         return not any(worker.is_alive() for worker in self._workers)
@@ -115,12 +112,7 @@ class Pool:
     def _serve(self) -> None:
         """What a thread does."""
         me = threading.get_ident()
-        while not self._closed:
-            self._signal.acquire()
-            try:
-                work = self._waiting.popleft()
-            except IndexError:
-                continue
+        while (work := self._waiting.get()) is not None:
             outcome: Any = None
             failure: BaseException | None = None
             # Who has given up is not worked for.

@@ -21,6 +21,7 @@ from muster.parallel import thread_count
 from muster.service.connections import Connection
 from muster.service.settings import SHARED, ServeSettings
 
+LOG = logging.getLogger("muster.service")
 SWITCH_INTERVAL = 0.0005
 """Seconds that a thread may hold the interpreter's lock while others want it: the event loop answers meanwhile."""
 RELOADING = (signal.SIGHUP, signal.SIGUSR1) if hasattr(signal, "SIGHUP") else ()
@@ -33,7 +34,7 @@ class Server(uvicorn.Server):
     """Uvicorn with these connections, reloading on SIGHUP, and an end in two steps."""
 
     def __init__(self, app: Any, announce: str = "") -> None:
-        self.service = app.state.service
+        self.service = app.service
         self._announce = announce
         self._parent = os.getppid()
         settings = self.service.settings
@@ -65,7 +66,11 @@ class Server(uvicorn.Server):
             print(self._announce, file=sys.stderr, flush=True)
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second: write down the metrics for other processes; end if the first process is gone."""
+        """Ten times a second: close slow connections; if there are other processes, write down the metrics for them,
+        and end if the first of them is gone.
+        """
+        if counter % 3 == 0:
+            self.service.connections.close_slow()
         if SHARED in os.environ:
             if counter % 5 == 0:
                 self.service.metrics.refresh()
@@ -88,17 +93,18 @@ def serve(settings: ServeSettings, policies: tuple[str, ...]) -> None:
             # Before prometheus_client is imported, which looks for it then.
             os.environ[SHARED] = folder
         from muster.service.app import make_app
-        from muster.service.middleware import log_to_stderr
 
         app = make_app(share(settings), policies)
-        log_to_stderr(settings.log_format == "json")
+        LOG.addHandler(app.log)
+        LOG.setLevel(logging.INFO)
+        LOG.propagate = False
         # What is there now stays: it need not be looked through for garbage, which takes longer than a small request.
         gc.collect()
         gc.freeze()
         sys.setswitchinterval(SWITCH_INTERVAL)
         host, port = listener.getsockname()[:2]
         several = f"{settings.processes} processes with " if settings.processes > 1 else ""
-        told = f"muster: {several}{len(app.state.service.policies.now)} policies at http://{host}:{port}"
+        told = f"muster: {several}{len(app.service.policies.now)} policies at http://{host}:{port}"
         if settings.processes == 1:
             Server(app, told).run(sockets=[listener])
         else:

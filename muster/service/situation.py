@@ -9,14 +9,15 @@ import numpy as np
 
 from muster.assign.settings import Method
 from muster.envs.scene import as_places
+from muster.envs.size import resized
 from muster.errors import InputError
+from muster.evaluation.explain import explain, plain_assignment, score_decision
 from muster.evaluation.packing import around, stage_json
 from muster.policy.learned import LearnedPolicy
 from muster.rng import episode_seeds
 from muster.service.act import as_situation
 from muster.service.body import plain, read_array, read_integer
-from muster.service.environments import Environments, resized
-from muster.service.explain import explain, plain_assignment, score_decision
+from muster.service.environments import Environments
 
 MOST_OBJECTS = 400
 

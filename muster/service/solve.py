@@ -19,6 +19,8 @@ from muster.service.schema import CheckBody, ProblemBody, SolveBody, check_body
 
 MOST_OBJECTS = 5000
 """Agents or tasks at most: a round of local search takes time with their square."""
+NUMBERS = {"task_scores": None, "contributions": None, "capacities": np.inf, "minimums": None}
+"""Fields of numbers, and what null stands for in them; whether they fit the scores `muster.assign` knows."""
 
 
 def solve(data: dict[str, Any], deadline: float, size_limit: int) -> dict[str, Any]:
@@ -30,9 +32,8 @@ def solve(data: dict[str, Any], deadline: float, size_limit: int) -> dict[str, A
         try:
             why = solution.explain(time_limit=max(0.0, 0.9 * (deadline - time.monotonic())))
         except TimeLimitError:
-            raise Refusal(
-                "time_limit", "the explanation was not ready in time; ask without explain", "explain"
-            ) from None
+            told = "the explanation was not ready in time; ask without explain"
+            raise Refusal("time_limit", told, "explain") from None
         answer["explanation"] = {"agents": rows_as_json(why.agents), "tasks": rows_as_json(why.tasks)}
     return answer
 
@@ -40,13 +41,12 @@ def solve(data: dict[str, Any], deadline: float, size_limit: int) -> dict[str, A
 def read_solve(data: dict[str, Any], size_limit: int) -> tuple[SolveBody, dict[str, Any]]:
     """A body of /solve, and the arguments of `muster.assign` that it asks for, without a time limit."""
     body = check_body(SolveBody, data)
-    fields, (n, m) = read_problem(body, size_limit)
+    fields, n, m = read_problem(body, size_limit)
     if body.previous is not None:
         fields["previous"] = read_plan(body.previous, "previous", n, m)
-    if body.switch_cost is not None:
-        fields["switch_cost"] = read_cost(body.switch_cost, n, m)
-    if body.end_scores is not None:
-        fields["end_scores"] = read_block(body.end_scores, "end_scores", (n, m))
+    for name in ("switch_cost", "end_scores"):
+        if getattr(body, name) is not None:
+            fields[name] = read_numbers(getattr(body, name), name)
     if body.routes is not None:
         rows = read.read_list(body.routes, "routes", n)
         fields["routes"] = [
@@ -59,78 +59,54 @@ def read_solve(data: dict[str, Any], size_limit: int) -> tuple[SolveBody, dict[s
 def check_plan(data: dict[str, Any], deadline: float, size_limit: int) -> dict[str, Any]:
     """The answer to a body of /check."""
     body = check_body(CheckBody, data)
-    fields, (n, m) = read_problem(body, size_limit)
-    verdict = check(
-        fields,
-        read_plan(body.assignment, "assignment", n, m),
-        method=body.method,
-        effort=body.effort,
-        assign_all=body.assign_all,
-        crowd=body.crowd,
-        sense=body.sense,
-        time_limit=allowed_time(body, deadline),
-    )
-    return verdict_as_json(verdict)
+    fields, n, m = read_problem(body, size_limit)
+    chosen = {name: getattr(body, name) for name in ("method", "effort", "assign_all", "crowd", "sense")}
+    plan = read_plan(body.assignment, "assignment", n, m)
+    return verdict_as_json(check(fields, plan, **chosen, time_limit=allowed_time(body, deadline)))
 
 
-def read_problem(body: ProblemBody, size_limit: int) -> tuple[dict[str, Any], tuple[int, int]]:
+def read_problem(body: ProblemBody, size_limit: int) -> tuple[dict[str, Any], int, int]:
     """The arguments of `muster.assign` that both addresses know, and how many agents and tasks there are."""
     given = body.scores
-    fields: dict[str, Any] = {}
-    if isinstance(given, dict) or (isinstance(given, list) and given and isinstance(given[0], dict)):
+    named = isinstance(given, dict) or (isinstance(given, list) and bool(given) and isinstance(given[0], dict))
+    if named:
         n, m = count_named(given)
-        check_size(n, m, size_limit)
-        fields["scores"] = given
+        fields = {"scores": given}
     else:
         if isinstance(given, list):
+            # Before so much is made an array of.
             check_size(len(given), max((len(row) for row in given if isinstance(row, list)), default=0), size_limit)
-        fields["scores"] = read.read_array(given, "scores", (None, None), null=-np.inf)
+        fields = {"scores": read.read_array(given, "scores", (None, None), null=-np.inf)}
         n, m = fields["scores"].shape
-        check_size(n, m, size_limit)
+    check_size(n, m, size_limit)
     if body.method in ("quad", "routes"):
         check_size(m, m, size_limit, "tasks, which may all be paired under this method")
-    if body.task_scores is not None:
-        fields["task_scores"] = read_block(body.task_scores, "task_scores", (m, m))
-    if body.contributions is not None:
-        pairs = not n or has_rows(body.contributions)
-        fields["contributions"] = read_block(body.contributions, "contributions", (n, m) if pairs else (n,))
-    if body.capacities is not None:
-        fields["capacities"] = read_block(body.capacities, "capacities", (m,), null=np.inf)
-    if isinstance(body.minimums, (int, float)) and not isinstance(body.minimums, bool):
-        fields["minimums"] = read.read_number(body.minimums, "minimums")
-    elif body.minimums is not None:
-        fields["minimums"] = read_block(body.minimums, "minimums", (m,))
+    for name, null in NUMBERS.items():
+        if getattr(body, name) is not None:
+            fields[name] = read_numbers(getattr(body, name), name, null)
     if body.fixed is not None:
         fields["fixed"] = read_plan(body.fixed, "fixed", n, m)
     if body.allowed is not None:
         fields["allowed"] = read.read_mask(body.allowed, "allowed", (n, m))
-    for field, length in (("agents", n), ("tasks", m)):
-        if getattr(body, field) is not None:
-            fields[field] = read.read_names(getattr(body, field), field, length)
-    if not isinstance(fields["scores"], np.ndarray):
-        return fields, (n, m)
-    if "tasks" in fields and "agents" not in fields:
-        fields["agents"] = list(range(n))
-    if "agents" in fields and "tasks" not in fields:
-        fields["tasks"] = list(range(m))
-    return fields, (n, m)
+    for name, length in (("agents", n), ("tasks", m)):
+        if getattr(body, name) is not None:
+            fields[name] = read.read_names(getattr(body, name), name, length)
+        elif not named and (body.agents is not None or body.tasks is not None):
+            fields[name] = list(range(length))
+    return fields, n, m
 
 
-def read_block(value: Any, name: str, shape: tuple[int, ...], null: float | None = None) -> Any:
-    """Numbers in lists of that shape; or by name, as they are, once each is seen to be a number."""
-    if not isinstance(value, dict):
-        return read.read_array(value, name, shape, null=null)
-    for where, entry in leaves(value, name):
-        if entry is not None:
-            read.read_number(entry, where)
-    return value
-
-
-def has_rows(value: Any) -> bool:
-    """Whether a value is a list of lists."""
-    if isinstance(value, np.ndarray):
-        return value.ndim == 2
-    return isinstance(value, list) and bool(value) and isinstance(value[0], list)
+def read_numbers(value: Any, name: str, null: float | None = None) -> Any:
+    """A number, numbers in a list or in rows as an array, or numbers by name as they are."""
+    if isinstance(value, dict):
+        for where, entry in leaves(value, name):
+            if entry is not None:
+                read.read_number(entry, where)
+        return value
+    if not isinstance(value, (list, np.ndarray)):
+        return read.read_number(value, name)
+    has_rows = value.ndim == 2 if isinstance(value, np.ndarray) else bool(value) and isinstance(value[0], list)
+    return read.read_array(value, name, (None, None) if has_rows else (None,), null=null)
 
 
 def leaves(value: Any, where: str) -> Iterator[tuple[str, Any]]:
@@ -147,28 +123,25 @@ def count_named(scores: Any) -> tuple[int, int]:
     if isinstance(scores, dict):
         if not scores:
             refuse("scores has no agents: {agent: {task: score}}", "scores")
-        for where, entry in leaves(scores, "scores"):
-            if entry is not None:
-                read.read_number(entry, where)
-        for agent, row in scores.items():
+        for agent, row in read_numbers(scores, "scores").items():
             if not isinstance(row, dict):
                 where = f"scores.{read.clip(agent)}"
                 refuse(f"{where} must be an object {{task: score}}, got {read.describe(row)}", where)
         return len(scores), len({task for row in scores.values() for task in row})
-    agents: set[str] = set()
-    tasks: set[str] = set()
+    names: dict[str, set[str]] = {"agent": set(), "task": set()}
     for k, row in enumerate(scores):
         where = f"scores[{k}]"
         if not isinstance(row, dict) or not {"agent", "task", "score"} <= row.keys():
             refuse(f"{where} must be a record with agent, task and score, got {read.describe(row)}", where)
         read.check_keys(row, ("agent", "task", "score", "contribution"))
-        for key in row.keys() & {"score", "contribution"}:
-            read.read_number(row[key], f"{where}.{key}")
-        for key, names in (("agent", agents), ("task", tasks)):
-            if not isinstance(row[key], str):
-                refuse(f"{where}.{key} must be a name, got {read.describe(row[key])}", f"{where}.{key}")
-            names.add(row[key])
-    return len(agents), len(tasks)
+        for key, entry in row.items():
+            if key not in names:
+                read.read_number(entry, f"{where}.{key}")
+            elif isinstance(entry, str):
+                names[key].add(entry)
+            else:
+                refuse(f"{where}.{key} must be a name, got {read.describe(entry)}", f"{where}.{key}")
+    return len(names["agent"]), len(names["task"])
 
 
 def read_plan(value: Any, name: str, n: int, m: int) -> Any:
@@ -184,18 +157,6 @@ def read_plan(value: Any, name: str, n: int, m: int) -> Any:
         if entry is not None and type(entry) not in (int, str):
             refuse(f"{where} must be a task or null, got {read.describe(entry)}", where)
     return value
-
-
-def read_cost(value: Any, n: int, m: int) -> Any:
-    """A number, or one for each agent or pair; not negative."""
-    if isinstance(value, (list, dict, np.ndarray)):
-        cost = read_block(value, "switch_cost", (n, m) if has_rows(value) else (n,))
-    else:
-        cost = read.read_number(value, "switch_cost")
-    least = [entry for _, entry in leaves(cost, "") if entry is not None] if isinstance(cost, dict) else cost
-    if np.min(least, initial=0.0) < 0.0:
-        refuse("switch_cost must not be negative", "switch_cost")
-    return cost
 
 
 def allowed_time(body: ProblemBody, deadline: float) -> float | None:

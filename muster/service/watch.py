@@ -12,30 +12,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from muster.assign.settings import InferenceSettings
 from muster.data import Problem
 from muster.errors import InputError
-from muster.evaluation import viewer
+from muster.evaluation import runs
+from muster.evaluation.explain import Scored, explain, plain_assignment, score_decision
 from muster.evaluation.packing import pack
-from muster.service import runs, situation
+from muster.service import situation
 from muster.service.body import check_keys, read_array, read_integer, read_list
 from muster.service.environments import Environments
 from muster.service.episodes import Episodes
-from muster.service.explain import Scored, explain, plain_assignment, score_decision
-from muster.service.refusal import Refusal
 from muster.service.solve import check_size
 
 if TYPE_CHECKING:
     from muster.service.app import Service
 
-KINDS = {"js": "text/javascript", "css": "text/css"}
 SLOW = "this took too long; choose a smaller environment, or fewer rollouts"
 Answer = Callable[[dict[str, Any], float], Any]
 
 
-def watch_routes(service: Service) -> list[BaseRoute]:
+def watch_routes(service: Service) -> list[Route]:
     """The routes, on one service's policies and threads."""
     environments = Environments(service.settings, service.policies)
     episodes = Episodes(environments)
@@ -54,7 +52,6 @@ def watch_routes(service: Service) -> list[BaseRoute]:
         return Route(path, answer, methods=["POST"])
 
     return [
-        Route("/viewer/{name}", viewer_file),
         get("/watch/environments", lambda: {"environments": environments.listing()}),
         get("/watch/runs", lambda: _runs(folder)),
         post("/watch/curve", lambda data, _: _curve(data, service)),
@@ -64,15 +61,6 @@ def watch_routes(service: Service) -> list[BaseRoute]:
         post("/watch/situation", lambda data, _: situation.decide(data, environments)),
         post("/watch/explain", lambda data, _: _explain(data, service.settings.size_limit)),
     ]
-
-
-async def viewer_file(request: Request) -> Response:
-    """A file of the viewer, which replays carry inside them."""
-    name = request.path_params["name"]
-    stem, _, kind = name.partition(".")
-    if kind not in KINDS or not stem.isidentifier() or stem not in (*viewer.MODULES, "viewer"):
-        raise Refusal("not_found", f"the viewer has no file {name!r:.80}")
-    return Response(viewer.read(name), media_type=KINDS[kind], headers={"Cache-Control": "no-cache"})
 
 
 def _episode(data: dict[str, Any], episodes: Episodes, deadline: float) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 import muster
 from muster.cli.main import main
-from muster.envs.size import size_of
+from muster.envs.size import resized, size_of
 
 
 @pytest.mark.parametrize("env", ["rescue:2x4,grid=40_000", "rescue:2x4,grid=40000", "pursuit:4x2,grid=40000"])
@@ -51,3 +51,10 @@ def test_describing_a_policy_imports_nothing(tmp_path, monkeypatch, capsys):
     policy.variant(header=header | {"env": "planted:World"}).save(file)
     main(["card", str(file)])
     assert "planted:World" in capsys.readouterr().out
+
+
+def test_sizes_are_put_into_the_names_of_environments():
+    assert resized("rescue:2x4,grid=32", 3, 5) == "rescue:3x5,grid=32"
+    assert resized("battle:zh10v10", 4, 6) == "battle:zh2v3"
+    assert resized("fleet:24,city=small,limit=9", 3, 5) == "fleet:3,city=small,limit=5"
+    assert resized("a.b:C,n_tasks=2,speed=1", 3, 5) == "a.b:C,speed=1,n_agents=3,n_tasks=5"

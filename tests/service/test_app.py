@@ -125,7 +125,7 @@ def without_time(answer: dict[str, object]) -> dict[str, object]:
 
 
 def test_small_decisions_are_made_on_the_event_loop_and_large_ones_on_a_thread(client, monkeypatch):
-    pool = client.app.state.service.pool
+    pool = client.app.service.pool
     handed_over = []
     run = pool.run
     monkeypatch.setattr(pool, "run", lambda *given: handed_over.append(given) or run(*given))
@@ -239,10 +239,10 @@ def test_requests_decided_together_get_the_answers_they_get_alone(client):
     bodies.append({"policy": names[0], "situations": [situation_of(names[0], "rescue:3x5")[0], bodies[0]["situation"]]})
     bodies.append(bodies[0] | {"scores": True})
     bodies.append(bodies[0] | {"method": "lp"})
-    decider = client.app.state.service.decider
+    decider = client.app.service.decider
 
     async def ask_all() -> list[dict[str, object]]:
-        return await asyncio.gather(*(decider.act(body, None, "test") for body in bodies))
+        return await asyncio.gather(*(decider.act(json.dumps(body).encode(), "test") for body in bodies))
 
     together = finish(ask_all())
     alone = [client.post("/act", json=body).json() for body in bodies]

@@ -276,7 +276,7 @@ def test_a_port_in_use_gets_one_sentence(service, capsys):
 
 
 def test_a_missing_extra_is_named(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "fastapi", None)
+    monkeypatch.setitem(sys.modules, "starlette", None)
     with pytest.raises(SystemExit, match="2"):
         main(["serve"])
     assert "muster serve needs more packages; install them with: pip install '" in capsys.readouterr().err

@@ -10,26 +10,14 @@ import pytest
 from starlette.testclient import TestClient
 
 import muster
-from muster.assign.settings import InferenceSettings
 from muster.evaluation.replay import record
 from muster.service.app import make_app
-from muster.service.environments import resized
-from muster.service.explain import Scored, explain
-from muster.service.runs import read_curve, read_runs
 from muster.service.settings import ServeSettings
 from tests.evaluation.test_film import fields_of
+from tests.evaluation.test_runs import write_run
 
 POLICY = "rescue-2x4-quad-dm"
 EPISODE = {"env": "rescue:3x5", "seed": 4}
-
-
-def write_run(folder: Path, name: str, rows: int, env: str = "rescue:2x4") -> Path:
-    place = folder / name
-    place.mkdir(parents=True)
-    (place / "config.toml").write_text(f'env = "{env}"\nlearner = "es"\n')
-    lines = [json.dumps({"steps": 10 * k, "validation": -k, "cpu_seconds": k, "note": "x"}) for k in range(rows)]
-    (place / "metrics.jsonl").write_text("".join(line + "\n" for line in lines) + '{"steps": 99')
-    return place
 
 
 @pytest.fixture(scope="module")
@@ -154,66 +142,6 @@ def test_no_routes_are_made_of_scores_that_are_no_costs(client):
     assert sorted(task for route in routes for task in route) == [0, 1, 2, 3, 4]
 
 
-def enumerated(scores: np.ndarray, fixed: dict[int, int]) -> float:
-    """The best value of an assignment, one agent a task or none, with some fixed; by trying all."""
-
-    def best(agent: int, taken: frozenset[int]) -> float:
-        if agent == len(scores):
-            return 0.0
-        choices = [fixed[agent]] if agent in fixed else [-1, *range(scores.shape[1])]
-        return (
-            max(
-                (0.0 if task < 0 else scores[agent, task]) + best(agent + 1, taken | ({task} - {-1}))
-                for task in choices
-                if task not in taken
-            )
-            if any(task not in taken for task in choices)
-            else -np.inf
-        )
-
-    return best(0, frozenset())
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_what_another_choice_costs_is_the_difference_of_optima(seed: int):
-    scores = np.random.default_rng(seed).normal(size=(4, 3))
-    scored = Scored(muster.Problem(scores[None]), InferenceSettings("lp"), "a test")
-    for agent in range(4):
-        found = explain(scored, None, agent)
-        assert found["objective"] == pytest.approx(enumerated(scores, {}))
-        for other in found["alternatives"]:
-            task = -1 if other["task"] is None else other["task"]
-            cost = enumerated(scores, {}) - enumerated(scores, {agent: task})
-            assert other["loss"] == pytest.approx(cost, abs=1e-9)
-        tasks = {other["task"] for other in found["alternatives"]} | {found["assignment"][agent]}
-        assert tasks == {0, 1, 2, None}
-
-
-@pytest.mark.parametrize("method", ["amax", "lp", "quad"])
-def test_what_is_gone_is_no_alternative(method: str):
-    rng = np.random.default_rng(0)
-    problem = muster.Problem(
-        rng.normal(size=(1, 3, 4)),
-        task_scores=rng.normal(size=(1, 4, 4)),
-        agent_alive=np.array([[True, False, True]]),
-        task_alive=np.array([[True, False, True, True]]),
-    )
-    for agent in (0, 2):
-        found = explain(Scored(problem, InferenceSettings(method), "a test"), None, agent)
-        tasks = {other["task"] for other in found["alternatives"]} | {found["assignment"][agent]}
-        assert tasks <= {0, 2, 3, None}
-        assert all(move[0] != 1 for other in found["alternatives"] for move in other["moves"])
-    gone = explain(Scored(problem, InferenceSettings(method), "a test"), None, 1)
-    assert gone["alternatives"] == []
-
-
-def test_alternatives_exist_where_agents_outnumber_tasks():
-    """Being allowed nothing else is not enough there: someone has to be left out, and it must not be the one."""
-    scores = np.array([[5.0], [4.0], [3.0]])
-    scored = Scored(muster.Problem(scores[None]), InferenceSettings("lp", assign_all=True), "a test")
-    assert explain(scored, None, 2)["alternatives"] == [{"task": 0, "score": 3.0, "loss": 2.0, "moves": [[0, 0, None]]}]
-
-
 @pytest.mark.parametrize(
     ("env", "policy"),
     [("rescue:5x10", POLICY), ("battle:w15v17", "battle-w15v17-quad-dm"), ("pursuit:8x4", "pursuit-4x2-quad-dm")],
@@ -266,22 +194,6 @@ def test_a_bad_situation_gets_a_sentence(client, changes: dict, complaint: str):
     assert complaint in answer.json()["error"]
 
 
-def test_sizes_are_put_into_the_names_of_environments():
-    assert resized("rescue:2x4,grid=32", 3, 5) == "rescue:3x5,grid=32"
-    assert resized("battle:zh10v10", 4, 6) == "battle:zh2v3"
-    assert resized("fleet:24,city=small,limit=9", 3, 5) == "fleet:3,city=small,limit=5"
-    assert resized("a.b:C,n_tasks=2,speed=1", 3, 5) == "a.b:C,speed=1,n_agents=3,n_tasks=5"
-
-
-def test_the_curve_of_a_run_that_is_being_written(tmp_path: Path):
-    write_run(tmp_path, "one", 4000)
-    assert [run["name"] for run in read_runs(tmp_path)] == ["one"]
-    rows = read_curve(tmp_path, "one")["rows"]
-    assert 1000 < len(rows) <= 1501
-    assert rows[-1] == {"steps": 39990, "validation": -3999, "cpu_seconds": 3999}
-    assert read_runs(tmp_path / "nowhere") == []
-
-
 def test_one_malformed_run_does_not_break_the_listing(tmp_path: Path):
     for k, config in enumerate(("seed = nan", "on = 5", "env = [1]\nseed = inf", "x" * 2**21, "\xff = [", "[" * 9999)):
         run = write_run(tmp_path, f"odd-{k}", 1)
@@ -293,14 +205,6 @@ def test_one_malformed_run_does_not_break_the_listing(tmp_path: Path):
         assert len(runs) == 7
         assert client.get("/watch/environments").status_code == 200
         assert post(client, "/watch/curve", run="odd-0")["rows"] == [{"validation": 2}]
-
-
-@pytest.mark.parametrize("text", ["[1]", '{"baselines": 3}', '{"baselines": {"a": 1, "b": {"mean": NaN}}}', "{", ""])
-def test_a_curve_outlives_an_odd_summary_and_card(tmp_path: Path, text: str):
-    write_run(tmp_path, "one", 1)
-    for name in ("summary.json", "card.json"):
-        (tmp_path / "one" / name).write_text(text)
-    assert read_curve(tmp_path, "one")["baselines"] == {}
 
 
 def test_listing_runs_imports_nothing(tmp_path: Path, monkeypatch):
