@@ -43,6 +43,7 @@ def main() -> None:
     asked.add_argument("env")
     asked.add_argument("points", nargs="+", metavar="point")
     asked.add_argument("--horizon", type=int)
+    asked.add_argument("--standard-errors", type=float, default=1.5)
     asked.add_argument("--episodes", default="20", help="a number, or all")
     asked.add_argument("--seed", type=int, default=SEED)
     given = asked.parse_args()
@@ -52,7 +53,8 @@ def main() -> None:
     print(f"{given.policy} on {given.env}, {'all' if every else given.episodes} episodes")
     print("| | ms a decision | mean [95 %] | gain [95 %] |\n|---|---:|---:|---:|", flush=True)
     players: dict[str, LearnedPolicy] = {"alone": policy} | {
-        point: policy.with_rollouts(**settings_of(point), horizon=given.horizon) for point in given.points
+        point: policy.with_rollouts(**settings_of(point), horizon=given.horizon, standard_errors=given.standard_errors)
+        for point in given.points
     }
     alone = None
     for point, player in players.items():

@@ -28,6 +28,8 @@ class PolicyFlags:
     futures: int | None = None
     """Try each candidate, which is then another first decision, in so many random futures, the same for all; it is
     taken only if it is better beyond chance. By default 1."""
+    standard_errors: float | None = None
+    """With several futures: standard errors by which a candidate must be better to be taken; by default 1.5."""
     horizon: int | None = None
     """Decisions that candidates are followed for; by default to the end of the episode, or 15 with several futures."""
     candidates: Literal["theta", "scores"] | None = None
@@ -69,11 +71,13 @@ class PolicyFlags:
             if found.inference.method not in ("quad", "routes"):
                 raise InputError(f"--effort is for quad and routes; {policy} decides by {found.inference.method}")
             found = found.with_inference(effort=self.effort)
-        further = {"horizon": self.horizon, "futures": self.futures, "candidates": self.candidates}
-        given = {name: value for name, value in further.items() if value is not None}
+        names = ("horizon", "futures", "standard_errors", "candidates")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if self.rollouts is not None or self.until is not None:
             critic = run_critic(policy) if self.horizon is not None or self.futures else None
             return found.with_rollouts(self.rollouts, critic, until=self.until, **given)
         if given:
-            raise InputError(f"--{next(iter(given))} is for look-ahead: add --rollouts K or --until SECONDS")
+            raise InputError(
+                f"--{next(iter(given)).replace('_', '-')} is for look-ahead: add --rollouts K or --until SECONDS"
+            )
         return found

@@ -33,8 +33,6 @@ RETURN_WEIGHT = 0.5
 """Of the return beside a win."""
 ROUND = 4
 """Candidates tried at once where time decides how many."""
-STANDARD_ERRORS = 1.5
-"""By which the mean gain of a candidate over several futures must exceed 0."""
 MOST_COPIES = 4096
 MOST_PAIRS = 2_000_000
 """Copies, and agent-task pairs in them, that are played at once: bounds the memory."""
@@ -131,7 +129,7 @@ class LookAhead(Policy):
             worth = self._value(slots, state, moves, over)
             if worth is None:
                 break
-            top, gain = best_beyond_chance(worth)
+            top, gain = best_beyond_chance(worth, self.settings.standard_errors)
             better = gain > best
             best = np.where(better, gain, best)
             chosen[better] = moves[better, top[better]]
@@ -237,15 +235,15 @@ def _first_then(first: Ints, act: Act) -> Act:
     return lambda observation: given.pop() if given else act(observation)
 
 
-def best_beyond_chance(worth: Floats) -> tuple[Ints, Floats]:
+def best_beyond_chance(worth: Floats, standard_errors: float) -> tuple[Ints, Floats]:
     """[S] the candidate that gains most on candidate 0 of those whose gain is significant, and its mean gain.
 
     `worth` [S, K, F] is of K candidates in F futures, the same for all. The gain of a candidate is its mean difference
-    from candidate 0 over the futures, which must exceed 1.5 of its standard errors; it is 0 where none does.
+    from candidate 0 over the futures, which must exceed so many of its standard errors; it is 0 where none does.
     """
     gaps = worth - worth[:, :1]
     mean, error = gaps.mean(axis=2), gaps.std(axis=2, ddof=1) / math.sqrt(worth.shape[2])
-    gain = np.where(mean > STANDARD_ERRORS * error, mean, 0.0)
+    gain = np.where(mean > standard_errors * error, mean, 0.0)
     top = gain.argmax(axis=1)
     return top, gain[np.arange(len(worth)), top]
 

@@ -26,6 +26,9 @@ class RolloutSettings:
     """Or as many as can be tried in so many seconds a decision."""
     futures: Annotated[int, AtLeast(1)] = 1
     """Random futures that every candidate of a decision is tried in, the same for all of them."""
+    standard_errors: Annotated[float, AtLeast(0)] = 1.5
+    """With several futures: by how many of its standard errors a candidate's mean gain on the policy's own decision
+    must exceed 0. Less lets more candidates through: better where decisions differ much, as in fleets."""
     horizon: Annotated[int | None, AtLeast(1)] = None
     """Decisions for which a candidate is followed; None: to the end of the episode, or 15 with several futures."""
     candidates: Literal["theta", "scores"] | None = None

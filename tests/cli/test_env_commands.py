@@ -153,6 +153,7 @@ def test_look_ahead_and_inference_are_flags_wherever_a_policy_plays(capsys, tmp_
         "rollouts": 2,
         "until": None,
         "futures": 1,
+        "standard_errors": 1.5,
         "horizon": 3,
         "candidates": "scores",
         "size": None,

@@ -344,11 +344,12 @@ def test_only_significant_gains_count_and_the_largest_of_them_is_taken():
     error = math.sqrt(99) / 10
     own = np.random.default_rng(0).normal(size=100)
     gains = [own, own + 0.3 + error * signs, own + 0.5 + error * signs, own + 0.6 + 5 * error * signs]
-    top, gain = best_beyond_chance(np.array([gains, [own] * 4, [own, *gains[3:] * 3]]))
+    top, gain = best_beyond_chance(np.array([gains, [own] * 4, [own, *gains[3:] * 3]]), 1.5)
     assert top.tolist() == [2, 0, 0]
     assert gain == pytest.approx([0.5, 0, 0])
-    assert best_beyond_chance(np.array([[own, own + 0.14 + error * signs]]))[0] == 0
-    assert best_beyond_chance(np.array([[own, own + 0.16 + error * signs]]))[0] == 1
+    assert best_beyond_chance(np.array([[own, own + 0.14 + error * signs]]), 1.5)[0] == 0
+    assert best_beyond_chance(np.array([[own, own + 0.16 + error * signs]]), 1.5)[0] == 1
+    assert best_beyond_chance(np.array([[own, own + 0.14 + error * signs]]), 1.3)[0] == 1
 
 
 def test_a_round_that_is_not_through_in_time_does_not_count(monkeypatch):
