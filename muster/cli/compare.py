@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from tyro.conf import Positional
@@ -16,7 +17,8 @@ class Compare(PolicyFlags):
     """Run the same episodes with several policies: metrics of each, and paired differences from the first."""
 
     names: Positional[tuple[str, ...]]
-    """Two or more policies, then the environment: POLICY POLICY… ENV."""
+    """Two or more policies, then the environment: POLICY POLICY… ENV. A pattern such as 'runs/ppo-s*' is a
+    group of runs with different training seeds, compared by interquartile mean and probability of improvement."""
     episodes: int | Literal["all"] = 1000
     """How many episodes of the set to run; all: each episode of an environment that has only so many."""
     seed: int = 0
@@ -30,13 +32,16 @@ class Compare(PolicyFlags):
         """Evaluate each and print."""
         from muster.cli.console import progress_bar
         from muster.evaluation.compare import compare
+        from muster.evaluation.groups import is_pattern, runs_that_match
         from muster.evaluation.text import evaluation_table
 
         if len(self.names) < 3:
             raise InputError(f"compare takes two or more policies and then the environment, got {' '.join(self.names)}")
         *policies, env = self.names
+        groups = [runs_that_match(name) if is_pattern(name) else [name] for name in policies]
+        players = iter(self.players([name for group in groups for name in group], env))
         found = compare(
-            self.players(policies, env),
+            [list(islice(players, len(group))) for group in groups],
             env,
             self.episodes,
             self.seed,

@@ -1,10 +1,10 @@
-"""Is one policy better than another? Paired, on the same episodes."""
+"""Is one policy better than another? Paired, on the same episodes; is one method, by runs of several seeds?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,18 @@ import numpy as np
 from muster.envs.registry import EnvLike, make
 from muster.envs.vector import BatchEnv, Metric, Policy
 from muster.errors import InputError
-from muster.evaluation.evaluate import Count, Evaluation, evaluate
+from muster.evaluation.evaluate import Count, Evaluation, Mean, evaluate
+from muster.evaluation.groups import Group, GroupDifference, is_pattern, runs_that_match, summarise_groups
 from muster.evaluation.statistics import Interval, Verdict, bootstrap_interval, verdict_of
-from muster.evaluation.text import difference_line, episodes_of, evaluation_table, html_table, text_table
+from muster.evaluation.text import (
+    difference_lines,
+    episodes_of,
+    evaluation_table,
+    group_difference_line,
+    group_line,
+    html_table,
+    text_table,
+)
 from muster.policy.learned import PRIOR, LearnedPolicy
 
 Watch = Callable[[str], AbstractContextManager[Callable[[int], None] | None]]
@@ -34,6 +43,8 @@ class Difference:
     higher: int
     equal: int
     lower: int
+    metrics: dict[str, Mean] = field(default_factory=dict)
+    """The same of what else the environment reports, over the episodes in which both have a number."""
 
     def verdict(self, metric: Metric) -> Verdict:
         """Whether the policy is better or worse than the reference where the whole interval says so, else "even"."""
@@ -41,7 +52,9 @@ class Difference:
 
     def as_dict(self) -> dict[str, Any]:
         """What `muster compare --json` prints of it."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__slots__} | {
+            "metrics": {name: value._asdict() for name, value in self.metrics.items()}
+        }
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,12 +64,18 @@ class Comparison:
     evaluations: tuple[Evaluation, ...]
     differences: tuple[Difference, ...]
     """Each later policy minus the first."""
+    groups: tuple[Group, ...] = ()
+    """What was given, training seeds of one method together, if any was a group of runs."""
+    group_differences: tuple[GroupDifference, ...] = ()
+    """Each later group beside the first."""
 
     def as_dict(self) -> dict[str, Any]:
         """What `muster compare --json` prints."""
         return {
             "policies": [one.as_dict() for one in self.evaluations],
             "differences": [one.as_dict() for one in self.differences],
+            "groups": [one.as_dict() for one in self.groups],
+            "group_differences": [one.as_dict() for one in self.group_differences],
         }
 
     @property
@@ -66,7 +85,11 @@ class Comparison:
 
     def remarks(self) -> list[str]:
         """The differences in words."""
-        return [difference_line(one, self.evaluations[0].metric) for one in self.differences]
+        metric = self.evaluations[0].metric
+        if self.groups:
+            lines = [group_line(one, metric) for one in self.groups]
+            return lines + [group_difference_line(one, metric) for one in self.group_differences]
+        return [line for one in self.differences for line in difference_lines(one, metric)]
 
     def __repr__(self) -> str:
         return self.title + "\n" + text_table(*evaluation_table(self.evaluations), self.remarks())
@@ -76,7 +99,7 @@ class Comparison:
 
 
 def compare(
-    policies: Sequence[str | Path | Policy],
+    policies: Sequence[str | Path | Policy | Sequence[str | Path | Policy]],
     env: EnvLike | BatchEnv,
     episodes: Count = 1000,
     seed: int = 0,
@@ -86,20 +109,36 @@ def compare(
 ) -> Comparison:
     """Run the same episodes with several policies; `noise` is for the learned ones among them.
 
-    `policies`, `env`, `episodes`, `seed` and `batch` are as in `muster.evaluate`.
+    `policies`, `env`, `episodes`, `seed` and `batch` are as in `muster.evaluate`. A list among the policies, or a
+    pattern such as "runs/ppo-s*", is a group: runs of one method with different training seeds.
     """
     if isinstance(policies, str) or len(policies) < 2:
         told = policies if isinstance(policies, str) else " ".join(map(str, policies)) or "none"
         raise InputError(f"a comparison needs a list of two or more policies, got {told}")
     fixed = [*(env if isinstance(env, BatchEnv) else make(env)).baselines(), PRIOR]
+    given = [_members(one) for one in policies]
     found: list[Evaluation] = []
-    for given in policies:
-        policy = str(given) if isinstance(given, Path) else given
+    for policy in (one for group in given for one in group):
         learned = policy not in fixed if isinstance(policy, str) else isinstance(policy, LearnedPolicy)
         with watch(policy if isinstance(policy, str) else getattr(policy, "name", "")) as progress:
             one = evaluate(policy, env, episodes, seed, noise and learned, batch, progress)
         found.append(replace(one, policy=_unlike(one.policy, [other.policy for other in found])))
-    return Comparison(tuple(found), tuple(differences(found)))
+    gaps = tuple(differences(found))
+    if all(len(group) == 1 for group in given):
+        return Comparison(tuple(found), gaps)
+    ends = np.cumsum([len(group) for group in given])
+    groups, between = summarise_groups([found[end - len(one) : end] for one, end in zip(given, ends, strict=True)])
+    return Comparison(tuple(found), gaps, tuple(groups), tuple(between))
+
+
+def _members(given: str | Path | Policy | Sequence[str | Path | Policy]) -> list[str | Policy]:
+    """The policies of a group, or the single one."""
+    if isinstance(given, str) and is_pattern(given):
+        return list(runs_that_match(given))
+    several: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given]
+    if not several:
+        raise InputError("a group of runs has no member; give their names, or a pattern such as 'runs/ppo-s*'")
+    return [str(one) if isinstance(one, Path) else one for one in several]
 
 
 def _unlike(name: str, others: Sequence[str]) -> str:
@@ -126,4 +165,15 @@ def _difference(one: Evaluation, reference: Evaluation) -> Difference:
         higher=int((gap > 0).sum()),
         equal=int((gap == 0).sum()),
         lower=int((gap < 0).sum()),
+        metrics=dict(_metric_gaps(one, reference)),
     )
+
+
+def _metric_gaps(one: Evaluation, reference: Evaluation) -> Iterator[tuple[str, Mean]]:
+    """The paired difference of each metric that both report."""
+    for name, values in one.records.metrics.items():
+        if name in reference.records.metrics:
+            gap = values - reference.records.metrics[name]
+            gap = gap[np.isfinite(gap)]
+            if len(gap):
+                yield name, Mean(float(gap.mean()), bootstrap_interval(gap))

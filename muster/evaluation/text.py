@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from muster.envs.vector import Metric
     from muster.evaluation.compare import Difference
     from muster.evaluation.evaluate import Evaluation
+    from muster.evaluation.groups import Group, GroupDifference
 
 WIDTH = 29
 """Of the words before a figure."""
@@ -58,13 +59,30 @@ def episodes_of(found: Evaluation) -> str:
     return f"{found.episodes:,} episode{'s' if found.episodes != 1 else ''} of seed {found.seed}"
 
 
-def difference_line(found: Difference, metric: Metric) -> str:
-    """One paired difference in words."""
+def difference_lines(found: Difference, metric: Metric) -> list[str]:
+    """One paired difference in words, and that of each further metric."""
     digits = MEANINGS[metric].digits
-    return (
+    whole = (
         f"{found.policy} - {found.reference}: {with_interval(found.mean, found.ci95, digits, sign='+')} on "
         f"{found.episodes:,} episodes; higher on {found.higher}, equal on {found.equal}, lower on {found.lower}"
     )
+    return [whole] + [
+        f"  {name.replace('_', ' ')}: {with_interval(gap.mean, gap.ci95, sign='+')}"
+        for name, gap in found.metrics.items()
+    ]
+
+
+def group_line(found: Group, metric: Metric) -> str:
+    """The runs of one method in words."""
+    runs = f"{len(found.runs)} run{'s' if len(found.runs) > 1 else ''}"
+    return f"{found.policy}, {runs}: interquartile mean {with_interval(found.iqm, found.ci95, MEANINGS[metric].digits)}"
+
+
+def group_difference_line(found: GroupDifference, metric: Metric) -> str:
+    """One method beside another in words."""
+    gap = with_interval(found.difference, found.ci95, MEANINGS[metric].digits, sign="+")
+    probability = with_interval(found.probability_of_improvement, found.probability_ci95)
+    return f"{found.policy} - {found.reference}: {gap}; a run of it is better with probability {probability}"
 
 
 def with_interval(mean: float, interval: Interval, digits: int = 2, sign: str = "") -> str:
