@@ -165,10 +165,9 @@ def read_array(
 
     All entries are checked at once; only if something is wrong are they looked at one by one, for the first to name.
     """
-    if isinstance(value, np.ndarray):
-        if value.ndim == len(shape) and all(length in (None, n) for length, n in zip(shape, value.shape, strict=True)):
-            return value.astype(np.float64, copy=False)
-        value = value.tolist()
+    if isinstance(value, np.ndarray) and fits(value, shape):
+        return value.astype(np.float64, copy=False)
+    value = read_list(value, where)
     found_shape, inner = [], value
     for length in shape:
         if length is None:
@@ -180,6 +179,11 @@ def read_array(
         _refuse_entry(value, where, found_shape, null, largest, labels)
         raise AssertionError("numbers were refused for no entry")
     return found.reshape(found_shape)
+
+
+def fits(array: Any, shape: Sequence[int | None]) -> bool:
+    """Whether an array has that shape (None: any length)."""
+    return array.ndim == len(shape) and all(length in (None, n) for length, n in zip(shape, array.shape, strict=True))
 
 
 def _refuse_entry(

@@ -26,6 +26,7 @@ SCORES = '{"scores": %s}'
         ("/solve", SCORES % "[1, 2]", "scores[0]"),
         ("/solve", SCORES % "[[1], 2]", "scores[1]"),
         ("/solve", SCORES % "{}", "scores"),
+        ("/solve", SCORES % "null", "scores"),
         ("/solve", "{}", "scores"),
         ("/solve", '{"scores": [[1]], "capacities": [-1]}', "capacities"),
         ("/solve", '{"scores": [[1]], "capacities": [1, 2]}', "capacities"),

@@ -176,6 +176,7 @@ def test_a_fleet_can_be_arranged_too(client):
     ("changes", "complaint"),
     [
         ({"agents": []}, "at least one agent"),
+        ({"agents": None}, "agents must be a list, got null"),
         ({"agents": [[1, 2, 3]]}, "agents must have x and y each"),
         ({"agents": [[1, "2"]]}, "agents[0][1] must be a number"),
         ({"tasks": [[1, 1e400]]}, "tasks[0]"),
