@@ -62,17 +62,17 @@ def service(browser: Any, runs: Path) -> Iterator[str]:
     from muster.service.settings import ServeSettings
 
     app = make_app(ServeSettings(runs=runs, threads=1, time_limit=120.0, envs=(CUSTOM,)), POLICIES)
-    door = socket.socket()
-    door.bind(("127.0.0.1", 0))
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [door]}, daemon=True)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.02)
-    yield f"http://127.0.0.1:{door.getsockname()[1]}/"
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
     server.should_exit = True
     thread.join(10)
-    door.close()
+    listener.close()
 
 
 LOOKS = [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")]

@@ -24,9 +24,9 @@ EDGE = 8
 
 def cells(env: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Where agents and tasks are at the start: the middles of their cells."""
-    world = muster.make(env, 1)
-    world.reset(np.arange(1), episode_seeds(seed, np.arange(1)))
-    scene = world.renderer().scene(0)
+    batch_env = muster.make(env, 1)
+    batch_env.reset(np.arange(1), episode_seeds(seed, np.arange(1)))
+    scene = batch_env.renderer().scene(0)
     return np.asarray(scene.agents), np.asarray(scene.tasks)
 
 
@@ -112,6 +112,20 @@ def test_clicking_an_agent_explains_it(page: Any, service: str):
     assert panel.locator(".heat li").count() == 10
     assert "runner-up" in panel.inner_text()
     assert "would cost" in panel.locator(".why").first.inner_text()
+
+
+def test_equal_scores_are_one_row_and_procedures_have_a_line(page: Any, service: str):
+    page.goto(f"{service}#watch?env=rescue:5x10&seed=2&a=closest&b=&step=2")
+    page.locator(".player").wait_for()
+    page.locator("body").press("a")
+    panel = page.locator(".panel")
+    panel.locator("li.chosen").wait_for()
+    rows = panel.locator(".heat li", has_text="with the same score")
+    assert rows.first.locator("strong").inner_text().count("task") >= 2
+    assert panel.locator(".sentence").inner_text().startswith("Agent 0 gets task")
+    for name, words in (("AMAX", "by itself"), ("LP", "beyond its capacity"), ("QUAD", "pairs of tasks")):
+        panel.get_by_role("button", name=name).click()
+        panel.locator(".method", has_text=words).wait_for()
 
 
 def test_the_same_scores_under_another_procedure(page: Any, service: str):
@@ -304,6 +318,8 @@ def test_a_curve_grows_while_a_run_learns(page: Any, service: str, runs: Path):
     place = runs / "first"
     place.mkdir(exist_ok=True)
     (place / "config.toml").write_text('env = "rescue:2x4"\nlearner = "es"\n')
+    weights = [{"feature": "distance", "kind": "pair", "score": "h", "weight": -0.5, "effect": -1.25}]
+    (place / "card.json").write_text(json.dumps({"weights": weights, "weights_in_words": "Near tasks first."}))
     log = place / "metrics.jsonl"
     rows = [json.dumps({"steps": 1000 * k, "outcome": 20 - k, "cpu_seconds": k}) + "\n" for k in range(8)]
     log.write_text("".join(rows[:4]))
@@ -321,6 +337,9 @@ def test_a_curve_grows_while_a_run_learns(page: Any, service: str, runs: Path):
     )
     page.locator("svg .level").wait_for(state="attached")
     assert "lp-distance, 12.4" in page.locator("svg").text_content()
+    page.get_by_text("About “first”").click()
+    assert "Near tasks first." in page.locator(".card").inner_text()
+    assert page.locator(".card td").all_inner_texts() == ["distance (pair)", "−0.5", "−1.3"]
     page.locator("svg").hover()
     assert "first" in page.locator(".compare").inner_text()
 
@@ -390,6 +409,47 @@ def test_the_page_opens_playing_and_says_who_won(page: Any, service: str):
     assert assigned(page) == record(POLICY, "rescue:8x15").assignments[0].tolist()
 
 
+def test_waiting_is_shown(page: Any, service: str):
+    """Until the episode comes there is a sentence, not an empty box."""
+    held: list[Any] = []
+    page.route("**/watch/episode", lambda route: held.append(route))
+    page.goto(service)
+    page.get_by_role("status").filter(has_text="Running rescue:8x15").wait_for()
+    held[0].continue_()
+    page.locator(".player").wait_for()
+    assert page.get_by_role("status").filter(has_text="Running").count() == 0
+
+
+def test_agents_in_one_place_are_fanned_or_counted_and_nothing_is_too_small(page: Any, service: str):
+    page.goto(f"{service}#assign")
+    found = page.evaluate(
+        """async () => {
+          const { fit, momentOf, radiusIn } = await import("./viewer/canvas.js");
+          const stage = { bounds: [0, 0, 100, 100], looks: [{ shape: "van", size: 0.38 }] };
+          const view = fit(stage.bounds, 480, 480);
+          const field = (columns, value) => ({ rows: 1, columns, at: () => value });
+          const moment = (agents) => momentOf({
+            last: 0, shots: [], agent: () => [5, 5], task: () => [9, 9],
+            fields: {
+              agent_alive: field(agents, 1), task_alive: field(1, 1), assignment: field(agents, 0),
+              task_load: field(1, 0), task_crowded: field(1, 0), agent_looks: field(agents, 0), task_looks: field(1, 0),
+            },
+          }, stage, 0, view).agents;
+          const small = fit(stage.bounds, 165, 165);
+          return {
+            few: moment(3).map(({ at }) => at), many: moment(7).map(({ stack }) => stack && stack.of),
+            wide: radiusIn(stage, view, 600)(stage.looks[0]), narrow: radiusIn(stage, small, 600)(stage.looks[0]),
+          };
+        }"""
+    )
+    places = np.array(found["few"])
+    apart = np.linalg.norm(places[:, None] - places, axis=-1)[np.triu_indices(3, 1)]
+    assert apart.min() > 4
+    assert found["many"] == [7] * 7
+    assert found["wide"] >= 5
+    assert found["narrow"] >= 2.5
+
+
 def test_reduced_motion_opens_paused(page: Any, service: str):
     page.emulate_media(reduced_motion="reduce")
     page.goto(service)
@@ -403,6 +463,8 @@ def test_a_link_with_an_unknown_policy_says_so(page: Any, service: str):
     page.get_by_role("alert").filter(has_text="rescue-9x9-quad-dm").wait_for()
     page.locator(".player").wait_for()
     assert page.locator("figcaption small").first.inner_text() == POLICY
+    page.goto(f"{service}#wach")
+    page.get_by_role("alert").filter(has_text="no view “wach”").wait_for()
 
 
 def test_a_narrow_window_shows_boards_and_play_above_the_fold(page: Any, service: str):

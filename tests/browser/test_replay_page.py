@@ -24,14 +24,14 @@ ENVIRONMENTS = [
 
 @pytest.mark.parametrize(("env", "policies"), ENVIRONMENTS)
 def test_every_environment_plays_from_a_file(page: Any, tmp_path: Path, env: str, policies: tuple[str, str]):
-    world = muster.make(env)
-    replays = [record(policy, world, seed=1) for policy in policies]
+    batch_env = muster.make(env)
+    replays = [record(policy, batch_env, seed=1) for policy in policies]
     path = tmp_path / "replay.html"
-    writer(path, 2)(replays, world, path)
+    writer(path, 2)(replays, batch_env, path)
     page.goto(path.as_uri())
     page.wait_for_function("() => !document.querySelector('.clock')?.textContent.startsWith('step 0')")
     assert page.locator("figcaption strong").all_inner_texts() == [label(policy, env) for policy in policies]
-    assert page.title() == f"{verdict(replays, ['', '']).title} ({world.name})"
+    assert page.title() == f"{verdict(replays, ['', '']).title} ({batch_env.name})"
     page.locator("body").press("Home")
     page.locator("body").press("ArrowRight")
     assert page.locator(".clock").inner_text().startswith("step 1 of")

@@ -23,7 +23,7 @@ function describe(screen, thing) {
   }
   const agents = moment.agents.flatMap((agent, k) => (agent.there && agent.task === thing.index ? [named("agent", k)] : []));
   const full = `${Math.round(100 * moment.tasks[thing.index].load)} % of what it takes`;
-  return agents.length ? `${who} gets ${agents.join(", ")}: ${full}.` : `${who} gets nobody at this step.`;
+  return agents.length ? `${who} gets ${agents.join(", ")}: ${full}.` : `${who} gets no agent at this step.`;
 }
 
 const player = await Player.of(packed, { onPick });

@@ -1,7 +1,7 @@
 // Which view is shown: the part of the address behind # says, and carries what a view needs to be shared.
 import { fill, make } from "./viewer/dom.js";
 import { assignView } from "./assign.js";
-import { failure, waiting } from "./forms.js";
+import { alertLine, failure, waiting } from "./forms.js";
 import { learnView } from "./learn.js";
 import { playView } from "./play.js";
 import { watchView } from "./watch.js";
@@ -16,14 +16,15 @@ let shown = null;
 let current = "";
 let turns = 0;
 
-/** {name, options} of an address such as #watch?env=rescue:8x15&seed=3 */
+/** {name, options, lost} of an address such as #watch?env=rescue:8x15&seed=3; `lost` is a view that there is none of. */
 function address() {
   const [name, query] = location.hash.slice(1).split("?");
-  return { name: VIEWS[name] ? name : "watch", options: new URLSearchParams(query || "") };
+  const known = Object.hasOwn(VIEWS, name);
+  return { name: known ? name : "watch", options: new URLSearchParams(query || ""), lost: known ? "" : name };
 }
 
 async function open() {
-  const { name, options } = address();
+  const { name, options, lost } = address();
   const turn = ++turns;
   current = location.hash;
   for (const link of document.querySelectorAll("nav a")) {
@@ -41,7 +42,9 @@ async function open() {
     const next = await VIEWS[name].open(options, (own, kept) => turn === turns && remember(own, kept));
     if (turn !== turns) return next.close && next.close();
     shown = next;
-    fill(view, shown.element);
+    const told = alertLine();
+    told.say(lost && `There is no view “${lost}” here; this is ${VIEWS[name].title}.`);
+    fill(view, told, shown.element);
   } catch (error) {
     if (turn === turns) fill(view, heading, failure(error, open));
   }

@@ -34,7 +34,7 @@ export function scoresOf(answer, thing) {
 const MOST_ROWS = 40;
 
 /** What a place costs. Where everyone must be assigned and places are short, all prices share what being left out costs. */
-export function priceOf(answer, task) {
+function priceOf(answer, task) {
   if (!answer.assign_all) return answer.prices[task];
   return answer.prices[task] - Math.min(...answer.prices.filter((_, k) => answer.task_alive[k]));
 }
@@ -133,7 +133,7 @@ export function capacityBar(answer, task) {
 }
 
 /** What an alternative would cost, and who would have to move, as the end of a sentence: "would cost 0.2 in all …". */
-export function whyNot(other, nameTask, nameAgent) {
+function whyNot(other, nameTask, nameAgent) {
   if (!other) return "";
   if (other.loss === null) return "cannot be compared";
   const moves = other.moves.slice(0, 3).map(([agent, from, to]) => `${nameAgent(agent)} would get ${place(to, nameTask)} instead of ${place(from, nameTask)}`);
