@@ -6,10 +6,16 @@ however many threads there are. Compiled code draws from them (core/random.hpp).
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
 Seeds = NDArray[np.uint64]
+SetName = int | Literal["sealed"]
+"""Which set of episodes: a number, or the sealed one, for final evaluations that nothing was tuned on."""
+SEALED_SET = 0x2B1674701DE25EEF
+"""Drawn once by the operating system, beyond every set that a run's seed leads to."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
@@ -22,12 +28,13 @@ HEURISTIC_STREAM = np.uint64(0xA5A5A5A5A5A5A5A5)
 NOISE_STREAM = np.uint64(0xA5A5A5A55A5A5A5A)
 
 
-def episode_seeds(seed: int, indices: NDArray[np.int64]) -> Seeds:
+def episode_seeds(seed: SetName, indices: NDArray[np.int64]) -> Seeds:
     """One well-mixed 64-bit seed for each episode index of the set that `seed` names."""
+    number = SEALED_SET if seed == "sealed" else seed
     state = np.asarray(indices).astype(np.uint64)
     # Twice, so that neighbouring (seed, index) pairs share no structure.
     with np.errstate(over="ignore"):
-        state = _mix(state + np.uint64(1)) ^ _mix(np.array(seed % 2**64, dtype=np.uint64) * _GOLDEN + _MIX_A)
+        state = _mix(state + np.uint64(1)) ^ _mix(np.array(number % 2**64, dtype=np.uint64) * _GOLDEN + _MIX_A)
         return np.atleast_1d(_mix(state + _GOLDEN))
 
 

@@ -21,8 +21,9 @@ class Compare(PolicyFlags):
     group of runs with different training seeds, compared by interquartile mean and probability of improvement."""
     episodes: int | Literal["all"] = 1000
     """How many episodes of the set to run; all: each episode of an environment that has only so many."""
-    seed: int = 0
-    """Which set of episodes."""
+    seed: int | Literal["sealed"] = 0
+    """Which set of episodes, the same for every policy; sealed: the set for final evaluations, which training and
+    search cannot draw from."""
     noise: bool = False
     """Leave learned policies' exploration noise on (baselines have none)."""
     json: bool = False

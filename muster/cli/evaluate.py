@@ -20,8 +20,9 @@ class Evaluate(PolicyFlags):
     """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
     episodes: int | Literal["all"] = 1000
     """How many episodes of the set to run; all: each episode of an environment that has only so many."""
-    seed: int = 0
-    """Which set of episodes; the same for every policy."""
+    seed: int | Literal["sealed"] = 0
+    """Which set of episodes, the same for every policy; sealed: the set for final evaluations, which training and
+    search cannot draw from."""
     noise: bool = False
     """Leave a learned policy's exploration noise on, as the paper does."""
     log: Path | None = None

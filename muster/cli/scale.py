@@ -7,7 +7,7 @@ import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
@@ -35,8 +35,9 @@ class Scale(PolicyFlags):
     in fleets, requests for each vehicle beside those of the city."""
     episodes: int = 200
     """Episodes a size, the same for everyone."""
-    seed: int = 0
-    """Which set of episodes."""
+    seed: int | Literal["sealed"] = 0
+    """Which set of episodes, the same for every policy; sealed: the set for final evaluations, which training and
+    search cannot draw from."""
     out: Path | None = None
     """Draw the curve into this picture: .png, .svg or .pdf (extra `plot`)."""
     json: bool = False

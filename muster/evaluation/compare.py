@@ -26,6 +26,7 @@ from muster.evaluation.text import (
     text_table,
 )
 from muster.policy.learned import PRIOR, LearnedPolicy
+from muster.rng import SetName
 
 Watch = Callable[[str], AbstractContextManager[Callable[[int], None] | None]]
 """Given the name of a policy, a context in which it runs; what it yields is told how many episodes ended."""
@@ -102,7 +103,7 @@ def compare(
     policies: Sequence[str | Path | Policy | Sequence[str | Path | Policy]],
     env: EnvLike | BatchEnv,
     episodes: Count = 1000,
-    seed: int = 0,
+    seed: SetName = 0,
     noise: bool = False,
     batch: int | None = None,
     watch: Watch = lambda policy: nullcontext(),

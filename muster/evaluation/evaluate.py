@@ -22,7 +22,7 @@ from muster.policy.learned import LearnedPolicy
 from muster.policy.lookahead import LookAhead
 from muster.policy.names import resolve
 from muster.policy.settings import RolloutSettings
-from muster.rng import Seeds, episode_seeds
+from muster.rng import Seeds, SetName, episode_seeds
 from muster.rollout import Transition
 
 BATCH = 256
@@ -49,7 +49,7 @@ class Evaluation:
     policy: str
     env: str
     episodes: int
-    seed: int
+    seed: SetName
     noise: bool
     metric: Metric
     mean: float
@@ -103,7 +103,7 @@ def evaluate(
     policy: str | Path | Policy,
     env: EnvLike | BatchEnv,
     episodes: Count = 1000,
-    seed: int = 0,
+    seed: SetName = 0,
     noise: bool = False,
     batch: int | None = None,
     progress: Callable[[int], None] | None = None,
@@ -113,8 +113,11 @@ def evaluate(
 
     `env` is an environment string, a class of your own, or an environment object whose slots are then used; `batch`
     is the number of slots otherwise. Neither changes a result other than the times. Every decision is written to `log`,
-    if named, with its observation: a file to learn from (`muster.envs.log`).
+    if named, with its observation: a file to learn from (`muster.envs.log`). Seed "sealed" names the set for final
+    evaluations: training and search cannot draw from it, and no log is written of it.
     """
+    if seed == "sealed" and log is not None:
+        raise InputError("a log is for training, which must not see the sealed episodes; give another seed")
     batch_env = env if isinstance(env, BatchEnv) else make(env, min(batch or BATCH, _count(env, episodes)))
     seeds = choose_episodes(batch_env, episodes, seed)
     player = resolve(policy, batch_env, noise)
@@ -158,7 +161,7 @@ def _count(env: EnvLike, episodes: Count) -> int:
     return episodes if isinstance(episodes, int) and episodes > 0 else 1
 
 
-def choose_episodes(env: BatchEnv, episodes: Count, seed: int = 0) -> Seeds:
+def choose_episodes(env: BatchEnv, episodes: Count, seed: SetName = 0) -> Seeds:
     """The seeds of the first `episodes` episodes of the set that `seed` names, or of all there are."""
     if episodes == "all":
         every = env.all_episodes()
@@ -167,15 +170,15 @@ def choose_episodes(env: BatchEnv, episodes: Count, seed: int = 0) -> Seeds:
         if seed:
             raise InputError(f"all episodes are the same whatever the seed; leave it out, got {seed}")
         return every
-    if not isinstance(seed, (int, np.integer)):
-        raise InputError(f"a seed is a whole number, got {seed!r}")
+    if not isinstance(seed, (int, np.integer)) and seed != "sealed":
+        raise InputError(f"a seed is a whole number, or 'sealed', got {seed!r}")
     if not isinstance(episodes, int) or episodes < 1:
         raise InputError(f"an evaluation needs at least 1 episode, or 'all', got {episodes!r}")
     return episode_seeds(seed, np.arange(episodes))
 
 
 def summarise(
-    policy: str, env: BatchEnv, seed: int, noise: bool, records: Episodes, all_episodes: bool = False
+    policy: str, env: BatchEnv, seed: SetName, noise: bool, records: Episodes, all_episodes: bool = False
 ) -> Evaluation:
     """Mean, interval and metrics of episodes that were run."""
     outcome = records.outcome

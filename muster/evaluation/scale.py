@@ -18,6 +18,7 @@ from muster.evaluation.evaluate import BATCH, Evaluation
 from muster.evaluation.statistics import MEANINGS
 from muster.evaluation.text import html_table, in_brackets, text_table
 from muster.policy.names import resolve
+from muster.rng import SetName
 
 Verdict = Literal["wins", "even", "loses"]
 VERDICTS: dict[str, Verdict] = {"better": "wins", "even": "even", "worse": "loses"}
@@ -253,7 +254,7 @@ def run_curve(
     envs: dict[int, str],
     baselines: Sequence[str],
     episodes: int = 200,
-    seed: int = 0,
+    seed: SetName = 0,
     report: Callable[[Point], None] = lambda point: None,
 ) -> Curve:
     """Run the policy and the baselines on the same episodes at every size."""

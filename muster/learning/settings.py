@@ -22,6 +22,8 @@ UPDATE_SIZES: dict[str, dict[str, int]] = {
 LOG_EVERY = 100_000
 """Environment steps between two rows of the log where neither speed nor length says otherwise."""
 Learn = Literal["capacities", "contributions", "capacities,contributions"]
+LARGEST_SEED = 2**32 - 1
+"""Of a run or a search: no set of episodes that they draw from is the sealed one (`muster.rng`)."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,7 @@ class TrainSettings:
     steps: Annotated[int | None, AtLeast(1)] = None
     """Environment steps to train for, and as many more as complete the last update (of es, the episodes of all
     candidates)."""
-    seed: Annotated[int, AtLeast(0)] = 0
+    seed: Annotated[int, Between(0, LARGEST_SEED)] = 0
     """Of the first parameters, the noise and the episodes."""
     model: ModelKind = "dm"
     """dm: direct model; pem: positional embedding model (needs a grid; extra `torch`); context: every agent and task

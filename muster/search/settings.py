@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from muster.errors import InputError
-from muster.learning.settings import TrainSettings
+from muster.learning.settings import LARGEST_SEED, TrainSettings
 from muster.search.space import LENGTH_AND_LOG, Space, read_space
-from muster.settings import AtLeast, Positive, build, check_fields, overlaid
+from muster.settings import AtLeast, Between, Positive, build, check_fields, overlaid
 
 Sampler = Literal["random", "tpe"]
 Pruner = Literal["none", "median", "hyperband"]
@@ -48,7 +48,7 @@ class StudySettings:
     """Ends trials early that fall behind in training reward: below the median of the others, or by Hyperband."""
     judge: Judge = "reward"
     """What trials are compared by: training reward, as in the paper, or held-out validation episodes."""
-    seed: Annotated[int, AtLeast(0)] = 0
+    seed: Annotated[int, Between(0, LARGEST_SEED)] = 0
     """Of the trials, and of every run: all begin with the same parameters and episodes."""
 
     def __post_init__(self) -> None:
