@@ -92,6 +92,12 @@ def _statistics(
     if not len(rows):
         return Statistics(unit, (0.0,) * rows.shape[1], (0.0,) * rows.shape[1])
     means, deviations = rows.mean(axis=0), rows.std(axis=0)
+    # Features of the environment are of a decision, not of a pair: those without an agent to decide for count too.
+    for k, (begin, axes, _) in enumerate(blocks(read[0])):
+        if axes == "b":
+            values = np.concatenate([blocks(one)[k].values for one in read])
+            columns = slice(begin, begin + values.shape[1])
+            means[columns], deviations[columns] = values.mean(axis=0), values.std(axis=0)
     # What varies by rounding alone does not vary.
     deviations[deviations <= 1e-6 * np.abs(means)] = 0.0
     return Statistics(unit, tuple(means.tolist()), tuple(deviations.tolist()))

@@ -5,6 +5,8 @@ import pytest
 
 from examples.outside.satellites import CHARGE, DRAIN, HANDOVER, STEPS, Constellation, orbits_of, price
 from muster.envs.checks import check_env
+from muster.learning.envs import prepare
+from muster.learning.settings import ESSettings, TrainSettings
 
 ENV = "examples.outside.satellites:Constellation"
 
@@ -83,3 +85,12 @@ def test_a_price_for_power_keeps_satellites_alive():
     assert env.k == STEPS
     assert env.metrics()["alive"] > 0.9
     assert total / env.n_agents > 30
+
+
+def test_statistics_of_time_cover_the_episode_though_the_prior_soon_loses_all_satellites():
+    settings = TrainSettings(ENV, "es", "lp", model="linear", es=ESSettings(pairs=1, episodes=1))
+    statistics = prepare(settings).spec.h_statistics
+    assert statistics is not None
+    assert statistics.means[-2] == pytest.approx(0.5, abs=0.03)
+    assert statistics.deviations[-2] == pytest.approx(np.sqrt(1 / 12), abs=0.03)
+    assert statistics.deviations[-1] > 0
