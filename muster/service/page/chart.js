@@ -3,6 +3,7 @@ import { digits, fill, make } from "./viewer/dom.js";
 
 const SPACE = "http://www.w3.org/2000/svg";
 const [LEFT, RIGHT, TOP, BOTTOM] = [48, 14, 14, 40]; // room for words round the lines
+const EARLY = 0.1; // share of a line's points that do not count for the range of values
 
 function draw(tag, properties, text) {
   const element = document.createElementNS(SPACE, tag);
@@ -20,7 +21,9 @@ export function chart(lines, levels, xLabel, yLabel, wide) {
   const svg = draw("svg", { viewBox: `0 0 ${wide} ${high}`, class: "chart", role: "img", "aria-label": `${yLabel} over ${xLabel}` });
   const points = lines.flatMap((line) => [...line.points, ...line.raw]);
   const [x0, x1] = span(points.map(([x]) => x), true);
-  const [y0, y1] = span([...points.map(([, y]) => y), ...levels.map(({ value }) => value)], false);
+  // What a run does before it has learned anything would squeeze all that follows: it may leave the chart.
+  const later = lines.flatMap((line) => [line.points, line.raw].flatMap((own) => own.slice(Math.floor(EARLY * own.length))));
+  const [y0, y1] = span([...later.map(([, y]) => y), ...levels.map(({ value }) => value)], false);
   const at = ([x, y]) => [LEFT + ((wide - LEFT - RIGHT) * (x - x0)) / (x1 - x0), high - BOTTOM - ((high - TOP - BOTTOM) * (y - y0)) / (y1 - y0)];
   for (const [y, text] of ticks(y0, y1)) {
     const [, level] = at([x0, y]);
@@ -37,11 +40,14 @@ export function chart(lines, levels, xLabel, yLabel, wide) {
     svg.append(draw("line", { x1: LEFT, x2: wide - RIGHT, y1: level, y2: level, class: "level" }));
     svg.append(draw("text", { x: wide - RIGHT, y: level - 5, "text-anchor": "end" }, `${name} ${digits(value)}`));
   }
+  const clip = draw("clipPath", { id: "plot" });
+  clip.append(draw("rect", { x: LEFT, y: TOP, width: wide - LEFT - RIGHT, height: high - TOP - BOTTOM }));
+  svg.append(clip);
   const path = (own) => own.map((point) => at(point).map((value) => value.toFixed(1)).join(",")).join(" ");
   for (const { name, colour, points: own, raw } of lines) {
     if (!own.length) continue;
-    if (raw.length) svg.append(draw("polyline", { points: path(raw), fill: "none", stroke: colour, "stroke-width": 1, opacity: 0.3, class: "raw" }));
-    const line = draw("polyline", { points: path(own), fill: "none", stroke: colour, "stroke-width": 2, class: "line" });
+    if (raw.length) svg.append(draw("polyline", { points: path(raw), fill: "none", stroke: colour, "stroke-width": 1, opacity: 0.3, class: "raw", "clip-path": "url(#plot)" }));
+    const line = draw("polyline", { points: path(own), fill: "none", stroke: colour, "stroke-width": 2, class: "line", "clip-path": "url(#plot)" });
     line.append(draw("title", {}, name));
     const [x, y] = at(own[own.length - 1]);
     svg.append(line, draw("circle", { cx: x, cy: y, r: 3.5, fill: colour }));

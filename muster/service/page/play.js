@@ -1,9 +1,9 @@
 // Play: a situation of one's own. Drag, add, remove, change capacities; the assignment answers at once.
-import { fill, make } from "./viewer/dom.js";
+import { digits, fill, make } from "./viewer/dom.js";
 import { ask, download, latest } from "./api.js";
 import { Board } from "./board.js";
 import { alertLine, failure, field, firstPolicy, policySelect, switcher } from "./forms.js";
-import { agentList, capacityBar, methodChoice, scoresOf, sentence, shares, taskList } from "./reasons.js";
+import { agentList, capacityBar, capital, methodChoice, scoresOf, sentence, shares, taskList } from "./reasons.js";
 import { readSituation, toLink, toText } from "./situation.js";
 
 const TOOLS = [
@@ -186,7 +186,7 @@ class Play {
         : [this.capacityInput(selected.index), capacityBar(answer, selected.index), taskList(answer, selected.index, nameAgent)];
     const title = selected ? `${selected.kind} ${selected.index}` : "The decision";
     fill(this.panel, make("h2", { text: title }), methodChoice(answer.method, answer.own_method, choose),
-      make("p", { class: "about", text: `${answer.source}; ${answer.status.replaceAll("_", " ")}, worth ${Number(answer.objective.toPrecision(4))} in all.` }),
+      make("p", { class: "about", text: `${capital(answer.source)}; ${answer.status.replaceAll("_", " ")}, worth ${digits(answer.objective)} in all.` }),
       rule ? make("p", { class: "changes", text: `${this.situation.policy} itself would decide otherwise for some; shown is ${answer.method.toUpperCase()} on these scores.` }) : null,
       ...body);
   }

@@ -54,7 +54,7 @@ export function sentence(answer, agent, nameTask, nameAgent) {
   return next ? `${first} The next best is ${nameTask(next.task)}: it ${whyNot(next, nameTask, nameAgent)}.` : first;
 }
 
-function capital(text) {
+export function capital(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
