@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from muster.checkout import code_commit
 from muster.data import Floats
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import evaluate
@@ -28,7 +29,11 @@ RECORDS = Path(__file__).with_name("records")
 CHECKOUT = PAPER.parent
 NAMES = "0.2"
 """Written into records whose names are those of today; records without it are translated when they are read."""
+COMMIT = re.compile("[0-9a-f]{12}")
 _OLD_FIELDS = {"best_rule": "best_baseline", "draws": "trials", "world": "env", "collapses": "rollbacks"}
+
+COMMITS = "commits"
+"""Entry of a record: the commits of the code that its cells were evaluated with; not in records from before 0.2.0."""
 
 CellType = TypeVar("CellType", bound=Any)
 Interval = tuple[float, float]
@@ -70,7 +75,8 @@ def read_record(path: Path, cell: type[CellType], head: Sequence[str], advice: s
             entries = [_translate(entry) for entry in entries]
         # Every field is checked against its annotation, so that printing need not doubt a number.
         cells = [cell(**read_table(cell, entry, "a cell")) for entry in entries]
-        return Record({name: document[name] for name in head}, cells)
+        known = [COMMITS] if COMMITS in document else []
+        return Record({name: document[name] for name in [*head, *known]}, cells)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{path} is not a record of this table, or damaged ({error}); {advice}") from None
 
@@ -214,6 +220,17 @@ class Table(ABC, Generic[CellType]):
         return asked.policies or PAPER / self.name / "policies"
 
 
+def clean_commit() -> str:
+    """The commit of the code; InputError where it is unknown or changed: nobody could make such a record again."""
+    commit = code_commit()
+    if commit is None or not COMMIT.fullmatch(commit):
+        raise InputError(
+            f"a record is made with code that is committed, and this is {commit or 'of no known commit'}; commit "
+            "first, or write it to another file with --record"
+        )
+    return commit
+
+
 def rerun(table: Table[CellType], asked: Asked, path: Path, report: Callable[[str], None]) -> Record[CellType]:
     """Evaluate what is asked for, say of each cell whether it is as committed, and write the record to `path`."""
     for name in table.counts:
@@ -223,9 +240,12 @@ def rerun(table: Table[CellType], asked: Asked, path: Path, report: Callable[[st
     for test in asked.tests:
         if test not in table.tests:
             raise UnknownNameError("test in this table", test, table.tests)
+    commit = clean_commit() if path.resolve() == table.committed.resolve() else code_commit()
     committed = table.load() if table.committed.exists() else None
     known = {table.key_of(cell): cell for cell in committed.cells} if committed else {}
     record = table.open(path, asked)
+    if commit is not None:
+        record.head[COMMITS] = list(dict.fromkeys([*record.head.get(COMMITS, []), commit]))
     for cell in table.evaluate(asked, record):
         key = table.key_of(cell)
         at = next((k for k, one in enumerate(record.cells) if table.key_of(one) == key), len(record.cells))

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 
 import pytest
+import tyro
 
+from muster.errors import InputError
 from paper.__main__ import main
 from paper.run_names import RunName, of_today, policy_files
-from paper.tables.command import TABLES, table_of
+from paper.tables import engine
+from paper.tables.command import TABLES, Tables, table_of
+from paper.tables.engine import CHECKOUT, COMMIT, COMMITS, Asked
 from paper.train import RUNS_OF
 
 
@@ -46,6 +52,39 @@ def test_seeds_are_listed_in_numerical_order(tmp_path):
     assert [name.seed for name in policy_files(tmp_path, "battle", "*-s2").values()] == [2]
     with pytest.raises(ValueError, match="there is no folder"):
         policy_files(tmp_path / "nowhere", "battle")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_committed_record_says_how_it_was_made(name):
+    """Its command is one of the laboratory's, and its commits are on the branch that is checked out."""
+    record = table_of(name).load()
+    commands = [record.head["command"]] if "command" in record.head else {cell.command for cell in record.cells}
+    for command in commands:
+        words = shlex.split(command)
+        if words[:2] == ["muster", "search"]:
+            continue
+        assert words[:5] == ["python", "-m", "paper", "tables", name], command
+        asked = tyro.cli(Tables, args=words[4:])
+        assert asked.rerun, command
+    for commit in record.head.get(COMMITS, []):
+        assert COMMIT.fullmatch(commit), f"{commit} is not a commit, or of a changed tree"
+        done = subprocess.run(["git", "merge-base", "--is-ancestor", commit, "HEAD"], cwd=CHECKOUT, check=False)
+        assert done.returncode in (0, 128), f"{commit} is not on this branch"  # 128: not in a shallow clone
+
+
+@pytest.mark.parametrize("commit", ["0123456789ab, changed", None])
+def test_a_changed_tree_makes_no_committed_record(commit, monkeypatch, tmp_path):
+    monkeypatch.setattr(engine, "code_commit", lambda: commit)
+    table = table_of("heuristics")
+    with pytest.raises(InputError, match="code that is committed"):
+        engine.rerun(table, Asked(), table.committed, print)
+    monkeypatch.setattr(type(table), "committed", tmp_path / "heuristics.json")
+    monkeypatch.setattr(type(table), "evaluate", lambda self, asked, record: iter(()))
+    with pytest.raises(InputError, match="code that is committed"):
+        engine.rerun(table, Asked(), table.committed, print)
+    monkeypatch.setattr(engine, "code_commit", lambda: "0123456789ab")
+    assert engine.rerun(table, Asked(), table.committed, print).head[COMMITS] == ["0123456789ab"]
+    assert table.load(table.committed).head[COMMITS] == ["0123456789ab"]
 
 
 @pytest.mark.parametrize("name", TABLES)
