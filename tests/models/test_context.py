@@ -140,7 +140,7 @@ def test_another_town_far_away_is_not_heard():
 
 
 def test_a_model_starts_as_the_distances_it_corrects():
-    spec = prepare(TrainSettings(env="rescue:3x6", inference="lp", model="context")).spec
+    spec = prepare(TrainSettings(env="rescue:3x6", inference="lp", model="context", ppo={"envs": 2})).spec
     env = make("rescue:3x6", 4)
     seen = spec.read(env.observe())
     h, _ = ContextModel(spec, init_parameters(spec, np.random.default_rng(0)))(seen)
@@ -159,7 +159,9 @@ def test_an_environment_without_distances_or_positions_is_heard_by_what_is_said(
 
 @pytest.mark.parametrize("pair_features", [False, True])
 def test_what_a_model_reads_follows_from_the_environment(pair_features):
-    asked = TrainSettings(env="rescue:2x4", model="context", inference="lp", pair_features=pair_features)
+    asked = TrainSettings(
+        env="rescue:2x4", model="context", inference="lp", pair_features=pair_features, ppo={"envs": 2}
+    )
     spec = prepare(asked).spec
     assert spec.places == (0, 1)
     assert (spec.blind == (0, 1)) == pair_features == bool(spec.distances)
