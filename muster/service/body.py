@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import jiter
 import numpy as np
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from muster.data import Bools, Floats, Ints
 from muster.errors import InputError, UnknownNameError
@@ -49,27 +49,27 @@ class Bodies:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Refusal("media_type", f"Content-Type must be application/json, got {kind[:80]!r}", "Content-Type")
-        body = bytearray()
+        body, more = bytearray(), True
         try:
             async with asyncio.timeout(self._seconds):
-                async for chunk in request.stream():
+                while more and len(body) <= self._most:
+                    message = await request.receive()
+                    if message["type"] == "http.disconnect":
+                        raise Refusal("slow_client", "the client went away before its body had arrived")
+                    chunk, more = message.get("body", b""), message.get("more_body", False)
                     body += chunk
                     self.arriving += len(chunk)
-                    if len(body) > self._most:
-                        break
                     if self.arriving > MOST_BODIES * self._most:
                         raise Refusal("busy", "too many bodies are arriving at once", "", {"Retry-After": "1"})
         except TimeoutError:
             raise Refusal("slow_client", f"the body did not arrive within {self._seconds:g} s") from None
-        except ClientDisconnect:
-            raise Refusal("slow_client", "the client went away before its body had arrived") from None
         finally:
             self.arriving -= len(body)
         if len(body) > self._most:
-            with suppress(TimeoutError, ClientDisconnect):
+            with suppress(TimeoutError):
                 async with asyncio.timeout(LINGER):
-                    while (await request.receive()).get("more_body"):
-                        pass
+                    while more:
+                        more = (await request.receive()).get("more_body", False)
             raise Refusal("too_large", f"the body has more than {self._most:,} bytes")
         return bytes(body)
 

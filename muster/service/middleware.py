@@ -11,6 +11,7 @@ import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,6 +162,12 @@ def read_token(file: Path | None) -> bytes:
     return token.encode()
 
 
+@lru_cache(maxsize=1)
+def date_of(seconds: int) -> str:
+    """A time of `time.time` as text."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
 class RequestLog(logging.Handler):
     """Lines on standard error, of requests and of what else is logged; those of one turn of the event loop together."""
 
@@ -187,9 +194,8 @@ class RequestLog(logging.Handler):
         now = time.time()
         if self._as_json:
             return json.dumps({"time": now} | line) + "\n"
-        date = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
         told = " ".join([f"{name}={value}" for name, value in line.items()])
-        return f"{date},{int(1e3 * now) % 1000:03d} {told}\n"
+        return f"{date_of(int(now))},{int(1e3 * now) % 1000:03d} {told}\n"
 
     def _flush(self) -> None:
         kept, self._kept = self._kept, []

@@ -12,7 +12,7 @@ import numpy as np
 
 from muster.assign.settings import Effort, Method
 from muster.assign.solver import Solver
-from muster.data import BatchObservation, Floats
+from muster.data import BatchObservation, Floats32
 from muster.envs.features import BLOCKS, FeatureNames
 from muster.errors import InputError, suggestion
 from muster.evaluation.card import read_card
@@ -35,7 +35,7 @@ class Served:
     policy: LearnedPolicy
     features: FeatureNames
     card: dict[str, Any]
-    ranges: Mapping[str, tuple[Floats, Floats]]
+    ranges: Mapping[str, tuple[Floats32, Floats32]]
     """By kind of feature the least and the largest value of each column; kinds that are not recorded are left out."""
 
     @property
@@ -69,7 +69,7 @@ class Served:
         found: list[list[tuple[str, str, bool]]] = [[] for _ in range(seen.batch)]
         for kind, (low, high) in self.ranges.items():
             block = getattr(seen, BLOCKS[kind]).reshape(seen.batch, -1, len(low))
-            if ((block >= low) & (block <= high)).all():
+            if not ((block < low).any() or (block > high).any()):
                 continue
             names = getattr(self.features, "global_" if kind == "global" else kind)
             for slot in range(seen.batch):
@@ -145,7 +145,9 @@ def serve_policy(name: str) -> Served:
         rows = [recorded.get(kind, {}).get(feature) for feature in named]
         if rows and all(row is not None for row in rows):
             low, high, _ = np.array(rows, np.float64).T
-            ranges[kind] = low - 1e-6 * np.abs(low), high + 1e-6 * np.abs(high)
+            # As features are: comparing them with double precision takes longer than the model does.
+            widened = low - 1e-6 * np.abs(low), high + 1e-6 * np.abs(high)
+            ranges[kind] = widened[0].astype(np.float32), widened[1].astype(np.float32)
     return Served(name, policy, features, card, ranges)
 
 

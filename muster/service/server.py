@@ -24,6 +24,8 @@ from muster.service.settings import SHARED, ServeSettings
 LOG = logging.getLogger("muster.service")
 SWITCH_INTERVAL = 0.0005
 """Seconds that a thread may hold the interpreter's lock while others want it: the event loop answers meanwhile."""
+GARBAGE = 20_000
+"""Objects after which garbage is looked for: a request makes hundreds, which are freed without."""
 RELOADING = (signal.SIGHUP, signal.SIGUSR1) if hasattr(signal, "SIGHUP") else ()
 """Read the policies again; serve those of before."""
 YOUNG = 1.0
@@ -101,6 +103,7 @@ def serve(settings: ServeSettings, policies: tuple[str, ...]) -> None:
         # What is there now stays: it need not be looked through for garbage, which takes longer than a small request.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(GARBAGE)
         sys.setswitchinterval(SWITCH_INTERVAL)
         host, port = listener.getsockname()[:2]
         several = f"{settings.processes} processes with " if settings.processes > 1 else ""
