@@ -40,6 +40,7 @@ def prepare(settings: TrainSettings, times: int = 1) -> Setup:
     sizes = [slots // count + (k < slots % count) for k in range(count)]
     envs = [make_env(settings, name, times * size) for name, size in zip(settings.envs, sizes, strict=True)]
     spec, assign_all = _common(settings, envs)
+    assert settings.inference is not None
     effort = settings.effort or ("paper" if settings.inference == "lp" else "fast")
     inference = InferenceSettings(settings.inference, effort, assign_all=assign_all)
     if settings.model == "linear":
@@ -74,6 +75,7 @@ def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpe
     all of them.
     """
     found: list[tuple[ModelSpec, bool]] = []
+    assert settings.model is not None
     for env in envs:
         if settings.centred and not env.positions:
             raise InputError(f"{env.name} names no positions to measure from the middle; leave out --centred")

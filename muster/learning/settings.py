@@ -183,9 +183,10 @@ class TrainSettings:
     learner: LearnerName | None = None
     """ppo: PPO on the agents' choices; a2c: as in the paper; es: evolution strategies; srl: structured reinforcement
     learning from candidates that are tried out; imitation: of a `teacher` or a log. None: imitation where there is one
-    of these, es for routes, else ppo."""
-    inference: Method = "quad"
-    """Procedure that turns scores into assignments."""
+    of these, es for routes and linear models, else ppo."""
+    inference: Method | None = None
+    """Procedure that turns scores into assignments. None: quad; for a linear model lp, unless the environment tells
+    something of two tasks."""
     minutes: Annotated[float | None, Positive()] = None
     """Minutes of CPU time to train for (5 if neither this nor steps is given)."""
     steps: Annotated[int | None, AtLeast(1)] = None
@@ -193,10 +194,11 @@ class TrainSettings:
     candidates)."""
     seed: Annotated[int, Between(0, LARGEST_SEED)] = 0
     """Of the first parameters, the noise and the episodes."""
-    model: ModelKind = "dm"
+    model: ModelKind | None = None
     """dm: direct model; pem: positional embedding model (needs a grid; extra `torch`); context: every agent and task
     sees all others (any environment; extra `torch` to learn); linear: the environment's prior plus a weighted sum of
-    features, which a person can read."""
+    features, which a person can read. None: linear for a custom environment with a prior, where learner or settings do
+    not ask for another, else dm."""
     teacher: str | None = None
     """Policy to imitate: a baseline of the environment, a shipped policy, a run or a file."""
     from_log: str | None = None
@@ -250,15 +252,13 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.learner is None:
-            object.__setattr__(self, "learner", self._default_learner())
-        object.__setattr__(self, "es", self.es.of_model(self.model))
         if len(self.envs) == 1:
             object.__setattr__(self, "env", self.envs[0])
         if not self.envs or len(set(self.envs)) < len(self.envs):
             raise InputError(
                 f"name one environment to learn on, or several different ones; got {', '.join(self.envs) or 'none'}"
             )
+        self._choose_open()
         if 0 < self.shared < len(self.envs):
             raise InputError(
                 f"{self.learner}.{'episodes' if self.learner == 'es' else 'envs'} are divided among the environments: "
@@ -275,10 +275,23 @@ class TrainSettings:
                 f"{self.learner} trains direct and linear models; use --model dm or linear, or --learner ppo"
             )
 
-    def _default_learner(self) -> LearnerName:
-        if self.teacher or self.from_log:
-            return "imitation"
-        return "es" if self.inference == "routes" else "ppo"
+    def _choose_open(self) -> None:
+        """Choose model, learner and inference where the settings leave them open."""
+        from muster.learning.defaults import inference_for, model_for
+
+        model, learner, inference = self.model, self.learner, self.inference
+        if model is None:
+            corrects = self.prior and learner in (None, "es") and inference != "routes"
+            other = self.teacher or self.from_log or self.learn or self.unlimited or self.form or self.centred
+            model = model_for(self.envs[0], self.from_policy) if corrects and not other else "dm"
+        if learner is None:
+            usual: LearnerName = "es" if inference == "routes" or model == "linear" else "ppo"
+            learner = "imitation" if self.teacher or self.from_log else usual
+        if inference is None:
+            inference = inference_for(self.envs[0], self.from_policy) if model == "linear" else "quad"
+        chosen = {"model": model, "learner": learner, "inference": inference, "es": self.es.of_model(model)}
+        for name, value in chosen.items():
+            object.__setattr__(self, name, value)
 
     def _check_teacher(self) -> None:
         """Imitation has a teacher or a log of decisions; nothing else has."""

@@ -25,7 +25,7 @@ EVERY = 3
 """Decisions from one that is looked at to the next."""
 MOST_PAIRS = 512
 """Pairs of one decision that are looked at."""
-MOST_PRODUCTS = 64
+MOST_PRODUCTS = 32
 """Products with features of the environment that a model may have."""
 
 

@@ -108,3 +108,24 @@ def test_a_card_names_every_weight_by_its_effect(tmp_path, capsys):
     assert other - one == pytest.approx(bonus["weight"], rel=1e-4)
     main(["card", str(tmp_path / "run"), "--no-latency"])
     assert "a high bonus" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("env", "given", "chosen"),
+    [
+        (ENV, {}, ("linear", "es", "lp")),
+        (ENV, {"inference": "quad"}, ("linear", "es", "quad")),
+        (ENV, {"learner": "ppo"}, ("dm", "ppo", "quad")),
+        (ENV, {"model": "dm"}, ("dm", "ppo", "quad")),
+        (ENV, {"prior": False}, ("dm", "ppo", "quad")),
+        (ENV, {"teacher": "knowing"}, ("dm", "imitation", "quad")),
+        ("tests.learning.toy:Sized", {}, ("linear", "es", "quad")),
+        ("tests.learning.toy:Rated", {}, ("dm", "ppo", "quad")),
+        ("rescue:2x4", {}, ("dm", "ppo", "quad")),
+        ("rescue:2x4", {"inference": "routes"}, ("dm", "es", "routes")),
+        ("nowhere:Nothing", {}, ("dm", "ppo", "quad")),
+    ],
+)
+def test_what_is_left_open_follows_from_what_the_environment_shows(env, given, chosen):
+    made = TrainSettings(env, **given)
+    assert (made.model, made.learner, made.inference) == chosen

@@ -189,7 +189,7 @@ def test_a_positional_model_learns_from_choices():
 
 @pytest.mark.parametrize("inference", ["lp", "quad"])
 def test_slopes_go_back_through_the_direct_model_as_through_torch(inference):
-    learner = make_learner(TrainSettings(env="tests.learning.toy:Priced", inference=inference, steps=1))
+    learner = make_learner(TrainSettings(env="tests.learning.toy:Priced", learner="ppo", inference=inference, steps=1))
     assert isinstance(learner.actor, DirectActor)
     observation = learner.spec.read(learner.envs[0].observe())
     rng = np.random.default_rng(1)

@@ -275,7 +275,7 @@ def test_training_starts_at_the_users_own_prior(learner, inference):
     "settings",
     [
         {"learner": "a2c", "a2c": A2C | {"learning_rate": 2e-2}},
-        {"learner": "es", "es": {"pairs": 8, "episodes": 4}},
+        {"learner": "es", "model": "dm", "es": {"pairs": 8, "episodes": 4}},
     ],
     ids=["a2c", "es"],
 )

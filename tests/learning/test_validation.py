@@ -102,7 +102,7 @@ def test_a_checkpoint_is_chosen_on_other_episodes_than_it_is_reported_on(tmp_pat
 def test_more_than_two_candidates_meet_the_prior_after_a_first_round(monkeypatch):
     """By time: with little of it every size has the timed episodes, and the best of all is found among them."""
     monkeypatch.setattr(validation, "LEAST_SECONDS", 0.01)
-    settings = TrainSettings("tests.learning.toy:Priced,wrong=true", learner="es", inference="lp", minutes=1.0)
+    settings = TrainSettings("tests.learning.toy:Priced,wrong=true", "es", "lp", model="dm", minutes=1.0)
     start = make_learner(settings).policy()
     turned = start.variant(parameters=start.parameters | {"h.scale": np.float32(-1.0).reshape(1)})
     found = validate(settings, {"last": start, "mean": start, "50 %": turned}, 0.0)
@@ -132,7 +132,7 @@ def test_slow_larger_sizes_leave_half_of_the_time_to_the_training_environment(mo
 
 
 def test_the_prior_is_kept_where_the_report_shows_that_chance_had_chosen(monkeypatch):
-    settings = TrainSettings(SIZED, **SHORT)
+    settings = TrainSettings(SIZED, **SHORT, model="dm")
     start = make_learner(settings).policy()
     turned = start.variant(parameters=start.parameters | {"h.scale": np.float32(-1.0).reshape(1)})
     monkeypatch.setattr(validation, "_choose", lambda *arguments: ("last", {}))

@@ -29,7 +29,7 @@ from tests.learning.pools import Reused, run_with
 OWN = "tests.learning.toy:Priced"
 PPO = {"envs": 7, "rollout_length": 5, "minibatches": 2}
 LEARNERS: dict[str, dict[str, Any]] = {
-    "ppo": {"inference": "lp", "steps": 150, "ppo": PPO},
+    "ppo": {"learner": "ppo", "inference": "lp", "steps": 150, "ppo": PPO},
     "ppo-rescue": {"inference": "quad", "steps": 400, "ppo": {**PPO, "envs": 9}},
     "ppo-waiting": {"inference": "quad", "steps": 200, "ppo": PPO},
     "ppo-wages": {"inference": "lp", "steps": 400, "ppo": PPO},
