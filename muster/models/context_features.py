@@ -7,7 +7,6 @@ Of the prior p, over pairs of the living that are allowed, in units u of its sta
     agent_share   exp(p_ij / u) / sum over tasks of exp(p_i. / u)            how near the agent's other tasks are
     task_share    exp(p_ij / u) / sum over agents of exp(p_.j / u)           how near the task's other agents are
     partner_wait  max(0, task_gap) where the task needs more than this agent brings, else 0
-    scarcity      1 / number of agents that may take the task; needs no prior
 
 A gap is 0 where there is no other. None depends on how many agents and tasks there are far away, and an agent or a task
 that is masked counts as if it were left out.
@@ -30,7 +29,6 @@ MEANINGS: Mapping[str, str] = {
     "task_gap": "how much better by the prior than the task's best other agent",
     "agent_share": "near 1 where the agent has no other task nearly as good",
     "task_share": "near 1 where the task has no other agent nearly as good",
-    "scarcity": "1 / number of agents that may take the task",
     "partner_wait": "how much worse the best partner is, where the task needs several",
 }
 AGENTS, TASKS = 1, 2
@@ -39,11 +37,8 @@ AGENTS, TASKS = 1, 2
 
 def available(observation: BatchObservation, prior: bool) -> tuple[ContextFeature, ...]:
     """Those that can be made of what is observed; `prior`: whether there is a prior to compare by."""
-    names: list[ContextFeature] = ["scarcity"]
-    if prior:
-        names = [name for name in get_args(ContextFeature) if name != "partner_wait"]
-        names += ["partner_wait"] if observation.minimums is not None else []
-    return tuple(names)
+    names = get_args(ContextFeature) if prior else ()
+    return tuple(name for name in names if name != "partner_wait" or observation.minimums is not None)
 
 
 def with_context(observation: BatchObservation, names: Sequence[ContextFeature], unit: float) -> BatchObservation:
@@ -60,24 +55,21 @@ def with_context(observation: BatchObservation, names: Sequence[ContextFeature],
 
 
 def _columns(observation: BatchObservation, names: Sequence[ContextFeature], unit: float, there: Bools) -> list[Floats]:
+    assert observation.prior is not None
+    worth = np.where(there, observation.prior / unit, -np.inf)
     found: dict[ContextFeature, Floats] = {}
-    if "scarcity" in names:
-        found["scarcity"] = 1.0 / np.maximum(there.sum(axis=AGENTS, keepdims=True), 1)
-    if observation.prior is not None:
-        worth = np.where(there, observation.prior / unit, -np.inf)
-        if "agent_gap" in names:
-            found["agent_gap"] = _gap(worth, TASKS)
-        if "task_gap" in names or "partner_wait" in names:
-            found["task_gap"] = _gap(worth, AGENTS)
-        if "agent_share" in names:
-            found["agent_share"] = _share(worth, TASKS)
-        if "task_share" in names:
-            found["task_share"] = _share(worth, AGENTS)
-        if "partner_wait" in names:
-            assert observation.minimums is not None
-            short = observation.minimums[:, None, :] > observation.contributions
-            found["partner_wait"] = np.where(short, np.maximum(found["task_gap"], 0.0), 0.0)
-    return [found[name] for name in names]
+    if "agent_gap" in names:
+        found["agent_gap"] = _gap(worth, TASKS)
+    if "task_gap" in names or "partner_wait" in names:
+        found["task_gap"] = _gap(worth, AGENTS)
+    if "agent_share" in names:
+        found["agent_share"] = _share(worth, TASKS)
+    if "task_share" in names:
+        found["task_share"] = _share(worth, AGENTS)
+    if "partner_wait" in names and observation.minimums is not None:
+        short = observation.minimums[:, None, :] > observation.contributions
+        found["partner_wait"] = np.where(short, np.maximum(found["task_gap"], 0.0), 0.0)
+    return [found[name] for name in names if name in found]
 
 
 def _gap(worth: Floats, axis: int) -> Floats:
