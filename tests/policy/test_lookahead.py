@@ -14,9 +14,11 @@ from muster.envs.registry import another, make
 from muster.envs.vector import IDLE, BatchEnv
 from muster.errors import InputError
 from muster.evaluation.evaluate import evaluate
+from muster.learning.envs import prepare
+from muster.learning.settings import ESSettings, TrainSettings
 from muster.models.direct import init_parameters
 from muster.models.spec import ModelSpec
-from muster.policy.learned import LearnedPolicy
+from muster.policy.learned import LearnedPolicy, prior_policy
 from muster.policy.lookahead import LookAhead, best_beyond_chance, worth_of
 from muster.policy.names import resolve
 from muster.policy.settings import NoiseSettings
@@ -383,3 +385,20 @@ class Pairs(Env):
 
 def test_minimums_hold_for_every_candidate():
     evaluate(resolve("prior", make(Pairs)).with_rollouts(12, futures=2, horizon=2, size=5.0), Pairs, 3)
+
+
+@pytest.mark.parametrize("ahead", [{"futures": 2}, {}])
+def test_linear_policies_look_ahead(ahead):
+    """Weights of zero: the candidates of the linear model are those of the prior, and so is what is decided."""
+    env = "fleet:6,city=small"
+    setup = prepare(TrainSettings(env, "es", "lp", model="linear", es=ESSettings(pairs=1, episodes=2)))
+    linear = LearnedPolicy(
+        "new", setup.spec, init_parameters(setup.spec, None), setup.inference, NoiseSettings(), {"env": env}
+    )
+    prior = prior_policy(make(env), setup.inference)
+    candidates = {} if ahead else {"candidates": "scores"}
+    one, other = (
+        evaluate(policy.with_rollouts(3, horizon=3, **ahead, **candidates), env, 3) for policy in (linear, prior)
+    )
+    assert one.look_ahead is not None
+    assert np.array_equal(one.records.outcome, other.records.outcome)
