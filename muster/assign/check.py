@@ -53,16 +53,23 @@ class Verdict:
     """What the better plan changes: agent, from, to, and the scores of both."""
     optimal: bool
     """Whether it is proven that no plan is worth more."""
+    sense: Sense = "max"
+    """Whether worth is maximised, or costs minimised."""
 
     def __str__(self) -> str:
         lines = ["feasible" if self.feasible else "not feasible", *(f"- {rule}" for rule in self.broken)]
-        worth = f"worth {self.value:.9g}" if self.value == self.value else "worth unknown: a pair of it has no score"
-        proven = "nothing is proven about the best" if np.isnan(self.bound) else f"no plan exceeds {self.bound:.9g}"
-        lines.append(f"{worth}; {proven}")
+        worth, is_worth, exceeds = (
+            ("worth", "is worth", "exceeds") if self.sense == "max" else ("cost", "costs", "costs less than")
+        )
+        value = (
+            f"{worth} {self.value:.9g}" if self.value == self.value else f"{worth} unknown: a pair of it has no score"
+        )
+        proven = "nothing is proven about the best" if np.isnan(self.bound) else f"no plan {exceeds} {self.bound:.9g}"
+        lines.append(f"{value}; {proven}")
         if self.better is not None:
-            lines += [f"a better plan is worth {self.better.objective:.9g} and changes:", str(self.changes)]
+            lines += [f"a better plan {is_worth} {self.better.objective:.9g} and changes:", str(self.changes)]
         elif self.feasible:
-            lines.append("nothing exceeds it" if self.optimal else "no better plan was found")
+            lines.append(f"nothing {exceeds} it" if self.optimal else "no better plan was found")
         return "\n".join(lines)
 
 
@@ -118,6 +125,7 @@ def judge(problem: Problem, names: Names | None, solver: Solver, plan: Ints, sen
         better=better,
         changes=differences(found, plan, found.assignment if better else plan),
         optimal=better is None and found.status == "optimal",
+        sense=sense,
     )
 
 

@@ -7,6 +7,7 @@ the procedure proves its optima these numbers are exact; otherwise they are what
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -61,9 +62,21 @@ class Explanation:
         said = "\n".join([*map(_agent_sentence, self.agents), *map(_task_sentence, self.tasks)])
         if not self.costs:
             return said
-        for word, other in (("or more", "or less"), ("too low", "too high"), ("score were higher", "cost were lower")):
-            said = said.replace(word, other)
-        return said.replace("score", "cost").replace("negative costs", "costs above 0")
+        for word, other in IN_COSTS:
+            said = re.sub(word, other, said)
+        return said
+
+
+IN_COSTS = (
+    (r"or more\b", "or less"),
+    (r"\btoo low\b", "too high"),
+    (r"\bscore were higher\b", "cost were lower"),
+    (r"\bless in all\b", "more in all"),
+    (r"\bis worth (\S+) less\b", r"costs \1 more"),
+    (r"\bnegative scores\b", "costs above 0"),
+    (r"\bscore\b", "cost"),
+)
+"""What is said otherwise of costs."""
 
 
 def explain(

@@ -42,6 +42,8 @@ class CheckPlan:
     """CSV with the columns task and minimum: such a task gets contributions of at least so much, or nobody."""
     fixed: str | None = None
     """CSV with the columns agent and task: these agents have to take these tasks."""
+    columns: str | None = None
+    """What the columns of a CSV file are called, as agent=tech,task=job,score=worth."""
     contributions: str | None = None
     """CSV with the columns agent and contribution, or with a row per agent and a column per task."""
     task_scores: str | None = None
@@ -52,7 +54,7 @@ class CheckPlan:
     def run(self) -> None:
         """Print the verdict; leave with status 1 if a rule is broken."""
         problem = add_tables(
-            read_problem(self.file, extra=("assignment",)),
+            read_problem(self.file, extra=("assignment",), columns=self.columns),
             capacities=self.capacities,
             minimums=self.minimums,
             fixed=self.fixed,

@@ -31,7 +31,10 @@ MEANINGS = ("crowd",)
 # What the service takes in its JSON, and a command as a flag.
 FLAGS = ("method", "effort", "rounding", "assign_all", "objective", "time_limit", "explain")
 
-SCORES = "a table with the columns agent, task and score, or a row per agent and a column per task"
+SCORES = (
+    "a table with the columns agent, task and score (others: --columns agent=tech,task=job,score=worth), or a row "
+    "per agent and a column per task"
+)
 
 
 def read_problem(file: str, *, extra: tuple[str, ...] = (), columns: str | None = None) -> dict[str, Any]:

@@ -151,8 +151,9 @@ def notes(solution: Answer, problem: Mapping[str, Any], settings: Solve) -> list
     negative, why = REASONS[NEGATIVE_SCORES], set(solution.reasons)
     if negative in why and why <= {negative, NOTHING_ALLOWED}:
         found.append(
-            "nobody is assigned, since an agent without a task is worth 0 and every task less: --assign-all assigns "
-            "every agent that fits, --minimums 1 serves every task"
+            "no agent is assigned, since an agent without a task "
+            + ("costs 0 and every task more" if settings.minimise else "is worth 0 and every task less")
+            + ": --assign-all assigns every agent that fits, --minimums 1 serves every task"
             + ("" if settings.minimise else "; for costs give --minimise")
         )
     if settings.method == "amax" and (solution.loads > solution.capacities).any():
@@ -187,12 +188,15 @@ def _print_tables(solution: Answer, settings: Solve) -> None:
     def name(of: object) -> str:
         return escape(str(of))
 
-    agents = Table("agent", "task", "score", title="assignment", title_justify="left")
+    agents = Table("agent", "task", "cost" if settings.minimise else "score", title="assignment", title_justify="left")
     for row in solution.table():
         if row["task"] is not None:
             agents.add_row(name(row["agent"]), name(row["task"]), f"{row['score']:.6g}")
         else:
-            agents.add_row(name(row["agent"]), "–", f"[dim]{row['reason']}")
+            reason = str(row["reason"]).replace(
+                "negative scores", "costs above 0" if settings.minimise else "negative scores"
+            )
+            agents.add_row(name(row["agent"]), "–", f"[dim]{reason}")
     tasks = Table("task", "agents", "load", "capacity", "price", title="tasks", title_justify="left")
     capacities = solution.capacities
     for j, load in enumerate(solution.loads):
@@ -223,7 +227,7 @@ def _standing(solution: Answer) -> str:
     """How good the objective is known to be."""
     gap = float(solution.integer_gap)
     if solution.status == "optimal":
-        return "which nothing exceeds"
+        return "which nothing exceeds" if solution.sense == "max" else "and nothing costs less"
     if gap != gap:
         return "no bound is known"
     return f"at most {gap:.2%} {'below' if solution.sense == 'max' else 'above'} the best (bound {solution.bound:.9g})"

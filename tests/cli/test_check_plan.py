@@ -87,3 +87,17 @@ def test_a_plan_is_worth_its_loads(tmp_path, capsys):
     path.write_text(json.dumps(problem), encoding="utf-8")
     main(["check-plan", str(path), "--json"])
     assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(2 - 0.5 * 1.5**2)
+
+
+def test_columns_of_other_names_and_costs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "minutes.csv").write_text("van,job,minutes\na,x,4\na,y,9\nb,x,3\nb,y,7\n", encoding="utf-8")
+    (tmp_path / "plan.csv").write_text("agent,task\na,x\nb,y\n", encoding="utf-8")
+    columns = ["--columns", "agent=van,task=job,score=minutes", "--minimise", "--assign-all", "--method", "lp"]
+    main(["check-plan", "minutes.csv", *columns, "--plan", "plan.csv"])
+    assert capsys.readouterr().out == "feasible\ncost 11; no plan costs less than 11\nnothing costs less than it\n"
+    main(["solve", "minutes.csv", *columns, "--explain"])
+    printed = capsys.readouterr().out
+    assert "objective 11, and nothing costs less" in printed
+    assert "a takes x (cost 4, " in printed
+    assert printed.count("1 more in all") == 2
