@@ -1,1 +1,1 @@
-"""HTTP at the door: the solver and trained policies behind an address, within limits that hold; the page beside it."""
+"""HTTP: the solver and trained policies behind an address, within limits that hold; the page beside it."""

@@ -125,11 +125,11 @@ def read_situation(data: dict[str, Any], where: str, served: Served, limit: int)
         fields["global_features"] = read_objects([data.get("global")], names.global_, f"{where}.global", 1)[0]
     shapes = {"contributions": (n, m), "prior": (n, m), "task_prior": (m, m), "switch_cost": (n, m)}
     for key, shape in (shapes | {"capacities": (m,), "minimums": (m,)}).items():
-        value, place = data.get(key), f"{where}.{key}"
+        value, entry = data.get(key), f"{where}.{key}"
         if key == "switch_cost" and isinstance(value, (int, float)):
-            fields[key] = np.full(shape, read.read_number(value, place))
+            fields[key] = np.full(shape, read.read_number(value, entry))
         elif value is not None:
-            fields[key] = read.read_array(value, place, shape, null=np.inf if key == "capacities" else None)
+            fields[key] = read.read_array(value, entry, shape, null=np.inf if key == "capacities" else None)
     if "minimums" in fields:
         fields.setdefault("capacities", np.maximum(1.0, fields["minimums"]))
     if data.get("allowed") is not None:

@@ -52,7 +52,7 @@ class Service:
         self.decider = Decider(settings, self.policies, self.pool, self.metrics)
         self.jobs = Jobs(settings.jobs, settings.job_limit, settings.size_limit)
         self.ready = True
-        """Whether requests are taken: nobody has asked the service to stop."""
+        """Whether requests are taken; false once the service was told to stop."""
         pool, connections = self.pool, self.connections
         self.metrics.watch(
             {

@@ -101,7 +101,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Hand on what came, as long as headers end in time and are not endless."""
+        """Pass on what came, as long as headers end in time and are not endless."""
         if self in self.all.idle:
             self._header_bytes += len(data)
             if self.headers_by == NEVER:

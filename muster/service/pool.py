@@ -1,6 +1,6 @@
 """The threads that solve, the bounded queue before them, and the deadline of each piece of work.
 
-Python's own executor takes longer to hand over a small request than it takes to solve it: here a thread goes on to the
+Python's own executor takes longer to pass on a small request than it takes to solve it: here a thread goes on to the
 next piece of work without sleeping, and hands back all that it finished at once.
 """
 
@@ -86,7 +86,7 @@ class Pool:
         try:
             return await waiter
         finally:
-            # Nobody waits for it any more: it stops as soon as it can.
+            # Its waiter is gone: the work stops as soon as it can.
             stop.fill(1)
             for timer in timers:
                 timer.cancel()

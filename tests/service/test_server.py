@@ -1,4 +1,4 @@
-"""The server as a process: slow clients, connectionss, too much work, and its end."""
+"""The server as a process: slow clients, connections, too much work, and its end."""
 
 from __future__ import annotations
 
