@@ -156,5 +156,5 @@ function bestBaseline(curves) {
   if (envs.size !== 1 || !found.length) return [];
   const fewer = /^(rescue|pursuit):/.test(curves[0].env);
   const [name, value] = found.reduce((best, each) => ((fewer ? each[1] < best[1] : each[1] > best[1]) ? each : best));
-  return [{ name: `best baseline on validation episodes: ${name},`, value }];
+  return [{ name: `best baseline (validation): ${name},`, value }];
 }
