@@ -56,7 +56,8 @@ class AtLeast:
         return value >= self.low
 
     def __str__(self) -> str:
-        return f"at least {self.low}"
+        # typing takes AtLeast(0) and AtLeast(0.0) for one and keeps whichever came first: they must read the same.
+        return f"at least {self.low:g}"
 
 
 @dataclass(frozen=True, slots=True)
