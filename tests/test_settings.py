@@ -128,7 +128,7 @@ def test_every_field_is_checked_when_made_from_python(wrong, message):
     ("kind", "wrong", "message"),
     [
         (A2CSettings, {"optimiser": "adamw"}, "no optimiser 'adamw'; did you mean 'adam'"),
-        (PPOSettings, {"envs": 0}, "envs must be at least 1"),
+        (PPOSettings, {"envs": -1}, "envs must be at least 0"),
         (TrainSettings, {"env": "rescue:2x4", "effort": "bset"}, "did you mean 'best'"),
         (TrainSettings, {"env": "rescue:2x4", "assign_all": "no"}, "assign_all must be true or false or none"),
         (InferenceSettings, {"effort": "bset"}, "did you mean 'best'"),
