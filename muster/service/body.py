@@ -30,8 +30,6 @@ LARGEST = 1e100
 SHOWN = 80
 """Letters of what was sent that a message repeats at most."""
 LONGEST_NAME = 200
-LIFT: Any = getattr(core.service, "lift_numbers", lambda body, values: (body, []))
-"""A core that was built before has none."""
 Labels = Sequence[Sequence[str] | None]
 """For each axis of an array what its entries are called; None: by number."""
 
@@ -80,7 +78,7 @@ def parse(body: bytes) -> dict[str, Any]:
     NaN, Infinity and 1e400 are read, to be refused where their entry has a name.
     """
     values = np.empty(len(body) // 2 + 1)
-    text, lifted = LIFT(body, values)
+    text, lifted = core.service.lift_numbers(body, values)
     try:
         data = jiter.from_json(text, catch_duplicate_keys=True)
     except ValueError:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.kernels import core
 from muster.service.body import parse, plain
 from muster.service.refusal import Refusal
 
@@ -75,7 +74,6 @@ def test_what_the_parser_refuses_is_refused_and_nothing_else(data, rng: random.R
         ("[]", []),
     ],
 )
-@pytest.mark.skipif(not hasattr(core.service, "lift_numbers"), reason="the core was built before")
 def test_regular_lists_of_numbers_are_arrays(text, expected):
     found = parse(b'{"x": %s}' % text.encode())["x"]
     assert type(found) is type(expected)
