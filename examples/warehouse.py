@@ -1,7 +1,7 @@
 """A warehouse where orders arrive all the time: places of orders are used again, ids tell who is there now.
 
     muster check-env examples.warehouse:Warehouse
-    muster train examples.warehouse:Warehouse --learner es --inference lp --minutes 2.5 --out run
+    muster train examples.warehouse:Warehouse --model dm --learner es --inference lp --minutes 2.5 --out run
     muster compare worth nearest run examples.warehouse:Warehouse --episodes 500 --seed 1
     muster compare worth nearest run examples.warehouse:Warehouse,n_agents=20,n_tasks=60 --episodes 200 --seed 1
 
