@@ -34,7 +34,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "ppo-waiting": {"inference": "quad", "steps": 200, "ppo": PPO},
     "ppo-wages": {"inference": "lp", "steps": 400, "ppo": PPO},
     "a2c": {"learner": "a2c", "inference": "quad", "steps": 150, "a2c": {"envs": 7}},
-    "es": {"learner": "es", "inference": "lp", "steps": 60, "es": {"pairs": 3, "episodes": 2}},
+    "es": {"learner": "es", "model": "dm", "inference": "lp", "steps": 60, "es": {"pairs": 3, "episodes": 2}},
     "es-linear": {"learner": "es", "model": "linear", "steps": 60, "es": {"pairs": 3, "episodes": 2}},
     "es-rescue": {"learner": "es", "inference": "quad", "steps": 600, "es": {"pairs": 3, "episodes": 2}},
 }
