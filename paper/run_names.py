@@ -18,7 +18,7 @@ INFERENCES = ("amax", "lp", "quad", "routes")
 LEARNERS = ("ppo", "a2c", "es", "srl", "imitation")
 
 _FORM = re.compile(
-    rf"([a-z]+)-([a-z0-9]+)-({'|'.join(INFERENCES)})-(dm|pem|context)"
+    rf"([a-z]+)-([a-z0-9]+)-({'|'.join(INFERENCES)})-(dm|pem|context|linear)"
     rf"(?:-([a-z0-9]+(?:-[a-z0-9]+)*?))?-({'|'.join(LEARNERS)})-s(\d{{1,9}})"
 )
 _EXAMPLES = {
@@ -26,6 +26,9 @@ _EXAMPLES = {
     "battle": "battle-w15v17-quad-dm-es-s0",
     "pursuit": "pursuit-4x2-quad-dm-es-s0",
     "fleet": "fleet-24-lp-dm-es-s0",
+    "field": "field-6x18-lp-linear-es-s0",
+    "foraging": "foraging-8x8-lp-linear-es-s0",
+    "satellites": "satellites-36x50-lp-linear-es-s0",
 }
 
 
@@ -50,7 +53,7 @@ class RunName:
         if not found or found[1] != env:
             raise InputError(
                 f"{text!r} is not named like {_EXAMPLES[env]}: {env}, what was trained on, {'|'.join(INFERENCES)}, "
-                f"dm|pem|context, words for a variant or none, {'|'.join(LEARNERS)}, and s with the seed"
+                f"dm|pem|context|linear, words for a variant or none, {'|'.join(LEARNERS)}, and s with the seed"
             )
         env, train, inference, model, variant, learner, seed = found.groups(default="")
         return cls(env, train, inference, model, variant, learner, int(seed))

@@ -21,6 +21,7 @@ TABLES = {
     "fleet": "paper.tables.fleet:Fleet",
     "routes": "paper.tables.routes:Routes",
     "settings": "paper.tables.settings:Settings",
+    "outside": "paper.tables.outside:Outside",
 }
 
 
@@ -36,7 +37,8 @@ class Tables:
     """Print one of the paper's tables with ours beside it, or another of ours, or evaluate it again."""
 
     which: Annotated[
-        Literal["rescue", "battle", "heuristics", "pursuit", "fleet", "routes", "settings"], tyro.conf.Positional
+        Literal["rescue", "battle", "heuristics", "pursuit", "fleet", "routes", "settings", "outside"],
+        tyro.conf.Positional,
     ]
     """Which table; settings: the best settings that the paper's searches and ours found."""
     json: bool = False

@@ -1,0 +1,35 @@
+"""The table of problems from outside: what is evaluated, and what it is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from muster.evaluation.evaluate import evaluate
+from paper.tables import outside as table
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two tests of few episodes; one has a figure of others that is not evaluated here."""
+    satellites = replace(table.TESTS["satellites-36x50"], episodes=3, baselines=(table.REDA, "myopic"))
+    tests = {"field-6x18": replace(table.TESTS["field-6x18"], episodes=6), "satellites-36x50": satellites}
+    monkeypatch.setattr(table, "TESTS", tests)
+    monkeypatch.setattr(table, "REDA_OUTCOMES", np.array([1.0, 2.0, 3.0]))
+    for problem in ("field", "satellites"):
+        (tmp_path / problem).mkdir()
+    return tmp_path
+
+
+def test_everything_is_paired_with_the_baseline_to_beat(small: Path, again) -> None:
+    record = again("outside")(policies=small)
+    match, naive = (record.find(test="field-6x18", policy=name) for name in ("match", "priority"))
+    assert match.difference is None
+    assert naive.difference == pytest.approx(naive.mean - match.mean)
+    assert match.mean == evaluate("match", table.FIELD, 6, seed=table.SEED).mean
+    reda, myopic = (record.find(test="satellites-36x50", policy=name) for name in (table.REDA, "myopic"))
+    assert reda.mean == 2.0
+    assert myopic.difference == pytest.approx(myopic.mean - 2.0)
