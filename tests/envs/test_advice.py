@@ -40,8 +40,9 @@ def test_first_candidates_change_decisions_next_to_a_small_prior_only():
     seen = env.observe()
     spec, rng, solver = ModelSpec.of(seen, "dm", False), np.random.default_rng(1), Solver(method="lp", certify=False)
     start = init_parameters(spec, np.random.default_rng(0))
+    sigma = ESSettings().of_model("dm").sigma
     near = {
-        name: (array + ESSettings().sigma * rng.standard_normal((candidates, *array.shape))).astype(np.float32)
+        name: (array + sigma * rng.standard_normal((candidates, *array.shape))).astype(np.float32)
         for name, array in start.items()
     }
     changed = []

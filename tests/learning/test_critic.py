@@ -54,7 +54,7 @@ def test_values_are_means_and_no_medians_however_much_is_paid():
 
 @pytest.mark.parametrize("env", ["rescue:2x4", "rescue:5x10", "battle:m3v3", "pursuit:4x2", COURIERS])
 def test_environments_that_pay_about_one_need_no_unit(env):
-    learner = make_learner(TrainSettings(env=env, inference="lp", steps=1, ppo=SHORT))
+    learner = make_learner(TrainSettings(env=env, learner="ppo", inference="lp", steps=1, ppo=SHORT))
     for _ in range(40):
         learner.update()
     assert learner.critic.unit == 1
