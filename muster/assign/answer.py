@@ -239,10 +239,18 @@ class Answer(Solution):
 def answer(problem: Problem | SparseProblem, solver: Solver, names: Names | None, sense: Sense = "max") -> Answer:
     """Solve one instance [1, N, M], or one of pairs; with sense "min" its values are shown as costs."""
     found = _solved(problem, solver, names)
+    if solver.assign_all and _equal_contributions(problem):
+        # What keeps agents from idling is in every price alike: a price is what a task costs more than the cheapest.
+        found = replace(found, prices=found.prices - found.prices.min(initial=np.inf))
     if sense == "max":
         return found
     objective, relaxed, bound = (0.0 - value for value in (found.objective, found.relaxed_objective, found.bound))
     return replace(found, objective=objective, relaxed_objective=relaxed, bound=bound, sense=sense)
+
+
+def _equal_contributions(problem: Problem | SparseProblem) -> bool:
+    use = problem.use if isinstance(problem, SparseProblem) else problem.contributions
+    return use is None or use.size == 0 or bool(use.min() == use.max())
 
 
 def _solved(problem: Problem | SparseProblem, solver: Solver, names: Names | None) -> Answer:

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
+import muster
 from muster.assign import solve
 from muster.data import Problem
 from tests.assign.cases import REGIMES, SCORES, Highs, all_plans, enumerate_best, make_problem
@@ -166,3 +167,16 @@ def test_ties_of_plain_assignments_are_resolved_as_by_the_simplex():
     scores = np.concatenate([scores, np.full((1, 50, 1), -1.0)], 2)
     simplex = solve(Problem(scores, capacities=np.r_[np.ones(40), 2.0][None]), "lp")
     assert (plain.assignment == simplex.assignment).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_prices_lead_agents_to_their_tasks_when_all_are_assigned(seed):
+    """At cost plus price no assigned agent has a cheaper task; the cheapest price is 0, not what idling would cost."""
+    rng = np.random.default_rng(seed)
+    costs = rng.uniform(-5.0, 5.0, rng.integers(1, 7, 2))
+    for scores in (costs, {(i, j): float(costs[i, j]) for i, j in np.ndindex(*costs.shape)}):
+        answer = muster.assign(scores, sense="min", assign_all=True, method="lp")
+        charged = costs + answer.prices
+        placed = np.flatnonzero(answer.assignment >= 0)
+        assert charged[placed, answer.assignment[placed]] == pytest.approx(charged[placed].min(axis=1))
+        assert answer.prices.min() == 0.0
