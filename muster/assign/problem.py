@@ -296,4 +296,5 @@ def refuse(name: str, array: Floats, counted: Bools, negative: bool = True, infi
         problem = f"must be within ±{LARGEST:g}"
     else:
         problem = f"must be 0 or at least {SMALLEST:g}"
-    raise InputError(f"{name} {problem}, got {value} at [{position}]")
+    remedy = "; a pair that must not be is forbidden by `allowed`" if name == "scores" and np.isnan(value) else ""
+    raise InputError(f"{name} {problem}, got {value} at [{position}]{remedy}")

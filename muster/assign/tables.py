@@ -56,7 +56,7 @@ def read_table(
         if all(column in columns for column in LONG):
             listed = {name: plain_list(scores[column]) for name, column in columns.items()}
             return _from_columns(listed, agents, tasks, more_tasks)
-        _refuse_half_long(list(columns))
+        _refuse_half_long(list(columns), scores)
         rows, names, cells = wide(scores)
         values = [[_cell(cell, rows[i], names[j]) for j, cell in enumerate(row)] for i, row in enumerate(cells)]
         return _reordered(
@@ -89,13 +89,14 @@ def rename_columns(scores: Any, columns: Mapping[str, Any]) -> Any:
     return [dict(zip(kept, row, strict=True)) for row in zip(*kept.values(), strict=True)] or kept
 
 
-def _refuse_half_long(columns: list[str]) -> None:
-    """A table with some of the columns of pairs is meant as one of pairs: its tasks are not called task and score."""
+def _refuse_half_long(columns: list[str], scores: Any) -> None:
+    """Raise if a table is meant as one of pairs: by some of its columns' names, or by names in the second of three."""
     words = [column.strip().lower() for column in columns]
-    if "score" in words or {"agent", "task"} <= set(words):
+    named = len(columns) == 3 and any(isinstance(cell, str) and cell for cell in plain_list(scores[scores.columns[1]]))
+    if named or "score" in words or {"agent", "task"} <= set(words):
         raise InputError(
             f"a table of pairs has the columns agent, task and score, got {', '.join(columns)}; rename them, or say "
-            "which is which by columns={'agent': …, 'task': …, 'score': …}; for costs, sense='min'"
+            "which is which by columns (--columns agent=…,task=…,score=…); for costs, sense='min' (--minimise)"
         )
 
 

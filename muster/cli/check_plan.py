@@ -1,4 +1,4 @@
-"""`muster check-plan`: whether a plan keeps the rules of its problem, what it is worth, and what would be better."""
+"""`muster check-plan`: whether a plan keeps the constraints of its problem, its value, and what would be better."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muster.errors import InputError
 
 @dataclass(frozen=True)
 class CheckPlan:
-    """Check an assignment: feasible or not, which rule it breaks, its value, and what a better plan changes."""
+    """Check an assignment: feasible or not, which constraint it breaks, its value, and what a better plan changes."""
 
     file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """The problem as for `muster solve`; a JSON object may hold the plan as `assignment`: a task (or null) for each
@@ -31,7 +31,7 @@ class CheckPlan:
     minimise: bool = False
     """Scores are costs."""
     assign_all: bool = False
-    """Nobody may be left out who fits somewhere."""
+    """Every agent that fits somewhere has to have a task."""
     crowd: Crowd | None = None
     """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
     time_limit: float | None = None
@@ -39,7 +39,8 @@ class CheckPlan:
     capacities: str | None = None
     """CSV with the columns task and capacity."""
     minimums: str | None = None
-    """CSV with the columns task and minimum: such a task gets contributions of at least so much, or nobody."""
+    """CSV with the columns task and minimum: such a task gets contributions of at least so much, or no agent. Or
+    one number, which every task has to get."""
     fixed: str | None = None
     """CSV with the columns agent and task: these agents have to take these tasks."""
     columns: str | None = None
@@ -52,7 +53,7 @@ class CheckPlan:
     """Print one JSON object."""
 
     def run(self) -> None:
-        """Print the verdict; leave with status 1 if a rule is broken."""
+        """Print the verdict; exit with status 1 if a constraint is broken."""
         problem = add_tables(
             read_problem(self.file, extra=("assignment",), columns=self.columns),
             capacities=self.capacities,

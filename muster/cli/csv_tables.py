@@ -63,7 +63,7 @@ def read_csv(file: str, expected: str, needs: Sequence[str] = (), pairs: Mapping
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise InputError(f"{file} has two columns called {twice!r}; column names must differ")
-    if _is_number(header[0]):
+    if is_number(header[0]):
         raise InputError(f"{file} begins with numbers; its first row must name the columns: expected {expected}")
     lacking = [name for name in needs if name not in [cell.lower() for cell in header]]
     if lacking:
@@ -76,6 +76,8 @@ def read_csv(file: str, expected: str, needs: Sequence[str] = (), pairs: Mapping
         called = {column: name for name, column in pairs.items()}
         header = [called.get(cell, cell) for cell in header]
         words = [cell.lower() for cell in header]
+        if len(header) == 3 and not pairs:
+            expected = expected.replace("agent=tech,task=job,score=worth", "agent={},task={},score={}".format(*header))
         if {"agent", "task", "score"} <= set(words):
             ignored = {k for k, word in enumerate(words) if word not in ("agent", "task", "score", "contribution")}
         if ignored:
@@ -97,7 +99,8 @@ def read_csv(file: str, expected: str, needs: Sequence[str] = (), pairs: Mapping
     return CsvTable(columns)
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Whether a cell reads as a number."""
     try:
         float(cell)
     except ValueError:
@@ -113,10 +116,10 @@ def _is_word(name: str) -> bool:
 def _number(file: str, row: int, column: str, cell: str, expected: str) -> float | None:
     if cell == "":
         return None
-    if _is_number(cell):
+    if is_number(cell):
         return float(cell)
     point = cell.replace(",", ".")
-    told = f"write {point} for it" if _is_number(point) else f"the file should be {expected}"
+    told = f"write {point} for it" if is_number(point) else f"the file should be {expected}"
     raise InputError(f"{file}, row {row}, column {column!r}: expected a number or nothing, got {cell!r}; {told}")
 
 

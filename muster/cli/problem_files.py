@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from muster.assign.settings import Crowd
-from muster.cli.csv_tables import is_csv, read_csv, read_text
+from muster.cli.csv_tables import is_csv, is_number, read_csv, read_text
 from muster.errors import InputError, UnknownNameError
 
 FIELDS = (
@@ -32,7 +32,7 @@ MEANINGS = ("crowd",)
 FLAGS = ("method", "effort", "rounding", "assign_all", "objective", "time_limit", "explain")
 
 SCORES = (
-    "a table with the columns agent, task and score (others: --columns agent=tech,task=job,score=worth), or a row "
+    "a table with the columns agent, task and score (other names: --columns agent=tech,task=job,score=worth), or a row "
     "per agent and a column per task"
 )
 
@@ -44,12 +44,14 @@ def read_problem(file: str, *, extra: tuple[str, ...] = (), columns: str | None 
     if columns is not None:
         raise InputError("--columns names the columns of a CSV file")
     source = "standard input" if file == "-" else file
-    text = read_text(file, "a JSON object with 'scores'")
+    text = read_text(file, "a .csv file, or a JSON object with 'scores'")
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise InputError(f"{source} is not JSON ({error.msg}, {where}); expected an object with 'scores'") from None
+        raise InputError(
+            f"{source} is not JSON ({error.msg}, {where}); expected an object with 'scores', or a .csv file"
+        ) from None
     except RecursionError:
         raise InputError(f"{source} is nested too deeply; expected an object with 'scores'") from None
     if not isinstance(data, dict):
@@ -74,7 +76,7 @@ def read_problem(file: str, *, extra: tuple[str, ...] = (), columns: str | None 
 
 
 def add_tables(problem: dict[str, Any], **files: str | None) -> dict[str, Any]:
-    """The problem with more of its fields, each from a CSV file of its own."""
+    """The problem with more of its fields, each from a CSV file of its own; minimums may be one number for all."""
     expected = {
         "capacities": "a table with the columns task and capacity",
         "contributions": "a table with the columns agent and contribution, or a row per agent and a column per task",
@@ -88,6 +90,9 @@ def add_tables(problem: dict[str, Any], **files: str | None) -> dict[str, Any]:
             continue
         if field in problem:
             raise InputError(f"{field} came twice: in the problem's file and in {file}; give one of them")
+        if field == "minimums" and is_number(file):
+            problem[field] = float(file)
+            continue
         needs = ("agent", "task") if field in ("previous", "fixed") else ()
         problem[field] = read_csv(file, expected[field], needs)
     return problem

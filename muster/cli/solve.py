@@ -30,13 +30,13 @@ class Solve:
     file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """CSV with the columns agent, task, score and, if wanted, contribution, or with a row per agent and a column per
     task; or JSON with `scores` (a row per agent, a column per task; null forbids a pair) and, if wanted, `task_scores`,
-    `contributions`, `capacities`, `allowed`, `agents`, `tasks`, `previous`, `switch_cost`, `crowd`, and for plan
-    `end_scores` and `routes`; - reads JSON from standard input."""
+    `contributions`, `capacities`, `allowed`, `agents`, `tasks`, `previous`, `switch_cost`, `crowd`, and for
+    routes `end_scores` and `routes`; - reads JSON from standard input."""
     method: Method = "quad"
-    """amax: each agent's best task; lp: within capacities; quad: with task-task scores too; plan: routes through all
-    tasks, task scores being what it is worth to go from one to the next."""
+    """amax: each agent's best task; lp: within capacities; quad: with task-task scores too; routes: routes through
+    all tasks, task scores being what it is worth to go from one to the next."""
     effort: Effort = "fast"
-    """How hard lp, quad and plan try; exact: until nothing is left to prove."""
+    """How hard lp, quad and routes try; exact: until nothing is left to prove."""
     rounding: Rounding = "strict"
     """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
     minimise: bool = False
@@ -46,14 +46,14 @@ class Solve:
     crowd: Crowd | None = None
     """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
     objective: Objective = "makespan"
-    """What plan makes short: the longest route, or the total of all."""
+    """What routes makes short: the longest route, or the total of all."""
     time_limit: float | None = None
     """Seconds; the best feasible assignment found by then comes back."""
     capacities: str | None = None
     """CSV with the columns task and capacity."""
     minimums: str | None = None
-    """CSV with the columns task and minimum: such a task gets contributions of at least so much, or nobody. Or one
-    number, which every task has to get."""
+    """CSV with the columns task and minimum: such a task gets contributions of at least so much, or no agent. Or
+    one number, which every task has to get."""
     fixed: str | None = None
     """CSV with the columns agent and task: these agents have to take these tasks."""
     columns: str | None = None
@@ -78,13 +78,10 @@ class Solve:
         if self.out is not None and Path(self.out).suffix.lower() not in (".csv", ".json"):
             raise InputError(f"--out writes .csv or .json, got {self.out}")
         problem = read_problem(self.file, columns=self.columns)
-        minimums = self.minimums
-        if minimums is not None and _is_number(minimums):
-            problem["minimums"], minimums = float(minimums), None
         problem = add_tables(
             problem,
             capacities=self.capacities,
-            minimums=minimums,
+            minimums=self.minimums,
             fixed=self.fixed,
             contributions=self.contributions,
             task_scores=self.task_scores,
@@ -124,14 +121,6 @@ class Solve:
             _print_tables(solution, self)
             if why is not None:
                 print(why)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def write_plan(solution: Answer, file: str) -> None:
@@ -218,7 +207,7 @@ def _print_tables(solution: Answer, settings: Solve) -> None:
     objective = solution.objective + 0.0  # never -0
     console.print(
         f"{procedure}: [bold]{solution.status}[/], objective [bold]{objective:.9g}[/], {_standing(solution)}"
-        f"{changed}{left}; {took} with loading what was compiled",
+        f"{changed}{left}; {took}",
         soft_wrap=True,
     )
 

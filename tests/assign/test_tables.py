@@ -166,6 +166,7 @@ def test_the_table_of_an_answer():
         ({"scores": [[1.0]], "capacities": {"x": 1.0}}, "capacities: no task 'x'"),
         ({"scores": pd.DataFrame({"agent": [1], "task": [7], "cost": [3.0]})}, "got agent, task, cost; rename them"),
         ({"scores": pd.DataFrame({"van": [1], "job": [7], "score": [3.0]})}, "got van, job, score; rename them"),
+        ({"scores": pd.DataFrame({"van": ["a"], "job": ["x"], "cost": [3.0]})}, "got van, job, cost; rename them"),
         ({"scores": pd.DataFrame({"Agent": [1], "Task": [7], "Score": [3.0]})}, "got Agent, Task, Score; rename them"),
         (
             {"scores": {"a": {"north": 1}}, "capacities": {"norht": 1}},

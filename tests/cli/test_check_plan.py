@@ -101,3 +101,14 @@ def test_columns_of_other_names_and_costs(tmp_path, monkeypatch, capsys):
     assert "objective 11, and nothing costs less" in printed
     assert "a takes x (cost 4, " in printed
     assert printed.count("1 more in all") == 2
+
+
+def test_one_minimum_for_all_tasks_is_checked_as_it_is_solved(folder, capsys):
+    flags = ["--method", "lp", "--minimise", "--minimums", "1"]
+    main(["solve", "scores.csv", *flags, "--out", "plan.csv"])
+    main(["check-plan", "scores.csv", *flags, "--plan", "plan.csv"])
+    assert "nothing costs less than it" in capsys.readouterr().out
+    (folder / "plan.csv").write_text("agent,task\nvan-1,north\n", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        main(["check-plan", "scores.csv", *flags, "--plan", "plan.csv"])
+    assert "task 'south' needs 1" in capsys.readouterr().out

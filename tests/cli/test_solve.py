@@ -283,7 +283,10 @@ def test_reasons_as_sentences_and_as_rows(folder, capsys):
         (["twice.csv"], "has two columns called 'x'"),
         (["empty.csv"], "empty.csv is empty; expected a table with the columns agent, task and score"),
         (["given.json", "--capacities", "cap.csv"], "capacities came twice"),
-        (["costs.csv"], "got agent, task, cost; rename them, or say which is which by columns"),
+        (["costs.csv"], "got agent, task, cost; rename them, or say which is which by columns (--columns agent=…"),
+        (["named.csv"], "column 'job': expected a number or nothing, got 'x y'; the file should be a table with the "),
+        (["named.csv"], "(other names: --columns agent=van,task=job,score=minutes)"),
+        (["sheet.xlsx"], "sheet.xlsx is not text; expected a .csv file, or a JSON object with 'scores'"),
         (["bare.csv"], "bare.csv begins with numbers; its first row must name the columns: expected a table"),
         (["comma.csv"], "column 'score': expected a number or nothing, got '3,5'; write 3.5 for it"),
         (["long.csv", "--previous", "jobs.csv"], "jobs.csv has no column 'task', got agent, job"),
@@ -296,6 +299,8 @@ def test_bad_tables_get_one_sentence(folder, capsys, arguments, complaint):
     (folder / "twice.csv").write_text("agent,x,x\na,1,2\n", encoding="utf-8")
     (folder / "empty.csv").write_text("", encoding="utf-8")
     (folder / "costs.csv").write_text("agent,task,cost\na,x,1\n", encoding="utf-8")
+    (folder / "named.csv").write_text("van,job,minutes\na b,x y,1\n", encoding="utf-8")
+    (folder / "sheet.xlsx").write_bytes(b"PK\x03\x04\xff\xfe")
     (folder / "bare.csv").write_text("3,2\n2.5,0.5\n", encoding="utf-8")
     (folder / "comma.csv").write_text("agent;task;score\na;x;3,5\n", encoding="utf-8")
     (folder / "jobs.csv").write_text("agent,job\nvan-1,north\n", encoding="utf-8")
