@@ -22,8 +22,8 @@ class InputError(MusterError, ValueError):
 class UnknownNameError(InputError):
     """A name that is not among those on offer."""
 
-    def __init__(self, kind: str, name: str, options: Iterable[str]) -> None:
-        super().__init__(f"no {kind} {name!r}{suggestion(name, options)}")
+    def __init__(self, kind: str, name: str, options: Iterable[str], where: str = "") -> None:
+        super().__init__(f"no {kind} {name!r}{where and f' {where}'}{suggestion(name, options)}")
 
 
 class EnvError(MusterError):

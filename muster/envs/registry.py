@@ -164,7 +164,7 @@ def _own(module: str, name: str) -> Any:
         found = sys.modules.get(module)
         if found is None:
             raise
-        raise UnknownNameError(f"class in {module}", name, _classes(found)) from None
+        raise UnknownNameError("class", name, _classes(found), f"in {module}") from None
     except MusterError:
         raise
     except Exception as error:
@@ -192,7 +192,7 @@ def _of_class(own: Any, name: str, n_envs: int, options: dict[str, Any]) -> Batc
     known = _options_of(own, name)
     for option in options:
         if option not in known:
-            raise UnknownNameError(f"option of {name}", option, known)
+            raise UnknownNameError("option", option, known, f"of {name}")
     missing = [option for option, found in known.items() if found.default is NO_DEFAULT and option not in options]
     if missing:
         raise InputError(f"{name} needs {', '.join(missing)}; write {name},{missing[0]}=…")

@@ -17,6 +17,7 @@ from muster.evaluation.compare import Difference, compare, differences
 from muster.evaluation.evaluate import BATCH, Evaluation
 from muster.evaluation.statistics import MEANINGS
 from muster.evaluation.text import html_table, in_brackets, text_table
+from muster.policy.learned import PRIOR
 from muster.policy.names import resolve
 from muster.rng import SetName
 
@@ -112,7 +113,9 @@ def own_kind(name: str, env: str) -> Kind:
         raise InputError(f"the constructor of {name} must take n_agents and n_tasks for it to come in sizes") from None
     form = name + ",n_agents={agents},n_tasks={tasks}"
     ratio = made.n_tasks / made.n_agents
-    return Kind(form, ratio, tuple(made.baselines()), f"{made.n_agents}..{10 * made.n_agents}")
+    made.show()
+    prior = () if made.observe().prior is None else (PRIOR,)
+    return Kind(form, ratio, (*made.baselines(), *prior), f"{made.n_agents}..{10 * made.n_agents}")
 
 
 def env_of(kind: Kind, options: str, size: int, ratio: float | None = None) -> str:
@@ -236,7 +239,8 @@ def plan(
     names = tuple(baselines) or kind.baselines
     if not names:
         raise InputError(
-            f"{env} has no baselines: name policies to compare with (--baseline), or give the class baselines()"
+            f"{env} has no baselines and no prior: name policies to compare with (--baseline), or give the class "
+            "baselines()"
         )
     envs = {size: env_of(kind, options, size, ratio) for size in parse_sizes(sizes or kind.sizes)}
     for text in envs.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -92,8 +93,17 @@ class SavedOrders(Orders):
             setattr(self, name, value if value.ndim else int(value))
 
 
-class Ruleless(Orders):
-    """The same, with nobody to compare a policy with."""
+class NoBaselines(Orders):
+    """The same without baselines, and without a prior if told so."""
+
+    def __init__(self, n_agents: int = 3, n_tasks: int = 5, prior: bool = True) -> None:
+        super().__init__(n_agents, n_tasks)
+        self.with_prior = prior
+
+    def observe(self) -> Observation:
+        """What is seen."""
+        seen = super().observe()
+        return seen if self.with_prior else dataclasses.replace(seen, prior=None)
 
     @classmethod
     def baselines(cls) -> Mapping[str, Baseline]:

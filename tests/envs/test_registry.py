@@ -43,14 +43,14 @@ def test_make_begins_the_first_episodes_of_the_seed():
         ("rescue:2x4,max_steps=-3", "max_steps must be at least 1, got -3"),
         ("batle:w15v17", "no environment or module 'batle'; did you mean 'battle'?"),
         ("no.such:Environment", "no module 'no.such' can be imported from here"),
-        ("examples.delivery:Deliver", "no class in examples.delivery 'Deliver'; did you mean 'Delivery'?"),
+        ("examples.delivery:Deliver", "no class 'Deliver' in examples.delivery; did you mean 'Delivery'?"),
         ("tests.envs.custom_envs:Orders,n_agent=4", "Orders 'n_agent'; did you mean 'n_agents'?"),
         ("tests.envs.custom_envs:Orders,n_agents=many", "n_agents must be a whole number, got 'many'"),
         ("tests.envs.custom_envs:Orders,n_agents=2.5", "n_agents must be a whole number, got '2.5'"),
         ("tests.envs.custom_envs:Orders,kind=c", "no kind 'c'; there is a, b"),
         ("tests.envs.custom_envs:Orders,rate", "option of tests.envs.custom_envs:Orders reads name=value, got 'rate'"),
         ("tests.envs.custom_envs:Orders,rate=-1", "Orders cannot be made: ValueError: rate must not be negative"),
-        ("tests.envs.custom_envs:Ordres", "no class in tests.envs.custom_envs 'Ordres'; did you mean 'Orders'?"),
+        ("tests.envs.custom_envs:Ordres", "no class 'Ordres' in tests.envs.custom_envs; did you mean 'Orders'?"),
         (
             "tests.envs.test_registry:Needy",
             "Needy needs n_agents, rate; write tests.envs.test",
@@ -104,7 +104,7 @@ def test_a_class_and_keywords_do_as_well_as_a_string():
 @pytest.mark.parametrize(
     ("env", "options", "complaint"),
     [
-        (Orders, {"n_agent": 4}, "no option of .*Orders 'n_agent'; did you mean 'n_agents'"),
+        (Orders, {"n_agent": 4}, "no option 'n_agent' of .*Orders; did you mean 'n_agents'"),
         (Orders, {"n_agents": "4"}, "n_agents in .*Orders must be a whole number, got '4'"),
         (Needy, {}, "needs n_agents, rate"),
         (Env, {}, "cannot be made: TypeError: Can't instantiate abstract class"),

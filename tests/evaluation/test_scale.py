@@ -205,17 +205,19 @@ def test_a_fleet_of_any_size_keeps_its_requests_in_proportion():
         split_env("fleet:24,city=large")
 
 
-def test_an_own_world_without_rules_needs_somebody_to_compare_with(tmp_path: Path) -> None:
-    env = "tests.envs.custom_envs:Ruleless"
+def test_a_custom_environment_without_baselines_needs_a_policy_to_compare_with(tmp_path: Path) -> None:
+    env = "tests.envs.custom_envs:NoBaselines"
+    assert split_env(env)[0].baselines == ("prior",)
+    env += ",prior=false"
     path = write_random_policy(tmp_path / "p.safetensors", env)
-    with pytest.raises(InputError, match=r"has no baselines: name policies .*--baseline"):
+    with pytest.raises(InputError, match=r"has no baselines and no prior: name policies .*--baseline"):
         plan(str(path), env)
 
 
-def test_own_worlds_come_in_sizes_too():
+def test_custom_environments_come_in_sizes_too():
     kind, options = split_env("examples.warehouse:Warehouse,rate=0.3")
     assert env_of(kind, options, 8) == "examples.warehouse:Warehouse,n_agents=8,n_tasks=24,rate=0.3"
-    assert kind.baselines == ("worth", "nearest")
+    assert kind.baselines == ("worth", "nearest", "prior")
     with pytest.raises(InputError, match="must take n_agents and n_tasks for it to come in sizes"):
         split_env("examples.delivery:Delivery")
     with pytest.raises(InputError, match="scale chooses n_agents and n_tasks itself"):
