@@ -8,7 +8,8 @@
 
 muster decides which player goes for which food: contributions are levels, the minimum of a task is the level of its
 food. The players' moves follow from that: the shortest way round food and players who wait, no two to the same cell,
-then lift. Players without a task go to the nearest food. Fields are as large as 8x8 for three foods: 20x20 for 20.
+then lift. Players without a task go to the nearest food that
+nobody was sent to. Fields are as large as 8x8 for three foods: 20x20 for 20.
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ class Foraging(Env):
     max_steps = HORIZON
     distances = (0,)
     distance_unit = 0.1
+    idling = True
     feature_names = {  # noqa: RUF012
         "agent": ("level",),
-        "task": ("level", "missing", "waiting"),
-        "pair": ("distance", "enough alone", "there"),
+        "task": ("level", "waiting", "soonest", "next food"),
+        "pair": ("distance", "share", "early", "late", "there"),
         "global": ("food a player",),
     }
 
@@ -77,7 +79,7 @@ class Foraging(Env):
         """[M, 2] row and column of every food."""
         self.food_level = self.field.field[tuple(self.place.T)].astype(float)
         self.level = np.array([player.level for player in self.field.players], float)
-        self.left = np.zeros(len(self.place), bool)
+        self.left, self.last_free = np.zeros(len(self.place), bool), None
         self.look()
 
     def look(self) -> None:
@@ -93,48 +95,73 @@ class Foraging(Env):
         """[N, M] steps to a cell beside each food."""
 
     def ways(self, free: np.ndarray) -> np.ndarray:
-        """[M, size + 2, size + 2] steps to a cell beside each food from every `free` one, with a margin."""
+        """[M, size + 2, size + 2] steps to a cell beside each food from every `free` one, with a margin.
+
+        Cells are the bits of one number, so that all that are one step further out are found at once.
+        """
         open_cells = np.pad(free, 1)
-        steps = np.full((len(self.place), *open_cells.shape), FAR)
-        reached = np.zeros(steps.shape, bool)
-        reached[np.arange(len(self.place)), *(self.place.T + 1)] = self.left
-        for step in range(FAR):
-            new = np.zeros_like(reached)
-            new[:, 1:] |= reached[:, :-1]
-            new[:, :-1] |= reached[:, 1:]
-            new[:, :, 1:] |= reached[:, :, :-1]
-            new[:, :, :-1] |= reached[:, :, 1:]
-            reached = new & open_cells & (steps == FAR)
-            if not reached.any():
-                break
-            steps[reached] = step
-        return steps
+        width, size = self.size + 2, open_cells.size // 8 + 1
+        start = int.from_bytes(np.packbits(open_cells, bitorder="little").tobytes(), "little")
+        rings: list[tuple[int, int, bytes]] = []
+        for j in np.flatnonzero(self.left).tolist():
+            row, column = self.place[j].tolist()
+            step, unseen, ring = 0, start, 1 << (row + 1) * width + column + 1
+            while ring := (ring << 1 | ring >> 1 | ring << width | ring >> width) & unseen:
+                unseen ^= ring
+                rings.append((j, step, ring.to_bytes(size, "little")))
+                step += 1
+        steps = np.full((len(self.place), open_cells.size), FAR)
+        if rings:
+            of, step, cells = zip(*rings, strict=True)
+            bits = np.frombuffer(b"".join(cells), np.uint8).reshape(len(rings), size)
+            ring, cell = np.nonzero(np.unpackbits(bits, axis=1, bitorder="little"))
+            steps[np.array(of)[ring], cell] = np.array(step)[ring]
+        return steps.reshape(-1, width, width)
 
     def observe(self) -> Observation:
-        """Levels and distances; the nearer the better as prior."""
-        waiting = self.level @ self.there
-        alone = self.level[:, None] >= self.food_level
-        columns = [self.food_level, np.maximum(self.food_level - waiting, 0), waiting]
+        """Levels and distances; as prior a share of the food, less the way to it."""
+        left, distance = self.left, self.distance
+        share = np.minimum(self.level[:, None] / self.food_level, 1)
+        soonest = self.soonest()
+        apart = np.abs(self.place[:, None] - self.place).sum(axis=-1)
+        apart = np.where(left & ~np.eye(len(left), dtype=bool), apart, FAR).min(axis=1)
+        tasks = [self.food_level, self.level @ self.there, soonest / 10, np.where(apart < FAR, apart, 0) / 10]
+        wait = (soonest - distance) / 10
+        pairs = [distance / 10, share, np.maximum(wait, 0), np.maximum(-wait, 0), self.there]
+        # Levels are 1 and 2, so that a team need never be stronger than the food by more than one, and then of 2s only.
+        spare = (self.food_level > 1) & (self.food_level % 2 == 1)
         return Observation(
             agent_features=self.level[:, None],
-            task_features=np.column_stack(columns) * self.left[:, None],
-            pair_features=np.stack([self.distance / 10, alone, self.there], axis=-1) * self.left[:, None],
-            global_features=[self.left.sum() / self.n_agents],
-            task_alive=self.left,
+            task_features=np.column_stack(tasks) * left[:, None],
+            pair_features=np.stack(pairs, axis=-1) * left[:, None],
+            global_features=[left.sum() / self.n_agents],
+            task_alive=left,
             contributions=np.minimum(self.level[:, None], self.food_level),
             minimums=self.food_level,
-            capacities=self.food_level + MOST_LEVEL - 1,
-            allowed=self.left & (self.distance < FAR),
-            prior=-self.distance * self.left / 10,
+            capacities=self.food_level + spare,
+            allowed=left & (distance < FAR),
+            prior=(share - distance / 10) * left,
         )
+
+    def soonest(self) -> np.ndarray:
+        """[M] steps until the nearest players who can lift a food together could all be there."""
+        order = np.argsort(self.distance, axis=0, kind="stable")
+        enough = np.cumsum(self.level[order], axis=0) >= self.food_level
+        last = order[enough.argmax(axis=0), np.arange(len(self.place))]
+        return np.where(self.left & enough.any(axis=0), self.distance[last, np.arange(len(self.place))], FAR)
 
     def step(self, assignment: np.ndarray) -> tuple[float, bool]:
         """A step, or an attempt to lift, of every player."""
-        nearest = np.where(self.left, self.distance, FAR + 1).argmin(axis=1)
-        goal = np.where(assignment >= 0, assignment, nearest)
-        _, rewards, _, _, _ = self.field.step(self.actions(goal))
+        _, rewards, _, _, _ = self.field.step(self.actions(self.goals(assignment)))
         self.look()
         return sum(rewards) - 0.02, not self.left.any()
+
+    def goals(self, assignment: np.ndarray) -> np.ndarray:
+        """[N] the food of every player; for those without a task the nearest that nobody was sent to."""
+        waiting = self.left.copy()
+        waiting[assignment[assignment >= 0]] = False
+        waiting = waiting if waiting.any() else self.left
+        return np.where(assignment >= 0, assignment, np.where(waiting, self.distance, FAR + 1).argmin(axis=1))
 
     def actions(self, goal: np.ndarray) -> list[int]:
         """An action for every player: those who are nearest to their food choose first, and no cell is taken twice."""
@@ -143,7 +170,10 @@ class Foraging(Env):
         if lifting.any():
             free = self.field.field == 0
             free[tuple(self.position[lifting].T)] = False
-            ways = self.ways(free)
+            # Teams wait for several steps, in which nothing changes.
+            if not np.array_equal(free, self.last_free):
+                self.last_free, self.last_ways = free, self.ways(free)
+            ways = self.last_ways
         cells = [tuple(cell) for cell in self.position.tolist()]
         taken = set(cells)
         for player in np.argsort(self.distance[players, goal], kind="stable").tolist():
@@ -187,7 +217,7 @@ class Foraging(Env):
         for player, position, level in zip(self.field.players, state["position"].tolist(), self.level, strict=True):
             player.position, player.level = tuple(position), int(level)
         self.field._gen_valid_moves()
-        self.left = np.zeros(len(self.place), bool)
+        self.left, self.last_free = np.zeros(len(self.place), bool), None
         self.look()
 
     @classmethod
@@ -205,7 +235,7 @@ class Foraging(Env):
 
 def team(seen: Observation) -> np.ndarray:
     """The food that is lifted soonest gets the nearest team that can lift it, then the next with the players left."""
-    distance = np.where(seen.allowed, -np.asarray(seen.prior), np.inf)
+    distance = np.where(seen.allowed, np.asarray(seen.pair_features)[..., 0], np.inf)
     level, food = np.asarray(seen.agent_features)[:, 0], np.asarray(seen.minimums)
     chosen, open_food = np.full(len(level), -1), np.asarray(seen.task_alive).copy()
     while True:
@@ -230,5 +260,5 @@ def team(seen: Observation) -> np.ndarray:
 
 def nearest(seen: Observation) -> np.ndarray:
     """Every player to the nearest food."""
-    distance = np.where(seen.allowed, -np.asarray(seen.prior), np.inf)
+    distance = np.where(seen.allowed, np.asarray(seen.pair_features)[..., 0], np.inf)
     return np.where(np.isfinite(distance).any(axis=1), distance.argmin(axis=1), -1)
