@@ -1,4 +1,4 @@
-"""A warehouse where orders arrive all the time: places of orders are used again, ids tell who is there now.
+"""A warehouse where orders arrive all the time: slots of orders are used again, ids tell which order is in one now.
 
     muster check-env examples.warehouse:Warehouse
     muster train examples.warehouse:Warehouse --model dm --learner es --inference lp --minutes 2.5 --out run
@@ -8,9 +8,7 @@
 An order has a value and is lost when no robot comes in time; what counts is the value delivered, so the metric is
 "return". Robots that could not be there in time are not allowed to go.
 
-With seeds 0 and 1 of learning, on 4 robots, those commands gave 1.5 and 1.7 more than the 101.0 of `worth`, the better
-baseline (95 %: +0.8 to +2.2 and +0.9 to +2.4, 500 fresh episodes); on 20 robots, which it never saw, 10.1 and 9.5 more
-than 699.7 (+9.0 to +11.3 and +8.3 to +10.7, 200 episodes).
+What these commands give is in docs/cookbook/warehouse.md.
 """
 
 from __future__ import annotations
