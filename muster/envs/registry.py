@@ -27,6 +27,7 @@ class BuiltIn:
     about: str
 
 
+OWN = "package.module:Class for your own"
 BUILT_IN = {
     "rescue": BuiltIn(
         "muster.envs.rescue",
@@ -129,7 +130,7 @@ def _make(env: str, n_envs: int, options: dict[str, Any]) -> BatchEnv:
         return _built_in(family).from_options(text, n_envs)
     name, *texts = [part.strip() for part in rest.split(",")]
     if not colon or not name.isidentifier() or not all(part.isidentifier() for part in family.split(".")):
-        raise UnknownNameError("environment", family, BUILT_IN)
+        raise UnknownNameError("environment", family, [*BUILT_IN, OWN])
     own = _own(family, name)
     known = _options_of(own, f"{family}:{name}")
     if texts and not known:
@@ -158,8 +159,10 @@ def _own(module: str, name: str) -> Any:
         if missing.name != module and not module.startswith(f"{missing.name}."):
             raise InputError(f"{module} needs the module {missing.name!r}, which is not installed") from None
         if "." not in module:
-            raise UnknownNameError("environment or module", module, BUILT_IN) from None
-        raise InputError(f"no module {module!r} can be imported from here") from None
+            raise UnknownNameError("environment or module", module, [*BUILT_IN, OWN]) from None
+        file = module.removesuffix(".py")
+        hint = f"; a class in {module} is {file}:{name}" if file != module else ""
+        raise InputError(f"no module {module!r} can be imported from here{hint}") from None
     except AttributeError:
         found = sys.modules.get(module)
         if found is None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from muster.envs.registry import BUILT_IN, make
+from muster.envs.registry import BUILT_IN, OWN, make
 from muster.envs.vector import Policy
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.compare import Difference, compare, differences
@@ -95,9 +95,7 @@ def split_env(env: str) -> tuple[Kind, str]:
         return KINDS[name], rest
     if ":" in name and name.partition(":")[0] not in BUILT_IN:
         return own_kind(name, env), rest
-    raise UnknownNameError(
-        "kind of environment that comes in sizes", name, [*KINDS, "package.module:Class for your own"]
-    )
+    raise UnknownNameError("kind of environment that comes in sizes", name, [*KINDS, OWN])
 
 
 def own_kind(name: str, env: str) -> Kind:

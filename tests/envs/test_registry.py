@@ -43,6 +43,8 @@ def test_make_begins_the_first_episodes_of_the_seed():
         ("rescue:2x4,max_steps=-3", "max_steps must be at least 1, got -3"),
         ("batle:w15v17", "no environment or module 'batle'; did you mean 'battle'?"),
         ("no.such:Environment", "no module 'no.such' can be imported from here"),
+        ("lamps", "no environment 'lamps'; there is battle, fleet, log, package.module:Class for your own"),
+        ("lamps.py:Lamps", "no module 'lamps.py' can be imported from here; a class in lamps.py is lamps:Lamps"),
         ("examples.delivery:Deliver", "no class 'Deliver' in examples.delivery; did you mean 'Delivery'?"),
         ("tests.envs.custom_envs:Orders,n_agent=4", "Orders 'n_agent'; did you mean 'n_agents'?"),
         ("tests.envs.custom_envs:Orders,n_agents=many", "n_agents must be a whole number, got 'many'"),
