@@ -1,8 +1,8 @@
 """`python -m paper train`: the runs of the tables, each one `muster train`, resumed if it was cut short.
 
 Runs are made in runs/paper. What a finished run leaves for the record: its best policy, settings and log, under
-paper/rescue, paper/battle, paper/pursuit, paper/fleet, paper/routes, paper/context or paper/capacities. The settings in
-run folders from before 0.2.0 have the names of their time; these commands have those of today.
+paper/rescue, paper/battle, paper/pursuit, paper/fleet, paper/routes, paper/context, paper/capacities or paper/outside.
+The settings in run folders from before 0.2.0 have the names of their time; these commands have those of today.
 """
 
 from __future__ import annotations
@@ -128,6 +128,18 @@ CAPACITIES_MINUTES = 0.5
 CAPACITIES_SEEDS = 3
 
 
+# Problems that muster was not made for, by the name of their runs: as a new user would, with the time and nothing else.
+# Satellites are validated at home alone: an episode of the paper's size takes seconds.
+SATELLITES = "examples.outside.satellites:Constellation"
+OUTSIDE = {
+    "field-6x18": ["examples.field_service:FieldService", "--minutes", "3"],
+    "couriers-3x6": ["examples.couriers:Couriers", "--minutes", "3"],
+    "warehouse-4x12": ["examples.warehouse:Warehouse", "--minutes", "3"],
+    "satellites-36x50": [SATELLITES, "--minutes", "5", "--validate-on", SATELLITES],
+}
+OUTSIDE_SEEDS = {"satellites-36x50": 3}
+
+
 def battle_runs() -> dict[str, list[str]]:
     """Name and arguments of every run of Tables 2 and 3."""
     found = {}
@@ -244,6 +256,16 @@ def capacities_runs() -> dict[str, list[str]]:
     return found
 
 
+def outside_runs() -> dict[str, list[str]]:
+    """Name and arguments of every run of the table of problems from outside, the first seeds first."""
+    return {
+        f"{name}-lp-linear-es-s{seed}": [*arguments, "--seed", str(seed)]
+        for seed in range(5)
+        for name, arguments in OUTSIDE.items()
+        if seed < OUTSIDE_SEEDS.get(name, 5)
+    }
+
+
 # Of the recorded runs; today the speed of the machine decides where these are not given.
 USUAL = {
     "ppo": {"--ppo.envs": "64"},
@@ -267,6 +289,7 @@ RUNS_OF = {
     "routes": routes_runs,
     "context": context_runs,
     "capacities": capacities_runs,
+    "outside": outside_runs,
 }
 
 
@@ -275,7 +298,8 @@ class Train:
     """Train the policies of a table, those that are not there yet."""
 
     table: Annotated[
-        Literal["rescue", "battle", "pursuit", "fleet", "routes", "context", "capacities"], tyro.conf.Positional
+        Literal["rescue", "battle", "pursuit", "fleet", "routes", "context", "capacities", "outside"],
+        tyro.conf.Positional,
     ]
     """Whose runs."""
     only: str = "*"
@@ -285,12 +309,14 @@ class Train:
 
     def run(self) -> None:
         """Run what is asked for and not yet done."""
-        for name, arguments in RUNS_OF[self.table]().items():
+        for name, own in RUNS_OF[self.table]().items():
             if fnmatch.fnmatch(name, self.only):
+                arguments = own if self.table == "outside" else as_recorded(own)
                 if self.list:
-                    print("muster train", *as_recorded(arguments))
+                    print("muster train", *arguments)
                 else:
-                    keep(train(RUNS / name, as_recorded(arguments)), PAPER / self.table, name)
+                    problem = name.partition("-")[0] if self.table == "outside" else ""
+                    keep(train(RUNS / name, arguments), PAPER / self.table, name, problem)
 
 
 def train(folder: Path, arguments: list[str]) -> Path:
@@ -302,9 +328,11 @@ def train(folder: Path, arguments: list[str]) -> Path:
     return folder
 
 
-def keep(folder: Path, under: Path, name: str) -> None:
-    """Copy what a record rests on: settings, log and summary, and the policy."""
-    runs, policies = under / "runs" / name, under / "policies"
+def keep(folder: Path, under: Path, name: str, problem: str = "") -> None:
+    """Copy what a record rests on: settings, log and summary, and the policy, of a table with several problems into a
+    folder of its problem.
+    """
+    runs, policies = under / "runs" / name, under / "policies" / problem
     runs.mkdir(parents=True, exist_ok=True)
     policies.mkdir(parents=True, exist_ok=True)
     for file in ("config.toml", "metrics.csv", "summary.json"):

@@ -71,24 +71,27 @@ class Constellation(Env):
         """The first step with these tasks and priorities, of satellites that point at `previous`."""
         self.k, self.power, self.before = 0, np.ones(self.n_agents), previous
         self.proximity = self.orbits.proximity(self.tasks)
-        self.worth = self.worth_ahead()
+        self.look_ahead()
 
-    def worth_ahead(self) -> np.ndarray:
-        """[3, N, M] what every task is worth to every satellite now, at the next step and at the one after."""
-        ahead = [self.orbits.at(self.proximity, k) for k in range(self.k, self.k + AHEAD)]
-        return np.stack(ahead) * self.priority
+    def look_ahead(self) -> None:
+        """What every task is worth to every satellite now, at the next step and at the one after."""
+        self.worth = [self.worth_at(k) for k in range(self.k, self.k + AHEAD)]
+
+    def worth_at(self, k: int) -> np.ndarray:
+        """[N, M] what every task is worth to every satellite at step k."""
+        return self.orbits.at(self.proximity, k) * self.priority
 
     def observe(self) -> Observation:
         """The worth of the tasks in view, now and soon, and power; what pointing there now would pay as prior."""
         worth, power = self.worth, self.power
-        seen = worth.sum(axis=0) > NOTHING
+        seen = sum(worth) > NOTHING
         had, serves = self.before[:, None] == np.arange(self.n_tasks), worth[0] > NOTHING
         alive, empty = power > 0, power - DRAIN < NOTHING
         left = STEPS - self.k
         return Observation(
             agent_features=np.column_stack([power, empty, seen.sum(axis=1) / 10]),
             task_features=np.column_stack([self.priority, seen.sum(axis=0) / 10]),
-            pair_features=np.stack([*worth, had, serves, serves & empty[:, None]], axis=-1) * seen[:, :, None],
+            pair_features=np.stack([*worth, had & seen, serves, serves & empty[:, None]], axis=-1),
             global_features=[left / STEPS, max(0.0, 1 - left / 8)],
             agent_alive=alive,
             allowed=seen & alive[:, None],
@@ -98,8 +101,8 @@ class Constellation(Env):
     def step(self, assignment: np.ndarray) -> tuple[float, bool]:
         """Point satellites at tasks, -1 at none; those who chose the same task share what it pays."""
         satellites, pointed = np.arange(self.n_agents), assignment >= 0
-        worth = self.worth[:, satellites, assignment] * pointed
-        pay = worth[0] - HANDOVER * ((assignment != self.before) & (worth.sum(axis=0) > NOTHING))
+        worth = [step[satellites, assignment] * pointed for step in self.worth]
+        pay = worth[0] - HANDOVER * ((assignment != self.before) & (sum(worth) > NOTHING))
         pay[self.power < NOTHING] = 0.0
         sharing = np.bincount(assignment[pointed], minlength=self.n_tasks)[assignment]
         pay = np.where(pay > 0, pay / np.maximum(sharing, 1), pay)
@@ -107,7 +110,7 @@ class Constellation(Env):
         self.power = np.where(self.power > 0, charged, self.power)
         self.before = assignment.copy()
         self.k += 1
-        self.worth = self.worth_ahead()
+        self.worth = [*self.worth[1:], self.worth_at(self.k + AHEAD - 1)]
         return float(pay.sum()), self.k >= STEPS
 
     def metrics(self) -> Mapping[str, float]:
@@ -123,7 +126,7 @@ class Constellation(Env):
         self.tasks, self.priority = state["tasks"], state["priority"]
         self.begin(state["before"])
         self.power, self.k = state["power"], int(state["k"])
-        self.worth = self.worth_ahead()
+        self.look_ahead()
 
     @classmethod
     def baselines(cls) -> Mapping[str, Baseline]:

@@ -105,16 +105,16 @@ class ESSettings:
     episodes: Annotated[int, AtLeast(0)] = 0
     """Episodes of each candidate, the same for all; 0: 16, or fewer likewise."""
     sigma: Annotated[float | None, Positive()] = None
-    """Standard deviation of the candidates round the parameters; None: 0.07, of a linear model 0.2."""
+    """Standard deviation of the candidates round the parameters; None: 0.07, of a linear model 0.3."""
     learning_rate: Annotated[float | None, Positive()] = None
-    """Of Adam, at the start, from where it goes to 0; None: 0.03, of a linear model 0.1."""
+    """Of Adam, at the start, from where it goes to 0; None: 0.03, of a linear model 0.15."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     def of_model(self, kind: ModelKind) -> ESSettings:
         """The same with the values for this kind of model where the settings leave them open."""
-        sigma, learning_rate = (0.2, 0.1) if kind == "linear" else (0.07, 0.03)
+        sigma, learning_rate = (0.3, 0.15) if kind == "linear" else (0.07, 0.03)
         return replace(self, sigma=self.sigma or sigma, learning_rate=self.learning_rate or learning_rate)
 
 

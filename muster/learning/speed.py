@@ -15,8 +15,9 @@ from muster.learning.learners import make_learner
 from muster.learning.settings import UPDATE_SIZES, TrainSettings
 
 DEFAULT_MINUTES = 5.0
-WANTED = 60
-"""Updates that a run should have: where it would have fewer, they become smaller."""
+WANTED, WANTED_LINEAR = 60, 200
+"""Updates that a run should have: where it would have fewer, they become smaller. A linear model has few weights, so
+that few candidates show the way."""
 FEW = 20
 """Updates below which a run is not expected to learn."""
 ROW_SECONDS, ROWS = 5.0, 20
@@ -111,7 +112,8 @@ def choose_sizes(settings: TrainSettings) -> tuple[TrainSettings, Speed | None]:
     speed = measure(settings)
     ladder = (usual, *SMALLER.get(learner, ()))
     filled = (settings.filled(**sizes) for sizes in ladder)
-    chosen = next((one for one in filled if speed.updates(one) >= WANTED), settings.filled(**ladder[-1]))
+    wanted = WANTED_LINEAR if learner == "es" and settings.model == "linear" else WANTED
+    chosen = next((one for one in filled if speed.updates(one) >= wanted), settings.filled(**ladder[-1]))
     between = min(ROW_SECONDS, run_seconds(settings) / ROWS)
     log_every = 2 ** max(0, round(math.log2(max(1.0, speed.steps_per_second * between))))
     return dataclasses.replace(chosen, log_every=settings.filled(log_every).log_every), speed

@@ -12,5 +12,5 @@ PairScale = Literal["none", "size", "fade"]
 """By what g is multiplied, so that it keeps its meaning at other sizes (muster.models.pair_scale)."""
 Learned = Literal["capacities", "contributions"]
 """What a model may learn beside scores."""
-ContextFeature = Literal["agent_gap", "task_gap", "agent_share", "task_share", "partner_wait"]
+ContextFeature = Literal["agent_gap", "task_gap", "partner_wait"]
 """Features of a pair that any observation has (muster.models.context_features)."""

@@ -4,8 +4,6 @@ Of the prior p, over pairs of the living that are allowed, in units u of its sta
 
     agent_gap     (p_ij - max over other tasks of p_i.) / u                  to the agent's best alternative
     task_gap      (p_ij - max over other agents of p_.j) / u                 to the task's best other agent
-    agent_share   exp(p_ij / u) / sum over tasks of exp(p_i. / u)            how near the agent's other tasks are
-    task_share    exp(p_ij / u) / sum over agents of exp(p_.j / u)           how near the task's other agents are
     partner_wait  max(0, task_gap) where the task needs more than this agent brings, else 0
 
 A gap is 0 where there is no other. None depends on how many agents and tasks there are far away, and an agent or a task
@@ -21,14 +19,11 @@ from typing import get_args
 import numpy as np
 
 from muster.data import BatchObservation, Bools, Floats
-from muster.kernels import core
 from muster.models import ContextFeature
 
 MEANINGS: Mapping[str, str] = {
     "agent_gap": "how much better by the prior than the agent's best other task",
     "task_gap": "how much better by the prior than the task's best other agent",
-    "agent_share": "near 1 where the agent has no other task nearly as good",
-    "task_share": "near 1 where the task has no other agent nearly as good",
     "partner_wait": "how much worse the best partner is, where the task needs several",
 }
 AGENTS, TASKS = 1, 2
@@ -62,10 +57,6 @@ def _columns(observation: BatchObservation, names: Sequence[ContextFeature], uni
         found["agent_gap"] = _gap(worth, TASKS)
     if "task_gap" in names or "partner_wait" in names:
         found["task_gap"] = _gap(worth, AGENTS)
-    if "agent_share" in names:
-        found["agent_share"] = _share(worth, TASKS)
-    if "task_share" in names:
-        found["task_share"] = _share(worth, AGENTS)
     if "partner_wait" in names and observation.minimums is not None:
         short = observation.minimums[:, None, :] > observation.contributions
         found["partner_wait"] = np.where(short, np.maximum(found["task_gap"], 0.0), 0.0)
@@ -82,13 +73,3 @@ def _gap(worth: Floats, axis: int) -> Floats:
     other = np.where(first & (first.sum(axis=axis, keepdims=True) == 1), second, best)
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(other), worth - other, 0.0)
-
-
-def _share(worth: Floats, axis: int) -> Floats:
-    """[B, N, M] softmax along the axis."""
-    best = worth.max(axis=axis, keepdims=True, initial=-np.inf)
-    parts = np.zeros(worth.shape, np.float32)
-    np.subtract(worth, best, out=parts, where=np.isfinite(worth), casting="same_kind")
-    core.models.exp(parts)
-    parts[~np.isfinite(worth)] = 0.0
-    return parts / np.maximum(parts.sum(axis=axis, keepdims=True, dtype=np.float64), 1.0)

@@ -5,14 +5,16 @@ Episodes are those of SEED, which nothing was tuned, trained or validated on.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from muster.data import Floats
 from muster.evaluation.statistics import bootstrap_interval
-from paper.run_names import policy_files
+from paper.run_names import PAPER, policy_files
 from paper.tables.engine import Asked, Grid, Interval, Outcomes, Record, Table, evaluate_side_by_side
 
 SEED = 3_141_593
@@ -127,7 +129,26 @@ class Outside(Table[Cell]):
             if rows:
                 yield Grid(title, [title if markdown else "policy", *columns], [rows])
         yield f"Episodes of seed {SEED}, paired; learned at the smaller size of each problem only."
+        if rows := list(_own_verdicts()):
+            title = "What each run of three minutes, with default settings, said of itself: validation episodes"
+            yield Grid(title, ["run", "kept", "home", "minus the best rival", "5 times the size", "minus it"], [rows])
         yield f"made with: {record.head['command']}"
+
+
+def _own_verdicts() -> Iterator[list[str]]:
+    """A row for each run that was validated at several sizes: its mean, less the best of baselines and prior."""
+    for path in sorted((PAPER / "outside" / "runs").glob("*/summary.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        sizes = list(found["sizes"].values())
+        if len(sizes) > 1:
+            yield [path.parent.name, found["kept"], *_beside_best(sizes[0]), *_beside_best(sizes[-1])]
+
+
+def _beside_best(size: dict[str, Any]) -> tuple[str, str]:
+    best = size["baselines"][size["best_baseline"]]
+    low, high = best["ci95"]
+    gap = f"{size['best_baseline']} {best['mean']:,.2f}: {best['difference']:+,.2f} ({low:+,.2f} to {high:+,.2f})"
+    return f"{size['mean']:,.2f}", f"{gap}, {size['verdict']}"
 
 
 def _cell(one: Outcomes, test: str, reference: Floats | None) -> Cell:

@@ -50,9 +50,9 @@ def test_serving_takes_power_resting_gives_it_back_and_who_runs_out_is_lost():
     env = begun()
     satellite, power = int((env.worth[0] > 0).any(axis=1).argmax()), 1.0
     for _ in range(40):
-        best = int(env.worth[0, satellite].argmax())
-        serves = env.worth[0, satellite, best] > 0
-        worth, handover = env.worth[0, satellite, best], HANDOVER * (env.before[satellite] != best)
+        best = int(env.worth[0][satellite].argmax())
+        serves = env.worth[0][satellite, best] > 0
+        worth, handover = env.worth[0][satellite, best], HANDOVER * (env.before[satellite] != best)
         assignment = np.full(env.n_agents, -1)
         assignment[satellite] = best if serves else -1
         pay, _ = env.step(assignment)
@@ -68,10 +68,10 @@ def test_serving_takes_power_resting_gives_it_back_and_who_runs_out_is_lost():
 def test_satellites_with_the_same_task_share_what_it_pays():
     env = begun()
     task = int((env.worth[0] > HANDOVER).sum(axis=0).argmax())
-    two = np.flatnonzero(env.worth[0, :, task] > HANDOVER)[:2]
+    two = np.flatnonzero(env.worth[0][:, task] > HANDOVER)[:2]
     assert len(two) == 2
     env.before[:] = -1
-    alone = env.worth[0, two, task] - HANDOVER
+    alone = env.worth[0][two, task] - HANDOVER
     assignment = np.full(env.n_agents, -1)
     assignment[two] = task
     assert env.step(assignment)[0] == pytest.approx(alone.sum() / 2)

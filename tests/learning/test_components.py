@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from muster.learning.es import centred_ranks
+from muster.learning.es import centred_ranks, flatten, orthogonal, restore
 from muster.learning.losses.returns import n_step_returns
 from muster.learning.optimiser import Adam, Optimiser
+from muster.models.spec import ModelSpec
 from muster.policy.noise import CorrelatedNoise, draw_normals
 from muster.rng import episode_seeds
 
@@ -75,3 +76,20 @@ def test_a_gradient_longer_than_the_longest_norm_is_scaled_down():
 def test_ranks_are_centred_and_share_ties():
     assert centred_ranks(np.array([5.0, 1.0, 3.0])).tolist() == [0.5, -0.5, 0.0]
     assert centred_ranks(np.array([2.0, 2.0, 0.0, 9.0])).tolist() == pytest.approx([0.0, 0.0, -0.5, 0.5])
+
+
+def test_directions_of_es_are_at_right_angles_and_as_long_as_drawn():
+    drawn = np.random.default_rng(0).standard_normal((10, 4))
+    found = orthogonal(drawn)
+    for block in (found[:4], found[4:8], found[8:]):
+        lengths = (block**2).sum(axis=1)
+        np.testing.assert_allclose(block @ block.T, np.diag(lengths), atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), np.linalg.norm(drawn, axis=1))
+
+
+def test_es_takes_smaller_steps_in_products_and_starts_where_it_is_told():
+    spec = ModelSpec("linear", False, 2, 1, 1, 0, global_width=2, products=True)
+    moved = restore(np.ones(1 + spec.h_columns + 8), spec)
+    assert (moved["h.weight"] == 1.0).all()
+    assert moved["h.products"] == pytest.approx(np.full((4, 2), 0.3))
+    np.testing.assert_allclose(flatten(moved, spec), 1.0, rtol=1e-6)

@@ -42,6 +42,11 @@ def test_slow_environments_get_small_updates(measured, length, expected, monkeyp
     assert (es.pairs, es.episodes) == expected
 
 
+def test_a_linear_model_gets_more_and_smaller_updates(monkeypatch):
+    found = [sized(PYTHON, monkeypatch, minutes=20.0, model=model) for model in ("dm", "linear")]
+    assert [(one.es.pairs, one.es.episodes) for one in found] == [(32, 4), (16, 2)]
+
+
 def test_ppo_too_and_rows_of_the_log_come_every_few_seconds(monkeypatch):
     monkeypatch.setattr(speed, "measure", lambda settings: Speed(seconds=0.1, steps=100, episodes=1, size=100))
     found, _ = choose_sizes(TrainSettings(TOY, minutes=3.0))

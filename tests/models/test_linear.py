@@ -21,7 +21,7 @@ from muster.policy.learned import LearnedPolicy, prior_policy
 from muster.policy.settings import PAPER_NOISE
 from tests.learning.toy import Sized
 
-CONTEXT = ("agent_gap", "task_gap", "agent_share", "task_share", "partner_wait")
+CONTEXT = ("agent_gap", "task_gap", "partner_wait")
 
 
 def make_spec(task_scores: bool = True, **more: object) -> ModelSpec:
@@ -177,9 +177,6 @@ def test_context_features_by_hand():
     assert found["agent_gap"].tolist() == [[1.0, -1.0], [0.0, 0.0], [0.0, 0.0]]
     assert found["task_gap"].tolist() == [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
     assert found["partner_wait"].tolist() == [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
-    e = np.exp(1.0)
-    np.testing.assert_allclose(found["agent_share"], [[e / (e + 1), 1 / (e + 1)], [1, 0], [0, 0]], rtol=1e-6)
-    np.testing.assert_allclose(found["task_share"], [[1 / (e + 1), 1], [e / (e + 1), 0], [0, 0]], rtol=1e-6)
 
 
 def test_statistics_must_fit():
