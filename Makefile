@@ -2,7 +2,8 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Python compiles a module when it is first imported, so pip need not compile all of every package.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(shell find core -name '*.[ch]pp')
 HAS_BROWSER = $(BIN)/python -c 'import sys; from tests.browser.conftest import find_browser; sys.exit(not find_browser())'
 
@@ -13,15 +14,20 @@ $(BIN)/python:
 	@command -v $${CXX:-c++} >/dev/null || { echo 'muster is built with a C++20 compiler, and none was found: install one (Debian and Ubuntu: apt-get install g++; macOS: xcode-select --install), or name it in CXX'; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# The package alone, as a user installs it.
-$(VENV)/.installed: $(BIN)/python $(SOURCES)
-	test -e $(VENV)/.installed-dev || $(PIP) .
+# What builds the core, here instead of in a folder that pip makes anew each time: what is built once stays built.
+$(VENV)/.build-tools: $(BIN)/python constraints.txt
+	$(PIP) scikit-build-core nanobind cmake ninja
+	touch $@
+
+# The package alone.
+$(VENV)/.installed: $(VENV)/.build-tools $(SOURCES)
+	test -e $(VENV)/.installed-dev || $(PIP) --no-build-isolation .
 	touch $@
 
 # The checkout itself, with what development needs; the compiled core is built again when its sources change.
 setup: $(VENV)/.installed-dev
-$(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
-	$(PIP) -e '.[dev]'
+$(VENV)/.installed-dev: $(VENV)/.build-tools $(SOURCES)
+	$(PIP) --no-build-isolation -e '.[dev]'
 	touch $@ $(VENV)/.installed
 
 # After an edit in core/: seconds instead of a whole install.
@@ -58,15 +64,15 @@ sanitize: setup
 	$(BIN)/cmake --build build/sanitize --target _core
 	$(BIN)/python -m tests.sanitize build/sanitize
 
-# The other compiler: it must build without a warning too.
+# The other compiler, each file by itself: it must build without a warning too.
 clang: setup
 	command -v clang++ >/dev/null || (apt-get update --quiet && apt-get install --yes --no-install-recommends clang)
-	$(BIN)/cmake -S . -B build/clang -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_CXX_COMPILER=clang++
+	$(BIN)/cmake -S . -B build/clang -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_CXX_COMPILER=clang++ -DMUSTER_UNITY=OFF
 	$(BIN)/cmake --build build/clang
 
 # Workers of a Ray cluster on this machine. Ray takes 200 MB, so it is not part of what the other tests need.
 cluster-test: setup
-	$(PIP) -e '.[dev,cluster]'
+	$(PIP) --no-build-isolation -e '.[dev,cluster]'
 	$(BIN)/python -m pytest -m slow tests/learning/test_cluster.py
 
 test-slow: setup
@@ -87,7 +93,7 @@ docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(VENV)/.installed-bench: setup
-	$(PIP) -e '.[dev,bench]'
+	$(PIP) --no-build-isolation -e '.[dev,bench]'
 	touch $@
 
 bench: $(VENV)/.installed-bench

@@ -9,7 +9,7 @@ namespace muster {
 namespace {
 
 // Instances after which a batch asks whether to stop.
-constexpr Index kBetweenStops = 64;
+constexpr Index kInstancesBetweenStops = 64;
 
 // Whether nothing is said about single tasks or pairs of instance b: then rows are looked at several numbers at a time.
 bool is_open(const Problem& problem, Index b) {
@@ -73,7 +73,7 @@ Index best_task(const Problem& problem, Index b, Index i, double least, bool ope
 
 void solve_amax(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out, Stop& stop) {
   for (Index b = begin; b < end; ++b) {
-    if ((b - begin) % kBetweenStops == kBetweenStops - 1 && stop.requested()) {
+    if ((b - begin) % kInstancesBetweenStops == kInstancesBetweenStops - 1 && stop.requested()) {
       for (; b < end; ++b) out.status[b] = kTimeLimit;
       return;
     }

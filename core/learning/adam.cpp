@@ -7,7 +7,7 @@ namespace muster {
 namespace {
 
 constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8;
-constexpr Index kLanes = 8;
+constexpr Index kSquareLanes = 8;
 
 }  // namespace
 
@@ -28,10 +28,10 @@ void climb(const AdamStep& step, Array1<const double> gradient, const Moments& m
 }
 
 double sum_squares(Array1<const double> x) {
-  double part[kLanes] = {};
+  double part[kSquareLanes] = {};
   Index k = 0;
-  for (; k + kLanes <= x.size; k += kLanes) {
-    for (Index lane = 0; lane < kLanes; ++lane) part[lane] += x.data[k + lane] * x.data[k + lane];
+  for (; k + kSquareLanes <= x.size; k += kSquareLanes) {
+    for (Index lane = 0; lane < kSquareLanes; ++lane) part[lane] += x.data[k + lane] * x.data[k + lane];
   }
   for (; k < x.size; ++k) part[0] += x.data[k] * x.data[k];
   return ((part[0] + part[4]) + (part[1] + part[5])) + ((part[2] + part[6]) + (part[3] + part[7]));

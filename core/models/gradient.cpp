@@ -16,9 +16,9 @@ namespace {
 // Slopes below this share of their mean size are taken for 0: together they are less than that share of the whole.
 constexpr double kNegligible = 1e-5;
 // States whose objects' slopes are gathered before they are multiplied by the objects' features.
-constexpr Index kStates = 16;
+constexpr Index kStatesGathered = 16;
 // Tiles whose sums are added up in single precision before they join the total.
-constexpr Index kTiles = 4;
+constexpr Index kTilesTogether = 4;
 
 double mean_size(Array3<const float> slope) {
   const Index size = slope.layers * slope.rows * slope.columns;
@@ -50,8 +50,8 @@ class Backward {
         back_(arena.zeros2<float>(kTile, width_)),
         zero_(arena.zeros1<float>(width_)),
         state_(arena.make1<float>(width_)),
-        of_left_(arena.zeros2<float>(kStates * inputs.lefts(), width_)),
-        of_right_(arena.zeros2<float>(kStates * inputs.rights(), width_)),
+        of_left_(arena.zeros2<float>(kStatesGathered * inputs.lefts(), width_)),
+        of_right_(arena.zeros2<float>(kStatesGathered * inputs.rights(), width_)),
         left_(network.lefts, width_, arena),
         right_(network.rights, width_, arena),
         pair_(round_up(network.pairs, 4), width_, arena),
@@ -64,7 +64,7 @@ class Backward {
     const float least = static_cast<float>(kNegligible * mean_size(slopes_));
     const Index n = inputs_.lefts(), m = inputs_.rights(), batch = inputs_.batch();
     for (Index slot = 0; slot < batch; ++slot) {
-      if (slot % kStates == 0) finish_states(slot);
+      if (slot % kStatesGathered == 0) finish_states(slot);
       bool begun = false;
       for (Index i = 0; i < n; ++i) {
         if (!inputs_.left_alive(slot, i)) continue;
@@ -134,7 +134,7 @@ class Backward {
     spread_to_objects();
     pair_.add_products(pair_features_, back_, filled);
     rows_.filled = 0;
-    if (++tiles_ % kTiles == 0) flush_tiles();
+    if (++tiles_ % kTilesTogether == 0) flush_tiles();
   }
 
   // Which units of the second layer are above 0: as the forward pass kept it, or by computing them.

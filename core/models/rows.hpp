@@ -9,7 +9,7 @@ namespace muster {
 // Pairs that are worked on together: few enough for the first-level cache.
 constexpr Index kTile = 64;
 // Objects of several states whose part of the first layer is computed together.
-constexpr Index kObjects = 256;
+constexpr Index kObjectsTogether = 256;
 
 // The score of the pair at index `at` of [B, N, M], given the network's output.
 inline float with_prior(const PairNetwork::Layers& layers, const PairInputs& inputs, Index at, float score) {
@@ -21,7 +21,7 @@ class PairRows {
   PairRows(const PairNetwork& network, const PairInputs& inputs, Arena& arena)
       : width_(network.width),
         inputs_(inputs),
-        states_(std::clamp<Index>(kObjects / (inputs.lefts() + inputs.rights() + 1), 1, inputs.batch() + 1)),
+        states_(std::clamp<Index>(kObjectsTogether / (inputs.lefts() + inputs.rights() + 1), 1, inputs.batch() + 1)),
         of_left_(arena.make2<float>(states_ * inputs.lefts(), width_)),
         of_right_(arena.make2<float>(states_ * inputs.rights(), width_)),
         zero_(arena.zeros1<float>(width_)),

@@ -13,7 +13,7 @@ namespace {
 // Columns of a grid at most, cells of a table at most, and columns where contributions are not integral.
 constexpr Index kLargestGrid = 20'000, kLargestTable = 4'000'000, kRoundedGrid = 1'000;
 // Cells and agents between two looks at the clock: less than a millisecond.
-constexpr Index kWorkBetweenLooks = 500'000;
+constexpr Index kCellsBetweenLooks = 500'000;
 
 void count_cells(Knapsacks& knapsacks, Index cells) {
   knapsacks.cells += static_cast<double>(cells);
@@ -220,7 +220,7 @@ bool weigh_choices(Knapsacks& knapsacks, const Array1<double>& price, Stop& stop
 }
 
 bool should_stop(Knapsacks& knapsacks, Stop& stop) {
-  if (knapsacks.work < kWorkBetweenLooks) return false;
+  if (knapsacks.work < kCellsBetweenLooks) return false;
   knapsacks.work = 0;
   return stop.requested();
 }

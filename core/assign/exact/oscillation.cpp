@@ -13,7 +13,7 @@ constexpr double kGrowth = 1.05, kDecay = 0.95;
 // Steps for which what was left is tabu: this many, and up to as many again.
 constexpr Index kTenure = 2;
 // Pairs compared between two looks at the clock, less than a millisecond.
-constexpr Index kWorkBetweenLooks = 100'000;
+constexpr Index kPairsBetweenLooks = 100'000;
 
 // Mean size of a score per unit of contribution.
 double typical_score(const Instance& instance) {
@@ -81,12 +81,12 @@ void reset(Oscillation& oscillation, Index n, Index m) {
   }
   for (Index i = 0; i < n; ++i) join(oscillation, i, oscillation.task[i]);
   oscillation.steps = 0;
-  oscillation.work = kWorkBetweenLooks;
+  oscillation.work = kPairsBetweenLooks;
 }
 
 // Whether to stop; looks at the clock only after enough work.
 bool should_stop(Oscillation& oscillation, Stop& stop) {
-  if (oscillation.work < kWorkBetweenLooks) return false;
+  if (oscillation.work < kPairsBetweenLooks) return false;
   if (stop.requested()) return true;
   oscillation.work = 0;
   return false;

@@ -9,7 +9,7 @@ namespace muster {
 namespace {
 
 // Agents whose pairs are looked at between two looks at the clock.
-constexpr Index kAgentsBetweenStops = 256;
+constexpr Index kScansBetweenStops = 256;
 
 // Where a task is in the heap, if it is not.
 constexpr Index kOutside = -1;
@@ -113,7 +113,7 @@ bool augment(Search& search, const Matching& matching, const Pairs& pairs, doubl
       if (has - pairs.idle < end) end = has - pairs.idle, last = j, dropped = k;
       scan(search, pairs, price, k, has, end);
     }
-    if (search.agents >= kAgentsBetweenStops) {
+    if (search.agents >= kScansBetweenStops) {
       search.agents = 0;
       stopped = stop.requested();
       if (stopped) break;
