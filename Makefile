@@ -1,5 +1,5 @@
 # Every target does its own set-up in .venv; nothing has to be installed by hand but Python, make and a C++ compiler.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 # Python compiles a module when it is first imported, so pip need not compile all of every package.

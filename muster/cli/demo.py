@@ -52,22 +52,22 @@ def assign_three_ways(console: Console) -> None:
     from muster.assign import assign
 
     rng = np.random.default_rng(3)
-    agents, tasks, room = 6, 4, 2
+    agents, tasks, capacity = 6, 4, 2
     scores = rng.uniform(0.0, 1.0, (agents, tasks)) + np.array([0.6, 0.2, 0.0, 0.0])
     # Two agents on one task are worth more than apart.
     task_scores = 0.3 * np.eye(tasks)
     console.print(
-        f"\n[bold]1. From scores to an assignment[/]\n{agents} agents, {tasks} tasks with room for {room} each; h says "
+        f"\n[bold]1. From scores to an assignment[/]\n{agents} agents, {tasks} tasks of capacity {capacity}; h says "
         "what an agent is worth on a task, g that pairs are worth more together."
     )
     table = Table("", "tasks of the agents", "h·b + c'gc", "within capacities", "ms")
     remarks = {"amax": "each agent's best task", "lp": "best h within capacities", "quad": "with g too"}
     for method, remark in remarks.items():
-        found = assign(scores, task_scores, capacities=np.full(tasks, float(room)), method=method)  # type: ignore[arg-type]
+        found = assign(scores, task_scores, capacities=np.full(tasks, float(capacity)), method=method)  # type: ignore[arg-type]
         crowd = np.bincount(found.assignment[found.assignment >= 0], minlength=tasks)
         value = sum(scores[i, j] for i, j in enumerate(found.assignment) if j >= 0) + crowd @ task_scores @ crowd
         chosen = " ".join(str(j) if j >= 0 else "–" for j in found.assignment)
-        feasible = "yes" if (crowd <= room).all() else f"no: {crowd.max()} on one task"
+        feasible = "yes" if (crowd <= capacity).all() else f"no: {crowd.max()} on one task"
         table.add_row(f"{method.upper()}: {remark}", chosen, f"{value:.2f}", feasible, f"{1e3 * found.seconds:.2f}")
     console.print(table)
 
@@ -84,7 +84,8 @@ def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
 
     console.print(
         f"\n[bold]2. Learning[/]\nQUAD with the direct model on rescue:{SIZES[0]}, by PPO, for {minutes:g} CPU "
-        "minutes. The scores are learned, the assignment is solved; only the number of steps is rewarded."
+        f"minute{'s' * (minutes != 1.0)}. "
+        "The scores are learned, the assignment is solved; only the number of steps is rewarded."
     )
     folder = out / RUN
     # Each demonstration begins anew; this folder is its own.
@@ -159,7 +160,7 @@ def say_what_next(console: Console, out: Path) -> None:
         console.print(f"  {command}", style="bold", highlight=False, markup=False, soft_wrap=True)
         console.print(f"      {what}", highlight=False)
     console.print(
-        "  Custom environments whose baselines are beaten: examples/couriers.py (30 lines; muster new NAME writes "
+        "  Custom environments to start from: examples/couriers.py (30 lines; muster new NAME writes "
         "one like it), examples/warehouse.py (orders that arrive all the time) and examples/own_fleet.py (a fleet from "
         "tables of your own), in the repository.",
         highlight=False,
