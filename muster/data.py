@@ -61,7 +61,7 @@ class BatchObservation:
     switch_cost: Floats | None = None
     """[B, N, M] what is taken from a pair's score where the agent still has another task (`previous`)."""
     minimums: Floats | None = None
-    """[B, M] a task gets contributions of at least so much, or nobody; None means 0."""
+    """[B, M] a task gets contributions of at least so much, or no agent; None means 0."""
 
     @property
     def batch(self) -> int:
@@ -108,7 +108,7 @@ class Problem:
     switch_cost: Floats | float = 0.0
     """A number or [B, N, M]: taken from a pair's score where the agent still has another task (`previous`)."""
     minimums: Floats | None = None
-    """[B, M] a task gets contributions of at least so much, or nobody; None means 0."""
+    """[B, M] a task gets contributions of at least so much, or no agent; None means 0."""
     serve_all: bool = False
     """Whether every task has to get its minimum."""
     fixed: Ints | None = None

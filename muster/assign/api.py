@@ -50,7 +50,7 @@ def assign(
     `scores` h is [N, M] (-inf forbids a pair), `task_scores` g is [M, M]. Each agent takes at most one task and the
     `contributions` [N, M] (or [N]; default 1) to a task stay within its entry of `capacities` [M] (default 1, +inf for
     no limit). `minimums` [M] are for tasks that need several agents: such a task gets contributions of at least its
-    minimum, or nobody; with the same capacity exactly that much. One number for all, such as `minimums=1`, means that
+    minimum, or no agent; with the same capacity exactly that much. One number for all, such as `minimums=1`, means that
     every task has to get it, and an error says which cannot. `fixed` {agent: task} are agents that have to take a given
     task. `allowed` [N, M] is False for pairs that must not be; their other entries are not looked at. AMAX looks
     at neither task scores nor capacities, LP at no task scores; their objectives leave them out. With `crowd="load"`,

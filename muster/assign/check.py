@@ -1,4 +1,4 @@
-"""`muster.check_plan`: whether an assignment keeps the rules, what it is worth, and what a better one would change."""
+"""`muster.check_plan`: whether an assignment is feasible, what it is worth, and what a better one would change."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class Verdict:
     """Whether a plan is feasible, what it is worth, and what a better one changes."""
 
     feasible: bool
-    """Whether it keeps every rule."""
+    """Whether it keeps every constraint."""
     broken: tuple[str, ...]
-    """A sentence for each rule that it breaks."""
+    """A sentence for each constraint that it violates."""
     value: float
     """What it is worth; NaN where it has a pair that is not allowed."""
     bound: float
-    """No plan that keeps the rules is worth more; NaN if nothing is proven."""
+    """No plan that keeps the constraints is worth more; NaN if nothing is proven."""
     better: Answer | None
-    """A plan that keeps the rules and is worth more, or keeps them where this one does not; None if none was found."""
+    """A feasible plan that is worth more, or a feasible one where this one is not; None if none was found."""
     changes: Rows
     """What the better plan changes: agent, from, to, and the scores of both."""
     optimal: bool
@@ -84,7 +84,7 @@ def check_plan(
     crowd: Crowd = "count",
     sense: Sense = "max",
 ) -> Verdict:
-    """Whether a plan is feasible, which rules it breaks, what it is worth, and what a better plan would change.
+    """Whether a plan is feasible, which constraints it violates, what it is worth, and what a better plan would change.
 
     `problem` is a dictionary of what `muster.assign` takes ({"scores": …, "capacities": …}), scores alone, a Problem of
     one instance, or an answer, whose settings then hold (what switching costs is left out). `assignment` is a task for
@@ -130,7 +130,7 @@ def judge(problem: Problem, names: Names | None, solver: Solver, plan: Ints, sen
 
 
 def broken_rules(problem: Problem, found: Answer, solver: Solver, plan: Ints) -> list[str]:
-    """A sentence for each rule that a plan breaks."""
+    """A sentence for each constraint that a plan violates."""
     agents, tasks = found.agents, found.tasks
     broken = [
         f"agent {agents[i]!r} may not take task {tasks[plan[i]]!r}"

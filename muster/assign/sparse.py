@@ -42,7 +42,7 @@ class SparseProblem:
     switch_cost: Floats | None = None
     """[N] what is taken from an agent's scores of other tasks than its last."""
     minimums: Floats | None = None
-    """[M] a task gets contributions of at least so much, or nobody."""
+    """[M] a task gets contributions of at least so much, or no agent."""
     serve_all: bool = False
     """Whether every task has to get its minimum."""
 

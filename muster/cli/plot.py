@@ -1,4 +1,4 @@
-"""`muster plot`: learning curves, what a model has learned about distance, and the draws of a search."""
+"""`muster plot`: learning curves, what a model has learned about distance, and the trials of a search."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plot:
-    """Draw learning curves of runs, the learned score round one agent, or the draws of a search (extra `plot`)."""
+    """Draw learning curves of runs, the learned score round one agent, or the trials of a search (extra `plot`)."""
 
     what: Positional[Literal["curves", "scores", "search"]]
     """curves: mean outcome over environment steps, from runs' logs; scores: h of a rescue policy as a density; search:
-    a study's draws as parallel coordinates, and which settings matter."""
+    a study's trials as parallel coordinates, and which settings matter."""
     names: Positional[tuple[str, ...]]
     """Folders of runs (or metrics.csv files) for curves; one policy for scores; a study's folder for search."""
     out: Path = Path("plot.png")

@@ -40,7 +40,7 @@ class Observation:
     capacities: ArrayLike | None = None
     """[M]; None means 1, or the minimum where that is more."""
     minimums: ArrayLike | None = None
-    """[M] a task gets contributions of at least so much, or nobody; None means 0. Equal to the capacity: exactly so
+    """[M] a task gets contributions of at least so much, or no agent; None means 0. Equal to the capacity: exactly so
     much, such as 2 for a job that needs two agents."""
     allowed: ArrayLike | None = None
     """[N, M] False where the agent must not take the task; None means that all may."""

@@ -70,7 +70,7 @@ class ProblemBody(Body):
     capacities: Limits = Field(None, description="A number per task, 1 unless given; null for no limit.")
     minimums: Minimums = Field(
         None,
-        description="A number per task: it gets contributions of at least so much, or nobody. One number: every task "
+        description="A number per task: it gets contributions of at least so much, or no agent. One number: every task "
         "has to get it.",
     )
     fixed: Previous = Field(None, description="Agents that have to take a task: a task or null for each, or by name.")
