@@ -273,7 +273,7 @@ def wanted(hint: Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(wanted(one) for one in arguments)
     if origin is Literal:
-        return "one of " + ", ".join(map(str, arguments))
+        return "one of " * (len(arguments) > 1) + ", ".join(map(str, arguments))
     if origin in (tuple, list):
         inner = {int: "whole numbers", float: "numbers"}.get(_split(arguments[0])[0], "values")
         count = f"{len(arguments)} " if origin is tuple and Ellipsis not in arguments else ""

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 import tyro
 
-from muster.cli.known_flags import refuse_unknown_flags
+from muster.cli.known_flags import check_arguments
 from muster.errors import InputError
 from muster.learning.settings import LearnerName, TrainSettings
 from muster.settings import Option, options_of, read_table
@@ -60,12 +60,13 @@ def parse(
     """
     learner = learner_of(arguments, {"learner": learner, **table})
     kind = _flags_class(command, learner, table, where, helps)
-    refuse_unknown_flags(kind, arguments)
+    check_arguments(prog, kind, arguments)
     found = tyro.cli(kind, prog=prog, args=list(arguments), description=inspect.getdoc(command))
     groups = [found.settings, found.advanced]
     values = {entry.name: getattr(group, entry.name) for group in groups for entry in fields(group)}
     own = {entry.name: getattr(found.command, entry.name) for entry in fields(found.command)}
-    return command(settings=Flags(**values, **{learner: getattr(found, learner)}), **own)
+    of_learner = {learner: getattr(found, learner)} if hasattr(found, learner) else {}
+    return command(settings=Flags(**values, **of_learner), **own)
 
 
 def learner_of(arguments: Sequence[str], table: Mapping[str, Any]) -> str:
@@ -119,16 +120,15 @@ def _flags_class(
         return made
 
     unnamed = tyro.conf.arg(name="")
-    return make_dataclass(
-        "Flags",
-        [
-            ("settings", Annotated[group("What to learn, and how.", FIRST, options, docs), unnamed]),
-            ("command", Annotated[group("", own, own, field_docs(command)), unnamed]),
-            ("advanced", Annotated[group("What rarely matters.", rest, options, docs), tyro.conf.OmitArgPrefixes]),
-            (learner, options[learner].hint, field(default=given.get(learner, options[learner].hint()))),
-        ],
-        frozen=True,
-    )
+    groups: list[Any] = [
+        ("settings", Annotated[group("What to learn, and how.", FIRST, options, docs), unnamed]),
+        ("command", Annotated[group("", own, own, field_docs(command)), unnamed]),
+        ("advanced", Annotated[group("What rarely matters.", rest, options, docs), tyro.conf.OmitArgPrefixes]),
+    ]
+    if learner in options:
+        hint = options[learner].hint
+        groups.append((learner, hint, field(default=given.get(learner, hint()))))
+    return make_dataclass("Flags", groups, frozen=True)
 
 
 def field_docs(kind: Any) -> dict[str, str]:

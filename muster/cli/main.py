@@ -56,7 +56,7 @@ def exit_on_error(program: str) -> Iterator[None]:
         print(f"{program}: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
     except BrokenPipeError:
-        # The reader (head, less) went away: nothing is wrong and nobody listens.
+        # The reader (head, less) has closed the pipe, which is no error.
         sys.stderr.close()
         raise SystemExit(0) from None
     except OSError as error:
@@ -86,9 +86,9 @@ def _run(arguments: list[str]) -> None:
         command = loaded[arguments[0]].from_arguments(arguments[1:])
     else:
         if len(loaded) == 1:
-            from muster.cli.known_flags import refuse_unknown_flags
+            from muster.cli.known_flags import check_arguments
 
-            refuse_unknown_flags(loaded[arguments[0]], arguments[1:])
+            check_arguments(f"muster {arguments[0]}", loaded[arguments[0]], arguments[1:])
         command = tyro.extras.subcommand_cli_from_dict(
             loaded, prog="muster", description=import_module("muster").__doc__, args=arguments or ["--help"]
         )
