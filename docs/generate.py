@@ -145,7 +145,6 @@ def settings_classes() -> list[type]:
         "PPOSettings",
         "A2CSettings",
         "ESSettings",
-        "SRLSettings",
         "ImitationSettings",
         "NoiseSettings",
         "InferenceSettings",

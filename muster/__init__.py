@@ -43,7 +43,6 @@ _PUBLIC = {
     "PPOSettings": "muster.learning.settings",
     "A2CSettings": "muster.learning.settings",
     "ESSettings": "muster.learning.settings",
-    "SRLSettings": "muster.learning.settings",
     "ImitationSettings": "muster.learning.settings",
     "NoiseSettings": "muster.policy.settings",
     "MusterError": "muster.errors",

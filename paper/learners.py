@@ -67,7 +67,7 @@ STEADY: dict[str, list[str] | None] = {
     "no-clip": ["--ppo.clip-range", "0"],
     "one-batch": ["--ppo.minibatches", "1"],
     "no-entropy": ["--ppo.entropy-coef", "0"],
-    "any-gradient": ["--ppo.max-grad-norm", "0"],
+    "any-gradient": None,
     "no-trace": ["--ppo.gae-lambda", "1"],
     "constant-rate": None,
 }

@@ -13,21 +13,21 @@ LOCAL = ["--form", "local", "--ppo.sigma", "1"]
 
 # The paper's update: its settings did best on training reward in paper/search. In the recorded runs a cosine took the
 # rate to 0, so that they ended on a policy that had settled; since 0.2.0 it is constant, as in the paper. The
-# positional model's CNN allows fewer and smaller updates.
+# positional model's CNN allows fewer and smaller updates; in the recorded runs it was computed in bfloat16.
 RESCUE_A2C = ["--a2c.sigma", "0.3", "--log-every", "200000"]
 # With 150 scores a state the gradient is noisier than with 24: at 0.001 one of two seeds on 5x10 never finished an
 # episode again, and the other stood still after 400,000 steps.
 LARGER = ["--a2c.learning-rate", "0.0003"]
-PEM_A2C = ["--a2c.envs", "32", "--low-precision", "--log-every", "20000"]
+PEM_A2C = ["--num-envs", "32", "--log-every", "20000"]
 PEM_A2C += ["--a2c.sigma", "0.3"]
 # By PPO a positional model learns in a few ten thousand states: small updates, from scratch.
-PEM_PPO = ["--ppo.envs", "32", "--log-every", "5000"]
+PEM_PPO = ["--num-envs", "32", "--log-every", "5000"]
 
 # Positional models that imitate the direct QUAD policy of their size, in the states that they visit themselves. They
 # start from the LP policy of their size, whose h they correct: the CNN's inputs start at zero. A CPU without bfloat16
 # learns from some 500 states a second, so updates are small and many.
 DISTILLED = [
-    "--imitation.envs",
+    "--num-envs",
     "64",
     "--imitation.learning-rate",
     "0.002",
@@ -42,8 +42,8 @@ DISTILLED_LOSS = {"amax": "cross-entropy", "lp": "fenchel-young", "quad": "fench
 # it reads positions from the middle of all that are left, which tells it who is far from the others.
 IMITATED = ["--teacher", "topline", "--log-every", "20000"]
 IMITATED_BY = {
-    "quad": ["--imitation.regret"],
-    "lp": ["--centred", "--imitation.teacher-share", "0", "--imitation.noisy-share", "0"],
+    "quad": ["--imitation.states", "regret"],
+    "lp": ["--form", "centred", "--imitation.states", "student"],
 }
 ACTOR_CRITICS = {
     ("dm", "ppo"): RESCUE_PPO,
@@ -94,7 +94,7 @@ RESCUE_MINUTES = {
     ("5x10", "lp", "pem-distilled", "imitation"): 2.0,
 }
 # The paper's features, coordinates without relative positions, with sigma 1.
-RAW = ["--no-pair-features", "--learner", "a2c", "--log-every", "200000"]
+RAW = ["--form", "paper", "--learner", "a2c", "--log-every", "200000"]
 RAW_MINUTES = {"quad": 2.0}
 RESCUE_SEEDS = {
     ("dm", "ppo"): 3,

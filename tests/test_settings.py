@@ -128,8 +128,8 @@ def test_every_field_is_checked_when_made_from_python(wrong, message):
     ("kind", "wrong", "message"),
     [
         (A2CSettings, {"optimiser": "adamw"}, "no optimiser 'adamw'; did you mean 'adam'"),
-        (PPOSettings, {"envs": -1}, "envs must be at least 0"),
-        (TrainSettings, {"env": "rescue:2x4", "effort": "bset"}, "did you mean 'best'"),
+        (PPOSettings, {"rollout_length": 0}, "rollout_length must be at least 1"),
+        (TrainSettings, {"env": "rescue:2x4", "form": "locl"}, "did you mean 'local'"),
         (TrainSettings, {"env": "rescue:2x4", "assign_all": "no"}, "assign_all must be true or false or none"),
         (InferenceSettings, {"effort": "bset"}, "did you mean 'best'"),
         (InferenceSettings, {"assign_all": 1}, "assign_all must be true or false"),
@@ -146,7 +146,7 @@ def test_no_settings_class_accepts_what_it_does_not_know(kind, wrong, message):
         kind(**wrong)
 
 
-class World:
+class Town:
     """A user's own, with a constructor of every style."""
 
     def __init__(
@@ -156,14 +156,14 @@ class World:
 
 
 def test_options_of_a_users_class_are_typed_by_its_signature():
-    values = read_options(World, ["n_agents=20", "speed=3", "windy=true", "map=7", "size=9", "note=1"], "option")
-    assert World(**values).given == (20, 3.0, True, 7, 9, "1")
-    assert read_options(World, ["map=none"], "option") == {"map": None}
-    assert read_options(World, ["map=a.csv"], "option") == {"map": "a.csv"}
+    values = read_options(Town, ["n_agents=20", "speed=3", "windy=true", "map=7", "size=9", "note=1"], "option")
+    assert Town(**values).given == (20, 3.0, True, 7, 9, "1")
+    assert read_options(Town, ["map=none"], "option") == {"map": None}
+    assert read_options(Town, ["map=a.csv"], "option") == {"map": "a.csv"}
     with pytest.raises(InputError, match="size must be a whole number, got 'big'"):
-        read_options(World, ["size=big"], "option")
+        read_options(Town, ["size=big"], "option")
     with pytest.raises(UnknownNameError, match="did you mean 'n_agents'"):
-        read_options(World, ["nagents=1"], "option")
+        read_options(Town, ["nagents=1"], "option")
 
 
 def test_a_class_without_a_constructor_has_no_options():

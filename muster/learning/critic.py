@@ -1,8 +1,7 @@
-"""The critic: an entity network that says what is still to be earned in a state, or after an assignment in it."""
+"""The critic: an entity network that says what is still to be earned in a state."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -10,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import BatchObservation, Floats, Floats32, Ints
+from muster.data import BatchObservation, Floats, Floats32
 from muster.learning.optimiser import Optimiser
 from muster.models.critic import EntityCritic, critic_shapes, init_critic
 from muster.models.direct import Parameters
@@ -19,27 +18,6 @@ from muster.models.spec import ModelSpec
 MEMORY = 0.99
 """Share of what is known of the returns' mean and variance that an update keeps."""
 LAST = ("head.2.weight", "head.2.bias")
-
-
-def with_choices(observation: BatchObservation, assignment: Ints) -> BatchObservation:
-    """The observation with each agent's task [B, N] in its features: whether it has one, that task's features and
-    those of the pair; and with the share of the agents on each task.
-    """
-    rows, agents = np.indices(assignment.shape)
-    tasks = np.arange(observation.task_alive.shape[1])
-    at, given = np.maximum(assignment, 0), (assignment >= 0)[:, :, None]
-    chosen = np.concatenate([observation.task_features[rows, at], observation.pair_features[rows, agents, at]], axis=2)
-    features: list[Floats32] = [
-        observation.agent_features,
-        given.astype(np.float32),
-        np.where(given, chosen, np.float32(0.0)),
-    ]
-    load = (assignment[:, :, None] == tasks).mean(axis=1, dtype=np.float32)
-    return dataclasses.replace(
-        observation,
-        agent_features=np.concatenate(features, axis=2),
-        task_features=np.concatenate([observation.task_features, load[:, :, None]], axis=2),
-    )
 
 
 class Critic:
@@ -55,13 +33,8 @@ class Critic:
         rng: np.random.Generator,
         max_grad_norm: float = 0.0,
         method: Literal["adam", "sgd"] = "adam",
-        choices: bool = False,
     ) -> None:
-        """`choices`: it values assignments, by what `with_choices` returns."""
-        agents, tasks = spec.agent_width, spec.task_width
-        if choices:
-            agents, tasks = 1 + agents + tasks + spec.pair_width, 1 + tasks
-        shapes = critic_shapes(agents, tasks, spec.global_width)
+        shapes = critic_shapes(spec.agent_width, spec.task_width, spec.global_width)
         self.optimiser = Optimiser(init_critic(shapes, rng), max_grad_norm, method=method)
         self.offset, self.unit = 0.0, 1.0
         self.weight = self.first = self.second = 0.0

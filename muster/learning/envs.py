@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from muster.assign.settings import InferenceSettings
+from muster.assign.settings import Effort, InferenceSettings
 from muster.data import BatchObservation
 from muster.envs.features import FeatureNames, widths_of
 from muster.envs.registry import kind_of, make
@@ -29,7 +29,7 @@ def make_env(settings: TrainSettings, name: str, n_envs: int) -> BatchEnv:
     env = make(name, n_envs, settings.seed)
     # Costs of routes are best learned as what distances leave out.
     prior = settings.inference == "routes" and settings.prior
-    env.show(pair_features=settings.pair_features, planes=settings.model == "pem", prior=prior)
+    env.show(pair_features=settings.form != "paper", planes=settings.model == "pem", prior=prior)
     env.threads = 1
     return env
 
@@ -41,7 +41,8 @@ def prepare(settings: TrainSettings, times: int = 1) -> Setup:
     envs = [make_env(settings, name, times * size) for name, size in zip(settings.envs, sizes, strict=True)]
     spec, assign_all = _common(settings, envs)
     assert settings.inference is not None
-    effort = settings.effort or ("paper" if settings.inference == "lp" else "fast")
+    # LP is the paper's relaxation, rounded; a policy may be given another effort afterwards (`with_inference`).
+    effort: Effort = "paper" if settings.inference == "lp" else "fast"
     inference = InferenceSettings(settings.inference, effort, assign_all=assign_all)
     if settings.model == "linear":
         spec = _normalised(settings, spec, inference)
@@ -77,15 +78,12 @@ def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpe
     found: list[tuple[ModelSpec, bool]] = []
     assert settings.model is not None
     for env in envs:
-        if settings.centred and not env.positions:
-            raise InputError(f"{env.name} names no positions to measure from the middle; leave out --centred")
-        centred = env.positions if settings.centred else ()
+        if settings.form == "centred" and not env.positions:
+            raise InputError(f"{env.name} names no positions to measure from the middle; leave out --form centred")
+        centred = env.positions if settings.form == "centred" else ()
         with_g = settings.inference in ("quad", "routes")
         observation = env.observe()
-        more = model_options(settings, env, observation) | {
-            "learned": settings.learned,
-            "unlimited": settings.unlimited,
-        }
+        more = model_options(settings, env, observation) | {"learned": settings.learned}
         spec = ModelSpec.of(observation, settings.model, with_g, centred=centred, prior=settings.prior, **more)
         found.append((spec, settings.assign_all if settings.assign_all is not None else not env.idling))
     for env, (spec, assign_all) in zip(envs, found, strict=True):
@@ -111,8 +109,7 @@ def form_of(settings: TrainSettings, env: BatchEnv) -> Form:
     """What was asked for; a model that sees everyone needs no positions on the map where there are distances."""
     if settings.form is not None:
         return settings.form
-    can = settings.pair_features and names_distances(env)
-    return "local" if settings.model == "context" and can else "plain"
+    return "local" if settings.model == "context" and names_distances(env) else "plain"
 
 
 def names_distances(env: BatchEnv) -> bool:

@@ -301,7 +301,7 @@ class CandidateHandler:
 
 
 def run_by_workers(pool: WorkerPool, generation: Generation, episodes: Sequence[int]) -> list[Trial]:
-    """Every candidate on the same new episodes, by environment; in the order of candidates, whoever ran them."""
+    """Every candidate on the same new episodes, by environment; in the order of candidates, not of workers."""
     found = pool.call({index: [generation] for index in range(pool.size)}, lambda index: [])
     columns = columns_of(pool.size, episodes)
     rows = [range(begin, begin + columns) for begin in range(0, pool.size, columns)]

@@ -51,10 +51,10 @@ class Roles(NamedTuple):
     noisy: Bools
 
     @classmethod
-    def of(cls, n_envs: int, teacher_share: float, noisy_share: float) -> Roles:
-        """The first slots follow the teacher, the next ones the student with noise."""
+    def of(cls, n_envs: int, mixed: bool) -> Roles:
+        """Mixed: a quarter of the slots follow the teacher, the next quarter the student with noise."""
         slots = np.arange(n_envs)
-        first, second = round(teacher_share * n_envs), round((teacher_share + noisy_share) * n_envs)
+        first, second = (round(0.25 * n_envs), round(0.5 * n_envs)) if mixed else (0, 0)
         return cls(slots < first, (slots >= first) & (slots < second))
 
 
@@ -138,14 +138,16 @@ class Imitation(Learner):
     def __init__(self, setup: Setup, settings: ImitationSettings, teachers: Sequence[Policy], student: Actor) -> None:
         super().__init__(setup)
         self.settings, self.student = settings, student
+        self.by_regret = settings.states == "regret"
         self.labelled = []
         for k, (env, teacher) in enumerate(zip(self.envs, teachers, strict=True)):
-            if settings.regret and type(teacher).expected_return is Policy.expected_return:
+            if self.by_regret and type(teacher).expected_return is Policy.expected_return:
                 raise InputError(
                     f"{teacher.name} cannot say what its plan is worth, so the cost of a decision is unknown: "
-                    "leave out --imitation.regret"
+                    "leave out --imitation.states regret"
                 )
-            self.labelled.append(LabelledEnv(env, teacher, Roles.of(env.n_envs, *settings.shares), self.seed, k))
+            roles = Roles.of(env.n_envs, settings.states == "mixed")
+            self.labelled.append(LabelledEnv(env, teacher, roles, self.seed, k))
         self.n_envs = sum(env.n_envs for env in self.envs)
         self.updates = 0
 
@@ -159,7 +161,7 @@ class Imitation(Learner):
 
     def update(self, progress: float = 0.0) -> Metrics:
         """One decision in every slot, and one step of the optimiser."""
-        found, learned = [], dict.fromkeys(("loss", "agreement", *(("regret",) if self.settings.regret else ())), 0.0)
+        found, learned = [], dict.fromkeys(("loss", "agreement", *(("regret",) if self.by_regret else ())), 0.0)
         for labelled in self.labelled:
             share = labelled.env.n_envs / self.n_envs
             metrics, of_env = self._decide_and_learn(labelled, share)
@@ -180,7 +182,7 @@ class Imitation(Learner):
 
         def act(observation: BatchObservation) -> Ints:
             labels = labelled.labels(observation)
-            expected = labelled.expected_return(observation) if self.settings.regret else None
+            expected = labelled.expected_return(observation) if self.by_regret else None
             decision = decide(observation, self.spec, self.student.forward, self.solver, explore)
             made.append((decision, labels, expected))
             return labelled.followed(decision.actions(env.reads_reasons))

@@ -38,7 +38,7 @@ def make_learner(settings: TrainSettings, pool: WorkerPool | None = None) -> Lea
             assign_candidates(pool, settings, setup.spec, setup.inference, [env.n_envs for env in setup.envs])
         return ES(setup, settings.es, pool)
     if settings.learner == "srl":
-        return SRL(prepare(settings), settings.srl)
+        return SRL(prepare(settings))
     if settings.learner == "imitation":
         return _make_imitation(settings)
     setup = prepare(settings)
@@ -62,8 +62,7 @@ def make_actor(settings: TrainSettings, spec: ModelSpec, batch_statistics: bool 
         from muster.learning.torch_actor import TorchActor
     except ImportError:
         raise MissingExtraError(f"a {spec.kind} model", "torch", "use --model dm") from None
-    options |= {"low_precision": settings.low_precision, "batch_statistics": batch_statistics}
-    return TorchActor(spec, settings.seed, rng, **options)
+    return TorchActor(spec, settings.seed, rng, batch_statistics=batch_statistics, **options)
 
 
 def _make_imitation(settings: TrainSettings) -> Learner:
@@ -113,5 +112,5 @@ def _divisible(settings: TrainSettings) -> tuple[int, str]:
     """Into how many parts an update can be divided, and what they are."""
     if settings.learner == "es":
         return 2 * settings.es.pairs, "candidates (twice es.pairs)"
-    what = f"slots ({settings.learner}.envs)"
+    what = "slots (num_envs)"
     return settings.shared // len(settings.envs), what if len(settings.envs) == 1 else f"{what} of an environment"

@@ -325,7 +325,7 @@ class Loop:
             self.stopped = True
             self.told_to_end = None if signum == signal.SIGINT else signum
 
-        # Whoever began the run with nohup wants it to outlive its terminal.
+        # A run begun with nohup is to outlive its terminal.
         deaf = [number for number in SIGNALS if number != signal.SIGINT and signal.getsignal(number) == signal.SIG_IGN]
         before = {number: signal.signal(number, stop) for number in SIGNALS if number not in deaf}
         try:

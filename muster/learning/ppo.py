@@ -23,7 +23,7 @@ from muster.learning.losses.returns import lambda_returns
 from muster.learning.metrics import Metrics
 from muster.learning.optimiser import cosine_decay
 from muster.learning.rollouts import Rollout
-from muster.learning.settings import PPOSettings
+from muster.learning.settings import CORRELATED_STEPS, PPOSettings
 from muster.learning.workers import WorkerPool
 from muster.models.direct import DirectModel
 from muster.policy.noise import GUMBEL_STD, LIMIT_SIGMA
@@ -36,6 +36,10 @@ CHOICELESS = 5
 """Updates without a choice, or without one in doubt from the start, after which the user is told."""
 DOUBT = 0.02
 """Mean entropy of the options below which noise is too small to try anything else."""
+CRITIC_LEARNING_RATE = 2e-3
+"""At the start; a cosine takes it to 0."""
+MAX_GRAD_NORM = 1.0
+"""Longer gradients are scaled down to this norm."""
 
 # When a run has lost what it had learned. Once a policy is fair, advantages are mostly chance, and what is wrong in a
 # likelihood can lead away from what was good: too slowly to be seen in a few updates, and without coming back soon.
@@ -64,8 +68,8 @@ class PPO(ActorCritic):
         self, setup: Setup, settings: PPOSettings, make_actor: MakeActor, pool: WorkerPool | None = None
     ) -> None:
         n_agents = max(env.n_agents for env in setup.envs)
-        actor = make_actor(max_grad_norm=settings.max_grad_norm, g_share=min(1.0, 2 / n_agents), g_from_zero=True)
-        critic = Critic(setup.spec, stream(setup.seed, CRITIC), settings.max_grad_norm)
+        actor = make_actor(max_grad_norm=MAX_GRAD_NORM, g_share=min(1.0, 2 / n_agents), g_from_zero=True)
+        critic = Critic(setup.spec, stream(setup.seed, CRITIC), MAX_GRAD_NORM)
         super().__init__(setup, settings, actor, critic, pool)
         self.settings = settings
         self.g_after = G_AFTER if n_agents > SOME else 0.0
@@ -133,7 +137,7 @@ class PPO(ActorCritic):
                 metrics["entropy"] += share * entropy / count
             check_loss("value loss", value_loss)
             check_loss("policy loss", policy_loss)
-            self.critic.step(settings.critic_learning_rate * factor)
+            self.critic.step(CRITIC_LEARNING_RATE * factor)
             self.actor.step(settings.learning_rate * factor)
             metrics["value_loss"] += value_loss / count
             metrics["policy_loss"] += policy_loss / count
@@ -159,7 +163,7 @@ class PPO(ActorCritic):
         if self.spec.learned:
             assert isinstance(self.actor, DirectActor)
             assert isinstance(self.actor.model, DirectModel)
-            z, std = self.actor.model.limits(batch.observation), LIMIT_SIGMA / settings.correlated_steps
+            z, std = self.actor.model.limits(batch.observation), LIMIT_SIGMA / CORRELATED_STEPS
             more, limits = batch.limit_slopes(z, std, settings.clip_range, share)
             loss += more
         self.actor.backward(batch.observation, slopes, limits)

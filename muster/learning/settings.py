@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
-from muster.assign.settings import Effort, Method
+from muster.assign.settings import Method
 from muster.errors import InputError
 from muster.models import Form, Learned, ModelKind
 from muster.policy.settings import NoiseSettings
 from muster.settings import AtLeast, Between, Positive, check_fields
 
 LearnerName = Literal["ppo", "a2c", "es", "srl", "imitation"]
-UPDATE_SIZES: dict[str, dict[str, int]] = {
-    "ppo": {"envs": 64},
-    "es": {"pairs": 32, "episodes": 16},
-    "srl": {"envs": 32},
-}
-"""By learner, the settings that 0 leaves open, and what they are where there is time for many updates."""
+NUM_ENVS = {"ppo": 64, "a2c": 256, "srl": 32, "imitation": 128}
+"""By learner, environments run side by side."""
+ES_SIZES = {"pairs": 32, "episodes": 16}
+"""Of an update of es, where there is time for many updates."""
+CORRELATED_STEPS = 10
+"""Of ppo: decisions for which the noise of one is remembered."""
 LOG_EVERY = 100_000
 """Environment steps between two rows of the log where neither speed nor length says otherwise."""
 Learn = Literal["capacities", "contributions", "capacities,contributions"]
@@ -30,16 +30,12 @@ LARGEST_SEED = 2**32 - 1
 class PPOSettings:
     """PPO on the agents' choices: each agent's task given the others' and the noise of earlier decisions."""
 
-    envs: Annotated[int, AtLeast(0)] = 0
-    """Environments run side by side; 0: 64, or fewer where that leaves few updates in the run's length."""
     rollout_length: Annotated[int, AtLeast(1)] = 32
     """Decisions in each environment between two updates."""
     discount: Annotated[float, Between(0, 1)] = 0.999
     """What a reward is worth one decision later."""
     learning_rate: Annotated[float, Positive()] = 3e-3
     """Of the scoring model, at the start; a cosine takes it to 0."""
-    critic_learning_rate: Annotated[float, Positive()] = 2e-3
-    """Of the critic, likewise."""
     gae_lambda: Annotated[float, Between(0, 1)] = 0.95
     """Lambda of generalised advantage estimation; 1: n-step returns."""
     minibatches: Annotated[int, AtLeast(1)] = 8
@@ -48,12 +44,9 @@ class PPOSettings:
     """How far the probability ratio of a choice may move before its gradient stops; 0: no clipping."""
     entropy_coef: Annotated[float, AtLeast(0)] = 0.003
     """Weight of the entropy of a choice beside an advantage of standard deviation 1."""
-    max_grad_norm: Annotated[float, AtLeast(0)] = 1.0
-    """Longer gradients are scaled down to this norm; 0: none is."""
     sigma: Annotated[float, Positive()] = 0.5
-    """Exploration: correlated_steps times the standard deviation of a decision's Gumbel noise on a score."""
-    correlated_steps: Annotated[int, AtLeast(1)] = 10
-    """Exploration: decisions for which the noise of one is remembered."""
+    """Exploration: 10 times the standard deviation of a decision's Gumbel noise on a score, remembered for 10
+    decisions."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -61,19 +54,17 @@ class PPOSettings:
     @property
     def noise(self) -> NoiseSettings:
         """Of exploration; under Gumbel noise a choice is a softmax."""
-        return NoiseSettings(self.sigma, self.correlated_steps, "gumbel", task_scores=False)
+        return NoiseSettings(self.sigma, CORRELATED_STEPS, "gumbel", task_scores=False)
 
 
 @dataclass(frozen=True)
 class A2CSettings:
     """A2C as in the paper (Algorithms 1 and 2): the scores with their noise are the action."""
 
-    envs: Annotated[int, AtLeast(1)] = 256
-    """Environments run side by side."""
+    discount: ClassVar[float] = 0.999
+    """What a reward is worth one decision later."""
     rollout_length: Annotated[int, AtLeast(1)] = 5
     """n of the n-step return: decisions in each environment between two updates."""
-    discount: Annotated[float, Between(0, 1)] = 0.999
-    """What a reward is worth one decision later."""
     learning_rate: Annotated[float, Positive()] = 1e-3
     """Of the scoring model; constant."""
     critic_learning_rate: Annotated[float, Positive()] = 1e-3
@@ -119,59 +110,22 @@ class ESSettings:
 
 
 @dataclass(frozen=True)
-class SRLSettings:
-    """Structured reinforcement learning: of several assignments, what the better ones have in common."""
-
-    valuation: Literal["rollouts", "critic"] = "rollouts"
-    """How an assignment is valued: by rollouts on copies of the environment, or by a critic alone, for environments
-    that cannot be copied."""
-    envs: Annotated[int, AtLeast(0)] = 0
-    """Environments run side by side: the states of one update; 0: 32, or fewer where that leaves few updates in the
-    run's length."""
-    sigma: Annotated[float, Positive()] = 0.5
-    """Standard deviation of the candidates' noise on h; times that of h at the start, where that is above 1."""
-    hold: Annotated[int, AtLeast(1)] = 8
-    """Decisions for which a candidate keeps its noise in a rollout."""
-    horizon: Annotated[int, AtLeast(1)] = 10
-    """Decisions of a candidate's rollout; a critic values what comes after them."""
-    learning_rate: Annotated[float, Positive()] = 3e-3
-    """Of the scoring model, at the start; a cosine takes it to 0."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-
-@dataclass(frozen=True)
 class ImitationSettings:
     """Imitation of a teacher that labels every visited state (DAgger), or of a log of decisions."""
 
     loss: Literal["fenchel-young", "cross-entropy"] = "fenchel-young"
     """fenchel-young: the solver's answers to perturbed scores are to be the teacher's, all agents at once;
     cross-entropy: each agent's softmax over all tasks, the others on the teacher's."""
-    envs: Annotated[int, AtLeast(1)] = 128
-    """Environments run side by side: the states of one update."""
     learning_rate: Annotated[float, Positive()] = 3e-3
     """Of Adam, after 50 updates in which it rises; a cosine then takes it to 0."""
-    regret: bool = False
-    """Learn only where the student's decision cost something by the teacher's own plan, and by how much (teachers with
-    an expected return: topline and routes-distance of rescue). Then the student alone is followed."""
-    teacher_share: Annotated[float, Between(0, 1)] = 0.25
-    """Share of the environments in which the teacher is followed."""
-    noisy_share: Annotated[float, Between(0, 1)] = 0.25
-    """Share in which the student is followed with noise on h; in the others it is followed as it is."""
+    states: Literal["mixed", "student", "regret"] = "mixed"
+    """Where the student learns. mixed: in a quarter of the environments the teacher is followed, in a quarter the
+    student with noise on h, in the others the student; student: it alone is followed; regret: likewise, and decisions
+    count by what they cost by the teacher's own plan (teachers with an expected return: topline and routes-distance of
+    rescue)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if sum(self.shares) > 1:
-            raise InputError(
-                "teacher_share and noisy_share are shares of the same environments: together at most 1, got "
-                f"{sum(self.shares):g}"
-            )
-
-    @property
-    def shares(self) -> tuple[float, float]:
-        """Of the environments: in which the teacher is followed, and the student with noise."""
-        return (0.0, 0.0) if self.regret else (self.teacher_share, self.noisy_share)
 
 
 @dataclass(frozen=True)
@@ -210,25 +164,18 @@ class TrainSettings:
     learn: Learn | None = None
     """What the model learns in place of what the environment gives: how much each task takes (capacities), how much of
     it each agent uses up (contributions), or both (LP and QUAD, direct model)."""
-    unlimited: bool = False
-    """Leave the environment's capacities out: any number of agents may take a task."""
-    pair_features: bool = True
-    """Let the model read relative positions too, where the environment has them as an option; the paper's does not."""
     prior: bool = True
     """Let the model correct the environment's own scores, where it has some, rather than learn from nothing."""
-    centred: bool = False
-    """Let the model read positions from the middle of all that live (battles); the paper's reads those on the map."""
     form: Form | None = None
-    """plain: all features; local: no positions on the map, h corrects -0.5·distance (or the environment's prior), and g
-    fades with distance (environments that name their distances). None: local for a context model where it can be,
-    otherwise plain."""
-    effort: Effort | None = None
-    """How hard the inference tries; None: paper for LP (its relaxation, rounded), fast for the others."""
+    """What the model reads of positions. plain: those on the map, and relative ones where the environment has them as
+    an option; paper: those on the map alone; centred: as plain, but from the middle of all that live (battles); local:
+    none on the map, h corrects -0.5·distance (or the environment's prior), and g fades with distance (environments that
+    name their distances). None: local for a context model where it can be, otherwise plain."""
     assign_all: bool | None = None
     """Assign every agent that fits somewhere; None: unless idling can be a good choice in this environment."""
-    low_precision: bool = False
-    """Run a positional model's CNN in bfloat16 while training: half the time on processors that have it, ten times as
-    long on others."""
+    num_envs: Annotated[int, AtLeast(0)] = 0
+    """Environments run side by side (all learners but es); 0: 64 with ppo, 256 with a2c, 32 with srl, 128 with
+    imitation, or fewer where that leaves ppo or srl few updates in the run's length."""
     log_every: Annotated[int, AtLeast(0)] = 0
     """Environment steps between two rows of the log, each with a checkpoint; with ppo and a2c the best row's policy is
     one of those that validation chooses among. 0: about every 5 seconds by measured speed; of a run whose length is
@@ -247,7 +194,6 @@ class TrainSettings:
     ppo: PPOSettings = field(default_factory=PPOSettings)
     a2c: A2CSettings = field(default_factory=A2CSettings)
     es: ESSettings = field(default_factory=ESSettings)
-    srl: SRLSettings = field(default_factory=SRLSettings)
     imitation: ImitationSettings = field(default_factory=ImitationSettings)
 
     def __post_init__(self) -> None:
@@ -261,7 +207,7 @@ class TrainSettings:
         self._choose_open()
         if 0 < self.shared < len(self.envs):
             raise InputError(
-                f"{self.learner}.{'episodes' if self.learner == 'es' else 'envs'} are divided among the environments: "
+                f"{'es.episodes' if self.learner == 'es' else 'num_envs'} are divided among the environments: "
                 f"{self.shared} are too few for {len(self.envs)}"
             )
         if self.minutes is not None and self.steps is not None:
@@ -282,7 +228,7 @@ class TrainSettings:
         model, learner, inference = self.model, self.learner, self.inference
         if model is None:
             corrects = self.prior and learner in (None, "es") and inference != "routes"
-            other = self.teacher or self.from_log or self.learn or self.unlimited or self.form or self.centred
+            other = self.teacher or self.from_log or self.learn or self.form
             model = model_for(self.envs[0], self.from_policy) if corrects and not other else "dm"
         if learner is None:
             usual: LearnerName = "es" if inference == "routes" or model == "linear" else "ppo"
@@ -309,15 +255,14 @@ class TrainSettings:
             raise InputError(f"the name of a log must have no comma, got {self.from_log!r}")
 
     def _check_limits(self) -> None:
-        what = f"--learn {self.learn}" if self.learn else "--unlimited"
-        if (self.learn or self.unlimited) and self.inference not in ("lp", "quad"):
-            raise InputError(f"{what} is about capacities, which {self.inference} does not weigh; use lp or quad")
-        if self.learn and self.unlimited:
-            raise InputError("--unlimited leaves capacities out, so there are none to learn; leave out one of the two")
+        if self.learn and self.inference not in ("lp", "quad"):
+            raise InputError(
+                f"--learn {self.learn} is about capacities, which {self.inference} does not weigh; use lp or quad"
+            )
         if self.learn and self.model != "dm":
-            raise InputError(f"{what} needs the direct model; use --model dm")
+            raise InputError(f"--learn {self.learn} needs the direct model; use --model dm")
         if self.learn and self.learner not in ("ppo", "es"):
-            raise InputError(f"{what} is for the learners ppo and es; {self.learner} learns scores alone")
+            raise InputError(f"--learn {self.learn} is for the learners ppo and es; {self.learner} learns scores alone")
 
     @property
     def learned(self) -> tuple[Learned, ...]:
@@ -335,26 +280,35 @@ class TrainSettings:
         return self.from_log is not None and self.envs[0].startswith("log:")
 
     def filled(self, log_every: int = LOG_EVERY, **sizes: int) -> TrainSettings:
-        """The same with `sizes` of the learner, or the usual ones, and this log_every, where the settings leave them
+        """The same with `sizes` of an update, or the usual ones, and this log_every, where the settings leave them
         open.
         """
-        own = getattr(self, str(self.learner))
-        sizes = UPDATE_SIZES.get(str(self.learner), {}) | sizes
-        sizes = {name: size for name, size in sizes.items() if getattr(own, name) == 0}
-        shared = "episodes" if self.learner == "es" else "envs"
-        if shared in sizes:  # every environment needs one
-            sizes[shared] = max(sizes[shared], len(self.envs))
         if self.log_every == 0 and self.steps is not None:
             log_every = max(1, self.steps // 100)
-        return replace(self, log_every=self.log_every or log_every, **{str(self.learner): replace(own, **sizes)})
+        usual = ES_SIZES if self.learner == "es" else {"num_envs": NUM_ENVS[str(self.learner)]}
+        of_update = self.update_sizes
+        sizes = {name: of_update[name] or size for name, size in (usual | sizes).items()}
+        return replace(self.with_sizes(**sizes), log_every=self.log_every or log_every)
+
+    @property
+    def update_sizes(self) -> dict[str, int]:
+        """What sets the size of an update: pairs and episodes of es, num_envs of the others; 0 where that is open."""
+        if self.learner == "es":
+            return {"pairs": self.es.pairs, "episodes": self.es.episodes}
+        return {"num_envs": self.num_envs}
+
+    def with_sizes(self, **sizes: int) -> TrainSettings:
+        """The same with updates of these sizes, of which every environment has a share."""
+        divided = "episodes" if self.learner == "es" else "num_envs"
+        sizes[divided] = max(sizes[divided], len(self.envs))
+        if self.learner == "es":
+            return replace(self, es=replace(self.es, **sizes))
+        return replace(self, num_envs=sizes["num_envs"])
 
     @property
     def shared(self) -> int:
         """Slots (of es: a candidate's episodes) that are divided among the environments; 0 where that is left open."""
-        if self.learner == "es":
-            return self.es.episodes
-        slots = {"a2c": self.a2c.envs, "srl": self.srl.envs, "imitation": self.imitation.envs}
-        return slots.get(self.learner or "", self.ppo.envs)
+        return self.es.episodes if self.learner == "es" else self.num_envs
 
 
 def refuse_others(settings: TrainSettings, given: Iterable[tuple[str, str]]) -> None:

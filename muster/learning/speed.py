@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 
 from muster.learning.learners import make_learner
-from muster.learning.settings import UPDATE_SIZES, TrainSettings
+from muster.learning.settings import TrainSettings
 
 DEFAULT_MINUTES = 5.0
 WANTED, WANTED_LINEAR = 60, 200
@@ -26,21 +26,21 @@ TIMED = 0.25
 """CPU seconds after which the speed is known well enough."""
 
 Sizes = dict[str, int]
-SMALLER: dict[str, tuple[Sizes, ...]] = {
-    "ppo": tuple({"envs": envs} for envs in (32, 16, 8)),
-    "srl": tuple({"envs": envs} for envs in (16, 8)),
+LADDERS: dict[str, tuple[Sizes, ...]] = {
+    "ppo": tuple({"num_envs": envs} for envs in (64, 32, 16, 8)),
+    "srl": tuple({"num_envs": envs} for envs in (32, 16, 8)),
     "es": tuple(
         {"pairs": pairs, "episodes": episodes}
-        for pairs, episodes in ((32, 8), (32, 4), (16, 4), (16, 2), (16, 1), (8, 1))
+        for pairs, episodes in ((32, 16), (32, 8), (32, 4), (16, 4), (16, 2), (16, 1), (8, 1))
     ),
 }
-"""By learner, smaller updates than the usual one, the largest first."""
+"""By learner, the usual update and smaller ones, the largest first."""
 PROBES: dict[str, tuple[Sizes, ...]] = {
-    "ppo": tuple({"envs": envs, "rollout_length": length} for envs, length in ((8, 4), (16, 16), (64, 32))),
-    "a2c": tuple({"envs": envs, "rollout_length": 5} for envs in (8, 64, 256)),
-    "srl": tuple({"envs": envs} for envs in (2, 8, 32)),
+    "ppo": tuple({"num_envs": envs, "rollout_length": length} for envs, length in ((8, 4), (16, 16), (64, 32))),
+    "a2c": tuple({"num_envs": envs} for envs in (8, 64, 256)),
+    "srl": tuple({"num_envs": envs} for envs in (2, 8, 32)),
     "es": tuple({"pairs": pairs, "episodes": episodes} for pairs, episodes in ((2, 1), (8, 2), (32, 4))),
-    "imitation": tuple({"envs": envs} for envs in (8, 32, 128)),
+    "imitation": tuple({"num_envs": envs} for envs in (8, 32, 128)),
 }
 """By learner, updates to time."""
 
@@ -88,13 +88,8 @@ class Speed:
         if updates >= FEW:
             return None
         option = "--steps" if settings.steps is not None else "--minutes"
-        smaller = {
-            "es": ", smaller --es.pairs or --es.episodes",
-            "ppo": ", smaller --ppo.envs or --ppo.rollout-length",
-            "a2c": ", smaller --a2c.envs",
-            "srl": ", smaller --srl.envs or --srl.horizon",
-            "imitation": ", smaller --imitation.envs",
-        }[str(settings.learner)]
+        smaller = ", smaller --es.pairs or --es.episodes" if settings.learner == "es" else ", smaller --num-envs"
+        smaller += " or --ppo.rollout-length" if settings.learner == "ppo" else ""
         return (
             f"only about {updates:.0f} updates in a run of this length, too few to learn much ({FEW} at least, "
             f"{WANTED} or more are better): give more {option}{smaller}, a smaller environment or a faster one"
@@ -105,14 +100,12 @@ def choose_sizes(settings: TrainSettings) -> tuple[TrainSettings, Speed | None]:
     """The settings with all that they leave open chosen by measured speed, and that speed; None where it was not
     needed.
     """
-    learner = str(settings.learner)
-    usual = UPDATE_SIZES.get(learner, {})
-    if settings.steps is not None and all(getattr(getattr(settings, learner), name) for name in usual):
+    ladder = LADDERS.get(str(settings.learner), ({},))
+    if settings.steps is not None and (ladder == ({},) or all(settings.update_sizes.values())):
         return settings.filled(), None
     speed = measure(settings)
-    ladder = (usual, *SMALLER.get(learner, ()))
     filled = (settings.filled(**sizes) for sizes in ladder)
-    wanted = WANTED_LINEAR if learner == "es" and settings.model == "linear" else WANTED
+    wanted = WANTED_LINEAR if settings.learner == "es" and settings.model == "linear" else WANTED
     chosen = next((one for one in filled if speed.updates(one) >= wanted), settings.filled(**ladder[-1]))
     between = min(ROW_SECONDS, run_seconds(settings) / ROWS)
     log_every = 2 ** max(0, round(math.log2(max(1.0, speed.steps_per_second * between))))
@@ -138,11 +131,11 @@ def measure(settings: TrainSettings) -> Speed:
 
 def _probe(settings: TrainSettings, sizes: Sizes) -> TrainSettings:
     """The settings with an update of these sizes, or of smaller ones that the settings give."""
-    own = getattr(settings, str(settings.learner))
-    sizes = {name: min(size, getattr(own, name) or size) for name, size in sizes.items()}
-    shared = "episodes" if settings.learner == "es" else "envs"
-    sizes[shared] = max(sizes[shared], len(settings.envs))
-    return dataclasses.replace(settings, **{str(settings.learner): dataclasses.replace(own, **sizes)})
+    given = settings.update_sizes
+    if "rollout_length" in sizes:
+        length = min(sizes["rollout_length"], settings.ppo.rollout_length)
+        settings = dataclasses.replace(settings, ppo=dataclasses.replace(settings.ppo, rollout_length=length))
+    return settings.with_sizes(**{name: min(sizes[name], size or sizes[name]) for name, size in given.items()})
 
 
 def run_seconds(settings: TrainSettings) -> float:
@@ -152,19 +145,21 @@ def run_seconds(settings: TrainSettings) -> float:
 
 def size_of(settings: TrainSettings) -> int:
     """What the time of an update is proportional to: episodes, decisions or states."""
-    own = getattr(settings, str(settings.learner))
     if settings.learner == "es":
-        return int(2 * own.pairs * own.episodes)
-    return int(own.envs * getattr(own, "rollout_length", 1))
+        return 2 * settings.es.pairs * settings.es.episodes
+    return settings.num_envs * _decisions(settings)
+
+
+def _decisions(settings: TrainSettings) -> int:
+    return {"ppo": settings.ppo.rollout_length, "a2c": settings.a2c.rollout_length}.get(str(settings.learner), 1)
 
 
 def _update_in_words(settings: TrainSettings) -> str:
     if settings.learner == "es":
         return f"{settings.es.pairs} pairs x {settings.es.episodes} episodes"
-    own = getattr(settings, str(settings.learner))
-    if hasattr(own, "rollout_length"):
-        return f"{own.envs} environments x {own.rollout_length} decisions"
-    return f"{own.envs} states"
+    if settings.learner in ("ppo", "a2c"):
+        return f"{settings.num_envs} environments x {_decisions(settings)} decisions"
+    return f"{settings.num_envs} states"
 
 
 def _rounded(number: float) -> int:

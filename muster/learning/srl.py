@@ -5,8 +5,7 @@ weights the answers, and their weighted mean is the target of a Fenchel-Young lo
 are the plain mean of the answers less the weighted one: what is better than usual becomes likelier, and nothing moves
 where all answers have the same value. No gradient runs through the solver or through the environment.
 
-Answers are valued by candidate rollouts on copies of the environment, cut off by a critic, or by a critic of
-assignments alone.
+Answers are valued by candidate rollouts on copies of the environment; a critic values what comes after them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from muster.envs.registry import another
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError, MusterError
 from muster.learning.actor import DirectActor
-from muster.learning.critic import Critic, with_choices
+from muster.learning.critic import Critic
 from muster.learning.learner import (
     CRITIC,
     WEIGHTS,
@@ -35,12 +34,10 @@ from muster.learning.learner import (
     prefixed,
     stream,
 )
-from muster.learning.losses.fenchel_young import Moments, slopes_of_model, solve_perturbed
-from muster.learning.losses.returns import lambda_returns
+from muster.learning.losses.fenchel_young import Moments, slopes_of_model
 from muster.learning.metrics import Metrics, combine
 from muster.learning.optimiser import cosine_decay
 from muster.learning.rollouts import Acting, Collector, Rollout, check_finite
-from muster.learning.settings import SRLSettings
 from muster.models.direct import Parameters, Scores
 from muster.models.spec import ModelSpec
 from muster.policy.candidates import HeldNoise
@@ -53,15 +50,20 @@ from muster.rollout import rollout
 # What no recorded run has varied.
 CANDIDATES = 8
 """Assignments valued in each state."""
+SIGMA = 0.5
+"""Standard deviation of the candidates' noise on h; times that of h at the start, where that is above 1."""
+HOLD = 8
+"""Decisions for which a candidate keeps its noise in a rollout."""
+HORIZON = 10
+"""Decisions of a candidate's rollout."""
 SPACING = 4
 """Decisions between two updates."""
 TEMPERATURE = 1.0
 """Of the softmax over the candidates' values, in standard deviations of a state's values."""
 DISCOUNT = 0.999
-CRITIC_LEARNING_RATE = 2e-3
+LEARNING_RATE, CRITIC_LEARNING_RATE = 3e-3, 2e-3
+"""At the start; a cosine takes them to 0."""
 MAX_GRAD_NORM = 1.0
-GAE_LAMBDA = 0.95
-"""For a critic of assignments."""
 MEMORY = 0.99
 """Share of what is known of the values' standard deviation that an update keeps."""
 ALIKE = 20
@@ -108,8 +110,8 @@ class CandidateRollouts:
     knows what chance will bring in the environment itself.
     """
 
-    def __init__(self, env: BatchEnv, spec: ModelSpec, hold: int, horizon: int, times: int = CANDIDATES) -> None:
-        self.env, self.times, self.hold, self.horizon = env, times, hold, horizon
+    def __init__(self, env: BatchEnv, spec: ModelSpec, horizon: int = HORIZON, times: int = CANDIDATES) -> None:
+        self.env, self.times, self.horizon = env, times, horizon
         self.copies = another(env, times * env.n_envs)
         self.copies.show(**spec.shown)
         self.copies.threads = env.threads
@@ -118,7 +120,7 @@ class CandidateRollouts:
         except (MusterError, NotImplementedError) as why:
             raise InputError(
                 f"candidates are tried on copies of the environment with fresh random numbers, and {env.name} cannot "
-                f"be copied so: {why}. A critic alone can value them: add --srl.valuation critic"
+                f"be copied so: {why}. Use --learner ppo or es"
             ) from None
 
     def _copy(self, seeds: Seeds) -> None:
@@ -140,7 +142,7 @@ class CandidateRollouts:
 
         def act(observation: BatchObservation) -> Ints:
             nonlocal made
-            explore = None if made >= self.hold else lambda scores: held.add(scores, observation)
+            explore = None if made >= HOLD else lambda scores: held.add(scores, observation)
             decision = learner.decide(observation, explore)
             check_finite("score", decision.explored[0])
             if made in (0, midway):
@@ -193,19 +195,15 @@ class SRL(Learner):
     # Rows of its log are means of few episodes, and rates fall to 0: the last policy is the most settled one.
     last_is_best = True
 
-    def __init__(self, setup: Setup, settings: SRLSettings) -> None:
+    def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self.settings = settings
         self.actor = DirectActor(self.spec, stream(self.seed, WEIGHTS), MAX_GRAD_NORM)
-        by_critic = settings.valuation == "critic"
-        self.critic = Critic(self.spec, stream(self.seed, CRITIC), MAX_GRAD_NORM, choices=by_critic)
+        self.critic = Critic(self.spec, stream(self.seed, CRITIC), MAX_GRAD_NORM)
         self.collectors = [
-            Collector(env, SlotEpisodes(env.n_envs, self.seed, k), self._noise(settings.sigma), self.spec.task_scores)
+            Collector(env, SlotEpisodes(env.n_envs, self.seed, k), self._noise(SIGMA), self.spec.task_scores)
             for k, env in enumerate(self.envs)
         ]
-        self.candidates: list[CandidateRollouts] = []
-        if not by_critic:
-            self.candidates = [CandidateRollouts(env, self.spec, settings.hold, settings.horizon) for env in self.envs]
+        self.candidates = [CandidateRollouts(env, self.spec) for env in self.envs]
         self.usual = [0.0] * len(self.envs)
         """Standard deviation of the values of a state's candidates, as it usually is, in each environment."""
         self.alike = 0
@@ -213,17 +211,17 @@ class SRL(Learner):
         self._set_sigma(self._initial_sigma())
 
     def _initial_sigma(self) -> float:
-        """As the settings say, but no smaller beside the scores that the run begins with."""
+        """The usual one, but no smaller beside the scores that the run begins with."""
         spreads = []
         for env in self.envs:
             observation = self.spec.read(env.observe())
             living = self.actor.scores(observation)[0][alive_pairs(observation)[0]]
             spreads.append(float(living.std()) if living.size else 0.0)
-        return self.settings.sigma * max(1.0, float(np.mean(spreads)))
+        return SIGMA * max(1.0, float(np.mean(spreads)))
 
     def _noise(self, sigma: float) -> NoiseSettings:
         """Of exploration: far smaller than a candidate's, so that states are those of the policy, or near them."""
-        return NoiseSettings(0.5 * sigma, self.settings.hold, task_scores=False)
+        return NoiseSettings(0.5 * sigma, HOLD, task_scores=False)
 
     def _set_sigma(self, sigma: float) -> None:
         self.sigma, self.noise = sigma, self._noise(sigma)
@@ -257,8 +255,6 @@ class SRL(Learner):
 
     def value(self, k: int) -> Valued:
         """The candidates of an environment's states and their values; the environment goes on."""
-        if not self.candidates:
-            return self._by_critic(k)
         env = self.envs[k]
         observation = self.spec.read(env.observe())
         tried = self.candidates[k].run(self, self.draw(env.n_envs, env.n_agents, env.n_tasks), self.rng)
@@ -267,28 +263,12 @@ class SRL(Learner):
         going = np.flatnonzero(tried.going)
         return Valued(observation, tried.first, tried.values, tried.midway.take(going), tried.returns[going], metrics)
 
-    def _by_critic(self, k: int) -> Valued:
-        rollout = self.collect(k)
-        observation = rollout.observation
-        answers = solve_perturbed(observation, rollout.scores, self.draw(*rollout.scores[0].shape), self.solver)
-        values = np.stack([self.critic(with_choices(observation, answer)) for answer in answers])
-        seen = with_choices(observation, rollout.assignment)
-        before = self.critic(seen).reshape(rollout.rewards.shape)
-        after = self._value_of_policy(rollout.after)
-        returns = lambda_returns(rollout.rewards, rollout.ended, before, after, DISCOUNT, GAE_LAMBDA)
-        return Valued(observation, answers, values, seen, returns.reshape(-1), rollout.metrics)
-
     def collect(self, k: int) -> Rollout:
         """Some decisions in every slot of an environment, with some noise."""
-        values = self.critic if self.candidates else self._value_of_policy
-        acting = Acting(SPACING, DISCOUNT, self.decide, self.spec.read, values)
+        acting = Acting(SPACING, DISCOUNT, self.decide, self.spec.read, self.critic)
         rollout = self.collectors[k].collect(acting, self.rng)
         self.steps += SPACING * self.envs[k].n_envs
         return rollout
-
-    def _value_of_policy(self, observation: BatchObservation) -> Floats:
-        """[B] what the critic of assignments expects of the policy's own."""
-        return self.critic(with_choices(observation, self.decide(observation).assignment))
 
     def draw(self, *shape: int) -> Floats32:
         """Noise of the candidates [K, S, N, M]."""
@@ -302,7 +282,7 @@ class SRL(Learner):
             weights = candidate_weights(one.values, TEMPERATURE, self.usual[k])
             self.actor.backward(one.observation, self.slopes(one, weights, len(found)))
         norm = self.actor.norm()
-        self.actor.step(factor * self.settings.learning_rate)
+        self.actor.step(factor * LEARNING_RATE)
         return norm
 
     def slopes(self, one: Valued, weights: Floats, n_envs: int) -> Scores:
@@ -328,8 +308,8 @@ class SRL(Learner):
             return None
         return (
             f"all {CANDIDATES} candidates of every state had exactly the same value in {ALIKE} updates in a row, so "
-            "there is nothing to learn from: raise --srl.sigma so that they differ, or --srl.horizon so that rewards "
-            "come within it"
+            f"there is nothing to learn from: rewards come later than {HORIZON} decisions, or no candidate decides "
+            "otherwise. Use --learner ppo or es"
         )
 
     def get_state(self) -> State:

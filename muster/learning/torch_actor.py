@@ -40,13 +40,11 @@ class TorchActor(Actor):
         method: Literal["adam", "sgd"] = "adam",
         g_share: float = 1.0,
         g_from_zero: bool = False,
-        low_precision: bool = False,
         batch_statistics: bool = False,
     ) -> None:
         self.spec, self.with_g, self.max_grad_norm = spec, spec.task_scores, max_grad_norm
         torch.manual_seed(seed)
         self.model = ScoringModel(spec, rng)
-        self.model.low_precision = low_precision
         self.model.train(batch_statistics)
         self.batch_statistics = batch_statistics
         if g_from_zero:

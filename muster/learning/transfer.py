@@ -53,7 +53,7 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: Batch
         raise InputError(f"{name} is a {told} model, which no other can go on from; use --model {old.kind}")
     if old.centred != spec.centred:
         where, advice = ("from the middle", "add") if old.centred else ("on the map", "leave out")
-        raise InputError(f"{name} reads positions {where}, this run's model does not; {advice} --centred")
+        raise InputError(f"{name} reads positions {where}, this run's model does not; {advice} --form centred")
     for what in old.learned:
         if what not in spec.learned:
             raise InputError(f"{name} learned {what}, which this run takes from the environment; add --learn {what}")

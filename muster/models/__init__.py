@@ -6,8 +6,8 @@ from typing import Literal
 
 # Nothing heavy here: the command line reads it.
 ModelKind = Literal["dm", "pem", "context", "linear"]
-Form = Literal["plain", "local"]
-"""plain: the model reads all features; local: none that says where on the map, and g fades with distance."""
+Form = Literal["plain", "paper", "centred", "local"]
+"""What a model reads of positions (muster.learning.settings)."""
 PairScale = Literal["none", "size", "fade"]
 """By what g is multiplied, so that it keeps its meaning at other sizes (muster.models.pair_scale)."""
 Learned = Literal["capacities", "contributions"]

@@ -25,8 +25,6 @@ class ScoringModel(nn.Module):
             {_key(name): nn.Parameter(torch.from_numpy(array)) for name, array in init_parameters(spec, rng).items()}
         )
         self.grid = Residual(spec.planes, spec.channels, spec.blocks, spec.embedding) if spec.kind == "pem" else None
-        self.low_precision = False
-        """Run the CNN in bfloat16: half the time on processors that have it. For training only."""
 
     def forward(self, observation: BatchObservation) -> tuple[torch.Tensor, torch.Tensor | None]:
         """h [B, N, M] and g [B, M, M] (None unless the model has one)."""
@@ -36,8 +34,7 @@ class ScoringModel(nn.Module):
             assert observation.planes is not None
             assert observation.agent_cells is not None
             assert observation.task_cells is not None
-            with torch.autocast("cpu", torch.bfloat16, enabled=self.low_precision):
-                cells = self.grid(torch.from_numpy(observation.planes)).float()
+            cells = self.grid(torch.from_numpy(observation.planes))
             half = self.spec.extra
             agents = torch.cat([agents, at_cells(cells[:, :half], observation.agent_cells)], dim=-1)
             tasks = torch.cat([tasks, at_cells(cells[:, half:], observation.task_cells)], dim=-1)

@@ -187,7 +187,7 @@ def flat(
 
 
 def nested(values: Mapping[str, Any]) -> Table:
-    """{"ppo.envs": 3} as {"ppo": {"envs": 3}}."""
+    """{"ppo.minibatches": 3} as {"ppo": {"minibatches": 3}}."""
     table: Table = {}
     for name, value in values.items():
         for part in reversed(name.split(".")):

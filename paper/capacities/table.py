@@ -27,7 +27,7 @@ SEED = 0
 
 
 def main() -> None:
-    """Play and print."""
+    """Evaluate and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--battles", type=int, default=400)
     battles = parser.parse_args().battles

@@ -1,4 +1,4 @@
-"""What evolution's noise costs at the start of a run, by part of the model: why QUAD needs a smaller one than LP.
+"""What the noise of ES costs at the start of a run, by part of the model: why QUAD needs a smaller one than LP.
 
     python -m paper.fleet.noise
 

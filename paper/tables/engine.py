@@ -221,7 +221,7 @@ class Table(ABC, Generic[CellType]):
 
 
 def clean_commit() -> str:
-    """The commit of the code; InputError where it is unknown or changed: nobody could make such a record again."""
+    """The commit of the code; InputError where it is unknown or changed: such a record could not be made again."""
     commit = code_commit()
     if commit is None or not COMMIT.fullmatch(commit):
         raise InputError(

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from muster.learning.settings import A2CSettings, ESSettings, PPOSettings, TrainSettings
+from muster.learning.settings import ESSettings, PPOSettings, TrainSettings
 
 
 def small(learner: str, steps: int) -> TrainSettings:
@@ -16,8 +16,8 @@ def small(learner: str, steps: int) -> TrainSettings:
         steps=steps // 4 if pem else steps,
         log_every=500,
         evaluate_episodes=20,
-        a2c=A2CSettings(envs=16),
-        ppo=PPOSettings(envs=16, rollout_length=8),
+        num_envs=16,
+        ppo=PPOSettings(rollout_length=8),
         es=ESSettings(pairs=2, episodes=4),
     )
 

@@ -13,13 +13,13 @@ from muster.rng import episode_seeds
 
 @pytest.mark.parametrize("p", [1, 3, 5])
 def test_noise_has_the_autocovariance_of_a_sliding_window(p):
-    """played = sum of p + 1 innovations of variance (sigma/p)², so cov(lag) = (p + 1 - lag)(sigma/p)² up to lag p."""
+    """noisy = sum of p + 1 innovations of variance (sigma/p)², so cov(lag) = (p + 1 - lag)(sigma/p)² up to lag p."""
     sigma, batch, steps = 1.7, 4000, p + 25
     noise = CorrelatedNoise(batch, (2,), sigma, p)
     rng = np.random.default_rng(0)
-    played = np.stack([noise.add(rng.standard_normal((batch, 2), np.float32)) for _ in range(steps)])[p:]
+    noisy = np.stack([noise.add(rng.standard_normal((batch, 2), np.float32)) for _ in range(steps)])[p:]
     for lag in range(p + 3):
-        measured = np.mean(played[: len(played) - lag] * played[lag:])
+        measured = np.mean(noisy[: len(noisy) - lag] * noisy[lag:])
         expected = max(0, p + 1 - lag) * (sigma / p) ** 2
         assert measured == pytest.approx(expected, abs=0.02 * (p + 1) * (sigma / p) ** 2)
 
@@ -29,9 +29,9 @@ def test_noise_starts_from_nothing_in_the_slots_that_are_reset():
     for _ in range(6):
         noise.add(np.ones((3, 2), np.float32))
     noise.reset(np.array([1]))
-    played = noise.add(np.zeros((3, 2), np.float32))
-    assert played[1].tolist() == [0.0, 0.0]
-    assert played[0] == pytest.approx([1.0, 1.0])  # four remembered innovations of 1/4
+    noisy = noise.add(np.zeros((3, 2), np.float32))
+    assert noisy[1].tolist() == [0.0, 0.0]
+    assert noisy[0] == pytest.approx([1.0, 1.0])  # four remembered innovations of 1/4
 
 
 def test_slot_noise_depends_on_the_slot_alone():

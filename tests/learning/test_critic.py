@@ -15,7 +15,7 @@ from muster.rng import episode_seeds
 
 COURIERS = "examples.couriers:Couriers"
 WAGES = "tests.learning.toy:Wages"
-SHORT = {"envs": 16, "rollout_length": 5, "minibatches": 2}
+SHORT = {"num_envs": 16, "ppo": {"rollout_length": 5, "minibatches": 2}}
 
 
 def critic_of(n_envs=64):
@@ -54,14 +54,14 @@ def test_values_are_means_and_no_medians_however_much_is_paid():
 
 @pytest.mark.parametrize("env", ["rescue:2x4", "rescue:5x10", "battle:m3v3", "pursuit:4x2", COURIERS])
 def test_environments_that_pay_about_one_need_no_unit(env):
-    learner = make_learner(TrainSettings(env=env, learner="ppo", inference="lp", steps=1, ppo=SHORT))
+    learner = make_learner(TrainSettings(env=env, learner="ppo", inference="lp", steps=1, **SHORT))
     for _ in range(40):
         learner.update()
     assert learner.critic.unit == 1
 
 
 def test_a_run_that_pays_much_is_resumed_with_its_unit():
-    settings = TrainSettings(env=WAGES, inference="lp", steps=1, ppo=SHORT)
+    settings = TrainSettings(env=WAGES, inference="lp", steps=1, **SHORT)
     one, other = make_learner(settings), make_learner(settings)
     for _ in range(20):
         one.update()

@@ -25,7 +25,7 @@ ENV = "tests.learning.test_failing_env:Falls"
 SETTINGS: dict[str, Any] = {"learner": "es", "inference": "lp", "es": {"pairs": 4, "episodes": 2}}
 
 
-def test_a_world_that_fails_at_once_leaves_the_folder_to_the_next_try(tmp_path):
+def test_an_environment_that_fails_at_once_leaves_the_folder_to_the_next_try(tmp_path):
     Falls.left = 1
     with pytest.raises(muster.EnvError, match="the sky") as caught:
         muster.train(ENV, steps=200, out=tmp_path / "run", **SETTINGS)

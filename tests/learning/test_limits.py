@@ -10,7 +10,7 @@ from muster import InputError
 from muster.assign.settings import InferenceSettings
 from muster.learning import es, ppo
 from muster.learning.losses.clipped import ChoiceBatch
-from muster.learning.settings import TrainSettings
+from muster.learning.settings import CORRELATED_STEPS, TrainSettings
 from muster.learning.train import Loop, run_training
 from muster.models.direct import DirectModel, init_parameters, parameter_shapes
 from muster.models.limits import units, with_limits
@@ -129,14 +129,14 @@ def test_evolution_learns_how_many_a_task_takes(learn, steps, rate, enough):
 
 def test_ppo_learns_how_many_a_task_takes():
     wanted = {"inference": "lp", "learn": "capacities", "log_every": 5000}
-    policy = muster.train(LIFTING, **wanted, steps=20_000, ppo={"rollout_length": 8, "envs": 64})
+    policy = muster.train(LIFTING, **wanted, steps=20_000, num_envs=64, ppo={"rollout_length": 8})
     assert muster.evaluate(policy, LIFTING, episodes=60).mean > 0.95
 
 
 def test_the_gradient_of_drawn_limits_is_that_of_their_loss():
     """Against finite differences; z adds its last bias, so that the slopes in z add up to that in the bias."""
     settings = TrainSettings(
-        BATTLE, inference="lp", learn="capacities,contributions", ppo={"envs": 2, "rollout_length": 3}
+        BATTLE, inference="lp", learn="capacities,contributions", num_envs=2, ppo={"rollout_length": 3}
     )
     learner = Loop(settings, None).learner
     batch = learner._batch(learner.collect()[0])
@@ -157,12 +157,12 @@ def test_the_gradient_of_drawn_limits_is_that_of_their_loss():
 
 
 def test_limits_are_played_with_noise_that_the_rollout_tells_apart():
-    settings = TrainSettings(BATTLE, inference="lp", learn="capacities", ppo={"envs": 8})
+    settings = TrainSettings(BATTLE, inference="lp", learn="capacities", num_envs=8)
     learner = Loop(settings, None).learner
     rollout = learner.collect()[0]
     z, drawn = (part["capacity"] for part in rollout.limits)
     assert isinstance(learner._batch(rollout), ChoiceBatch)
-    assert np.std(drawn - z) == pytest.approx(LIMIT_SIGMA / settings.ppo.correlated_steps, rel=0.1)
+    assert np.std(drawn - z) == pytest.approx(LIMIT_SIGMA / CORRELATED_STEPS, rel=0.1)
     explored = rollout.observation.capacities / units(rollout.observation)
     assert np.std(explored[rollout.observation.task_alive]) > 2 * np.std(drawn - z)
 
@@ -173,8 +173,9 @@ def test_a_run_that_learns_limits_resumes_bit_for_bit(learner, tmp_path, monkeyp
     for module in (es, ppo):
         monkeypatch.setattr(module, "cosine_decay", lambda progress: 1.0)
     monkeypatch.setattr(ppo, "G_AFTER", 0.0)
-    small = {"pairs": 2, "episodes": 2} if learner == "es" else {"envs": 8, "rollout_length": 4}
+    small = {"pairs": 2, "episodes": 2} if learner == "es" else {"rollout_length": 4}
     wanted = {"inference": "quad", "learner": learner, "learn": "capacities,contributions", learner: small}
+    wanted |= {"num_envs": 8}
     muster.train(LIFTING, **wanted, steps=256, out=tmp_path / "whole")
     muster.train(LIFTING, **wanted, steps=128, out=tmp_path / "broken")
     muster.train(LIFTING, steps=256, out=tmp_path / "broken", resume=True)
@@ -201,8 +202,6 @@ def test_a_run_goes_on_from_learned_limits_and_adds_heads_to_a_policy_without(tm
     ("wanted", "message"),
     [
         ({"learn": "capacities", "inference": "amax"}, "which amax does not weigh; use lp or quad"),
-        ({"unlimited": True, "inference": "routes"}, "--unlimited is about capacities, which routes"),
-        ({"learn": "contributions", "unlimited": True}, "leave out one"),
         ({"learn": "capacities", "model": "pem"}, "needs the direct model"),
         ({"learn": "capacities", "learner": "a2c"}, "for the learners ppo and es"),
         ({"learn": "capacities", "model": "context"}, "needs the direct model"),

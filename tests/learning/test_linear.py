@@ -40,15 +40,17 @@ def test_es_finds_the_known_correction_and_transfers_to_five_times_the_size():
 
 
 @pytest.mark.parametrize(
-    ("learner", "own", "more"),
+    "settings",
     [
-        ("ppo", {"envs": 16, "rollout_length": 8, "learning_rate": 0.03}, {}),
-        ("srl", {"envs": 16, "learning_rate": 0.03}, {}),
-        ("imitation", {"envs": 16, "learning_rate": 0.03}, {"teacher": "knowing"}),
+        {"learner": "ppo", "ppo": {"rollout_length": 8, "learning_rate": 0.03}},
+        {"learner": "srl"},
+        {"learner": "imitation", "teacher": "knowing", "imitation": {"learning_rate": 0.03}},
     ],
+    ids=["ppo", "srl", "imitation"],
 )
-def test_other_learners_improve_it_too(learner, own, more):
-    policy = muster.train(ENV, model="linear", learner=learner, inference="lp", steps=6_000, **{learner: own}, **more)
+def test_other_learners_improve_it_too(settings):
+    steps = 60_000 if settings["learner"] == "srl" else 6_000
+    policy = muster.train(ENV, model="linear", inference="lp", steps=steps, num_envs=16, **settings)
     gain, best = gains(policy, ENV)
     assert gain > 0.5 * best
 

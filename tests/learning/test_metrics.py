@@ -48,13 +48,13 @@ def test_figures_of_some_episodes_are_averaged_over_these(batch):
     assert found.metrics["toll"].mean == 10.0
 
 
-SMALL = {"es": {"pairs": 2, "episodes": 4}, "ppo": {"envs": 8}}
+SMALL = {"es": {"es": {"pairs": 2, "episodes": 4}}, "ppo": {"num_envs": 8}}
 
 
 @pytest.mark.parametrize(("learner", "workers"), [("es", None), ("ppo", None), ("ppo", 2)])
 def test_the_log_averages_them_too_and_keeps_its_own_names(learner, workers):
     rows = []
-    own = {learner: SMALL[learner]}
+    own = SMALL[learner]
     muster.train(
         f"{__name__}:Tolls",
         inference="lp",
@@ -79,7 +79,7 @@ def test_every_column_of_the_log_is_taken():
     assert set(summarise([{"episodes": 1.0, "reward": 1.0, "outcome": 1.0}])) <= set(RESERVED)
 
 
-def test_a_row_without_an_episode_of_every_world_has_no_mean_over_the_worlds():
+def test_a_row_without_an_episode_of_every_environment_has_no_mean_over_the_environments():
     """Or the best row of a run would be one in which no episode of the hardest environment happened to end."""
     easy = combine(ENVS, [mean_metrics({"reward": np.array([-3.0, -5.0])}, 2), mean_metrics({}, 0)])
     both = combine(ENVS, [mean_metrics({"reward": np.array([-4.0])}, 1), mean_metrics({"reward": -9.0 * ONE}, 1)])

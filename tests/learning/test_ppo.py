@@ -10,7 +10,7 @@ from muster.learning.actor import DirectActor
 from muster.learning.learners import make_learner
 from muster.learning.losses.returns import lambda_returns, n_step_returns
 from muster.learning.ppo import LASTING, LONG, WINDOW, Rollback
-from muster.learning.settings import A2CSettings, PPOSettings, TrainSettings
+from muster.learning.settings import PPOSettings, TrainSettings
 from muster.learning.train import run_training
 from muster.models.torch_networks import network_from
 from muster.policy.noise import standard_gumbels
@@ -21,8 +21,8 @@ ROOMY = "tests.learning.toy:Roomy"
 MANY, FEW = "rescue:6x12", "rescue:5x10"
 
 # Episodes of one decision add up no noise over time, so each has to be larger than elsewhere.
-PPO = {"envs": 32, "rollout_length": 4, "learning_rate": 1e-2, "sigma": 3.0}
-TINY = PPOSettings(envs=2, rollout_length=2)
+PPO = {"rollout_length": 4, "learning_rate": 1e-2, "sigma": 3.0}
+TINY = {"num_envs": 2, "ppo": PPOSettings(rollout_length=2)}
 
 
 @pytest.mark.parametrize(
@@ -38,19 +38,19 @@ TINY = PPOSettings(envs=2, rollout_length=2)
 )
 def test_choices_reach_the_known_optimum(env, inference, assign_all):
     settings = {"steps": 4_000, "log_every": 2_000, "seed": 1, "inference": inference}
-    policy = muster.train(env, ppo=PPO, assign_all=assign_all, **settings)
+    policy = muster.train(env, num_envs=32, ppo=PPO, assign_all=assign_all, **settings)
     assert muster.evaluate(policy, env, 100).mean > 0.95
 
 
 def test_an_environment_without_any_choice_is_told_so(capsys):
     """One agent, one task."""
-    muster.train("rescue:1x1,grid=5", ppo=PPO, inference="lp", assign_all=True, steps=1000)
+    muster.train("rescue:1x1,grid=5", num_envs=32, ppo=PPO, inference="lp", assign_all=True, steps=1000)
     assert capsys.readouterr().err.count("no agent had a choice") == 1
 
 
 def test_noise_that_changes_no_choice_is_told_so(capsys):
     ppo = PPO | {"sigma": 1e-3}
-    muster.train(TOY, ppo=ppo, inference="amax", assign_all=True, steps=1000)
+    muster.train(TOY, num_envs=32, ppo=ppo, inference="amax", assign_all=True, steps=1000)
     assert capsys.readouterr().err.count("raise --ppo.sigma (now 0.001)") == 1
 
 
@@ -120,7 +120,7 @@ def test_all_agents_idle_is_a_collapse_sooner_unless_it_pays():
 @pytest.mark.parametrize(("learner", "at_zero"), [("ppo", True), ("a2c", False)])
 def test_noise_on_h_is_not_drowned_by_a_random_g(learner, at_zero):
     """With fifteen units a random g decides every choice, and nothing is ever tried: ppo starts it at 0."""
-    made = make_learner(TrainSettings(env=ROOMY, learner=learner, ppo=TINY, a2c=A2CSettings(envs=2)))
+    made = make_learner(TrainSettings(env=ROOMY, learner=learner, **TINY))
     assert made.parameters()["g.weight3"].any() != at_zero
     made.update()
     assert made.parameters()["g.weight3"].any()
@@ -128,8 +128,8 @@ def test_noise_on_h_is_not_drowned_by_a_random_g(learner, at_zero):
 
 @pytest.mark.parametrize("model", ["dm", "context"])
 def test_a_g_that_waits_neither_acts_nor_learns_before_half_of_the_run(model):
-    ppo = PPOSettings(envs=4, rollout_length=4)
-    learner = make_learner(TrainSettings(env=MANY, inference="quad", model=model, ppo=ppo))
+    ppo = PPOSettings(rollout_length=4)
+    learner = make_learner(TrainSettings(env=MANY, inference="quad", model=model, num_envs=4, ppo=ppo))
     begun = learner.parameters()
     learner.update(0.0)
     learner.update(0.49)
@@ -145,12 +145,12 @@ def test_a_g_that_waits_neither_acts_nor_learns_before_half_of_the_run(model):
 
 
 def test_a_g_that_is_not_zero_or_of_few_agents_does_not_wait():
-    learner = make_learner(TrainSettings(env=MANY, inference="quad", ppo=TINY))
+    learner = make_learner(TrainSettings(env=MANY, inference="quad", **TINY))
     given = learner.parameters()
     learner.start(given | {"g.bias3": np.ones_like(given["g.bias3"])})
     learner.update(0.0)
     assert learner.collect()[0].scores[1] is not None
-    few = make_learner(TrainSettings(env=FEW, inference="quad", ppo=TINY))
+    few = make_learner(TrainSettings(env=FEW, inference="quad", **TINY))
     few.update(0.0)
     assert few.collect()[0].scores[1] is not None
 
@@ -160,7 +160,7 @@ def test_a_g_that_is_not_zero_or_of_few_agents_does_not_wait():
     [(FEW, "quad", False), (MANY, "quad", True), (FEW, "lp", True), (MANY, "amax", False)],
 )
 def test_exchanges_are_learned_from_unless_a_g_would_be_left_behind(env, inference, counted):
-    learner = make_learner(TrainSettings(env=env, inference=inference, ppo=TINY))
+    learner = make_learner(TrainSettings(env=env, inference=inference, **TINY))
     assert learner._batch(learner.collect()[0]).choices.exchanging == counted
 
 
@@ -169,14 +169,14 @@ def test_exchanges_are_learned_from_unless_a_g_would_be_left_behind(env, inferen
     [(FEW, "quad", [0.4, 1]), ("rescue:10x12", "quad", [0.2, 1]), ("rescue:2x4", "quad", [1]), (FEW, "lp", [1])],
 )
 def test_a_g_that_many_agents_feel_is_learned_in_smaller_steps(env, inference, shares):
-    learner = make_learner(TrainSettings(env=env, inference=inference, ppo=TINY))
+    learner = make_learner(TrainSettings(env=env, inference=inference, **TINY))
     groups = learner.actor.groups
     assert [share for share, _ in groups] == pytest.approx(shares)
     assert {name for _, group in groups for name in group.shapes} == set(learner.parameters())
 
 
 def test_a_positional_model_learns_from_choices():
-    settings = TrainSettings(env="rescue:2x3,grid=5", model="pem", steps=1, ppo=PPO | {"envs": 4})
+    settings = TrainSettings(env="rescue:2x3,grid=5", model="pem", steps=1, num_envs=4, ppo=PPO)
     learner = make_learner(settings)
     before = learner.parameters()
     learner.update()
@@ -209,10 +209,10 @@ def test_slopes_go_back_through_the_direct_model_as_through_torch(inference):
 
 
 def test_a_run_writes_every_value_of_its_settings(tmp_path):
-    settings = TrainSettings(env=TOY, ppo={"envs": 64, "sigma": 0.3})
+    settings = TrainSettings(env=TOY, num_envs=64, ppo={"sigma": 0.3})
     (tmp_path / "c.toml").write_text(to_toml(settings))
     text = (tmp_path / "c.toml").read_text()
-    for said in ("envs = 64", "minibatches = 8", "gae_lambda = 0.95", "clip_range = 0.2", "sigma = 0.3"):
+    for said in ("num_envs = 64", "minibatches = 8", "gae_lambda = 0.95", "clip_range = 0.2", "sigma = 0.3"):
         assert said in text
     assert from_toml(TrainSettings, tmp_path / "c.toml") == settings
 
@@ -240,7 +240,7 @@ def test_a_collapsed_run_goes_on_from_its_best_state_and_says_so_once(tmp_path, 
         return verdict
 
     monkeypatch.setattr(Rollback, "see", see)
-    settings = TrainSettings(env=ROOMY, inference="lp", steps=8 * 128, log_every=128, ppo=PPO)
+    settings = TrainSettings(env=ROOMY, inference="lp", steps=8 * 128, log_every=128, num_envs=32, ppo=PPO)
     learner = make_learner(settings)
     step = learner.actor.step
     monkeypatch.setattr(learner.actor, "step", lambda rate: rates.append(rate) or step(rate))

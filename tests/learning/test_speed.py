@@ -8,7 +8,7 @@ import pytest
 import muster
 from muster.learning import loop, speed, train
 from muster.learning.run import stored_settings
-from muster.learning.settings import ESSettings, PPOSettings, TrainSettings
+from muster.learning.settings import ESSettings, TrainSettings
 from muster.learning.speed import FEW, Speed, choose_sizes, measure
 from tests.learning.short_runs import assert_same_end
 from tests.learning.test_train import MIXTURE, TOY
@@ -50,9 +50,9 @@ def test_a_linear_model_gets_more_and_smaller_updates(monkeypatch):
 def test_ppo_too_and_rows_of_the_log_come_every_few_seconds(monkeypatch):
     monkeypatch.setattr(speed, "measure", lambda settings: Speed(seconds=0.1, steps=100, episodes=1, size=100))
     found, _ = choose_sizes(TrainSettings(TOY, minutes=3.0))
-    assert found.ppo == PPOSettings(envs=64)
+    assert found.num_envs == 64
     assert found.log_every == 4096
-    assert choose_sizes(TrainSettings(TOY, minutes=0.5))[0].ppo == PPOSettings(envs=8)
+    assert choose_sizes(TrainSettings(TOY, minutes=0.5))[0].num_envs == 8
     assert choose_sizes(TrainSettings(TOY, steps=5000))[0].log_every == 50
     assert choose_sizes(TrainSettings(TOY, minutes=3.0, log_every=7))[0].log_every == 7
 

@@ -30,7 +30,7 @@ def mean_reward(policy) -> float:
     return float(run_episodes(env, policy, episode_seeds(99, np.arange(200))).reward.mean())
 
 
-A2C = {"envs": 64, "rollout_length": 2, "learning_rate": 1e-2}
+A2C = {"rollout_length": 2, "learning_rate": 1e-2}
 ES = {"pairs": 8, "episodes": 4}
 
 
@@ -46,7 +46,7 @@ ES = {"pairs": 8, "episodes": 4}
     ids=["a2c-amax", "a2c-lp", "a2c-quad", "es-lp", "es-quad"],
 )
 def test_learners_reach_the_known_optimum(settings):
-    policy = muster.train(TOY, steps=4_000, log_every=2_000, seed=1, **settings)
+    policy = muster.train(TOY, steps=4_000, log_every=2_000, seed=1, num_envs=64, **settings)
     assert mean_reward(policy) == 1.0
 
 
@@ -58,7 +58,7 @@ def test_an_untrained_policy_does_not():
 
 def test_a_run_too_short_for_one_episode_still_leaves_its_policy(tmp_path):
     out = tmp_path / "run"
-    muster.train("rescue:2x4", steps=1, evaluate_episodes=5, ppo=PPOSettings(envs=2, rollout_length=1), out=out)
+    muster.train("rescue:2x4", steps=1, evaluate_episodes=5, num_envs=2, ppo=PPOSettings(rollout_length=1), out=out)
     summary = json.loads((out / "summary.json").read_text())
     assert summary["best_training_reward"] is None
     assert summary.get("commit") == muster.load(out).header.get("commit") == code_commit()
@@ -94,9 +94,9 @@ def test_evolution_keeps_the_last_policy(tmp_path):
 @pytest.mark.parametrize("learner", ["ppo", "es"])
 def test_a_reward_that_is_not_a_number_stops_the_run_and_is_named(learner):
     Broken.rounds = 0
-    own = {"ppo": PPOSettings(envs=16), "es": ESSettings(pairs=2, episodes=4)}[learner]
+    own = {"num_envs": 16} if learner == "ppo" else {"es": ESSettings(pairs=2, episodes=4)}
     with pytest.raises(MusterError, match="a reward is not finite"):
-        muster.train("tests.learning.toy:Broken", learner=learner, inference="lp", steps=100_000, **{learner: own})
+        muster.train("tests.learning.toy:Broken", learner=learner, inference="lp", steps=100_000, **own)
 
 
 def test_a_gradient_that_explodes_is_named():
@@ -105,7 +105,8 @@ def test_a_gradient_that_explodes_is_named():
             "rescue:2x3,grid=5",
             steps=100_000,
             learner="a2c",
-            a2c=A2CSettings(envs=16, optimiser="sgd", learning_rate=1e30, critic_learning_rate=1e30),
+            num_envs=16,
+            a2c=A2CSettings(optimiser="sgd", learning_rate=1e30, critic_learning_rate=1e30),
         )
 
 
@@ -119,7 +120,7 @@ def test_settings_survive_a_round_trip_through_toml(tmp_path):
     ("text", "message"),
     [
         ('env = "rescue:2x4"\nlerner = "es"', "no setting in .* 'lerner'; did you mean 'learner'"),
-        ('env = "rescue:2x4"\n[ppo]\nenvs = "many"', "ppo.envs in .* must be a whole number, got 'many'"),
+        ('env = "rescue:2x4"\nnum_envs = "many"', "num_envs in .* must be a whole number, got 'many'"),
         ('env = "rescue:2x4"\n[ppo]\nsigma = -1.0', "ppo.sigma in .* must be positive"),
         ('env = "rescue:2x4"\nseed = true', "seed in .* must be a whole number"),
         ("seed = 3", "lacks env"),
@@ -147,15 +148,13 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
 
 
 def test_training_is_the_same_each_time():
-    first, second = (muster.train("rescue:2x3,grid=5", steps=2000, ppo=PPOSettings(envs=16)) for _ in range(2))
+    first, second = (muster.train("rescue:2x3,grid=5", steps=2000, num_envs=16) for _ in range(2))
     for name, array in first.parameters.items():
         assert np.array_equal(array, second.parameters[name])
 
 
-@pytest.mark.parametrize("low_precision", [False, True])
-def test_convolutions_train_and_generalise_to_larger_grids(low_precision, tmp_path):
-    settings = {"model": "pem", "low_precision": low_precision, "steps": 300, "log_every": 100}
-    settings |= {"learner": "a2c", "a2c": {"envs": 8}}
+def test_convolutions_train_and_generalise_to_larger_grids(tmp_path):
+    settings = {"model": "pem", "learner": "a2c", "num_envs": 8, "steps": 300, "log_every": 100}
     muster.train("rescue:2x3,grid=6", out=tmp_path / "r", **settings)
     policy, start = muster.load(tmp_path / "r"), make_learner(TrainSettings(env="rescue:2x3,grid=6", **settings))
     assert policy.spec.kind == "pem"
@@ -167,8 +166,8 @@ def test_convolutions_train_and_generalise_to_larger_grids(low_precision, tmp_pa
 
 
 def test_convolutions_learn_from_battles():
-    ppo = PPOSettings(envs=2, rollout_length=2)
-    learner = make_learner(TrainSettings(env="battle:m2v2", model="pem", inference="lp", steps=1, ppo=ppo))
+    ppo = PPOSettings(rollout_length=2)
+    learner = make_learner(TrainSettings(env="battle:m2v2", model="pem", inference="lp", steps=1, num_envs=2, ppo=ppo))
     before = learner.parameters()
     metrics = learner.update()
     assert all(np.isfinite(metrics[name]) for name in ("value_loss", "policy_loss"))
@@ -180,8 +179,8 @@ def test_convolutions_learn_from_battles():
 
 @pytest.mark.parametrize("learner", ["ppo", "es"])
 def test_a_cosine_ends_with_updates_of_nothing(learner):
-    ppo, es = PPOSettings(envs=16, rollout_length=4), ESSettings(pairs=2, episodes=2)
-    made = make_learner(TrainSettings(env=TOY, learner=learner, inference="lp", steps=1, ppo=ppo, es=es))
+    ppo, es = PPOSettings(rollout_length=4), ESSettings(pairs=2, episodes=2)
+    made = make_learner(TrainSettings(env=TOY, learner=learner, inference="lp", steps=1, num_envs=16, ppo=ppo, es=es))
     moved = []
     for progress in (0.0, 0.5, 1.0):
         before = made.parameters()
@@ -226,9 +225,9 @@ def test_evolution_says_when_its_candidates_cannot_be_told_apart(tmp_path, capsy
 
 def test_an_update_scores_states_as_they_were_when_they_acted():
     """Else the importance ratio is not 1 and the gradient pulls towards the difference: BatchNorm must stay still."""
-    a2c = {"envs": 4, "rollout_length": 2}
+    a2c = {"rollout_length": 2}
     learner = make_learner(
-        TrainSettings(env="rescue:2x4", model="pem", inference="quad", learner="a2c", steps=1, a2c=a2c)
+        TrainSettings(env="rescue:2x4", model="pem", inference="quad", learner="a2c", steps=1, num_envs=4, a2c=a2c)
     )
     for _ in range(3):
         learner.update()
@@ -292,8 +291,8 @@ def test_a_wrong_prior_is_corrected_and_the_policy_survives_its_file(settings, t
 @pytest.mark.parametrize("learner", ["a2c", "es"])
 def test_returns_and_metrics_are_logged_as_they_are(learner, tmp_path):
     out = tmp_path / "r"
-    small = {"a2c": {"envs": 8}, "es": {"pairs": 2, "episodes": 2}}[learner]
-    muster.train(PRICED, learner=learner, inference="lp", steps=300, log_every=50, out=out, **{learner: small})
+    small = {"num_envs": 8} if learner == "a2c" else {"es": {"pairs": 2, "episodes": 2}}
+    muster.train(PRICED, learner=learner, inference="lp", steps=300, log_every=50, out=out, **small)
     rows = rows_without_times(out)
     assert len(rows) > 3
     for row in rows:
@@ -308,7 +307,7 @@ MIXTURE = ("rescue:2x3,grid=5", "rescue:3x5,grid=6", "rescue:1x2,grid=4")
 
 
 def test_environments_of_a_mixture_share_the_work():
-    ppo = make_learner(TrainSettings(env=MIXTURE, ppo={"envs": 8}))
+    ppo = make_learner(TrainSettings(env=MIXTURE, num_envs=8))
     assert [env.n_envs for env in ppo.envs] == [3, 3, 2]
     before = ppo.steps
     ppo.update()

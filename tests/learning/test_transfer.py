@@ -64,7 +64,7 @@ def test_a_positional_model_goes_on_from_a_direct_one_with_its_new_inputs_at_zer
     name = "rescue-2x4-quad-dm"
     new = first_policy(env="rescue:3x6", model="pem", from_policy=name)
     np.testing.assert_array_equal(decisions(new), decisions(muster.load(name)))
-    again = Loop(TrainSettings("rescue:2x4", model="pem", from_policy=name, ppo={"envs": 4}), None).learner
+    again = Loop(TrainSettings("rescue:2x4", model="pem", from_policy=name, num_envs=4), None).learner
     again.update()
     assert again.policy().parameters["h.left"].any(axis=1).all()
 
@@ -96,9 +96,9 @@ def test_inputs_that_a_policy_did_without_start_at_zero(tmp_path):
     ("settings", "message"),
     [
         ({"env": "battle:m10v10", "from_policy": "rescue-2x4-quad-dm"}, "was trained on rescue:2x4: a run on battle"),
-        ({"env": "battle:m10v10", "from_policy": "battle-w15v17-quad-dm"}, "add --centred"),
+        ({"env": "battle:m10v10", "from_policy": "battle-w15v17-quad-dm"}, "add --form centred"),
         ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-pem"}, "use --model pem"),
-        ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-dm", "pair_features": False}, "features of a pair"),
+        ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-dm", "form": "paper"}, "features of a pair"),
         # Its prior is made of distances: what it lacks here is not the environment's.
         ({"env": "rescue:2x4", "from_policy": "rescue-small-quad-dm"}, "use --form local and --learner es"),
         ({"env": "rescue:2x4", "from_policy": "rescue-2x4-quad-dm", "form": "local", "learner": "es"}, "--form plain"),
@@ -119,8 +119,8 @@ def test_a_run_that_went_on_from_a_policy_resumes_bit_for_bit_without_it(tmp_pat
     source = tmp_path / "source"
     run_training(TrainSettings(TOY, inference="lp", learner="es", steps=200), source)
     monkeypatch.setattr(ppo, "cosine_decay", lambda progress: 1.0)
-    own = {"envs": 16, "rollout_length": 4}
-    settings = {"env": TOY, "inference": "lp", "from_policy": str(source), "ppo": own, "log_every": 128}
+    own = {"rollout_length": 4}
+    settings = {"env": TOY, "inference": "lp", "from_policy": str(source), "num_envs": 16, "ppo": own, "log_every": 128}
     whole = run_training(TrainSettings(**settings, steps=512), tmp_path / "whole").policy
     run_training(TrainSettings(**settings, steps=256), tmp_path / "halves")
     (source / "best.safetensors").unlink()

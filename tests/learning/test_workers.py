@@ -27,13 +27,13 @@ from muster.learning.workers import ATTEMPTS, Failure, WorkerLostError, WorkerPo
 from tests.learning.pools import Reused, run_with
 
 OWN = "tests.learning.toy:Priced"
-PPO = {"envs": 7, "rollout_length": 5, "minibatches": 2}
+PPO = {"num_envs": 7, "ppo": {"rollout_length": 5, "minibatches": 2}}
 LEARNERS: dict[str, dict[str, Any]] = {
-    "ppo": {"learner": "ppo", "inference": "lp", "steps": 150, "ppo": PPO},
-    "ppo-rescue": {"inference": "quad", "steps": 400, "ppo": {**PPO, "envs": 9}},
-    "ppo-waiting": {"inference": "quad", "steps": 200, "ppo": PPO},
-    "ppo-wages": {"inference": "lp", "steps": 400, "ppo": PPO},
-    "a2c": {"learner": "a2c", "inference": "quad", "steps": 150, "a2c": {"envs": 7}},
+    "ppo": {"learner": "ppo", "inference": "lp", "steps": 150, **PPO},
+    "ppo-rescue": {"inference": "quad", "steps": 400, **PPO, "num_envs": 9},
+    "ppo-waiting": {"inference": "quad", "steps": 200, **PPO},
+    "ppo-wages": {"inference": "lp", "steps": 400, **PPO},
+    "a2c": {"learner": "a2c", "inference": "quad", "steps": 150, "num_envs": 7},
     "es": {"learner": "es", "model": "dm", "inference": "lp", "steps": 60, "es": {"pairs": 3, "episodes": 2}},
     "es-linear": {"learner": "es", "model": "linear", "steps": 60, "es": {"pairs": 3, "episodes": 2}},
     "es-rescue": {"learner": "es", "inference": "quad", "steps": 600, "es": {"pairs": 3, "episodes": 2}},

@@ -38,7 +38,7 @@ ENVS = [
 
 def perturbed(env: str, inference: str, **settings) -> tuple[ModelSpec, dict, BatchObservation]:
     """A model whose every array says something, and what it reads of an environment a few decisions on."""
-    asked = TrainSettings(env=env, inference=inference, model="context", seed=3, ppo={"envs": 8}, **settings)
+    asked = TrainSettings(env=env, inference=inference, model="context", seed=3, num_envs=8, **settings)
     setup = prepare(asked)
     made, spec = setup.envs[0], setup.spec
     rng = np.random.default_rng(1)
@@ -140,7 +140,7 @@ def test_another_town_far_away_is_not_heard():
 
 
 def test_a_model_starts_as_the_distances_it_corrects():
-    spec = prepare(TrainSettings(env="rescue:3x6", inference="lp", model="context", ppo={"envs": 2})).spec
+    spec = prepare(TrainSettings(env="rescue:3x6", inference="lp", model="context", num_envs=2)).spec
     env = make("rescue:3x6", 4)
     seen = spec.read(env.observe())
     h, _ = ContextModel(spec, init_parameters(spec, np.random.default_rng(0)))(seen)
@@ -157,20 +157,20 @@ def test_an_environment_without_distances_or_positions_is_heard_by_what_is_said(
     assert relate(battle, of_battle)["agent", "agent"].distance.any()
 
 
-@pytest.mark.parametrize("pair_features", [False, True])
-def test_what_a_model_reads_follows_from_the_environment(pair_features):
-    asked = TrainSettings(
-        env="rescue:2x4", model="context", inference="lp", pair_features=pair_features, ppo={"envs": 2}
-    )
+def test_what_a_model_reads_follows_from_the_environment():
+    asked = TrainSettings(env="rescue:2x4", model="context", inference="lp", num_envs=2)
     spec = prepare(asked).spec
-    assert spec.places == (0, 1)
-    assert (spec.blind == (0, 1)) == pair_features == bool(spec.distances)
+    assert (spec.places, spec.blind) == ((0, 1), (0, 1))
+    assert spec.distances
     plain = prepare(dataclasses.replace(asked, form="plain")).spec
     assert plain.blind == ()
+    assert plain.distances
+    paper = prepare(dataclasses.replace(asked, form="paper")).spec
+    assert (paper.blind, paper.distances) == ((), ())
 
 
 def test_a_policy_is_saved_and_loaded_as_it_is_and_a_damaged_one_refused(tmp_path):
-    learner = make_learner(TrainSettings(env="rescue:2x4", model="context", inference="quad", ppo={"envs": 2}))
+    learner = make_learner(TrainSettings(env="rescue:2x4", model="context", inference="quad", num_envs=2))
     policy = learner.policy()
     policy.save(tmp_path / "policy.safetensors")
     again = LearnedPolicy.load(tmp_path / "policy.safetensors")
@@ -185,7 +185,7 @@ def test_a_policy_is_saved_and_loaded_as_it_is_and_a_damaged_one_refused(tmp_pat
 
 def test_it_decides_in_every_environment_of_its_kind_and_looks_ahead_with_noisy_scores():
     spec, parameters, _ = perturbed("rescue:3x6", "lp")
-    learner = make_learner(TrainSettings(env="rescue:3x6", model="context", inference="lp", ppo={"envs": 2}))
+    learner = make_learner(TrainSettings(env="rescue:3x6", model="context", inference="lp", num_envs=2))
     policy = LearnedPolicy("context", spec, parameters, learner.inference, PAPER_NOISE, {"env": "rescue:3x6"})
     assert muster.evaluate(policy, "rescue:6x12,grid=12", 4).records.outcome.shape == (4,)
     assert muster.evaluate(policy.with_rollouts(3), "rescue:2x4", 2).records.outcome.shape == (2,)
@@ -195,8 +195,10 @@ def test_it_decides_in_every_environment_of_its_kind_and_looks_ahead_with_noisy_
 
 @pytest.mark.parametrize("inference", ["lp", "quad"])
 def test_ppo_moves_every_part_of_it(inference):
-    ppo = {"envs": 16, "rollout_length": 4}
-    learner = make_learner(TrainSettings(env="tests.learning.toy:Roomy", model="context", inference=inference, ppo=ppo))
+    ppo = {"rollout_length": 4}
+    learner = make_learner(
+        TrainSettings(env="tests.learning.toy:Roomy", model="context", inference=inference, num_envs=16, ppo=ppo)
+    )
     before = learner.policy().parameters
     for _ in range(3):
         learner.update()
@@ -224,7 +226,7 @@ def test_the_gradient_is_that_of_finite_differences():
 
 def test_a_context_model_goes_on_from_a_direct_one_and_from_its_own_kind(tmp_path):
     def first(**settings) -> LearnedPolicy:
-        return Loop(TrainSettings(**{"ppo": {"envs": 4}} | settings), None).learner.policy()
+        return Loop(TrainSettings(**{"num_envs": 4} | settings), None).learner.policy()
 
     seen = make("rescue:4x8", 8).observe()
     name = "rescue-2x4-lp-dm"
@@ -237,7 +239,7 @@ def test_a_context_model_goes_on_from_a_direct_one_and_from_its_own_kind(tmp_pat
     for settings, message in (
         ({"model": "dm"}, "is a context model, which no other can go on from; use --model context"),
         ({"model": "context"}, "another --form"),
-        ({"model": "context", "form": "plain", "pair_features": False}, "features of a pair"),
+        ({"model": "context", "form": "paper"}, "features of a pair"),
     ):
         with pytest.raises(InputError, match=message):
             first(env="rescue:3x6", inference="lp", from_policy=path, **settings)

@@ -8,11 +8,11 @@ from muster.learning.settings import TrainSettings
 from muster.learning.train import Loop, run_training
 from muster.policy.files import run_critic
 
-TINY = {"envs": 4, "rollout_length": 4}
+TINY = {"rollout_length": 4}
 
 
 def test_the_critic_of_an_actor_critic_run_values_states_as_the_learner_did(tmp_path):
-    settings = TrainSettings("rescue:2x3,grid=5", inference="lp", steps=64, ppo=muster.PPOSettings(**TINY))
+    settings = TrainSettings("rescue:2x3,grid=5", inference="lp", steps=64, num_envs=4, ppo=muster.PPOSettings(**TINY))
     run_training(settings, tmp_path / "run")
     critic = run_critic(tmp_path / "run")
     assert critic is not None

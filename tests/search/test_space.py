@@ -76,10 +76,9 @@ def test_what_no_run_would_take_is_refused(table, words):
 
 
 def test_settings_that_do_not_go_together_are_refused_before_any_trial():
-    """Each list is fine by itself; the two shares must add up to 1 at most."""
-    shares = {"teacher_share": [0.9, 0.2], "noisy_share": [0.9, 0.2]}
-    table = {"teacher": "closest", "imitation": shares}
-    with pytest.raises(InputError, match="together at most 1"):
+    """Each list is fine by itself; routes are learned by es alone."""
+    table = {"inference": ["routes", "lp"], "learner": ["ppo", "a2c"]}
+    with pytest.raises(InputError, match="evolution strategies only"):
         StudySettings(env=("rescue:1x2",), space_name="x", space=table)
 
 

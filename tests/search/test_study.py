@@ -186,17 +186,20 @@ def test_a_trial_whose_numbers_run_away_is_noted_and_the_search_goes_on(tmp_path
 
 def test_a_trial_that_its_environment_refuses_is_noted_and_the_search_goes_on(tmp_path):
     """Of settings that are right one by one, and that no model can be made with."""
-    space = SPACE | {"centred": [True, False]}
+    space = SPACE | {"form": ["centred", "plain"]}
     study = Study.open(tmp_path, replace(tiny(trials=6), space=space, env=(TOY,)))
     assert study.run()
-    found = {trial.settings["centred"]: (trial.state, trial.why) for trial in study.trials()}
-    assert found[False] == ("done", "")
-    assert found[True] == ("failed", f"{TOY} names no positions to measure from the middle; leave out --centred")
+    found = {trial.settings["form"]: (trial.state, trial.why) for trial in study.trials()}
+    assert found["plain"] == ("done", "")
+    assert found["centred"] == (
+        "failed",
+        f"{TOY} names no positions to measure from the middle; leave out --form centred",
+    )
 
 
 def test_a_study_of_which_no_trial_can_be_made_is_refused_before_anything_is_sampled(tmp_path):
-    run = {"es": {"episodes": 2}, "centred": True}
-    with pytest.raises(InputError, match="leave out --centred"):
+    run = {"es": {"episodes": 2}, "form": "centred"}
+    with pytest.raises(InputError, match="leave out --form centred"):
         Study.open(tmp_path / "study", replace(tiny(run=run), env=(TOY,)))
     assert not (tmp_path / "study").exists()
 

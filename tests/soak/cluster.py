@@ -20,7 +20,7 @@ from tests.soak.kills import children
 
 LEARNERS = {
     "es": TrainSettings("rescue:2x4", learner="es", inference="quad", es={"pairs": 4, "episodes": 4}),  # type: ignore[arg-type]
-    "ppo": TrainSettings("rescue:2x4", inference="lp", ppo={"envs": 16, "rollout_length": 8}),  # type: ignore[arg-type]
+    "ppo": TrainSettings("rescue:2x4", inference="lp", num_envs=16, ppo={"rollout_length": 8}),  # type: ignore[arg-type]
 }
 WORKERS = 2
 

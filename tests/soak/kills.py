@@ -18,7 +18,7 @@ from muster.policy.files import fingerprint
 
 LEARNERS = {
     "es": ["--learner", "es", "--es.pairs", "2", "--es.episodes", "4"],
-    "ppo": ["--learner", "ppo", "--ppo.envs", "16", "--ppo.rollout-length", "8"],
+    "ppo": ["--learner", "ppo", "--num-envs", "16", "--ppo.rollout-length", "8"],
 }
 COMMON = ["--steps", "60000", "--log-every", "500", "--evaluate-episodes", "10"]
 ENV = "rescue:2x3,grid=5"

@@ -14,7 +14,7 @@ from muster.errors import MusterError
 FIELDS = ("agent_features", "task_features", "pair_features", "prior", "capacities", "contributions", "reward")
 SETTINGS = {
     "es": {"learner": "es", "es": {"pairs": 2, "episodes": 4}},
-    "ppo": {"learner": "ppo", "ppo": {"envs": 8, "rollout_length": 8}},
+    "ppo": {"learner": "ppo", "num_envs": 8, "ppo": {"rollout_length": 8}},
 }
 
 

@@ -31,7 +31,7 @@ def test_the_checks_of_answers_find_wrong_ones():
     assert solver.complain(call, Answer)
 
 
-def test_numbers_that_are_none_are_traced_to_their_world():
+def test_numbers_that_are_none_are_traced_to_their_environment():
     assert poison.campaign(2 * len(poison.FIELDS)) == []
 
 

@@ -55,7 +55,7 @@ class Choices(NamedTuple):
     exchanging: bool
     """Whether exchanges are among the options."""
     minimums: Floats = NO_MINIMUMS
-    """[S, M] load that a task gets at least, or nobody; no rows where there are none."""
+    """[S, M] load that a task gets at least, or none; no rows where there are none."""
 
     def take(self, states: Ints) -> Choices:
         """Those of some states."""

@@ -28,7 +28,7 @@ def line(**changes):
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """Decisions of a rule in search and rescue."""
+    """Decisions of a baseline in search and rescue."""
     path = tmp_path_factory.mktemp("log") / "decisions.jsonl"
     muster.evaluate("lp-distance", "rescue:2x4", 40, seed=77, log=path)
     return path
@@ -107,7 +107,7 @@ def test_a_log_passes_the_environment_checks(recorded):
 
 
 def test_a_policy_is_learned_without_a_simulator(recorded):
-    settings = {"inference": "lp", "learner": "imitation", "from_log": str(recorded), "imitation": {"envs": 32}}
+    settings = {"inference": "lp", "learner": "imitation", "from_log": str(recorded), "num_envs": 32}
     policy = muster.train(f"log:{recorded}", steps=10_000, **settings)
     assert policy.header["env"] == f"log:{recorded},set=training"
     found = muster.evaluate(policy, f"log:{recorded},set=validation", "all")
@@ -119,7 +119,7 @@ def test_a_policy_is_learned_without_a_simulator(recorded):
 
 
 def test_a_log_of_an_environment_teaches_a_policy_for_it(recorded, tmp_path):
-    settings = {"inference": "lp", "learner": "imitation", "from_log": str(recorded), "imitation": {"envs": 32}}
+    settings = {"inference": "lp", "learner": "imitation", "from_log": str(recorded), "num_envs": 32}
     policy = muster.train("rescue:2x4", steps=10_000, out=tmp_path / "run", **settings)
     assert policy.header["env"] == "rescue:2x4"
     assert policy.inference.assign_all
