@@ -52,14 +52,14 @@ def main() -> None:
     chosen = {"episodes": "all"} if every else {"episodes": int(given.episodes), "seed": given.seed}
     print(f"{given.policy} on {given.env}, {'all' if every else given.episodes} episodes")
     print("| | ms a decision | mean [95 %] | gain [95 %] |\n|---|---:|---:|---:|", flush=True)
-    players: dict[str, LearnedPolicy] = {"alone": policy} | {
+    policies: dict[str, LearnedPolicy] = {"alone": policy} | {
         point: policy.with_rollouts(**settings_of(point), horizon=given.horizon, standard_errors=given.standard_errors)
         for point in given.points
     }
     alone = None
-    for point, player in players.items():
+    for point, acting in policies.items():
         began = time.process_time()
-        found = muster.evaluate(player, given.env, **chosen)
+        found = muster.evaluate(acting, given.env, **chosen)
         milliseconds = 1000 * (time.process_time() - began) / found.records.decisions
         alone = alone or found
         gain = in_brackets(differences([alone, found])[0], found.metric, "+") if found is not alone else ""

@@ -82,7 +82,7 @@ def run(
     """
     command = [sys.executable, "-m", "muster", "serve", RESCUE, BATTLE, "--port", "0"]
     command += ["--processes", str(processes)]
-    # The log goes to a file: nobody who reads it takes the processors from those who are measured.
+    # The log goes to a file, so that no reader of it takes the processors from those who are measured.
     with TemporaryFile("w+") as log:
         service = subprocess.Popen(command, stderr=log)
         try:

@@ -1,4 +1,4 @@
-"""Requests that nobody would write, at length: bodies that schemathesis makes of the OpenAPI document, and what comes
+"""Requests that no user would write, at length: bodies that schemathesis makes of the OpenAPI document, and what comes
 of them when they are damaged. None may be answered with a 5xx other than the documented 503, with a status or a shape
 that the document does not have, or later than the time limit; memory must stay flat.
 

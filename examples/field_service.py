@@ -184,7 +184,7 @@ class FieldService(Env):
         )
 
     def step(self, assignment: np.ndarray) -> tuple[float, bool]:
-        """Send technicians off, let five minutes pass; a job gets exactly the technicians that it needs, or nobody."""
+        """Send technicians off, let five minutes pass; a job gets exactly the technicians that it needs, or none."""
         jobs, sent = self.waiting(), np.bincount(assignment[assignment >= 0], minlength=self.n_tasks)
         complete = sent == jobs.team
         going = np.flatnonzero((assignment >= 0) & complete[assignment])

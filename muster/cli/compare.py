@@ -40,9 +40,9 @@ class Compare(PolicyFlags):
             raise InputError(f"compare takes two or more policies and then the environment, got {' '.join(self.names)}")
         *policies, env = self.names
         groups = [runs_that_match(name) if is_pattern(name) else [name] for name in policies]
-        players = iter(self.players([name for group in groups for name in group], env))
+        acting = iter(self.policies_of([name for group in groups for name in group], env))
         found = compare(
-            [list(islice(players, len(group))) for group in groups],
+            [list(islice(acting, len(group))) for group in groups],
             env,
             self.episodes,
             self.seed,

@@ -36,7 +36,7 @@ class Evaluate(PolicyFlags):
         from muster.evaluation.evaluate import evaluate
 
         with progress_bar(self.policy, self.episodes, quiet=self.json) as advance:
-            policy = self.player(self.policy, self.env)
+            policy = self.policy_of(self.policy, self.env)
             found = evaluate(policy, self.env, self.episodes, self.seed, self.noise, progress=advance, log=self.log)
         if self.json:
             print(json.dumps(found.as_dict()))

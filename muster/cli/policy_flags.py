@@ -40,15 +40,15 @@ class PolicyFlags:
         """Whether anything is to be other than the policy itself has it."""
         return any(getattr(self, flag.name) is not None for flag in fields(PolicyFlags))
 
-    def players(self, policies: Sequence[str], env: str) -> list[str | Policy]:
+    def policies_of(self, names: Sequence[str], env: str) -> list[str | Policy]:
         """Several policies; baselines among learned ones are there to be compared with, as they are."""
         from muster.envs.registry import baselines_of
 
         baselines = baselines_of(env) if self.asked else []
-        learned = [policy for policy in policies if policy not in baselines]
-        return [name if name in baselines and learned else self.player(name, env) for name in policies]
+        learned = [name for name in names if name not in baselines]
+        return [name if name in baselines and learned else self.policy_of(name, env) for name in names]
 
-    def player(self, policy: str, env: str) -> str | Policy:
+    def policy_of(self, policy: str, env: str) -> str | Policy:
         """The policy of that name, as the flags say; an unknown name is left for the caller to refuse."""
         from muster.envs.registry import baselines_of, make
         from muster.policy.files import run_critic

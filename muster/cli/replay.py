@@ -37,8 +37,8 @@ class Replay(PolicyFlags):
         write = writer(self.out, len(names))
         env = make(self.env)
         replays, endings = [], []
-        for name, player in zip(names, self.players(names, self.env), strict=True):
-            replays.append(record(resolve(player, env, self.noise), env, self.seed))
+        for name, policy in zip(names, self.policies_of(names, self.env), strict=True):
+            replays.append(record(resolve(policy, env, self.noise), env, self.seed))
             endings.append(f"{name} on {env.name}: {ending(replays[-1], env)}")
         write(replays, env, self.out)
         print(f"{'; '.join(endings)}; written to {self.out}")

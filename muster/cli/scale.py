@@ -54,8 +54,8 @@ class Scale(PolicyFlags):
         # The picture is opened first: what would spoil it is known before the episodes are run.
         with nullcontext() if self.out is None else figure_file(self.out, "muster scale --out") as canvas:
             envs, names = plan(self.policy, self.env, self.sizes, self.baseline, self.ratio)
-            player = self.player(self.policy, next(iter(envs.values())))
-            curve = run_curve(player, envs, names, self.episodes, self.seed, _report)
+            policy = self.policy_of(self.policy, next(iter(envs.values())))
+            curve = run_curve(policy, envs, names, self.episodes, self.seed, _report)
             if self.json:
                 print(json.dumps(curve.as_dict() | {"episodes": self.episodes, "seed": self.seed}))
             else:

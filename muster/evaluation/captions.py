@@ -35,7 +35,7 @@ CAPTIONS = {
         "victims waiting",
     ),
     "battle": Caption(
-        "Battle", "Our units (blue) choose which enemy (red) to attack; whoever has units left at the end wins.",
+        "Battle", "Our units (blue) choose which enemy (red) to attack; the side with units left at the end wins.",
         "enemies left",
     ),
     "pursuit": Caption(

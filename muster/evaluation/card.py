@@ -209,10 +209,10 @@ def measure_ranges(policy: LearnedPolicy, custom: bool = False) -> dict[str, dic
         if (foreign and not custom) or policy.spec.kind == "pem":
             continue
         env = make(str(text), RANGE_EPISODES)
-        player = resolve(policy, env)
+        acting = resolve(policy, env)
         slots = np.arange(RANGE_EPISODES)
-        reset(env, player, slots, episode_seeds(RANGE_SEED, slots))
-        for transition in rollout(env, act_with(player, env), slots >= 0):
+        reset(env, acting, slots, episode_seeds(RANGE_SEED, slots))
+        for transition in rollout(env, act_with(acting, env), slots >= 0):
             for kind, rows in seen.items():
                 block = np.asarray(getattr(transition.observation, BLOCKS[kind]), np.float64)[transition.active]
                 rows.append(_summary(block[_alive(transition.observation, kind)[transition.active]]))

@@ -120,12 +120,12 @@ def evaluate(
         raise InputError("a log is for training, which must not see the sealed episodes; give another seed")
     batch_env = env if isinstance(env, BatchEnv) else make(env, min(batch or BATCH, _count(env, episodes)))
     seeds = choose_episodes(batch_env, episodes, seed)
-    player = resolve(policy, batch_env, noise)
-    noise = noise or getattr(player, "noisy", False)
-    learned = player.policy if isinstance(player, LookAhead) else player
+    acting = resolve(policy, batch_env, noise)
+    noise = noise or getattr(acting, "noisy", False)
+    learned = acting.policy if isinstance(acting, LookAhead) else acting
     shown = learned.spec.shown if isinstance(learned, LearnedPolicy) else {}
     with writing_log(batch_env, log, shown) as record:
-        records = run_episodes(batch_env, player, seeds, progress, record)
+        records = run_episodes(batch_env, acting, seeds, progress, record)
     name = str(policy) if isinstance(policy, (str, Path)) else policy.name
     found = summarise(name, batch_env, seed, noise, records, all_episodes=episodes == "all")
     if not isinstance(learned, LearnedPolicy):

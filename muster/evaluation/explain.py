@@ -141,7 +141,7 @@ def alternatives(scored: Scored, settings: InferenceSettings, base: Solution, ag
     others = [int(task) for task in np.flatnonzero(probe.allowed[agent] & probe.within[agent]) if task != has]
     others = sorted(others, key=lambda task: (-scores[task], task))[:ALTERNATIVES]
     plans = list(zip(others, probe.given([(agent, task) for task in others]), strict=True))
-    # Where nobody may be left out, having nothing to do is no choice.
+    # Where every agent is assigned, idling is no choice.
     if has >= 0 and not settings.assign_all:
         plans.append((-1, _without(problem, solver, agent)))
     found = []

@@ -151,12 +151,12 @@ def record(
 ) -> Replay:
     """Run the first episode of the set that `seed` names, in slot 0; `before_each` decision may stop it by raising."""
     env = make(env) if isinstance(env, str) else env
-    player = resolve(policy, env)
+    acting = resolve(policy, env)
     slots = np.arange(env.n_envs)
-    reset(env, player, slots, episode_seeds(seed, slots))
+    reset(env, acting, slots, episode_seeds(seed, slots))
     assignments, rewards = [], []
     truncated = False
-    act = act_with(player, env)
+    act = act_with(acting, env)
 
     def act_unless_stopped(observation: BatchObservation) -> Ints:
         if before_each:
@@ -169,7 +169,7 @@ def record(
         truncated = bool(transition.result.truncated[0])
     return Replay(
         env=env.name,
-        policy=player.name,
+        policy=acting.name,
         seed=seed,
         assignments=np.array(assignments),
         rewards=rewards,

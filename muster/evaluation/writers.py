@@ -1,4 +1,4 @@
-"""A recorded episode as a file: a moving picture, a page that plays it, or data."""
+"""A recorded episode as a file: a moving picture, a page to watch it, or data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to play a little differently: the candidates that look-ahead tries.
+"""Variations of a policy: the candidates that look-ahead tries.
 
 theta    the policy with other weights: each array moved by 0.3 of its spread
 scores   the policy with noise of standard deviation 1 on h, the same for five decisions
@@ -27,7 +27,7 @@ HELD = 5
 
 
 class Candidates(Protocol):
-    """Draws what makes candidates differ, and plays them; what a candidate is drawn as has `width` numbers."""
+    """What makes candidates differ, a vector of `width` numbers each, and how they act."""
 
     width: int
 

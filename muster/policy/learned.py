@@ -69,7 +69,7 @@ class LearnedPolicy(Policy):
         if noisy and rollouts:
             raise InputError("look-ahead tries moves of its own: it has no use for the exploration noise of training")
         self.rollouts = rollouts
-        """How it looks ahead in the environment that it plays in (`muster.policy.lookahead`); None: not at all."""
+        """How it looks ahead in the environment that it acts in (`muster.policy.lookahead`); None: not at all."""
         self.critic = critic
         """What is still to be earned, for look-ahead with a horizon."""
         self._solver = Solver.of(inference)
@@ -105,7 +105,7 @@ class LearnedPolicy(Policy):
 
         `settings` are further ones of `RolloutSettings`: futures, horizon, candidates, size. `critic` is a function
         from an observation to what is still to be earned [B], for what is cut at the horizon (`muster.policy.files`).
-        It plays in `muster.evaluate` and wherever else there is an environment to try moves in.
+        It acts in `muster.evaluate` and wherever else there is an environment to try moves in.
         """
         wanted = RolloutSettings(rollouts, **settings)
         return self.variant(rollouts=wanted, critic=critic or self.critic)
@@ -124,7 +124,7 @@ class LearnedPolicy(Policy):
         return self.variant(inference=dataclasses.replace(self.inference, **changes))
 
     def without_task_scores(self) -> Self:
-        """A QUAD policy's h alone, played by LP: what its g is worth."""
+        """A QUAD policy's h alone, under LP: what its g is worth."""
         return self.variant(
             spec=dataclasses.replace(self.spec, task_scores=False),
             parameters={name: array for name, array in self.parameters.items() if not name.startswith("g.")},

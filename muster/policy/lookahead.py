@@ -1,11 +1,11 @@
-"""Look-ahead: before each decision candidates are played out on copies of the env, and the best one's move is made.
+"""Look-ahead: before each decision candidates are run on copies of the environment, and the best one's move is made.
 
-The copies get fresh random numbers: they know what the env is like now, not what chance will bring. All candidates
-of all envs of a batch are played in one batch. An episode's decisions follow from its own seed, whatever the batch.
+The copies get fresh random numbers: they know the present state, not what chance will bring. All candidates of all
+environments of a batch are run in one batch. An episode's decisions follow from its own seed, whatever the batch.
 
-With one future candidates are ways to act: the policy itself, whoever was best at the last decision, and new ones (see
-`muster.policy.candidates`). With several they are first decisions, after which the policy itself goes on. All are tried
-in the same futures, and one replaces the policy's own decision only if it is better beyond chance: the best of several
+With one future candidates are ways to act (`muster.policy.candidates`): the policy itself, the best one of the last
+decision, and new ones. With several they are first decisions, after which the policy itself goes on. All are tried in
+the same futures, and one replaces the policy's own decision only if it is better beyond chance: the best of several
 noisy means would often be worse.
 """
 
@@ -35,7 +35,7 @@ ROUND = 4
 """Candidates tried at once where time decides how many."""
 MOST_COPIES = 4096
 MOST_PAIRS = 2_000_000
-"""Copies, and agent-task pairs in them, that are played at once: bounds the memory."""
+"""Copies, and agent-task pairs in them, that are run at once: bounds the memory."""
 
 
 class LookAhead(Policy):

@@ -23,7 +23,7 @@ SHIPPED = Path(__file__).parent / "shipped"
 def resolve(policy: str | Path | Policy, env: BatchEnv, noise: bool = False) -> Policy:
     """The policy that a name means for `env`, or the object itself, made ready for it.
 
-    `noise` leaves a learned policy's exploration on. An object is not changed: who plays is a copy.
+    `noise` leaves a learned policy's exploration on. An object is not changed: a copy acts.
     """
     if isinstance(policy, Path):
         policy = str(policy)

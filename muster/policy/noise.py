@@ -104,7 +104,7 @@ class ScoreNoise:
             part.reset(slots)
 
     def follow(self, seen: BatchObservation) -> None:
-        """Whoever is new in a place starts without the noise of who was there before."""
+        """An agent or task that is new in its slot starts without the noise of the one before it."""
         newcomers = []
         for known, now in ((self.agents, seen.agent_ids), (self.tasks, seen.task_ids)):
             newcomers.append(np.zeros(known.shape, np.bool_) if now is None else known != now)
@@ -131,12 +131,12 @@ class ScoreNoise:
 
     def add_to_limits(self, z: Limits, draw: Callable[[tuple[int, ...]], Floats32]) -> tuple[Limits, Limits]:
         """z of the limits with the noise of this decision, from standard normal draws; and without that of earlier."""
-        played, drawn = {}, {}
+        noisy, drawn = {}, {}
         for head, part in self.limits.items():
             history = part.total.copy()
-            played[head] = z[head] + part.add(draw(z[head].shape))
-            drawn[head] = played[head] - history
-        return played, drawn
+            noisy[head] = z[head] + part.add(draw(z[head].shape))
+            drawn[head] = noisy[head] - history
+        return noisy, drawn
 
 
 def standard_gumbels(exponentials: NDArray[np.floating]) -> Floats32:

@@ -219,7 +219,7 @@ def test_what_step_returns_is_checked(returned, complaint):
 
 
 @pytest.mark.parametrize(
-    ("rule", "complaint"),
+    ("baseline", "complaint"),
     [
         (lambda view: np.zeros(9, int), "must give a task from 0 to"),
         (lambda view: np.full(len(view.agent_ids), 5), "must give a task from 0 to"),
@@ -227,11 +227,11 @@ def test_what_step_returns_is_checked(returned, complaint):
         (lambda view: view.nothing, "the baseline 'odd' of Ruled failed: AttributeError"),
     ],
 )
-def test_a_rule_that_cannot_be_followed_is_explained(rule, complaint):
+def test_a_baseline_that_cannot_be_followed_is_explained(baseline, complaint):
     class Ruled(Orders):
         @classmethod
         def baselines(cls) -> Any:
-            return {"odd": rule}
+            return {"odd": baseline}
 
     env = begun(Ruled, rate=3.0)
     with pytest.raises(MusterError, match=complaint):

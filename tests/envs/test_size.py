@@ -48,9 +48,9 @@ def test_describing_a_policy_imports_nothing(tmp_path, monkeypatch, capsys):
     policy = muster.load("rescue-2x4-quad-dm")
     header = {name: value for name, value in policy.header.items() if name not in ("features", "env")}
     file = tmp_path / "odd.safetensors"
-    policy.variant(header=header | {"env": "planted:World"}).save(file)
+    policy.variant(header=header | {"env": "planted:Env"}).save(file)
     main(["card", str(file)])
-    assert "planted:World" in capsys.readouterr().out
+    assert "planted:Env" in capsys.readouterr().out
 
 
 def test_sizes_are_put_into_the_names_of_environments():

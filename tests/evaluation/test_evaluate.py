@@ -68,14 +68,14 @@ def test_a_path_does_as_well_as_a_name():
 
 
 def test_differences_are_paired():
-    best, rule = (muster.evaluate(policy, "rescue:3x6", 200) for policy in ("topline", "closest"))
-    (gap,) = differences([best, rule])
-    assert gap.mean == pytest.approx(rule.mean - best.mean)
+    best, baseline = (muster.evaluate(policy, "rescue:3x6", 200) for policy in ("topline", "closest"))
+    (gap,) = differences([best, baseline])
+    assert gap.mean == pytest.approx(baseline.mean - best.mean)
     assert gap.lower == 0, "nothing beats the optimum on any episode"
     assert gap.higher + gap.equal == gap.episodes == 200
     assert gap.ci95[0] > 0
     paired_width = gap.ci95[1] - gap.ci95[0]
-    assert paired_width < (rule.ci95[1] - rule.ci95[0]) + (best.ci95[1] - best.ci95[0])
+    assert paired_width < (baseline.ci95[1] - baseline.ci95[0]) + (best.ci95[1] - best.ci95[0])
 
 
 def test_different_episodes_cannot_be_compared():

@@ -23,7 +23,7 @@ from muster.evaluation.replay import record
 from muster.evaluation.viewer import MODULES, page, read, script
 from muster.evaluation.writers import writer
 
-WORLDS = [
+ENVS = [
     ("closest", "rescue:3x5,grid=9"),
     ("c", "battle:w5v6"),
     ("greedy", "fleet:6,city=small,minutes=6"),
@@ -63,7 +63,7 @@ def test_numbers_come_back_from_bytes(values: list[int]):
     assert numbers_of(varints(np.array(values))) == values
 
 
-@pytest.mark.parametrize(("policy", "env"), WORLDS)
+@pytest.mark.parametrize(("policy", "env"), ENVS)
 def test_what_is_packed_is_what_was_played(policy: str, env: str):
     kept = record(policy, env, seed=3)
     found = film(kept)
@@ -124,10 +124,10 @@ def test_a_crowd_is_one_agent_too_many():
 
 
 @pytest.mark.parametrize("env", ["examples.delivery:Delivery", "rescue:2x3,grid=6"])
-def test_a_world_that_says_nothing_is_still_shown(env: str):
-    world = muster.make(env, 1)
-    scene = Renderer(world).scene(0)
-    assert np.asarray(scene.agents).shape == (world.n_agents, 2)
+def test_an_environment_that_says_nothing_is_still_shown(env: str):
+    made = muster.make(env, 1)
+    scene = Renderer(made).scene(0)
+    assert np.asarray(scene.agents).shape == (made.n_agents, 2)
     places = np.concatenate([scene.agents, scene.tasks])
     assert len(np.unique(places, axis=0)) == len(places)
 
@@ -196,7 +196,7 @@ def test_scenes_keep_their_moment_where_an_environment_changes_its_arrays_in_pla
     assert [float(np.asarray(moment.scene.agents)[0, 0]) for moment in found.moments] == [0.0, 1.0, 2.0]
 
 
-def test_names_of_a_world_stay_text(tmp_path: Path):
+def test_names_of_an_environment_stay_text(tmp_path: Path):
     env = muster.make(Odd)
     path = tmp_path / "odd.html"
     writer(path)([record("none", env)], env, path)

@@ -17,7 +17,7 @@ from muster.evaluation.replay import Replay, record, state_hash
 from muster.evaluation.writers import shortened, writer
 from muster.policy.names import resolve
 
-WORLDS = [
+ENVS = [
     ("topline", "rescue:2x3,grid=6"),
     ("closest", "rescue:2x3,grid=6,random_moves=true"),
     ("wcnoks", "battle:w3v3"),
@@ -30,8 +30,8 @@ def replay() -> Replay:
     return record("topline", "rescue:2x3,grid=6", seed=4)
 
 
-@pytest.mark.parametrize(("policy", "env"), WORLDS)
-def test_every_world_is_kept_and_plays_again_to_the_same_end(tmp_path: Path, policy: str, env: str):
+@pytest.mark.parametrize(("policy", "env"), ENVS)
+def test_every_environment_is_kept_and_plays_again_to_the_same_end(tmp_path: Path, policy: str, env: str):
     kept = record(policy, env, seed=5)
     path = tmp_path / "replay.json"
     writer(path)([kept], muster.make(env), path)
@@ -40,7 +40,7 @@ def test_every_world_is_kept_and_plays_again_to_the_same_end(tmp_path: Path, pol
     assert read.verify()
 
 
-@pytest.mark.parametrize(("policy", "env"), WORLDS)
+@pytest.mark.parametrize(("policy", "env"), ENVS)
 def test_a_changed_assignment_does_not_verify(policy: str, env: str):
     kept = record(policy, env, seed=5)
     changed = kept.assignments.copy()
@@ -55,21 +55,21 @@ def test_a_changed_assignment_does_not_verify(policy: str, env: str):
 def test_what_a_slot_held_before_leaves_no_trace(env: str):
     """The hash is of the episode, not of the arrays that happen to hold it."""
     name = next(iter(muster.make(env).baselines()))
-    world = muster.make(env, 2)
-    first = record(name, world, seed=1)
-    record(name, world, seed=2)
-    assert record(name, world, seed=1).hash == first.hash
+    made = muster.make(env, 2)
+    first = record(name, made, seed=1)
+    record(name, made, seed=2)
+    assert record(name, made, seed=1).hash == first.hash
     assert first.verify()
-    assert state_hash(world) == first.hash
+    assert state_hash(made) == first.hash
 
 
 def test_a_replay_is_what_was_played():
     kept = replay()
     env = muster.make(kept.env, 1, kept.seed)
-    player = resolve("topline", env)
-    player.reset(np.arange(1), np.zeros(1, np.uint64))
+    acting = resolve("topline", env)
+    acting.reset(np.arange(1), np.zeros(1, np.uint64))
     for assignment, reward in zip(kept.assignments, kept.rewards, strict=True):
-        chosen = player.act(env.observe())
+        chosen = acting.act(env.observe())
         assert chosen[0].tolist() == assignment.tolist()
         assert env.step(chosen).reward[0] == reward
     assert env.outcome()[0] == kept.outcome == len(kept.assignments)
@@ -121,7 +121,7 @@ def test_a_damaged_replay_is_refused(tmp_path: Path, name: str, value: object):
         Replay.load(path)
 
 
-def test_a_replay_of_another_world_is_refused():
+def test_a_replay_of_another_environment_is_refused():
     with pytest.raises(InputError, match=r"2 agents cannot run in rescue:3x6, which has 3"):
         replay().verify(muster.make("rescue:3x6"))
 

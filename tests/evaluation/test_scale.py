@@ -20,7 +20,7 @@ from muster.evaluation.scale import KINDS, Curve, Point, env_of, parse_sizes, pl
 from tests.policy.policy_files import write_random_policy
 
 
-def played(policy: str, outcome: list[float], metric: str = "win_rate", failed: int = 0) -> Evaluation:
+def evaluated(policy: str, outcome: list[float], metric: str = "win_rate", failed: int = 0) -> Evaluation:
     """An evaluation with these outcomes; the first `failed` episodes hit the limit."""
     n = len(outcome)
     truncated = np.arange(n) < failed
@@ -31,7 +31,7 @@ def played(policy: str, outcome: list[float], metric: str = "win_rate", failed: 
 
 
 def point(size: int, own: list[float], other: list[float], metric: str = "win_rate", failed: int = 0) -> Point:
-    one, best = played("p", own, metric, failed), played("b", other, metric)
+    one, best = evaluated("p", own, metric, failed), evaluated("b", other, metric)
     return Point(size, "x", one, (best,), best, differences([best, one])[0])
 
 
@@ -64,7 +64,7 @@ def test_bad_sizes_get_one_sentence(text: str, message: str) -> None:
         parse_sizes(text)
 
 
-def test_worlds_keep_the_ratio_of_training() -> None:
+def test_environments_keep_the_ratio_of_training() -> None:
     names = {size: env_of(KINDS["battle:w"], "", size) for size in (5, 15, 30, 60, 100)}
     assert list(names.values()) == [f"battle:w{name}" for name in ("5v6", "15v17", "30v34", "60v68", "100v113")]
     assert env_of(*split_env("battle:zh,latency=3"), 11) == "battle:zh11v11,latency=3"
@@ -139,8 +139,8 @@ def test_a_curve_shows_itself_in_a_terminal_and_a_notebook() -> None:
 
 def test_the_same_call_gives_the_same_curve_and_the_best_baseline(tmp_path: Path) -> None:
     policy = str(write_random_policy(tmp_path / "p.safetensors", "battle:m5v5"))
-    worlds, names = plan(policy, "battle:m", "3,5")
-    one, again = (run_curve(policy, worlds, names, 6) for _ in range(2))
+    envs, names = plan(policy, "battle:m", "3,5")
+    one, again = (run_curve(policy, envs, names, 6) for _ in range(2))
     assert names == ("c", "wcnoks", "wcnoknc")
     for first, second in zip(one.points, again.points, strict=True):
         assert first.difference == second.difference

@@ -1,4 +1,4 @@
-"""A fleet from tables of one's own: what is written is what muster reads, and what is learned beats the greedy rule."""
+"""A fleet from tables of one's own: what is written is what muster reads, and what is learned beats `greedy`."""
 
 from __future__ import annotations
 

@@ -142,8 +142,8 @@ def test_old_files_are_read_as_they_were(tmp_path):
 def test_runs_know_the_size_they_were_trained_at(tmp_path):
     policy = muster.train("rescue:3x6", learner="es", steps=2000, out=tmp_path / "one")
     assert (policy.spec.pair_scale, policy.spec.trained_agents, policy.spec.fewest_agents) == ("size", 3, 3)
-    worlds = ("rescue:2x4", "rescue:3x6")
-    policy = muster.train(worlds, learner="es", steps=2000, form="local", out=tmp_path / "two")
+    envs = ("rescue:2x4", "rescue:3x6")
+    policy = muster.train(envs, learner="es", steps=2000, form="local", out=tmp_path / "two")
     assert (policy.spec.pair_scale, policy.spec.trained_agents, policy.spec.blind) == ("fade", 3, (0, 1))
     assert policy.spec.fewest_agents == 2
     assert muster.evaluate(policy, "rescue:20x40,grid=32", 3).failed == 0
@@ -165,7 +165,7 @@ def test_g_is_scaled_as_the_learner_can_and_other_sizes_need(settings, envs, sca
     assert choose_pair_scale(TrainSettings(envs, **settings), [make(env) for env in envs]) == scale
 
 
-def test_a_world_must_say_what_its_distances_are():
+def test_an_environment_must_say_what_its_distances_are():
     with pytest.raises(InputError, match="does not say which of its pair features are distances"):
         local_form(make("battle:m3v3"), make("battle:m3v3").observe())
 

@@ -55,7 +55,7 @@ def test_the_first_files_of_lp_mean_by_fast_what_paper_means_now(policy, tmp_pat
     assert LearnedPolicy.load(path).inference.effort == "fast"
 
 
-def test_a_policy_runs_on_larger_worlds_and_is_the_same_in_any_batch(path):
+def test_a_policy_runs_on_larger_environments_and_is_the_same_in_any_batch(path):
     results = [
         muster.evaluate(str(path), "rescue:4x6", episodes=20, batch=batch, noise=noise).records.outcome
         for noise in (False, True)
@@ -97,9 +97,9 @@ def test_a_centred_model_does_not_see_where_the_battle_is(tmp_path):
     assert abs(plain.scores(env.observe())[0] - plain.scores(seen)[0]).max() > 0.01
 
 
-def test_a_world_without_positions_cannot_be_centred():
+def test_an_environment_without_positions_cannot_be_centred():
     with pytest.raises(InputError, match="names no positions"):
-        muster.train("pursuit:4x2", steps=1, centred=True)
+        muster.train("pursuit:4x2", steps=1, form="centred")
 
 
 def rewrite(path, change):
@@ -173,6 +173,6 @@ def test_a_missing_file_and_an_empty_folder_are_named(tmp_path):
         LearnedPolicy.load(tmp_path)
 
 
-def test_a_policy_refuses_another_kind_of_world(path):
+def test_a_policy_refuses_another_kind_of_environment(path):
     with pytest.raises(InputError, match=r"was trained on rescue:2x4; it cannot run on tests.learning.toy"):
         muster.evaluate(str(path), "tests.learning.toy:Pairing", episodes=1)

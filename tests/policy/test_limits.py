@@ -28,9 +28,9 @@ def test_a_forbidden_pair_is_never_assigned(method, assign_all):
     spec = ModelSpec.of(seen, "dm", task_scores=method == "quad")
     inference = InferenceSettings(method=method, assign_all=assign_all)
     policy = LearnedPolicy("x", spec, init_parameters(spec, rng), inference, NoiseSettings(sigma=5.0))
-    for player in (policy, policy.with_noise()):
-        player.reset(np.arange(50), np.arange(50).astype(np.uint64))
-        chosen = player.act(seen)
+    for acting in (policy, policy.with_noise()):
+        acting.reset(np.arange(50), np.arange(50).astype(np.uint64))
+        chosen = acting.act(seen)
         assert (chosen >= 0).any()
         assert seen.allowed[(*np.nonzero(chosen >= 0), chosen[chosen >= 0])].all()
 

@@ -78,16 +78,16 @@ class KnownBeforehand(Coins):
 
 
 @pytest.mark.parametrize("ahead", [{"candidates": "theta"}, {"candidates": "scores"}, {"futures": 2}])
-def test_trying_finds_what_the_world_is_like(ahead):
+def test_trying_finds_what_the_environment_is_like(ahead):
     policy = untrained(make(Doors)).with_rollouts(24, size=3.0, **ahead)
     assert evaluate(policy, Doors, 40).mean > 0.8
 
 
-@pytest.mark.parametrize("world", [Coins, KnownBeforehand])
-def test_trying_does_not_see_what_chance_will_bring(world):
+@pytest.mark.parametrize("env", [Coins, KnownBeforehand])
+def test_trying_does_not_see_what_chance_will_bring(env):
     for ahead in ({"candidates": "scores"}, {"futures": 4}):
-        policy = untrained(make(world)).with_rollouts(24, size=3.0, **ahead)
-        assert evaluate(policy, world, 120).mean == pytest.approx(1 / 3, abs=0.12)
+        policy = untrained(make(env)).with_rollouts(24, size=3.0, **ahead)
+        assert evaluate(policy, env, 120).mean == pytest.approx(1 / 3, abs=0.12)
 
 
 @pytest.mark.slow
@@ -103,34 +103,34 @@ def test_look_ahead_wins_battles_that_the_policy_alone_does_not():
 @pytest.mark.parametrize("ahead", [{"candidates": "theta"}, {"candidates": "scores"}, {"futures": 3}])
 def test_episodes_are_the_same_whatever_the_batch_and_the_threads(ahead, monkeypatch):
     policy = muster.load("rescue-2x4-quad-dm").with_rollouts(3, horizon=4, **ahead)
-    world = "rescue:3x6,random_moves=true"
-    together = evaluate(policy, world, 7, batch=7).records
+    name = "rescue:3x6,random_moves=true"
+    together = evaluate(policy, name, 7, batch=7).records
     for batch, threads in ((1, 1), (3, 2)):
-        env = make(world, batch)
+        env = make(name, batch)
         env.threads = threads
         apart = evaluate(policy, env, 7).records
         assert np.array_equal(together.outcome, apart.outcome)
         assert np.array_equal(together.changes, apart.changes)
-    again = evaluate(policy, world, 7, seed=0).records
+    again = evaluate(policy, name, 7, seed=0).records
     assert np.array_equal(together.outcome, again.outcome)
 
 
-def test_the_world_itself_is_left_alone():
+def test_the_environment_itself_is_left_alone():
     env = make("battle:m3v3", 2)
-    player = resolve(muster.load("battle-m10v10-lp-dm").with_rollouts(3), env)
-    player.reset(np.arange(2), episode_seeds(0, np.arange(2)))
+    acting = resolve(muster.load("battle-m10v10-lp-dm").with_rollouts(3), env)
+    acting.reset(np.arange(2), episode_seeds(0, np.arange(2)))
     before = env.get_state()
-    player.act(env.observe())
+    acting.act(env.observe())
     assert all(np.array_equal(array, before[name]) for name, array in env.get_state().items())
 
 
 def test_slots_without_an_episode_cost_nothing(monkeypatch):
     env = make("rescue:2x4", 4)
-    player = resolve(muster.load("rescue-2x4-lp-dm").with_rollouts(3), env)
+    acting = resolve(muster.load("rescue-2x4-lp-dm").with_rollouts(3), env)
     env._running[1:] = False
     tried: list[int] = []
     monkeypatch.setattr(LookAhead, "_decide", lambda self, slots, state, each: tried.extend(slots) or -1)
-    assert (player.act(env.observe())[1:] == -1).all()
+    assert (acting.act(env.observe())[1:] == -1).all()
     assert tried == [0]
 
 
@@ -138,17 +138,17 @@ def test_only_two_candidates_are_the_policy_and_one_more():
     """With nothing to choose from, worth decides: the policy itself wins ties."""
     env = make("rescue:2x4", 5)
     policy = muster.load("rescue-2x4-lp-dm")
-    player = resolve(policy.with_rollouts(2, size=1e-9), env)
-    player.reset(np.arange(5), episode_seeds(0, np.arange(5)))
+    acting = resolve(policy.with_rollouts(2, size=1e-9), env)
+    acting.reset(np.arange(5), episode_seeds(0, np.arange(5)))
     seen = env.observe()
-    assert np.array_equal(player.act(seen), policy.act(seen))
-    assert not player.best.any()
+    assert np.array_equal(acting.act(seen), policy.act(seen))
+    assert not acting.best.any()
 
 
 def test_the_best_of_a_decision_is_a_candidate_of_the_next(monkeypatch):
     env = make("battle:m3v3", 3)
-    player = resolve(muster.load("battle-m10v10-lp-dm").with_rollouts(4), env)
-    player.reset(np.arange(3), episode_seeds(0, np.arange(3)))
+    acting = resolve(muster.load("battle-m10v10-lp-dm").with_rollouts(4), env)
+    acting.reset(np.arange(3), episode_seeds(0, np.arange(3)))
     tried: list[np.ndarray] = []
     play = LookAhead._try
 
@@ -159,7 +159,7 @@ def test_the_best_of_a_decision_is_a_candidate_of_the_next(monkeypatch):
 
     monkeypatch.setattr(LookAhead, "_try", watched)
     for _ in range(2):
-        env.step(player.act(env.observe()))
+        env.step(acting.act(env.observe()))
     assert np.array_equal(tried[1][:, 1], tried[0][:, 3])
     assert not tried[0][:, 0].any()
     assert not tried[1][:, 0].any()
@@ -167,17 +167,17 @@ def test_the_best_of_a_decision_is_a_candidate_of_the_next(monkeypatch):
 
 def test_time_decides_how_many_are_tried(monkeypatch):
     env = make("rescue:2x4", 1)
-    player = resolve(muster.load("rescue-2x4-lp-dm").with_rollouts(until=0.2), env)
-    player.reset(np.arange(1), episode_seeds(0, np.arange(1)))
+    acting = resolve(muster.load("rescue-2x4-lp-dm").with_rollouts(until=0.2), env)
+    acting.reset(np.arange(1), episode_seeds(0, np.arange(1)))
     rounds: list[int] = []
     play = LookAhead._try
     monkeypatch.setattr(LookAhead, "_try", lambda self, *given: rounds.append(1) or play(self, *given))
-    player.act(env.observe())
+    acting.act(env.observe())
     assert len(rounds) > 2
 
 
 @pytest.mark.parametrize("single", [Orders, SavedOrders])
-def test_worlds_of_ones_own_can_be_looked_ahead_in(single):
+def test_environments_of_ones_own_can_be_looked_ahead_in(single):
     """With ids, idling, views of any length; saving themselves or played again."""
     policy = untrained(make(single, 3))
     alone = evaluate(policy, single, 3).mean
@@ -290,9 +290,9 @@ class Bargain(Lottery):
 
 def test_a_gain_by_chance_does_not_replace_the_policys_decision_and_a_real_one_does():
     """By the single best of 24 rollouts the lottery would nearly always be played."""
-    for world, target in ((Lottery, 0.38), (Bargain, 0.8)):
-        prior = resolve("prior", make(world))
-        assert evaluate(prior.with_rollouts(24, futures=16, size=3.0), world, 60).mean > target
+    for env, target in ((Lottery, 0.38), (Bargain, 0.8)):
+        prior = resolve("prior", make(env))
+        assert evaluate(prior.with_rollouts(24, futures=16, size=3.0), env, 60).mean > target
 
 
 def test_one_candidate_is_the_policy_itself():
@@ -304,10 +304,10 @@ def test_one_candidate_is_the_policy_itself():
 
 
 def looking_ahead(env: BatchEnv, policy: str, **settings: int) -> LookAhead:
-    player = resolve(muster.load(policy).with_rollouts(**settings), env)
-    player.reset(np.arange(env.n_envs), episode_seeds(0, np.arange(env.n_envs)))
-    assert isinstance(player, LookAhead)
-    return player
+    acting = resolve(muster.load(policy).with_rollouts(**settings), env)
+    acting.reset(np.arange(env.n_envs), episode_seeds(0, np.arange(env.n_envs)))
+    assert isinstance(acting, LookAhead)
+    return acting
 
 
 def test_futures_are_the_same_for_all_candidates_and_differ_from_each_other(monkeypatch):

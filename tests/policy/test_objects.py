@@ -20,9 +20,9 @@ SHIPPED = "rescue-2x4-quad-dm"
 
 
 def untrained(env: str, method="lp", kind="dm", pair_features=False, seed=0) -> LearnedPolicy:
-    world = muster.make(env)
-    world.show(pair_features=pair_features, planes=kind == "pem")
-    spec = ModelSpec.of(world.observe(), kind, method == "quad")
+    made = muster.make(env)
+    made.show(pair_features=pair_features, planes=kind == "pem")
+    spec = ModelSpec.of(made.observe(), kind, method == "quad")
     rng = np.random.default_rng(seed)
     parameters = parameters_of(ScoringModel(spec, rng)) if kind == "pem" else init_parameters(spec, rng)
     inference = InferenceSettings(method, assign_all=True)
@@ -108,7 +108,7 @@ def test_noise_is_refused_where_there_is_none():
         evaluate("closest", env, 1, noise=True)
 
 
-def test_an_object_is_refused_by_a_world_of_another_kind():
+def test_an_object_is_refused_by_an_environment_of_another_kind():
     with pytest.raises(InputError, match="was trained on rescue:2x4; it cannot run on tests"):
         evaluate(untrained("rescue:2x4"), "tests.learning.toy:Pairing", 1)
 

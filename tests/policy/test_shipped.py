@@ -9,11 +9,11 @@ from muster.policy.names import SHIPPED, shipped
 def test_every_shipped_policy_is_listed_and_loads():
     assert {path.stem for path in SHIPPED.glob("*.safetensors")} == set(shipped())
     for name in shipped():
-        world, trained = name.split("-")[:2]
+        kind, trained = name.split("-")[:2]
         header = muster.load(name).header
         # One that learned on several sizes has a name for them all.
         several = len(header.get("envs", [])) > 1 and trained == "small"
-        assert several or header["env"].split(",")[0] == f"{world}:{trained}"
+        assert several or header["env"].split(",")[0] == f"{kind}:{trained}"
 
 
 @pytest.mark.parametrize("name", ["rescue-2x4-quad-dm", "rescue-5x10-quad-dm"])
@@ -46,5 +46,5 @@ def test_a_model_that_sees_everyone_is_ahead_of_pairs_of_tasks_at_a_size_that_ne
     ],
 )
 def test_shipped_battle_policies_win_battles_larger_than_those_they_saw(name, env, heuristic):
-    learned, rule = (muster.evaluate(policy, env, episodes=60, seed=5) for policy in (name, heuristic))
-    assert learned.mean > rule.mean
+    learned, baseline = (muster.evaluate(policy, env, episodes=60, seed=5) for policy in (name, heuristic))
+    assert learned.mean > baseline.mean

@@ -26,8 +26,8 @@ from tests.service.test_pool import finish
 def situation_of(policy: str, env: str, seed: int = 0) -> tuple[dict[str, object], np.ndarray]:
     """A state of an environment in the policy's own feature names, and what the policy does there."""
     made = make(env, seed=seed)
-    player = resolve(policy, made)
-    seen = player.spec.read(made.observe()) if not player.spec.centred else made.observe()
+    acting = resolve(policy, made)
+    seen = acting.spec.read(made.observe()) if not acting.spec.centred else made.observe()
     features = serve_policies((policy,))[policy].features
     whole = {
         "agents": [dict(zip(features.agent, row, strict=True)) for row in seen.agent_features[0].tolist()],
@@ -39,10 +39,10 @@ def situation_of(policy: str, env: str, seed: int = 0) -> tuple[dict[str, object
         "global": None
         if seen.global_features is None
         else dict(zip(features.global_, seen.global_features[0].tolist(), strict=True)),
-        "prior": seen.prior[0].tolist() if player.spec.reads_prior else None,
+        "prior": seen.prior[0].tolist() if acting.spec.reads_prior else None,
         "allowed": None if seen.allowed is None else seen.allowed[0].tolist(),
     }
-    return {name: value for name, value in whole.items() if value}, player.act(seen)[0]
+    return {name: value for name, value in whole.items() if value}, acting.act(seen)[0]
 
 
 def test_solving_answers_as_assign_does(client):

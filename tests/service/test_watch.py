@@ -211,13 +211,13 @@ def test_one_malformed_run_does_not_break_the_listing(tmp_path: Path):
 def test_listing_runs_imports_nothing(tmp_path: Path, monkeypatch):
     (tmp_path / "planted.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(str(tmp_path))
-    write_run(tmp_path / "runs", "one", 1, env="planted:World")
+    write_run(tmp_path / "runs", "one", 1, env="planted:Env")
     with TestClient(make_app(ServeSettings(runs=tmp_path / "runs"), (POLICY,)), base_url="http://localhost") as client:
-        assert client.get("/watch/runs").json()["runs"][0]["env"] == "planted:World"
+        assert client.get("/watch/runs").json()["runs"][0]["env"] == "planted:Env"
         kinds = [env["kind"] for env in client.get("/watch/environments").json()["environments"]]
-        assert "planted:World" not in kinds
-        assert "runs 'planted:World'" in refusal(
-            client, "/watch/episode", env="planted:World", seed=0, policies=["closest"]
+        assert "planted:Env" not in kinds
+        assert "runs 'planted:Env'" in refusal(
+            client, "/watch/episode", env="planted:Env", seed=0, policies=["closest"]
         )
 
 

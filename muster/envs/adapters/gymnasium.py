@@ -90,7 +90,7 @@ class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Arrays, dict[str, Any]]:
-        """Begin an episode in every slot; slot i of seed s plays what a single environment of seed s + i plays."""
+        """Begin an episode in every slot; slot i of seed s has the episodes of a single environment of seed s + i."""
         seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else seed
         if seeds is not None:
             if len(seeds) != self.num_envs:

@@ -20,7 +20,7 @@ def read(name: str) -> str:
 
 
 def page(film: dict[str, Any]) -> str:
-    """One page that plays packed films (`muster.evaluation.packing`) and needs nothing else."""
+    """One page that shows packed films (`muster.evaluation.packing`) and needs nothing else."""
     # "</script" and "<!--" would change where the script element ends; a film's names come from users.
     data = json.dumps(film, allow_nan=False).replace("<", "\\u003c")
     title = escape(f"{film['verdict']['title']} ({film['env']})")

@@ -91,7 +91,7 @@ def test_gymnasium_batches_single_environments_too():
     vector.close()
 
 
-def test_a_world_that_does_not_draw_itself_offers_no_pictures():
+def test_an_environment_that_does_not_draw_itself_offers_no_pictures():
     env = gymnasium.make("muster/Assignment-v0", env="examples.couriers:Couriers", n_agents=2)
     check_env(env.unwrapped)
     assert env.unwrapped.metadata["render_modes"] == []

@@ -29,7 +29,7 @@ def test_the_fallen_leave_before_the_others():
     assert "ours: marine" in env.render()
 
 
-def test_users_own_worlds_fit_too():
+def test_users_custom_environments_fit_too():
     parallel_api_test(parallel_env("examples.delivery:Delivery"), num_cycles=250)
 
 

@@ -17,7 +17,7 @@ from .conftest import Town, hour
 SHARED = Path(__file__).parents[4] / "shared/fleet"
 
 
-def play(env: FleetEnv, name: str) -> np.ndarray:
+def returns_of(env: FleetEnv, name: str) -> np.ndarray:
     policy = env.baselines()[name](env)
     policy.reset(np.arange(env.n_envs), np.arange(env.n_envs, dtype=np.uint64))
     for _ in range(env.max_steps):
@@ -65,17 +65,17 @@ def test_the_bound_lies_above_the_best_of_all_plans_and_hindsight_below_it(town:
         day.append((60 * minute + 1, pickup, int((pickup + rng.integers(1, 3)) % 3)))
     env = hour(town(day), vehicles=2, minutes=5, cost=0.003)
     best = best_by_trying(env, env.fleet.pickups[0])
-    played = play(env, "hindsight")[0]
+    earned_once = returns_of(env, "hindsight")[0]
     bound = env.metrics()["upper_bound"][0]
     assert bound >= best - 1e-9
-    assert played <= best + 1e-9
+    assert earned_once <= best + 1e-9
     assert upper_bound(env, np.zeros(1, np.uint64))[0] == pytest.approx(bound)
 
 
 def test_the_bound_is_exact_where_nothing_is_late(town: Town) -> None:
     """There and back again all hour long: one vehicle serves all of it, and the flow says so."""
     env = hour(town([(120 * k, k % 2, 1 - k % 2) for k in range(10)]), minutes=20)
-    assert play(env, "hindsight")[0] == pytest.approx(10 * 0.2)
+    assert returns_of(env, "hindsight")[0] == pytest.approx(10 * 0.2)
     assert env.metrics()["upper_bound"][0] == pytest.approx(10 * 0.2)
 
 
@@ -86,7 +86,7 @@ def test_nobody_earns_more_than_the_bound_in_a_city() -> None:
     earned = {}
     for name in ("greedy", "match", "hindsight"):
         env.reset(np.arange(3), seeds)
-        earned[name] = play(env, name)
+        earned[name] = returns_of(env, name)
         assert (earned[name] < bounds).all()
     assert (earned["hindsight"] > earned["match"]).all()
 
@@ -97,7 +97,7 @@ def test_thought_of_later_pays() -> None:
     earned = {}
     for name in ("match", "worth"):
         env.reset(np.arange(40), episode_seeds(0, np.arange(40)))
-        earned[name] = play(env, name)
+        earned[name] = returns_of(env, name)
     assert (earned["worth"] - earned["match"]).mean() > 3
 
 
@@ -114,4 +114,4 @@ def test_the_real_test_days_give_what_the_first_simulator_gave(
         seeds = env.all_episodes()
         assert seeds is not None
         env.reset(np.arange(20), seeds)
-        assert play(env, name).mean() == pytest.approx(wanted, rel=room)
+        assert returns_of(env, name).mean() == pytest.approx(wanted, rel=room)

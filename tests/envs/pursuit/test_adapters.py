@@ -15,7 +15,7 @@ def test_gymnasium_finds_nothing_to_complain_about(settings):
     check_env(gymnasium.make("muster/Pursuit-v0", **settings).unwrapped)
 
 
-def test_a_vector_plays_what_single_worlds_play():
+def test_a_vector_plays_what_single_environments_play():
     vector = gymnasium.make_vec("muster/Pursuit-v0", num_envs=3, agents=3, tasks=2)
     single = gymnasium.make("muster/Pursuit-v0", agents=3, tasks=2)
     seen, _ = vector.reset(seed=5)

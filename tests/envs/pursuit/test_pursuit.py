@@ -251,7 +251,7 @@ def test_wrong_settings_get_one_clear_sentence(name, message):
         muster.make(name)
 
 
-def test_a_world_is_made_again_from_its_name():
+def test_an_environment_is_made_again_from_its_name():
     settings = PursuitSettings(agents=6, tasks=3, grid=(9, 12), walls=True, needed=3, speed=0.5)
     assert settings.name == "pursuit:6x3,grid=9x12,walls=true,needed=3,speed=0.5"
     assert muster.make(settings.name).settings == settings

@@ -12,7 +12,7 @@ from muster.evaluation.episodes import run_episodes
 from muster.rng import episode_seeds
 
 
-def played(policy: str, episodes: int = 1000, n_envs: int = 128, **settings: object):
+def episodes_of(policy: str, episodes: int = 1000, n_envs: int = 128, **settings: object):
     env = RescueEnv(RescueSettings(**settings), n_envs)  # type: ignore[arg-type]
     return run_episodes(env, env.baselines()[policy](env), episode_seeds(0, np.arange(episodes)))
 
@@ -108,14 +108,14 @@ def test_the_topline_takes_exactly_the_steps_it_says(agents, tasks, placement):
 
 
 def test_nothing_beats_the_topline():
-    best = played("topline", 300, agents=3, tasks=6).outcome
-    for rule in ("closest", "closest-manhattan", "lp-distance"):
-        assert (played(rule, 300, agents=3, tasks=6).outcome >= best).all()
+    best = episodes_of("topline", 300, agents=3, tasks=6).outcome
+    for baseline in ("closest", "closest-manhattan", "lp-distance"):
+        assert (episodes_of(baseline, 300, agents=3, tasks=6).outcome >= best).all()
 
 
 def test_the_topline_holds_under_random_moves():
-    straight = played("topline", 200, agents=2, tasks=5).outcome
-    assert (played("topline", 200, agents=2, tasks=5, random_moves=True).outcome == straight).all()
+    straight = episodes_of("topline", 200, agents=2, tasks=5).outcome
+    assert (episodes_of("topline", 200, agents=2, tasks=5, random_moves=True).outcome == straight).all()
 
 
 def test_the_topline_names_its_limit():
@@ -141,7 +141,7 @@ def test_the_topline_names_its_limit():
     ],
 )
 def test_baselines_take_as_many_steps_as_measured_elsewhere(policy, size, steps, within):
-    records = played(policy, 2000, agents=size[0], tasks=size[1])
+    records = episodes_of(policy, 2000, agents=size[0], tasks=size[1])
     assert records.outcome.mean() == pytest.approx(steps, abs=within)
     assert not records.truncated.any()
 

@@ -212,7 +212,7 @@ def test_a_wrong_assignment_is_refused_and_changes_nothing(assignment, complaint
     "text",
     ["2x4", "20x40,grid=32", "3x6,grid=8x20,placement=independent,random_moves=true,max_steps=50", "1x1,mud=0.5"],
 )
-def test_the_name_of_a_world_makes_it_again(text):
+def test_the_name_of_an_environment_makes_it_again(text):
     settings = RescueSettings.from_text(text)
     assert settings.name == f"rescue:{text}"
     assert RescueSettings.from_text(settings.name.removeprefix("rescue:")) == settings
