@@ -1,6 +1,7 @@
 """`muster serve` under load, one run on one machine: what benchmarks/service.md records.
 
     python -m benchmarks service [--seconds 5] [--clients 16]
+    python -m benchmarks service --before CHECKOUT --seconds 1.5     # beside an older version that has its own .venv
 
 The service and the clients share the machine. The clients are one lean process (`service_client.py`): closed loops,
 each of which sends its next request when it has its answer, and then, for /act, an open loop at a stated rate.
@@ -22,8 +23,10 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, gettempdir
 from typing import IO, NamedTuple
 
 import numpy as np
@@ -68,7 +71,12 @@ class Load(NamedTuple):
 
 
 def run(
-    seconds: float = 5.0, clients: int = 16, processes: int = 2, rate: float = 400.0, acts_only: bool = False
+    seconds: float = 5.0,
+    clients: int = 16,
+    processes: int = 2,
+    rate: float = 400.0,
+    acts_only: bool = False,
+    before: Path | None = None,
 ) -> None:
     """`muster serve` under load: requests a second and latencies, beside OR-Tools (extra `bench`).
 
@@ -78,18 +86,46 @@ def run(
         processes: of the service.
         rate: requests a second of the open loop.
         acts_only: leave out what is measured beside other loads.
+        before: checkout of an older version; its CPU time a request and ours are measured in turn, and nothing else.
 
     """
-    command = [sys.executable, "-m", "muster", "serve", RESCUE, BATTLE, "--port", "0"]
-    command += ["--processes", str(processes)]
-    # The log goes to a file, so that no reader of it takes the processors from those who are measured.
+    if before is not None:
+        compare(before / ".venv" / "bin" / "python", seconds, clients)
+        return
+    with serving(sys.executable, "--processes", str(processes)) as (port, pid):
+        measure(port, Load(seconds, clients, rate, pid), acts_only)
+
+
+@contextmanager
+def serving(python: str | Path, *flags: str) -> Iterator[tuple[int, int]]:
+    """Port and process id of a service. Its log goes to a file: a reader would take processor time."""
+    command = [python, "-m", "muster", "serve", RESCUE, BATTLE, "--port", "0", *flags]
     with TemporaryFile("w+") as log:
-        service = subprocess.Popen(command, stderr=log)
+        # Elsewhere, since modules are looked for in the working directory first.
+        service = subprocess.Popen(command, stderr=log, cwd=gettempdir())
         try:
-            measure(port_of(service, log), Load(seconds, clients, rate, service.pid), acts_only)
+            yield port_of(service, log), service.pid
         finally:
             service.terminate()
             service.wait()
+
+
+def compare(older: Path, seconds: float, clients: int) -> None:
+    """CPU time a request of one process of two versions, in three turns; the ratio is that of the least."""
+    scores = np.random.default_rng(0).random((200, 200)).round(4).tolist()
+    requests = {"/solve, 200x200, lp": post("/solve", {"scores": scores, "method": "lp"}), **act_requests()}
+    print("| | before, ms | now, ms | ratio |\n|---|---|---|---|")
+    with serving(older) as before, serving(sys.executable) as now:
+        for name, request in requests.items():
+            for port, _ in (before, now):
+                ask(port, request, clients, 0.5)
+            turns = [
+                [cpu_ms(port, request, Load(seconds, clients, 0.0, pid))[1] for port, pid in (before, now)]
+                for _ in range(3)
+            ]
+            shown = [", ".join(f"{ms:.2f}" for ms in version) for version in zip(*turns, strict=True)]
+            least = [min(version) for version in zip(*turns, strict=True)]
+            print(f"| {name} | {shown[0]} | {shown[1]} | {least[1] / least[0]:.2f} |", flush=True)
 
 
 def port_of(service: subprocess.Popen[bytes], log: IO[str]) -> int:
@@ -111,10 +147,7 @@ def measure(port: int, asked: Load, acts_only: bool) -> None:
         {"scores": rng.random(shape).round(4).tolist(), "method": "lp"} for shape in ((40, 120), (500, 500))
     )
     solves = {"40x120": post("/solve", small), "500x500": post("/solve", large)}
-    acts = {
-        "/act, rescue 8x15": post("/act", situation(RESCUE, "rescue:8x15")),
-        "/act, battle w15v17": post("/act", situation(BATTLE, "battle:w15v17")),
-    }
+    acts = act_requests()
     print(f"| {clients} clients | requests/s | p50, ms | p99, ms | CPU of the service, ms |\n|---|---|---|---|---|")
     for name, request in {"/solve, 40x120, lp": solves["40x120"], **acts, "/health": HEALTH}.items():
         ask(port, request, clients, 0.5)
@@ -139,11 +172,24 @@ def measure(port: int, asked: Load, acts_only: bool) -> None:
         connection.close()
 
 
+def act_requests() -> dict[str, bytes]:
+    return {
+        "/act, rescue 8x15": post("/act", situation(RESCUE, "rescue:8x15")),
+        "/act, battle w15v17": post("/act", situation(BATTLE, "battle:w15v17")),
+    }
+
+
 def under_load(name: str, port: int, request: bytes, asked: Load, rate: float = 0.0) -> None:
     """A row of the table: what the clients saw, and what the service used of the processors."""
+    times, ms = cpu_ms(port, request, asked, rate)
+    row(name, times, asked.seconds, f"{ms:.2f}")
+
+
+def cpu_ms(port: int, request: bytes, asked: Load, rate: float = 0.0) -> tuple[list[float], float]:
+    """Seconds from each request to its answer, and the service's CPU time a request."""
     began = cpu_seconds(asked.pid)
     times = ask(port, request, asked.clients, asked.seconds, rate)
-    row(name, times, asked.seconds, f"{1e3 * (cpu_seconds(asked.pid) - began) / len(times):.2f}")
+    return times, 1e3 * (cpu_seconds(asked.pid) - began) / len(times)
 
 
 def probing(port: int, seconds: float) -> subprocess.Popen[str]:
