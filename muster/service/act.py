@@ -11,7 +11,7 @@ import numpy as np
 
 from muster.assign.solver import Solver
 from muster.assign.switching import ALONE
-from muster.data import BatchObservation, Floats, Floats32
+from muster.data import BatchObservation, Floats32
 from muster.errors import suggestion
 from muster.service import body as read
 from muster.service.body import refuse
@@ -196,13 +196,13 @@ def read_columns(value: Any, names: Sequence[str], where: str, shape: tuple[int,
     check_names(value, names, where)
     if not names:
         return np.zeros((*shape, 0), np.float32)
-    columns = [value[name] for name in names]
-    if all(isinstance(column, np.ndarray) and column.shape == shape for column in columns):
-        found: Floats = np.concatenate(columns)
-    else:
-        columns = [read.plain(column) for column in columns]
-        found = read.read_array(columns, where, (len(names), *shape), largest=MOST, labels=(names,))
-    return np.ascontiguousarray(found.reshape(len(names), -1).T, np.float32).reshape(*shape, len(names))
+    found = np.empty((*shape, len(names)), np.float32)
+    for k, name in enumerate(names):
+        column = value[name]
+        if not isinstance(column, np.ndarray) or column.shape != shape:
+            column = read.read_array(column, f"{where}.{name}", shape, largest=MOST)
+        found[..., k] = column
+    return found
 
 
 def check_names(given: dict[str, Any], names: Sequence[str], where: str) -> None:

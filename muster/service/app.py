@@ -47,7 +47,7 @@ class Service:
         self.policies = Policies(policies)
         self.metrics = Metrics()
         self.pool = Pool(settings.threads, settings.queue)
-        self.bodies = Bodies(settings.body_limit, settings.read_limit)
+        self.bodies = Bodies(settings.body_limit)
         self.connections = Connections(settings.connections, settings.read_limit)
         self.decider = Decider(settings, self.policies, self.pool, self.metrics)
         self.jobs = Jobs(settings.jobs, settings.job_limit, settings.size_limit)

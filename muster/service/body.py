@@ -35,10 +35,12 @@ Labels = Sequence[Sequence[str] | None]
 
 
 class Bodies:
-    """Reads the bodies of requests, within limits of size, time and what may be arriving at once."""
+    """Reads the bodies of requests, within limits of size and of what may be arriving at once; time is the limit of
+    their connections.
+    """
 
-    def __init__(self, most: int, seconds: float) -> None:
-        self._most, self._seconds = most, seconds
+    def __init__(self, most: int) -> None:
+        self._most = most
         self.arriving = 0
         """Bytes in memory of bodies that are not complete."""
 
@@ -49,18 +51,15 @@ class Bodies:
             raise Refusal("media_type", f"Content-Type must be application/json, got {kind[:80]!r}", "Content-Type")
         body, more = bytearray(), True
         try:
-            async with asyncio.timeout(self._seconds):
-                while more and len(body) <= self._most:
-                    message = await request.receive()
-                    if message["type"] == "http.disconnect":
-                        raise Refusal("slow_client", "the client went away before its body had arrived")
-                    chunk, more = message.get("body", b""), message.get("more_body", False)
-                    body += chunk
-                    self.arriving += len(chunk)
-                    if self.arriving > MOST_BODIES * self._most:
-                        raise Refusal("busy", "too many bodies are arriving at once", "", {"Retry-After": "1"})
-        except TimeoutError:
-            raise Refusal("slow_client", f"the body did not arrive within {self._seconds:g} s") from None
+            while more and len(body) <= self._most:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise Refusal("slow_client", "the client went away before its body had arrived")
+                chunk, more = message.get("body", b""), message.get("more_body", False)
+                body += chunk
+                self.arriving += len(chunk)
+                if self.arriving > MOST_BODIES * self._most:
+                    raise Refusal("busy", "too many bodies are arriving at once", "", {"Retry-After": "1"})
         finally:
             self.arriving -= len(body)
         if len(body) > self._most:

@@ -22,7 +22,7 @@ class Connections:
     def __init__(self, most: int, seconds: float) -> None:
         self.most = most
         self.seconds = seconds
-        """For which a client may be in the middle of its headers, or leave an answer unread."""
+        """For which a client may be in the middle of its headers, or of its body, or leave an answer unread."""
         self.open: set[Connection] = set()
         self.idle: dict[Connection, None] = {}
         """Those without a request, longest first."""
@@ -34,9 +34,9 @@ class Connections:
         for connection in list(self.open):
             if connection.unread_by < now:
                 connection.transport.abort()
-            elif connection.headers_by < now:
-                connection.send_error(408, "slow_client", f"no request arrived within {self.seconds:g} s")
-                connection.headers_by, connection.unread_by = NEVER, now + LINGER
+            elif connection.sent_by < now:
+                connection.send_error(408, "slow_client", f"no whole request arrived within {self.seconds:g} s")
+                connection.sent_by, connection.unread_by = NEVER, now + LINGER
 
 
 NEVER = float("inf")
@@ -78,8 +78,8 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._header_bytes = 0
-        self.headers_by = NEVER
-        """Time of `time.monotonic` by which a request's headers must be complete."""
+        self.sent_by = NEVER
+        """Time of `time.monotonic` by which a request's headers, or then its body, must be complete."""
         self.unread_by = NEVER
         """By which the client must go on reading."""
 
@@ -89,7 +89,7 @@ class Connection(HttpToolsProtocol):
         every = self.all
         every.open.add(self)
         every.idle[self] = None
-        self.headers_by = time.monotonic() + every.seconds
+        self.sent_by = time.monotonic() + every.seconds
         if len(every.open) > every.most:
             every.closed_idle += 1
             next(iter(every.idle)).transport.abort()
@@ -104,8 +104,8 @@ class Connection(HttpToolsProtocol):
         """Pass on what came, as long as headers end in time and are not endless."""
         if self in self.all.idle:
             self._header_bytes += len(data)
-            if self.headers_by == NEVER:
-                self.headers_by = time.monotonic() + self.all.seconds
+            if self.sent_by == NEVER:
+                self.sent_by = time.monotonic() + self.all.seconds
         if self.parser is not None and not self.transport.is_closing():
             super().data_received(data)
         # Those of a request that is through were not counted apart from its body.
@@ -115,8 +115,13 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """A request begins."""
         self.all.idle.pop(self, None)
-        self._header_bytes, self.headers_by = 0, NEVER
+        self._header_bytes, self.sent_by = 0, time.monotonic() + self.all.seconds
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """All of a request is here."""
+        self.sent_by = NEVER
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """A request has its answer."""
