@@ -27,11 +27,18 @@ from numpy.typing import NDArray
 from muster.data import BatchObservation, Bools, Ints
 from muster.envs.registry import make
 from muster.envs.vector import BatchEnv
-from muster.errors import InputError, UnknownNameError
+from muster.errors import InputError
 
 RENDER_MODES = {"rgb_array": "draw", "ansi": "describe"}
 """Each with the method of an environment that it shows."""
 FRAMES_A_SECOND = 4
+SIZES: dict[str, dict[str, Any]] = {
+    "rescue": {"agents": 2, "tasks": 4},
+    "battle": {"scenario": "w15v17"},
+    "pursuit": {"agents": 4, "tasks": 2},
+    "fleet": {"vehicles": 24},
+}
+"""By family, the settings that stand first in its environment string, and what they are if not given."""
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -124,68 +131,26 @@ class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
             self.batch_env.reset(slots, np.array([episode_seed(self._rngs[slot]) for slot in slots]))
 
 
-def search_rescue(render_mode: str | None = None, start: int = -1, **settings: Any) -> AssignmentEnv:
-    """`muster/SearchRescue-v0`; keyword arguments are the fields of RescueSettings."""
-    return AssignmentEnv(_rescue(1, settings), render_mode, start)
+def single(family: str, render_mode: str | None = None, start: int = -1, **settings: Any) -> AssignmentEnv:
+    """What `gymnasium.make` makes of an id; keyword arguments are the settings of the environment string.
+
+    Of `muster/Assignment-v0`: any environment string or class as `env`, and its options.
+    """
+    return AssignmentEnv(_make(family, 1, settings), render_mode, start)
 
 
-def search_rescue_vector(
-    num_envs: int = 1, render_mode: str | None = None, start: int = -1, **settings: Any
+def vector(
+    family: str, num_envs: int = 1, render_mode: str | None = None, start: int = -1, **settings: Any
 ) -> AssignmentVectorEnv:
-    """`muster/SearchRescue-v0` for `gymnasium.make_vec`."""
-    return AssignmentVectorEnv(_rescue(num_envs, settings), render_mode, start)
+    """The same for `gymnasium.make_vec`."""
+    return AssignmentVectorEnv(_make(family, num_envs, settings), render_mode, start)
 
 
-def battle(scenario: str = "w15v17", render_mode: str | None = None, start: int = -1, **settings: Any) -> AssignmentEnv:
-    """`muster/Battle-v0`; keyword arguments are the settings of a battle's environment string."""
-    return AssignmentEnv(_battle(1, scenario, settings), render_mode, start)
-
-
-def battle_vector(
-    num_envs: int = 1, scenario: str = "w15v17", render_mode: str | None = None, start: int = -1, **settings: Any
-) -> AssignmentVectorEnv:
-    """`muster/Battle-v0` for `gymnasium.make_vec`."""
-    return AssignmentVectorEnv(_battle(num_envs, scenario, settings), render_mode, start)
-
-
-def assignment(env: str | type, render_mode: str | None = None, start: int = -1, **options: Any) -> AssignmentEnv:
-    """`muster/Assignment-v0`: any environment string or class, with its options as keyword arguments."""
-    return AssignmentEnv(make(env, **options), render_mode, start)
-
-
-def assignment_vector(
-    num_envs: int = 1,
-    env: str | type = "rescue:2x4",
-    render_mode: str | None = None,
-    start: int = -1,
-    **options: Any,
-) -> AssignmentVectorEnv:
-    """`muster/Assignment-v0` for `gymnasium.make_vec`."""
-    return AssignmentVectorEnv(make(env, num_envs, **options), render_mode, start)
-
-
-def pursuit(render_mode: str | None = None, start: int = -1, **settings: Any) -> AssignmentEnv:
-    """`muster/Pursuit-v0`; keyword arguments are the fields of PursuitSettings."""
-    return AssignmentEnv(_pursuit(1, settings), render_mode, start)
-
-
-def pursuit_vector(
-    num_envs: int = 1, render_mode: str | None = None, start: int = -1, **settings: Any
-) -> AssignmentVectorEnv:
-    """`muster/Pursuit-v0` for `gymnasium.make_vec`."""
-    return AssignmentVectorEnv(_pursuit(num_envs, settings), render_mode, start)
-
-
-def fleet(render_mode: str | None = None, start: int = -1, **settings: Any) -> AssignmentEnv:
-    """`muster/Fleet-v0`; keyword arguments are the fields of FleetSettings."""
-    return AssignmentEnv(_fleet(1, settings), render_mode, start)
-
-
-def fleet_vector(
-    num_envs: int = 1, render_mode: str | None = None, start: int = -1, **settings: Any
-) -> AssignmentVectorEnv:
-    """`muster/Fleet-v0` for `gymnasium.make_vec`."""
-    return AssignmentVectorEnv(_fleet(num_envs, settings), render_mode, start)
+def _make(family: str, num_envs: int, settings: dict[str, Any]) -> BatchEnv:
+    if not family:
+        return make(settings.pop("env", "rescue:2x4"), num_envs, **settings)
+    size = [str(settings.pop(name, usual)) for name, usual in SIZES[family].items()]
+    return make(f"{family}:{'x'.join(size)}", num_envs, **settings)
 
 
 def observation_space(env: BatchEnv) -> Any:
@@ -257,35 +222,3 @@ def checked_start(start: int) -> int:
     if start not in (-1, 0):
         raise InputError(f"start is -1 (an action is a task index, or -1) or 0 (0 is no task), got {start!r}")
     return start
-
-
-def _settings(kind: Any, given: dict[str, Any]) -> Any:
-    """Settings of an environment from keyword arguments; an unknown one is named with the nearest."""
-    known = [field.name for field in fields(kind)]
-    for name in given:
-        if name not in known:
-            raise UnknownNameError("setting", name, known)
-    return kind(**given)
-
-
-def _rescue(num_envs: int, settings: dict[str, Any]) -> BatchEnv:
-    from muster.envs.rescue import RescueEnv, RescueSettings
-
-    return RescueEnv(_settings(RescueSettings, settings), num_envs)
-
-
-def _pursuit(num_envs: int, settings: dict[str, Any]) -> BatchEnv:
-    from muster.envs.pursuit import PursuitEnv, PursuitSettings
-
-    return PursuitEnv(_settings(PursuitSettings, settings), num_envs)
-
-
-def _fleet(num_envs: int, settings: dict[str, Any]) -> BatchEnv:
-    from muster.envs.fleet import FleetEnv, FleetSettings
-
-    return FleetEnv(_settings(FleetSettings, settings), num_envs)
-
-
-def _battle(num_envs: int, scenario: str, settings: dict[str, Any]) -> BatchEnv:
-    written = [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in settings.items()]
-    return make(",".join([f"battle:{scenario}", *written]), num_envs)

@@ -9,20 +9,22 @@ from __future__ import annotations
 import gymnasium
 
 IDS = {
-    "muster/SearchRescue-v0": "search_rescue",
+    "muster/SearchRescue-v0": "rescue",
     "muster/Battle-v0": "battle",
     "muster/Pursuit-v0": "pursuit",
     "muster/Fleet-v0": "fleet",
-    "muster/Assignment-v0": "assignment",
+    "muster/Assignment-v0": "",
 }
+"""Each with its family; empty for any environment."""
 
 
 def register() -> None:
     """Tell gymnasium of every id; again does no harm. The environments themselves are imported when one is made."""
-    for env_id, maker in IDS.items():
+    for env_id, family in IDS.items():
         if env_id not in gymnasium.registry:
             gymnasium.register(
                 id=env_id,
-                entry_point=f"muster.envs.adapters.gymnasium:{maker}",
-                vector_entry_point=f"muster.envs.adapters.gymnasium:{maker}_vector",
+                entry_point="muster.envs.adapters.gymnasium:single",
+                vector_entry_point="muster.envs.adapters.gymnasium:vector",
+                kwargs={"family": family},
             )

@@ -55,10 +55,10 @@ def test_render_modes(env_id):
         env.reset(seed=0)
         assert isinstance(env.render(), kind)
     with pytest.raises(InputError, match="render_mode is one of rgb_array, ansi or None, got 'human'"):
-        muster.envs.adapters.gymnasium.search_rescue(render_mode="human")
+        muster.envs.adapters.gymnasium.single("rescue", render_mode="human")
 
 
-def test_a_vector_of_seed_s_plays_what_single_environments_of_s_and_up_play():
+def test_a_vector_of_seed_s_has_the_episodes_of_single_environments_of_s_and_up():
     vector = gymnasium.make_vec(ID, num_envs=3, agents=2, tasks=3, grid=5)
     singles = [gymnasium.make(ID, agents=2, tasks=3, grid=5) for _ in range(3)]
     assert vector.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
@@ -110,8 +110,8 @@ def test_actions_count_from_0_wherever_it_is_asked_for(env_id):
 
 
 def test_a_wrong_setting_is_refused():
-    with pytest.raises(InputError, match="no setting 'task'; did you mean 'tasks'"):
-        gymnasium.make(ID, agents=3, task=6)
+    with pytest.raises(InputError, match="no rescue setting 'gird'; did you mean 'grid'"):
+        gymnasium.make(ID, agents=3, gird=6)
     with pytest.raises(InputError, match="agents must be at least 1, got 0"):
         gymnasium.make(ID, agents=0)
 
