@@ -220,7 +220,7 @@ def test_pictures_show_the_step_and_move():
     before, still = env.get_state(), renderer.draw(0)
     env.step(np.array([[0, 0, 1, 1]]))
     pictures = renderer.animate(before, 0)
-    assert all(picture.shape == still.shape == (548, 512, 3) for picture in pictures)
+    assert all(picture.shape == still.shape == (556, 512, 3) for picture in pictures)
     assert len({picture.tobytes() for picture in pictures}) > 3
     assert np.array_equal(pictures[-1], renderer.draw(0))
 
