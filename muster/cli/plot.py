@@ -22,7 +22,7 @@ class Plot:
 
     what: Positional[Literal["curves", "scores", "search"]]
     """curves: mean outcome over environment steps, from runs' logs; scores: h of a rescue policy as a density; search:
-    a study's trials as parallel coordinates, and which settings matter."""
+    a study's trials as parallel coordinates."""
     names: Positional[tuple[str, ...]]
     """Folders of runs (or metrics.csv files) for curves; one policy for scores; a study's folder for search."""
     out: Path = Path("plot.png")
@@ -43,7 +43,7 @@ class Plot:
             if self.what == "curves":
                 draw_curves(axes, self.names)
             elif self.what == "search":
-                draw_study(figure, axes, Path(self.names[0]))
+                draw_study(Path(self.names[0])).savefig(self.out, dpi=110)
             else:
                 draw_scores(figure, axes, self.names[0], self.agent, self.grid)
         print(self.out)

@@ -16,7 +16,7 @@ from muster.cli.search_results import as_json, need_optuna, print_table
 from muster.cli.train import folder_name
 from muster.errors import InputError
 from muster.search.settings import JUDGED_BY, Judge, Pruner, Sampler, StudySettings
-from muster.search.space import Space, flat, load_space, nested, setting_hints
+from muster.search.space import flat, load_space, nested, setting_hints
 from muster.settings import as_table, overlaid, read_toml
 
 if TYPE_CHECKING:
@@ -52,8 +52,6 @@ class Search:
     """End trials early whose training reward is below the median of the others, or by Hyperband."""
     judge: Judge = "reward"
     """Compare trials by training reward, as in the paper, or by held-out validation episodes; never by test ones."""
-    first: tuple[Path, ...] = ()
-    """TOML files of settings to try first; what one leaves out is sampled."""
     study: Path | None = None
     """Folder of the study; runs/search-ENV-INFERENCE-SPACE-sSEED if not given. Without an environment, the study there
     is joined as it is."""
@@ -101,17 +99,13 @@ class Search:
 
         if self.settings.env:
             asked = self.asked()
-            study = Study.open(self.study or self.folder(asked), asked, self.trials)
-        else:
-            self._refuse_more()
-            if self.study is None:
-                raise InputError(
-                    "name the environment to search on, such as rescue:2x4, or the folder of a --study to join"
-                )
-            study = Study.open(self.study, None, self.trials)
-        for path in self.first:
-            study.enqueue(self._point(study.space, path))
-        return study
+            return Study.open(self.study or self.folder(asked), asked, self.trials)
+        self._refuse_more()
+        if self.study is None:
+            raise InputError(
+                "name the environment to search on, such as rescue:2x4, or the folder of a --study to join"
+            )
+        return Study.open(self.study, None, self.trials)
 
     def asked(self) -> StudySettings:
         """The study that the flags describe."""
@@ -175,14 +169,6 @@ class Search:
         text = tomlkit.dumps(settings.portable(study.space.settings(trial.settings)))
         write_atomically(path, (head + text).encode())
         say(f"best settings: {path} (muster train --config {path})")
-
-    def _point(self, space: Space, path: Path) -> dict[str, Any]:
-        """What a file of --first says of the settings that are sampled; it may say nothing else."""
-        said = dict(flat(read_toml(path), str(path)))
-        for name in said:
-            if name not in space.sampled and name != "env":
-                raise InputError(f"{path} sets {name}, which this search does not sample: {', '.join(space.sampled)}")
-        return {name: value for name, value in said.items() if name in space.sampled}
 
     def _refuse_more(self) -> None:
         """A study that is joined as it is says all but the number of trials itself."""

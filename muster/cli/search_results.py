@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from muster.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from muster.search.study import Study, Trial
+    from muster.search.study import Study
 
 ROWS = 20
 """Trials that the table shows; --json has all."""
@@ -93,56 +93,18 @@ def print_table(study: Study) -> None:
         console.print(f"what told the better half from the rest (PED-ANOVA): {told}", soft_wrap=True)
 
 
-def draw_study(figure: Any, axes: Any, folder: Path) -> None:
-    """Parallel coordinates of all trials, colour by what they are judged by; under them which settings matter."""
-    from muster.search.study import ranked
-
+def draw_study(folder: Path) -> Any:
+    """Optuna's parallel coordinates of all trials, as a matplotlib figure."""
     study = open_study(folder, "muster plot search")
-    trials = [trial for trial in ranked(study.trials(), study.better) if trial.value is not None]
-    if len(trials) < 2:
-        raise InputError(f"{folder} has {len(trials)} finished trials; a picture needs at least 2")
-    weight = study.importances()
-    figure.set_size_inches(1.6 * len(study.space.sampled) + 3, 6.4 if weight else 4.4)
-    axes.remove()
-    top, *below = figure.subplots(2 if weight else 1, 1, height_ratios=(3, 1) if weight else (1,), squeeze=False)[:, 0]
-    _draw_lines(figure, top, study, trials[::-1])
-    for bars in below:
-        bars.barh([name.partition(".")[2] for name in weight][::-1], list(weight.values())[::-1], color="tab:blue")
-        bars.set_xlabel("share in what told the better half from the rest (PED-ANOVA)")
+    finished = sum(trial.state == "done" for trial in study.trials())
+    if finished < 2:
+        raise InputError(f"{folder} has {finished} finished trials; a picture needs at least 2")
+    from optuna.visualization.matplotlib import plot_parallel_coordinate
 
-
-def _draw_lines(figure: Any, axes: Any, study: Study, trials: list[Trial]) -> None:
-    """One line a trial, best on top; every axis from its lowest to its highest value."""
-    from matplotlib import cm, colors
-
-    values = [study.better * trial.value for trial in trials if trial.value is not None]
-    shade: Any = cm.ScalarMappable(colors.Normalize(min(values), max(values)), "viridis")
-    names = list(study.space.sampled)
-    for place, name in enumerate(names):
-        what = study.space.sampled[name]
-        axes.axvline(place, color="0.8", linewidth=0.8)
-        for height, end in zip((0, 1), what.ends, strict=True):
-            text = f"{end:g}" if isinstance(end, float) else str(end)
-            axes.text(place, height, text, ha="center", va="top" if height == 0 else "bottom", fontsize=7)
-    for trial, value in zip(trials, values, strict=True):
-        heights = [_height(study.space.sampled[name], trial.settings[name]) for name in names]
-        style = "-" if trial.state == "done" else ":"
-        axes.plot(range(len(names)), heights, style, color=shade.to_rgba(value), linewidth=1.4)
-    axes.set_xticks(range(len(names)), [name.partition(".")[2] for name in names], fontsize=8)
-    axes.tick_params(axis="x", pad=12)
-    axes.set_yticks([])
-    axes.set_ylim(-0.08, 1.08)
-    axes.spines[:].set_visible(False)
-    bar = figure.colorbar(shade, ax=axes)
-    bar.set_label(study.settings.judge + (" (negative)" if study.better < 0 else ""))
-    axes.set_title(f"{' '.join(study.settings.env)}: {len(trials)} trials (dotted: ended early)", fontsize=9)
-
-
-def _height(what: Any, value: Any) -> float:
-    """Where on its axis a value lies, from 0 to 1."""
-    from muster.search.space import Range
-
-    if not isinstance(what, Range):
-        return what.values.index(value) / max(len(what.values) - 1, 1)
-    scale = math.log if what.log else float
-    return (scale(value) - scale(what.low)) / (scale(what.high) - scale(what.low))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is experimental
+        axes = plot_parallel_coordinate(study.optuna, target_name=study.settings.judge)
+    axes.set_title(f"{' '.join(study.settings.env)}: {finished} trials")
+    figure: Any = axes.figure
+    figure.set_size_inches(1.6 * len(study.space.sampled) + 3, 4.4)
+    return figure

@@ -15,15 +15,8 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Literal
-from zlib import crc32
 
-import numpy as np
 import optuna
-from optuna.distributions import BaseDistribution
-from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
-from optuna.samplers import BaseSampler, RandomSampler, TPESampler
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, TrialState
 
 from muster.envs.registry import make
@@ -32,18 +25,14 @@ from muster.evaluation.statistics import MEANINGS
 from muster.learning.optimiser import TrainingError
 from muster.learning.settings import TrainSettings
 from muster.learning.train import check_training, run_training
+from muster.search.backend import RUNGS, NumberedSampler, make_pruner, open_journal
 from muster.search.settings import StudySettings
 from muster.search.space import Choice, Range
 from muster.settings import from_toml, to_toml
 from muster.storage import make_folder, take_lock, write_atomically, writing
 
 ABOUT = "study.toml"
-JOURNAL = "journal.log"
 NAME = "muster"
-RUNGS = 20
-"""Parts of a trial's length; after each it may be pruned."""
-FIRST_RUNG = 4
-"""No trial is pruned by the median before this many."""
 FEWEST = 10
 """Finished trials below which nothing is said about which settings matter."""
 
@@ -102,9 +91,9 @@ class Study:
         self.space = settings.parsed
         with self._turn():
             self.optuna = optuna.create_study(
-                storage=_open_journal(folder),
+                storage=open_journal(folder),
                 sampler=NumberedSampler(settings.sampler, settings.seed),
-                pruner=_make_pruner(settings.pruner),
+                pruner=make_pruner(settings.pruner),
                 study_name=NAME,
                 direction="maximize",
                 load_if_exists=True,
@@ -134,14 +123,6 @@ class Study:
         if self.settings.judge == "reward":
             return 1
         return MEANINGS[make(self.settings.env[0], 1, 0).metric].better
-
-    def enqueue(self, values: dict[str, Any]) -> None:
-        """Have this point tried before any other, once; what it leaves out is sampled."""
-        for name, value in values.items():
-            if name in self.space.sampled and not self.space.sampled[name].holds(value):
-                raise InputError(f"{name} is searched from {self.space.sampled[name]}, and {value} is not in there")
-        with self._turn():
-            self.optuna.enqueue_trial(values, skip_if_exists=True)
 
     def claim(self) -> Claim | None:
         """The next trial for this process: one that another left, or a new one; None when all are taken."""
@@ -310,44 +291,6 @@ def short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-class NumberedSampler(BaseSampler):
-    """Random numbers follow from the study's seed, a trial's number and the setting: not from who samples, nor when.
-
-    So random trials are the same for any number of processes, and after any interruption.
-    """
-
-    def __init__(self, kind: Literal["random", "tpe"], seed: int) -> None:
-        self._kind, self._seed = kind, seed
-
-    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """None: every setting is sampled by itself."""
-        return {}
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """Nothing."""
-        return {}
-
-    def sample_independent(
-        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:
-        """The value of one setting."""
-        words = np.random.SeedSequence([self._seed, trial.number, crc32(param_name.encode())]).generate_state(1)
-        seed = int(words[0])
-        # Trials running elsewhere count as bad ones, so that processes spread out.
-        sampler = RandomSampler(seed) if self._kind == "random" else TPESampler(seed=seed, constant_liar=True)
-        return sampler.sample_independent(study, trial, param_name, param_distribution)
-
-
-def _make_pruner(kind: Literal["none", "median", "hyperband"]) -> BasePruner:
-    if kind == "median":
-        return MedianPruner(n_startup_trials=5, n_warmup_steps=FIRST_RUNG)
-    if kind == "hyperband":
-        return HyperbandPruner(min_resource=1, max_resource=RUNGS, reduction_factor=3)
-    return NopPruner()
-
-
 def _sample(trial: optuna.Trial, name: str, what: Range | Choice) -> Any:
     """One setting; a value that the trial already has stays."""
     if isinstance(what, Choice):
@@ -432,50 +375,3 @@ def _compare(folder: Path, there: StudySettings, asked: StudySettings) -> None:
                 f"{folder} holds a study with another {entry.name}: {was!r}, not {now!r}. Join it as it is with "
                 f"muster search --study {folder}, or begin another elsewhere"
             )
-
-
-class ProcessLock(JournalFileOpenLock):
-    """Optuna's own locks stay when a process is killed, and hold up all others for half a minute; this one does not.
-
-    The process that takes it cuts off a line that a killed process, or a full disk, left half-written: what another
-    appended to it could never be read.
-    """
-
-    def __init__(self, journal: Path) -> None:
-        super().__init__(str(journal))
-        self._journal = journal
-        self._held: IO[str] | None = None
-
-    def acquire(self) -> bool:
-        """Wait for it."""
-        self._held = take_lock(self._journal.with_name(f".{self._journal.name}.lock"), wait=True)
-        _cut_unfinished_line(self._journal)
-        return True
-
-    def release(self) -> None:
-        """Let the next one have it."""
-        if self._held is not None:
-            self._held.close()
-            self._held = None
-
-
-def _cut_unfinished_line(journal: Path) -> None:
-    with writing(journal), journal.open("rb+") as file:
-        size = file.seek(0, os.SEEK_END)
-        if size == 0:
-            return
-        file.seek(-1, os.SEEK_END)
-        if file.read(1) == b"\n":
-            return
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
-
-
-def _open_journal(folder: Path) -> JournalStorage:
-    path = folder / JOURNAL
-    with writing(path):
-        backend = JournalFileBackend(str(path), lock_obj=ProcessLock(path))
-    try:
-        return JournalStorage(backend)
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is damaged ({error}); its runs are in {folder}, begin a study elsewhere") from None

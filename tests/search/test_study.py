@@ -16,8 +16,9 @@ optuna = pytest.importorskip("optuna")
 from muster.errors import InputError  # noqa: E402
 from muster.learning.run import stored_settings  # noqa: E402
 from muster.search import study as study_module  # noqa: E402
+from muster.search.backend import JOURNAL, RUNGS  # noqa: E402
 from muster.search.settings import StudySettings  # noqa: E402
-from muster.search.study import JOURNAL, RUNGS, Study, best_of, folder_of, ranked  # noqa: E402
+from muster.search.study import Study, best_of, folder_of, ranked  # noqa: E402
 
 TOY = "tests.learning.toy:Pairing"
 SPACE = {
@@ -126,18 +127,6 @@ def test_another_study_in_the_same_folder_is_refused(tmp_path):
     assert Study.open(tmp_path, None).settings.trials == 9
     with pytest.raises(InputError, match="holds no study"):
         Study.open(tmp_path / "none", None)
-
-
-def test_points_to_try_first_are_tried_first_and_once(tmp_path):
-    study = Study.open(tmp_path, tiny())
-    for _ in range(2):
-        study.enqueue({"es.sigma": 0.07, "es.learning_rate": 0.03})
-    held = [study.claim(), study.claim()]
-    assert [claim.values["es.sigma"] == 0.07 for claim in held] == [True, False]
-    for claim in held:
-        claim.release()
-    with pytest.raises(InputError, match=r"from 0\.01 to 0\.5"):
-        study.enqueue({"es.sigma": 0.9})
 
 
 def test_a_trial_that_falls_behind_is_ended_and_still_a_run(tmp_path, monkeypatch):
