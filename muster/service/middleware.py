@@ -6,7 +6,7 @@ import asyncio
 import hmac
 import json
 import logging
-import os
+import random
 import re
 import sys
 import time
@@ -74,7 +74,7 @@ class Middleware:
         started = time.perf_counter()
         method, path, headers = scope["method"], scope["path"], dict(scope["headers"])
         wished = headers.get(b"x-request-id", b"").decode("latin-1")
-        request_id = wished if _ID.fullmatch(wished) else os.urandom(16).hex()
+        request_id = wished if _ID.fullmatch(wished) else f"{random.getrandbits(128):032x}"
         # A router raises what it does not know, rather than answering by itself, for who says that it is its app.
         scope["request_id"], scope["app"] = request_id, self
         status, sent = 0, 0

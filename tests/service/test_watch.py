@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 import muster
 from muster.evaluation.replay import record
+from muster.service.act import example
 from muster.service.app import make_app
 from muster.service.settings import ServeSettings
 from tests.evaluation.test_film import fields_of
@@ -219,6 +220,19 @@ def test_listing_runs_imports_nothing(tmp_path: Path, monkeypatch):
         assert "runs 'planted:Env'" in refusal(
             client, "/watch/episode", env="planted:Env", seed=0, policies=["closest"]
         )
+
+
+def test_serving_a_policy_imports_nothing_of_its_header(tmp_path: Path, monkeypatch):
+    (tmp_path / "planted.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    policy, file = muster.load(POLICY), tmp_path / "odd.safetensors"
+    policy.variant(header={**policy.header, "env": "planted:Env"}).save(file)
+    with TestClient(make_app(ServeSettings(runs=tmp_path), (str(file),)), base_url="http://localhost") as client:
+        assert client.get("/policies").json()["policies"][0]["env"] == "planted:Env"
+        assert client.get("/watch/environments").status_code == 200
+        assert client.get("/openapi.json").status_code == 200
+        (served,) = client.app.service.policies.now.values()
+        assert post(client, "/act", **example(served))["by"] == "policy"
 
 
 def test_what_takes_too_long_is_told_what_to_do(tmp_path: Path):
