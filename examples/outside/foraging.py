@@ -8,8 +8,8 @@
 
 muster decides which player goes for which food: contributions are levels, the minimum of a task is the level of its
 food. The players' moves follow from that: the shortest way round food and players who wait, no two to the same cell,
-then lift. Players without a task go to the nearest food that
-nobody was sent to. Fields are as large as 8x8 for three foods: 20x20 for 20.
+then lift. Players without a task go to the food nobody
+was sent to that they could help soonest to lift. Fields are as large as 8x8 for three foods: 20x20 for 20.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from lbforaging.foraging.environment import Action, ForagingEnv
 from muster.envs.env import Baseline, Env, Observation
 from muster.envs.scene import Look, Scene, Stage
 
-HORIZON = 200
+HORIZON = 100
 MOST_LEVEL = 2
 """Of a player, as in the registered environments."""
 FAR = 99
 """Steps to food that no way leads to."""
+PATIENCE = 3
+"""Every so many steps players whose way is taken step aside."""
 MOVES = {Action.NORTH: (-1, 0), Action.SOUTH: (1, 0), Action.WEST: (0, -1), Action.EAST: (0, 1)}
 
 
@@ -46,11 +48,11 @@ class Foraging(Env):
     distances = (0,)
     distance_unit = 0.1
     idling = True
+    switch_cost = 0.1
     feature_names = {  # noqa: RUF012
         "agent": ("level",),
-        "task": ("level", "waiting", "soonest", "next food"),
+        "task": ("level", "soonest", "next food"),
         "pair": ("distance", "share", "early", "late", "there"),
-        "global": ("food a player",),
     }
 
     def __init__(self, n_agents: int = 3, n_tasks: int = 3) -> None:
@@ -122,10 +124,10 @@ class Foraging(Env):
         """Levels and distances; as prior a share of the food, less the way to it."""
         left, distance = self.left, self.distance
         share = np.minimum(self.level[:, None] / self.food_level, 1)
-        soonest = self.soonest()
+        soonest = self.soonest(np.ones(self.n_agents))
         apart = np.abs(self.place[:, None] - self.place).sum(axis=-1)
         apart = np.where(left & ~np.eye(len(left), dtype=bool), apart, FAR).min(axis=1)
-        tasks = [self.food_level, self.level @ self.there, soonest / 10, np.where(apart < FAR, apart, 0) / 10]
+        tasks = [self.food_level, soonest / 10, np.where(apart < FAR, apart, 0) / 10]
         wait = (soonest - distance) / 10
         pairs = [distance / 10, share, np.maximum(wait, 0), np.maximum(-wait, 0), self.there]
         # Levels are 1 and 2, so that a team need never be stronger than the food by more than one, and then of 2s only.
@@ -134,7 +136,6 @@ class Foraging(Env):
             agent_features=self.level[:, None],
             task_features=np.column_stack(tasks) * left[:, None],
             pair_features=np.stack(pairs, axis=-1) * left[:, None],
-            global_features=[left.sum() / self.n_agents],
             task_alive=left,
             contributions=np.minimum(self.level[:, None], self.food_level),
             minimums=self.food_level,
@@ -143,10 +144,10 @@ class Foraging(Env):
             prior=(share - distance / 10) * left,
         )
 
-    def soonest(self) -> np.ndarray:
-        """[M] steps until the nearest players who can lift a food together could all be there."""
+    def soonest(self, players: np.ndarray) -> np.ndarray:
+        """[M] steps until the nearest of these `players` [N] who can lift a food together could all be there."""
         order = np.argsort(self.distance, axis=0, kind="stable")
-        enough = np.cumsum(self.level[order], axis=0) >= self.food_level
+        enough = np.cumsum((self.level * players)[order], axis=0) >= self.food_level
         last = order[enough.argmax(axis=0), np.arange(len(self.place))]
         return np.where(self.left & enough.any(axis=0), self.distance[last, np.arange(len(self.place))], FAR)
 
@@ -157,11 +158,16 @@ class Foraging(Env):
         return sum(rewards) - 0.02, not self.left.any()
 
     def goals(self, assignment: np.ndarray) -> np.ndarray:
-        """[N] the food of every player; for those without a task the nearest that nobody was sent to."""
+        """[N] the food of every player: for those without a task, of the food that nobody was sent to, that which they
+        could help soonest to lift, then the nearest.
+        """
         waiting = self.left.copy()
         waiting[assignment[assignment >= 0]] = False
         waiting = waiting if waiting.any() else self.left
-        return np.where(assignment >= 0, assignment, np.where(waiting, self.distance, FAR + 1).argmin(axis=1))
+        soonest = self.soonest(assignment < 0)
+        # Ties go to the first, so that players who could lift several together do not wait at one each.
+        lifted = np.where(soonest < FAR, np.maximum(self.distance, soonest), FAR + self.distance)
+        return np.where(assignment >= 0, assignment, np.where(waiting, lifted, np.inf).argmin(axis=1))
 
     def actions(self, goal: np.ndarray) -> list[int]:
         """An action for every player: those who are nearest to their food choose first, and no cell is taken twice."""
@@ -187,7 +193,9 @@ class Foraging(Env):
                 for action, (down, right) in MOVES.items()
                 if (row + down, column + right) not in taken
             ]
-            if moves and (best := min(moves))[0] < FAR:
+            # Who cannot get nearer waits, and makes way at times: else two could step aside for one another for ever.
+            limit = steps[row + 1, column + 1] if self.field.current_step % PATIENCE else FAR
+            if moves and (best := min(moves))[0] < limit:
                 actions[player] = best[1]
                 taken.remove(cells[player])
                 taken.add(best[2])
