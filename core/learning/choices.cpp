@@ -20,6 +20,8 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 constexpr double kLeastLikelihood = -690.7755278982137;  // log 1e-300
 constexpr double kLargestLogRatio = 20.0;
 constexpr Index kLanes = 4;
+// log lambda from which lambda grows linearly: inference that is not exact idles where noise would next to never.
+constexpr double kLargestLogLambda = 2.0;
 
 // One state of the decisions: the options of its agents, one agent after the other.
 class Options {
@@ -119,11 +121,19 @@ class Options {
       const bool fits = open[j] & within & (load[j] + use[j] >= least[j]);
       to[j] = fits ? to[j] / tau_ : kNone;
     }
-    to[m] = decisions_.idling || mine < 0 ? 0.0 : kNone;
     if (mine >= 0) to[mine] = kept;
+    to[m] = decisions_.idling ? weigh_idling() : mine < 0 ? 0.0 : kNone;
     const double* const exchange = exchange_.row(i).data;
-    for (Index k = 0; k < n; ++k) to[m + 1 + k] = kept + exchange[k];
+    for (Index k = 0; k < n; ++k) to[m + 1 + k] = to[mine >= 0 ? mine : m] + exchange[k];
     return weigh_utilities();
+  }
+
+  // Slope of the utility of idling in that of each task is this times the task's chance.
+  double idling_slope() const {
+    if (!decisions_.idling || idling_slope_ == 0.0) return 0.0;
+    double all = 0.0;
+    for (Index j = 0; j < m; ++j) all += chance[j];
+    return all > 0.0 ? idling_slope_ / all : 0.0;
   }
 
   // The log of an option's chance is its utility less this.
@@ -196,6 +206,27 @@ class Options {
     for (Index j = 0; j < m; ++j) to[j] -= row[j];
   }
 
+  // Utility of idling beside those of the tasks: worth 0 without noise, it is taken if the best task with its noise is
+  // worth less. The maximum of Gumbel variables is one itself, so that happens with probability exp(-lambda), where
+  // log lambda = log sum exp(utilities of the tasks) - gamma, against 1 - exp(-lambda).
+  double weigh_idling() {
+    double best = kNone, total = 0.0;
+    for (Index j = 0; j < m; ++j) best = std::max(best, utility[j]);
+    idling_slope_ = 0.0;
+    if (best == kNone) return std::numbers::egamma;
+    for (Index j = 0; j < m; ++j) total += exp_fixed(utility[j] - best);
+    const double tasks = best + log_fixed(total), log_lambda = tasks - std::numbers::egamma;
+    const double within = std::min(log_lambda, kLargestLogLambda), rate = exp_fixed(within);
+    const double lambda = rate * (1.0 + log_lambda - within);
+    if (lambda < 1e-4) {
+      idling_slope_ = -0.5 * lambda;
+      return std::numbers::egamma - 0.5 * lambda;
+    }
+    const double missed = exp_fixed(-lambda);
+    idling_slope_ = 1.0 - rate / (1.0 - missed);
+    return tasks - lambda - log_fixed(1.0 - missed);
+  }
+
   bool weigh_utilities() {
     double most[kLanes] = {kNone, kNone, kNone, kNone};
     Index options = 0;
@@ -233,7 +264,7 @@ class Options {
   Array2<double> exchange_;  // [N, N] worth of an exchange by its temperature; -inf where it cannot be
   Index slot_ = 0;
   bool pairs_ = false;
-  double tau_ = 1.0, best_ = 0.0, log_total_ = 0.0;
+  double tau_ = 1.0, best_ = 0.0, log_total_ = 0.0, idling_slope_ = 0.0;
 };
 
 // Slopes of sum gain·log p + entropy gain·entropy in h and g, of one state.
@@ -264,7 +295,8 @@ class Slopes {
       const double spread = p > 0.0 ? entropy_gain * p * (utility[j] - shift + entropy) : 0.0;
       slope[j] = (-gain * p - spread) / tau;
     }
-    if (own >= 0) slope[own] += gain / tau;
+    const Index taken = own >= 0 ? own : m;
+    slope[taken] += gain / tau;
     double stay = 0.0;
     for (Index k = 0; k < n; ++k) {
       const double here = slope[m + 1 + k];
@@ -273,7 +305,9 @@ class Slopes {
       spread_exchange(i, k, here / kExchange);
     }
     // Exchanges are valued from the agent's own option up.
-    if (own >= 0) slope[own] += stay;
+    slope[taken] += stay;
+    const double idling = slope[m] * options_.idling_slope();
+    for (Index j = 0; j < m && idling != 0.0; ++j) slope[j] += idling * chance[j];
     double* __restrict const row = h_.row(i).data;
     for (Index j = 0; j < m; ++j) row[j] += slope[j];
     for (Index k = 0; k < n && options_.is_needed(i); ++k) {

@@ -4,8 +4,10 @@
 //
 //   u_j = h_ij + history_ij + g_jj + sum over the other agents' tasks l of (g_jl + g_lj)
 //
-// among the tasks with capacity left beside the others', and idling, worth 0, where that is allowed. Agents also compete
-// for capacity: an agent may have exchanged tasks with any other, which changes h alone:
+// among the tasks with capacity left beside the others'. Idling, where that is allowed, is worth 0 and has no noise: it is
+// chosen with probability exp(-lambda), log lambda = log sum exp(u / tau) - gamma, which is that the largest of the u with
+// noise of mean 0 is below 0. Agents also compete for capacity: an agent may have exchanged tasks with any other, which
+// changes h alone:
 //
 //   u = u_own + (h_i,o(k) + h_k,o(i) - h_i,o(i) - h_k,o(k)) / sqrt(2)       (h with its history; 0 for no task)
 //

@@ -12,6 +12,8 @@ from muster.assign import Solver
 from muster.data import Problem
 from muster.learning.losses.choices import Choices
 
+LINEAR = 2.0
+"""log lambda from which idling's utility falls linearly."""
 NO_TASK_SCORES = np.zeros((0, 0, 0), np.float32)
 
 
@@ -66,24 +68,39 @@ def worth(d, h, g, s, assignment):
     return total + (sum(float(g[s, j, k]) for _, j in alive for _, k in alive) if g.size else 0.0)
 
 
+def utility_of_idling(tasks):
+    """Utility by tau of no task beside those of tasks: the odds that the largest, with its noise, is below 0."""
+    if not tasks:
+        return np.euler_gamma
+    total = np.logaddexp.reduce(tasks)
+    log_rate = total - np.euler_gamma
+    rate = np.exp(min(log_rate, LINEAR)) * (1 + max(log_rate - LINEAR, 0.0))
+    return total - np.log(np.expm1(rate))
+
+
 def by_hand(d, h, g, s, i, tau):
     """Log-probability of agent i's choice in state s, from whole assignments; None where it had no choice."""
     now = d.assignment[s]
     here = worth(d, h, g, s, now)
-    others = []
-    for j in range(-1, h.shape[2]):
-        moved = now.copy()
-        moved[i] = j
-        if j != now[i] and is_feasible(d, s, moved, ()):
-            others.append((worth(d, h, g, s, moved) - here) / tau)
+
+    def moved(j):
+        return np.where(np.arange(len(now)) == i, j, now)
+
+    alone = worth(d, h, g, s, moved(-1))
+    able = [j for j in range(h.shape[2]) if j == now[i] or is_feasible(d, s, moved(j), ())]
+    tasks = {j: (worth(d, h, g, s, moved(j)) - alone) / tau for j in able}
+    options = dict(tasks)
+    if d.idling or now[i] < 0:
+        options[-1] = utility_of_idling(list(tasks.values())) if d.idling else 0.0
+    taken = options[now[i]]
     for k in range(h.shape[1]):
         if not d.exchanging or k == i or not d.agent_alive[s, k] or now[i] == now[k]:
             continue
         swapped = now.copy()
         swapped[[i, k]] = now[[k, i]]
         if is_feasible(d, s, swapped, (i, k)):
-            others.append((worth(d, h, g, s, swapped) - here) / (math.sqrt(2) * tau))
-    return -np.log1p(np.exp(others).sum()) if others else None
+            options["exchange", k] = taken + (worth(d, h, g, s, swapped) - here) / (math.sqrt(2) * tau)
+    return taken - np.logaddexp.reduce(list(options.values())) if len(options) > 1 else None
 
 
 @pytest.mark.parametrize(
@@ -201,6 +218,20 @@ def test_the_chance_of_an_exchange_is_nearly_that_of_the_noise():
         assert np.exp(found[0, 0]) == pytest.approx(share, abs=0.015)
 
 
+def test_the_chance_of_idling_is_that_of_the_noise():
+    """One agent, three tasks with Gumbel noise of mean 0: how often none is worth more than 0, and which is best."""
+    tau, rng = 0.3, np.random.default_rng(0)
+    noise = rng.gumbel(-np.euler_gamma * tau, tau, size=(200_000, 3))
+    for level in (-0.9, -0.3, 0.0, 0.3):
+        h = np.array([[[level, level - 0.2, -0.5]]], np.float32)
+        explored = h[0, 0] + noise
+        taken = np.where(explored.max(axis=1) > 0, explored.argmax(axis=1), -1)
+        for task in range(-1, 3):
+            alone = forced_on(1, 3)._replace(assignment=np.array([[task]]), idling=True)
+            found = np.exp(alone.likelihood((h, None), tau)[0, 0])
+            assert found == pytest.approx((taken == task).mean(), abs=0.005)
+
+
 def test_whole_teams_leave_a_task_with_a_minimum():
     """Of two agents on a task that needs both, one moves or both stay; no agent joins a task that would lack one."""
     h = np.array([[[1.0, 0.5, 9.0], [2.0, -9.0, 9.0], [-9.0, 0.7, 9.0]]], np.float32)
@@ -218,8 +249,8 @@ def test_whole_teams_leave_a_task_with_a_minimum():
     )
     found = choices.likelihood((h, None), 1.0)[0]
     # Both stay for 3, or agent 0 goes to task 1 for 0.5, or idles; task 2 needs two.
-    assert found[0] == pytest.approx(3.0 - np.log(np.exp([3.0, 0.5, 0.0]).sum()))
-    assert found[2] == pytest.approx(0.7 - np.log(np.exp([0.7, 0.0]).sum()))
+    assert found[0] == pytest.approx(3.0 - np.log(np.exp([3.0, 0.5, utility_of_idling([3.0, 0.5])]).sum()))
+    assert found[2] == pytest.approx(0.7 - np.log(np.exp([0.7, utility_of_idling([0.7])]).sum()))
 
 
 @pytest.mark.parametrize("exchanging", [False, True])

@@ -5,9 +5,10 @@ scale tau, an agent alone would take task j with probability softmax(u / tau) ov
 
     u_j = h_ij + history_ij + g_jj + sum over the other agents' tasks l of (g_jl + g_lj)
 
-among the tasks with capacity left beside the others', and idling, worth 0, where that is allowed. Agents also compete
-for capacity, and a full task is none of those options: so an agent may have exchanged tasks with any other, which
-changes h alone (but see ppo.exchanges_count):
+among the tasks with capacity left beside the others'. Idling, where that is allowed, is worth 0 and has no noise: with
+noise of mean 0 it is chosen with probability exp(-lambda), log lambda = log sum exp(u / tau) - gamma. Agents also
+compete for capacity, and a full task is none of those options: so an agent may have exchanged tasks with any other,
+which changes h alone (but see ppo.exchanges_count):
 
     u = u_own + (h_i,o(k) + h_k,o(i) - h_i,o(i) - h_k,o(k)) / sqrt(2)     (h with its history; 0 for no task)
 
