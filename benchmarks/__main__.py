@@ -1,6 +1,6 @@
 """Speed and quality on this machine, beside peers where they are installed.
 
-python -m benchmarks inference|envs|training|routes|minimums|layer|public|service [--help]
+python -m benchmarks inference|envs|training|routes|minimums|layer|public|marl|service [--help]
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ BENCHMARKS = {
     "minimums": "a minute or two",
     "public": "half an hour or more",
     "layer": "some minutes, of which PyEPO takes nearly all",
+    "marl": "half a CPU minute for each of some 50 runs that the record does not have yet",
     "service": "two minutes",
 }
 
