@@ -39,6 +39,7 @@ _PUBLIC = {
     "Comparison": "muster.evaluation.compare",
     # learning
     "train": "muster.learning.train",
+    "Learner": "muster.learning.learner",
     "TrainSettings": "muster.learning.settings",
     "PPOSettings": "muster.learning.settings",
     "A2CSettings": "muster.learning.settings",

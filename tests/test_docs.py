@@ -45,6 +45,7 @@ def test_python_in_documents_runs(document, monkeypatch, tmp_path):
     for found in BLOCK.finditer(text):
         language, file, code = found.groups()
         if file:
+            (tmp_path / file).parent.mkdir(exist_ok=True)
             (tmp_path / file).write_text(code, encoding="utf-8")
         elif language == "python":
             with redirect_stdout(StringIO()) as printed:
@@ -55,7 +56,8 @@ def test_python_in_documents_runs(document, monkeypatch, tmp_path):
         for line in shell_lines(text):
             run_shortly(line)
     for name in set(sys.modules) - known:
-        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", None)):
+        module = sys.modules[name]
+        if str(tmp_path) in str(getattr(module, "__file__", None) or getattr(module, "__path__", "")):
             del sys.modules[name]
     if document.parent.name == "cookbook":
         picture = program("pictures").IMAGES / f"{document.stem}.svg"
@@ -109,6 +111,7 @@ def test_commands_in_documents_parse(document, monkeypatch, tmp_path):
     text = document.read_text(encoding="utf-8")
     for _, file, code in BLOCK.findall(text):
         if file:
+            (tmp_path / file).parent.mkdir(exist_ok=True)
             (tmp_path / file).write_text(code, encoding="utf-8")
     for line in shell_lines(text):
         check_command(line, whole=True)

@@ -31,7 +31,7 @@ HEAVY = (
 # The sentence that the tree stands for: a module imports only from its own layer and from those above it.
 # Imports inside functions count; those for type checking alone do not.
 LAYERS = """
-errors settings rng storage kernels _core _core_v3
+errors settings rng storage kernels _core _core_v3 custom
 data parallel checkout client
 assign
 envs torch

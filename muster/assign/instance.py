@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from muster.assign.settings import Crowd, Method
+from muster.assign.settings import Crowd
 from muster.assign.sparse import SparseProblem
 from muster.data import Bools, Floats, Ints, Problem
 
@@ -58,7 +58,7 @@ def loads_of(problem: Problem, plan: Ints) -> Floats:
     return loads.astype(np.float64)
 
 
-def value_of(problem: Problem, plan: Ints, method: Method, crowd: Crowd = "count") -> float:
+def value_of(problem: Problem, plan: Ints, method: str, crowd: Crowd = "count") -> float:
     """Sum h·b + c'gc, where c counts agents or is the loads; NaN where a pair is not allowed."""
     placed = np.flatnonzero(plan >= 0)
     if not allowed_pairs(problem)[placed, plan[placed]].all():

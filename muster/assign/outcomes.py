@@ -11,6 +11,7 @@ STATUSES = (
     "iteration_limit",
     "time_limit",
     "incomplete",
+    "feasible",
 )
 """What a Solution's status can be.
 
@@ -19,12 +20,15 @@ exactly and the assignment is its rounding; local_optimum: no move, swap or trie
 converged, stalled, iteration_limit: Frank-Wolfe reached its gap, took a step too small to matter, or ran out of steps,
 and its point was rounded; time_limit: the best feasible assignment found in time; incomplete: all agents have to be
 assigned, and no assignment was found that leaves out no agent which fits somewhere, though there may be one. Where it
-is proven that there is none, the best of those that leave out fewest is optimal.
+is proven that there is none, the best of those that leave out fewest is optimal. feasible: of a custom procedure, which
+says no more.
 """
 
-STATUS_NAMES = (*STATUSES[:7], "invalid", STATUSES[7])
+STATUS_NAMES = (*STATUSES[:7], "invalid", *STATUSES[7:])
 """By code; an instance is invalid that holds an entry which cannot be worked with, and is never shown."""
-OPTIMAL, ROUNDED, LOCAL_OPTIMUM, CONVERGED, STALLED, ITERATION_LIMIT, TIME_LIMIT, INVALID, INCOMPLETE = range(9)
+OPTIMAL, ROUNDED, LOCAL_OPTIMUM, CONVERGED, STALLED, ITERATION_LIMIT, TIME_LIMIT, INVALID, INCOMPLETE, FEASIBLE = range(
+    10
+)
 
 REASONS = ("", "negative scores", "no capacity left", "better left out", "not alive", "minimum not reached")
 """Why an agent has no task, by code; "" for one that has."""

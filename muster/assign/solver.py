@@ -14,11 +14,13 @@ from typing import Any, get_args
 
 import numpy as np
 
+from muster.assign.custom import run_custom
 from muster.assign.fixed import Fixed, Needs, read_needs, refuse_unserved
 from muster.assign.outcomes import INVALID, LOCAL_OPTIMUM, OPTIMAL, REASONS, STATUS_NAMES, TIME_LIMIT
 from muster.assign.problem import Output, ProblemArrays, make_output, name_culprit, read_problem, read_routes
 from muster.assign.settings import Crowd, Effort, InferenceSettings, Method, Rounding
 from muster.assign.switching import count_changes
+from muster.custom import is_custom
 from muster.data import Ints, Problem, Solution
 from muster.errors import InputError, TimeLimitError
 from muster.kernels import core
@@ -33,7 +35,7 @@ REASON_NAMES = np.array(REASONS, dtype=object)
 # QUAD), cells of the knapsack tables of LP's branch and bound, iterations of routes, and nodes of the
 # branch and bound on which tasks are open.
 _FRANK_WOLFE_STEPS = (600, 48, 60, 60)
-_ROUNDS: dict[Method, tuple[int, ...]] = {
+_ROUNDS: dict[str, tuple[int, ...]] = {
     "amax": (0, 0, 0, 0),
     "lp": (0, 0, 12, 12),
     "quad": (0, 0, 12, 12),
@@ -110,6 +112,8 @@ class Solver(InferenceSettings):
 
     def run(self, problem: Problem) -> tuple[Output, Ints | None]:
         """What the core wrote for each instance, and how many agents changed where there was a previous plan."""
+        if is_custom(self.method):
+            return run_custom(self.method, problem), None
         arrays = read_problem(problem, self.method in ("quad", "routes"), by_load=self.crowd == "load")
         end_scores, begun = read_routes(problem)
         needs, fixed = self._read_needs(problem, arrays)
@@ -196,7 +200,7 @@ class Solver(InferenceSettings):
         timed = self.effort == "best" and self.time_limit is not None
         return math.inf if timed else _KNAPSACK_CELLS[_EFFORTS.index(self.effort)]
 
-    def _core_settings(self, method: Method) -> Any:
+    def _core_settings(self, method: str) -> Any:
         """The settings as an object of the compiled core."""
         effort = _EFFORTS.index(self.effort)
         rounds, steps = _ROUNDS[method][effort], self.steps
@@ -221,7 +225,7 @@ class _Batch:
     """A batch on its way through the compiled core, in as many threads as pay."""
 
     def __init__(
-        self, solver: Solver, method: Method, arrays: ProblemArrays, out: Output, deadline: Deadline | None = None
+        self, solver: Solver, method: str, arrays: ProblemArrays, out: Output, deadline: Deadline | None = None
     ) -> None:
         self.size, n, m = arrays.scores.shape
         self.status = out.status

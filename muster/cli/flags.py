@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar, get_args
 import tyro
 
 from muster.cli.known_flags import check_arguments
+from muster.custom import expanded, is_custom
 from muster.errors import InputError
 from muster.learning.settings import LearnerName, TrainSettings
 from muster.settings import Option, options_of, read_table
@@ -75,8 +76,8 @@ def learner_of(arguments: Sequence[str], table: Mapping[str, Any]) -> str:
     def said(name: str) -> Any:
         return argument(arguments, f"--{name.replace('_', '-')}") or table.get(name)
 
-    learner = said("learner")
-    if learner not in LEARNERS:
+    learner = expanded("learner", said("learner")) if said("learner") not in (None, *LEARNERS) else said("learner")
+    if learner not in LEARNERS and not is_custom(str(learner)):
         imitates = said("teacher") or said("from_log")
         learner = "imitation" if imitates else "es" if said("inference") == "routes" else "ppo"
     for word in arguments:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class PolicyFlags:
     """Flags of every command that runs a policy."""
 
-    inference: Method | None = None
+    inference: Method | str | None = None
     """Another procedure on a learned policy's scores; routes only where they were learned for it."""
     effort: Effort | None = None
     """How hard quad or routes tries; lp decides as it was learned."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -59,8 +59,8 @@ class Train:
         if self.out is not None:
             return self.out
         settings = self.training
-        name = folder_name(settings.envs)
-        return Path("runs") / f"{name}-{settings.inference}-{settings.model}-{settings.learner}-s{settings.seed}"
+        parts = [*settings.envs, settings.inference, settings.model, settings.learner]
+        return Path("runs") / f"{folder_name(map(str, parts))}-s{settings.seed}"
 
     def run(self) -> None:
         """Train with a progress display; Ctrl-C saves and says how to go on."""
@@ -98,9 +98,9 @@ class Train:
         console.print(f"try it: muster evaluate {out} {settings.envs[0]}")
 
 
-def folder_name(envs: Sequence[str]) -> str:
-    """Environments as part of the name of a folder."""
-    return "-".join(envs).replace(":", "-").replace(",", "-").replace("=", "").replace("/", "-")
+def folder_name(names: Iterable[str]) -> str:
+    """Environments and other parts of a run as part of the name of a folder."""
+    return "-".join(names).replace(":", "-").replace(",", "-").replace("=", "").replace("/", "-")
 
 
 def describe(row: Mapping[str, Any]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from muster import custom
 from muster.envs.env import Env
 from muster.envs.singles import BatchOfSingles, batched
 from muster.envs.size import check_memory, size_of
@@ -91,15 +91,12 @@ def another(env: BatchEnv, num_envs: int) -> BatchEnv:
 
 def text_of(env: EnvLike) -> str:
     """The environment string that makes this environment: what a run's folder and a policy's file keep of it."""
-    if not isinstance(env, type):
-        return env
-    if env.__module__ == "__main__" or not env.__qualname__.isidentifier():
-        where = "the program that runs" if env.__module__ == "__main__" else f"{env.__qualname__.rpartition('.')[0]}"
-        raise InputError(
-            f"a run and its policies keep their env by name, and no other program can import {env.__name__} from "
-            f"{where}; put the class into a file of its own, such as envs.py, and give 'envs:{env.__name__}'"
-        )
-    return f"{env.__module__}:{env.__qualname__}"
+    return full_env(custom.text_of("environment", env))
+
+
+def full_env(env: str) -> str:
+    """The environment string with package.module:Class in place of the name of an entry point."""
+    return custom.full_name("environment", env, [*BUILT_IN, OWN])
 
 
 def kind_of(env: str) -> str:
@@ -119,7 +116,8 @@ def all_baselines() -> dict[str, str]:
 
 
 def _make(env: str, n_envs: int, options: dict[str, Any]) -> BatchEnv:
-    family, colon, rest = env.partition(":")
+    env = full_env(env)
+    family, _, rest = env.partition(":")
     if family in BUILT_IN:
         if not rest:
             raise InputError(f"{env!r} does not say which {family}; write {BUILT_IN[family].usage}")
@@ -128,10 +126,8 @@ def _make(env: str, n_envs: int, options: dict[str, Any]) -> BatchEnv:
         if size is not None:
             check_memory(env, size, n_envs)
         return _built_in(family).from_options(text, n_envs)
-    name, *texts = [part.strip() for part in rest.split(",")]
-    if not colon or not name.isidentifier() or not all(part.isidentifier() for part in family.split(".")):
-        raise UnknownNameError("environment", family, [*BUILT_IN, OWN])
-    own = _own(family, name)
+    family, name, texts = custom.split("environment", env, [*BUILT_IN, OWN])
+    own = custom.find("environment", family, name, [*BUILT_IN, OWN])
     known = _options_of(own, f"{family}:{name}")
     if texts and not known:
         raise InputError(f"no option {texts[0]!r}: the constructor of {family}:{name} takes no arguments")
@@ -149,35 +145,6 @@ def _built_in(family: str) -> Any:
         if missing.name != module:
             raise
         raise MusterError(f"this installation of muster has no {family} environments ({module} is missing)") from None
-
-
-def _own(module: str, name: str) -> Any:
-    """What a user's module has under that name."""
-    try:
-        return getattr(import_module(module), name)
-    except ModuleNotFoundError as missing:
-        if missing.name != module and not module.startswith(f"{missing.name}."):
-            raise InputError(f"{module} needs the module {missing.name!r}, which is not installed") from None
-        if "." not in module:
-            raise UnknownNameError("environment or module", module, [*BUILT_IN, OWN]) from None
-        file = module.removesuffix(".py")
-        hint = f"; a class in {module} is {file}:{name}" if file != module else ""
-        raise InputError(f"no module {module!r} can be imported from here{hint}") from None
-    except AttributeError:
-        found = sys.modules.get(module)
-        if found is None:
-            raise
-        raise UnknownNameError("class", name, _classes(found), f"in {module}") from None
-    except MusterError:
-        raise
-    except Exception as error:
-        raise InputError(f"{module} cannot be imported: {in_words(error)}") from error
-
-
-def _classes(module: Any) -> list[str]:
-    """The environments of a module; or all its names, where there are none."""
-    own = [name for name, found in vars(module).items() if _is_env(found) and found.__module__ == module.__name__]
-    return own or [name for name in vars(module) if not name.startswith("_")]
 
 
 def _is_env(found: object) -> bool:

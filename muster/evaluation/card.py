@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from muster.custom import is_custom
 from muster.data import BatchObservation, Bools, Floats
 from muster.envs.features import BLOCKS
 from muster.envs.registry import BUILT_IN, kind_of, make
@@ -247,10 +248,15 @@ def _merged(rows: list[tuple[Floats, Floats, Floats, int]]) -> tuple[Floats, Flo
 def measure_latency(card: dict[str, Any]) -> dict[str, float]:
     """By environment on the card, the milliseconds of one decision: the median of several, on this machine.
 
-    Environments that cannot be made here, for want of their data or of torch, are left out.
+    Environments that cannot be made here, for want of their data or of torch, are left out; and so is custom code: what
+    a file names is not imported to describe it.
     """
-    found = {}
+    found: dict[str, float] = {}
+    if is_custom(card["model"]["kind"]) or is_custom(card["inference"]["method"]):
+        return found
     for env in dict.fromkeys(result["env"] for result in card["results"]):
+        if kind_of(env) not in BUILT_IN or kind_of(env) == "log":
+            continue
         with suppress(MusterError):
             batch_env = make(env)
             policy = resolve(card["policy"], batch_env)

@@ -15,6 +15,7 @@ import numpy as np
 from muster.assign.probe import Probe
 from muster.assign.settings import InferenceSettings, Method
 from muster.assign.solver import Solver
+from muster.custom import is_custom
 from muster.data import BatchObservation, Floats, Ints, Problem, Solution
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError
@@ -127,9 +128,10 @@ def explain(scored: Scored, method: Method | None, agent: int | None = None) -> 
 def alternatives(scored: Scored, settings: InferenceSettings, base: Solution, agent: int) -> list[dict[str, Any]]:
     """What it would cost in all to give the agent another task: `loss`, and who else would change (`moves`).
 
-    Of routes there are none: what an agent does first depends on all that it does later.
+    Of routes there are none: what an agent does first depends on all that it does later. Nor are there of a custom
+    procedure, which cannot be asked to give an agent a task.
     """
-    if settings.method == "routes":
+    if settings.method == "routes" or is_custom(settings.method):
         return []
     # A probe knows who is allowed what, and nothing of who is gone.
     there = _possible(scored.problem)[None]

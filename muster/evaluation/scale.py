@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from muster.custom import expanded
 from muster.envs.registry import BUILT_IN, OWN, make
 from muster.envs.vector import Policy
 from muster.errors import InputError, UnknownNameError
@@ -87,6 +88,7 @@ def parse_sizes(text: str) -> list[int]:
 
 def split_env(env: str) -> tuple[Kind, str]:
     """The kind of environment that "battle:w" or "rescue,grid=32" names, and the options, with their comma."""
+    env = expanded("environment", env)
     if found := re.match(r"(battle:[a-z]+)\d|(rescue|pursuit|fleet):\d", env):
         raise InputError(f"scale chooses the sizes itself: write {found[1] or found[2]} rather than {env}, and --sizes")
     name, _, options = re.sub("^(rescue|pursuit|fleet):", r"\1,", env).partition(",")

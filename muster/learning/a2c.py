@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,8 +24,6 @@ from muster.policy.decision import Decision, Explore, Limit, alive_pairs, decide
 
 SMALLEST_RATIO, LARGEST_RATIO = 1e-6, 10.0
 """Bounds of the importance ratio, as in the authors' code."""
-MakeActor = Callable[..., Actor]
-"""Of what `DirectActor` takes beyond the model's specification and its generator."""
 
 
 class ActorCritic(Learner):
@@ -123,10 +121,8 @@ class A2C(ActorCritic):
 
     name = "a2c"
 
-    def __init__(
-        self, setup: Setup, settings: A2CSettings, make_actor: MakeActor, pool: WorkerPool | None = None
-    ) -> None:
-        actor = make_actor(method=settings.optimiser)
+    def __init__(self, setup: Setup, settings: A2CSettings, pool: WorkerPool | None = None) -> None:
+        actor = setup.make_actor(method=settings.optimiser)
         critic = Critic(setup.spec, stream(setup.seed, CRITIC), method=settings.optimiser)
         super().__init__(setup, settings, actor, critic, pool)
         self.settings = settings

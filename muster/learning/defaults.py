@@ -9,10 +9,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import NamedTuple
 
-from muster.assign.settings import Method
+from muster.custom import is_custom
 from muster.envs.registry import BUILT_IN, kind_of, make
 from muster.errors import MusterError
 from muster.models import ModelKind
+from muster.models.custom import needs_torch
 from muster.policy.names import load
 
 
@@ -43,7 +44,12 @@ def model_for(env: str, from_policy: str | None) -> ModelKind:
     return "linear" if shown_by(env).prior else "dm"
 
 
-def inference_for(env: str, from_policy: str | None) -> Method:
+def is_plain(model: str) -> bool:
+    """Whether a model is a custom one that is no torch module: only evolution strategies need no gradients."""
+    return is_custom(model) and not needs_torch(model)
+
+
+def inference_for(env: str, from_policy: str | None) -> str:
     """Of a linear model: quad only where the environment tells something of two tasks."""
     if from_policy is not None:
         with suppress(MusterError):

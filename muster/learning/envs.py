@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from muster.assign.custom import reads_task_scores
 from muster.assign.settings import Effort, InferenceSettings
 from muster.data import BatchObservation
 from muster.envs.features import FeatureNames, widths_of
 from muster.envs.registry import kind_of, make
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError
+from muster.learning.actor import make_actor
 from muster.learning.learner import Setup
 from muster.learning.settings import TrainSettings
 from muster.learning.statistics import EPISODES, with_statistics
@@ -50,7 +53,7 @@ def prepare(settings: TrainSettings, times: int = 1) -> Setup:
     header |= {"envs": list(settings.envs)} if count > 1 else {}
     header |= {"features": _feature_names(envs[0])}
     header |= {"from": settings.from_policy} if settings.from_policy else {}
-    return Setup(envs, spec, inference, header, settings.seed)
+    return Setup(envs, spec, inference, header, settings.seed, partial(make_actor, settings, spec))
 
 
 def _feature_names(env: BatchEnv) -> dict[str, list[str]]:
@@ -81,7 +84,7 @@ def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpe
         if settings.form == "centred" and not env.positions:
             raise InputError(f"{env.name} names no positions to measure from the middle; leave out --form centred")
         centred = env.positions if settings.form == "centred" else ()
-        with_g = settings.inference in ("quad", "routes")
+        with_g = reads_task_scores(str(settings.inference))
         observation = env.observe()
         more = model_options(settings, env, observation) | {"learned": settings.learned}
         spec = ModelSpec.of(observation, settings.model, with_g, centred=centred, prior=settings.prior, **more)

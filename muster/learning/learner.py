@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,17 @@ from muster.assign.settings import InferenceSettings
 from muster.assign.solver import Solver
 from muster.data import Ints
 from muster.envs.vector import BatchEnv
+from muster.evaluation.episodes import Episodes, run_episodes
 from muster.learning.metrics import Metrics
-from muster.models.direct import Parameters
+from muster.models.custom import needs_torch
+from muster.models.direct import Parameters, init_parameters
 from muster.models.spec import ModelSpec
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import PAPER_NOISE, NoiseSettings
 from muster.rng import Seeds, episode_seeds
+
+if TYPE_CHECKING:
+    from muster.learning.actor import Actor
 
 Arrays = dict[str, NDArray[Any]]
 State = tuple[Arrays, dict[str, Any]]
@@ -47,12 +52,24 @@ class Setup(NamedTuple):
     header: dict[str, Any]
     """Of the policies' files."""
     seed: int
+    make_actor: Callable[..., Actor]
+    """Makes the scoring model with its first parameters, ready to learn by gradients; takes what `DirectActor` takes
+    beyond the model's specification and its generator."""
+
+    def first_parameters(self) -> Parameters:
+        """Those that the scoring model of the run begins with."""
+        if needs_torch(self.spec.kind):
+            return self.make_actor().parameters()
+        return init_parameters(self.spec, stream(self.seed, WEIGHTS))
 
 
 class Learner(ABC):
-    """Runs environments and learns, an update at a time; its state can be saved between two updates."""
+    """Runs environments and learns, an update at a time; its state can be saved between two updates.
 
-    name: ClassVar[str]
+    A custom one is a class with `update`, `parameters` and `start`; its constructor takes `setup`, and options.
+    """
+
+    name: ClassVar[str] = "custom"
     last_is_best: ClassVar[bool] = False
     """Whether the last policy stands for the run, rather than the one with the best row of the log."""
     averages = False
@@ -61,7 +78,7 @@ class Learner(ABC):
     """Of exploration, for those who evaluate the policy with noise."""
 
     def __init__(self, setup: Setup) -> None:
-        self.envs, self.spec, self.inference, self.header, self.seed = setup
+        self.envs, self.spec, self.inference, self.header, self.seed, _ = setup
         # One core a run: several runs share a machine better than one run its threads.
         self.solver = Solver.of(self.inference, threads=1)
         self.rng = stream(self.seed, EXPLORATION)
@@ -70,7 +87,10 @@ class Learner(ABC):
 
     @abstractmethod
     def update(self, progress: float = 0.0) -> Metrics:
-        """Run the environments and learn once; `progress` in [0, 1] is how far the run has come."""
+        """Run the environments and learn once; `progress` in [0, 1] is how far the run has come.
+
+        Returns what the log is to say: numbers by name, `reward` (a mean over episodes) and `episodes` among them.
+        """
 
     @abstractmethod
     def parameters(self) -> Parameters:
@@ -82,7 +102,19 @@ class Learner(ABC):
 
     def policy(self) -> LearnedPolicy:
         """The policy as it stands."""
-        return LearnedPolicy(self.name, self.spec, self.parameters(), self.inference, self.noise, self.header)
+        return self.policy_of(self.parameters())
+
+    def policy_of(self, parameters: Parameters) -> LearnedPolicy:
+        """The policy of a scoring model with these parameters."""
+        return LearnedPolicy(self.name, self.spec, parameters, self.inference, self.noise, self.header)
+
+    def run_episodes(self, parameters: Parameters, first: int, count: int) -> list[Episodes]:
+        """Training episodes `first` to first + count of every environment, by a model with these parameters."""
+        numbers = first + np.arange(count)
+        policy = self.policy_of(parameters)
+        found = [run_episodes(env, policy, training_seeds(self.seed, k, numbers)) for k, env in enumerate(self.envs)]
+        self.steps += sum(int(episodes.steps.sum()) for episodes in found)
+        return found
 
     def advice(self) -> str | None:
         """What a user should hear, if anything."""
@@ -92,13 +124,15 @@ class Learner(ABC):
         """What the log should say of the run so far, if anything."""
         return {}
 
-    @abstractmethod
     def get_state(self) -> State:
-        """Everything needed to go on bit for bit."""
+        """Everything needed to go on bit for bit: here parameters, generator and steps."""
+        return prefixed("model", self.parameters()), {"rng": self.rng.bit_generator.state, "steps": self.steps}
 
-    @abstractmethod
     def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
         """Go on from what `get_state` returned."""
+        saved = component(arrays, "model")
+        self.start({name: saved[name] for name in self.parameters()})  # in their order, which files do not keep
+        self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]
 
 
 def training_seeds(seed: int, index: int, numbers: Ints) -> Seeds:

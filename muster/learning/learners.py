@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
+from muster.custom import construct, find, is_custom, split
 from muster.envs.registry import make
-from muster.errors import InputError, MissingExtraError
+from muster.errors import InputError
 from muster.learning import imitation
 from muster.learning.a2c import A2C
-from muster.learning.actor import Actor, DirectActor
 from muster.learning.cluster import Cluster
 from muster.learning.envs import prepare
 from muster.learning.es import ES, assign_candidates
 from muster.learning.imitation import Imitation
-from muster.learning.learner import WEIGHTS, Learner, stream
+from muster.learning.learner import Learner
 from muster.learning.parallel_rollouts import assign_blocks
 from muster.learning.ppo import PPO
 from muster.learning.processes import Processes
 from muster.learning.settings import TrainSettings
 from muster.learning.srl import SRL
 from muster.learning.workers import Executor, WorkerPool
-from muster.models.spec import ModelSpec
+from muster.models.custom import needs_torch
 from muster.policy.names import resolve
 
 PARALLEL = ("ppo", "a2c", "es")
@@ -41,28 +40,23 @@ def make_learner(settings: TrainSettings, pool: WorkerPool | None = None) -> Lea
         return SRL(prepare(settings))
     if settings.learner == "imitation":
         return _make_imitation(settings)
+    if is_custom(str(settings.learner)):
+        return _make_custom(settings)
     setup = prepare(settings)
     if pool:
         assign_blocks(pool, settings, setup.spec, setup.inference, [env.n_envs for env in setup.envs])
-
-    def actor(**options: Any) -> Actor:
-        return make_actor(settings, setup.spec, **options)
-
     if settings.learner == "a2c":
-        return A2C(setup, settings.a2c, actor, pool)
-    return PPO(setup, settings.ppo, actor, pool)
+        return A2C(setup, settings.a2c, pool)
+    return PPO(setup, settings.ppo, pool)
 
 
-def make_actor(settings: TrainSettings, spec: ModelSpec, batch_statistics: bool = False, **options: Any) -> Actor:
-    """The scoring model; other models than the direct one need torch."""
-    rng = stream(settings.seed, WEIGHTS)
-    if spec.kind in ("dm", "linear"):
-        return DirectActor(spec, rng, **options)
-    try:
-        from muster.learning.torch_actor import TorchActor
-    except ImportError:
-        raise MissingExtraError(f"a {spec.kind} model", "torch", "use --model dm") from None
-    return TorchActor(spec, settings.seed, rng, batch_statistics=batch_statistics, **options)
+def _make_custom(settings: TrainSettings) -> Learner:
+    module, name, _ = split("learner", str(settings.learner))
+    found = find("learner", module, name)
+    if not isinstance(found, type) or not issubclass(found, Learner):
+        raise InputError(f"{module}:{name} must be a subclass of muster.Learner")
+    made: Learner = construct("learner", str(settings.learner), {"setup": prepare(settings)})
+    return made
 
 
 def _make_imitation(settings: TrainSettings) -> Learner:
@@ -77,7 +71,7 @@ def _make_imitation(settings: TrainSettings) -> Learner:
     named = {} if settings.only_log else {"env": settings.envs[0]}
     setup = setup._replace(header=setup.header | named | told)
     own = {"max_grad_norm": imitation.MAX_GRAD_NORM, "weight_decay": imitation.WEIGHT_DECAY}
-    student = make_actor(settings, setup.spec, batch_statistics=True, **own)
+    student = setup.make_actor(batch_statistics=True, **own)
     return Imitation(setup, settings.imitation, teachers, student)
 
 
@@ -95,7 +89,7 @@ def make_pool(settings: TrainSettings) -> WorkerPool | None:
         return None
     if settings.learner not in PARALLEL:
         raise InputError(f"the learner {settings.learner} runs in one process; leave out --workers and --cluster")
-    if settings.model not in ("dm", "linear"):
+    if needs_torch(str(settings.model)):
         # What torch gives for a state depends on the batch it is in.
         raise InputError("models of torch run in one process; leave out --workers, or use --model dm")
     if settings.learn and settings.learner != "es":

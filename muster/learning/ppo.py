@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from muster.learning.a2c import ActorCritic, MakeActor, check_loss
+from muster.learning.a2c import ActorCritic, check_loss
 from muster.learning.actor import DirectActor, g_is_zero
 from muster.learning.critic import Critic
 from muster.learning.learner import CRITIC, Arrays, Setup, State, component, prefixed, stream
@@ -64,11 +64,9 @@ class PPO(ActorCritic):
     name = "ppo"
     keep_history = True
 
-    def __init__(
-        self, setup: Setup, settings: PPOSettings, make_actor: MakeActor, pool: WorkerPool | None = None
-    ) -> None:
+    def __init__(self, setup: Setup, settings: PPOSettings, pool: WorkerPool | None = None) -> None:
         n_agents = max(env.n_agents for env in setup.envs)
-        actor = make_actor(max_grad_norm=MAX_GRAD_NORM, g_share=min(1.0, 2 / n_agents), g_from_zero=True)
+        actor = setup.make_actor(max_grad_norm=MAX_GRAD_NORM, g_share=min(1.0, 2 / n_agents), g_from_zero=True)
         critic = Critic(setup.spec, stream(setup.seed, CRITIC), MAX_GRAD_NORM)
         super().__init__(setup, settings, actor, critic, pool)
         self.settings = settings

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Literal, get_args
 
 from muster.assign.settings import Method
+from muster.custom import expanded, full_name, is_custom
 from muster.errors import InputError
 from muster.models import Form, Learned, ModelKind
 from muster.policy.settings import NoiseSettings
@@ -15,6 +16,8 @@ from muster.settings import AtLeast, Between, Positive, check_fields
 LearnerName = Literal["ppo", "a2c", "es", "srl", "imitation"]
 NUM_ENVS = {"ppo": 64, "a2c": 256, "srl": 32, "imitation": 128}
 """By learner, environments run side by side."""
+CUSTOM_ENVS = 64
+"""Those of a custom learner."""
 ES_SIZES = {"pairs": 32, "episodes": 16}
 """Of an update of es, where there is time for many updates."""
 CORRELATED_STEPS = 10
@@ -103,7 +106,7 @@ class ESSettings:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def of_model(self, kind: ModelKind) -> ESSettings:
+    def of_model(self, kind: str) -> ESSettings:
         """The same with the values for this kind of model where the settings leave them open."""
         sigma, learning_rate = (0.3, 0.15) if kind == "linear" else (0.07, 0.03)
         return replace(self, sigma=self.sigma or sigma, learning_rate=self.learning_rate or learning_rate)
@@ -134,11 +137,12 @@ class TrainSettings:
 
     env: str | tuple[str, ...]
     """The environment to learn on, such as rescue:2x4; or several of one kind, in turn."""
-    learner: LearnerName | None = None
+    learner: LearnerName | str | None = None
     """ppo: PPO on the agents' choices; a2c: as in the paper; es: evolution strategies; srl: structured reinforcement
     learning from candidates that are tried out; imitation: of a `teacher` or a log. None: imitation where there is one
-    of these, es for routes and linear models, else ppo."""
-    inference: Method | None = None
+    of these, es for routes and linear models, else ppo. package.module:Class is a custom one (docs/research/extend.md),
+    and so with model and inference."""
+    inference: Method | str | None = None
     """Procedure that turns scores into assignments. None: quad; for a linear model lp, unless the environment tells
     something of two tasks."""
     minutes: Annotated[float | None, Positive()] = None
@@ -148,7 +152,7 @@ class TrainSettings:
     candidates)."""
     seed: Annotated[int, Between(0, LARGEST_SEED)] = 0
     """Of the first parameters, the noise and the episodes."""
-    model: ModelKind | None = None
+    model: ModelKind | str | None = None
     """dm: direct model; pem: positional embedding model (needs a grid; extra `torch`); context: every agent and task
     sees all others (any environment; extra `torch` to learn); linear: the environment's prior plus a weighted sum of
     features, which a person can read. None: linear for a custom environment with a prior, where learner or settings do
@@ -198,8 +202,8 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if len(self.envs) == 1:
-            object.__setattr__(self, "env", self.envs[0])
+        envs = tuple(expanded("environment", env) for env in self.envs)
+        object.__setattr__(self, "env", envs[0] if len(envs) == 1 else envs)
         if not self.envs or len(set(self.envs)) < len(self.envs):
             raise InputError(
                 f"name one environment to learn on, or several different ones; got {', '.join(self.envs) or 'none'}"
@@ -212,26 +216,30 @@ class TrainSettings:
             )
         if self.minutes is not None and self.steps is not None:
             raise InputError("give the length of the run as minutes or as steps, not both")
-        if self.inference == "routes" and self.learner != "es":
+        if self.inference == "routes" and self.learner in ("ppo", "a2c", "srl", "imitation"):
             raise InputError("costs of routes are learned by evolution strategies only; use --learner es")
         self._check_teacher()
         self._check_limits()
-        if self.learner in ("es", "srl") and self.model not in ("dm", "linear"):
+        fits = self.model in ("dm", "linear") or (self.learner == "es" and is_custom(str(self.model)))
+        if self.learner in ("es", "srl") and not fits:
             raise InputError(
                 f"{self.learner} trains direct and linear models; use --model dm or linear, or --learner ppo"
             )
 
     def _choose_open(self) -> None:
         """Choose model, learner and inference where the settings leave them open."""
-        from muster.learning.defaults import inference_for, model_for
+        from muster.learning.defaults import inference_for, is_plain, model_for
 
+        for name, known in (("model", ModelKind), ("learner", LearnerName), ("inference", Method)):
+            if (text := getattr(self, name)) is not None:
+                object.__setattr__(self, name, full_name(name, text, get_args(known)))
         model, learner, inference = self.model, self.learner, self.inference
         if model is None:
             corrects = self.prior and learner in (None, "es") and inference != "routes"
             other = self.teacher or self.from_log or self.learn or self.form
             model = model_for(self.envs[0], self.from_policy) if corrects and not other else "dm"
         if learner is None:
-            usual: LearnerName = "es" if inference == "routes" or model == "linear" else "ppo"
+            usual: LearnerName = "es" if inference == "routes" or model == "linear" or is_plain(model) else "ppo"
             learner = "imitation" if self.teacher or self.from_log else usual
         if inference is None:
             inference = inference_for(self.envs[0], self.from_policy) if model == "linear" else "quad"
@@ -285,7 +293,7 @@ class TrainSettings:
         """
         if self.log_every == 0 and self.steps is not None:
             log_every = max(1, self.steps // 100)
-        usual = ES_SIZES if self.learner == "es" else {"num_envs": NUM_ENVS[str(self.learner)]}
+        usual = ES_SIZES if self.learner == "es" else {"num_envs": NUM_ENVS.get(str(self.learner), CUSTOM_ENVS)}
         of_update = self.update_sizes
         sizes = {name: of_update[name] or size for name, size in (usual | sizes).items()}
         return replace(self.with_sizes(**sizes), log_every=self.log_every or log_every)

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 
 from muster.learning.learners import make_learner
-from muster.learning.settings import TrainSettings
+from muster.learning.settings import CUSTOM_ENVS, TrainSettings
 
 DEFAULT_MINUTES = 5.0
 WANTED, WANTED_LINEAR = 60, 200
@@ -115,7 +115,7 @@ def choose_sizes(settings: TrainSettings) -> tuple[TrainSettings, Speed | None]:
 def measure(settings: TrainSettings) -> Speed:
     """The speed of a throw-away learner with the run's own first policy, on training episodes."""
     found = None
-    for sizes in PROBES[str(settings.learner)]:
+    for sizes in PROBES.get(str(settings.learner), ({"num_envs": CUSTOM_ENVS},)):
         probe = _probe(settings, sizes)
         learner = make_learner(probe)
         began = time.process_time()

@@ -16,7 +16,7 @@ from muster.learning.optimiser import TrainingError
 from muster.models.direct import Parameters, Scores
 from muster.models.limits import Limits
 from muster.models.spec import ModelSpec
-from muster.models.torch_networks import ScoringModel, network_from, parameters_of
+from muster.models.torch_networks import make_network, network_from, parameters_of
 
 # One thread: the networks are small, and a run is then the same on every machine with these libraries.
 torch.set_num_threads(1)
@@ -44,7 +44,7 @@ class TorchActor(Actor):
     ) -> None:
         self.spec, self.with_g, self.max_grad_norm = spec, spec.task_scores, max_grad_norm
         torch.manual_seed(seed)
-        self.model = ScoringModel(spec, rng)
+        self.model = make_network(spec, rng)
         self.model.train(batch_statistics)
         self.batch_statistics = batch_statistics
         if g_from_zero:
@@ -112,7 +112,7 @@ class TorchActor(Actor):
     @torch.no_grad()
     def see(self, observation: BatchObservation) -> None:
         """Let BatchNorm's running statistics follow new states."""
-        if self.spec.kind == "pem":
+        if any(True for _ in self.model.buffers()):
             self.model.train()
             self.model(observation)
             self.model.train(self.batch_statistics)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from muster.custom import text_of as custom_text
 from muster.envs.registry import EnvLike, text_of
 from muster.errors import InputError, MusterError
 from muster.learning.learners import make_pool
@@ -17,6 +18,8 @@ from muster.learning.run import Run, stored_settings
 from muster.learning.settings import TrainSettings, refuse_others
 from muster.learning.speed import choose_sizes
 from muster.learning.workers import closing
+from muster.models.custom import FILLED, parameters_of
+from muster.models.direct import Parameters
 from muster.policy.learned import LearnedPolicy
 from muster.settings import as_table, build, differences, overlaid
 from muster.storage import sole_writer
@@ -40,7 +43,9 @@ def train(
     With `out` that is the best by validation, or the environment's prior where nothing learned is better; without, the
     best by training reward.
 
-    `env` is an environment string, or a class whose module can be imported.
+    `env` is an environment string, or a class whose module can be imported; `model`, `inference` and `learner` are
+    names, or parts of your own: classes, functions or objects that can be imported (docs/research/extend.md). A run
+    starts from the parameters of a model that is given as an object.
     The settings are the fields of `muster.learning.settings.TrainSettings`, where each is explained; those of a learner
     may be given as a dictionary: es={"sigma": 0.1}. With `out`, the run's folder keeps log, checkpoint
     and policies, and `resume` goes on with it as it was begun: only `minutes` or `steps`, `workers` and `cluster` may
@@ -52,6 +57,12 @@ def train(
         given = {"env": [text_of(one) for one in env], **settings}
     else:
         given = {"env": text_of(env), **settings}
+    start = None
+    for kind, filled in (("model", FILLED), ("inference", ()), ("learner", ("setup",))):
+        own = given.get(kind)
+        if own is not None and not isinstance(own, str):
+            given[kind] = custom_text(kind, own, filled)
+            start = parameters_of(own) if kind == "model" and not isinstance(own, type) else start
     if resume:
         if out is None:
             raise InputError("resume needs the folder of the run (out)")
@@ -59,7 +70,7 @@ def train(
         given = overlaid({name: value for name, value in stored.items() if name not in LENGTH}, given)
     made = build(TrainSettings, given, "")
     refuse_others(made, ((name, name) for name in settings))
-    return run_training(made, None if out is None else Path(out), resume, report).policy
+    return run_training(made, None if out is None else Path(out), resume, report, start=start).policy
 
 
 def _show_settings() -> None:
@@ -79,17 +90,21 @@ def run_training(
     resume: bool = False,
     report: Report | None = None,
     announce: Callable[[str], None] | None = None,
+    start: Parameters | None = None,
 ) -> Outcome:
     """Train as the settings say, in the folder `out` or in none; see `train`.
 
-    `announce` hears, before the first update, how many to expect.
+    `announce` hears, before the first update, how many to expect; `start` are other first parameters than the model's.
     """
     if out is None:
         if resume:
             raise InputError("resume needs the folder of the run (out)")
         settings = _sized(settings, announce)
         with closing(make_pool(settings)) as pool:
-            return Loop(settings, None, pool).go(report)
+            loop = Loop(settings, None, pool)
+            if start:
+                loop.learner.start(start)
+            return loop.go(report)
     with sole_writer(out):
         if resume:
             settings = _resumed(settings, out)
@@ -105,6 +120,8 @@ def run_training(
                     run.undo()
                 raise
             loop.fresh = not resume
+            if start and loop.fresh:
+                loop.learner.start(start)
             return loop.go(report)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muster.assign.settings import Method
+from muster.custom import is_custom
 from muster.data import Floats32
 from muster.envs.registry import kind_of
 from muster.envs.vector import BatchEnv
@@ -37,7 +37,7 @@ TOLD = {
 }
 
 
-def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: BatchEnv) -> None:
+def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: str, env: BatchEnv) -> None:
     """Refuse, in a sentence, a policy that the model of a run cannot go on from."""
     old, name, fades = policy.spec, policy.name, spec.pair_scale == "fade"
     trained_on = str(policy.header.get("env", env.name))
@@ -48,6 +48,8 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: Batch
             f"{name} learned its scores for {policy.inference.method}: costs of routes are no scores of assignments, "
             f"so a run with --inference {method} cannot go on from it"
         )
+    if old.kind != spec.kind and (is_custom(old.kind) or is_custom(spec.kind)):
+        raise InputError(f"{name} is a model {old.kind}, this run's is {spec.kind}: it cannot go on from it")
     if (old.kind == "linear") != (spec.kind == "linear") or old.kind not in ("dm", "linear", spec.kind):
         told = {"dm": "direct", "pem": "positional", "context": "context", "linear": "linear"}[old.kind]
         raise InputError(f"{name} is a {told} model, which no other can go on from; use --model {old.kind}")
@@ -89,6 +91,8 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: Method, env: Batch
 def carried_over(policy: LearnedPolicy, spec: ModelSpec, fresh: Parameters) -> Parameters:
     """The `fresh` parameters of a model, in place of which the policy's stand where it has any."""
     old, found = policy.spec, dict(fresh)
+    if is_custom(old.kind):
+        return found | policy.parameters
     for name, array in policy.parameters.items():
         if name not in fresh:  # g, under an inference without
             continue

@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.custom import is_custom
 from muster.data import BatchObservation, Floats32
 from muster.kernels import core
 from muster.models.context import context_shapes, init_context
+from muster.models.custom import custom_shapes, init_custom
 from muster.models.limits import START, Limits, start_of, with_limits
 from muster.models.linear import LinearModel, linear_shapes
 from muster.models.spec import ModelSpec
@@ -39,6 +41,8 @@ NOT_SHARED = np.zeros((0, 0), np.float32)
 
 def parameter_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
     """Name and shape of every array of the model but a CNN's, in their fixed order."""
+    if is_custom(spec.kind):
+        return custom_shapes(spec)
     if spec.kind == "linear":
         return linear_shapes(spec)
     k = spec.hidden
@@ -76,6 +80,8 @@ def init_parameters(spec: ModelSpec, rng: np.random.Generator) -> Parameters:
     learned limits are 0 too: every task has the same capacity, and all agents contribute alike. So are all weights of
     a linear model.
     """
+    if is_custom(spec.kind):
+        return init_custom(spec, rng)
     shapes = parameter_shapes(spec)
     if spec.kind == "linear":
         return {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import numpy as np
 
+from muster.custom import is_custom
 from muster.data import BatchObservation, Floats, Ints
-from muster.errors import InputError
+from muster.errors import InputError, UnknownNameError
 from muster.models import ContextFeature, Learned, ModelKind, PairScale
 from muster.models.context_features import with_context
 from muster.settings import AtLeast, Between, Positive, check_fields
@@ -37,10 +38,10 @@ class Statistics:
 class ModelSpec:
     """Sizes of a scoring model. Checked when made."""
 
-    kind: ModelKind
+    kind: ModelKind | str
     """dm: scores from the features of the two objects; pem: with an embedding of their cells from a CNN as well;
     context: with a token of each that has listened to all others (context.py); linear: the prior and a weighted sum
-    of features (linear.py)."""
+    of features (linear.py); package.module:Class is a custom one (custom.py)."""
     task_scores: bool
     """Whether there is a g (QUAD) beside h."""
     agent_width: Width
@@ -102,6 +103,8 @@ class ModelSpec:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.kind not in get_args(ModelKind) and not is_custom(self.kind):
+            raise UnknownNameError("model", self.kind, get_args(ModelKind))
         if not all(0 <= k < min(self.agent_width, self.task_width) for k in self.centred):
             raise InputError(f"centred of a model must name features of both agents and tasks, got {self.centred}")
         if not all(0 <= k < min(self.agent_width, self.task_width) for k in self.blind):
@@ -142,7 +145,7 @@ class ModelSpec:
     def of(
         cls,
         observation: BatchObservation,
-        kind: ModelKind,
+        kind: ModelKind | str,
         task_scores: bool,
         centred: tuple[int, ...] = (),
         prior: bool = True,

@@ -6,7 +6,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from muster.custom import is_custom
 from muster.data import BatchObservation, Floats, Floats32
+from muster.models import custom
 from muster.models.context import AGENT, LISTENING, TASK, Relation, relate
 from muster.models.direct import Parameters, Scores, init_parameters, parameter_shapes
 from muster.models.spec import ModelSpec
@@ -91,6 +93,19 @@ def at_cells(planes: torch.Tensor, cells: np.ndarray) -> torch.Tensor:
     return flat.gather(2, index.unsqueeze(1).expand(-1, flat.shape[1], -1)).transpose(1, 2)
 
 
+class CustomNetwork(ScoringModel):
+    """A user's torch module as one of ours."""
+
+    def __init__(self, spec: ModelSpec, rng: np.random.Generator) -> None:
+        nn.Module.__init__(self)
+        self.spec, self.own, self.grid, self.low_precision = spec, custom.make_custom(spec, rng), None, False
+        self.pairs = nn.ParameterDict()
+
+    def forward(self, observation: BatchObservation) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """h [B, N, M] and g [B, M, M] (None unless the model has one)."""
+        return custom.checked_scores(self.spec, observation, self.own(custom.as_tensors(observation)))
+
+
 class Residual(nn.Module):
     """Residual blocks of two 3x3 convolutions with BatchNorm, at the input's resolution; then `out` planes."""
 
@@ -117,9 +132,17 @@ class Residual(nn.Module):
         return self.outlet(x)
 
 
+def make_network(spec: ModelSpec, rng: np.random.Generator) -> ScoringModel:
+    """The network with its first parameters."""
+    return CustomNetwork(spec, rng) if is_custom(spec.kind) else ScoringModel(spec, rng)
+
+
 def network_from(spec: ModelSpec, parameters: Parameters) -> ScoringModel:
     """The torch network of a policy, in evaluation mode."""
-    model = ScoringModel(spec, np.random.default_rng(0))
+    model = make_network(spec, np.random.default_rng(0))
+    if isinstance(model, CustomNetwork):
+        custom.load_parameters(model.own, parameters, spec.kind)
+        return model.eval()
     names = {name: torch_name for torch_name, name in file_names(spec).items()}
     state = {names.get(name, name): torch.from_numpy(np.array(array)) for name, array in parameters.items()}
     model.load_state_dict(state)
@@ -128,6 +151,8 @@ def network_from(spec: ModelSpec, parameters: Parameters) -> ScoringModel:
 
 def parameters_of(model: ScoringModel) -> Parameters:
     """All arrays of a torch network, under the names that policy files use (copies)."""
+    if isinstance(model, CustomNetwork):
+        return custom.parameters_of(model.own)
     names = file_names(model.spec)
     return {names.get(name, name): tensor.detach().numpy().copy() for name, tensor in model.state_dict().items()}
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.assign.settings import InferenceSettings
+from muster.custom import is_custom
 from muster.errors import InputError, ModelFileError
 from muster.models.critic import NETWORKS, EntityCritic
 from muster.models.direct import Parameters, parameter_shapes
@@ -175,7 +176,8 @@ def limit_arrays(path: Path, most: int) -> None:
 
 
 def _check(path: Path, spec: ModelSpec, tensors: Parameters) -> None:
-    shapes = parameter_shapes(spec)
+    # What a custom model has is known to its class, which is not imported before the policy is to act.
+    shapes = {name: array.shape for name, array in tensors.items()} if is_custom(spec.kind) else parameter_shapes(spec)
     missing = [name for name in shapes if name not in tensors]
     foreign = [name for name in tensors if name not in shapes and not (spec.kind == "pem" and name.startswith("grid."))]
     if missing or foreign:
@@ -183,7 +185,7 @@ def _check(path: Path, spec: ModelSpec, tensors: Parameters) -> None:
             f"{path} does not fit its header: missing {missing or 'none'}, unknown {foreign or 'none'}"
         )
     for name, array in tensors.items():
-        if name in shapes and (array.shape != shapes[name] or array.dtype != np.float32):
+        if name in shapes and not is_custom(spec.kind) and (array.shape != shapes[name] or array.dtype != np.float32):
             raise ModelFileError(f"{path}: {name} must be float32 {shapes[name]}, got {array.dtype} {array.shape}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ModelFileError(f"{path}: {name} holds NaN or infinity")

@@ -15,6 +15,7 @@ from muster.assign.routes import RouteMemory
 from muster.assign.settings import InferenceSettings
 from muster.assign.solver import Solver
 from muster.assign.switching import ALONE
+from muster.custom import is_custom
 from muster.data import BatchObservation, Floats32, Ints
 from muster.envs.env import Observation
 from muster.envs.features import FeatureNames
@@ -23,6 +24,7 @@ from muster.envs.registry import BUILT_IN, kind_of, make
 from muster.envs.vector import BatchEnv, Policy, State
 from muster.errors import InputError, MissingExtraError, MusterError, UnknownNameError
 from muster.models.context_model import ContextModel
+from muster.models.custom import CustomModel
 from muster.models.direct import Parameters, Scores, init_parameters, make_model
 from muster.models.spec import ModelSpec
 from muster.policy.decision import Decision, Scorer, decide, read_observation, score
@@ -362,7 +364,9 @@ def prior_policy(
 
 
 def make_scorer(spec: ModelSpec, parameters: Parameters) -> Scorer:
-    """The model of a policy as a function from what it reads to scores."""
+    """The model of a policy as a function from what it reads to scores; imports a custom one."""
+    if is_custom(spec.kind):
+        return CustomModel(spec, parameters)
     if spec.kind in ("dm", "linear"):
         return make_model(spec, parameters, spec.task_scores)
     if spec.kind == "context":

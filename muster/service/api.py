@@ -15,7 +15,6 @@ from starlette.responses import Response
 from muster import __version__
 from muster.service import act, schema, solve
 from muster.service.body import parse
-from muster.service.policies import serve_policies
 from muster.service.refusal import STATUS, Refusal, reply
 from muster.service.settings import SHARED
 
@@ -91,7 +90,7 @@ def api(service: Service) -> list[Endpoint]:
         back = schema.check_body(schema.ReloadBody, parse(await service.bodies.read(request))).rollback
         if SHARED in os.environ:
             # All processes are told; that the files can be read is known before.
-            found = await service.work(lambda: None if back else serve_policies(list(service.policies.now)) and None)
+            found = await service.work(lambda: None if back else service.policies.read() and None)
             os.kill(os.getppid(), signal.SIGUSR1 if back else signal.SIGHUP)
             return found
         return await service.work(lambda: {"policies": service.reload(back)})

@@ -44,7 +44,7 @@ class Service:
     def __init__(self, settings: ServeSettings, policies: Sequence[str]) -> None:
         self.settings = settings
         self.token = read_token(settings.token_file)
-        self.policies = Policies(policies)
+        self.policies = Policies(policies, settings.envs)
         self.metrics = Metrics()
         self.pool = Pool(settings.threads, settings.queue)
         self.bodies = Bodies(settings.body_limit)

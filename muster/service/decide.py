@@ -49,7 +49,7 @@ class Decider:
 
     def __init__(self, settings: ServeSettings, policies: Policies, pool: Pool, metrics: Metrics) -> None:
         self.settings, self.policies, self.pool, self.metrics = settings, policies, pool, metrics
-        self.shadow = serve_policy(settings.shadow) if settings.shadow else None
+        self.shadow = serve_policy(settings.shadow, settings.envs) if settings.shadow else None
         self.log = DecisionLog(settings.decision_log) if settings.decision_log else None
         self._fallbacks = find_fallbacks(settings.fallback, policies) if settings.fallback else {}
         self._quick: list[tuple[Asked, asyncio.Future[list[Outcome]]]] = []

@@ -18,7 +18,7 @@ from muster.evaluation.captions import caption, label
 from muster.evaluation.runs import read_runs
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import resolve
-from muster.service.policies import Policies
+from muster.service.policies import Policies, refuse_unnamed
 from muster.service.settings import ServeSettings
 
 MOST_PAIRS = 100_000
@@ -129,7 +129,9 @@ class Environments:
             return self.policies.now[name].policy
         runs = {run["name"]: run["policy"] for run in read_runs(self.runs)}
         if runs.get(name):
-            return LearnedPolicy.load(runs[name]).variant(name=name)
+            policy = LearnedPolicy.load(runs[name]).variant(name=name)
+            refuse_unnamed(policy, self.policies.custom)
+            return policy
         known = [*env.baselines(), *self.policies.now, *(run for run, file in runs.items() if file)]
         raise UnknownNameError(f"policy for {env.name}", name[:80], known)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from muster.assign.settings import Effort, Method
 from muster.assign.solver import Solver
+from muster.custom import is_custom
 from muster.data import BatchObservation, Floats32
 from muster.envs.features import BLOCKS, FeatureNames
 from muster.errors import InputError, suggestion
@@ -88,9 +89,10 @@ class Served:
 class Policies:
     """The policies by name, as they are now; replaced all at once."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = tuple(names)
-        self.now: dict[str, Served] = serve_policies(self._names)
+    def __init__(self, names: Sequence[str], custom: Sequence[str] = ()) -> None:
+        """`custom`: parts of the users' own that policies may run."""
+        self._names, self.custom = tuple(names), tuple(custom)
+        self.now: dict[str, Served] = self.read()
         self._before: dict[str, Served] | None = None
 
     def find(self, text: str) -> Served:
@@ -107,9 +109,13 @@ class Policies:
             raise Refusal("not_found", told, "policy")
         return found
 
+    def read(self) -> dict[str, Served]:
+        """The policies as their files are now."""
+        return serve_policies(self._names, self.custom)
+
     def reload(self) -> dict[str, str]:
         """Read all policies again; name -> version. If one cannot be read nothing changes (MusterError)."""
-        fresh = serve_policies(self._names)
+        fresh = self.read()
         self._before, self.now = self.now, fresh
         return self.versions()
 
@@ -125,15 +131,23 @@ class Policies:
         return {name: served.version for name, served in self.now.items()}
 
 
-def serve_policies(names: Sequence[str]) -> dict[str, Served]:
+def serve_policies(names: Sequence[str], custom: Sequence[str] = ()) -> dict[str, Served]:
     """Those named; with no names, all that come with muster and need no torch."""
     chosen = list(names) or [name for name in shipped() if not name.endswith("-pem")]
-    return {name: serve_policy(name) for name in chosen}
+    return {name: serve_policy(name, custom) for name in chosen}
 
 
-def serve_policy(name: str) -> Served:
+def refuse_unnamed(policy: LearnedPolicy, custom: Sequence[str]) -> None:
+    """Raise InputError for a policy whose file names code of the users' own that the service was not given."""
+    for part in (policy.spec.kind, policy.inference.method):
+        if is_custom(part) and part.partition(",")[0] not in [name.partition(",")[0] for name in custom]:
+            raise InputError(f"{policy.name} runs {part}, which is not imported unless --envs names it")
+
+
+def serve_policy(name: str, custom: Sequence[str] = ()) -> Served:
     """A policy made ready to be served."""
     policy = load(name).variant(name=name)
+    refuse_unnamed(policy, custom)
     if policy.spec.kind == "pem":
         raise InputError(
             f"{name} is a pem policy, which reads planes; a service serves direct and context models (dm, context)"

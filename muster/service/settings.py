@@ -49,7 +49,8 @@ class ServeSettings:
     runs: Path = Path("runs")
     """Folder whose runs the page shows while they learn, and runs episodes of."""
     envs: tuple[str, ...] = ()
-    """Custom environments, as package.module:Class, that the page may run; others are not imported."""
+    """Custom environments, as package.module:Class, that the page may run, and models and inference of served policies;
+    others are not imported."""
     decision_log: Path | None = None
     """Folder for a JSON line a decision of /act; none: nothing is kept."""
     shadow: str | None = None

@@ -1,0 +1,162 @@
+"""A custom scoring model, by the name of its class: package.module:Class[,option=value…].
+
+    plain           scores(observation) -> h, g     and `parameters`, a dict of arrays that `scores` reads
+    torch module    forward(observation) -> h, g    where the observation's arrays are tensors
+
+h is [B, N, M], g [B, M, M], or None under an inference that reads none. Evolution strategies learn either, learners
+that need gradients a torch module. The observation is a BatchObservation; constructor arguments with names of FILLED
+are filled in, so that a model need not be told how many features there are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.custom import construct, find, is_custom, split
+from muster.data import BatchObservation, Floats32
+from muster.errors import InputError
+from muster.models.spec import ModelSpec
+
+FILLED = ("agent_width", "task_width", "pair_width", "task_pair_width", "global_width", "task_scores", "rng")
+"""Widths of the features, whether a g is wanted, and a numpy generator for the first parameters."""
+Scores = tuple[Floats32, Floats32 | None]
+Arrays = dict[str, NDArray[Any]]
+
+
+def is_module(model: Any) -> bool:
+    """Whether an object or a class is a torch module."""
+    return callable(getattr(model, "state_dict", None))
+
+
+def needs_torch(kind: str) -> bool:
+    """Whether torch computes the scores of a kind of model while it learns; imports a custom one."""
+    if not is_custom(kind):
+        return kind in ("pem", "context")
+    module, name, _ = split("model", kind)
+    return is_module(find("model", module, name))
+
+
+def make_custom(spec: ModelSpec, rng: np.random.Generator | None = None) -> Any:
+    """The model with its first parameters; InputError where it is none."""
+    rng = np.random.default_rng(0) if rng is None else rng
+    filled = {name: getattr(spec, name) for name in FILLED[:-1]} | {"rng": rng}
+    if not needs_torch(spec.kind):
+        model = construct("model", spec.kind, filled)
+        if not callable(getattr(model, "scores", None)) or not isinstance(getattr(model, "parameters", None), dict):
+            raise InputError(
+                f"{spec.kind} must be a torch module, or have scores(observation) and parameters, a dict of arrays"
+            )
+        return model
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(2**31)))
+        return construct("model", spec.kind, filled)
+
+
+def parameters_of(model: Any) -> Arrays:
+    """Copies of all its arrays; of a torch module, those of its state_dict."""
+    if is_module(model):
+        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in model.state_dict().items()}
+    return {name: np.array(array, np.float32) for name, array in model.parameters.items()}
+
+
+def learned_by(model: Any) -> list[str]:
+    """Names of the arrays that are learned: of a torch module without its buffers."""
+    return [name for name, _ in model.named_parameters()] if is_module(model) else list(model.parameters)
+
+
+def load_parameters(model: Any, parameters: Arrays, kind: str) -> None:
+    """Give a model these arrays; InputError where they are not its own. Buffers may be missing."""
+    own = parameters_of(model)
+    wrong = [name for name, array in parameters.items() if name not in own or own[name].shape != array.shape]
+    wrong += [name for name in learned_by(model) if name not in parameters]
+    if wrong:
+        raise InputError(f"these parameters are not of {kind} as it is now: {', '.join(wrong[:3])}")
+    if is_module(model):
+        import torch
+
+        model.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in parameters.items()}, False)
+    else:
+        model.parameters = {name: np.array(array, np.float32) for name, array in parameters.items()}
+
+
+@lru_cache(maxsize=16)
+def custom_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
+    """Name and shape of every array that is learned."""
+    model = make_custom(spec)
+    found = parameters_of(model)
+    if not learned_by(model):
+        raise InputError(f"{spec.kind} has no parameters to learn")
+    return {name: found[name].shape for name in learned_by(model)}
+
+
+def init_custom(spec: ModelSpec, rng: np.random.Generator) -> dict[str, Floats32]:
+    """What a model starts with: the arrays that are learned."""
+    model = make_custom(spec, rng)
+    found = parameters_of(model)
+    return {name: found[name].astype(np.float32) for name in learned_by(model)}
+
+
+class CustomModel:
+    """h and g of a custom model, or of P, each for its own share of the batch, where its arrays have a leading axis."""
+
+    def __init__(self, spec: ModelSpec, parameters: Arrays) -> None:
+        name, shape = next(iter(custom_shapes(spec).items()))
+        first = parameters.get(name)
+        models = [parameters]
+        if first is not None and first.ndim > len(shape):
+            models = [{key: array[p] for key, array in parameters.items()} for p in range(len(first))]
+        self.scorers = [_scorer(spec, one) for one in models]
+
+    def __call__(self, observation: BatchObservation) -> Scores:
+        """h [B, N, M], and g [B, M, M] if the model has one."""
+        if len(self.scorers) == 1:
+            return self.scorers[0](observation)
+        shares = np.array_split(np.arange(observation.batch), len(self.scorers))
+        parts = [score(observation.take(rows)) for score, rows in zip(self.scorers, shares, strict=True)]
+        g = [part[1] for part in parts if part[1] is not None]
+        return np.concatenate([part[0] for part in parts]), np.concatenate(g) if g else None
+
+
+def _scorer(spec: ModelSpec, parameters: Arrays) -> Callable[[BatchObservation], Scores]:
+    if needs_torch(spec.kind):
+        from muster.models.torch_networks import network_from
+
+        return network_from(spec, parameters).scores
+    model = make_custom(spec)
+    load_parameters(model, parameters, spec.kind)
+    return lambda observation: checked_scores(spec, observation, model.scores(observation))
+
+
+def checked_scores(spec: ModelSpec, observation: BatchObservation, found: Any) -> Any:
+    """h and g as arrays (or tensors) of single precision; InputError where they do not fit the observation."""
+    batch, m = observation.task_alive.shape
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise InputError(f"{spec.kind} must return two things, h and g (or None for g), got {type(found).__name__}")
+    wanted = [("h", found[0], (batch, observation.agent_alive.shape[1], m))]
+    wanted += [("g", found[1], (batch, m, m))] if spec.task_scores else []
+    for name, scores, shape in wanted:
+        if scores is None or tuple(np.shape(scores)) != shape:
+            got = "none" if scores is None else f"shape {tuple(np.shape(scores))}"
+            raise InputError(f"{spec.kind} must return {name} of shape {shape}, got {got}")
+    if hasattr(found[0], "detach"):
+        return found[0].float(), found[1].float() if spec.task_scores else None
+    return np.asarray(found[0], np.float32), np.asarray(found[1], np.float32) if spec.task_scores else None
+
+
+def as_tensors(observation: BatchObservation) -> Any:
+    """The observation with tensors for arrays, numbers in single precision: what a torch module is given."""
+    import torch
+
+    found = {entry.name: getattr(observation, entry.name) for entry in dataclasses.fields(BatchObservation)}
+    for name, array in found.items():
+        if array is not None:
+            found[name] = torch.from_numpy(np.array(array, np.float32 if array.dtype.kind == "f" else None))
+    return BatchObservation(**found)

@@ -1,0 +1,168 @@
+"""Each extension point, used by a distribution outside the package (tests/fixtures/parts)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import muster
+from muster.cli.main import main
+from muster.custom import GROUPS, entries
+from muster.errors import InputError, MusterError
+from muster.learning.settings import TrainSettings
+
+SOURCE = Path(__file__).parent / "fixtures" / "parts"
+SHORT = {"steps": 600, "evaluate_episodes": 4}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def parts(tmp_path_factory):
+    """The distribution, installed into a folder of its own as pip lays it out."""
+    site = tmp_path_factory.mktemp("site")
+    project = tomllib.loads((SOURCE / "pyproject.toml").read_text())["project"]
+    shutil.copytree(SOURCE / "parts", site / "parts")
+    info = site / f"{project['name']}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    groups = project["entry-points"].items()
+    lines = [f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in own.items()) for group, own in groups]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(site))
+        patch.setenv("PYTHONPATH", str(site))  # for workers
+        yield site
+        for name in [name for name in sys.modules if name == "parts" or name.startswith("parts.")]:
+            del sys.modules[name]
+
+
+def test_entry_points_of_every_kind_are_found():
+    assert {kind: sorted(entries(kind)) for kind in GROUPS} == {
+        "environment": ["couriers"],
+        "model": ["pairnet", "weighted"],
+        "inference": ["bounded", "greedy"],
+        "learner": ["climb"],
+    }
+    assert muster.make("couriers,n_agents=5").name == "parts.env:Couriers,n_agents=5"
+
+
+@pytest.mark.parametrize(
+    "file", [*sorted((SOURCE / "parts").glob("*.py")), SOURCE / "pyproject.toml"], ids=lambda f: f.name
+)
+def test_the_documentation_shows_the_distribution_as_it_is(file):
+    if file.stem not in ("__init__", "env"):
+        assert file.read_text() in (SOURCE.parents[2] / "docs" / "research" / "extend.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"model": "weighted", "inference": "greedy", "learner": "climb"},
+        {"model": "weighted", "inference": "quad", "learner": "es", "es": {"pairs": 4, "episodes": 2}},
+        {"model": "pairnet,hidden=4", "inference": "lp", "learner": "ppo", "ppo": {"rollout_length": 5}},
+        {"model": "pairnet", "inference": "lp", "learner": "es", "es": {"pairs": 4, "episodes": 2}},
+        {"inference": "bounded,slack=0.5", "learner": "a2c"},
+        {"model": "dm", "inference": "lp", "learner": "climb,sigma=0.1"},
+    ],
+    ids=lambda named: "-".join(named[part] for part in ("model", "inference", "learner") if part in named),
+)
+def test_parts_by_name_train_save_and_go_on_bit_for_bit(named, tmp_path):
+    if named.get("model", "").startswith("pairnet"):
+        pytest.importorskip("torch")
+    named = named if named["learner"] == "es" else {**named, "num_envs": 8}
+    whole = muster.train("couriers", out=tmp_path / "whole", **named, **SHORT)
+    muster.train("couriers", out=tmp_path / "parts", report=lambda row, progress: True, **named, **SHORT)
+    resumed = muster.train("couriers", out=tmp_path / "parts", resume=True, steps=SHORT["steps"])
+    assert _same(whole, resumed)
+    loaded = muster.load(tmp_path / "whole")
+    assert _same(loaded, whole)
+    assert muster.evaluate(loaded, "couriers", episodes=8).mean == muster.evaluate(whole, "couriers", episodes=8).mean
+    card = json.loads((tmp_path / "whole" / "card.json").read_text())
+    assert card["learner"] == TrainSettings("couriers", **named).learner
+    assert card["results"]
+
+
+def _same(one, other) -> bool:
+    return all(np.array_equal(one.parameters[name], other.parameters[name]) for name in other.parameters)
+
+
+def test_parts_as_objects_are_those_by_name():
+    from parts.env import Couriers
+    from parts.inference import Bounded, greedy
+    from parts.learner import HillClimbing
+    from parts.model import Weighted
+
+    model = Weighted(task_width=1, pair_width=1, task_scores=False, start=0.5)
+    with pytest.raises(InputError, match="no attribute 'start'"):
+        muster.train(Couriers, model=model, **SHORT)
+    by_object = muster.train(Couriers, model=Weighted, inference=greedy, learner=HillClimbing, **SHORT)
+    by_name = muster.train("couriers", model="weighted", inference="greedy", learner="climb", **SHORT)
+    assert _same(by_object, by_name)
+    assert by_object.spec.kind == "parts.model:Weighted"
+    assert by_object.inference.method == "parts.inference:greedy"
+    bounded = muster.train(Couriers, model=Weighted, inference=Bounded(slack=0.5), learner=HillClimbing, **SHORT)
+    assert bounded.inference.method == "parts.inference:Bounded,slack=0.5"
+
+
+def test_a_run_starts_from_the_weights_of_a_module():
+    torch = pytest.importorskip("torch")
+    from parts.network import PairNetwork
+
+    net = PairNetwork(1, 1, 1, hidden=4)
+    with torch.no_grad():
+        net.out.bias.fill_(7.0)
+    given = {"inference": "lp", "steps": 1, "num_envs": 2, "ppo": {"rollout_length": 1, "learning_rate": 1e-9}}
+    policy = muster.train("couriers", model=net, **given)
+    assert policy.spec.kind == "parts.network:PairNetwork,hidden=4"
+    assert policy.parameters["out.bias"][0] == pytest.approx(7.0)
+
+
+def test_a_plain_model_has_workers_and_the_same_bits(tmp_path):
+    named = {"model": "weighted", "inference": "greedy", "es": {"pairs": 2, "episodes": 2}, "steps": 100}
+    assert _same(muster.train("couriers", workers=2, **named), muster.train("couriers", **named))
+
+
+@pytest.mark.parametrize(
+    ("named", "complaint"),
+    [
+        ({"model": "wieghted"}, "no model 'wieghted'; did you mean 'weighted'?"),
+        ({"learner": "clmb"}, "no learner 'clmb'; did you mean 'climb'?"),
+        ({"inference": "gredy"}, "no inference 'gredy'; did you mean 'greedy'?"),
+        ({"model": "weighted", "learner": "ppo"}, "is no torch module, so there are no gradients for ppo to follow"),
+        ({"model": "weighted,strat=1"}, "no option of parts.model:Weighted 'strat'; did you mean 'start'?"),
+        ({"learner": "climb", "workers": 2}, "runs in one process; leave out --workers"),
+        ({"learner": "parts.model:Weighted"}, "must be a subclass of muster.Learner"),
+        ({"inference": "parts.env:np"}, "must be a function of a Problem"),
+        ({"model": "parts.env:Couriers"}, r"must be a torch module, or have scores\(observation\)"),
+        ({"model": "parts.nothing:Net"}, "no module 'parts.nothing' can be imported"),
+    ],
+)
+def test_what_cannot_be_gets_one_sentence(named, complaint):
+    with pytest.raises(MusterError, match=complaint):
+        muster.train("couriers", **named, **SHORT)
+
+
+def test_the_command_line_takes_names(tmp_path, capsys):
+    out = str(tmp_path / "run")
+    words = ["--model", "weighted", "--inference", "greedy", "--learner", "climb,sigma=0.5", "--steps", "300"]
+    main(["train", "couriers", *words, "--out", out, "--evaluate-episodes", "4"])
+    main(["evaluate", out, "couriers", "--episodes", "4", "--json"])
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["inference"] == "parts.inference:greedy"
+    main(["scale", out, "--env", "couriers", "--sizes", "2,4", "--episodes", "4", "--json"])
+    assert len(json.loads(capsys.readouterr().out.splitlines()[-1])["points"]) == 2
+
+
+def test_describing_a_policy_imports_nothing_of_it(tmp_path, capsys):
+    muster.train("couriers", model="weighted", inference="greedy", learner="climb", out=tmp_path / "run", **SHORT)
+    kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith("parts")}
+    try:
+        main(["card", str(tmp_path / "run")])
+        repr(muster.load(tmp_path / "run"))
+        assert not [name for name in sys.modules if name.startswith("parts")]
+    finally:
+        sys.modules.update(kept)
