@@ -214,12 +214,28 @@ nb::tuple lift_numbers(const nb::bytes& text, nb::ndarray<double, nb::ndim<1>, n
   return Lifter({text.c_str(), text.size()}, values.data()).lift();
 }
 
+using Row = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Rows = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+bool are_within(Rows values, Row low, Row high) {
+  const std::size_t width = values.shape(1);
+  if (low.size() != width || high.size() != width) throw nb::value_error("low and high must be as wide as the values");
+  const float* value = values.data();
+  bool within = true;
+  for (std::size_t row = 0; row < values.shape(0) && within; ++row) {
+    for (std::size_t k = 0; k < width; ++k, ++value) within &= *value >= low.data()[k] && *value <= high.data()[k];
+  }
+  return within;
+}
+
 }  // namespace
 
 void bind_service(nb::module_& room) {
   room.def("read_numbers", &read_numbers, nb::arg("value"), nb::arg("shape"), nb::arg("largest"), nb::arg("null_allowed"),
            nb::arg("null"), nb::arg("out").noconvert(),
            "Write the numbers in nested lists of a shape to `out`; whether all were finite numbers up to `largest`.");
+  room.def("are_within", &are_within, nb::arg("values"), nb::arg("low"), nb::arg("high"),
+           "Whether every row of values is between the rows low and high.");
   room.def("lift_numbers", &lift_numbers, nb::arg("text"), nb::arg("values").noconvert(),
            "Write arrays of numbers that are values of JSON's keys to `values`: the text with NaN in their place (empty if it "
            "has one of its own), and of each (first value, rows or -1, columns, whether all are integers).");

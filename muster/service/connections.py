@@ -47,6 +47,7 @@ class JoinedWrites:
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop = transport, loop
+        self.is_closing = transport.is_closing
         self._kept: list[bytes] = []
 
     def __getattr__(self, name: str) -> Any:

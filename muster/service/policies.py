@@ -17,6 +17,7 @@ from muster.data import BatchObservation, Floats32
 from muster.envs.features import BLOCKS, FeatureNames
 from muster.errors import InputError, suggestion
 from muster.evaluation.card import read_card
+from muster.kernels import core
 from muster.policy.learned import LearnedPolicy, features_of
 from muster.policy.names import load, shipped
 from muster.service.body import clip
@@ -70,7 +71,7 @@ class Served:
         found: list[list[tuple[str, str, bool]]] = [[] for _ in range(seen.batch)]
         for kind, (low, high) in self.ranges.items():
             block = getattr(seen, BLOCKS[kind]).reshape(seen.batch, -1, len(low))
-            if not ((block < low).any() or (block > high).any()):
+            if core.service.are_within(block.reshape(-1, len(low)), low, high):
                 continue
             names = getattr(self.features, "global_" if kind == "global" else kind)
             for slot in range(seen.batch):
