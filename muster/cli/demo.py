@@ -130,14 +130,14 @@ def evaluate_policies(console: Console, policies: list[str], episodes: int, seed
 
 
 def show_replay(console: Console, policy: str, out: Path, seed: int) -> None:
-    """One episode as a moving picture."""
+    """One episode as a page to watch."""
     from muster.envs.registry import make
     from muster.evaluation.replay import record
     from muster.evaluation.writers import writer
     from muster.policy.names import resolve
 
     env = make("rescue:5x10")
-    path = out / "rescue-5x10.gif"
+    path = out / "rescue-5x10.html"
     replay = record(resolve(policy, env), env, seed)
     writer(path)([replay], env, path)
     console.print(

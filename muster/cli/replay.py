@@ -18,7 +18,7 @@ class Replay(PolicyFlags):
     env: Annotated[str, Positional, arg(metavar="ENV")]
     """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
     out: Path = Path("replay.html")
-    """The file to write; a .gif needs an environment that draws itself."""
+    """The file to write; a .gif needs an environment that draws itself (extra `plot`)."""
     beside: str | None = None
     """A second policy on the same episode, shown beside the first (.html)."""
     seed: int = 0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from muster.envs.vector import BatchEnv
-from muster.errors import InputError, UnknownNameError
+from muster.errors import InputError, MissingExtraError, UnknownNameError
 from muster.evaluation.film import film
 from muster.evaluation.packing import pack
 from muster.evaluation.replay import Replay
@@ -83,6 +84,8 @@ def writer(path: Path, policies: int = 1) -> Writer:
         raise InputError(f"two policies side by side need a page, such as replay.html; {path.name} shows one")
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
+    if path.suffix == ".gif" and find_spec("PIL") is None:
+        raise MissingExtraError(path.name, "plot", f"write a page such as {path.stem}.html")
     return WRITERS[path.suffix]
 
 

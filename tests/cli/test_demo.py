@@ -24,7 +24,7 @@ def test_demo_compares_and_writes_a_replay(capsys, tmp_path):
         "muster compare",
     ):
         assert words in said
-    assert (tmp_path / "out" / "rescue-5x10.gif").stat().st_size > 1000
+    assert (tmp_path / "out" / "rescue-5x10.html").stat().st_size > 1000
     for command, _ in what_next(tmp_path / "out"):
         assert command in said.replace("\n", "")
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import muster
-from muster.errors import InputError, UnknownNameError
+from muster.errors import InputError, MissingExtraError, UnknownNameError
 from muster.evaluation.replay import Replay, record, state_hash
 from muster.evaluation.writers import shortened, writer
 from muster.policy.names import resolve
@@ -193,3 +193,9 @@ def test_a_file_that_cannot_be_written_is_refused_first(tmp_path: Path, name: st
 def test_two_policies_need_a_page(tmp_path: Path, name: str):
     with pytest.raises(InputError, match="two policies side by side need a page"):
         writer(tmp_path / name, 2)
+
+
+def test_a_moving_picture_without_pillow_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr("muster.evaluation.writers.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"replay\.gif needs more .*or write a page such as replay\.html"):
+        writer(tmp_path / "replay.gif")

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from muster.data import BatchObservation, Bools, Ints
 from muster.envs.registry import make
 from muster.envs.vector import BatchEnv
-from muster.errors import InputError
+from muster.errors import InputError, MissingExtraError
 
 RENDER_MODES = {"rgb_array": "draw", "ansi": "describe"}
 """Each with the method of an environment that it shows."""
@@ -183,7 +183,14 @@ def show(env: BatchEnv, slot: int, render_mode: str | None) -> Any:
     if render_mode is None:
         return None
     renderer = env.renderer()
-    return np.asarray(renderer.draw(slot), np.uint8) if render_mode == "rgb_array" else renderer.describe(slot)
+    if render_mode != "rgb_array":
+        return renderer.describe(slot)
+    try:
+        return np.asarray(renderer.draw(slot), np.uint8)
+    except ModuleNotFoundError as error:  # pictures of our own environments are drawn by pillow
+        if error.name != "PIL":
+            raise
+        raise MissingExtraError("a picture", "plot", "use render_mode='ansi'") from None
 
 
 def episode_seed(rng: np.random.Generator) -> np.uint64:
