@@ -1,8 +1,8 @@
 """Speed of two checkouts, measured in turn in one run: python -m benchmarks.before_after BEFORE AFTER [--rounds 7].
 
-Each checkout has one process, which does the same work in every round: the two take turns, so that whatever else the
-machine does slows both. Times are CPU seconds on one thread, of the quickest round; the ratio is the median over
-rounds of before / after, so above 1 the second is quicker. Kernels are compiled before anything is timed.
+Each checkout has one process, by the Python of its own .venv if it has one, which does the same work in every round:
+the two take turns, so that whatever else the machine does slows both. Times are CPU seconds on one thread, of the
+quickest round; the ratio is the median over rounds of before / after, so above 1 the second is quicker.
 """
 
 from __future__ import annotations
@@ -78,6 +78,24 @@ def inference(method: str, size: tuple[int, int], batch: int, times: int) -> Wor
     return work
 
 
+def single(method: str, times: int) -> Work:
+    """Calls of muster.assign with one small table each."""
+    import numpy as np
+
+    import muster
+
+    rng = np.random.default_rng(0)
+    tables = rng.normal(size=(64, 5, 10))
+    more = {"task_scores": rng.normal(size=(10, 10)) * 0.1} if method == "quad" else {}
+
+    def work() -> int:
+        for k in range(times):
+            muster.assign(tables[k % 64], method=method, **more)
+        return times
+
+    return work
+
+
 def training(env: str, learner: str, updates: int) -> Work:
     """Updates of a learner with QUAD."""
     from muster.learning import settings
@@ -113,6 +131,8 @@ CASES: dict[str, tuple[str, Callable[[], Work]]] = {
         "decisions",
         lambda: environment("battle:m10v10", 64, 250, policy="battle-m10v10-lp-dm"),
     ),
+    "LP 5x10, one call": ("calls", lambda: single("lp", 2000)),
+    "QUAD 5x10, one call": ("calls", lambda: single("quad", 500)),
     "LP 5x10, batch 256": ("solves", lambda: inference("lp", (5, 10), 256, 200)),
     "LP 80x82, batch 16": ("solves", lambda: inference("lp", (80, 82), 16, 10)),
     "QUAD 5x10, batch 256": ("solves", lambda: inference("quad", (5, 10), 256, 20)),
@@ -149,7 +169,8 @@ class Checkout:
             "NUMBA_NUM_THREADS": "1",
             "MUSTER_NUM_THREADS": "1",
         }
-        command = [sys.executable, os.path.abspath(__file__), "--serve"]
+        own = os.path.join(os.path.abspath(folder), ".venv", "bin", "python")
+        command = [own if os.path.exists(own) else sys.executable, os.path.abspath(__file__), "--serve"]
         self.process = subprocess.Popen(
             command, env=os.environ | path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder
         )

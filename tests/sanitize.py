@@ -1,6 +1,6 @@
 """`make sanitize`: the quick tests of the rooms that have compiled code, then random instances, under the sanitizers.
 
-    python -m tests.sanitize BUILD [--instances 5000] [PYTEST ARGUMENTS]
+    python -m tests.sanitize BUILD [--instances 5000] [--seed 0] [PYTEST ARGUMENTS]
 
 BUILD is a folder with `_core` built with MUSTER_SANITIZE and MUSTER_BOUNDS. It takes the place of the installed core.
 """
@@ -11,6 +11,7 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -44,6 +45,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=Path)
     parser.add_argument("--instances", type=int, default=5000)
+    parser.add_argument("--seed", type=int, default=0, help="of the instances")
+    parser.add_argument("--fuzz-only", action="store_true", help="leave the tests out")
     asked, more = parser.parse_known_args()
     if "LD_PRELOAD" not in os.environ:
         options = {
@@ -53,14 +56,18 @@ def main() -> None:
         os.environ.update(options, LD_PRELOAD=preload(), MUSTER_CORE="portable")
         os.execv(sys.executable, [sys.executable, "-m", "tests.sanitize", *sys.argv[1:]])
     use_core(asked.build)
-    import pytest
+    if not asked.fuzz_only:
+        import pytest
 
-    status = pytest.main(["-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", *(more or ROOMS)])
-    if status:
-        raise SystemExit(int(status))
+        status = pytest.main(["-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", *(more or ROOMS)])
+        if status:
+            raise SystemExit(int(status))
     from tests.soak import solver
 
-    print(solver.campaign(asked.instances))
+    began = time.process_time()
+    tally = solver.campaign(asked.instances, asked.seed)
+    print(f"{asked.instances} instances of seed {asked.seed} in {time.process_time() - began:.0f} CPU s: {tally}")
+    raise SystemExit(bool(tally.bad))
 
 
 if __name__ == "__main__":
