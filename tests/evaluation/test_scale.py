@@ -171,7 +171,7 @@ def test_the_command_prints_draws_and_gives_json(tmp_path: Path, capsys: pytest.
         (["closest", "--env", "rescue", "--sizes", "5.."], "sizes are such as"),
         (["closest", "--env", "rescue", "--sizes", "100"], "enlarge grid"),
         (["closest", "--env", "rescue", "--sizes", "2", "--baseline", "clost"], "did you mean 'closest'"),
-        (["closest", "--env", "rescue", "--sizes", "2", "--ratio", "nan"], "ratio must be positive"),
+        (["closest", "--env", "rescue", "--sizes", "2", "--ratio", "-1"], "ratio must be positive"),
         (["closest", "--env", "rescue", "--sizes", "2", "--episodes", "0"], "at least 1"),
         (["closest", "--env", "rescue", "--sizes", "2", "--out", "x.nonsense"], "cannot write x.nonsense"),
         (["closest", "--env", "rescue", "--sizes", "2", "--out", "nowhere/x.png"], "no folder nowhere"),
