@@ -40,6 +40,9 @@ _PUBLIC = {
     # learning
     "train": "muster.learning.train",
     "Learner": "muster.learning.learner",
+    "check_model": "muster.learning.checks",
+    "check_inference": "muster.learning.checks",
+    "check_learner": "muster.learning.checks",
     "TrainSettings": "muster.learning.settings",
     "PPOSettings": "muster.learning.settings",
     "A2CSettings": "muster.learning.settings",

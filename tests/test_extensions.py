@@ -7,6 +7,7 @@ import shutil
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -166,3 +167,88 @@ def test_describing_a_policy_imports_nothing_of_it(tmp_path, capsys):
         assert not [name for name in sys.modules if name.startswith("parts")]
     finally:
         sys.modules.update(kept)
+
+
+def statuses(findings) -> dict[str, str]:
+    return {finding.check: finding.status for finding in findings}
+
+
+def test_the_parts_of_the_distribution_pass_their_checks():
+    pytest.importorskip("torch")
+    for model in ("weighted", "pairnet"):
+        assert set(statuses(muster.check_model(model, "couriers")).values()) == {"passed"}
+    for inference in ("greedy", "bounded"):
+        found = muster.check_inference(inference)
+        assert set(statuses(found).values()) == {"passed", "measured"}, found
+    found = muster.check_learner("climb", "couriers", model="weighted", inference="lp")
+    assert set(statuses(found).values()) == {"passed"}, found
+
+
+class Weights:
+    """What the broken models have."""
+
+    def __init__(self):
+        self.parameters = {"w": np.ones(1, np.float32)}
+
+
+class Indexed(Weights):
+    """Scores by the index of the task."""
+
+    def scores(self, observation):
+        shape = observation.agent_alive.shape + observation.task_alive.shape[1:]
+        return np.broadcast_to(np.arange(shape[2], dtype=np.float32), shape) * self.parameters["w"], None
+
+
+class Constant(Weights):
+    """Does not read its parameters, and knows how many agents there are."""
+
+    def scores(self, observation):
+        shape = observation.agent_alive.shape + observation.task_alive.shape[1:]
+        return np.full(shape, shape[1], np.float32), None
+
+
+def crowding(problem):
+    """Everyone to task 0."""
+    return np.zeros(problem.scores.shape[:2], int)
+
+
+class Boasting:
+    """Nobody gets a task, and that is said to be the best."""
+
+    def __call__(self, problem):
+        batch, agents, _ = problem.scores.shape
+        return SimpleNamespace(assignment=np.full((batch, agents), -1), bound=np.zeros(batch))
+
+
+class Forgetful(muster.Learner):
+    """Learns by a count that it does not save."""
+
+    def __init__(self, setup):
+        super().__init__(setup)
+        self.now, self.count = setup.first_parameters(), 0
+
+    def update(self, progress=0.0):
+        self.count, self.steps = self.count + 1, self.steps + 1
+        self.now = {name: array + self.count for name, array in self.now.items()}
+        return {"reward": 0.0, "episodes": 1}
+
+    def parameters(self):
+        return dict(self.now)
+
+    def start(self, parameters):
+        self.now = dict(parameters)
+
+
+@pytest.mark.parametrize(
+    ("findings", "failed"),
+    [
+        (lambda: muster.check_model(Indexed), "renumbering agents and tasks renumbers the scores"),
+        (lambda: muster.check_model(Constant), "scores follow from the parameters"),
+        (lambda: muster.check_model(Constant), "masked agents change no score of others"),
+        (lambda: muster.check_inference(crowding), "answers are feasible"),
+        (lambda: muster.check_inference(Boasting), "bounds hold"),
+        (lambda: muster.check_learner(Forgetful, inference="lp"), "a saved state goes on bit for bit"),
+    ],
+)
+def test_a_broken_part_fails_its_check(findings, failed):
+    assert statuses(findings())[failed] == "failed"

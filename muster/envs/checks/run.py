@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from muster.envs.singles import BatchOfSingles
 from muster.errors import MusterError
 from muster.rng import episode_seeds
 
+Subject = TypeVar("Subject")
 SPEED_SECONDS = 0.5
 ADVICE_STEPS = 100
 LARGE_FEATURE = 30.0
@@ -46,7 +47,7 @@ def check_env(env: str | type[Env] | Make, checks: Mapping[str, Check] = CHECKS)
     """Run `checks` on an environment string, a class, or a function that makes a batch of a given size."""
     named = isinstance(env, str) or (isinstance(env, type) and issubclass(env, Env))
     make = _named(cast(str | type[Env], env)) if named else cast(Make, env)
-    findings = [_try(name, check, make) for name, check in checks.items()]
+    findings = [try_check(name, check, make) for name, check in checks.items()]
     if not any(finding.status == "failed" for finding in findings):
         findings.append(Finding("speed", "measured", speed(make)))
         findings += [Finding(about, "advice", text) for about, text in advice(make).items()]
@@ -59,9 +60,10 @@ def _named(env: str | type[Env]) -> Make:
     return lambda n_envs: make_env(env, n_envs)
 
 
-def _try(name: str, check: Check, make: Make) -> Finding:
+def try_check(name: str, check: Callable[[Subject], None], subject: Subject) -> Finding:
+    """What a check finds of its subject."""
     try:
-        check(make)
+        check(subject)
     except UncheckedError as why:
         return Finding(name, "unchecked", str(why))
     except (FailedCheckError, MusterError) as error:

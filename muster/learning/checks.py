@@ -1,0 +1,250 @@
+"""Contract checks of models, inference procedures and learners of one's own, as `check_env` does for environments."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from muster.assign.custom import procedure, reads_task_scores
+from muster.assign.solver import Solver
+from muster.custom import full_name, text_of
+from muster.data import BatchObservation, Problem
+from muster.envs.checks import Finding
+from muster.envs.checks.probes import living_agents, one_slot, permuted, random_assignment, require
+from muster.envs.checks.run import try_check
+from muster.envs.registry import EnvLike, make
+from muster.learning.learner import Learner
+from muster.learning.learners import make_learner
+from muster.learning.settings import TrainSettings
+from muster.models.custom import FILLED, CustomModel, make_custom, parameters_of
+from muster.models.direct import Scores, init_parameters
+from muster.models.spec import ModelSpec
+
+TOLERANCE = 1e-4
+"""Of scores: what torch gives for a state depends on the batch in the last bits."""
+SLOTS, STEPS = 3, 4
+INSTANCES = 20
+
+
+class Model(NamedTuple):
+    """A custom model with random parameters, and observations to score."""
+
+    spec: ModelSpec
+    parameters: dict[str, Any]
+    scorer: CustomModel
+    seen: list[BatchObservation]
+
+
+def check_model(model: Any, env: EnvLike = "rescue:2x4", inference: str = "lp") -> list[Finding]:
+    """Run every check on a class, an object or a name, with what an environment shows; `inference` says whether a g is
+    wanted.
+    """
+    batch, rng, seen = make(env, SLOTS), np.random.default_rng(0), []
+    batch.show(pair_features=True)
+    for _ in range(STEPS):
+        seen.append(batch.observe())
+        batch.step(random_assignment(seen[-1], rng))
+    kind = full_name("model", text_of("model", model, FILLED), ())
+    spec = ModelSpec.of(seen[0], kind, reads_task_scores(inference))
+    parameters = {name: array + rng.normal(0.0, 0.3, array.shape) for name, array in init_parameters(spec, rng).items()}
+    parameters = {name: array.astype(np.float32) for name, array in parameters.items()}
+    subject = Model(spec, parameters, CustomModel(spec, parameters), [spec.read(one) for one in seen])
+    return [try_check(name, check, subject) for name, check in MODEL_CHECKS.items()]
+
+
+def _close(one: Scores, other: Scores) -> bool:
+    return all(
+        (a is None and b is None) or (a is not None and b is not None and np.allclose(a, b, TOLERANCE, TOLERANCE))
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def scores_are_finite(model: Model) -> None:
+    """h, and g if it is wanted, have their shapes (which the scorer checks) and are numbers."""
+    for seen in model.seen:
+        require(all(one is None or np.isfinite(one).all() for one in model.scorer(seen)), "a score is not finite")
+
+
+def states_are_scored_alone(model: Model) -> None:
+    """A state's scores are the same in any batch."""
+    for seen in model.seen:
+        h, g = model.scorer(seen)
+        for slot in range(seen.batch):
+            alone = model.scorer(one_slot(seen, slot))
+            require(
+                _close(alone, (h[[slot]], None if g is None else g[[slot]])), f"slot {slot} is scored otherwise alone"
+            )
+
+
+def numbers_mean_nothing(model: Model) -> None:
+    """Renumbering agents and tasks renumbers the scores."""
+    rng = np.random.default_rng(1)
+    for seen in model.seen:
+        h, g = model.scorer(seen)
+        agents, tasks = rng.permutation(h.shape[1]), rng.permutation(h.shape[2])
+        expected = h[:, agents][:, :, tasks], None if g is None else g[:, tasks][:, :, tasks]
+        require(
+            _close(model.scorer(permuted(seen, agents, tasks)), expected),
+            "scores depend on the indices of agents or tasks, so they cannot generalise to other sizes",
+        )
+
+
+def masked_agents_count_for_nothing(model: Model) -> None:
+    """Whether agents are masked or left out, the others are scored alike."""
+    for seen in model.seen:
+        some = seen.agent_alive & (np.arange(seen.agent_alive.shape[1]) > 0)
+        masked = replace(seen, agent_alive=some)
+        h, _ = model.scorer(masked)
+        for slot in range(seen.batch):
+            rest, left = living_agents(masked, slot)
+            same = np.allclose(model.scorer(rest)[0], h[[slot]][:, left], TOLERANCE, TOLERANCE)
+            require(same, "scores change where masked agents are left out")
+
+
+def parameters_are_what_it_learns(model: Model) -> None:
+    """Other parameters make other scores, and the same ones the same."""
+    first = CustomModel(model.spec, parameters_of(make_custom(model.spec)))
+    require(
+        _close(CustomModel(model.spec, model.parameters)(model.seen[0]), model.scorer(model.seen[0])), "not the same"
+    )
+    differ = not all(_close(first(seen), model.scorer(seen)) for seen in model.seen)
+    require(differ, "other parameters make no difference to the scores")
+
+
+MODEL_CHECKS: dict[str, Callable[[Model], None]] = {
+    "scores have their shapes and are finite": scores_are_finite,
+    "a state's scores do not depend on the batch": states_are_scored_alone,
+    "renumbering agents and tasks renumbers the scores": numbers_mean_nothing,
+    "masked agents change no score of others": masked_agents_count_for_nothing,
+    "scores follow from the parameters": parameters_are_what_it_learns,
+}
+
+
+def check_inference(inference: Any) -> list[Finding]:
+    """Run every check on a function, an object or a name, on small random problems."""
+    solver = Solver(full_name("inference", text_of("inference", inference), ()))
+    findings = [try_check(name, check, solver) for name, check in INFERENCE_CHECKS.items()]
+    if all(finding.status == "passed" for finding in findings):
+        worth = [float((_value(solver, one) / _best(solver, one)).mean()) for one in _problems()]
+        findings.append(Finding("worth", "measured", f"{np.mean(worth):.1%} of the optimum on small random problems"))
+    return findings
+
+
+def _problems() -> list[Problem]:
+    """Batches of three: plain, with capacities and contributions, with masks."""
+    rng, found = np.random.default_rng(0), []
+    for k in range(INSTANCES):
+        n, m = rng.integers(1, 5, 2)
+        more: dict[str, Any] = {"task_scores": rng.normal(0.0, 0.2, (3, m, m))}
+        if k % 3 == 1:
+            more |= {"contributions": rng.uniform(0.5, 1.5, (3, n, m)), "capacities": rng.uniform(1.0, 3.0, (3, m))}
+        if k % 3 == 2:
+            more |= {"agent_alive": rng.random((3, n)) < 0.8, "task_alive": rng.random((3, m)) < 0.8}
+            more |= {"allowed": rng.random((3, n, m)) < 0.8}
+        # One agent is always worth something: there is an optimum above 0.
+        found.append(Problem(rng.uniform(0.2, 1.0, (3, n, m)), **more))
+    return found
+
+
+def _value(solver: Solver, problem: Problem) -> Any:
+    return 1.0 + solver(problem).objective
+
+
+def _best(solver: Solver, problem: Problem) -> Any:
+    return 1.0 + Solver("quad" if reads_task_scores(solver.method) else "lp", "exact")(problem).objective
+
+
+def answers_are_feasible(solver: Solver) -> None:
+    """Tasks that exist, pairs that are allowed, capacities: the solver raises where it is otherwise."""
+    for problem in [*_problems(), Problem(np.zeros((1, 0, 2))), Problem(np.zeros((1, 2, 0)))]:
+        solver(problem)
+
+
+def answers_repeat(solver: Solver) -> None:
+    """The same problem has the same answer, alone or in a batch, and is left as it was."""
+    for problem in _problems():
+        before = copy.deepcopy(problem)
+        answer = solver(problem).assignment
+        for field in fields(problem):
+            same = np.array_equal(getattr(before, field.name), getattr(problem, field.name))
+            require(same, f"{field.name} of the problem is changed")
+        require(np.array_equal(solver(problem).assignment, answer), "the same problem has another answer")
+        arrays = {field.name: getattr(problem, field.name) for field in fields(problem)}
+        for b in range(len(answer)):
+            one = {name: array[[b]] for name, array in arrays.items() if isinstance(array, np.ndarray)}
+            require(np.array_equal(solver(Problem(**one)).assignment[0], answer[b]), "alone, it has another answer")
+
+
+def bounds_hold(solver: Solver) -> None:
+    """No assignment is worth more than the bound, where there is one."""
+    require(callable(procedure(solver.method)), "not callable")
+    for problem in _problems():
+        bound, best = solver(problem).bound + 1.0, _best(solver, problem)
+        require(not (bound < best - 1e-7).any(), f"the bound {bound.min() - 1:g} is below an assignment's worth")
+
+
+INFERENCE_CHECKS: dict[str, Callable[[Solver], None]] = {
+    "answers are feasible": answers_are_feasible,
+    "the same problem has the same answer": answers_repeat,
+    "bounds hold": bounds_hold,
+}
+
+
+def check_learner(learner: Any, env: EnvLike = "rescue:2x4", **settings: Any) -> list[Finding]:
+    """Run every check on a class or a name, in an environment; `settings` are those of a run, such as model."""
+    text = text_of("learner", learner, ("setup",))
+    chosen = TrainSettings(text_of("environment", env), learner=text, **{"steps": 1, "num_envs": 4} | settings)
+    return [try_check(name, check, lambda: make_learner(chosen)) for name, check in LEARNER_CHECKS.items()]
+
+
+MakeLearner = Callable[[], Learner]
+
+
+def updates_report(make: MakeLearner) -> None:
+    """An update counts steps and says what was earned."""
+    learner = make()
+    metrics = learner.update(0.0)
+    require(learner.steps > 0, "no environment steps are counted (steps)")
+    for name in ("reward", "episodes"):
+        require(isinstance(metrics.get(name), (int, float)), f"update must return {name!r}, a number, got {metrics}")
+
+
+def parameters_can_be_given(make: MakeLearner) -> None:
+    """What `start` is given, `parameters` returns; the policy has them, and acts."""
+    learner = make()
+    given = {name: array + 1 for name, array in learner.parameters().items()}
+    learner.start(given)
+    require(_equal(learner.parameters(), given), "parameters() are not those that start() was given")
+    policy = learner.policy()
+    require(_equal(policy.parameters, given), "the policy has other parameters than the learner")
+    policy.act(learner.envs[0].observe())
+
+
+def states_go_on(make: MakeLearner) -> None:
+    """A learner that goes on from a saved state learns, to the last bit, what the one that was saved learns."""
+    learner, other = make(), make()
+    learner.update(0.0)
+    arrays, plain = learner.get_state()
+    # As a file keeps it: by name, and as JSON.
+    other.set_state({name: np.array(arrays[name]) for name in sorted(arrays)}, json.loads(json.dumps(plain)))
+    require(other.steps == learner.steps, "the steps are not part of the state")
+    for turn in (0.3, 0.6):
+        learner.update(turn)
+        other.update(turn)
+        require(_equal(learner.parameters(), other.parameters()), "from a saved state it goes on otherwise")
+
+
+def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+LEARNER_CHECKS: dict[str, Callable[[MakeLearner], None]] = {
+    "an update counts steps and reports": updates_report,
+    "parameters can be given": parameters_can_be_given,
+    "a saved state goes on bit for bit": states_go_on,
+}
