@@ -288,8 +288,10 @@ def evaluate_side_by_side(
     episodes: int | str,
     seed: int,
     name_method: Callable[[RunName], str],
+    look_ahead: Mapping[str, Any] | None = None,
 ) -> Iterator[Outcomes]:
-    """Baselines, every run, and the seeds of every method together, on the same episodes.
+    """Baselines, every run, and the seeds of every method together, on the same episodes; `look_ahead`: arguments of
+    `with_rollouts` for the runs.
 
     Of seeds together the outcome is the mean over seeds, episode by episode: an interval is then of the episodes, for
     these seeds.
@@ -300,8 +302,9 @@ def evaluate_side_by_side(
         yield Outcomes(baseline, baseline, "", [], outcome, failed, None, found.metrics)
     methods: dict[str, list[Outcomes]] = {}
     for path, run in runs.items():
-        minutes = LearnedPolicy.load(path).header.get("cpu_minutes")
-        found = evaluate(path, env, episodes, seed)  # type: ignore[arg-type]
+        policy = LearnedPolicy.load(path)
+        minutes = policy.header.get("cpu_minutes")
+        found = evaluate(policy.with_rollouts(**look_ahead) if look_ahead else policy, env, episodes, seed)  # type: ignore[arg-type]
         outcome, failed = found.records.outcome, found.records.truncated.astype(np.float64)
         one = Outcomes(path.stem, run.method, run.learner, [run.seed], outcome, failed, minutes, {})
         methods.setdefault(name_method(run), []).append(one)
