@@ -137,8 +137,9 @@ OUTSIDE = {
     "couriers-3x6": ["examples.couriers:Couriers", "--minutes", "3"],
     "warehouse-4x12": ["examples.warehouse:Warehouse", "--minutes", "3"],
     "satellites-36x50": [SATELLITES, "--minutes", "5", "--validate-on", SATELLITES],
+    "foraging-8x8": ["examples.outside.foraging:Foraging", "--minutes", "3"],
 }
-OUTSIDE_SEEDS = {"satellites-36x50": 3}
+OUTSIDE_SEEDS = {"satellites-36x50": 3, "foraging-8x8": 3}
 
 
 def battle_runs() -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ Episodes are those of SEED, which nothing was tuned, trained or validated on.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,8 @@ class Test:
     baselines: tuple[str, ...]
     """The one to beat first."""
     unit: str = "return"
+    look_ahead: Mapping[str, Any] | None = None
+    """Arguments of `with_rollouts` for what is learned."""
 
 
 TESTS = {
@@ -48,13 +50,22 @@ TESTS = {
         "field", "Field service, 30 technicians", f"{FIELD},n_agents=30,n_tasks=90", 60, ("match", "priority", "prior")
     ),
     "foraging-8x8": Test(
-        "foraging", "Foraging, 8x8, 3 players, 3 foods", FORAGING, 200, ("team", "nearest", "prior"), "steps"
+        "foraging", "Foraging, 8x8, 3 players, 3 foods", FORAGING, 1000, ("team", "nearest", "prior"), "steps"
+    ),
+    "foraging-8x8-look-ahead": Test(
+        "foraging",
+        "Foraging, 8x8, 3 players, 3 foods, 8 candidates",
+        FORAGING,
+        100,
+        ("team",),
+        "steps",
+        {"rollouts": 8, "candidates": "scores", "size": 0.3},
     ),
     "foraging-20x20": Test(
         "foraging",
         "Foraging, 20x20, 10 players, 20 foods",
         f"{FORAGING},n_agents=10,n_tasks=20",
-        40,
+        200,
         ("team", "nearest", "prior"),
         "steps",
     ),
@@ -109,7 +120,7 @@ class Outside(Table[Cell]):
                 first = Outcomes(REDA, REDA, "", [], REDA_OUTCOMES, np.zeros(len(REDA_OUTCOMES)), None, {})
                 yield _cell(first, name, None)
             found = evaluate_side_by_side(
-                test.env, ours, runs, test.episodes, SEED, lambda run: f"{run.method} by {run.learner}"
+                test.env, ours, runs, test.episodes, SEED, lambda run: f"{run.method} by {run.learner}", test.look_ahead
             )
             for one in found:
                 yield _cell(one, name, None if first is None else first.outcome)
