@@ -17,7 +17,7 @@ constexpr Index kTiePairs = 100'000;
 constexpr Index kBids = 3;
 // Exchanges that gain or lose less than this share of the largest score tie.
 constexpr double kTieTolerance = 1e-11;
-// Steps of a path after which it asks whether to stop.
+// Steps of a path after which it asks again whether to stop.
 constexpr Index kBetweenStops = 256;
 
 // The least of some values, leaving out -infinity; infinity if there is none.
@@ -132,7 +132,7 @@ bool augment(const PlainWorkspace& work, const Array2<const double>& score, doub
       least_drop = base - idle;
       dropped = agent;
     }
-    if (count % kBetweenStops == kBetweenStops - 1 && stop.requested()) return false;
+    if (count % kBetweenStops == 0 && stop.requested()) return false;
     least = look(work, score.row(agent).data, base, agent, m);
     if (!(least < least_drop)) {
       least = least_drop;
