@@ -24,7 +24,8 @@ class Scale(PolicyFlags):
     policy: Annotated[str, Positional, arg(metavar="POLICY")]
     """A shipped policy, a path to a run or model file, or a baseline of the environment."""
     env: str
-    """battle:m, battle:w, battle:zh, rescue, pursuit or fleet; options follow a comma: fleet,city=large."""
+    """battle:m, battle:w, battle:zh, rescue, pursuit or fleet; options follow a comma: fleet,city=large. One may grow
+    with the number of agents n: rescue,grid=11*sqrt(n) keeps the density."""
     sizes: str | None = None
     """5..100 (about eight sizes), 5..100:5 (in steps) or 5,10,20; by default 5..100 in battles, 2..80 in rescue,
     4..80 in pursuit, 12..300 in fleets."""

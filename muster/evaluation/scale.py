@@ -32,6 +32,8 @@ LARGEST_BATCH = 4_000_000
 
 _NUMBER = r"(\d{1,6})"
 _RANGE = re.compile(rf"{_NUMBER}\.\.{_NUMBER}(?::{_NUMBER})?")
+_GROWING = re.compile(r"=\s*(?:(\d+(?:\.\d+)?)\*)?(?:n|(sqrt)\(n\))(?=,|$)")
+"""An option in proportion to n or to its root: grid=8*sqrt(n) keeps the density of a map."""
 _LIST = re.compile(rf"{_NUMBER}(?:,{_NUMBER})*")
 
 
@@ -106,6 +108,7 @@ def own_kind(name: str, env: str) -> Kind:
         raise InputError(
             f"scale chooses n_agents and n_tasks itself: leave them out of {env}, and give --sizes and --ratio"
         )
+    env = re.sub(rf",\s*\w+\s*{_GROWING.pattern}", "", env)
     made = make(env)
     try:
         make(env, n_agents=made.n_agents, n_tasks=made.n_tasks)
@@ -123,7 +126,14 @@ def env_of(kind: Kind, options: str, size: int, ratio: float | None = None) -> s
     # 1.1 * 10 is a little more than 11 in binary: that is not to be rounded up.
     ratio = kind.ratio if ratio is None else ratio
     tasks = math.ceil(round(ratio * size, 9))
+    options = _GROWING.sub(lambda found: _grown(found, size), options)
     return kind.form.format(agents=size, tasks=tasks, ratio=ratio) + options
+
+
+def _grown(found: re.Match[str], size: int) -> str:
+    """An option that grows with the number of agents n, rounded up."""
+    factor, power = float(found[1] or 1.0), 0.5 if found[2] else 1.0
+    return f"={math.ceil(round(factor * size**power, 9))}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,3 +222,13 @@ def test_custom_environments_come_in_sizes_too():
         split_env("examples.delivery:Delivery")
     with pytest.raises(InputError, match="scale chooses n_agents and n_tasks itself"):
         split_env("examples.warehouse:Warehouse,n_agents=3")
+
+
+def test_an_option_grows_with_the_size():
+    """On a grid of so many cells a side, every agent has as many cells at any size."""
+    envs, _ = plan("closest", "rescue,grid=8*sqrt(n),max_steps=50", "1,4,9,10")
+    assert [env.partition(",")[2] for env in envs.values()] == [f"grid={side},max_steps=50" for side in (8, 16, 24, 26)]
+    doubled, _ = plan("closest", "rescue,grid=3*n", "4,6")
+    assert [make(env).name for env in doubled.values()] == ["rescue:4x8,grid=12", "rescue:6x12,grid=18"]
+    with pytest.raises(InputError, match="cannot run rescue:4x8,grid=cbrt"):
+        plan("closest", "rescue,grid=cbrt(n)", "4")

@@ -8,6 +8,8 @@ from muster import InputError
 from muster.assign.settings import InferenceSettings
 from muster.envs.env import Observation
 from muster.evaluation.evaluate import evaluate
+from muster.evaluation.replay import record
+from muster.evaluation.scale import run_curve
 from muster.models.direct import init_parameters
 from muster.models.spec import ModelSpec
 from muster.models.torch_networks import ScoringModel, parameters_of
@@ -197,3 +199,39 @@ def test_a_situation_equals_the_same_in_a_batch():
 def test_a_situation_that_is_none_is_refused(given, fields, message):
     with pytest.raises(InputError, match=message):
         untrained("tests.learning.toy:Pairing").act(given, **fields)
+
+
+class Stubborn:
+    """Keeps to the first task of an episode that it gave each agent: memory per slot, and no base class."""
+
+    name = "stubborn"
+
+    def __init__(self):
+        self.kept = {}
+
+    def reset(self, slots, seeds):
+        for slot, seed in zip(slots, seeds, strict=True):
+            self.kept[int(slot)] = int(seed) % 7
+
+    def act(self, observation):
+        batch, n = observation.agent_alive.shape
+        rows = []
+        for slot in range(batch):
+            alive = np.flatnonzero(observation.task_alive[slot])
+            free = np.roll(alive, self.kept[slot])
+            rows.append([free[i] if i < len(free) else -1 for i in range(n)])
+        return np.where(observation.agent_alive, np.array(rows).reshape(batch, n), -1)
+
+
+def test_an_object_with_memory_per_slot_is_evaluated_compared_scaled_and_replayed():
+    """Its memory follows the slots: what it does in an episode depends on no batch."""
+    env = "rescue:2x4,grid=8"
+    alone, batched = (muster.evaluate(Stubborn(), env, 12, batch=batch).records.outcome for batch in (1, 5))
+    assert (alone == batched).all()
+    assert len(set(alone)) > 1
+    found = muster.compare([Stubborn(), "closest"], env, 12)
+    assert (found.evaluations[0].records.outcome == alone).all()
+    curve = run_curve(Stubborn(), {2: env, 3: "rescue:3x6,grid=8"}, ("closest",), 12)
+    assert curve.points[0].policy.mean == found.evaluations[0].mean
+    made = muster.make(env)
+    assert len(record(resolve(Stubborn(), made), made, seed=0).assignments) == alone[0]
