@@ -141,7 +141,7 @@ def ask_peer(made: list[Instance], python: str) -> list[dict[str, Any]]:
 def count_wrong(count: int, seed: int) -> dict[str, int]:
     """Of random small instances: how many, and how many answers are infeasible, wrongly called optimal, or worse."""
     rng = np.random.default_rng(seed)
-    tally = {"instances": count, "infeasible": 0, "wrongly_optimal": 0, "below_the_best": 0, "unproven": 0}
+    report = {"instances": count, "infeasible": 0, "wrongly_optimal": 0, "below_the_best": 0, "unproven": 0}
     for k in range(count):
         n, m = int(rng.integers(1, 6)), int(rng.integers(1, 5))
         h = rng.normal(1.0, 2.0, (n, m)).round(2)
@@ -158,11 +158,11 @@ def count_wrong(count: int, seed: int) -> dict[str, int]:
         value = worth(h, use, capacity, minimums, g, found.assignment[0])
         best = max(worth(h, use, capacity, minimums, g, np.array(plan)) for plan in plans(h))
         proven = found.status[0] == "optimal"
-        tally["infeasible"] += value == -np.inf or abs(value - float(found.objective[0])) > 1e-9
-        tally["wrongly_optimal"] += bool(proven and value < best - 1e-7)
-        tally["below_the_best"] += value < best - 1e-7
-        tally["unproven"] += not proven
-    return {name: int(number) for name, number in tally.items()}
+        report["infeasible"] += value == -np.inf or abs(value - float(found.objective[0])) > 1e-9
+        report["wrongly_optimal"] += bool(proven and value < best - 1e-7)
+        report["below_the_best"] += value < best - 1e-7
+        report["unproven"] += not proven
+    return {name: int(number) for name, number in report.items()}
 
 
 def plans(h: Floats) -> Any:

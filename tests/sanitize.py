@@ -65,9 +65,9 @@ def main() -> None:
     from tests.soak import solver
 
     began = time.process_time()
-    tally = solver.campaign(asked.instances, asked.seed)
-    print(f"{asked.instances} instances of seed {asked.seed} in {time.process_time() - began:.0f} CPU s: {tally}")
-    raise SystemExit(bool(tally.bad))
+    report = solver.campaign(asked.instances, asked.seed)
+    print(f"{asked.instances} instances of seed {asked.seed} in {time.process_time() - began:.0f} CPU s: {report}")
+    raise SystemExit(bool(report.bad))
 
 
 if __name__ == "__main__":

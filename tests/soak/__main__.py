@@ -38,24 +38,24 @@ def of_kills(learner: str, count: int, until: float, workers: int = 1, row: str 
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     try:
         # Another campaign has other moments.
-        tally = kills.campaign(folder, learner, count - before.kills, workers, seed=before.kills, until=until)
+        report = kills.campaign(folder, learner, count - before.kills, workers, seed=before.kills, until=until)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    sums = [*sums, tally.kills]
+    sums = [*sums, report.kills]
     told = f" ({' + '.join(map(str, sums))} in {len(sums)} campaigns)" if len(sums) > 1 else ""
-    when = f"{sum(sums)} kills{told}, {before.writing + tally.writing} of them while a checkpoint was written"
-    ended = f"{before.resumed + tally.resumed} runs came to their end by resuming"
-    return f"{when}; {ended}, with the bits of one that nobody killed", tally.bad
+    when = f"{sum(sums)} kills{told}, {before.writing + report.writing} of them while a checkpoint was written"
+    ended = f"{before.resumed + report.resumed} runs came to their end by resuming"
+    return f"{when}; {ended}, with the bits of one that was not killed", report.bad
 
 
-def kills_in(row: str) -> tuple[list[int], kills.Tally]:
-    """Kills of each campaign that a row of the record sums, and their tally; one that went wrong is not added to."""
+def kills_in(row: str) -> tuple[list[int], kills.Report]:
+    """Kills of each campaign that a row of the record sums, and their report; one that went wrong is not added to."""
     found = re.search(r"(\d+) kills(?: \(([\d +]+) in .*?\))?, (\d+) of them .*; (\d+) runs came .* \| none \|$", row)
     if not found:
-        return [], kills.Tally()
+        return [], kills.Report()
     total, parts, writing, resumed = found.groups()
     sums = [int(part) for part in (parts or total).split(" + ")]
-    return sums, kills.Tally(kills=int(total), writing=int(writing), resumed=int(resumed))
+    return sums, kills.Report(kills=int(total), writing=int(writing), resumed=int(resumed))
 
 
 def of_ray(minutes: float) -> Result:
@@ -66,9 +66,9 @@ def of_ray(minutes: float) -> Result:
 
     told, bad = [], []
     for learner in cluster.LEARNERS:
-        tally = cluster.campaign(learner, 60 * minutes)
-        told.append(f"{learner} {tally}")
-        bad += tally.bad
+        report = cluster.campaign(learner, 60 * minutes)
+        told.append(f"{learner} {report}")
+        bad += report.bad
     when = f"one every 10 s, or when the run next calls its workers, for {minutes:g} minutes of each learner"
     return f"{when}: {'; '.join(told)}; the bits of one process", bad
 
@@ -92,20 +92,20 @@ def of_files(count: int) -> Result:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     parts = []
-    for kind, tally in found.items():
-        counts = Counter(tally.counts) + Counter(made[kind].counts if kind in made else {})
-        slowest = max(tally.slowest, made[kind].slowest if kind in made else 0.0)
+    for kind, report in found.items():
+        counts = Counter(report.counts) + Counter(made[kind].counts if kind in made else {})
+        slowest = max(report.slowest, made[kind].slowest if kind in made else 0.0)
         told = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(counts.items()))
         parts.append(f"{kind} {told}, slowest {1000 * slowest:.0f} ms")
-    bad = [line for tally in (*found.values(), *made.values()) for line in tally.bad]
+    bad = [line for report in (*found.values(), *made.values()) for line in report.bad]
     return "; ".join(parts), bad
 
 
 def of_instances(count: int) -> Result:
     """Solvers."""
-    tally = solver.campaign(count, seed=1)
-    told = ", ".join(f"{number:,} {status}" for status, number in sorted(tally.counts.items()))
-    return f"{count:,} instances: {told}; slowest {tally.slowest:.2f} s", tally.bad
+    report = solver.campaign(count, seed=1)
+    told = ", ".join(f"{number:,} {status}" for status, number in sorted(report.counts.items()))
+    return f"{count:,} instances: {told}; slowest {report.slowest:.2f} s", report.bad
 
 
 def of_poison(count: int) -> Result:

@@ -26,7 +26,7 @@ WORKERS = 2
 
 
 @dataclass
-class Tally:
+class Report:
     """What came of the kills of one learner's workers."""
 
     struck: list[int] = field(default_factory=list)
@@ -47,9 +47,9 @@ class Tally:
         return told + (f", {again} struck again before they were missed" if again else "")
 
 
-def campaign(learner: str, seconds: float, every: float = 10.0, seed: int = 0) -> Tally:
+def campaign(learner: str, seconds: float, every: float = 10.0, seed: int = 0) -> Report:
     """Train for so long with workers that are killed, and go on for an update by which all are missed; then without."""
-    settings, rng, tally = LEARNERS[learner], np.random.default_rng(seed), Tally()
+    settings, rng, report = LEARNERS[learner], np.random.default_rng(seed), Report()
     blows: list[threading.Timer] = []
     with closing(WorkerPool(Cluster("local", WORKERS), WORKERS)) as pool:
         learning = make_learner(settings, pool)
@@ -63,7 +63,7 @@ def campaign(learner: str, seconds: float, every: float = 10.0, seed: int = 0) -
             if due <= time.monotonic() < until:
                 found = actors(os.getpid())
                 if found:
-                    blow = threading.Timer(float(rng.uniform(0.0, 0.02)), end, [int(rng.choice(found)), tally])
+                    blow = threading.Timer(float(rng.uniform(0.0, 0.02)), end, [int(rng.choice(found)), report])
                     blow.start()
                     blows.append(blow)
                 due += every
@@ -73,30 +73,30 @@ def campaign(learner: str, seconds: float, every: float = 10.0, seed: int = 0) -
         while time.monotonic() < until:
             began = time.monotonic()
             learning.update()
-            tally.updates += 1
+            report.updates += 1
             time.sleep(2 * min(time.monotonic() - began, 0.5))  # a third of the machine is enough
         for blow in blows:
             blow.join()
         learning.update()
-        tally.updates += 1
-        tally.replaced = pool.replaced
+        report.updates += 1
+        report.replaced = pool.replaced
         found = learning.get_state()[0]
     plain = make_learner(settings)
-    for _ in range(tally.updates):
+    for _ in range(report.updates):
         plain.update()
     wanted = plain.get_state()[0]
     if any(not np.array_equal(wanted[name], found[name]) for name in wanted):
-        tally.bad.append(f"{learner}: other bits after {tally.updates} updates")
-    if not tally.killed or tally.killed != tally.replaced:
-        tally.bad.append(f"{learner}: {tally.killed} workers killed, but {tally.replaced} replaced")
-    return tally
+        report.bad.append(f"{learner}: other bits after {report.updates} updates")
+    if not report.killed or report.killed != report.replaced:
+        report.bad.append(f"{learner}: {report.killed} workers killed, but {report.replaced} replaced")
+    return report
 
 
-def end(pid: int, tally: Tally) -> None:
+def end(pid: int, report: Report) -> None:
     """kill -9, if it is still there."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-        tally.struck.append(pid)
+        report.struck.append(pid)
 
 
 def actors(pid: int) -> list[int]:

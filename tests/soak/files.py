@@ -33,7 +33,7 @@ TEXT = ("replay", "config", "record")
 
 
 @dataclass
-class Tally:
+class Report:
     """What came of damaged files of one kind."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -143,12 +143,12 @@ WAYS: tuple[Callable[[bytes, np.random.Generator], bytes], ...] = (
 )
 
 
-def campaign(folder: Path, count: int, seed: int = 0) -> dict[str, Tally]:
+def campaign(folder: Path, count: int, seed: int = 0) -> dict[str, Report]:
     """Damage `count` files, all kinds in turn, and read each."""
     samples = make_samples(folder)
     sound = {kind: read(kind, path) for kind, path in samples.items()}
     whole = {kind: path.read_bytes() for kind, path in samples.items()}
-    found = {kind: Tally() for kind in samples}
+    found = {kind: Report() for kind in samples}
     rng = np.random.default_rng(seed)
     for number in range(count):
         kind = list(samples)[number % len(samples)]
@@ -158,7 +158,7 @@ def campaign(folder: Path, count: int, seed: int = 0) -> dict[str, Tally]:
     return found
 
 
-def try_one(tally: Tally, kind: str, path: Path, data: bytes, sound: Any, label: str) -> None:
+def try_one(report: Report, kind: str, path: Path, data: bytes, sound: Any, label: str) -> None:
     """Read one damaged file and note what came of it."""
     path.write_bytes(data)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -167,20 +167,20 @@ def try_one(tally: Tally, kind: str, path: Path, data: bytes, sound: Any, label:
         same = read(kind, path) == sound
         outcome = "same" if same else "other"
         if not same and kind not in TEXT:
-            tally.bad.append(f"{label}: a {kind} that was changed was taken")
+            report.bad.append(f"{label}: a {kind} that was changed was taken")
     except MusterError as refusal:
         outcome = "refused"
         if "\n" in str(refusal) or len(str(refusal)) > 2000:
-            tally.bad.append(f"{label}: {kind} refused in {len(str(refusal))} letters: {str(refusal)[:80]!r}")
+            report.bad.append(f"{label}: {kind} refused in {len(str(refusal))} letters: {str(refusal)[:80]!r}")
     except Exception as error:
         outcome = "crashed"
-        tally.bad.append(f"{label}: {kind} {type(error).__name__} {str(error)[:80]}")
+        report.bad.append(f"{label}: {kind} {type(error).__name__} {str(error)[:80]}")
     took = time.process_time() - began
     grew = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    tally.counts[outcome] += 1
-    tally.slowest = max(tally.slowest, took)
+    report.counts[outcome] += 1
+    report.slowest = max(report.slowest, took)
     if took > SECONDS or grew > MEGABYTES:
-        tally.bad.append(f"{label}: {kind} took {took:.1f} s and {grew:.0f} MB")
+        report.bad.append(f"{label}: {kind} took {took:.1f} s and {grew:.0f} MB")
 
 
 def crafted(folder: Path) -> list[tuple[str, str, bytes]]:
@@ -205,9 +205,9 @@ def crafted(folder: Path) -> list[tuple[str, str, bytes]]:
     return made
 
 
-def crafted_campaign(folder: Path) -> dict[str, Tally]:
+def crafted_campaign(folder: Path) -> dict[str, Report]:
     """Read each of the crafted files, in the folder that `campaign` used."""
-    found = {"policy": Tally(), "checkpoint": Tally()}
+    found = {"policy": Report(), "checkpoint": Report()}
     paths = {"policy": folder / "run" / "best.safetensors", "checkpoint": folder / "run" / "checkpoint.safetensors"}
     sound = {kind: read(kind, path) for kind, path in paths.items()}
     whole = {kind: path.read_bytes() for kind, path in paths.items()}

@@ -30,7 +30,7 @@ PATIENCE = 60.0
 
 
 @dataclass
-class Tally:
+class Report:
     """What came of the kills of one learner."""
 
     kills: int = 0
@@ -54,43 +54,43 @@ def final_hash(folder: Path) -> str:
     return fingerprint(found[0])
 
 
-def campaign(folder: Path, learner: str, kills: int, workers: int = 1, seed: int = 0, until: float = np.inf) -> Tally:
+def campaign(folder: Path, learner: str, kills: int, workers: int = 1, seed: int = 0, until: float = np.inf) -> Report:
     """One undisturbed run by one process; then the same with so many, killed and resumed until it was killed so often,
     or until that moment of the monotonic clock; begun anew when it ends.
     """
-    tally, rng = Tally(), np.random.default_rng(seed)
+    report, rng = Report(), np.random.default_rng(seed)
     whole = folder / f"{learner}-whole"
     began = time.monotonic()
     subprocess.run(command(learner, whole), check=True, capture_output=True)
     length = time.monotonic() - began
     expected, number = final_hash(whole), 0
     broken = folder / f"{learner}-0"
-    while tally.kills < kills and time.monotonic() < until:
+    while report.kills < kills and time.monotonic() < until:
         more = ["--resume"] if (broken / "config.toml").exists() else []
-        tally.early += not more and broken.exists()
+        report.early += not more and broken.exists()
         # A file takes whatever it says: a pipe that nobody reads would fill up.
         with (folder / "said").open("w+b") as said:
             process = subprocess.Popen(
                 command(learner, broken, *more, "--workers", str(workers)), stderr=said, stdout=subprocess.DEVNULL
             )
-            if _killed(process, broken, rng, length, tally):
-                _look(tally, broken)
+            if _killed(process, broken, rng, length, report):
+                _look(report, broken)
                 continue
             said.seek(0)
             if process.returncode != 0:
-                tally.bad.append(f"{broken.name} did not resume: {said.read().decode()[-200:]}")
-                return tally
-        _compare(tally, broken, expected)
+                report.bad.append(f"{broken.name} did not resume: {said.read().decode()[-200:]}")
+                return report
+        _compare(report, broken, expected)
         number += 1
         broken = folder / f"{learner}-{number}"
     if (broken / "config.toml").exists():
         subprocess.run(command(learner, broken, "--resume"), check=True, capture_output=True)
-        _compare(tally, broken, expected)
-    return tally
+        _compare(report, broken, expected)
+    return report
 
 
 def _killed(
-    process: subprocess.Popen[bytes], folder: Path, rng: np.random.Generator, length: float, tally: Tally
+    process: subprocess.Popen[bytes], folder: Path, rng: np.random.Generator, length: float, report: Report
 ) -> bool:
     """Whether the process was killed at its moment, or False if it had ended before."""
     if rng.random() >= STARTING:
@@ -109,11 +109,11 @@ def _killed(
     workers = children(process.pid)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    tally.kills += 1
-    tally.writing += draft.exists()
+    report.kills += 1
+    report.writing += draft.exists()
     left = left_behind(workers)
     if left:
-        tally.bad.append(f"workers of {folder.name} were left behind: {left}")
+        report.bad.append(f"workers of {folder.name} were left behind: {left}")
     return True
 
 
@@ -138,17 +138,17 @@ def _written(folder: Path) -> int:
     return path.stat().st_mtime_ns if path.exists() else 0
 
 
-def _compare(tally: Tally, folder: Path, expected: str) -> None:
-    tally.resumed += 1
+def _compare(report: Report, folder: Path, expected: str) -> None:
+    report.resumed += 1
     if final_hash(folder) != expected:
-        tally.bad.append(f"{folder.name} ended with other bits")
+        report.bad.append(f"{folder.name} ended with other bits")
 
 
-def _look(tally: Tally, folder: Path) -> None:
+def _look(report: Report, folder: Path) -> None:
     """Whether what a killed process left can be read."""
     if not (folder / "config.toml").exists():
         return
     try:
         Run.reopen(folder)[0].load_checkpoint()
     except Exception as error:
-        tally.bad.append(f"{folder.name} cannot be read: {type(error).__name__} {error}")
+        report.bad.append(f"{folder.name} cannot be read: {type(error).__name__} {error}")

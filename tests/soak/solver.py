@@ -21,7 +21,7 @@ MOST_PLANS = 3000
 
 
 @dataclass
-class Tally:
+class Report:
     """What came of the instances."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -29,12 +29,12 @@ class Tally:
     slowest: float = 0.0
 
 
-def campaign(count: int, seed: int = 0) -> Tally:
+def campaign(count: int, seed: int = 0) -> Report:
     """Solve `count` instances; each is told by `seed` and its number."""
-    tally = Tally()
+    report = Report()
     for number in range(count):
-        try_one(tally, seed, number)
-    return tally
+        try_one(report, seed, number)
+    return report
 
 
 def make(seed: int, number: int) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def make(seed: int, number: int) -> dict[str, Any]:
     return call
 
 
-def try_one(tally: Tally, seed: int, number: int) -> None:
+def try_one(report: Report, seed: int, number: int) -> None:
     """Solve one and look at the answer."""
     call = make(seed, number)
     asked = dict(call)
@@ -92,18 +92,18 @@ def try_one(tally: Tally, seed: int, number: int) -> None:
             warnings.filterwarnings("ignore", "no agent is assigned")
             found = muster.assign(**asked)
         complaint = complain(call, found)
-        tally.counts[f"{call['method']} {found.status}"] += 1
+        report.counts[f"{call['method']} {found.status}"] += 1
     except MusterError as refusal:
-        tally.counts["refused"] += 1
+        report.counts["refused"] += 1
         complaint = "" if "sparse" in call else f"refused: {refusal}"
     except Exception as error:
         complaint = f"{type(error).__name__}: {error}"
     took = time.process_time() - began
-    tally.slowest = max(tally.slowest, took)
+    report.slowest = max(report.slowest, took)
     if took > SECONDS:
         complaint = complaint or f"took {took:.1f} s"
     if complaint:
-        tally.bad.append(f"instance {number} of seed {seed} ({call['method']} {call['effort']}): {complaint}")
+        report.bad.append(f"instance {number} of seed {seed} ({call['method']} {call['effort']}): {complaint}")
 
 
 def complain(call: dict[str, Any], found: Any) -> str:

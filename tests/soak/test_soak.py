@@ -9,12 +9,12 @@ from tests.soak.__main__ import kills_in, of_kills
 
 
 def test_damaged_files_are_refused(tmp_path):
-    for kind, tally in files.campaign(tmp_path, 150).items():
-        assert tally.bad == []
-        assert tally.counts["refused"] >= 20, kind
-    for tally in files.crafted_campaign(tmp_path).values():
-        assert tally.bad == []
-        assert tally.counts == {"refused": 4}
+    for kind, report in files.campaign(tmp_path, 150).items():
+        assert report.bad == []
+        assert report.counts["refused"] >= 20, kind
+    for report in files.crafted_campaign(tmp_path).values():
+        assert report.bad == []
+        assert report.counts == {"refused": 4}
 
 
 def test_random_instances_get_answers_that_other_code_agrees_with():
@@ -75,26 +75,26 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("learner", "workers"), [("es", 1), ("ppo", 1), ("es", 2)])
 def test_killed_runs_end_with_the_same_bits(learner, workers, tmp_path):
-    tally = kills.campaign(tmp_path, learner, 4, workers)
-    assert tally.bad == []
+    report = kills.campaign(tmp_path, learner, 4, workers)
+    assert report.bad == []
 
 
 def test_kills_of_several_campaigns_are_summed_and_told_apart(monkeypatch):
-    found = [kills.Tally(kills=3, writing=2, resumed=1), kills.Tally(kills=2, resumed=4)]
+    found = [kills.Report(kills=3, writing=2, resumed=1), kills.Report(kills=2, resumed=4)]
     asked = []
     monkeypatch.setattr(
         kills, "campaign", lambda folder, learner, count, *_, **more: asked.append(count) or found.pop()
     )
     first = f"| kill -9, evolution | {of_kills('es', 2, 0.0)[0]} | none |"
-    assert kills_in(first) == ([2], kills.Tally(kills=2, resumed=4))
+    assert kills_in(first) == ([2], kills.Report(kills=2, resumed=4))
     both, _ = of_kills("es", 5, 0.0, row=first)
     assert "5 kills (2 + 3 in 2 campaigns), 2 of them while a checkpoint was written; 5 runs came" in both
-    assert kills_in(f"| kill -9, evolution | {both} | none |") == ([2, 3], kills.Tally(kills=5, writing=2, resumed=5))
-    assert kills_in(f"| kill -9, evolution | {both} | 1: other bits |") == ([], kills.Tally())
+    assert kills_in(f"| kill -9, evolution | {both} | none |") == ([2, 3], kills.Report(kills=5, writing=2, resumed=5))
+    assert kills_in(f"| kill -9, evolution | {both} | 1: other bits |") == ([], kills.Report())
     assert asked == [2, 3]
 
 
 def test_a_worker_that_is_struck_twice_is_one_to_replace():
-    tally = cluster.Tally(struck=[7, 8, 7], replaced=2, updates=1000)
-    assert tally.killed == 2
-    assert str(tally) == "3 kills in 1,000 updates: 2 workers replaced, 1 struck again before they were missed"
+    report = cluster.Report(struck=[7, 8, 7], replaced=2, updates=1000)
+    assert report.killed == 2
+    assert str(report) == "3 kills in 1,000 updates: 2 workers replaced, 1 struck again before they were missed"
