@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from muster.evaluation.evaluate import evaluate
+from muster.policy.learned import LearnedPolicy
+from paper.run_names import PAPER, RunName
 from paper.tables import outside as table
+from paper.tables.engine import evaluate_side_by_side
 
 
 @pytest.fixture
@@ -33,3 +36,15 @@ def test_everything_is_paired_with_the_baseline_to_beat(small: Path, again) -> N
     reda, myopic = (record.find(test="satellites-36x50", policy=name) for name in (table.REDA, "myopic"))
     assert reda.mean == 2.0
     assert myopic.difference == pytest.approx(myopic.mean - 2.0)
+
+
+def test_look_ahead_is_that_of_the_policy_and_leaves_baselines_alone() -> None:
+    path = PAPER / "rescue/policies/rescue-2x4-lp-dm-es-s0.safetensors"
+    run, ahead = RunName.parse(path.stem, "rescue"), {"rollouts": 8}
+    found = evaluate_side_by_side("rescue:2x4", ["closest"], {path: run}, 12, 1, lambda run: run.method, ahead)
+    closest, one, together = (outcomes.outcome for outcomes in found)
+    assert (closest == evaluate("closest", "rescue:2x4", 12, seed=1).records.outcome).all()
+    policy = LearnedPolicy.load(path)
+    assert (one == evaluate(policy.with_rollouts(**ahead), "rescue:2x4", 12, seed=1).records.outcome).all()
+    assert (one != evaluate(policy, "rescue:2x4", 12, seed=1).records.outcome).any()
+    assert (together == one).all()
