@@ -45,7 +45,7 @@ __all__ = [
 
 
 class _CallableModule(ModuleType):
-    """Whatever is imported first, `muster.assign` is this package, and it assigns."""
+    """Makes the package `muster.assign` callable, in whatever order modules are imported."""
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return import_module("muster.assign.api").assign(*arguments, **named)

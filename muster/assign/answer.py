@@ -60,12 +60,12 @@ class Answer(Solution):
 
     @property
     def agents(self) -> tuple[Name, ...]:
-        """What the agents are called: their names, or 0, 1, …"""
+        """Names of the agents, or 0, 1, …"""
         return tuple(range(len(self.assignment))) if self.names is None else self.names.agents
 
     @property
     def tasks(self) -> tuple[Name, ...]:
-        """What the tasks are called."""
+        """Names of the tasks, or 0, 1, …"""
         return tuple(range(len(self.loads))) if self.names is None else self.names.tasks
 
     @property
@@ -220,7 +220,7 @@ class Answer(Solution):
 
     @property
     def _sign(self) -> float:
-        """What turns values as they are solved, to be maximised, into those that are shown."""
+        """1, or -1 for costs: factor from the maximised values to those that are shown."""
         return 1.0 if self.sense == "max" else -1.0
 
     def _asked(self) -> Problem:

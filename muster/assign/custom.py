@@ -41,7 +41,7 @@ def reads_task_scores(method: str) -> bool:
 
 
 def run_custom(method: str, problem: Problem) -> Output:
-    """What the procedure answers, checked and completed; InputError where it is no assignment of the problem."""
+    """The procedure's answer, checked and completed; InputError where it is no assignment of the problem."""
     arrays = read_problem(problem, with_task_scores=reads_task_scores(method))
     answer = procedure(method)(problem)
     assignment = np.asarray(getattr(answer, "assignment", answer))
@@ -102,7 +102,7 @@ def _limits(capacities: Floats) -> Floats:
 def _violation(
     problem: Problem, arrays: ProblemArrays, assignment: Ints, fits: Bools, used: Floats, loads: Floats
 ) -> str:
-    """What is wrong with an assignment, or ""; writes the `loads` [B, M]."""
+    """The first violation of an assignment in words, or ""; writes the `loads` [B, M]."""
     m = fits.shape[2]
     wrong = (assignment < -1) | (assignment >= m)
     if wrong.any():

@@ -194,7 +194,7 @@ class _Case:
         return sizes[0]
 
     def _loss(self, worth: float, plan: Ints) -> float:
-        """What a plan is worth less than the answer; infinity if it leaves out an agent that has to be assigned."""
+        """Value of the answer less that of a plan; infinity if the plan leaves out an agent that has to be assigned."""
         if self.solver.assign_all and int((plan < 0).sum()) > self.left_out:
             return float("inf")
         return max(0.0, self.value - worth)

@@ -15,7 +15,7 @@ from muster.errors import InputError
 
 
 class Needs(NamedTuple):
-    """What tasks need, for a batch."""
+    """Minimum loads of the tasks of a batch."""
 
     minimums: Floats
     """[B, M] the load that a task gets at least, if it gets anybody."""
@@ -142,7 +142,7 @@ class Fixed:
         return arrays._replace(scores=scores, capacities=capacities, agent_alive=alive)
 
     def less(self, needs: Needs) -> Needs:
-        """What tasks still need: one that has an agent already has to get the rest."""
+        """Minimums that are left once some agents are fixed."""
         left = needs.minimums - self.load
         left[left < CAPACITY_TOLERANCE * needs.minimums] = 0.0
         return Needs(left, needs.required | (self.load > 0.0))

@@ -124,7 +124,7 @@ def vector(label: str, value: Any, kind: str, names: Names, absent: float | None
 
 
 def matrix(label: str, value: Any, names: Names, absent: float, rows: str = "agent") -> Any:
-    """Numbers by row ("agent" or "task") and task, `absent` where there is none; what is not by name as it is.
+    """A matrix from numbers by name of row ("agent" or "task") and task, `absent` elsewhere; an array stays as it is.
 
     Pairs, nested dictionaries and wide frames are.
     """

@@ -62,7 +62,7 @@ class Probe:
             yield from self._solve(_repeat(self.allowed, len(part)), fixed)
 
     def _solve(self, allowed: Bools, fixed: Ints) -> Iterator[tuple[float, Ints]]:
-        """Value and assignment of the best plans; -inf where there is none that serves what has to be."""
+        """Value and assignment of the best plans; -inf where no plan reaches all required minimums."""
         size = len(allowed)
         given = Problem(
             scores=_repeat(self.scores, size),

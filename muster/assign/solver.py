@@ -170,7 +170,7 @@ class Solver(InferenceSettings):
         return out, changes
 
     def _read_needs(self, problem: Problem, arrays: ProblemArrays) -> tuple[Needs | None, Fixed | None]:
-        """What tasks need and which agents have their task already; InputError where the method knows neither."""
+        """Minimums and fixed agents; InputError where the method supports neither."""
         for field in ("minimums", "fixed"):
             if getattr(problem, field) is not None and self.method == "routes":
                 raise InputError(f"method 'routes' visits every task and knows no {field}; take lp or quad")

@@ -251,7 +251,7 @@ def _as_pairs(problem: SparseProblem, good: Bools, assignment: Ints) -> Ints:
 
 
 def _within(pairs: _Pairs, at: Ints) -> Ints:
-    """As much of an assignment as is within the capacities, the first agents first."""
+    """The assignment without the agents that exceed a capacity; earlier agents stay."""
     kept = at.copy()
     load = np.zeros(pairs.capacity.size)
     for i in np.flatnonzero(at >= 0):
@@ -264,7 +264,7 @@ def _within(pairs: _Pairs, at: Ints) -> Ints:
 
 
 def _start(problem: SparseProblem, pairs: _Pairs, good: Bools) -> Ints:
-    """What is still possible of the previous plan, or nothing."""
+    """The feasible part of the previous plan; -1 for the other agents."""
     if problem.previous is None:
         return np.full(problem.first.size - 1, -1, np.int64)
     return _within(pairs, _as_pairs(problem, good, problem.previous))

@@ -115,7 +115,7 @@ def _listed(label: str, names: Sequence[Name] | None, count: int) -> Sequence[Na
 
 
 def _reordered(names: Names, matrix: Floats, agents: Sequence[Name] | None, tasks: Sequence[Name] | None) -> Table:
-    """A matrix whose names came with it, in the order that was asked for; who is not in it has no allowed pair."""
+    """A named matrix in the given order of names; agents and tasks that it lacks have no allowed pair."""
     if agents is None and tasks is None:
         return Table(names, matrix)
     wanted = Names(names.agents if agents is None else agents, names.tasks if tasks is None else tasks)

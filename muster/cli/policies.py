@@ -49,7 +49,7 @@ class Policies:
 
 
 def _prior(batch_env: BatchEnv, named: bool) -> dict[str, str]:
-    """A line on the policy `prior`; where there is none, only for an environment that was named."""
+    """A line about the policy `prior`; an environment without a prior gets one only if it was named."""
     from muster.policy.learned import PRIOR, prior_policy
 
     try:

@@ -133,7 +133,7 @@ def write_plan(solution: Answer, file: str) -> None:
 
 
 def notes(solution: Answer, problem: Mapping[str, Any], settings: Solve) -> list[str]:
-    """What somebody might not expect of an answer that is as it should be."""
+    """Remarks on a correct answer that might surprise a user."""
     from muster.assign.answer import NOTHING_ALLOWED
 
     found = []
@@ -213,7 +213,7 @@ def _print_tables(solution: Answer, settings: Solve) -> None:
 
 
 def _standing(solution: Answer) -> str:
-    """How good the objective is known to be."""
+    """How far the objective may be from the optimum, in words."""
     gap = float(solution.integer_gap)
     if solution.status == "optimal":
         return "which nothing exceeds" if solution.sense == "max" else "and nothing costs less"

@@ -135,7 +135,7 @@ class BatchOfSingles(BatchEnv):
         return np.array([float(self.ask("won()", slot, single.won)) for slot, single in enumerate(self.singles)])
 
     def metrics(self) -> dict[str, Floats]:
-        """What the objects say of episodes that are over, by name; NaN where one does not, or is not."""
+        """Metrics by name of the episodes that are over; NaN for the others, and for objects without that metric."""
         over = np.flatnonzero(~self._running).tolist()
         found: list[Mapping[str, float]] = [{} for _ in self.singles]
         for slot in over:
@@ -153,7 +153,7 @@ class BatchOfSingles(BatchEnv):
         return True
 
     def get_state(self) -> State:
-        """What the objects save of themselves; or seeds, numbering and assignments, to run every episode again."""
+        """The objects' own states; or seeds, numbering and assignments, from which every episode can be run again."""
         state: State = {name: array.copy() for name, array in self._arrays().items()}
         if self._history:
             if self._reseeded.any():

@@ -13,7 +13,7 @@ SHARE = 0.5
 
 
 class Size(NamedTuple):
-    """What an environment's settings say."""
+    """Agents, tasks and cells of an environment, from its settings."""
 
     agents: int
     tasks: int

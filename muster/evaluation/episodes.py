@@ -18,7 +18,7 @@ from muster.rollout import Transition, act_with, reset, rollout
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """What became of E episodes, in the order of their seeds: the same whatever the batch size."""
+    """Results of E episodes, in the order of their seeds; they do not depend on the batch size."""
 
     seeds: Seeds
     """[E]"""
@@ -147,5 +147,5 @@ def changed_share(before: LastDecision, observation: BatchObservation, assignmen
 
 
 def _share(slots: Ints, alive: Bools) -> Floats:
-    """[B] by how many of the living, given the slot of each who changed."""
+    """[B] changes per living agent, from the slot of each change."""
     return np.bincount(slots, minlength=len(alive)) / np.maximum(alive.sum(1), 1)

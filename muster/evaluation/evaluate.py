@@ -155,7 +155,7 @@ def writing_log(
 
 
 def _count(env: EnvLike, episodes: Count) -> int:
-    """How many episodes that is; what cannot be run is refused elsewhere."""
+    """Number of episodes of a count or "all"."""
     if episodes == "all":
         return len(choose_episodes(make(env), episodes))
     return episodes if isinstance(episodes, int) and episodes > 0 else 1

@@ -42,7 +42,7 @@ class Scored:
 
 
 def score_decision(policy: Policy, env: BatchEnv, observation: BatchObservation) -> Scored:
-    """What a policy thinks of slot 0; of a baseline, what the environment itself would go by."""
+    """Scores of a policy in slot 0; of a baseline, the environment's prior."""
     ahead = isinstance(policy, LookAhead)
     if isinstance(policy, LookAhead):
         policy = policy.policy

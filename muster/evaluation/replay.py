@@ -63,7 +63,7 @@ class Replay:
 
     @classmethod
     def load(cls, path: str | Path) -> Replay:
-        """Read a .json replay; raises InputError for what is none, or is damaged."""
+        """Read a .json replay; raises InputError for another kind of file, or a damaged one."""
         check_regular(Path(path))
         try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))

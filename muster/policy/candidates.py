@@ -74,7 +74,7 @@ class OtherWeights:
 
 
 class HeldNoise:
-    """Noise on h [P, N, M] that stays as it is for several decisions; it is meant for who is there now."""
+    """Noise on h [P, N, M] that stays the same for several decisions, for the agents and tasks that are present now."""
 
     def __init__(self, noise: Floats32, seen: BatchObservation) -> None:
         self.noise = noise

@@ -189,7 +189,7 @@ class LearnedPolicy(Policy):
     def act(self, **fields: ArrayLike) -> Ints: ...
 
     def act(self, observation: Any = None, **fields: Any) -> Ints | list[Ints]:
-        """Who does what: a task index for each agent, -1 for none.
+        """The assignment: a task index for each agent, -1 for none.
 
         Of a `BatchObservation` an assignment [B, N]; of one `Observation`, or of its fields as keywords, one [N]; of
         several observations, whose sizes may differ, a list of them.
@@ -313,7 +313,7 @@ def _view(view: Any, fields: dict[str, Any]) -> Observation:
 
 
 def features_of(policy: LearnedPolicy) -> FeatureNames:
-    """Those that its file keeps, or else those of the env it was trained on, as far as the policy reads them."""
+    """Feature names of its file, or else of the environment that it was trained on, as far as the policy reads them."""
     spec = policy.spec
     widths = {
         "agent": spec.agent_width,
@@ -326,7 +326,7 @@ def features_of(policy: LearnedPolicy) -> FeatureNames:
 
 
 def _features_of_env(policy: LearnedPolicy) -> dict[str, tuple[str, ...]]:
-    """What the policy's environment says, if it comes with muster: no code or file that a header names is touched."""
+    """Feature names of its environment, if that comes with muster: no code or file that a header names is touched."""
     name = str(policy.header.get("env", ""))
     if kind_of(name) not in BUILT_IN or kind_of(name) == "log":
         return {}

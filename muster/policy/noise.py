@@ -49,7 +49,7 @@ class CorrelatedNoise:
         self.total[slots] = 0.0
 
     def forget(self, entries: Bools) -> None:
-        """Begin afresh where the mask [B, ...] says so: somebody else is there now."""
+        """Set the noise to 0 where the mask [B, ...] is True: the slot has another agent or task now."""
         self.queue[:, entries] = 0.0
         self.total[entries] = 0.0
 

@@ -27,7 +27,7 @@ FIRST_RUNG = 4
 
 
 class NumberedSampler(BaseSampler):
-    """Random numbers follow from the study's seed, a trial's number and the setting: not from who samples, nor when.
+    """Samples that depend on the study's seed, a trial's number and the setting alone, in whatever process and order.
 
     So random trials are the same for any number of processes, and after any interruption.
     """

@@ -249,7 +249,7 @@ class Study:
 
 
 def stored(folder: Path) -> StudySettings:
-    """What the study in a folder is."""
+    """Settings of the study in a folder."""
     if not (folder / ABOUT).exists():
         raise InputError(
             f"{folder} holds no study; name an environment to begin one there: muster search ENV --study {folder}"
@@ -353,7 +353,7 @@ def _check_trials_can_be_made(asked: StudySettings) -> None:
 
 
 def _write_first(path: Path, settings: StudySettings) -> None:
-    """Write the file unless another process does so at this moment: the first one's stands."""
+    """Write the file unless another process has written it meanwhile; then that one stays."""
     make_folder(path.parent)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     write_atomically(draft, to_toml(settings).encode())

@@ -154,7 +154,7 @@ def _make(family: str, num_envs: int, settings: dict[str, Any]) -> BatchEnv:
 
 
 def observation_space(env: BatchEnv) -> Any:
-    """What one episode of `environment` shows: every block that has any width."""
+    """Space of one episode's observation: every block whose width is not 0."""
     return spaces.Dict({name: space_of(name, array[0]) for name, array in as_dict(env.observe()).items()})
 
 
@@ -199,7 +199,7 @@ def episode_seed(rng: np.random.Generator) -> np.uint64:
 
 
 def space_of(name: str, example: NDArray[Any]) -> spaces.Space[Any]:
-    """Where the block `name` lives: any finite number, none below 0 where that makes no sense."""
+    """Space of the block `name`: all finite numbers, from 0 on for capacities, contributions and cells."""
     if example.dtype == np.int8:
         return spaces.MultiBinary(example.shape)
     kind: Any = example.dtype.type

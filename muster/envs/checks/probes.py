@@ -143,7 +143,7 @@ def one_slot(observation: BatchObservation, slot: int) -> BatchObservation:
 
 
 def _taken(observation: BatchObservation, order: dict[str, Ints]) -> BatchObservation:
-    """The agents (N) and tasks (M) of these indices, in their order; all where there is none for them."""
+    """An observation of the agents and tasks of these indices, in their order; None: all."""
     arrays: dict[str, Any] = {}
     for field in fields(observation):
         array = getattr(observation, field.name)

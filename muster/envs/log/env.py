@@ -161,7 +161,7 @@ def leaves_idle(taken: Decision) -> bool:
 
 
 def _stamp(file: str) -> int:
-    """When the file, or one in the folder, was last changed; 0 where there is none, which reading then says."""
+    """Time of the last change of the file, or of the newest in the folder; 0 if it does not exist."""
     return max((path.stat().st_mtime_ns for path in files_of(Path(file)) if path.exists()), default=0)
 
 

@@ -40,7 +40,7 @@ class Ground(NamedTuple):
         )
 
     def looks_muddy(self) -> Bools:
-        """[B, H, W] where it looks muddy, as far as anybody can tell."""
+        """[B, H, W] where the ground looks muddy from afar."""
         return (self.look & LOOKS_MUDDY).astype(np.bool_)
 
 
