@@ -11,6 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ class Jobs:
         self.queue, self.seconds, self.size_limit = queue, seconds, size_limit
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._lock = threading.Lock()
-        self._signal = threading.Semaphore(0)
+        self._waiting: SimpleQueue[Job] = SimpleQueue()
         self._worker: threading.Thread | None = None
 
     @property
@@ -90,7 +91,7 @@ class Jobs:
             if self._worker is None:
                 self._worker = threading.Thread(target=self._serve, name="muster-jobs", daemon=True)
                 self._worker.start()
-        self._signal.release()
+        self._waiting.put(job)
         return job.described()
 
     def find(self, id_: str) -> Job:
@@ -114,10 +115,9 @@ class Jobs:
 
     def _serve(self) -> None:
         while True:
-            self._signal.acquire()
-            for job in list(self._jobs.values()):
-                if job.status == "waiting":
-                    self._solve(job)
+            job = self._waiting.get()
+            if not job.is_over:
+                self._solve(job)
 
     def _solve(self, job: Job) -> None:
         job.began, job.status = time.monotonic(), "running"
