@@ -1,6 +1,6 @@
 """Speed and quality on this machine, beside peers where they are installed.
 
-python -m benchmarks inference|envs|training|routes|minimums|layer|public|marl|service [--help]
+python -m benchmarks inference|envs|training|routes|minimums|layer|public|marl|service|plain|first_call [--help]
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ BENCHMARKS = {
     "layer": "some minutes, of which PyEPO takes nearly all",
     "marl": "half a CPU minute for each of some 50 runs that the record does not have yet",
     "service": "two minutes",
+    "plain": "a few seconds",
+    "first_call": "half a minute",
 }
 
 
