@@ -98,7 +98,7 @@ class CustomNetwork(ScoringModel):
 
     def __init__(self, spec: ModelSpec, rng: np.random.Generator) -> None:
         nn.Module.__init__(self)
-        self.spec, self.own, self.grid, self.low_precision = spec, custom.make_custom(spec, rng), None, False
+        self.spec, self.own, self.grid = spec, custom.make_custom(spec, rng), None
         self.pairs = nn.ParameterDict()
 
     def forward(self, observation: BatchObservation) -> tuple[torch.Tensor, torch.Tensor | None]:
