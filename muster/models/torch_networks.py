@@ -30,8 +30,8 @@ class ScoringModel(nn.Module):
 
     def forward(self, observation: BatchObservation) -> tuple[torch.Tensor, torch.Tensor | None]:
         """h [B, N, M] and g [B, M, M] (None unless the model has one)."""
-        agents = torch.from_numpy(observation.agent_features)
-        tasks = torch.from_numpy(observation.task_features)
+        agents = torch.as_tensor(observation.agent_features)
+        tasks = torch.as_tensor(observation.task_features)
         if self.grid is not None:
             assert observation.planes is not None
             assert observation.agent_cells is not None
@@ -45,7 +45,7 @@ class ScoringModel(nn.Module):
         beside_agents, beside_tasks = agents, tasks
         if self.spec.global_width:
             assert observation.global_features is not None
-            shared = torch.from_numpy(observation.global_features).unsqueeze(1)
+            shared = torch.as_tensor(observation.global_features).unsqueeze(1)
             beside_agents = torch.cat([agents, shared.expand(-1, agents.shape[1], -1)], dim=-1)
             beside_tasks = torch.cat([tasks, shared.expand(-1, tasks.shape[1], -1)], dim=-1)
         h = self._net("h", beside_agents, tasks, observation.pair_features, observation.prior)
@@ -72,7 +72,7 @@ class ScoringModel(nn.Module):
     def _net(
         self, net: str, left: torch.Tensor, right: torch.Tensor, pair_features: Floats32, prior: Floats | None
     ) -> torch.Tensor:
-        p, pair = self.pairs, torch.from_numpy(pair_features)
+        p, pair = self.pairs, torch.as_tensor(pair_features)
         x = (left @ p[f"{net}_left"]).unsqueeze(2) + (right @ p[f"{net}_right"] + p[f"{net}_bias1"]).unsqueeze(1)
         if pair.shape[-1]:
             x = x + pair @ p[f"{net}_pair"]
@@ -82,7 +82,7 @@ class ScoringModel(nn.Module):
         y = y.view(left.shape[0], left.shape[1], right.shape[1])
         if f"{net}_scale" in p:
             assert prior is not None
-            y = y + p[f"{net}_scale"] * torch.from_numpy(np.asarray(prior, np.float32))
+            y = y + p[f"{net}_scale"] * torch.as_tensor(prior, dtype=torch.float32)
         return y
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,9 @@ from muster.policy.files import PolicyFile, read_policy, write_policy
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
 from muster.policy.settings import PAPER_NOISE, NoiseSettings, RolloutSettings
 from muster.rng import NOISE_STREAM, Seeds
+
+if TYPE_CHECKING:
+    from muster.models.tensors import TensorModel
 
 PRIOR = "prior"
 """Name of the policy that is the inference on an environment's prior."""
@@ -92,6 +95,14 @@ class LearnedPolicy(Policy):
     def save(self, path: str | Path) -> None:
         """Write it to a file that `muster.load` reads; a file that is there is replaced at once or not at all."""
         write_policy(path, PolicyFile(self.name, self.spec, self.parameters, self.inference, self.noise, self.header))
+
+    def to_torch(self) -> TensorModel:
+        """The scoring model as a torch module from plain tensors to h, and g if it has one; `inputs` names them."""
+        try:
+            from muster.models.tensors import TensorModel
+        except ImportError:
+            raise MissingExtraError("to_torch", "torch") from None
+        return TensorModel(self.spec, self.parameters)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
