@@ -1,4 +1,6 @@
 // The extension module: one submodule for each room of the Python package that has compiled code.
+#include <utility>
+
 #include "bindings.hpp"
 
 namespace muster {
@@ -25,44 +27,20 @@ NB_MODULE(MUSTER_MODULE, core) {
 #else
   core.attr("supports_v3") = false;
 #endif
-  {
-    auto room = core.def_submodule("assign");
-    muster::bind_assign(room);
-  }
-  {
-    auto room = core.def_submodule("routes");
-    muster::bind_routes(room);
-  }
-  {
-    auto room = core.def_submodule("sparse");
-    muster::bind_sparse(room);
-  }
-  {
-    auto room = core.def_submodule("rescue");
-    muster::bind_rescue(room);
-  }
-  {
-    auto room = core.def_submodule("battle");
-    muster::bind_battle(room);
-  }
-  {
-    auto room = core.def_submodule("fleet");
-    muster::bind_fleet(room);
-  }
-  {
-    auto room = core.def_submodule("pursuit");
-    muster::bind_pursuit(room);
-  }
-  {
-    auto room = core.def_submodule("models");
-    muster::bind_models(room);
-  }
-  {
-    auto room = core.def_submodule("learning");
-    muster::bind_learning(room);
-  }
-  {
-    auto room = core.def_submodule("service");
-    muster::bind_service(room);
+  const std::pair<const char*, void (*)(nanobind::module_&)> rooms[] = {
+      {"assign", muster::bind_assign},
+      {"routes", muster::bind_routes},
+      {"sparse", muster::bind_sparse},
+      {"rescue", muster::bind_rescue},
+      {"battle", muster::bind_battle},
+      {"fleet", muster::bind_fleet},
+      {"pursuit", muster::bind_pursuit},
+      {"models", muster::bind_models},
+      {"learning", muster::bind_learning},
+      {"service", muster::bind_service},
+  };
+  for (const auto& [name, bind] : rooms) {
+    auto room = core.def_submodule(name);
+    bind(room);
   }
 }
