@@ -56,6 +56,7 @@ class Service:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
         self._reader.join(10)
+        self.process.stderr.close()
 
 
 def request(path: str, body: object = None, close: bool = True) -> bytes:
