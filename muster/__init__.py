@@ -37,6 +37,8 @@ _PUBLIC = {
     "Evaluation": "muster.evaluation.evaluate",
     "compare": "muster.evaluation.compare",
     "Comparison": "muster.evaluation.compare",
+    "push": "muster.evaluation.hub",
+    "pull": "muster.evaluation.hub",
     # learning
     "train": "muster.learning.train",
     "Learner": "muster.learning.learner",

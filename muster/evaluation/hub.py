@@ -1,0 +1,69 @@
+"""A policy as a folder that a model hub can hold: weights, card and a page, here or at any address of fsspec."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from muster.errors import InputError, MusterError
+from muster.evaluation.card import RUN_CARD, as_markdown, make_card, read_card, write_card
+from muster.policy.files import BEST
+from muster.policy.learned import LearnedPolicy
+from muster.policy.names import load
+from muster.storage import make_folder, write_atomically
+
+PAGE = "README.md"
+FILES = (BEST, RUN_CARD, PAGE)
+
+
+def push(policy: str | Path | LearnedPolicy, address: str | Path) -> None:
+    """Write the folder of a policy, as an object or by name, to a path or to an address such as s3://bucket/name.
+
+    It holds best.safetensors, card.json and README.md, the card as a page; `muster.load` reads such a folder.
+    """
+    found = policy if isinstance(policy, LearnedPolicy) else load(policy)
+    card = make_card(found.name, found) if isinstance(policy, LearnedPolicy) else read_card(str(policy))
+    with tempfile.TemporaryDirectory() as place:
+        local = Path(place)
+        found.save(local / BEST)
+        write_card(local / RUN_CARD, card)
+        (local / PAGE).write_text(as_markdown(card | {"latency_ms": {}}) + "\n", encoding="utf-8")
+        if "://" not in str(address):
+            make_folder(Path(address))
+            for name in FILES:
+                write_atomically(Path(address) / name, (local / name).read_bytes())
+            return
+        files, root = _remote(str(address))
+        try:
+            files.makedirs(root, exist_ok=True)
+            for name in FILES:
+                files.put_file(str(local / name), f"{root}/{name}")
+        except OSError as error:
+            raise MusterError(f"cannot write to {address}: {error}") from None
+
+
+def pull(address: str | Path, folder: str | Path) -> LearnedPolicy:
+    """Copy what `push` wrote at an address into a folder here, and load it; the file is checked as any other."""
+    if "://" not in str(address):
+        push(address, folder)
+        return load(folder)
+    files, root = _remote(str(address))
+    try:
+        for name in FILES:
+            write_atomically(Path(folder) / name, files.cat_file(f"{root}/{name}"))
+    except OSError as error:
+        raise InputError(f"no folder of a policy at {address}: {error}") from None
+    return load(folder)
+
+
+def _remote(address: str) -> tuple[Any, str]:
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise MusterError(f"{address} needs fsspec; install it with: pip install fsspec") from None
+    try:
+        files, root = url_to_fs(address)
+    except (ValueError, ImportError) as error:
+        raise InputError(f"{address} is no address that fsspec can open: {error}") from None
+    return files, str(root).rstrip("/")
