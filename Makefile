@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(shell find core -name '*.[ch]pp')
 HAS_BROWSER = $(BIN)/python -c 'import sys; from tests.browser.conftest import find_browser; sys.exit(not find_browser())'
 
-.PHONY: setup build demo test browser test-slow soak sanitize clang wheel wheel-test lint docs bench bench-record peers clean cluster-test
+.PHONY: setup build demo test test-pythons browser test-slow soak sanitize clang wheel wheel-test lint docs bench bench-record peers clean cluster-test
 
 # What an install needs that pip does not bring.
 $(BIN)/python:
@@ -74,6 +74,17 @@ clang: setup
 cluster-test: setup
 	$(PIP) --no-build-isolation -e '.[dev,cluster]'
 	$(BIN)/python -m pytest -m slow tests/learning/test_cluster.py
+
+# Every Python from 3.11 that is found, on the path or under pyenv: the quick tests of solver and environments, without torch.
+PYTHONS = $(foreach minor,11 12 13 14,$(shell for python in $(HOME)/.pyenv/versions/3.$(minor).*/bin/python python3.$(minor); do $$python -c "" 2>/dev/null && echo $$python && break; done))
+test-pythons:
+	@set -e; for python in $(PYTHONS); do \
+		folder=build/venv-$$("$$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+		"$$python" -m venv $$folder; \
+		$$folder/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pytest hypothesis scipy pandas polars; \
+		$$folder/bin/python --version; \
+		$$folder/bin/python -m pytest -p no:cacheprovider tests/assign tests/envs/test_registry.py tests/envs/test_classes.py tests/envs/rescue; \
+	done
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
