@@ -11,34 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Ints
-from muster.errors import InputError, MissingExtraError
-from muster.learning.learner import WEIGHTS, stream
 from muster.learning.optimiser import Optimiser
-from muster.learning.settings import TrainSettings
-from muster.models.custom import needs_torch
 from muster.models.direct import Gates, Parameters, Scores, init_parameters, make_model
 from muster.models.limits import Limits
 from muster.models.spec import ModelSpec
 
 LAST_LAYER_OF_G = ("g.weight3", "g.bias3")
 """Of a direct model; a linear one starts at 0 anyway."""
-
-
-def make_actor(settings: TrainSettings, spec: ModelSpec, batch_statistics: bool = False, **options: Any) -> Actor:
-    """The scoring model of a run; other models than direct and linear ones need torch."""
-    rng = stream(settings.seed, WEIGHTS)
-    if spec.kind in ("dm", "linear"):
-        return DirectActor(spec, rng, **options)
-    if not needs_torch(spec.kind):
-        raise InputError(
-            f"{spec.kind} is no torch module, so there are no gradients for {settings.learner} to follow; use "
-            "--learner es, or make it one"
-        )
-    try:
-        from muster.learning.torch_actor import TorchActor
-    except ImportError:
-        raise MissingExtraError(f"a {spec.kind} model", "torch", "use --model dm") from None
-    return TorchActor(spec, settings.seed, rng, batch_statistics=batch_statistics, **options)
 
 
 class Actor(ABC):

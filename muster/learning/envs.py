@@ -13,12 +13,13 @@ from muster.data import BatchObservation
 from muster.envs.features import FeatureNames, widths_of
 from muster.envs.registry import kind_of, make
 from muster.envs.vector import BatchEnv
-from muster.errors import InputError
-from muster.learning.actor import make_actor
-from muster.learning.learner import Setup
+from muster.errors import InputError, MissingExtraError
+from muster.learning.actor import Actor, DirectActor
+from muster.learning.learner import WEIGHTS, Setup, stream
 from muster.learning.settings import TrainSettings
 from muster.learning.statistics import EPISODES, with_statistics
 from muster.models import Form, PairScale
+from muster.models.custom import needs_torch
 from muster.models.spec import ModelSpec
 from muster.policy.names import load
 from muster.settings import differences
@@ -54,6 +55,23 @@ def prepare(settings: TrainSettings, times: int = 1) -> Setup:
     header |= {"features": _feature_names(envs[0])}
     header |= {"from": settings.from_policy} if settings.from_policy else {}
     return Setup(envs, spec, inference, header, settings.seed, partial(make_actor, settings, spec))
+
+
+def make_actor(settings: TrainSettings, spec: ModelSpec, batch_statistics: bool = False, **options: Any) -> Actor:
+    """The scoring model of a run; other models than direct and linear ones need torch."""
+    rng = stream(settings.seed, WEIGHTS)
+    if spec.kind in ("dm", "linear"):
+        return DirectActor(spec, rng, **options)
+    if not needs_torch(spec.kind):
+        raise InputError(
+            f"{spec.kind} is no torch module, so there are no gradients for {settings.learner} to follow; use "
+            "--learner es, or make it one"
+        )
+    try:
+        from muster.learning.torch_actor import TorchActor
+    except ImportError:
+        raise MissingExtraError(f"a {spec.kind} model", "torch", "use --model dm") from None
+    return TorchActor(spec, settings.seed, rng, batch_statistics=batch_statistics, **options)
 
 
 def _feature_names(env: BatchEnv) -> dict[str, list[str]]:
