@@ -96,6 +96,9 @@ def _pursuit(run: str) -> Iterator[Result]:
 def _fleet(run: str) -> Iterator[Result]:
     record = _record("fleet")
     for cell in record.where(policy=run):
+        if cell.test == fleet.AHEAD:
+            # A card is of the policy alone.
+            continue
         known = {name: record.find(policy=name, test=cell.test) for name in fleet.BASELINES}
         baselines = {name: baseline.mean for name, baseline in known.items() if baseline is not None}
         bound = baselines.pop("hindsight", None)
