@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from itertools import pairwise
 
 
 def thread_count() -> int:
@@ -23,19 +24,11 @@ def share_out(size: int, threads: int, work: Callable[[int, int], None]) -> None
     threads = max(1, min(threads, size))
     bounds = [k * size // threads for k in range(threads + 1)]
     failures: list[BaseException] = []
-
-    def help_out(begin: int, end: int) -> None:
-        try:
-            work(begin, end)
-        except BaseException as failure:
-            failures.append(failure)
-
-    helpers = [threading.Thread(target=help_out, args=bounds[k : k + 2]) for k in range(1, threads)]
-    begun: list[threading.Thread] = []
+    begun: list[_Helper] = []
     try:
-        for helper in helpers:
-            begun.append(helper)
-            helper.start()
+        for begin, end in pairwise(bounds[1:]):
+            begun.append(_Helper(work, begin, end, failures))
+            begun[-1].start()
         work(bounds[0], bounds[1])
     finally:
         _wait_for(begun)
@@ -43,15 +36,35 @@ def share_out(size: int, threads: int, work: Callable[[int, int], None]) -> None
         raise failures[0]
 
 
-def _wait_for(helpers: list[threading.Thread]) -> None:
-    """Join them all, also when interrupted meanwhile: they write to arrays that the caller goes on to use."""
+class _Helper(threading.Thread):
+    """A thread that works on one run, and says when it is done.
+
+    An interrupted Thread.join of Python 3.11 takes the thread for ended while it runs, so nothing here asks for that.
+    """
+
+    def __init__(self, work: Callable[[int, int], None], begin: int, end: int, failures: list[BaseException]) -> None:
+        super().__init__()
+        self.work, self.bounds, self.failures, self.done = work, (begin, end), failures, threading.Event()
+
+    def run(self) -> None:
+        """Work; a failure is the caller's to raise."""
+        try:
+            self.work(*self.bounds)
+        except BaseException as failure:
+            self.failures.append(failure)
+        finally:
+            self.done.set()
+
+
+def _wait_for(helpers: list[_Helper]) -> None:
+    """Wait until all are done, also when interrupted meanwhile: they write to arrays that the caller goes on to use."""
     interrupted = False
     for helper in helpers:
         if helper.ident is None:
-            time.sleep(0.05)  # An interrupt within start() leaves a thread that is about to run.
-        while helper.is_alive():
+            time.sleep(0.05)  # An interrupt within start() leaves a thread that is about to run, or none.
+        while helper.ident is not None and not helper.done.is_set():
             try:
-                helper.join()
+                helper.done.wait()
             except KeyboardInterrupt:
                 interrupted = True
     if interrupted:
