@@ -42,7 +42,7 @@ def test_a_class_that_nothing_else_can_import_is_evaluated_but_not_learned_on(mo
         pass
 
     assert muster.evaluate("nearest", Inside, 2).episodes == 2
-    with pytest.raises(InputError, match=r"no other program can import Inside from test_a_class.*'envs:Inside'"):
+    with pytest.raises(InputError, match=r"no other program can import Inside from test_a_class.*'parts:Inside'"):
         muster.train(Inside, learner="es", steps=1)
     monkeypatch.setattr(Orders, "__module__", "__main__")
     with pytest.raises(InputError, match="Orders from the program that runs"):

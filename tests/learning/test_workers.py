@@ -208,7 +208,7 @@ def test_an_environment_that_fails_in_a_worker_ends_the_run_with_its_sentence(ex
     ("more", "message"),
     [
         ({"workers": 0}, "workers must be at least 1, got 0"),
-        ({"workers": "many"}, "workers must be a whole number or one of auto or none, got 'many'"),
+        ({"workers": "many"}, "workers must be a whole number or auto or none, got 'many'"),
         ({"learner": "ppo", "workers": 65}, r"there are 64 slots .* too few for 65 workers"),
         (
             {"learner": "ppo", "model": "pem", "workers": 2},

@@ -22,6 +22,8 @@ LEARNERS = {
     **{f"{name}, 2 workers": [*flags, "--workers", "2"] for name, flags in kills.LEARNERS.items()},
 }
 ENDLESS = ["--steps", "100000000", "--log-every", "400"]
+RARELY = ["--log-every", "50000"]
+"""Rows and checkpoints far enough apart that something happens between two of them, not within one."""
 Fault = Callable[[Path, str], str]
 # A campaign that itself runs behind nohup or in the background must not hand on that it ignores signals.
 LISTENING = """import signal
@@ -30,9 +32,9 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 """
 
 
-def run(folder: Path, learner: str, before: str = "") -> subprocess.Popen[str]:
+def run(folder: Path, learner: str, before: str = "", more: list[str] | None = None) -> subprocess.Popen[str]:
     """An endless run in `folder`, in a process that first does `before`."""
-    words = ["train", ENV, *LEARNERS[learner], *ENDLESS, "--out", str(folder)]
+    words = ["train", ENV, *LEARNERS[learner], *ENDLESS, *(more or []), "--out", str(folder)]
     code = f"{LISTENING}import os, sys, time, resource\n{before}\nfrom muster.cli.main import main; main({words!r})"
     return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
 
@@ -127,7 +129,7 @@ def full_disk(folder: Path, learner: str) -> str:
 
 def removed(folder: Path, learner: str) -> str:
     """The folder goes away while the run goes on."""
-    process = run(folder, learner)
+    process = run(folder, learner, more=RARELY)
     wait_for(folder / "checkpoint.safetensors", process)
     folder.rename(folder.with_name(folder.name + "-moved"))
     said = ended(process)
