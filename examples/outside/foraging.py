@@ -8,8 +8,8 @@
 
 muster decides which player goes for which food: contributions are levels, the minimum of a task is the level of its
 food. The players' moves follow from that: the shortest way round food and players who wait, no two to the same cell,
-then lift. Players without a task go to the food nobody
-was sent to that they could help soonest to lift. Fields are as large as 8x8 for three foods: 20x20 for 20.
+then lift. Players without a task go to the food, of what no player was sent to, that they could help soonest to lift.
+Fields are as large as 8x8 for three foods: 20x20 for 20.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Foraging(Env):
         return sum(rewards) - 0.02, not self.left.any()
 
     def goals(self, assignment: np.ndarray) -> np.ndarray:
-        """[N] the food of every player: for those without a task, of the food that nobody was sent to, that which they
+        """[N] the food of every player: for those without a task, of the food that no player was sent to, the one they
         could help soonest to lift, then the nearest.
         """
         waiting = self.left.copy()
