@@ -79,7 +79,7 @@ class BatchObservation:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Maximise sum h·b + c'gc over assignments b, where c_j counts the agents on task j (or is its load: Solver.crowd).
+    """Maximise sum h·b + c'gc over assignments b, where c_j counts the agents on task j, or is its load.
 
     Each agent takes at most one task and the contributions to a task stay within its capacity.
     """

@@ -193,7 +193,7 @@ def name_culprit(arrays: ProblemArrays, end_scores: Floats = _NONE) -> None:
         refuse("end_scores", end_scores, counted)
     refuse("capacities", arrays.capacities, tasks, negative=False, infinite=1)
     if arrays.by_load:
-        raise InputError(f"task_scores times contributions squared must be within ±{LARGEST:g} with crowd 'load'")
+        raise InputError(f"task_scores times contributions squared must be within ±{LARGEST:g} to act on loads")
     raise AssertionError("the core refused an instance for no entry")
 
 

@@ -18,7 +18,7 @@ from muster.assign.custom import run_custom
 from muster.assign.fixed import Fixed, Needs, read_needs, refuse_unserved
 from muster.assign.outcomes import INVALID, LOCAL_OPTIMUM, OPTIMAL, REASONS, STATUS_NAMES, TIME_LIMIT
 from muster.assign.problem import Output, ProblemArrays, make_output, name_culprit, read_problem, read_routes
-from muster.assign.settings import Crowd, Effort, InferenceSettings, Method, Rounding
+from muster.assign.settings import Effort, InferenceSettings, Method, Rounding, TaskScoresOn
 from muster.assign.switching import count_changes
 from muster.custom import is_custom
 from muster.data import Ints, Problem, Solution
@@ -69,14 +69,14 @@ class Solver(InferenceSettings):
     certify: bool = True
     """Fill in duality gap, bound and prices; a learner's inner loop can do without. Of tiny instances "fast" then
     proves fewer: QUAD those of up to 32 assignments instead of 4,096, LP none where the relaxation is not integral."""
-    crowd: Crowd = "count"
+    task_scores_on: TaskScoresOn = "count"
     """What task scores act on: "count", the number of agents on each task, as in the paper; or "load", the
     contributions that it gets."""
 
     def __post_init__(self) -> None:
         InferenceSettings.__post_init__(self)
-        if self.crowd == "load" and self.method != "quad":
-            raise InputError(f"crowd 'load' is for method 'quad', which has task scores; got method {self.method!r}")
+        if self.task_scores_on == "load" and self.method != "quad":
+            raise InputError(f"task_scores_on 'load' is for method 'quad'; got method {self.method!r}")
         if self.time_limit is not None and not self.time_limit > 0:
             raise InputError(f"time_limit must be a positive number of seconds, got {self.time_limit}")
         if self.threads is not None and self.threads < 1:
@@ -114,7 +114,7 @@ class Solver(InferenceSettings):
         """What the core wrote for each instance, and how many agents changed where there was a previous plan."""
         if is_custom(self.method):
             return run_custom(self.method, problem), None
-        arrays = read_problem(problem, self.method in ("quad", "routes"), by_load=self.crowd == "load")
+        arrays = read_problem(problem, self.method in ("quad", "routes"), by_load=self.task_scores_on == "load")
         end_scores, begun = read_routes(problem)
         needs, fixed = self._read_needs(problem, arrays)
         everyone = arrays.agent_alive

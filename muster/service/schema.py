@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from muster.assign.settings import Crowd, Effort, Method, Objective, Rounding
+from muster.assign.settings import Effort, Method, Objective, Rounding, TaskScoresOn
 from muster.errors import suggestion
 from muster.service.body import clip, describe, refuse
 
@@ -81,7 +81,7 @@ class ProblemBody(Body):
     effort: Effort = Field("fast", description="How hard is tried.")
     assign_all: bool = Field(False, description="Assign every agent that fits somewhere.")
     sense: Literal["max", "min"] = Field("max", description="min: scores (and task scores, end scores) are costs.")
-    crowd: Crowd = Field(
+    task_scores_on: TaskScoresOn = Field(
         "count", description="quad: what task scores act on, numbers of agents or contributions (load)."
     )
     time_limit: float | None = Field(

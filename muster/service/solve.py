@@ -52,7 +52,7 @@ def read_solve(data: dict[str, Any], size_limit: int) -> tuple[SolveBody, dict[s
         fields["routes"] = [
             read.read_tasks(row, f"routes[{i}]", None, m, null=False).tolist() for i, row in enumerate(rows)
         ]
-    chosen = ("method", "effort", "rounding", "assign_all", "crowd", "objective", "sense")
+    chosen = ("method", "effort", "rounding", "assign_all", "task_scores_on", "objective", "sense")
     return body, fields | {name: getattr(body, name) for name in chosen}
 
 
@@ -60,7 +60,7 @@ def check_plan(data: dict[str, Any], deadline: float, size_limit: int) -> dict[s
     """The answer to a body of /check."""
     body = check_body(CheckBody, data)
     fields, n, m = read_problem(body, size_limit)
-    chosen = {name: getattr(body, name) for name in ("method", "effort", "assign_all", "crowd", "sense")}
+    chosen = {name: getattr(body, name) for name in ("method", "effort", "assign_all", "task_scores_on", "sense")}
     plan = read_plan(body.assignment, "assignment", n, m)
     return verdict_as_json(check(fields, plan, **chosen, time_limit=allowed_time(body, deadline)))
 

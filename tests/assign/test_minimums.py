@@ -131,16 +131,16 @@ def test_fixed_agents_take_their_task_whatever_it_costs():
     assert again.again(fixed={"bob": None}).plan == {"ann": "J7", "bob": "J1", "cy": "J7"}
 
 
-@pytest.mark.parametrize("crowd", ["count", "load"])
-def test_fixing_what_is_chosen_changes_nothing(crowd):
+@pytest.mark.parametrize("task_scores_on", ["count", "load"])
+def test_fixing_what_is_chosen_changes_nothing(task_scores_on):
     rng = np.random.default_rng(0)
     for _ in range(20):
         h, g = rng.normal(1.0, 1.0, (5, 4)), rng.normal(0.0, 0.5, (4, 4))
         use = rng.integers(1, 3, (5, 4)).astype(np.float64)
         arguments = {"contributions": use, "capacities": [3.0, 4.0, 2.0, 5.0], "minimums": [2.0, 0.0, 2.0, 3.0]}
-        free = muster.assign(h, g, **arguments, effort="exact", crowd=crowd)
+        free = muster.assign(h, g, **arguments, effort="exact", task_scores_on=task_scores_on)
         fixed = {i: int(free.assignment[i]) for i in range(2) if free.assignment[i] >= 0}
-        held = muster.assign(h, g, **arguments, effort="exact", crowd=crowd, fixed=fixed)
+        held = muster.assign(h, g, **arguments, effort="exact", task_scores_on=task_scores_on, fixed=fixed)
         assert held.objective == pytest.approx(free.objective)
         assert held.loads.tolist() == free.loads.tolist()
 

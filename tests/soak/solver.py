@@ -70,7 +70,7 @@ def make(seed: int, number: int) -> dict[str, Any]:
         call["previous"] = rng.integers(-1, m, n)
         call["switch_cost"] = float(scale * rng.random())
     if method == "quad" and "contributions" in call and rng.random() < 0.5:
-        call["crowd"] = "load"
+        call["task_scores_on"] = "load"
     if method == "lp" and rng.random() < 0.3 and not {"allowed", "previous"} & set(call):
         call["sparse"] = True
     return call
@@ -132,7 +132,7 @@ def complain(call: dict[str, Any], found: Any) -> str:
 
 def scale_of(call: dict[str, Any]) -> float:
     """The largest number that a value is made of."""
-    heaviest = np.max(call["contributions"]) if "crowd" in call else 1.0
+    heaviest = np.max(call["contributions"]) if "task_scores_on" in call else 1.0
     pulls = np.abs(np.ravel(call.get("task_scores", 0.0))) * heaviest**2
     parts = [np.abs(call["scores"][np.isfinite(call["scores"])]), pulls]
     n = len(call["scores"])
@@ -158,8 +158,8 @@ def value(call: dict[str, Any], plan: Any) -> tuple[float, Any]:
         loads[j] += use[i, j]
         counts[j] += 1
     if call["method"] == "quad":
-        crowd = loads if "crowd" in call else counts
-        total += crowd @ call["task_scores"] @ crowd
+        counted = loads if "task_scores_on" in call else counts
+        total += counted @ call["task_scores"] @ counted
     return float(total), loads
 
 
