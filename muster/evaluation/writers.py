@@ -43,7 +43,8 @@ def write_gif(replays: list[Replay], env: BatchEnv, path: Path) -> None:
     sheet = Image.new("RGB", (frames[0].width, frames[0].height * len(some)))
     for k, frame in enumerate(some):
         sheet.paste(frame, (0, k * frame.height))
-    palette = sheet.quantize(COLOURS)
+    # Octree: median cut spends its colours on the ground, and small agents and tasks lose theirs.
+    palette = sheet.quantize(COLOURS, method=Image.Quantize.FASTOCTREE)
     flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     flat[0].save(path, save_all=True, append_images=flat[1:], duration=durations, loop=0, optimize=False)
 
