@@ -34,8 +34,7 @@ from muster.policy.learned import make_scorer
 from muster.rollout import rollout
 
 ALIKE = 20
-"""Updates in which all candidates do equally well, after which the user is told; with few short episodes each, some in a
-row happen by chance."""
+"""Updates in which all candidates do equally well, after which the user is told; a few in a row happen by chance."""
 WIN_WEIGHT, RETURN_WEIGHT = 1.0, 0.5
 """Fitness of an episode that can be won: what a win adds, and what the sum of rewards counts for beside it."""
 AVERAGED_FROM = 0.5
