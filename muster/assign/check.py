@@ -57,7 +57,7 @@ class Verdict:
     """Whether worth is maximised, or costs minimised."""
 
     def __str__(self) -> str:
-        lines = ["feasible" if self.feasible else "not feasible", *(f"- {rule}" for rule in self.broken)]
+        lines = ["feasible" if self.feasible else "not feasible", *(f"- {constraint}" for constraint in self.broken)]
         worth, is_worth, exceeds = (
             ("worth", "is worth", "exceeds") if self.sense == "max" else ("cost", "costs", "costs less than")
         )

@@ -65,8 +65,8 @@ def run_custom(method: str, problem: Problem) -> Output:
     if (out.bound < out.objective - close).any():
         raise InputError(f"{method} gave the bound {out.bound.min():g} on assignments, and one that is worth more")
     out.status[...] = np.where(out.bound <= out.objective + close, OPTIMAL, FEASIBLE)
-    room = fits & (out.loads[:, None, :] + used <= _limits(arrays.capacities)[:, None, :])
-    out.reason[...] = np.where(room.any(axis=2), BETTER_LEFT_OUT, NO_CAPACITY)
+    fitting = fits & (out.loads[:, None, :] + used <= _limits(arrays.capacities)[:, None, :])
+    out.reason[...] = np.where(fitting.any(axis=2), BETTER_LEFT_OUT, NO_CAPACITY)
     out.reason[assignment >= 0] = ASSIGNED
     out.reason[~arrays.agent_alive] = NOT_ALIVE
     return out
