@@ -188,12 +188,12 @@ def _bounds(stage: Stage, films: Sequence[Film]) -> tuple[float, float, float, f
 
 
 def around(places: Floats) -> tuple[float, float, float, float]:
-    """Left, top, right, bottom of a box with all places [K, 2] and some room."""
+    """Left, top, right, bottom of a box with all places [K, 2] and a margin."""
     if not len(places):
         return 0.0, 0.0, 1.0, 1.0
     low, high = places.min(0), places.max(0)
-    room = 0.06 * float(max((high - low).max(), 1e-6))
-    return float(low[0] - room), float(low[1] - room), float(high[0] + room), float(high[1] + room)
+    margin = 0.06 * float(max((high - low).max(), 1e-6))
+    return float(low[0] - margin), float(low[1] - margin), float(high[0] + margin), float(high[1] + margin)
 
 
 def _differences(field: Ints) -> Ints:
