@@ -66,7 +66,7 @@ def check_plan(data: dict[str, Any], deadline: float, size_limit: int) -> dict[s
 
 
 def read_problem(body: ProblemBody, size_limit: int) -> tuple[dict[str, Any], int, int]:
-    """The arguments of `muster.assign` that both addresses know, and how many agents and tasks there are."""
+    """The arguments of `muster.assign` that both routes take, and how many agents and tasks there are."""
     given = body.scores
     named = isinstance(given, dict) or (isinstance(given, list) and bool(given) and isinstance(given[0], dict))
     if named:
