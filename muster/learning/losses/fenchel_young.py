@@ -70,7 +70,7 @@ def indicators(assignment: Ints, alive: Bools) -> Floats32:
 
 
 def draw_noise(rng: np.random.Generator, samples: int, shape: tuple[int, ...], kind: Perturbation) -> Floats32:
-    """Z [K, B, N, M] of mean 0 and deviation 1."""
+    """Z [K, B, N, M] of mean 0 and standard deviation 1."""
     if kind == "gumbel":
         return standard_gumbels(rng.standard_exponential((samples, *shape), np.float32))
     return rng.standard_normal((samples, *shape), np.float32)
