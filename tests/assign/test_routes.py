@@ -1,4 +1,4 @@
-"""Routes against enumeration, and the laws that hold for every plan."""
+"""Routes against enumeration, and what holds for every plan."""
 
 from __future__ import annotations
 

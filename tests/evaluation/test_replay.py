@@ -1,4 +1,4 @@
-"""Episodes that are kept: they play again, they can be read back, they can be looked at."""
+"""Episodes that are kept: they can be run again, read back, they can be looked at."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_what_does_not_fit_gets_a_sentence(client, body: dict):
 
 @pytest.mark.parametrize("step", [0, 2, 1])
 def test_reasons_are_those_of_the_step(client, step: int):
-    """Forwards and backwards: what the policy itself decides there is what was played."""
+    """Forwards and backwards: what the policy itself decides there is what was recorded."""
     found = post(client, "/watch/understand", **EPISODE, policy=POLICY, step=step)
     kept = record(POLICY, "rescue:3x5", seed=4)
     played = [None if task < 0 else task for task in kept.assignments[step].tolist()]

@@ -68,7 +68,7 @@ def campaign(folder: Path, learner: str, kills: int, workers: int = 1, seed: int
     while report.kills < kills and time.monotonic() < until:
         more = ["--resume"] if (broken / "config.toml").exists() else []
         report.early += not more and broken.exists()
-        # A file takes whatever it says: a pipe that nobody reads would fill up.
+        # A file takes whatever it says: a pipe that is not read would fill up.
         with (folder / "said").open("w+b") as said:
             process = subprocess.Popen(
                 command(learner, broken, *more, "--workers", str(workers)), stderr=said, stdout=subprocess.DEVNULL
