@@ -282,7 +282,7 @@ def test_an_explanation_keeps_the_time_limit():
         "effort": "best",
         "explain": True,
     }
-    with client_of(RESCUE, time_limit=3.0, threads=1) as client:
+    with client_of(RESCUE, time_limit=1.0, threads=1) as client:
         began = time.monotonic()
         slow = client.post("/solve", json=body)
         assert (slow.status_code, slow.json()["code"]) == (503, "time_limit")
