@@ -9,6 +9,7 @@ import pytest
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 from muster.envs.checks import run
+from muster.learning import validation
 
 LONG = ("tests/browser/", "tests/test_docs.py", "tests/test_notebooks.py", "tests/learning/")
 
@@ -19,8 +20,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def speed_is_measured_briefly() -> Iterator[None]:
-    """Environments are checked some hundred times here, and no test wants a figure of speed to rely on."""
+def speed_and_runs_are_measured_briefly() -> Iterator[None]:
+    """Some hundred environments are checked and runs validated here; tests that rely on a figure ask for more."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "SPEED_SECONDS", 0.01)
+        patch.setattr(validation, "EPISODES", 10)
+        patch.setattr(validation, "LEAST_SECONDS", 0.5)
         yield

@@ -67,7 +67,7 @@ def small(teacher, model="dm", env="rescue:2x3,grid=5", **more):
         model=model,
         steps=600,
         log_every=150,
-        evaluate_episodes=20,
+        evaluate_episodes=4,
         num_envs=16,
         imitation=ImitationSettings(**more),
     )
