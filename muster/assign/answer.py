@@ -19,8 +19,9 @@ from muster.assign.outcomes import NEGATIVE_SCORES, STATUS_NAMES
 from muster.assign.revise import carry_switch_cost, listed, revise
 from muster.assign.rows import Row, Rows
 from muster.assign.settings import Sense
-from muster.assign.solver import REASON_NAMES, Solver, stopped_after
+from muster.assign.solver import REASON_NAMES, Solver
 from muster.assign.sparse import SparseProblem, solve_sparse
+from muster.assign.stop import stopped_after
 from muster.data import Floats, Ints, Problem, Solution
 from muster.errors import InputError, UnknownNameError
 

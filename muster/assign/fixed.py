@@ -151,8 +151,5 @@ class Fixed:
         """Write these agents and what they are worth to the output."""
         out.assignment[self.batch, self.agent] = self.task
         out.reason[self.batch, self.agent] = ASSIGNED
-        for total, more in (
-            (out.loads, self.load),
-            *((field, self.value) for field in (out.objective, out.relaxed, out.bound)),
-        ):
-            total += more
+        out.loads[...] += self.load
+        out.values[:3] += self.value  # objective, relaxed objective, bound

@@ -11,7 +11,8 @@ import numpy as np
 from muster.assign.fixed import UnservedError
 from muster.assign.outcomes import ASSIGNED, BELOW_MINIMUM, BETTER_LEFT_OUT, NEGATIVE_SCORES, NO_CAPACITY, REASONS
 from muster.assign.problem import CAPACITY_TOLERANCE, LARGEST, SMALLEST, refuse
-from muster.assign.solver import Deadline, Solver
+from muster.assign.solver import Solver
+from muster.assign.stop import Deadline
 from muster.data import Bools, Floats, Ints, Solution
 from muster.errors import InputError
 from muster.kernels import core

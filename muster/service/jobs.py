@@ -18,7 +18,7 @@ import numpy as np
 
 from muster.assign import assign
 from muster.assign.as_json import answer_as_json
-from muster.assign.solver import stoppable
+from muster.assign.stop import stoppable
 from muster.data import Ints
 from muster.errors import MusterError
 from muster.service.refusal import Refusal

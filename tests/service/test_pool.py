@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from muster.assign.solver import Solver, stoppable
+from muster.assign.solver import Solver
+from muster.assign.stop import stoppable
 from muster.data import Problem
 from muster.service.pool import Pool
 from muster.service.refusal import Refusal
