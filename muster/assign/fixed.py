@@ -110,6 +110,8 @@ class Fixed:
             text = "fixed gives agent {agents[0]} task {tasks[0]}, which it may not take"
             raise NamedError(text, [int(self.agent[k])], [int(self.task[k])])
         use = arrays.contributions[pair] if arrays.contributions.size else np.ones(score.size)
+        self.taken: Bools = np.zeros((size, m), np.bool_)
+        self.taken[self.batch, self.task] = True
         self.load: Floats = np.zeros((size, m))
         np.add.at(self.load, (self.batch, self.task), use)
         over = self.load > arrays.capacities * (1.0 + CAPACITY_TOLERANCE)
@@ -145,7 +147,7 @@ class Fixed:
         """Minimums that are left once some agents are fixed."""
         left = needs.minimums - self.load
         left[left < CAPACITY_TOLERANCE * needs.minimums] = 0.0
-        return Needs(left, needs.required | (self.load > 0.0))
+        return Needs(left, needs.required | self.taken)
 
     def put_back(self, out: Output) -> None:
         """Write these agents and what they are worth to the output."""

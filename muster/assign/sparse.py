@@ -71,6 +71,13 @@ class SparseProblem:
         found[self.agent[here]] = here
         return found
 
+    def without(self, tasks: Bools) -> SparseProblem:
+        """The same without the pairs of these tasks [M]."""
+        kept = ~tasks[self.task]
+        first: Ints = np.zeros(self.first.size, np.int64)
+        np.cumsum(np.bincount(self.agent[kept], minlength=first.size - 1), out=first[1:])
+        return replace(self, first=first, task=self.task[kept], score=self.score[kept], use=self.use[kept])
+
     def net(self) -> Floats:
         """[P] scores less what leaving a task costs (as `muster.assign.switching` means it)."""
         if self.previous is None or self.switch_cost is None:
@@ -150,11 +157,11 @@ def _solve_minimums(problem: SparseProblem, minimums: Floats, solver: Solver) ->
         # One agent a task: most tasks are served where most agents are.
         solver = replace(solver, assign_all=True)
     relaxed = found = solve_sparse(replace(problem, minimums=None), solver)
-    capacity = problem.capacity.copy()
+    left = replace(problem, minimums=None)
     while (short := _short(found, minimums)).any():
         lacking = np.where(short, (minimums - found.loads) / np.maximum(minimums, SMALLEST), 0.0)
-        capacity[short & (lacking >= np.median(lacking[short]))] = 0.0
-        found = solve_sparse(replace(problem, minimums=None, capacity=capacity), solver)
+        left = left.without(short & (lacking >= np.median(lacking[short])))
+        found = solve_sparse(left, solver)
     if problem.serve_all and (found.loads < minimums).any():
         tasks = np.flatnonzero(found.loads < minimums).tolist()
         raise UnservedError(f"not every task can be served: {len(tasks)} are left, such as {{tasks[0]}}", tasks=tasks)
@@ -162,7 +169,7 @@ def _solve_minimums(problem: SparseProblem, minimums: Floats, solver: Solver) ->
     placed = problem.pair_of(assignment)
     placed = placed[placed >= 0]
     objective = float(problem.net()[placed].sum())
-    loads = np.bincount(problem.task[placed], problem.use[placed], minlength=capacity.size).astype(np.float64)
+    loads = np.bincount(problem.task[placed], problem.use[placed], minlength=minimums.size).astype(np.float64)
     bound = float(relaxed.bound)
     proven = objective >= bound - PROOF_TOLERANCE * max(abs(bound), abs(objective))
     ended = "time_limit" if "time_limit" in (relaxed.status, found.status) else "local_optimum"

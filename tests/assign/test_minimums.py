@@ -145,6 +145,27 @@ def test_fixing_what_is_chosen_changes_nothing(task_scores_on):
         assert held.loads.tolist() == free.loads.tolist()
 
 
+def test_a_fixed_agent_that_contributes_nothing_has_its_task_served_all_the_same():
+    asked = {"scores": [[1.0], [-5.0]], "contributions": [[0.0], [2.0]], "capacities": [2.0], "minimums": [2.0]}
+    assert muster.assign(**asked, fixed={0: 0}, method="lp").assignment.tolist() == [0, 0]
+    with pytest.raises(InputError, match=r"task 0 needs 2 more"):
+        muster.assign(**asked, fixed={0: 0}, allowed=[[True], [False]], method="lp")
+
+
+@pytest.mark.parametrize("effort", ["fast", "exact"])
+def test_a_score_that_is_no_number_is_named_before_tasks_that_are_not_served(effort):
+    with pytest.raises(InputError, match=r"scores must be numbers, got nan at \[0, 0\]"):
+        muster.assign([[np.nan, 1.0]], minimums=1, method="lp", effort=effort)
+
+
+def test_pairs_that_contribute_nothing_do_not_keep_a_task_open(monkeypatch):
+    monkeypatch.setattr("muster.assign.call.DENSE", 0)
+    table = [{"agent": "ann", "task": "J1", "score": 1.0, "contribution": 0.0}]
+    found = muster.assign(table, capacities={"J1": 2.0}, minimums={"J1": 1.0}, method="lp")
+    assert found.plan == {"ann": None}
+    assert found.reasons.tolist() == ["minimum not reached"]
+
+
 def test_check_plan_says_what_lacks():
     verdict = muster.check_plan({"scores": CREWS, "minimums": {"J7": 2}}, {"ann": "J7", "bob": "J1"})
     assert verdict.broken == ("task 'J7' needs 2 but gets 1 from 'ann'",)

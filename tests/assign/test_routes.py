@@ -97,6 +97,18 @@ def test_forbidden_pairs_are_not_visited_and_a_task_without_agents_stays_absent(
     assert visited == {j for j in range(9) if allowed[0, :, j].any()}
 
 
+def test_end_scores_of_forbidden_pairs_are_not_looked_at():
+    scores, between = -np.array([[1.0, 2.0], [3.0, 1.0]]), -np.ones((2, 2))
+    allowed = np.array([[True, False], [True, True]])
+    found = [
+        assign(scores, between, method="routes", allowed=allowed, end_scores=np.where(allowed, -1.0, never_read))
+        for never_read in (np.nan, 7.0)
+    ]
+    assert found[0].routes == found[1].routes
+    assert found[0].objective == found[1].objective
+    assert found[0].bound == found[1].bound
+
+
 def test_a_task_is_visited_as_often_as_its_capacity_takes_by_different_agents():
     scores, task_scores, _ = trip(3, 4, 6)
     capacities = np.array([[1.0, 2.0, 3.0, 1.5, 0.0, 9.0]])

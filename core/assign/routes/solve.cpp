@@ -51,8 +51,8 @@ bool is_valid(const Problem& problem, const RouteBatch& batch, Index b, const Li
   }
   for (const Index agent : living.agents) {
     for (const Index task : living.tasks) {
-      if (batch.end_scores.layers > 0 && !(std::abs(batch.end_scores(b, agent, task)) <= kLargestNumber)) return false;
       if (!is_allowed(problem, b, agent, task)) continue;
+      if (batch.end_scores.layers > 0 && !(std::abs(batch.end_scores(b, agent, task)) <= kLargestNumber)) return false;
       const double score = problem.scores(b, agent, task);
       if (!(std::abs(score) <= kLargestNumber) && score != -kInfinity) return false;
       if (problem.contributions.layers > 0 && !is_valid_amount(problem.contributions(b, agent, task))) return false;
@@ -103,7 +103,7 @@ RouteProblem make_problem(Arena& arena, const Problem& problem, const RouteBatch
       const bool may = score > -kInfinity && is_allowed(problem, b, agent, task);
       routing.allowed(j, i) = may;
       routing.start(i, j) = may ? -score : kInfinity;
-      if (with_end) routing.end(i, j) = -batch.end_scores(b, agent, task);
+      if (with_end) routing.end(i, j) = may ? -batch.end_scores(b, agent, task) : kInfinity;
       if (with_use) routing.use(i, j) = problem.contributions(b, agent, task);
     }
   }
