@@ -19,6 +19,8 @@ from muster.assign.sparse import SparseProblem
 from muster.data import Problem
 from muster.errors import InputError
 
+_SENSES = get_args(Sense)
+
 
 def assign(
     scores: Any,
@@ -96,14 +98,14 @@ def assign(
         fixed,
         columns,
     )
-    if sense not in get_args(Sense):
+    if sense not in _SENSES:
         raise InputError(f"sense must be 'max' or 'min', got {sense!r}")
     problem, names = read_call(call)
     if sense == "min":
         problem = negated(problem)
     solver = _solver(method, effort, rounding, assign_all, objective, time_limit, task_scores_on)
     found = answer(problem, solver, names, sense)
-    if not assign_all and method != "routes" and not (found.assignment >= 0).any():
+    if found.objective == 0.0 and not assign_all and method != "routes" and not (found.assignment >= 0).any():
         _warn_idle(problem, sense)
     return found
 
