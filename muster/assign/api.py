@@ -103,7 +103,12 @@ def assign(
     problem, names = read_call(call)
     if sense == "min":
         problem = negated(problem)
-    solver = _solver(method, effort, rounding, assign_all, objective, time_limit, task_scores_on)
+    settings = method, effort, rounding, assign_all, objective, time_limit, task_scores_on
+    try:
+        solver = _solver(*settings)
+    except TypeError:
+        # Something that cannot be a setting, nor kept: the check says so.
+        solver = _solver.__wrapped__(*settings)
     found = answer(problem, solver, names, sense)
     if found.objective == 0.0 and not assign_all and method != "routes" and not (found.assignment >= 0).any():
         _warn_idle(problem, sense)
@@ -122,21 +127,9 @@ def _warn_idle(problem: Problem | SparseProblem, sense: Sense) -> None:
         )
 
 
-def _make(
+@lru_cache(maxsize=128, typed=True)
+def _solver(
     method: Any, effort: Any, rounding: Any, assign_all: Any, objective: Any, time_limit: Any, task_scores_on: Any
 ) -> Solver:
-    return Solver(method, effort, rounding, assign_all, objective, time_limit, task_scores_on=task_scores_on)
-
-
-def _solver(*settings: Any) -> Solver:
     """The Solver of these settings. Checking them takes as long as solving a small instance, so it is done once."""
-    try:
-        return _known_solver(*settings)
-    except TypeError:
-        # Something that cannot be a setting; the check says so.
-        return _make(*settings)
-
-
-@lru_cache(maxsize=128, typed=True)
-def _known_solver(*settings: Any) -> Solver:
-    return _make(*settings)
+    return Solver(method, effort, rounding, assign_all, objective, time_limit, task_scores_on=task_scores_on)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -28,21 +28,31 @@ _STATUS_NAMES = np.array(STATUS_NAMES, dtype=object)
 REASON_NAMES = np.array(REASONS, dtype=object)
 """The words of REASONS, to be taken by code."""
 
-# What each effort spends, in the order of the efforts: Frank-Wolfe steps, further starts (of LP's integer search, of
-# QUAD), cells of the knapsack tables of LP's branch and bound, iterations of routes, and nodes of the
-# branch and bound on which tasks are open.
-_FRANK_WOLFE_STEPS = (600, 48, 60, 60)
-_ROUNDS: dict[str, tuple[int, ...]] = {
-    "amax": (0, 0, 0, 0),
-    "lp": (0, 0, 12, 12),
-    "quad": (0, 0, 12, 12),
-    "routes": (0, 0, 0, 0),
-}
-_KNAPSACK_CELLS = (0.0, 0.0, 2e9, math.inf)
-_ROUTE_ITERATIONS = (0, 300, 20_000, 0)
-_NODES = (0, 20, 2_000, 1_000_000_000)
 # Rounds of those that only a time limit ends.
 _ENDLESS = 1_000_000_000
+
+
+class _Spending(NamedTuple):
+    """What an effort spends at most."""
+
+    steps: int
+    """Of Frank-Wolfe."""
+    starts: int
+    """Further ones, of LP's integer search and of QUAD."""
+    cells: float
+    """Of the knapsack tables of LP's branch and bound."""
+    iterations: int
+    """Of routes."""
+    nodes: int
+    """Of the branch and bound on which tasks are open."""
+
+
+_SPENDING = {
+    "paper": _Spending(600, 0, 0.0, 0, 0),
+    "fast": _Spending(48, 0, 0.0, 300, 20),
+    "best": _Spending(60, 12, 2e9, 20_000, 2_000),
+    "exact": _Spending(60, 12, math.inf, 0, _ENDLESS),
+}
 # QUAD's bound is tightened by a concave one up to so many tasks.
 _CURVATURE_TASKS = 128
 # The power of a route's cost that is summed: with 8, the longest of routes that differ by a tenth counts for double.
@@ -119,7 +129,7 @@ class Solver(InferenceSettings):
             batch.run(core.assign.solve_linear)  # relax, round, certify
             if batch.needs is None and self._improves_rounding:
                 batch.run_unproven(core.assign.improve_batch)
-                if (cells := self._knapsack_cells) > 0.0:
+                if (cells := self._spending(self.effort).cells) > 0.0:
                     batch.run_unproven(core.assign.prove_batch, cells)
         else:
             batch.run(core.assign.solve_quadratic)  # relax by Frank-Wolfe, round, improve, bound
@@ -149,20 +159,16 @@ class Solver(InferenceSettings):
         return None if needs is None else fixed.less(needs), fixed
 
     @property
-    def _nodes(self) -> int:
-        """Of branch and bound on which tasks are open."""
-        timed = self.effort == "best" and self.time_limit is not None
-        return _ENDLESS if timed else _NODES[_EFFORTS.index(self.effort)]
-
-    @property
     def _improves_rounding(self) -> bool:
         """Whether LP goes on from its rounding; not from the authors', which may exceed capacities."""
         return self.effort != "paper" and self.rounding == "strict"
 
-    @property
-    def _knapsack_cells(self) -> float:
-        timed = self.effort == "best" and self.time_limit is not None
-        return math.inf if timed else _KNAPSACK_CELLS[_EFFORTS.index(self.effort)]
+    def _spending(self, effort: Effort) -> _Spending:
+        """What the effort spends, unless only a time limit is to end it."""
+        spending = _SPENDING[effort]
+        if self.time_limit is None or effort != "best":
+            return spending
+        return spending._replace(cells=math.inf, nodes=_ENDLESS)
 
     @property
     def _power(self) -> int:
@@ -170,16 +176,15 @@ class Solver(InferenceSettings):
 
     def _core_settings(self, method: str, effort: Effort) -> Any:
         """The settings as an object of the compiled core."""
-        level = _EFFORTS.index(effort)
-        rounds, steps = _ROUNDS[method][level], self.steps
+        spending = self._spending(effort)
+        rounds = spending.starts if method in ("lp", "quad") else 0
         if self.time_limit is not None and (method == "routes" or (method == "quad" and effort == "best")):
             rounds = _ENDLESS
-        if steps is None:
-            steps = (_ROUTE_ITERATIONS if method == "routes" else _FRANK_WOLFE_STEPS)[level]
+        steps = spending.iterations if method == "routes" else spending.steps
         return core.assign.Settings(
             # What is to be proven is first searched as well as `best` does.
-            effort=min(level, _EFFORTS.index("best")),
-            steps=steps,
+            effort=min(_EFFORTS.index(effort), _EFFORTS.index("best")),
+            steps=steps if self.steps is None else self.steps,
             rounding=_ROUNDINGS.index(self.rounding),
             assign_all=self.assign_all,
             rounds=rounds,
@@ -246,7 +251,8 @@ class _Batch:
         arrays, _, out = self.arguments
         self.arguments = arrays, self.solver._core_settings(self.method, self.solver.effort), out
         previous = _NO_PLAN if self.previous is None else self.previous
-        self.run(core.assign.meet_minimums, minimums, required, previous, self.solver._nodes)
+        nodes = self.solver._spending(self.solver.effort).nodes
+        self.run(core.assign.meet_minimums, minimums, required, previous, nodes)
         refuse_unserved(Needs(minimums, required), self.arrays, self.out)
 
     def finish(self) -> tuple[Output, Ints | None]:
