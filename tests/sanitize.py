@@ -56,6 +56,7 @@ def main() -> None:
         }
         os.environ.update(options, LD_PRELOAD=preload(), MUSTER_CORE="portable")
         os.execv(sys.executable, [sys.executable, "-m", "tests.sanitize", *sys.argv[1:]])
+    del os.environ["LD_PRELOAD"]  # processes that tests start have the installed core
     use_core(asked.build)
     if not asked.fuzz_only:
         import pytest
