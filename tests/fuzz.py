@@ -74,15 +74,8 @@ def try_pairs(rng: np.random.Generator) -> None:
     elif _some(rng, 0.3):
         more["minimums"] = np.minimum(room, rng.choice([0.0, 1.0, 2.0], m))
     with patch("muster.assign.call.DENSE", 0):
-        found = muster.assign(
-            table,
-            capacities=room,
-            agents=range(n),
-            tasks=range(m),
-            method="lp",
-            assign_all=_some(rng, 0.3),
-            **more,
-        )
+        more |= {"capacities": room, "agents": range(n), "tasks": range(m), "assign_all": _some(rng, 0.3)}
+        found = muster.assign(table, method="lp", **more)
     load = np.zeros(m)
     for (i, j), mu in zip(pairs, use, strict=True):
         load[j] += mu * (found.assignment[i] == j)
@@ -104,13 +97,8 @@ def try_routes(rng: np.random.Generator) -> None:
         stops = rng.permutation(m)
         more["routes"] = [stops[i::n].tolist() for i in range(n)]
     low = -1.0 if _some(rng, 0.1) else 0.0
-    found = muster.assign(
-        -rng.uniform(low, 1.0, (n, m)),
-        -rng.uniform(low, 1.0, (m, m)),
-        method="routes",
-        objective="total" if _some(rng, 0.5) else "makespan",
-        **more,
-    )
+    more["objective"] = "total" if _some(rng, 0.5) else "makespan"
+    found = muster.assign(-rng.uniform(low, 1.0, (n, m)), -rng.uniform(low, 1.0, (m, m)), method="routes", **more)
     for i, route in enumerate(found.routes):
         assert len(set(route)) == len(route)
         assert found.assignment[i] == (route[0] if route else -1)
