@@ -14,13 +14,13 @@ from muster.learning.learner import CRITIC, Arrays, Learner, Setup, SlotEpisodes
 from muster.learning.losses.returns import n_step_returns
 from muster.learning.metrics import Metrics, combine
 from muster.learning.optimiser import TrainingError
-from muster.learning.parallel_rollouts import ParallelCollectors, Weights
+from muster.learning.parallel_rollouts import ParallelCollectors
 from muster.learning.rollouts import Acting, Collector, Rollout
 from muster.learning.settings import A2CSettings, PPOSettings
 from muster.learning.workers import WorkerPool
-from muster.models.direct import Parameters
+from muster.models.direct import DirectModel, Parameters
 from muster.models.limits import NETWORKS
-from muster.policy.decision import Decision, Explore, Limit, alive_pairs, decide
+from muster.policy.decision import alive_pairs
 
 SMALLEST_RATIO, LARGEST_RATIO = 1e-6, 10.0
 """Bounds of the importance ratio, as in the authors' code."""
@@ -58,26 +58,21 @@ class ActorCritic(Learner):
         """Begin with these values."""
         self.actor.start(parameters)
 
-    def decide(self, observation: BatchObservation, explore: Explore, limit: Limit | None = None) -> Decision:
-        """One decision of the present policy; `limit` puts learned limits in place, with noise."""
-        return decide(observation, self.spec, self.actor.scores, self.solver, explore, limit)
-
     def values(self, observation: BatchObservation) -> Floats32:
         """[B] of the critic, in the precision in which workers know them."""
         return self.critic(observation).astype(np.float32)
 
     def collect(self) -> list[Rollout]:
         """A rollout of every environment."""
+        actor = self.actor
         if self.parallel:
-            weights = Weights(self.actor.parameters(), self.critic.parameters(), self.actor.with_g)
-            rollouts = self.parallel.collect(weights, self.rng)
+            rollouts = self.parallel.collect(actor.parameters(), actor.with_g, self.critic.parameters(), self.rng)
         else:
-            model = getattr(self.actor, "model", None)
-            limits = model.limits if model is not None and self.spec.learned else None
-            acting = Acting(
-                self.rollout_length, self.discount, self.decide, self.spec.read, self.values, self.keep_history, limits
-            )
-            rollouts = [collector.collect(acting, self.rng) for collector in self.collectors]
+            model = getattr(actor, "model", None)
+            limits = model.limits if self.spec.learned and isinstance(model, DirectModel) else None
+            length = self.rollout_length, self.discount
+            acting = Acting(self.spec, actor.scores, self.solver, self.values, *length, self.keep_history, limits)
+            rollouts = [Rollout.of([one.collect(acting, self.rng)], one.buffers) for one in self.collectors]
         self.steps += self.rollout_length * self.n_envs
         return rollouts
 

@@ -22,7 +22,7 @@ from muster.learning.actor import Actor
 from muster.learning.learner import Arrays, Learner, Setup, SlotEpisodes, State, component, prefixed
 from muster.learning.losses.choices import Choices
 from muster.learning.losses.fenchel_young import Moments, completed, draw_noise, fenchel_young, slopes_of_model
-from muster.learning.metrics import EndedEpisodes, Metrics, combine
+from muster.learning.metrics import Metrics, combine, episode_metrics, mean_metrics
 from muster.learning.optimiser import cosine_decay
 from muster.learning.rollouts import check_finite
 from muster.learning.settings import ImitationSettings
@@ -96,15 +96,16 @@ class LabelledEnv:
         ended = np.flatnonzero(result.terminated | result.truncated)
         own = ~(self.roles.teacher | self.roles.noisy)
         counted = own if own.any() else self.roles.teacher
-        over = EndedEpisodes()
-        over.add(self.env, ended[counted[ended]], self.running_reward)
+        over = ended[counted[ended]]
+        known = episode_metrics(self.env, self.running_reward) if len(over) else {}
+        metrics = mean_metrics({name: values[over] for name, values in known.items()}, len(over))
         self.running_reward[ended] = 0.0
         # A plan holds only as long as it is followed.
         strayed = (np.where(action < 0, -1, action) != np.where(asked < 0, -1, asked)).any(axis=1)
         self.teacher.replan(np.flatnonzero(strayed))
         self._begin(ended)
         self._actions = None
-        return over.mean()
+        return metrics
 
     def expected_return(self, observation: BatchObservation) -> Floats:
         """[B] what the teacher's plan is to earn from the present states on."""

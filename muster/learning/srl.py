@@ -259,16 +259,17 @@ class SRL(Learner):
         observation = self.spec.read(env.observe())
         tried = self.candidates[k].run(self, self.draw(env.n_envs, env.n_agents, env.n_tasks), self.rng)
         self.steps += tried.steps
-        metrics = self.collect(k).metrics
+        metrics = self.collect(k)
         going = np.flatnonzero(tried.going)
         return Valued(observation, tried.first, tried.values, tried.midway.take(going), tried.returns[going], metrics)
 
-    def collect(self, k: int) -> Rollout:
-        """Some decisions in every slot of an environment, with some noise."""
-        acting = Acting(SPACING, DISCOUNT, self.decide, self.spec.read, self.critic)
-        rollout = self.collectors[k].collect(acting, self.rng)
+    def collect(self, k: int) -> Metrics:
+        """Some decisions in every slot of an environment, with some noise; metrics of the episodes that ended."""
+        collector = self.collectors[k]
+        acting = Acting(self.spec, self.actor.scores, self.solver, self.critic, SPACING, DISCOUNT)
+        part = collector.collect(acting, self.rng)
         self.steps += SPACING * self.envs[k].n_envs
-        return rollout
+        return Rollout.of([part], collector.buffers).metrics
 
     def draw(self, *shape: int) -> Floats32:
         """Noise of the candidates [K, S, N, M]."""
