@@ -68,6 +68,17 @@ class BatchObservation:
         """B"""
         return int(self.agent_features.shape[0])
 
+    @property
+    def pairs(self) -> Bools:
+        """[B, N, M] True for an agent and a task that live, and that it may take."""
+        there = self.agent_alive[:, :, None] & self.task_alive[:, None, :]
+        return there if self.allowed is None else there & self.allowed
+
+    @property
+    def task_pairs(self) -> Bools:
+        """[B, M, M] True for two tasks that live."""
+        return self.task_alive[:, :, None] & self.task_alive[:, None, :]
+
     def take(self, rows: Ints) -> BatchObservation:
         """The observation of some of the environments, in that order; a row may come several times."""
         parts: dict[str, Any] = {}

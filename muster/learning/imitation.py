@@ -27,7 +27,7 @@ from muster.learning.optimiser import cosine_decay
 from muster.learning.rollouts import check_finite
 from muster.learning.settings import ImitationSettings
 from muster.models.direct import Parameters, Scores
-from muster.policy.decision import Decision, alive_pairs, decide
+from muster.policy.decision import Decision, decide
 from muster.policy.noise import GUMBEL_STD
 from muster.rollout import act_with, reset, rollout
 
@@ -230,7 +230,7 @@ class Imitation(Learner):
         if self.settings.loss == "cross-entropy":
             return cross_entropy(seen, scores, labels, idling=not self.inference.assign_all)
         target = completed(seen, scores, labels, self.solver)
-        moments = Moments.of(target, alive_pairs(seen)[0], pairs=scores[1] is not None)
+        moments = Moments.of(target, seen.pairs, pairs=scores[1] is not None)
         noise = self._noise(PERTURBATIONS, scores[0].shape)
         found = fenchel_young(seen, scores, moments, noise, self.solver)
         return float(found.loss.mean()), found.slopes
@@ -260,7 +260,7 @@ def cross_entropy(seen: BatchObservation, scores: Scores, labels: Ints, idling: 
     choice. Where it is not, agents without a label teach nothing.
     """
     counted = seen.agent_alive if idling else seen.agent_alive & (labels >= 0)
-    alive = alive_pairs(seen)[0]
+    alive = seen.pairs
     # A label that is not allowed cannot be learned.
     rows, agents = np.nonzero(labels >= 0)
     counted = counted.copy()
@@ -283,7 +283,7 @@ def cross_entropy(seen: BatchObservation, scores: Scores, labels: Ints, idling: 
 
 def agreement(seen: BatchObservation, assignment: Ints, labels: Ints, slots: Bools) -> float:
     """Share of the living agents with a choice of tasks that do what the teacher would, in some of the slots."""
-    could = alive_pairs(seen)[0].any(axis=2) & slots[:, None]
+    could = seen.pairs.any(axis=2) & slots[:, None]
     return float((assignment == labels)[could].mean()) if could.any() else float("nan")
 
 

@@ -41,7 +41,7 @@ from muster.learning.rollouts import Acting, Collector, Rollout, check_finite
 from muster.models.direct import Parameters, Scores
 from muster.models.spec import ModelSpec
 from muster.policy.candidates import HeldNoise
-from muster.policy.decision import Decision, Explore, alive_pairs, decide
+from muster.policy.decision import Decision, Explore, decide
 from muster.policy.noise import ScoreNoise
 from muster.policy.settings import NoiseSettings
 from muster.rng import Seeds
@@ -215,7 +215,7 @@ class SRL(Learner):
         spreads = []
         for env in self.envs:
             observation = self.spec.read(env.observe())
-            living = self.actor.scores(observation)[0][alive_pairs(observation)[0]]
+            living = self.actor.scores(observation)[0][observation.pairs]
             spreads.append(float(living.std()) if living.size else 0.0)
         return SIGMA * max(1.0, float(np.mean(spreads)))
 
@@ -288,7 +288,7 @@ class SRL(Learner):
 
     def slopes(self, one: Valued, weights: Floats, n_envs: int) -> Scores:
         """Of the mean loss whose target is the weighted mean of the answers, of which the plain mean is the sample."""
-        alive, pairs = alive_pairs(one.observation)[0], self.spec.task_scores
+        alive, pairs = one.observation.pairs, self.spec.task_scores
         target, found = Moments.of(one.answers, alive, pairs, weights), Moments.of(one.answers, alive, pairs)
         states = np.float32(len(alive) * n_envs)
         slope_g = None if found.g is None or target.g is None else (found.g - target.g) / states
