@@ -76,11 +76,6 @@ class Run:
             with writing(self.folder):
                 (self.folder / name).unlink(missing_ok=True)
 
-    @classmethod
-    def reopen(cls, folder: Path) -> tuple[Run, TrainSettings]:
-        """The run in a folder and its settings."""
-        return cls(folder), stored_settings(folder)
-
     def log(self, row: dict[str, Any]) -> None:
         """Add a row to the CSV and JSONL logs and to TensorBoard."""
         self._still_there()
@@ -221,27 +216,16 @@ class TensorBoard:
         """Add the metrics of one step."""
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.plugins.text.summary_v2 import text_pb
 
-        values = [(_sentence if isinstance(value, str) else _number)(name, value) for name, value in row.items()]
-        self._writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
+        summary = Summary()
+        for name, value in row.items():
+            if isinstance(value, str):
+                summary.MergeFrom(text_pb(f"{name}/text_summary", value))
+            else:
+                summary.value.add(tag=name, simple_value=value)
+        self._writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))
 
     def close(self) -> None:
         """Write what is still to be written."""
         self._writer.close()
-
-
-def _number(name: str, value: float) -> Any:
-    from tensorboard.compat.proto.summary_pb2 import Summary
-
-    return Summary.Value(tag=name, simple_value=float(value))
-
-
-def _sentence(name: str, value: str) -> Any:
-    from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
-    from tensorboard.compat.proto.tensor_pb2 import TensorProto
-    from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
-
-    one = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
-    text = TensorProto(dtype="DT_STRING", string_val=[value.encode()], tensor_shape=one)
-    kind = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
-    return Summary.Value(tag=f"{name}/text_summary", metadata=kind, tensor=text)

@@ -149,6 +149,6 @@ def _look(report: Report, folder: Path) -> None:
     if not (folder / "config.toml").exists():
         return
     try:
-        Run.reopen(folder)[0].load_checkpoint()
+        Run(folder).load_checkpoint()
     except Exception as error:
         report.bad.append(f"{folder.name} cannot be read: {type(error).__name__} {error}")
