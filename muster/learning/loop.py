@@ -68,9 +68,11 @@ class Outcome:
 class Loop:
     """One training run in progress."""
 
-    def __init__(self, settings: TrainSettings, run: Run | None, pool: WorkerPool | None = None) -> None:
+    def __init__(
+        self, settings: TrainSettings, run: Run | None, pool: WorkerPool | None = None, fresh: bool = False
+    ) -> None:
         self.settings, self.run, self.pool = settings, run, pool
-        self.fresh = False
+        self.fresh = fresh
         """Whether the run's folder was made for it just now."""
         self.learner = make_learner(settings, pool)
         commit = code_commit()
