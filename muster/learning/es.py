@@ -121,7 +121,9 @@ def centred_ranks(fitness: Floats) -> Floats:
 
 
 class CandidateRollouts:
-    """Runs the candidates from `begin` up to `end`, each in its own share of an environment's slots."""
+    """Runs the candidates from `begin` up to `end`, each in its own share of an environment's slots; of the episodes
+    of an update, those from `first` on.
+    """
 
     def __init__(
         self,
@@ -131,7 +133,9 @@ class CandidateRollouts:
         settings: ESSettings,
         seed: int,
         candidates: tuple[int, int],
+        first: Sequence[int],
     ) -> None:
+        self.first = first
         self.envs, self.spec, self.settings, self.seed = envs, spec, settings, seed
         self.begin, self.end = candidates
         self.solver = Solver.of(inference, threads=1)
@@ -146,7 +150,7 @@ class CandidateRollouts:
         theta = generation.theta + self.settings.sigma * signed
         # Packed once for all decisions of the generation.
         model = make_scorer(self.spec, restore(theta, self.spec))
-        return [self._run(k, begun, model) for k, begun in enumerate(generation.begun)]
+        return [self._run(k, begun + self.first[k], model) for k, begun in enumerate(generation.begun)]
 
     def _run(self, k: int, begun: int, model: Scorer) -> Trial:
         env, count, steps = self.envs[k], self.end - self.begin, 0
@@ -188,7 +192,8 @@ class ES(Learner):
         candidates = 2 * settings.pairs
         self.episodes = [env.n_envs // (1 if pool else candidates) for env in self.envs]
         """Of every candidate in an update, of each environment."""
-        self.rollouts = CandidateRollouts(self.envs, self.spec, self.inference, settings, self.seed, (0, candidates))
+        everyone, first = (0, candidates), [0] * len(self.envs)
+        self.rollouts = CandidateRollouts(self.envs, self.spec, self.inference, settings, self.seed, everyone, first)
         self.alike = 0
         """Updates, up to the last, in which all candidates did equally well."""
 
@@ -277,32 +282,21 @@ class CandidateJob(Job):
     episodes: Sequence[tuple[int, int]]
     """Which of each environment's."""
 
-    def make(self) -> CandidateHandler:
+    def make(self) -> Callable[[Generation], list[Trial]]:
         """With environments for these alone."""
-        return CandidateHandler(self)
-
-
-class CandidateHandler:
-    """A worker's share of the candidates."""
-
-    def __init__(self, job: CandidateJob) -> None:
-        settings, count = job.settings, job.candidates[1] - job.candidates[0]
+        settings, count = self.settings, self.candidates[1] - self.candidates[0]
         envs = [
             make_env(settings, name, count * (last - first))
-            for name, (first, last) in zip(settings.envs, job.episodes, strict=True)
+            for name, (first, last) in zip(settings.envs, self.episodes, strict=True)
         ]
-        self.skipped = [first for first, _ in job.episodes]
-        self.rollouts = CandidateRollouts(envs, job.spec, job.inference, settings.es, settings.seed, job.candidates)
-
-    def handle(self, message: Generation) -> list[Trial]:
-        """Run its share of a generation."""
-        begun = [before + skipped for before, skipped in zip(message.begun, self.skipped, strict=True)]
-        return self.rollouts.run(message._replace(begun=begun))
+        first = [begin for begin, _ in self.episodes]
+        seed = settings.seed
+        return CandidateRollouts(envs, self.spec, self.inference, settings.es, seed, self.candidates, first).run
 
 
 def run_by_workers(pool: WorkerPool, generation: Generation, episodes: Sequence[int]) -> list[Trial]:
     """Every candidate on the same new episodes, by environment; in the order of candidates, not of workers."""
-    found = pool.call({index: [generation] for index in range(pool.size)}, lambda index: [])
+    found = pool.call([generation] * pool.size)
     columns = columns_of(pool.size, episodes)
     rows = [range(begin, begin + columns) for begin in range(0, pool.size, columns)]
     return [_joined([[found[index][k] for index in row] for row in rows]) for k in range(len(episodes))]

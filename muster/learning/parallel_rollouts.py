@@ -1,13 +1,13 @@
 """Rollouts by several workers, each with a block of every environment's slots; the run itself learns.
 
 Every slot has episodes of its own, and noise comes from one generator: each worker draws it for all slots and keeps
-that of its block. So the rollout is the same however it is divided. A worker's state comes back with its part of the
-rollout, so that another can replace it.
+that of its block. So the rollout is the same however it is divided. A worker gets its block's state and returns it with
+its part of the rollout, so that another can take its place at any time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,16 +26,12 @@ from muster.models.direct import Parameters, make_model
 from muster.models.spec import ModelSpec
 
 
-class Restore(NamedTuple):
-    """Message: the states of the block's environments."""
-
-    states: Sequence[State]
-
-
 class Collect(NamedTuple):
     """Message: collect a rollout in one of the environments."""
 
     env: int
+    state: State
+    """Of the block's part of it."""
     model: Parameters
     with_g: bool
     critic: Parameters
@@ -63,12 +59,12 @@ class BlockJob(Job):
     ranges: Sequence[tuple[int, int]]
     """Those of this block."""
 
-    def make(self) -> BlockHandler:
+    def make(self) -> Callable[[Collect], Collected]:
         """With environments for this block alone."""
-        return BlockHandler(self)
+        return Block(self).collect
 
 
-class BlockHandler:
+class Block:
     """A worker's block of every environment."""
 
     def __init__(self, job: BlockJob) -> None:
@@ -81,12 +77,10 @@ class BlockHandler:
             env, episodes = make_env(settings, name, block[1] - block[0]), SlotEpisodes(size, settings.seed, k, block)
             self.collectors.append(Collector(env, episodes, self.own.noise, job.spec.task_scores))
 
-    def handle(self, message: Restore | Collect) -> Collected | None:
-        """What the message asks for."""
-        if isinstance(message, Restore):
-            for collector, state in zip(self.collectors, message.states, strict=True):
-                collector.set_state(*state)
-            return None
+    def collect(self, message: Collect) -> Collected:
+        """Go on from where the block stands."""
+        collector = self.collectors[message.env]
+        collector.set_state(*message.state)
         self.rng.bit_generator.state = message.generator
         acting = Acting(
             spec=self.job.spec,
@@ -97,7 +91,6 @@ class BlockHandler:
             discount=self.own.discount,
             keep_history=self.job.settings.learner == "ppo",
         )
-        collector = self.collectors[message.env]
         part = collector.collect(acting, self.rng)
         return Collected(part, collector.get_state(), dict(self.rng.bit_generator.state))
 
@@ -130,13 +123,10 @@ class ParallelCollectors:
 
     def collect(self, model: Parameters, with_g: bool, critic: Parameters, rng: np.random.Generator) -> list[Rollout]:
         """A rollout of every environment; `rng` is left as if it had drawn the noise itself."""
-        rollouts, workers = [], range(self.pool.size)
+        rollouts = []
         for k, collector in enumerate(self.collectors):
-            message = Collect(k, model, with_g, critic, dict(rng.bit_generator.state))
-            answers = self.pool.call(
-                {index: [message] for index in workers}, lambda index: [Restore(self.blocks[index])]
-            )
-            found: list[Collected] = [answers[index] for index in workers]
+            more = model, with_g, critic, dict(rng.bit_generator.state)
+            found: list[Collected] = self.pool.call([Collect(k, block[k], *more) for block in self.blocks])
             rng.bit_generator.state = found[0].generator
             for block, one in zip(self.blocks, found, strict=True):
                 block[k] = one.state

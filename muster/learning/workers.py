@@ -1,9 +1,8 @@
 """The workers of a run: each runs a share of every update, and one that dies or hangs is replaced.
 
-A learner that divides its work gives every worker of the pool a `Job`, and then calls the pool with messages for each.
-Whenever a worker is new, at the start or in place of one that was lost, it gets the job, what `recover` says it must be
-told to stand where the others do, and then the messages. As a worker's answers depend on nothing else, a loss changes
-nothing but the time that an update takes.
+A learner that divides its work gives every worker of the pool a `Job`, and then calls the pool with a message for each.
+A worker that is new, at the start or in place of one that was lost, gets the job with the message. As an answer depends
+on nothing but the two, a loss changes nothing but the time that an update takes.
 
 On one machine workers are processes without torch: fresh interpreters with the run's module path, so that they find a
 custom environment, in sessions of their own, so that Ctrl-C reaches the run alone. A worker's standard input is a pipe
@@ -24,7 +23,7 @@ import threading
 import time
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from multiprocessing import connection
@@ -51,49 +50,36 @@ BOOT = (
 )
 
 
-class Handler(Protocol):
-    """Answers messages by its job and the messages so far, by nothing else."""
-
-    def handle(self, message: Any) -> Any:
-        """The answer to one message."""
-
-
 class Job(ABC):
-    """The first message to a worker: all that it takes to make its handler there."""
+    """All that it takes to make, in a worker, what answers messages there."""
 
     @abstractmethod
-    def make(self) -> Handler:
-        """The handler, with environments of its own."""
+    def make(self) -> Callable[[Any], Any]:
+        """From a message to its answer, which depends on nothing else; with environments of its own."""
 
 
 class Reply(NamedTuple):
-    """What comes back for a list of messages."""
+    """What comes back for a message."""
 
     answer: Any
-    """To the last of them, or a MusterError."""
+    """Or a MusterError."""
     seconds: float
     cpu_seconds: float
-    """Of the messages alone: making a handler is no part of the training."""
+    """Of the message alone: making environments is no part of the training."""
 
 
 class Host:
     """The worker's side: bytes in, bytes out."""
 
-    def __init__(self) -> None:
-        self.handler: Handler | None = None
-
     def answer(self, data: bytes) -> bytes:
-        """Do what the messages say."""
+        """Do what the message says, with a job if it is the first."""
         began, cpu = time.perf_counter(), time.process_time()
-        answer: Any = None
         try:
-            for message in pickle.loads(data):
-                if isinstance(message, Job):
-                    self.handler = message.make()
-                    cpu = time.process_time()
-                else:
-                    assert self.handler is not None
-                    answer = self.handler.handle(message)
+            job, message = pickle.loads(data)
+            if job is not None:
+                self.handle = job.make()
+                cpu = time.process_time()
+            answer = self.handle(message)
         except Exception as error:
             answer = as_sent(error)
         return _packed(Reply(answer, time.perf_counter() - began, time.process_time() - cpu))
@@ -264,10 +250,10 @@ class WorkerPool:
         self.jobs = jobs
         self._told.clear()
 
-    def call(self, requests: Mapping[int, Sequence[Any]], recover: Callable[[int], Sequence[Any]]) -> dict[int, Any]:
-        """The answer to the last message of each worker; raises what a handler raised."""
-        losses = dict.fromkeys(requests, 0)
-        awaited = {index: self._send(index, requests[index], recover) for index in requests}
+    def call(self, messages: Sequence[Any]) -> list[Any]:
+        """The answer of each worker to its message; raises what a worker raised."""
+        losses = [0] * self.size
+        awaited = {index: self._send(index, message) for index, message in enumerate(messages)}
         answers: dict[int, Any] = {}
         while awaited:
             for index, why in self._hear(awaited, answers).items():
@@ -279,11 +265,12 @@ class WorkerPool:
                         f"a worker was lost {ATTEMPTS} times over the same share of an update ({why}); is there memory "
                         "for all of them, and does every step of the environment come to an end? Try fewer --workers"
                     )
-                awaited[index] = self._send(index, requests[index], recover)
-        for index in sorted(answers):
-            if isinstance(answers[index], MusterError):
-                raise answers[index]
-        return answers
+                awaited[index] = self._send(index, messages[index])
+        found = [answers[index] for index in range(self.size)]
+        for answer in found:
+            if isinstance(answer, MusterError):
+                raise answer
+        return found
 
     def metrics(self) -> Metrics:
         """Since it was last asked: seconds, share of the workers' time that was idle, messages and bytes either way."""
@@ -301,17 +288,16 @@ class WorkerPool:
             self._dismiss(index)
         self.executor.close()
 
-    def _send(self, index: int, request: Sequence[Any], recover: Callable[[int], Sequence[Any]]) -> Due:
-        """Send the messages, to a new worker with all that goes before."""
+    def _send(self, index: int, message: Any) -> Due:
+        """Send the message, to a new worker with its job."""
         patience = max(self.patience, LONGER * self._longest)
         new = index not in self._told
         if new:
             if index not in self.workers:
                 self.workers[index] = self.executor.start()
             self._told.add(index)
-            request = [self.jobs[index], *recover(index), *request]
             patience += self.starting
-        data = _packed(list(request))
+        data = _packed((self.jobs[index] if new else None, message))
         self._messages += 1
         self._bytes += len(data)
         # A worker that is gone already is found out when its answer is waited for.

@@ -181,7 +181,7 @@ def test_a_share_that_costs_worker_after_worker_is_given_up_with_a_sentence():
     pool = WorkerPool(executor, 1)  # type: ignore[arg-type]
     pool.assign([None])  # type: ignore[list-item]
     with pytest.raises(TrainingError, match=r"lost 3 times over the same share of an update \(it fell\)"):
-        pool.call({0: ["hello"]}, lambda index: [])
+        pool.call(["hello"])
     assert executor.started == ATTEMPTS
 
 
