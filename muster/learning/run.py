@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from muster.errors import InputError, ModelFileError
 from muster.evaluation.card import RUN_CARD
 from muster.learning.settings import TrainSettings
-from muster.policy.files import fingerprint, limit_arrays
+from muster.policy.files import CHECKPOINT, MOST_IN_CHECKPOINT, fingerprint, in_a_line, read_arrays
 from muster.policy.learned import LearnedPolicy
 from muster.settings import from_toml, to_toml
 from muster.storage import make_folder, write_atomically, writing
@@ -37,10 +37,6 @@ COLUMNS = (
     "steps_per_second",
 )
 """Of metrics.csv; what else a row has follows: an environment's own metrics, those of each environment, remarks."""
-
-
-MOST_TENSORS = 10_000
-"""Of a checkpoint: one with more is none of ours, and would take long to read."""
 
 
 class Run:
@@ -113,27 +109,22 @@ class Run:
         self._still_there()
         text = json.dumps({**plain, "rows": [_tidy(row) for row in self.rows]})
         metadata = {"muster": text, "hash": _seal(arrays, text)}
-        write_atomically(self.folder / "checkpoint.safetensors", save(arrays, metadata=metadata))
+        write_atomically(self.folder / CHECKPOINT, save(arrays, metadata=metadata))
 
     def load_checkpoint(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
         """What `save_checkpoint` last wrote, with the logs cut back to it; None if it never did."""
-        from safetensors import SafetensorError, safe_open
-
-        path = self.folder / "checkpoint.safetensors"
+        path = self.folder / CHECKPOINT
         if not path.exists():
             self._write_rows()
             return None
         try:
-            limit_arrays(path, MOST_TENSORS)
-            with safe_open(str(path), framework="numpy") as file:
-                metadata = file.metadata()
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            arrays, metadata = read_arrays(path, MOST_IN_CHECKPOINT)
             # Checkpoints of before there was a hash have none.
             if metadata.get("hash", "") not in ("", _seal(arrays, metadata["muster"])):
                 raise ValueError("its numbers do not match its hash")
             plain = json.loads(metadata["muster"])
             self.rows = [dict(row) for row in plain.pop("rows")]
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise damaged(path, error) from None
         self._write_rows()
         return arrays, plain
@@ -179,8 +170,7 @@ def stored_settings(folder: Path) -> TrainSettings:
 
 def damaged(path: Path, error: Exception) -> ModelFileError:
     """What to say of a checkpoint that nothing can be made of."""
-    told = " ".join(str(error).split())[:200]
-    return ModelFileError(f"{path} is damaged ({told}); begin the run anew in another folder")
+    return ModelFileError(f"{path} is damaged ({in_a_line(error)}); begin the run anew in another folder")
 
 
 def _seal(arrays: dict[str, NDArray[Any]], text: str) -> str:
