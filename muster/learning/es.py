@@ -22,7 +22,7 @@ from muster.data import BatchObservation, Floats, Ints
 from muster.envs.vector import BatchEnv
 from muster.learning.envs import make_env
 from muster.learning.learner import CANDIDATES, WEIGHTS, Arrays, Learner, Setup, State, stream, training_seeds
-from muster.learning.metrics import EpisodeMetrics, Metrics, combine, env_metrics, mean_metrics
+from muster.learning.metrics import EpisodeMetrics, Metrics, combine, episode_metrics, mean_metrics
 from muster.learning.optimiser import Adam, cosine_decay
 from muster.learning.rollouts import check_finite
 from muster.learning.settings import ESSettings, TrainSettings
@@ -47,19 +47,29 @@ ROUTES_ITERATIONS = 60
 
 
 class Trial(NamedTuple):
-    """The candidates' episodes in one environment, candidate by candidate."""
+    """The candidates' episodes in one environment."""
 
-    reward: Floats
-    """[episodes] their sums."""
-    outcome: Floats
-    metrics: EpisodeMetrics
-    """The environment's own."""
+    values: EpisodeMetrics
+    """[candidates, episodes] by name: reward (the sum), outcome, and the environment's own metrics."""
     steps: int
-    candidates: int
+
+    @classmethod
+    def joined(cls, rows: Sequence[Sequence[Trial]]) -> Trial:
+        """All candidates, from rows that have other candidates and columns that have other episodes."""
+        trials = [trial for row in rows for trial in row]
+
+        def values(trial: Trial, name: str) -> Floats:
+            """NaN where a share does not have the metric."""
+            return trial.values.get(name, np.full(trial.values["reward"].shape, np.nan))
+
+        names = dict.fromkeys(name for trial in trials for name in trial.values)
+        found = {name: np.block([[values(trial, name) for trial in row] for row in rows]) for name in names}
+        return cls(found, sum(trial.steps for trial in trials))
 
     def mean(self) -> Metrics:
         """For the log."""
-        return mean_metrics({"outcome": self.outcome, "reward": self.reward, **self.metrics}, len(self.reward))
+        flat = {name: values.ravel() for name, values in self.values.items()}
+        return mean_metrics(flat, len(flat["reward"]))
 
 
 class Generation(NamedTuple):
@@ -166,7 +176,8 @@ class CandidateRollouts:
         for transition in rollout(env, act, active):
             reward += transition.result.reward
             steps += len(transition.active)
-        return Trial(reward, env.outcome(), env_metrics(env), steps, count)
+        found = episode_metrics(env, reward)
+        return Trial({name: values.reshape(count, -1) for name, values in found.items()}, steps)
 
 
 class ES(Learner):
@@ -235,10 +246,10 @@ class ES(Learner):
 
     def _fitness(self, metric: str, trial: Trial) -> Floats:
         """[2·pairs] of every candidate in one environment."""
-        fitness = trial.reward
+        fitness = trial.values["reward"]
         if metric == "win_rate":
-            fitness = WIN_WEIGHT * trial.outcome + RETURN_WEIGHT * trial.reward
-        return fitness.reshape(2 * self.settings.pairs, -1).mean(1)
+            fitness = WIN_WEIGHT * trial.values["outcome"] + RETURN_WEIGHT * fitness
+        return fitness.mean(1)
 
     def advice(self) -> str | None:
         """What to do where all candidates are equally good."""
@@ -299,7 +310,7 @@ def run_by_workers(pool: WorkerPool, generation: Generation, episodes: Sequence[
     found = pool.call([generation] * pool.size)
     columns = columns_of(pool.size, episodes)
     rows = [range(begin, begin + columns) for begin in range(0, pool.size, columns)]
-    return [_joined([[found[index][k] for index in row] for row in rows]) for k in range(len(episodes))]
+    return [Trial.joined([[found[index][k] for index in row] for row in rows]) for k in range(len(episodes))]
 
 
 def columns_of(workers: int, episodes: Sequence[int]) -> int:
@@ -321,27 +332,4 @@ def assign_candidates(
     of_episodes = list(zip(*(shares(count, parts) for count in episodes), strict=True))
     pool.assign(
         [CandidateJob(settings, spec, inference, row, column) for row in of_candidates for column in of_episodes]
-    )
-
-
-def _joined(rows: Sequence[Sequence[Trial]]) -> Trial:
-    """One trial of all candidates, of rows that have other candidates and columns that have other episodes."""
-    trials = [trial for row in rows for trial in row]
-    names = {name: None for trial in trials for name in trial.metrics}
-    counts = [row[0].candidates for row in rows]
-
-    def joined(values: Callable[[Trial], Floats]) -> Floats:
-        parts = [[values(trial).reshape(count, -1) for trial in row] for count, row in zip(counts, rows, strict=True)]
-        return np.block(parts).ravel()
-
-    def metric(name: str) -> Floats:
-        """NaN where a share does not have it."""
-        return joined(lambda trial: trial.metrics.get(name, np.full(len(trial.reward), np.nan)))
-
-    return Trial(
-        joined(lambda trial: trial.reward),
-        joined(lambda trial: trial.outcome),
-        {name: metric(name) for name in names},
-        sum(trial.steps for trial in trials),
-        sum(counts),
     )

@@ -26,14 +26,15 @@ RESERVED = (
 
 
 def episode_metrics(env: BatchEnv, reward: Floats) -> EpisodeMetrics:
-    """Metrics [B] of the episodes in all slots, of which those that ended count; `reward` is the sum of rewards."""
-    return {"outcome": env.outcome(), "reward": reward} | env_metrics(env)
+    """Metrics [B] of the episodes in all slots, by the names that the log has for them; those that ended count.
 
-
-def env_metrics(env: BatchEnv) -> EpisodeMetrics:
-    """An environment's own metrics [B] by the names that the log has for them."""
-    found = {name.replace("/", "_"): values for name, values in env.metrics().items()}
-    return {f"env_{name}" if name in RESERVED else name: values for name, values in found.items()}
+    `reward` is the sum of an episode's rewards.
+    """
+    found = {"outcome": env.outcome(), "reward": reward}
+    for name, values in env.metrics().items():
+        plain = name.replace("/", "_")
+        found[f"env_{plain}" if plain in RESERVED else plain] = values
+    return found
 
 
 def mean_metrics(values: EpisodeMetrics, episodes: int) -> Metrics:
