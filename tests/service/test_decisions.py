@@ -218,7 +218,7 @@ def test_a_client_with_typed_answers():
         assert client.policies()[0]["name"] == RESCUE
         job = client.submit([[1, 2]], method="lp")
         assert list(client.progress(job.id, every=0.05))[-1].answer["assignment"] == [1]
-        with pytest.raises(ServiceError, match="must be a number") as error:
+        with pytest.raises(ServiceError, match="must be a valid number") as error:
             client.solve([["x"]])
         assert (error.value.status, error.value.where) == (400, "scores[0][0]")
     with pytest.raises(ServiceError, match="does not answer"), Client("http://127.0.0.1:1", retries=1) as client:
