@@ -76,7 +76,7 @@ export function agentList(answer, agent, nameTask, nameAgent) {
     note: [
       task === has ? "assigned" : task === runnerUp ? "runner-up" : "",
       priceOf(answer, task) > 1e-9 ? `price ${digits(priceOf(answer, task), 3)}` : "",
-      loadText(answer, task),
+      task === has && answer.capacities[task] === 1 ? "" : loadText(answer, task),
     ].filter(Boolean).join(" · "),
     why: task === has ? "" : whyNot(known.get(task), nameTask, nameAgent),
     test: `task-${task}`,
