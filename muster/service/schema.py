@@ -156,7 +156,7 @@ class Body(BaseModel):
     @classmethod
     def read(cls, data: Any) -> Self:
         """The body that data are; Refusal where they are none."""
-        return check(cls.model_validate, data, known=(*cls.model_fields, *SituationBody.model_fields))
+        return check(cls.model_validate, data, known=cls.model_fields)
 
     def given(self, *names: str) -> dict[str, Any]:
         """Those of these fields that are not null."""
@@ -351,6 +351,8 @@ def check(validate: Callable[[Any], Checked], value: Any, where: str = "", known
             where += f".{clip(part)}" if where else clip(part)
     if first["type"] == "extra_forbidden":
         name = str(first["loc"][-1])
+        if first["loc"][0] in ("situation", "situations"):
+            known = [field.alias or name for name, field in SituationBody.model_fields.items()]
         refuse(f"no field {clip(name)!r}{suggestion(name[:80], known)}", where)
     if first["type"] == "missing":
         refuse(f"{where} is missing", where)

@@ -102,6 +102,13 @@ def test_bodies_that_are_no_json_objects_are_refused(client, body, words):
     assert words in found.json()["error"]
 
 
+def test_an_unknown_field_is_told_which_there_are(client):
+    found = client.post("/solve", json={"scores": [[1]], "capacites": [1]}).json()
+    assert found["error"] == "no field 'capacites'; did you mean 'capacities'?"
+    found = client.post("/act", json={"policy": RESCUE, "situation": GOOD | {"globl": {}}}).json()
+    assert (found["error"], found["where"]) == ("no field 'globl'; did you mean 'global'?", "situation.globl")
+
+
 def test_unknown_policies_and_paths(client):
     found = client.post("/act", json={"policy": "rescue-2x4-quad-dn", "situation": GOOD})
     assert (found.status_code, found.json()["code"]) == (404, "not_found")
