@@ -21,14 +21,20 @@ $(VENV)/.build-tools: $(BIN)/python constraints.txt
 
 # The package alone.
 $(VENV)/.installed: $(VENV)/.build-tools $(SOURCES)
-	test -e $(VENV)/.installed-dev || $(PIP) --no-build-isolation .
+	test -e $(VENV)/.installed-test || $(PIP) --no-build-isolation .
 	touch $@
 
-# The checkout itself, with what development needs; the compiled core is built again when its sources change.
-setup: $(VENV)/.installed-dev
-$(VENV)/.installed-dev: $(VENV)/.build-tools $(SOURCES)
-	$(PIP) --no-build-isolation -e '.[dev]'
+# The checkout itself, with what the tests need; the compiled core is built again when its sources change.
+setup: $(VENV)/.installed-test
+$(VENV)/.installed-test: $(VENV)/.build-tools $(SOURCES)
+	$(PIP) --no-build-isolation -e '.[test]'
 	touch $@ $(VENV)/.installed
+
+# What one target needs besides: an extra of pyproject.toml.
+EXTRAS := $(addprefix $(VENV)/.installed-,lint docs bench cluster)
+$(EXTRAS): $(VENV)/.installed-%: $(VENV)/.installed-test
+	$(PIP) --no-build-isolation -e '.[$*]'
+	touch $@
 
 # After an edit in core/: seconds instead of a whole install.
 build: setup
@@ -71,8 +77,7 @@ clang: setup
 	$(BIN)/cmake --build build/clang
 
 # Workers of a Ray cluster on this machine. Ray takes 200 MB, so it is not part of what the other tests need.
-cluster-test: setup
-	$(PIP) --no-build-isolation -e '.[dev,cluster]'
+cluster-test: $(VENV)/.installed-cluster
 	$(BIN)/python -m pytest -m slow tests/learning/test_cluster.py
 
 # Every Python from 3.11 that is found, on the path or under pyenv: the quick tests of solver and environments, without torch.
@@ -94,18 +99,14 @@ test-slow: setup
 soak: setup
 	$(BIN)/python -m tests.soak
 
-lint: setup
+lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 # The site, into site/; a broken link or reference is an error. Nothing is fetched.
-docs: setup
+docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
-
-$(VENV)/.installed-bench: setup
-	$(PIP) --no-build-isolation -e '.[dev,bench]'
-	touch $@
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks inference

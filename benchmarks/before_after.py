@@ -78,15 +78,15 @@ def inference(method: str, size: tuple[int, int], batch: int, times: int) -> Wor
     return work
 
 
-def single(method: str, times: int) -> Work:
+def single(method: str, times: int, size: tuple[int, int] = (5, 10)) -> Work:
     """Calls of muster.assign with one small table each."""
     import numpy as np
 
     import muster
 
     rng = np.random.default_rng(0)
-    tables = rng.normal(size=(64, 5, 10))
-    more = {"task_scores": rng.normal(size=(10, 10)) * 0.1} if method == "quad" else {}
+    tables = rng.normal(size=(64, *size))
+    more = {"task_scores": rng.normal(size=(size[1], size[1])) * 0.1} if method == "quad" else {}
 
     def work() -> int:
         for k in range(times):
@@ -132,6 +132,7 @@ CASES: dict[str, tuple[str, Callable[[], Work]]] = {
         lambda: environment("battle:m10v10", 64, 250, policy="battle-m10v10-lp-dm"),
     ),
     "LP 5x10, one call": ("calls", lambda: single("lp", 2000)),
+    "LP 10x10, one call": ("calls", lambda: single("lp", 2000, (10, 10))),
     "QUAD 5x10, one call": ("calls", lambda: single("quad", 500)),
     "LP 5x10, batch 256": ("solves", lambda: inference("lp", (5, 10), 256, 200)),
     "LP 80x82, batch 16": ("solves", lambda: inference("lp", (80, 82), 16, 10)),

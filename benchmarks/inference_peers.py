@@ -19,7 +19,7 @@ from muster.data import Floats
 
 Row = dict[str, Any]
 
-# The rules that the original stops Frank-Wolfe by, as in core/assign/quad/frank_wolfe.cpp.
+# The limits at which the original stops Frank-Wolfe, as in core/assign/quad/frank_wolfe.cpp.
 STEPS = 600
 GAP_TOLERANCE = 1e-5
 STEP_TOLERANCE = 1e-4
@@ -50,7 +50,7 @@ def package(name: str) -> Any:
 
 
 def build_glop(h: Floats, matrix: Any, limits: Floats) -> Any:
-    """The linear programme in OR-Tools' model builder, by its fastest door."""
+    """The linear programme in OR-Tools' model builder, by its fastest interface."""
     model_builder = package("ortools.linear_solver.python.model_builder")
     model = model_builder.Model()
     model.helper.fill_model_from_sparse_data(
@@ -189,15 +189,15 @@ def python_quad(h: Floats, mu: Floats, u: Floats, g: Floats | None = None) -> Ro
 
 
 def round_greedily(point: Floats, mu: Floats, u: Floats) -> Any:
-    """Agents by decreasing largest relaxed value take their largest task that has room."""
-    assignment, room = np.full(len(point), -1), u * (1 + 1e-11)
+    """Agents by decreasing largest relaxed value take their largest task that has capacity left."""
+    assignment, left = np.full(len(point), -1), u * (1 + 1e-11)
     for i in np.argsort(-point.max(1), kind="stable"):
         for j in np.argsort(-point[i], kind="stable"):
             if point[i, j] <= 1e-9:
                 break
-            if mu[i, j] <= room[j]:
+            if mu[i, j] <= left[j]:
                 assignment[i] = j
-                room[j] -= mu[i, j]
+                left[j] -= mu[i, j]
                 break
     return assignment
 

@@ -171,7 +171,7 @@ def plans(h: Floats) -> Any:
 
 
 def worth(h: Floats, use: Floats, capacity: Floats, minimums: Floats, g: Floats | None, plan: Any) -> float:
-    """What a plan is worth; -inf for one that breaks a rule."""
+    """What a plan is worth; -inf for one that violates a constraint."""
     placed = np.flatnonzero(plan >= 0)
     m = len(minimums)
     count = np.bincount(plan[placed], minlength=m)

@@ -11,7 +11,7 @@ import numpy as np
 
 from muster.data import Floats, Problem
 
-# Nobody's copyright is in these coordinates, but they are not ours either: they lie beside the repository.
+# Coordinates have no copyright, but these are not ours either: they lie beside the repository.
 MTSPLIB = Path(__file__).resolve().parents[3] / "shared" / "public" / "mtsp"
 UNIFORM_SEED = 3333
 # Cities -> salesmen. The seed's instances are the test files of a learned solver, which has them for these numbers.

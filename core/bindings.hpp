@@ -60,10 +60,6 @@ class NamedArrays {
   Array3<T> get3(const char* name) {
     return keep<In3<T>>(name);
   }
-  template <class T>
-  Array4<T> get4(const char* name) {
-    return keep<In4<T>>(name);
-  }
 
  private:
   // Not converted: the environment would not see what is written to a copy.

@@ -92,11 +92,11 @@ def fullest(observation: Observation) -> np.ndarray:
     while len(tasks):
         free = np.flatnonzero(assignment < 0)
         wanted = {j: int(np.asarray(observation.capacities)[j]) for j in tasks}
-        crews = {j: free[np.argsort(distance[free, j], kind="stable")][: wanted[j]] for j in tasks}
-        whole = {j: distance[crew, j].max() for j, crew in crews.items() if len(crew) == wanted[j]}
-        if not whole:
+        teams = {j: free[np.argsort(distance[free, j], kind="stable")][: wanted[j]] for j in tasks}
+        complete = {j: distance[team, j].max() for j, team in teams.items() if len(team) == wanted[j]}
+        if not complete:
             break
-        best = min(whole, key=lambda j: whole[j])
-        assignment[crews[best]] = best
+        best = min(complete, key=lambda j: complete[j])
+        assignment[teams[best]] = best
         tasks = tasks[tasks != best]
     return assignment

@@ -233,7 +233,7 @@ class FieldService(Env):
 
     @classmethod
     def baselines(cls) -> Mapping[str, Baseline]:
-        """The tuned rule, and a naive one."""
+        """The tuned matching, and a naive baseline."""
         return {"match": match, "priority": priority}
 
 

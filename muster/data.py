@@ -68,6 +68,17 @@ class BatchObservation:
         """B"""
         return int(self.agent_features.shape[0])
 
+    @property
+    def pairs(self) -> Bools:
+        """[B, N, M] True for an agent and a task that live, and that it may take."""
+        there = self.agent_alive[:, :, None] & self.task_alive[:, None, :]
+        return there if self.allowed is None else there & self.allowed
+
+    @property
+    def task_pairs(self) -> Bools:
+        """[B, M, M] True for two tasks that live."""
+        return self.task_alive[:, :, None] & self.task_alive[:, None, :]
+
     def take(self, rows: Ints) -> BatchObservation:
         """The observation of some of the environments, in that order; a row may come several times."""
         parts: dict[str, Any] = {}
@@ -79,7 +90,7 @@ class BatchObservation:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Maximise sum h·b + c'gc over assignments b, where c_j counts the agents on task j (or is its load: Solver.crowd).
+    """Maximise sum h·b + c'gc over assignments b, where c_j counts the agents on task j, or is its load.
 
     Each agent takes at most one task and the contributions to a task stay within its capacity.
     """

@@ -173,11 +173,9 @@ def build(kind: type[Settings], table: Mapping[str, Any], where: str) -> Setting
     return kind(**read_table(kind, table, where))
 
 
-def from_toml(kind: type[Settings], path: str | Path, **overrides: Any) -> Settings:
-    """Settings from a TOML file; overrides that are not None win."""
-    table = read_toml(path)
-    table |= {name: value for name, value in overrides.items() if value is not None}
-    return build(kind, table, str(path))
+def from_toml(kind: type[Settings], path: str | Path) -> Settings:
+    """Settings from a TOML file."""
+    return build(kind, read_toml(path), str(path))
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

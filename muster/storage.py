@@ -54,22 +54,12 @@ def sole_writer(folder: Path) -> Iterator[None]:
 
     Systems without flock, which are not POSIX, go without.
     """
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    make_folder(folder)
     path = folder / LOCK
-    with writing(path):
-        file = path.open("a+")
+    file = take_lock(path)
+    if file is None:
+        holder = path.read_text().strip() or "another process"
+        raise InputError(f"{folder} is being written to by {holder}; wait until that ends, or stop it")
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.seek(0)
-            holder = file.read().strip() or "another process"
-            raise InputError(f"{folder} is being written to by {holder}; wait until that ends, or stop it") from None
         began = time.strftime("%Y-%m-%d %H:%M:%S")
         file.truncate(0)
         file.write(f"process {os.getpid()} on {platform.node()} since {began}\n")

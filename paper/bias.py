@@ -157,7 +157,7 @@ def readings() -> Iterator[Row]:
         for instance in range(EPISODE_INSTANCES):
             rng = np.random.default_rng(instance)
             h, reward = rng.normal(size=(n, m)), rewards(rng, n, m)
-            true, played = np.zeros((n, m)), np.zeros((n, m))
+            true, noisy = np.zeros((n, m)), np.zeros((n, m))
             for _ in range(BATCHES):
                 history: list[Floats] = []
                 for _ in range(STEPS + 1):
@@ -167,8 +167,8 @@ def readings() -> Iterator[Row]:
                 advantage = reward(assign(h + total, idling=False))
                 advantage -= advantage.mean()
                 true += np.einsum("s,sij->ij", advantage, slope)
-                played += np.einsum("s,sij->ij", advantage, total / taken_for)
-            pairs.append(compare(played, true))
+                noisy += np.einsum("s,sij->ij", advantage, total / taken_for)
+            pairs.append(compare(noisy, true))
             stds.append(total.std())
         cosine, length = np.mean(pairs, axis=0)
         yield {"reading": name, "std": float(np.mean(stds)), "cosine": float(cosine), "length": float(length)}

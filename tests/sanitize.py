@@ -1,8 +1,9 @@
-"""`make sanitize`: the quick tests of the rooms that have compiled code, then random instances, under the sanitizers.
+"""`make sanitize`: the quick tests of the rooms that have compiled code, then random calls, under the sanitizers.
 
-    python -m tests.sanitize BUILD [--instances 5000] [--seed 0] [PYTEST ARGUMENTS]
+    python -m tests.sanitize BUILD [--instances 10000] [--seed 0] [PYTEST ARGUMENTS]
 
 BUILD is a folder with `_core` built with MUSTER_SANITIZE and MUSTER_BOUNDS. It takes the place of the installed core.
+Every function that the core binds has to be called at least once (`tests.fuzz`), or it fails.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def main() -> None:
     """Start again under the sanitizer, then run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=Path)
-    parser.add_argument("--instances", type=int, default=5000)
+    parser.add_argument("--instances", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0, help="of the instances")
     parser.add_argument("--fuzz-only", action="store_true", help="leave the tests out")
     asked, more = parser.parse_known_args()
@@ -55,6 +56,7 @@ def main() -> None:
         }
         os.environ.update(options, LD_PRELOAD=preload(), MUSTER_CORE="portable")
         os.execv(sys.executable, [sys.executable, "-m", "tests.sanitize", *sys.argv[1:]])
+    del os.environ["LD_PRELOAD"]  # processes that tests start have the installed core
     use_core(asked.build)
     if not asked.fuzz_only:
         import pytest
@@ -62,12 +64,16 @@ def main() -> None:
         status = pytest.main(["-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", *(more or ROOMS)])
         if status:
             raise SystemExit(int(status))
-    from tests.soak import solver
+    from tests import fuzz
 
     began = time.process_time()
-    report = solver.campaign(asked.instances, asked.seed)
-    print(f"{asked.instances} instances of seed {asked.seed} in {time.process_time() - began:.0f} CPU s: {report}")
-    raise SystemExit(bool(report.bad))
+    with fuzz.counted() as calls:
+        counts, bad = fuzz.campaign(asked.instances, asked.seed)
+    print(f"{asked.instances} instances of seed {asked.seed} in {time.process_time() - began:.0f} CPU s")
+    print("\n".join(f"| {name} | {count:,} |" for name, count in [*counts.items(), *calls.items()]))
+    bad += [f"{name} was not called" for name, count in calls.items() if not count]
+    print("\n".join(bad) or "nothing was found")
+    raise SystemExit(bool(bad))
 
 
 if __name__ == "__main__":

@@ -93,6 +93,17 @@ def test_links_and_anchors_lead_somewhere(document):
         assert not anchor or anchor[1:] in anchors(path), target + anchor
 
 
+@EVERYWHERE
+def test_tables_have_a_header_and_rows_of_its_length(document):
+    """A row that lost its table, or a bar within a cell, is shown as text."""
+    text = FENCE.sub("", document.read_text(encoding="utf-8"))
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        rows = [re.sub(r"`[^`]*`|\\\|", "", row) for row in table.splitlines()]
+        assert len(rows) > 1, table
+        assert re.fullmatch(r"\|(?:-+:?\|)+", rows[1]), table
+        assert len({row.count("|") for row in rows}) == 1, table
+
+
 @cache
 def anchors(document: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub and the site make them; a heading that comes again gets a number."""

@@ -213,7 +213,7 @@ def crowding(problem):
 
 
 class Boasting:
-    """Nobody gets a task, and that is said to be the best."""
+    """No agent gets a task, and that is said to be the best."""
 
     def __call__(self, problem):
         batch, agents, _ = problem.scores.shape

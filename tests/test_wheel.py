@@ -51,6 +51,13 @@ def muster(place: Path, *arguments: object, status: int = 0, given: str | None =
     return done.stdout if status == 0 else done.stderr
 
 
+def test_python_in_the_folder_of_a_clone_finds_the_installed_core(place):
+    """The clone's sources, which have no core, come first there."""
+    code = "import muster; print(muster.__file__, muster.assign([[2.0]]).objective)"
+    said = run(place / "env" / "bin" / "python", "-c", code, cwd=ROOT).stdout
+    assert said.split() == [str(ROOT / "muster" / "__init__.py"), "2.0"]
+
+
 def test_the_wheel_holds_code_and_data_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     for data in (

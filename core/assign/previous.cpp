@@ -28,16 +28,6 @@ Standing judge_answer(const Output& out, Index b, const Instance& instance, cons
   return standing;
 }
 
-Standing judge_plan(const Plan& plan, const Instance& instance, const Array1<const Index>& previous) {
-  Standing standing{total_value(plan, instance)};
-  for (Index i = 0; i < instance.n; ++i) {
-    const Index before = previous[instance.agents[i]];
-    const Index now = plan.task[i] >= 0 ? instance.tasks[plan.task[i]] : -1;
-    standing.changes += before >= 0 && now != before;
-  }
-  return standing;
-}
-
 // Replace the answer of row b; what is proven about its instance stays.
 void write_plan(const Output& out, Index b, const Plan& plan, const Instance& instance, bool certify) {
   out.objective[b] = value_of(plan, instance);
@@ -60,7 +50,7 @@ void keep_better(Plan& plan, const Instance& instance, Search& search, const Out
                  const Array1<const Index>& previous, const Settings& settings, Stop& stop) {
   if (settings.effort != kPaper) improve(plan, instance, search, true, score_scale(instance), stop);
   const Standing found = judge_answer(out, b, instance, previous);
-  const Standing kept = judge_plan(plan, instance, previous);
+  const Standing kept{total_value(plan, instance), changes_of(plan, instance, previous)};
   const double slack = kTie * std::max(std::abs(found.value), std::abs(kept.value));
   const bool better = kept.value > found.value + slack;
   if (!better && !(kept.value >= found.value - slack && kept.changes < found.changes)) return;
@@ -82,8 +72,17 @@ void load_plan(Plan& plan, const Instance& instance, const Array1<const Index>& 
   }
 }
 
-void keep_previous(Index begin, Index end, const Problem& problem, const Array2<const Index>& previous,
-                   const Settings& settings, const Output& out, Stop& stop) {
+Index changes_of(const Plan& plan, const Instance& instance, const Array1<const Index>& previous) {
+  Index changes = 0;
+  for (Index i = 0; i < instance.n; ++i) {
+    const Index before = previous[instance.agents[i]], now = plan.task[i] >= 0 ? instance.tasks[plan.task[i]] : -1;
+    changes += before >= 0 && now != before;
+  }
+  return changes;
+}
+
+void keep_previous(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out, Stop& stop,
+                   const Array2<const Index>& previous) {
   Arena arena;
   const Index n = problem.scores.rows, m = problem.scores.columns;
   Instance instance = make_instance(arena, n, m, problem.task_scores.layers > 0);

@@ -40,12 +40,8 @@ class Output:
     def __init__(
         self,
         assignment: Ints,
-        objective: Floats,
-        relaxed: Floats,
-        bound: Floats,
+        values: Floats,
         status: Ints,
-        duality_gap: Floats,
-        frank_wolfe_gap: Floats,
         loads: Floats,
         prices: Floats,
         reason: Ints,
@@ -64,10 +60,9 @@ def keep_previous(
     begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float, previous: Ints
 ) -> None: ...
 def improve_batch(
-    rows: Ints, begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float
+    begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float, rows: Ints
 ) -> None: ...
 def prove_batch(
-    rows: Ints,
     begin: int,
     end: int,
     problem: Problem,
@@ -75,10 +70,11 @@ def prove_batch(
     out: Output,
     stop: Ints,
     seconds: float,
+    rows: Ints,
     cells: float,
 ) -> None: ...
 def tighten_bounds(
-    rows: Ints, begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float
+    begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float, rows: Ints
 ) -> None: ...
 def meet_minimums(
     begin: int,

@@ -48,13 +48,13 @@ class _CallableModule(ModuleType):
     """Makes the package `muster.assign` callable, in whatever order modules are imported."""
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return import_module("muster.assign.api").assign(*arguments, **named)
+        return self.assign(*arguments, **named)
 
     @property
     def __signature__(self) -> Any:
         import inspect
 
-        return inspect.signature(import_module("muster.assign.api").assign)
+        return inspect.signature(self.assign)
 
 
 sys.modules[__name__].__class__ = _CallableModule

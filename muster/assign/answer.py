@@ -19,8 +19,9 @@ from muster.assign.outcomes import NEGATIVE_SCORES, STATUS_NAMES
 from muster.assign.revise import carry_switch_cost, listed, revise
 from muster.assign.rows import Row, Rows
 from muster.assign.settings import Sense
-from muster.assign.solver import REASON_NAMES, Solver, stopped_after
+from muster.assign.solver import REASON_NAMES, Solver
 from muster.assign.sparse import SparseProblem, solve_sparse
+from muster.assign.stop import stopped_after
 from muster.data import Floats, Ints, Problem, Solution
 from muster.errors import InputError, UnknownNameError
 
@@ -238,14 +239,17 @@ class Answer(Solution):
 
 def answer(problem: Problem | SparseProblem, solver: Solver, names: Names | None, sense: Sense = "max") -> Answer:
     """Solve one instance [1, N, M], or one of pairs; with sense "min" its values are shown as costs."""
-    found = _solved(problem, solver, names)
+    try:
+        found = _solve_pairs(problem, solver) if isinstance(problem, SparseProblem) else _solve_one(problem, solver)
+    except NamedError as error:
+        raise error if names is None else error.named(names) from None
     if solver.assign_all and _equal_contributions(problem):
         # What keeps agents from idling is in every price alike: a price is what a task costs more than the cheapest.
-        found = replace(found, prices=found.prices - found.prices.min(initial=np.inf))
-    if sense == "max":
-        return found
-    objective, relaxed, bound = (0.0 - value for value in (found.objective, found.relaxed_objective, found.bound))
-    return replace(found, objective=objective, relaxed_objective=relaxed, bound=bound, sense=sense)
+        found["prices"] = found["prices"] - np.minimum.reduce(found["prices"], initial=np.inf)
+    if sense == "min":
+        for value in ("objective", "relaxed_objective", "bound"):
+            found[value] = 0.0 - found[value]
+    return Answer(**found, problem=problem, solver=solver, names=names, sense=sense)
 
 
 def _equal_contributions(problem: Problem | SparseProblem) -> bool:
@@ -253,46 +257,40 @@ def _equal_contributions(problem: Problem | SparseProblem) -> bool:
     return use is None or use.size == 0 or bool(use.min() == use.max())
 
 
-def _solved(problem: Problem | SparseProblem, solver: Solver, names: Names | None) -> Answer:
-    if isinstance(problem, SparseProblem):
-        try:
-            solution = solve_sparse(problem, solver)
-        except NamedError as error:
-            raise error if names is None else error.named(names) from None
-        known = {field.name: getattr(solution, field.name) for field in fields(Solution)}
-        return Answer(**known, problem=problem, solver=solver, names=names)
-    # Not by way of a batch's Solution: small instances would notice.
+def _solve_pairs(problem: SparseProblem, solver: Solver) -> dict[str, Any]:
+    """The fields of its Solution."""
+    solution = solve_sparse(problem, solver)
+    return {field.name: getattr(solution, field.name) for field in fields(Solution)}
+
+
+def _solve_one(problem: Problem, solver: Solver) -> dict[str, Any]:
+    """The fields of its Solution. Not by way of a batch's: small instances would notice."""
     started = time.perf_counter()
-    try:
-        out, changes = solver.run(problem)
-    except NamedError as error:
-        raise error if names is None else error.named(names) from None
+    out, changes = solver.run(problem)
     routes = None
     if solver.method == "routes":
         routes = [[int(task) for task in route if task >= 0] for route in out.routes[0]]
-    return Answer(
-        assignment=out.assignment[0],
-        objective=out.objective.item(),  # type: ignore[arg-type]
-        relaxed_objective=out.relaxed.item(),  # type: ignore[arg-type]
-        bound=out.bound.item(),  # type: ignore[arg-type]
-        status=STATUS_NAMES[out.status.item()],
-        duality_gap=out.duality_gap.item(),  # type: ignore[arg-type]
-        frank_wolfe_gap=out.frank_wolfe_gap.item(),  # type: ignore[arg-type]
-        loads=out.loads[0],
-        prices=out.prices[0],
-        reasons=_reasons(problem, out.reason[0]),
-        seconds=time.perf_counter() - started,
-        routes=routes,
-        changes=None if changes is None else int(changes[0]),
-        problem=problem,
-        solver=solver,
-        names=names,
-    )
+    objective, relaxed, bound, duality_gap, frank_wolfe_gap = out.values.ravel().tolist()
+    return {
+        "assignment": out.assignment[0],
+        "objective": objective,
+        "relaxed_objective": relaxed,
+        "bound": bound,
+        "status": STATUS_NAMES[out.status.item()],
+        "duality_gap": duality_gap,
+        "frank_wolfe_gap": frank_wolfe_gap,
+        "loads": out.loads[0],
+        "prices": out.prices[0],
+        "reasons": _reasons(problem, out.reason[0]),
+        "seconds": time.perf_counter() - started,
+        "routes": routes,
+        "changes": None if changes is None else int(changes[0]),
+    }
 
 
 def _reasons(problem: Problem, codes: Ints) -> NDArray[Any]:
     """The reasons in words; an agent of which every pair is forbidden has that reason instead of its scores."""
     words = REASON_NAMES.take(codes)
-    if codes.any() and NEGATIVE_SCORES in codes:
+    if NEGATIVE_SCORES in codes.tolist():
         words[(codes == NEGATIVE_SCORES) & ~allowed_pairs(problem).any(axis=1)] = NOTHING_ALLOWED
     return words

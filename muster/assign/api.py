@@ -13,11 +13,13 @@ from muster.assign.answer import Answer, answer
 from muster.assign.call import Call, read_call
 from muster.assign.instance import negated
 from muster.assign.names import Name
-from muster.assign.settings import Crowd, Effort, Method, Objective, Rounding, Sense
+from muster.assign.settings import Effort, Method, Objective, Rounding, Sense, TaskScoresOn
 from muster.assign.solver import Solver
 from muster.assign.sparse import SparseProblem
 from muster.data import Problem
 from muster.errors import InputError
+
+_SENSES = get_args(Sense)
 
 
 def assign(
@@ -40,7 +42,7 @@ def assign(
     previous: Any = None,
     switch_cost: Any = 0.0,
     time_limit: float | None = None,
-    crowd: Crowd = "count",
+    task_scores_on: TaskScoresOn = "count",
     agents: Sequence[Name] | None = None,
     tasks: Sequence[Name] | None = None,
     columns: Mapping[str, Any] | None = None,
@@ -53,8 +55,8 @@ def assign(
     minimum, or no agent; with the same capacity exactly that much. One number for all, such as `minimums=1`, means that
     every task has to get it, and an error says which cannot. `fixed` {agent: task} are agents that have to take a given
     task. `allowed` [N, M] is False for pairs that must not be; their other entries are not looked at. AMAX looks
-    at neither task scores nor capacities, LP at no task scores; their objectives leave them out. With `crowd="load"`,
-    for QUAD, c_j is the sum of the contributions that task j gets instead of a number of agents.
+    at neither task scores nor capacities, LP at no task scores; their objectives leave them out. With
+    `task_scores_on="load"`, for QUAD, c_j is the sum of the contributions to task j instead of a number of agents.
 
     Method "routes" makes routes: h is what it is worth for an agent to go to a task first, g to go on from task j to
     task k, `end_scores` [N, M] to end there; costs are negative scores. Every task is visited by as many agents as its
@@ -96,14 +98,19 @@ def assign(
         fixed,
         columns,
     )
-    if sense not in get_args(Sense):
+    if sense not in _SENSES:
         raise InputError(f"sense must be 'max' or 'min', got {sense!r}")
     problem, names = read_call(call)
     if sense == "min":
         problem = negated(problem)
-    solver = _solver(method, effort, rounding, assign_all, objective, time_limit, crowd)
+    settings = method, effort, rounding, assign_all, objective, time_limit, task_scores_on
+    try:
+        solver = _solver(*settings)
+    except TypeError:
+        # Something that cannot be a setting, nor kept: the check says so.
+        solver = _solver.__wrapped__(*settings)
     found = answer(problem, solver, names, sense)
-    if not assign_all and method != "routes" and not (found.assignment >= 0).any():
+    if found.objective == 0.0 and not assign_all and method != "routes" and not (found.assignment >= 0).any():
         _warn_idle(problem, sense)
     return found
 
@@ -120,21 +127,9 @@ def _warn_idle(problem: Problem | SparseProblem, sense: Sense) -> None:
         )
 
 
-def _make(
-    method: Any, effort: Any, rounding: Any, assign_all: Any, objective: Any, time_limit: Any, crowd: Any
-) -> Solver:
-    return Solver(method, effort, rounding, assign_all, objective, time_limit, crowd=crowd)
-
-
-def _solver(*settings: Any) -> Solver:
-    """The Solver of these settings. Checking them takes as long as solving a small instance, so it is done once."""
-    try:
-        return _known_solver(*settings)
-    except TypeError:
-        # Something that cannot be a setting; the check says so.
-        return _make(*settings)
-
-
 @lru_cache(maxsize=128, typed=True)
-def _known_solver(*settings: Any) -> Solver:
-    return _make(*settings)
+def _solver(
+    method: Any, effort: Any, rounding: Any, assign_all: Any, objective: Any, time_limit: Any, task_scores_on: Any
+) -> Solver:
+    """The Solver of these settings. Checking them takes as long as solving a small instance, so it is done once."""
+    return Solver(method, effort, rounding, assign_all, objective, time_limit, task_scores_on=task_scores_on)

@@ -22,7 +22,7 @@ from muster.assign.instance import (
 from muster.assign.names import Name, Names, as_assignment
 from muster.assign.problem import CAPACITY_TOLERANCE
 from muster.assign.rows import Rows
-from muster.assign.settings import Crowd, Effort, Method, Sense
+from muster.assign.settings import Effort, Method, Sense, TaskScoresOn
 from muster.assign.solver import Solver
 from muster.assign.sparse import DENSE, SparseProblem
 from muster.data import Ints, Problem
@@ -57,7 +57,7 @@ class Verdict:
     """Whether worth is maximised, or costs minimised."""
 
     def __str__(self) -> str:
-        lines = ["feasible" if self.feasible else "not feasible", *(f"- {rule}" for rule in self.broken)]
+        lines = ["feasible" if self.feasible else "not feasible", *(f"- {constraint}" for constraint in self.broken)]
         worth, is_worth, exceeds = (
             ("worth", "is worth", "exceeds") if self.sense == "max" else ("cost", "costs", "costs less than")
         )
@@ -81,7 +81,7 @@ def check_plan(
     effort: Effort = "fast",
     assign_all: bool = False,
     time_limit: float | None = None,
-    crowd: Crowd = "count",
+    task_scores_on: TaskScoresOn = "count",
     sense: Sense = "max",
 ) -> Verdict:
     """Whether a plan is feasible, which constraints it violates, what it is worth, and what a better plan would change.
@@ -95,7 +95,7 @@ def check_plan(
     {0: 1, 1: 0}
     """
     asked, names, solver = _what_is_asked(
-        problem, Solver(method, effort, assign_all=assign_all, time_limit=time_limit, crowd=crowd)
+        problem, Solver(method, effort, assign_all=assign_all, time_limit=time_limit, task_scores_on=task_scores_on)
     )
     if isinstance(problem, Answer):
         sense = problem.sense
@@ -113,7 +113,7 @@ def judge(problem: Problem, names: Names | None, solver: Solver, plan: Ints, sen
     sign = 1.0 if sense == "max" else -1.0
     found = answer(replace(problem, previous=plan[None], switch_cost=0.0), solver, names, sense)
     broken = tuple(broken_rules(problem, found, solver, plan))
-    value = value_of(problem, plan, solver.method, solver.crowd)
+    value = value_of(problem, plan, solver.method, solver.task_scores_on)
     reached = sign * float(found.objective)
     slack = NOTICED * max(abs(value), abs(reached))
     better = found if broken or not value >= reached - slack else None

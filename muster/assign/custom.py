@@ -57,16 +57,16 @@ def run_custom(method: str, problem: Problem) -> Output:
     if wrong := _violation(problem, arrays, assignment, fits, used, out.loads):
         raise InputError(f"{method} {wrong}")
     out.assignment[...] = assignment
-    out.objective[...] = value(arrays, assignment)
-    for unknown in (out.relaxed, out.duality_gap, out.frank_wolfe_gap):
-        unknown.fill(np.nan)
-    out.bound[...] = getattr(answer, "bound", np.nan)
-    close = TOLERANCE * np.maximum(1.0, np.abs(out.objective))
-    if (out.bound < out.objective - close).any():
-        raise InputError(f"{method} gave the bound {out.bound.min():g} on assignments, and one that is worth more")
-    out.status[...] = np.where(out.bound <= out.objective + close, OPTIMAL, FEASIBLE)
-    room = fits & (out.loads[:, None, :] + used <= _limits(arrays.capacities)[:, None, :])
-    out.reason[...] = np.where(room.any(axis=2), BETTER_LEFT_OUT, NO_CAPACITY)
+    out.values.fill(np.nan)
+    objective, _, bound, _, _ = out.values
+    objective[...] = value(arrays, assignment)
+    bound[...] = getattr(answer, "bound", np.nan)
+    close = TOLERANCE * np.maximum(1.0, np.abs(objective))
+    if (bound < objective - close).any():
+        raise InputError(f"{method} gave the bound {bound.min():g} on assignments, and one that is worth more")
+    out.status[...] = np.where(bound <= objective + close, OPTIMAL, FEASIBLE)
+    fitting = fits & (out.loads[:, None, :] + used <= _limits(arrays.capacities)[:, None, :])
+    out.reason[...] = np.where(fitting.any(axis=2), BETTER_LEFT_OUT, NO_CAPACITY)
     out.reason[assignment >= 0] = ASSIGNED
     out.reason[~arrays.agent_alive] = NOT_ALIVE
     return out

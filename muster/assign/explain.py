@@ -18,7 +18,8 @@ from muster.assign.names import Name
 from muster.assign.probe import Pair, Probe
 from muster.assign.problem import CAPACITY_TOLERANCE
 from muster.assign.rows import Row, Rows, text
-from muster.assign.solver import Solver, check_stopped
+from muster.assign.solver import Solver
+from muster.assign.stop import check_stopped
 from muster.data import Floats, Ints, Problem, Solution
 from muster.errors import InputError
 

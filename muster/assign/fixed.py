@@ -110,6 +110,8 @@ class Fixed:
             text = "fixed gives agent {agents[0]} task {tasks[0]}, which it may not take"
             raise NamedError(text, [int(self.agent[k])], [int(self.task[k])])
         use = arrays.contributions[pair] if arrays.contributions.size else np.ones(score.size)
+        self.taken: Bools = np.zeros((size, m), np.bool_)
+        self.taken[self.batch, self.task] = True
         self.load: Floats = np.zeros((size, m))
         np.add.at(self.load, (self.batch, self.task), use)
         over = self.load > arrays.capacities * (1.0 + CAPACITY_TOLERANCE)
@@ -145,14 +147,11 @@ class Fixed:
         """Minimums that are left once some agents are fixed."""
         left = needs.minimums - self.load
         left[left < CAPACITY_TOLERANCE * needs.minimums] = 0.0
-        return Needs(left, needs.required | (self.load > 0.0))
+        return Needs(left, needs.required | self.taken)
 
     def put_back(self, out: Output) -> None:
         """Write these agents and what they are worth to the output."""
         out.assignment[self.batch, self.agent] = self.task
         out.reason[self.batch, self.agent] = ASSIGNED
-        for total, more in (
-            (out.loads, self.load),
-            *((field, self.value) for field in (out.objective, out.relaxed, out.bound)),
-        ):
-            total += more
+        out.loads[...] += self.load
+        out.values[:3] += self.value  # objective, relaxed objective, bound

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from muster.assign.settings import Crowd
+from muster.assign.settings import TaskScoresOn
 from muster.assign.sparse import SparseProblem
 from muster.data import Bools, Floats, Ints, Problem
 
@@ -58,7 +58,7 @@ def loads_of(problem: Problem, plan: Ints) -> Floats:
     return loads.astype(np.float64)
 
 
-def value_of(problem: Problem, plan: Ints, method: str, crowd: Crowd = "count") -> float:
+def value_of(problem: Problem, plan: Ints, method: str, task_scores_on: TaskScoresOn = "count") -> float:
     """Sum h·b + c'gc, where c counts agents or is the loads; NaN where a pair is not allowed."""
     placed = np.flatnonzero(plan >= 0)
     if not allowed_pairs(problem)[placed, plan[placed]].all():
@@ -66,6 +66,6 @@ def value_of(problem: Problem, plan: Ints, method: str, crowd: Crowd = "count") 
     value = float(problem.scores[0, placed, plan[placed]].sum())
     if method == "quad" and problem.task_scores is not None:
         count = np.bincount(plan[placed], minlength=problem.scores.shape[2])
-        c = loads_of(problem, plan) if crowd == "load" else count.astype(np.float64)
+        c = loads_of(problem, plan) if task_scores_on == "load" else count.astype(np.float64)
         value += float(c @ problem.task_scores[0] @ c)
     return value

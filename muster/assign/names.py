@@ -105,22 +105,22 @@ def vector(label: str, value: Any, kind: str, names: Names, absent: float | None
     filled: dict[int, Any] = {}
     for name, entry in found:
         try:
-            place = find(name)
+            index = find(name)
         except InputError as error:
             raise InputError(f"{label}: {error}") from None
-        if place in filled:
+        if index in filled:
             raise InputError(f"{label} has {kind} {name!r} twice; give one number for each {kind}")
-        filled[place] = entry
-    for place, name in enumerate(known):
-        if is_missing(filled.get(place)):
+        filled[index] = entry
+    for index, name in enumerate(known):
+        if is_missing(filled.get(index)):
             if absent is not None:
-                filled[place] = absent
+                filled[index] = absent
                 continue
             given = [str(known[k]) for k in filled]
             near = difflib.get_close_matches(str(name), given, n=1, cutoff=0.6)
             told = f"; is {near[0]!r} meant for it?" if near else ""
             raise InputError(f"{label} has no entry for {kind} {name!r}; give one for each {kind}{told}")
-    return as_array(label, [filled[place] for place in range(len(known))], 1)
+    return as_array(label, [filled[index] for index in range(len(known))], 1)
 
 
 def matrix(label: str, value: Any, names: Names, absent: float, rows: str = "agent") -> Any:
@@ -137,14 +137,14 @@ def matrix(label: str, value: Any, names: Names, absent: float, rows: str = "age
     seen: set[tuple[int, int]] = set()
     for row, column, entry in found:
         try:
-            place = find(row), names.task(column)
+            pair = find(row), names.task(column)
         except InputError as error:
             raise InputError(f"{label}: {error}") from None
-        if place in seen:
+        if pair in seen:
             raise InputError(f"{label} has the pair ({row!r}, {column!r}) twice")
-        seen.add(place)
+        seen.add(pair)
         if not is_missing(entry):
-            filled[place] = number(label, entry, (row, column))
+            filled[pair] = number(label, entry, (row, column))
     return filled
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from muster.assign.fixed import NamedError
 from muster.assign.instance import allowed_pairs, capacities_of, contributions_of
 from muster.assign.problem import CAPACITY_TOLERANCE
-from muster.assign.solver import Solver, check_stopped
+from muster.assign.solver import Solver
+from muster.assign.stop import check_stopped
 from muster.assign.switching import less_switch_cost
 from muster.data import Bools, Floats, Ints, Problem
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,21 +60,23 @@ class Output(NamedTuple):
     """What the compiled core writes: the fields of a Solution, status and reason by their codes."""
 
     assignment: Ints
-    objective: Floats
-    relaxed: Floats
-    bound: Floats
+    values: Floats
+    """[5, B] objective, relaxed objective, bound, duality gap, Frank-Wolfe gap"""
     status: Ints
-    duality_gap: Floats
-    frank_wolfe_gap: Floats
     loads: Floats
     prices: Floats
     reason: Ints
     routes: Ints
     """[B, N, M] the tasks of each agent in order, then -1 (method "routes"); no rows otherwise."""
 
+    @property
+    def objective(self) -> Floats:
+        """[B]"""
+        return self.values[0]
+
     def for_core(self) -> Any:
         """The same as an object of the compiled core."""
-        return core.assign.Output(*self[:10])
+        return core.assign.Output(*self[:6])
 
 
 def make_output(size: int, n: int, m: int, with_routes: bool) -> Output:
@@ -82,12 +85,8 @@ def make_output(size: int, n: int, m: int, with_routes: bool) -> Output:
     # By position, and not by np.full: small instances notice.
     return Output(
         _filled((size, n), -1),
-        zeros(size),
-        zeros(size),
-        zeros(size),
+        zeros((5, size)),
         zeros(size, np.int64),
-        zeros(size),
-        zeros(size),
         zeros((size, m)),
         zeros((size, m)),
         _filled((size, n), NOT_ALIVE),
@@ -123,13 +122,12 @@ def read_problem(problem: Problem | Any, with_task_scores: bool, by_load: bool =
             contributions = _as_fitting("contributions", problem.contributions, (size, n, m))
         if problem.capacities is None:
             raise InputError("contributions were given without capacities; give each task's capacity too")
-    if problem.capacities is None:
-        capacities: Floats = np.empty((size, m))
-        capacities.fill(1.0)
-        if problem.minimums is not None:
-            capacities = np.maximum(1.0, _as_fitting("minimums", problem.minimums, (size, m)))
-    else:
+    if problem.capacities is not None:
         capacities = _as_fitting("capacities", problem.capacities, (size, m))
+    elif problem.minimums is not None:
+        capacities = np.maximum(1.0, _as_fitting("minimums", problem.minimums, (size, m)))
+    else:
+        capacities = _constant((size, m), 1.0)
     arrays = ProblemArrays(
         scores,
         task_scores,
@@ -193,7 +191,7 @@ def name_culprit(arrays: ProblemArrays, end_scores: Floats = _NONE) -> None:
         refuse("end_scores", end_scores, counted)
     refuse("capacities", arrays.capacities, tasks, negative=False, infinite=1)
     if arrays.by_load:
-        raise InputError(f"task_scores times contributions squared must be within ±{LARGEST:g} with crowd 'load'")
+        raise InputError(f"task_scores times contributions squared must be within ±{LARGEST:g} to act on loads")
     raise AssertionError("the core refused an instance for no entry")
 
 
@@ -261,13 +259,19 @@ def fit(name: str, array: NDArray[Any], expected: tuple[int, ...]) -> None:
 def as_mask(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> Bools:
     """`value` as a contiguous mask; everything is True where none is given."""
     if value is None:
-        everything: Bools = np.empty(shape, np.bool_)
-        everything.fill(True)
-        return everything
+        return _constant(shape, True)
     mask = np.ascontiguousarray(value)
     if mask.dtype != np.bool_ or mask.shape != shape:
         raise InputError(f"{name} must be bool with shape {shape}, got {mask.dtype} with shape {mask.shape}")
     return mask
+
+
+@lru_cache(maxsize=16, typed=True)
+def _constant(shape: tuple[int, ...], value: bool | float) -> NDArray[Any]:
+    """An array to be read only, made once: small instances would notice."""
+    array = np.full(shape, value)
+    array.setflags(write=False)
+    return array
 
 
 def refuse(name: str, array: Floats, counted: Bools, negative: bool = True, infinite: int = 0) -> None:

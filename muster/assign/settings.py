@@ -13,7 +13,7 @@ Method = Literal["amax", "lp", "quad", "routes"]
 Effort = Literal["paper", "fast", "best", "exact"]
 Rounding = Literal["strict", "original"]
 Objective = Literal["makespan", "total"]
-Crowd = Literal["count", "load"]
+TaskScoresOn = Literal["count", "load"]
 Sense = Literal["max", "min"]
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from muster.assign.fixed import UnservedError
 from muster.assign.outcomes import ASSIGNED, BELOW_MINIMUM, BETTER_LEFT_OUT, NEGATIVE_SCORES, NO_CAPACITY, REASONS
 from muster.assign.problem import CAPACITY_TOLERANCE, LARGEST, SMALLEST, refuse
-from muster.assign.solver import Deadline, Solver
+from muster.assign.solver import Solver
+from muster.assign.stop import Deadline
 from muster.data import Bools, Floats, Ints, Solution
 from muster.errors import InputError
 from muster.kernels import core
@@ -54,14 +55,12 @@ class SparseProblem:
         refuse("capacities", capacity[None], np.ones((1, capacity.size), np.bool_), negative=False, infinite=1)
         there = np.flatnonzero(score > -np.inf)
         order = there[np.lexsort((columns[there], rows[there]))]
-        first = np.zeros(n + 1, np.int64)
-        np.cumsum(np.bincount(rows[order], minlength=n), out=first[1:])
-        return cls(first, columns[order].copy(), score[order].copy(), use[order].copy(), capacity)
+        return cls(_first(rows[order], n), columns[order].copy(), score[order].copy(), use[order].copy(), capacity)
 
     @property
     def agent(self) -> Ints:
         """[P] each pair's agent."""
-        return np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
+        return _agent(self.first)
 
     def pair_of(self, assignment: Ints) -> Ints:
         """[N] the pair by which each agent has its task, -1 where it has none or may not have it."""
@@ -70,12 +69,30 @@ class SparseProblem:
         found[self.agent[here]] = here
         return found
 
+    def without(self, tasks: Bools) -> SparseProblem:
+        """The same without the pairs of these tasks [M]."""
+        kept = ~tasks[self.task]
+        first = _first(self.agent[kept], self.first.size - 1)
+        return replace(self, first=first, task=self.task[kept], score=self.score[kept], use=self.use[kept])
+
     def net(self) -> Floats:
         """[P] scores less what leaving a task costs (as `muster.assign.switching` means it)."""
         if self.previous is None or self.switch_cost is None:
             return self.score
         before = self.previous[self.agent]
         return self.score - self.switch_cost[self.agent] * ((before >= 0) & (before != self.task))
+
+
+def _first(agent: Ints, n: int) -> Ints:
+    """[N + 1] where the pairs of each agent begin, given each pair's agent [P]."""
+    first: Ints = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(agent, minlength=n), out=first[1:])
+    return first
+
+
+def _agent(first: Ints) -> Ints:
+    """[P] each pair's agent."""
+    return np.repeat(np.arange(first.size - 1), np.diff(first))
 
 
 class _Pairs(NamedTuple):
@@ -149,11 +166,11 @@ def _solve_minimums(problem: SparseProblem, minimums: Floats, solver: Solver) ->
         # One agent a task: most tasks are served where most agents are.
         solver = replace(solver, assign_all=True)
     relaxed = found = solve_sparse(replace(problem, minimums=None), solver)
-    capacity = problem.capacity.copy()
+    left = replace(problem, minimums=None)
     while (short := _short(found, minimums)).any():
         lacking = np.where(short, (minimums - found.loads) / np.maximum(minimums, SMALLEST), 0.0)
-        capacity[short & (lacking >= np.median(lacking[short]))] = 0.0
-        found = solve_sparse(replace(problem, minimums=None, capacity=capacity), solver)
+        left = left.without(short & (lacking >= np.median(lacking[short])))
+        found = solve_sparse(left, solver)
     if problem.serve_all and (found.loads < minimums).any():
         tasks = np.flatnonzero(found.loads < minimums).tolist()
         raise UnservedError(f"not every task can be served: {len(tasks)} are left, such as {{tasks[0]}}", tasks=tasks)
@@ -161,7 +178,7 @@ def _solve_minimums(problem: SparseProblem, minimums: Floats, solver: Solver) ->
     placed = problem.pair_of(assignment)
     placed = placed[placed >= 0]
     objective = float(problem.net()[placed].sum())
-    loads = np.bincount(problem.task[placed], problem.use[placed], minlength=capacity.size).astype(np.float64)
+    loads = np.bincount(problem.task[placed], problem.use[placed], minlength=minimums.size).astype(np.float64)
     bound = float(relaxed.bound)
     proven = objective >= bound - PROOF_TOLERANCE * max(abs(bound), abs(objective))
     ended = "time_limit" if "time_limit" in (relaxed.status, found.status) else "local_optimum"
@@ -216,30 +233,29 @@ def _fits(problem: SparseProblem, capacity: Floats) -> Bools:
 
 def _kept(problem: SparseProblem, score: Floats, use: Floats, capacity: Floats, idle: float, good: Bools) -> _Pairs:
     """The pairs that are good for something."""
-    n = problem.first.size - 1
-    first: Ints = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(problem.agent[good], minlength=n), out=first[1:])
+    first = _first(problem.agent[good], problem.first.size - 1)
     return _Pairs(first, problem.task[good], score[good], use[good], np.ascontiguousarray(capacity), idle)
 
 
+def _surplus(pairs: _Pairs, price: Floats) -> Floats:
+    """[N] what an agent is left with at the prices: max(idle, max_j h_ij - mu_ij pi_j)."""
+    best = np.full(pairs.first.size - 1, pairs.idle)
+    np.maximum.at(best, _agent(pairs.first), pairs.score - pairs.use * price[pairs.task])
+    return best
+
+
 def _bound(pairs: _Pairs, price: Floats) -> float:
-    """What the prices prove: sum_j u_j pi_j + sum_i max(idle, max_j h_ij - mu_ij pi_j)."""
+    """What the prices prove: sum_j u_j pi_j + the agents' surplus."""
     charged = price > 0.0
-    n = pairs.first.size - 1
-    net = pairs.score - pairs.use * price[pairs.task]
-    best = np.full(n, pairs.idle)
-    np.maximum.at(best, np.repeat(np.arange(n), np.diff(pairs.first)), net)
-    return float((pairs.capacity[charged] * price[charged]).sum() + best.sum())
+    return float((pairs.capacity[charged] * price[charged]).sum() + _surplus(pairs, price).sum())
 
 
 def _price_closed(problem: SparseProblem, pairs: _Pairs, score: Floats, use: Floats, price: Floats) -> None:
     """Give tasks without capacity, which cost nothing in the proof, the least price that keeps every agent away."""
     shut = np.flatnonzero((pairs.capacity[problem.task] == 0.0) & (use > 0.0))
     if shut.size:
-        n = problem.first.size - 1
-        best = np.full(n, pairs.idle)
-        np.maximum.at(best, np.repeat(np.arange(n), np.diff(pairs.first)), pairs.score - pairs.use * price[pairs.task])
-        np.maximum.at(price, problem.task[shut], (score[shut] - best[problem.agent[shut]]) / use[shut])
+        best = _surplus(pairs, price)[problem.agent[shut]]
+        np.maximum.at(price, problem.task[shut], (score[shut] - best) / use[shut])
 
 
 def _as_pairs(problem: SparseProblem, good: Bools, assignment: Ints) -> Ints:

@@ -9,9 +9,9 @@ from typing import Annotated
 import tyro
 
 from muster.assign.as_json import verdict_as_json
-from muster.assign.settings import Crowd, Effort, Method
+from muster.assign.settings import Effort, Method, TaskScoresOn
 from muster.cli.csv_tables import read_csv
-from muster.cli.problem_files import add_tables, read_problem, take_crowd
+from muster.cli.problem_files import add_tables, read_problem, take_task_scores_on
 from muster.errors import InputError
 
 
@@ -32,7 +32,7 @@ class CheckPlan:
     """Scores are costs."""
     assign_all: bool = False
     """Every agent that fits somewhere has to have a task."""
-    crowd: Crowd | None = None
+    task_scores_on: TaskScoresOn | None = None
     """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
     time_limit: float | None = None
     """Seconds that a better plan is looked for."""
@@ -62,7 +62,7 @@ class CheckPlan:
             contributions=self.contributions,
             task_scores=self.task_scores,
         )
-        assignment, crowd = problem.pop("assignment", None), take_crowd(problem, self.crowd)
+        assignment, task_scores_on = problem.pop("assignment", None), take_task_scores_on(problem, self.task_scores_on)
         if (assignment is None) == (self.plan is None):
             raise InputError("give the plan once: as 'assignment' in the problem's JSON, or as --plan FILE.csv")
         if self.plan is not None:
@@ -76,7 +76,7 @@ class CheckPlan:
             effort=self.effort,
             assign_all=self.assign_all,
             time_limit=self.time_limit,
-            crowd=crowd,
+            task_scores_on=task_scores_on,
             sense="min" if self.minimise else "max",
         )
         print(json.dumps(verdict_as_json(verdict), allow_nan=False) if self.json else verdict)

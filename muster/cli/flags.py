@@ -90,13 +90,13 @@ def learner_of(arguments: Sequence[str], table: Mapping[str, Any]) -> str:
 
 def argument(arguments: Sequence[str], flag: str) -> str | None:
     """What follows a flag, written with a space or with an equals sign; None where it is not given."""
-    for place, word in enumerate(arguments):
+    for index, word in enumerate(arguments):
         if word.startswith(f"{flag}="):
             return word.partition("=")[2]
         if word == flag:
-            if place + 1 == len(arguments):
+            if index + 1 == len(arguments):
                 raise InputError(f"{flag} needs a value")
-            return arguments[place + 1]
+            return arguments[index + 1]
     return None
 
 

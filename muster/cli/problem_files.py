@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from muster.assign.settings import Crowd
+from muster.assign.settings import TaskScoresOn
 from muster.cli.csv_tables import is_csv, is_number, read_csv, read_text
 from muster.errors import InputError, UnknownNameError
 
@@ -26,7 +26,7 @@ FIELDS = (
 )
 
 # What JSON may say about the problem beside its numbers.
-MEANINGS = ("crowd",)
+MEANINGS = ("task_scores_on",)
 
 # What the service takes in its JSON, and a command as a flag.
 FLAGS = ("method", "effort", "rounding", "assign_all", "objective", "time_limit", "explain")
@@ -108,11 +108,13 @@ def read_columns(text: str | None) -> dict[str, str]:
     return {name.strip(): column.strip() for name, _, column in parts}
 
 
-def take_crowd(problem: dict[str, Any], flag: Crowd | None) -> Crowd:
+def take_task_scores_on(problem: dict[str, Any], flag: TaskScoresOn | None) -> TaskScoresOn:
     """What task scores act on, by the problem's file or by the flag; the problem is left without it."""
-    said: Crowd | None = problem.pop("crowd", None)
+    said: TaskScoresOn | None = problem.pop("task_scores_on", None)
     if said is not None and flag is not None and said != flag:
-        raise InputError(f"crowd came twice: {said!r} in the problem's file and --crowd {flag}; give one of them")
+        raise InputError(
+            f"task_scores_on came twice: {said!r} in the problem's file and --task-scores-on {flag}; give one of them"
+        )
     return said if said is not None else flag if flag is not None else "count"
 
 

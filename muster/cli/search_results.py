@@ -34,7 +34,7 @@ def need_optuna(feature: str) -> None:
 
 def as_json(study: Study) -> dict[str, Any]:
     """All that a study came to."""
-    from muster.search.settings import JUDGED_BY
+    from muster.search.space import JUDGED_BY
     from muster.search.study import best_of, ranked
 
     settings, trials = study.settings, study.trials()
@@ -63,7 +63,7 @@ def print_table(study: Study) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from muster.search.settings import JUDGED_BY
+    from muster.search.space import JUDGED_BY
     from muster.search.study import ranked, short
 
     settings = study.settings

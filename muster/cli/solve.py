@@ -14,9 +14,9 @@ import tyro
 
 from muster.assign.as_json import answer_as_json, rows_as_json
 from muster.assign.outcomes import NEGATIVE_SCORES, REASONS
-from muster.assign.settings import Crowd, Effort, Method, Objective, Rounding
+from muster.assign.settings import Effort, Method, Objective, Rounding, TaskScoresOn
 from muster.cli.csv_tables import CsvTable, write_csv
-from muster.cli.problem_files import add_tables, read_problem, take_crowd
+from muster.cli.problem_files import add_tables, read_problem, take_task_scores_on
 from muster.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Solve:
     file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """CSV with the columns agent, task, score and, if wanted, contribution, or with a row per agent and a column per
     task; or JSON with `scores` (a row per agent, a column per task; null forbids a pair) and, if wanted, `task_scores`,
-    `contributions`, `capacities`, `allowed`, `agents`, `tasks`, `previous`, `switch_cost`, `crowd`, and for
+    `contributions`, `capacities`, `allowed`, `agents`, `tasks`, `previous`, `switch_cost`, `task_scores_on`, and for
     routes `end_scores` and `routes`; - reads JSON from standard input."""
     method: Method = "quad"
     """amax: each agent's best task; lp: within capacities; quad: with task-task scores too; routes: routes through
@@ -43,7 +43,7 @@ class Solve:
     """Scores are costs: make their sum small (with --assign-all, or minimums for all, since idling costs nothing)."""
     assign_all: bool = False
     """Assign every agent that fits somewhere, however bad its scores."""
-    crowd: Crowd | None = None
+    task_scores_on: TaskScoresOn | None = None
     """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
     objective: Objective = "makespan"
     """What routes makes short: the longest route, or the total of all."""
@@ -89,7 +89,7 @@ class Solve:
         )
         if self.switch_cost is not None:
             problem["switch_cost"] = self.switch_cost
-        crowd = take_crowd(problem, self.crowd)
+        task_scores_on = take_task_scores_on(problem, self.task_scores_on)
         from muster.assign import assign
 
         with warnings.catch_warnings():
@@ -103,7 +103,7 @@ class Solve:
                 assign_all=self.assign_all,
                 objective=self.objective,
                 time_limit=self.time_limit,
-                crowd=crowd,
+                task_scores_on=task_scores_on,
             )
         for note in notes(solution, problem, self):
             print(f"muster: {note}", file=sys.stderr)

@@ -76,7 +76,7 @@ def draw_scene(scene: Scene, targets: Ints | None = None) -> NDArray[np.uint8]:
         pen.polygon(corners, _mix(zone.shade), LINES, FINER)
         top = min(corners, key=lambda corner: corner[1])
         pen.text((top[0], top[1] + 4 * FINER), zone.label, QUIET, ImageFont.load_default(9 * FINER), anchor="mt")
-    canvas.rule(stage.grid)
+    canvas.draw_grid(stage.grid)
     agents, tasks = (as_places("", places) for places in (scene.agents, scene.tasks))
     agent_alive, task_alive = _alive(scene.agent_alive, len(agents)), _alive(scene.task_alive, len(tasks))
     agent_looks, task_looks = _looks(scene.agent_looks, len(agents), stage), _looks(scene.task_looks, len(tasks), stage)
@@ -127,7 +127,7 @@ class _Canvas:
             for y in (-1, 0, 1) if self.wraps else (0,):
                 yield place + self.size * (x, y)
 
-    def rule(self, grid: float) -> None:
+    def draw_grid(self, grid: float) -> None:
         """Lines of a grid, unless they would be too close to each other."""
         if not grid or grid * self.unit < 6 * FINER:
             return

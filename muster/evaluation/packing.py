@@ -27,6 +27,8 @@ STEPS_ACROSS = 4096
 FULL = 100
 """Health, loads and angles are counted in hundredths."""
 MOST_LOAD = 9999
+LONGEST_SECONDS = 12.0
+"""A longer episode is played faster, so that its end is seen."""
 
 Field = tuple[str, Ints]
 
@@ -37,6 +39,7 @@ def pack(films: Sequence[Film]) -> dict[str, Any]:
     box = _bounds(stage, films)
     first = films[0].replay
     words = caption(first.env)
+    steps = max(len(film.moments) for film in films) - 1
     return {
         "format": FORMAT,
         "env": first.env,
@@ -47,7 +50,7 @@ def pack(films: Sequence[Film]) -> dict[str, Any]:
         "verdict": asdict(verdict([film.replay for film in films], [film.ending for film in films])),
         "seed": first.seed,
         "metric": first.metric,
-        "seconds": films[0].seconds_per_step,
+        "seconds": min(films[0].seconds_per_step, LONGEST_SECONDS / max(steps, 1)),
         "agents": films[0].moments[0].agent_alive.size,
         "tasks": films[0].moments[0].task_alive.size,
         "stage": stage_json(stage, box),
@@ -188,12 +191,12 @@ def _bounds(stage: Stage, films: Sequence[Film]) -> tuple[float, float, float, f
 
 
 def around(places: Floats) -> tuple[float, float, float, float]:
-    """Left, top, right, bottom of a box with all places [K, 2] and some room."""
+    """Left, top, right, bottom of a box with all places [K, 2] and a margin."""
     if not len(places):
         return 0.0, 0.0, 1.0, 1.0
     low, high = places.min(0), places.max(0)
-    room = 0.06 * float(max((high - low).max(), 1e-6))
-    return float(low[0] - room), float(low[1] - room), float(high[0] + room), float(high[1] + room)
+    margin = 0.06 * float(max((high - low).max(), 1e-6))
+    return float(low[0] - margin), float(low[1] - margin), float(high[0] + margin), float(high[1] + margin)
 
 
 def _differences(field: Ints) -> Ints:

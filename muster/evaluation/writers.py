@@ -12,13 +12,12 @@ import numpy as np
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError, MissingExtraError, UnknownNameError
 from muster.evaluation.film import film
-from muster.evaluation.packing import pack
+from muster.evaluation.packing import LONGEST_SECONDS, pack
 from muster.evaluation.replay import Replay
 from muster.evaluation.viewer import page
 from muster.storage import write_atomically
 
 LAST_PICTURE_MILLISECONDS = 2000
-LONGEST_MILLISECONDS = 12_000
 """Of a moving picture; longer episodes run faster, with fewer pictures."""
 SHORTEST_PICTURE_MILLISECONDS = 40
 COLOURS = 64
@@ -43,14 +42,15 @@ def write_gif(replays: list[Replay], env: BatchEnv, path: Path) -> None:
     sheet = Image.new("RGB", (frames[0].width, frames[0].height * len(some)))
     for k, frame in enumerate(some):
         sheet.paste(frame, (0, k * frame.height))
-    palette = sheet.quantize(COLOURS)
+    # Octree: median cut spends its colours on the ground, and small agents and tasks lose theirs.
+    palette = sheet.quantize(COLOURS, method=Image.Quantize.FASTOCTREE)
     flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     flat[0].save(path, save_all=True, append_images=flat[1:], duration=durations, loop=0, optimize=False)
 
 
 def shortened(durations: list[int]) -> tuple[list[int], list[int]]:
     """Which of the pictures to show, the last one always, and for how many milliseconds each: at most 12 s in all."""
-    most = LONGEST_MILLISECONDS - LAST_PICTURE_MILLISECONDS
+    most = int(1000 * LONGEST_SECONDS) - LAST_PICTURE_MILLISECONDS
     last = len(durations) - 1
     if sum(durations[:-1]) <= most:
         return list(range(last + 1)), [*durations[:-1], LAST_PICTURE_MILLISECONDS]

@@ -7,20 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from muster.data import BatchObservation, Bools, Floats32
+from muster.data import BatchObservation, Bools, Floats, Floats32
 from muster.learning.actor import Actor
 from muster.learning.critic import Critic
 from muster.learning.learner import CRITIC, Arrays, Learner, Setup, SlotEpisodes, State, component, prefixed, stream
-from muster.learning.losses.returns import n_step_returns
 from muster.learning.metrics import Metrics, combine
 from muster.learning.optimiser import TrainingError
-from muster.learning.parallel_rollouts import ParallelCollectors, Weights
+from muster.learning.parallel_rollouts import ParallelCollectors
 from muster.learning.rollouts import Acting, Collector, Rollout
 from muster.learning.settings import A2CSettings, PPOSettings
 from muster.learning.workers import WorkerPool
-from muster.models.direct import Parameters
+from muster.models.direct import DirectModel, Parameters
 from muster.models.limits import NETWORKS
-from muster.policy.decision import Decision, Explore, Limit, alive_pairs, decide
 
 SMALLEST_RATIO, LARGEST_RATIO = 1e-6, 10.0
 """Bounds of the importance ratio, as in the authors' code."""
@@ -58,26 +56,21 @@ class ActorCritic(Learner):
         """Begin with these values."""
         self.actor.start(parameters)
 
-    def decide(self, observation: BatchObservation, explore: Explore, limit: Limit | None = None) -> Decision:
-        """One decision of the present policy; `limit` puts learned limits in place, with noise."""
-        return decide(observation, self.spec, self.actor.scores, self.solver, explore, limit)
-
     def values(self, observation: BatchObservation) -> Floats32:
         """[B] of the critic, in the precision in which workers know them."""
         return self.critic(observation).astype(np.float32)
 
     def collect(self) -> list[Rollout]:
         """A rollout of every environment."""
+        actor = self.actor
         if self.parallel:
-            weights = Weights(self.actor.parameters(), self.critic.parameters(), self.actor.with_g)
-            rollouts = self.parallel.collect(weights, self.rng)
+            rollouts = self.parallel.collect(actor.parameters(), actor.with_g, self.critic.parameters(), self.rng)
         else:
-            model = getattr(self.actor, "model", None)
-            limits = model.limits if model is not None and self.spec.learned else None
-            acting = Acting(
-                self.rollout_length, self.discount, self.decide, self.spec.read, self.values, self.keep_history, limits
-            )
-            rollouts = [collector.collect(acting, self.rng) for collector in self.collectors]
+            model = getattr(actor, "model", None)
+            limits = model.limits if self.spec.learned and isinstance(model, DirectModel) else None
+            length = self.rollout_length, self.discount
+            acting = Acting(self.spec, actor.scores, self.solver, self.values, *length, self.keep_history, limits)
+            rollouts = [Rollout.of([one.collect(acting, self.rng)], one.buffers) for one in self.collectors]
         self.steps += self.rollout_length * self.n_envs
         return rollouts
 
@@ -136,7 +129,7 @@ class A2C(ActorCritic):
         advantages: list[Floats32] = []
         for rollout, share in zip(rollouts, shares, strict=True):
             after = self.critic(rollout.after)
-            returns = n_step_returns(rollout.rewards, rollout.ended, after, self.discount)
+            returns = returns_of(rollout.rewards, rollout.ended, after, self.discount)
             target = returns.reshape(-1).astype(np.float32)
             values, loss = self.critic.add_gradient(rollout.observation, target, share)
             advantages.append(target - values.astype(np.float32))
@@ -152,13 +145,13 @@ class A2C(ActorCritic):
 
     def _policy_gradient(self, rollout: Rollout, advantage: Floats32, share: float) -> float:
         """Loss of the policy; adds its gradient, times lambda and the environment's share of the slots."""
-        now = self.actor.forward(rollout.observation)
+        seen = rollout.observation
+        now = self.actor.forward(seen)
         weight = np.float32(share * self.settings.policy_weight)
         total = 0.0
         slopes: list[Floats32 | None] = []
-        for mean, alive, old, explored in zip(
-            now, alive_pairs(rollout.observation), rollout.scores, rollout.explored, strict=True
-        ):
+        there = seen.pairs, seen.task_pairs
+        for mean, alive, old, explored in zip(now, there, rollout.scores, rollout.explored, strict=True):
             if mean is None or old is None or explored is None:
                 slopes.append(None)
                 continue
@@ -166,7 +159,7 @@ class A2C(ActorCritic):
             total += loss
             slopes.append(weight * slope)
         assert slopes[0] is not None
-        self.actor.backward(rollout.observation, (slopes[0], slopes[1]))
+        self.actor.backward(seen, (slopes[0], slopes[1]))
         return total
 
 
@@ -185,6 +178,25 @@ def explored_slopes(
     gain = ratio * alive * advantage[:, None, None]
     loss = -float((gain * likelihood).sum(axis=(1, 2), dtype=np.float64).mean())
     return loss, (-gain * off / np.float32(sigma * sigma * len(mean))).astype(np.float32)
+
+
+def returns_of(
+    rewards: Floats, ended: Bools, after: Floats, discount: float, values: Floats | None = None, gae_lambda: float = 1.0
+) -> Floats:
+    """R_t = r_t + discount·((1 - lambda)·V_{t+1} + lambda·R_{t+1}), or r_t where the episode ended; R_T = V_T = after.
+
+    rewards, ended and values, those of the states decided in, are [T, B], after is [B]. With lambda 1 these are n-step
+    returns, for which values are not needed; less the values they are generalised advantage estimates. A truncated
+    step's reward must already hold the value of its last state.
+    """
+    returns = np.empty_like(rewards)
+    following = after
+    for t in reversed(range(len(rewards))):
+        if values is not None and t + 1 < len(rewards):
+            following = (1.0 - gae_lambda) * values[t + 1] + gae_lambda * following
+        following = rewards[t] + discount * np.where(ended[t], 0.0, following)
+        returns[t] = following
+    return returns
 
 
 def check_loss(name: str, loss: float) -> None:

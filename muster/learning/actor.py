@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,66 +15,18 @@ from muster.models.direct import Gates, Parameters, Scores, init_parameters, mak
 from muster.models.limits import Limits
 from muster.models.spec import ModelSpec
 
+if TYPE_CHECKING:
+    from muster.learning.torch_actor import TorchActor
+
 LAST_LAYER_OF_G = ("g.weight3", "g.bias3")
 """Of a direct model; a linear one starts at 0 anyway."""
 
 
-class Actor(ABC):
-    """The model, whatever computes its gradients."""
-
-    with_g: bool
-    """Whether the task scores g count now; see `set_with_g`."""
-
-    @abstractmethod
-    def parameters(self) -> Parameters:
-        """Copies of its arrays, under the names of policy files."""
-
-    @abstractmethod
-    def start(self, parameters: Parameters) -> None:
-        """Begin with these values."""
-
-    @abstractmethod
-    def set_with_g(self, with_g: bool) -> None:
-        """Let g count, or not: without it QUAD decides and learns as LP does."""
-
-    @abstractmethod
-    def scores(self, observation: BatchObservation) -> Scores:
-        """h and g."""
-
-    @abstractmethod
-    def forward(self, observation: BatchObservation) -> Scores:
-        """The same, to be followed by `backward` for the same states."""
-
-    @abstractmethod
-    def backward(
-        self,
-        observation: BatchObservation,
-        slopes: Scores,
-        limits: Limits | None = None,
-        states: Ints | None = None,
-    ) -> None:
-        """Add the gradient of a loss, given its slopes in h and g (and in z of learned limits), or in those of some
-        `states`.
-        """
-
-    @abstractmethod
-    def step(self, rate: float) -> None:
-        """Move against the gradients that were added, and clear them."""
-
-    def see(self, observation: BatchObservation) -> None:
-        """Let running statistics follow new states, where the model has some (BatchNorm)."""
-        del observation
-
-    @abstractmethod
-    def get_state(self) -> dict[str, NDArray[Any]]:
-        """Arrays to go on from, bit for bit."""
-
-    @abstractmethod
-    def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from what `get_state` returned."""
+Actor: TypeAlias = "DirectActor | TorchActor"
+"""The model, whatever computes its gradients."""
 
 
-class DirectActor(Actor):
+class DirectActor:
     """The direct or linear model: needs no torch."""
 
     def __init__(
@@ -90,6 +41,7 @@ class DirectActor(Actor):
     ) -> None:
         """`g_share` is the part of the learning rate that g's network has; `g_from_zero`: g starts as 0."""
         self.spec, self.with_g = spec, spec.task_scores
+        """Whether the task scores g count now; see `set_with_g`."""
         start = init_parameters(spec, rng)
         self.names = list(start)
         if g_from_zero:
@@ -109,7 +61,7 @@ class DirectActor(Actor):
         self._forward: tuple[BatchObservation, Gates] | None = None
 
     def parameters(self) -> Parameters:
-        """Copies of its arrays."""
+        """Copies of its arrays, under the names of policy files."""
         found = {name: array for _, group in self.groups for name, array in group.parameters().items()}
         return {name: found[name] for name in self.names}
 
@@ -120,7 +72,7 @@ class DirectActor(Actor):
         self._pack()
 
     def set_with_g(self, with_g: bool) -> None:
-        """Let g count, or not."""
+        """Let g count, or not: without it QUAD decides and learns as LP does."""
         if with_g != self.with_g:
             self.with_g = with_g
             self._pack()
@@ -130,7 +82,7 @@ class DirectActor(Actor):
         return self.model(observation)
 
     def forward(self, observation: BatchObservation) -> Scores:
-        """h and g."""
+        """The same, to be followed by `backward` for the same states."""
         scores, gates = self.model.forward(observation)
         self._forward = observation, gates
         return scores
@@ -142,7 +94,9 @@ class DirectActor(Actor):
         limits: Limits | None = None,
         states: Ints | None = None,
     ) -> None:
-        """Add a gradient."""
+        """Add the gradient of a loss, given its slopes in h and g (and in z of learned limits), or in those of some
+        `states`.
+        """
         gates = None if self._forward is None or self._forward[0] is not observation else self._forward[1]
         if states is not None:
             observation = observation.take(states)
@@ -152,12 +106,15 @@ class DirectActor(Actor):
             if all(name in gradients for name in group.shapes):  # g has none while it does not count
                 group.add(gradients)
 
+    def see(self, observation: BatchObservation) -> None:
+        """Let running statistics follow new states, of which there are none here (BatchNorm)."""
+
     def norm(self) -> float:
         """Of the gradient that was added."""
         return math.hypot(*(group.norm() for _, group in self.groups))
 
     def step(self, rate: float) -> None:
-        """Move against the gradients."""
+        """Move against the gradients that were added, and clear them."""
         for share, group in self.groups:
             group.step(rate * share)
         self._pack()

@@ -82,9 +82,8 @@ class Cluster:
         """Cores of the cluster."""
         return int(self.ray.cluster_resources().get("CPU", 1))
 
-    def start(self, index: int) -> Worker:
+    def start(self) -> Worker:
         """A new worker, on whichever machine has a core left."""
-        del index
         return Remote(self.ray, self.worker.remote())
 
     def wait(self, workers: Sequence[Worker], seconds: float) -> list[Worker]:

@@ -22,7 +22,7 @@ from muster.data import BatchObservation, Floats, Ints
 from muster.envs.vector import BatchEnv
 from muster.learning.envs import make_env
 from muster.learning.learner import CANDIDATES, WEIGHTS, Arrays, Learner, Setup, State, stream, training_seeds
-from muster.learning.metrics import EpisodeMetrics, Metrics, combine, env_metrics, mean_metrics
+from muster.learning.metrics import EpisodeMetrics, Metrics, combine, episode_metrics, mean_metrics
 from muster.learning.optimiser import Adam, cosine_decay
 from muster.learning.rollouts import check_finite
 from muster.learning.settings import ESSettings, TrainSettings
@@ -33,8 +33,8 @@ from muster.policy.decision import Scorer, decide
 from muster.policy.learned import make_scorer
 from muster.rollout import rollout
 
-ALIKE = 5
-"""Updates in which all candidates do equally well, after which the user is told."""
+ALIKE = 20
+"""Updates in which all candidates do equally well, after which the user is told; a few in a row happen by chance."""
 WIN_WEIGHT, RETURN_WEIGHT = 1.0, 0.5
 """Fitness of an episode that can be won: what a win adds, and what the sum of rewards counts for beside it."""
 AVERAGED_FROM = 0.5
@@ -47,19 +47,29 @@ ROUTES_ITERATIONS = 60
 
 
 class Trial(NamedTuple):
-    """The candidates' episodes in one environment, candidate by candidate."""
+    """The candidates' episodes in one environment."""
 
-    reward: Floats
-    """[episodes] their sums."""
-    outcome: Floats
-    metrics: EpisodeMetrics
-    """The environment's own."""
+    values: EpisodeMetrics
+    """[candidates, episodes] by name: reward (the sum), outcome, and the environment's own metrics."""
     steps: int
-    candidates: int
+
+    @classmethod
+    def joined(cls, rows: Sequence[Sequence[Trial]]) -> Trial:
+        """All candidates, from rows that have other candidates and columns that have other episodes."""
+        trials = [trial for row in rows for trial in row]
+
+        def values(trial: Trial, name: str) -> Floats:
+            """NaN where a share does not have the metric."""
+            return trial.values.get(name, np.full(trial.values["reward"].shape, np.nan))
+
+        names = dict.fromkeys(name for trial in trials for name in trial.values)
+        found = {name: np.block([[values(trial, name) for trial in row] for row in rows]) for name in names}
+        return cls(found, sum(trial.steps for trial in trials))
 
     def mean(self) -> Metrics:
         """For the log."""
-        return mean_metrics({"outcome": self.outcome, "reward": self.reward, **self.metrics}, len(self.reward))
+        flat = {name: values.ravel() for name, values in self.values.items()}
+        return mean_metrics(flat, len(flat["reward"]))
 
 
 class Generation(NamedTuple):
@@ -121,7 +131,9 @@ def centred_ranks(fitness: Floats) -> Floats:
 
 
 class CandidateRollouts:
-    """Runs the candidates from `begin` up to `end`, each in its own share of an environment's slots."""
+    """Runs the candidates from `begin` up to `end`, each in its own share of an environment's slots; of the episodes
+    of an update, those from `first` on.
+    """
 
     def __init__(
         self,
@@ -131,7 +143,9 @@ class CandidateRollouts:
         settings: ESSettings,
         seed: int,
         candidates: tuple[int, int],
+        first: Sequence[int],
     ) -> None:
+        self.first = first
         self.envs, self.spec, self.settings, self.seed = envs, spec, settings, seed
         self.begin, self.end = candidates
         self.solver = Solver.of(inference, threads=1)
@@ -146,7 +160,7 @@ class CandidateRollouts:
         theta = generation.theta + self.settings.sigma * signed
         # Packed once for all decisions of the generation.
         model = make_scorer(self.spec, restore(theta, self.spec))
-        return [self._run(k, begun, model) for k, begun in enumerate(generation.begun)]
+        return [self._run(k, begun + self.first[k], model) for k, begun in enumerate(generation.begun)]
 
     def _run(self, k: int, begun: int, model: Scorer) -> Trial:
         env, count, steps = self.envs[k], self.end - self.begin, 0
@@ -162,7 +176,8 @@ class CandidateRollouts:
         for transition in rollout(env, act, active):
             reward += transition.result.reward
             steps += len(transition.active)
-        return Trial(reward, env.outcome(), env_metrics(env), steps, count)
+        found = episode_metrics(env, reward)
+        return Trial({name: values.reshape(count, -1) for name, values in found.items()}, steps)
 
 
 class ES(Learner):
@@ -188,7 +203,8 @@ class ES(Learner):
         candidates = 2 * settings.pairs
         self.episodes = [env.n_envs // (1 if pool else candidates) for env in self.envs]
         """Of every candidate in an update, of each environment."""
-        self.rollouts = CandidateRollouts(self.envs, self.spec, self.inference, settings, self.seed, (0, candidates))
+        everyone, first = (0, candidates), [0] * len(self.envs)
+        self.rollouts = CandidateRollouts(self.envs, self.spec, self.inference, settings, self.seed, everyone, first)
         self.alike = 0
         """Updates, up to the last, in which all candidates did equally well."""
 
@@ -230,10 +246,10 @@ class ES(Learner):
 
     def _fitness(self, metric: str, trial: Trial) -> Floats:
         """[2·pairs] of every candidate in one environment."""
-        fitness = trial.reward
+        fitness = trial.values["reward"]
         if metric == "win_rate":
-            fitness = WIN_WEIGHT * trial.outcome + RETURN_WEIGHT * trial.reward
-        return fitness.reshape(2 * self.settings.pairs, -1).mean(1)
+            fitness = WIN_WEIGHT * trial.values["outcome"] + RETURN_WEIGHT * fitness
+        return fitness.mean(1)
 
     def advice(self) -> str | None:
         """What to do where all candidates are equally good."""
@@ -277,35 +293,24 @@ class CandidateJob(Job):
     episodes: Sequence[tuple[int, int]]
     """Which of each environment's."""
 
-    def make(self) -> CandidateHandler:
+    def make(self) -> Callable[[Generation], list[Trial]]:
         """With environments for these alone."""
-        return CandidateHandler(self)
-
-
-class CandidateHandler:
-    """A worker's share of the candidates."""
-
-    def __init__(self, job: CandidateJob) -> None:
-        settings, count = job.settings, job.candidates[1] - job.candidates[0]
+        settings, count = self.settings, self.candidates[1] - self.candidates[0]
         envs = [
             make_env(settings, name, count * (last - first))
-            for name, (first, last) in zip(settings.envs, job.episodes, strict=True)
+            for name, (first, last) in zip(settings.envs, self.episodes, strict=True)
         ]
-        self.skipped = [first for first, _ in job.episodes]
-        self.rollouts = CandidateRollouts(envs, job.spec, job.inference, settings.es, settings.seed, job.candidates)
-
-    def handle(self, message: Generation) -> list[Trial]:
-        """Run its share of a generation."""
-        begun = [before + skipped for before, skipped in zip(message.begun, self.skipped, strict=True)]
-        return self.rollouts.run(message._replace(begun=begun))
+        first = [begin for begin, _ in self.episodes]
+        seed = settings.seed
+        return CandidateRollouts(envs, self.spec, self.inference, settings.es, seed, self.candidates, first).run
 
 
 def run_by_workers(pool: WorkerPool, generation: Generation, episodes: Sequence[int]) -> list[Trial]:
     """Every candidate on the same new episodes, by environment; in the order of candidates, not of workers."""
-    found = pool.call({index: [generation] for index in range(pool.size)}, lambda index: [])
+    found = pool.call([generation] * pool.size)
     columns = columns_of(pool.size, episodes)
     rows = [range(begin, begin + columns) for begin in range(0, pool.size, columns)]
-    return [_joined([[found[index][k] for index in row] for row in rows]) for k in range(len(episodes))]
+    return [Trial.joined([[found[index][k] for index in row] for row in rows]) for k in range(len(episodes))]
 
 
 def columns_of(workers: int, episodes: Sequence[int]) -> int:
@@ -327,27 +332,4 @@ def assign_candidates(
     of_episodes = list(zip(*(shares(count, parts) for count in episodes), strict=True))
     pool.assign(
         [CandidateJob(settings, spec, inference, row, column) for row in of_candidates for column in of_episodes]
-    )
-
-
-def _joined(rows: Sequence[Sequence[Trial]]) -> Trial:
-    """One trial of all candidates, of rows that have other candidates and columns that have other episodes."""
-    trials = [trial for row in rows for trial in row]
-    names = {name: None for trial in trials for name in trial.metrics}
-    counts = [row[0].candidates for row in rows]
-
-    def joined(values: Callable[[Trial], Floats]) -> Floats:
-        parts = [[values(trial).reshape(count, -1) for trial in row] for count, row in zip(counts, rows, strict=True)]
-        return np.block(parts).ravel()
-
-    def metric(name: str) -> Floats:
-        """NaN where a share does not have it."""
-        return joined(lambda trial: trial.metrics.get(name, np.full(len(trial.reward), np.nan)))
-
-    return Trial(
-        joined(lambda trial: trial.reward),
-        joined(lambda trial: trial.outcome),
-        {name: metric(name) for name in names},
-        sum(trial.steps for trial in trials),
-        sum(counts),
     )

@@ -22,12 +22,12 @@ from muster.learning.actor import Actor
 from muster.learning.learner import Arrays, Learner, Setup, SlotEpisodes, State, component, prefixed
 from muster.learning.losses.choices import Choices
 from muster.learning.losses.fenchel_young import Moments, completed, draw_noise, fenchel_young, slopes_of_model
-from muster.learning.metrics import EndedEpisodes, Metrics, combine
+from muster.learning.metrics import Metrics, combine, episode_metrics, mean_metrics
 from muster.learning.optimiser import cosine_decay
 from muster.learning.rollouts import check_finite
 from muster.learning.settings import ImitationSettings
 from muster.models.direct import Parameters, Scores
-from muster.policy.decision import Decision, alive_pairs, decide
+from muster.policy.decision import Decision, decide
 from muster.policy.noise import GUMBEL_STD
 from muster.rollout import act_with, reset, rollout
 
@@ -96,15 +96,16 @@ class LabelledEnv:
         ended = np.flatnonzero(result.terminated | result.truncated)
         own = ~(self.roles.teacher | self.roles.noisy)
         counted = own if own.any() else self.roles.teacher
-        over = EndedEpisodes()
-        over.add(self.env, ended[counted[ended]], self.running_reward)
+        over = ended[counted[ended]]
+        known = episode_metrics(self.env, self.running_reward) if len(over) else {}
+        metrics = mean_metrics({name: values[over] for name, values in known.items()}, len(over))
         self.running_reward[ended] = 0.0
         # A plan holds only as long as it is followed.
         strayed = (np.where(action < 0, -1, action) != np.where(asked < 0, -1, asked)).any(axis=1)
         self.teacher.replan(np.flatnonzero(strayed))
         self._begin(ended)
         self._actions = None
-        return over.mean()
+        return metrics
 
     def expected_return(self, observation: BatchObservation) -> Floats:
         """[B] what the teacher's plan is to earn from the present states on."""
@@ -229,7 +230,7 @@ class Imitation(Learner):
         if self.settings.loss == "cross-entropy":
             return cross_entropy(seen, scores, labels, idling=not self.inference.assign_all)
         target = completed(seen, scores, labels, self.solver)
-        moments = Moments.of(target, alive_pairs(seen)[0], pairs=scores[1] is not None)
+        moments = Moments.of(target, seen.pairs, pairs=scores[1] is not None)
         noise = self._noise(PERTURBATIONS, scores[0].shape)
         found = fenchel_young(seen, scores, moments, noise, self.solver)
         return float(found.loss.mean()), found.slopes
@@ -259,7 +260,7 @@ def cross_entropy(seen: BatchObservation, scores: Scores, labels: Ints, idling: 
     choice. Where it is not, agents without a label teach nothing.
     """
     counted = seen.agent_alive if idling else seen.agent_alive & (labels >= 0)
-    alive = alive_pairs(seen)[0]
+    alive = seen.pairs
     # A label that is not allowed cannot be learned.
     rows, agents = np.nonzero(labels >= 0)
     counted = counted.copy()
@@ -282,7 +283,7 @@ def cross_entropy(seen: BatchObservation, scores: Scores, labels: Ints, idling: 
 
 def agreement(seen: BatchObservation, assignment: Ints, labels: Ints, slots: Bools) -> float:
     """Share of the living agents with a choice of tasks that do what the teacher would, in some of the slots."""
-    could = alive_pairs(seen)[0].any(axis=2) & slots[:, None]
+    could = seen.pairs.any(axis=2) & slots[:, None]
     return float((assignment == labels)[could].mean()) if could.any() else float("nan")
 
 

@@ -152,7 +152,8 @@ class SlotEpisodes:
     def __init__(self, n_envs: int, seed: int, index: int = 0, block: tuple[int, int] | None = None) -> None:
         """`n_envs` is B."""
         self.total, self.seed, self.index = n_envs, seed, index
-        self.slots = np.arange(*(block or (0, n_envs)))
+        self.block = slice(*(block or (0, n_envs)))
+        self.slots = np.arange(n_envs)[self.block]
         self.begun = np.zeros(len(self.slots), np.int64)
         """Episodes so far, in each slot."""
 

@@ -16,10 +16,9 @@ from muster.learning.imitation import Imitation
 from muster.learning.learner import Learner
 from muster.learning.parallel_rollouts import assign_blocks
 from muster.learning.ppo import PPO
-from muster.learning.processes import Processes
 from muster.learning.settings import TrainSettings
 from muster.learning.srl import SRL
-from muster.learning.workers import Executor, WorkerPool
+from muster.learning.workers import Executor, Processes, WorkerPool
 from muster.models.custom import needs_torch
 from muster.policy.names import resolve
 

@@ -31,6 +31,7 @@ from muster.learning.transfer import carried_over, check_fit
 from muster.learning.validation import LOG_EPISODES, Validation, validate
 from muster.learning.workers import WorkerPool
 from muster.models.direct import Parameters
+from muster.policy.files import CHECKPOINT
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import load
 from muster.rng import episode_seeds
@@ -68,9 +69,11 @@ class Outcome:
 class Loop:
     """One training run in progress."""
 
-    def __init__(self, settings: TrainSettings, run: Run | None, pool: WorkerPool | None = None) -> None:
+    def __init__(
+        self, settings: TrainSettings, run: Run | None, pool: WorkerPool | None = None, fresh: bool = False
+    ) -> None:
         self.settings, self.run, self.pool = settings, run, pool
-        self.fresh = False
+        self.fresh = fresh
         """Whether the run's folder was made for it just now."""
         self.learner = make_learner(settings, pool)
         commit = code_commit()
@@ -93,7 +96,7 @@ class Loop:
             try:
                 self._restore(*saved)
             except (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
-                raise damaged(run.folder / "checkpoint.safetensors", error) from None
+                raise damaged(run.folder / CHECKPOINT, error) from None
         elif settings.from_policy is not None:
             self._start_from(load(settings.from_policy).variant(name=settings.from_policy))
         self.began = self._clock()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from muster.data import Floats, Ints
+from muster.data import Floats
 from muster.envs.vector import BatchEnv
 
 Metrics = dict[str, float]
@@ -25,45 +25,16 @@ RESERVED = (
 """Names of the log that no metric of an environment replaces."""
 
 
-class EndedEpisodes:
-    """The episodes of one environment that ended during an update."""
+def episode_metrics(env: BatchEnv, reward: Floats) -> EpisodeMetrics:
+    """Metrics [B] of the episodes in all slots, by the names that the log has for them; those that ended count.
 
-    def __init__(self) -> None:
-        self._found: list[EpisodeMetrics] = []
-        self._rewards: list[Floats] = []
-        self.episodes = 0
-
-    def add(self, env: BatchEnv, slots: Ints, reward: Floats) -> None:
-        """The episodes in these slots have ended; `reward` [B] is the sum of their rewards."""
-        if not len(slots):
-            return
-        self.episodes += len(slots)
-        self._rewards.append(reward[slots])
-        found = {"outcome": env.outcome(), "reward": reward} | env_metrics(env)
-        self._found.append({name: values[slots] for name, values in found.items()})
-
-    def values(self) -> EpisodeMetrics:
-        """Each metric of all of them, in the order in which they ended; NaN where one does not have it."""
-        names = {name: None for values in self._found for name in values}
-        return {name: np.concatenate([_or_nan(values, name) for values in self._found]) for name in names}
-
-    def rewards(self) -> Floats:
-        """Their sums of rewards, in that order."""
-        return np.concatenate([np.zeros(0), *self._rewards])
-
-    def mean(self) -> Metrics:
-        """Their number, and the mean of each metric."""
-        return mean_metrics(self.values(), self.episodes)
-
-
-def env_metrics(env: BatchEnv) -> EpisodeMetrics:
-    """An environment's own metrics [B] by the names that the log has for them."""
-    found = {name.replace("/", "_"): values for name, values in env.metrics().items()}
-    return {f"env_{name}" if name in RESERVED else name: values for name, values in found.items()}
-
-
-def _or_nan(values: EpisodeMetrics, name: str) -> Floats:
-    return values.get(name, np.full(len(values["reward"]), np.nan))
+    `reward` is the sum of an episode's rewards.
+    """
+    found = {"outcome": env.outcome(), "reward": reward}
+    for name, values in env.metrics().items():
+        plain = name.replace("/", "_")
+        found[f"env_{plain}" if plain in RESERVED else plain] = values
+    return found
 
 
 def mean_metrics(values: EpisodeMetrics, episodes: int) -> Metrics:

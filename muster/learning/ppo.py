@@ -14,12 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from muster.learning.a2c import ActorCritic, check_loss
+from muster.learning.a2c import ActorCritic, check_loss, returns_of
 from muster.learning.actor import DirectActor, g_is_zero
 from muster.learning.critic import Critic
 from muster.learning.learner import CRITIC, Arrays, Setup, State, component, prefixed, stream
 from muster.learning.losses.clipped import ChoiceBatch, idle_share
-from muster.learning.losses.returns import lambda_returns
 from muster.learning.metrics import Metrics
 from muster.learning.optimiser import cosine_decay
 from muster.learning.rollouts import Rollout
@@ -149,7 +148,7 @@ class PPO(ActorCritic):
         """The rollout with targets of the values and the likelihood that each choice had."""
         values = self.critic(rollout.observation).reshape(rollout.rewards.shape)
         after = self.critic(rollout.after)
-        returns = lambda_returns(rollout.rewards, rollout.ended, values, after, self.discount, self.settings.gae_lambda)
+        returns = returns_of(rollout.rewards, rollout.ended, after, self.discount, values, self.settings.gae_lambda)
         return ChoiceBatch.of(rollout, self.inference, returns, returns - values, self.tau, self.exchanging)
 
     def _choice_gradient(self, batch: ChoiceBatch, share: float) -> tuple[float, float]:

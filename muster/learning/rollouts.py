@@ -1,10 +1,14 @@
-"""Rollouts with exploration: some decisions in every slot of an environment, with noise on the scores."""
+"""Rollouts with exploration: some decisions in every slot of an environment, with noise on the scores.
+
+One process runs all slots of an environment, or several run a block each (parallel_rollouts.py): a rollout is put
+together from the parts of its blocks, and is the same however it was divided.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,16 +17,27 @@ from numpy.typing import NDArray
 from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.envs.vector import BatchEnv
 from muster.learning.learner import Arrays, SlotEpisodes, State, component, prefixed
-from muster.learning.metrics import EndedEpisodes, Metrics
+from muster.learning.metrics import Metrics, episode_metrics, mean_metrics
 from muster.learning.optimiser import TrainingError
 from muster.models.direct import Scores
 from muster.models.limits import Limits, with_limits
-from muster.policy.decision import Decision
+from muster.models.spec import ModelSpec
+from muster.policy.decision import Inference, Scorer, decide
 from muster.policy.noise import ScoreNoise, standard_gumbels
 from muster.policy.settings import NoiseSettings
-from muster.rollout import rollout
+from muster.rollout import Transition, rollout
 
-NO_SCORES: Scores = (np.zeros((0, 0, 0), np.float32), None)
+NO_SCORES = np.zeros((0, 0, 0), np.float32)
+
+
+class Part(NamedTuple):
+    """What a block of b slots adds to a rollout of T decisions."""
+
+    states: Arrays
+    """[T, b, ...] by name: observation/…, scores/h, assignment, rewards, …; metrics/… are NaN where no episode ended.
+    """
+    after: Arrays
+    """[b, ...] of the observation after the last decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,50 +66,59 @@ class Rollout:
     """Of the episodes that ended."""
     reward_std: float
     """Standard deviation of their rewards; NaN if fewer than two ended."""
-    limits: tuple[Limits, Limits] = ({}, {})
+    limits: tuple[Limits, Limits]
     """z of learned limits, of T·B states: as the model gave it, and with this decision's noise alone."""
+
+    @classmethod
+    def of(cls, parts: Sequence[Part], buffers: Arrays) -> Rollout:
+        """The rollout of all slots from the parts of its blocks; `buffers` is memory that is used again."""
+        names = dict.fromkeys(name for part in parts for name in part.states)
+        states = {name: _side_by_side(name, parts, buffers) for name in names}
+        ended = states["ended"]
+        flat = {name: array.reshape(ended.size, *array.shape[2:]) for name, array in states.items()}
+        after = {name: np.concatenate([part.after[name] for part in parts]) for name in parts[0].after}
+        # In the order in which one process sees them end: by time, then by slot.
+        metrics = {name: values[ended] for name, values in component(states, "metrics").items()}
+        returns = metrics.get("reward", np.zeros(0))
+
+        def scores(name: str) -> Scores:
+            return flat.get(f"{name}/h", NO_SCORES), flat.get(f"{name}/g")
+
+        return cls(
+            observation=_observation(component(flat, "observation")),
+            last=_observation({name: array[-1] for name, array in component(states, "observation").items()}),
+            scores=scores("scores"),
+            explored=scores("explored"),
+            history=scores("history"),
+            assignment=flat["assignment"],
+            rewards=states["rewards"],
+            ended=ended,
+            after=_observation(after),
+            metrics=mean_metrics(metrics, len(returns)),
+            reward_std=float(np.std(returns)) if len(returns) > 1 else float("nan"),
+            limits=(component(flat, "given"), component(flat, "drawn")),
+        )
 
 
 class Acting(NamedTuple):
     """Who acts in a rollout, and how it is recorded."""
 
+    spec: ModelSpec
+    scorer: Scorer
+    solver: Inference
+    values: Callable[[BatchObservation], NDArray[np.floating]]
+    """[B] what is still to be earned where an episode is truncated."""
     steps: int
     """Decisions in every slot."""
     discount: float
-    decide: Callable[..., Decision]
-    """Of an observation, of what adds noise to scores and, if limits are learned, of what puts them in place."""
-    read: Callable[[BatchObservation], BatchObservation]
-    """The observation as the model reads it."""
-    values: Callable[[BatchObservation], NDArray[np.floating]]
-    """[B] what is still to be earned where an episode is truncated."""
     keep_history: bool = False
     """Keep the noise of earlier decisions apart from that of each, instead of the scores with all of it."""
     limits: Callable[[BatchObservation], Limits] | None = None
     """z of learned capacities and contributions; None: none are learned."""
 
 
-class Draws:
-    """Noise drawn for all slots of an environment; those from `begin` to `end` are given."""
-
-    def __init__(
-        self, rng: np.random.Generator, gumbel: bool, total: int, begin: int = 0, end: int | None = None
-    ) -> None:
-        self.rng, self.gumbel, self.total, self.block = rng, gumbel, total, slice(begin, end)
-
-    def __call__(self, shape: tuple[int, ...]) -> Floats32:
-        """Of a shape [slots, ...]."""
-        if self.gumbel:
-            whole = (self.total, *shape[1:])
-            return standard_gumbels(self.rng.standard_exponential(whole, np.float32)[self.block])
-        return self.normal(shape)
-
-    def normal(self, shape: tuple[int, ...]) -> Floats32:
-        """Standard normals of such a shape."""
-        return self.rng.standard_normal((self.total, *shape[1:]), np.float32)[self.block]
-
-
 class Collector:
-    """One environment of the run: its episodes and their exploration noise."""
+    """A block of one environment's slots: its episodes and their exploration noise."""
 
     def __init__(
         self,
@@ -110,16 +134,15 @@ class Collector:
         self.buffers: Arrays = {}
         self.begin(np.arange(env.n_envs))
 
-    def collect(self, acting: Acting, rng: np.random.Generator) -> Rollout:
+    def collect(self, acting: Acting, rng: np.random.Generator) -> Part:
         """Some decisions in every slot; episodes that end are followed by new ones."""
-        return self.record(acting, Draws(rng, self.noise.gumbel, self.env.n_envs)).rollout()
-
-    def record(self, acting: Acting, draws: Draws) -> Recording:
-        """The same, with noise as it is drawn, and with what else was recorded."""
-        recording = Recording(self, acting, draws)
-        for _ in range(acting.steps):
-            self.begin(recording.step())
-        return recording
+        recording = Recording(self, acting, rng)
+        active = np.ones(self.env.n_envs, np.bool_)
+        for transition in islice(rollout(self.env, recording.act, active), acting.steps):
+            recording.note(transition)
+            self.begin(transition.ended)
+            active[:] = True
+        return recording.part()
 
     def begin(self, slots: Ints) -> None:
         """New episodes in these slots."""
@@ -148,114 +171,119 @@ class Collector:
 
 
 class Recording:
-    """A rollout under way."""
+    """A part of a rollout under way."""
 
-    def __init__(self, collector: Collector, acting: Acting, draw: Draws) -> None:
-        env = collector.env
-        self.collector, self.acting, self.draw = collector, acting, draw
-        self.rewards: Floats = np.zeros((acting.steps, env.n_envs))
-        self.ended: Bools = np.zeros((acting.steps, env.n_envs), np.bool_)
-        self.decisions: list[Decision] = []
-        self.histories: list[Scores] = []
-        self.episodes = EndedEpisodes()
-        """Those that ended."""
-        self.given: list[Limits] = []
-        self.drawn: list[Limits] = []
-        self.active: Bools = np.ones(env.n_envs, np.bool_)
-        self.transitions = rollout(env, self.act, self.active)
+    def __init__(self, collector: Collector, acting: Acting, rng: np.random.Generator) -> None:
+        self.collector, self.env, self.acting, self.rng = collector, collector.env, acting, rng
+        shape = (acting.steps, collector.env.n_envs)
+        self.whole: Arrays = {"rewards": np.zeros(shape), "ended": np.zeros(shape, np.bool_)}
+        self.steps: dict[str, list[NDArray[Any]]] = {}
+        """By name, an array [b, ...] for each decision so far."""
+        self.made = 0
 
     def act(self, observation: BatchObservation) -> Ints:
         """One decision in every slot, which is kept."""
+        acting = self.acting
         self.collector.noise.follow(observation)
-        limit = () if self.acting.limits is None else (self._limit,)
-        self.decisions.append(self.acting.decide(observation, self._explore, *limit))
-        return self.decisions[-1].actions(self.collector.env.reads_reasons)
+        limit = None if acting.limits is None else self._limit
+        decision = decide(observation, acting.spec, acting.scorer, acting.solver, self._explore, limit)
+        self._keep(**{f"observation/{name}": array for name, array in _present(decision.observation).items()})
+        self._keep_scores("scores", decision.scores)
+        if not acting.keep_history:
+            self._keep_scores("explored", decision.explored)
+        self._keep(assignment=decision.assignment)
+        return decision.actions(self.env.reads_reasons)
+
+    def _keep(self, **arrays: NDArray[Any]) -> None:
+        for name, array in arrays.items():
+            self.steps.setdefault(name, []).append(array)
+
+    def _keep_scores(self, name: str, scores: Scores) -> None:
+        h, g = scores
+        self._keep(**{f"{name}/h": h} if g is None else {f"{name}/h": h, f"{name}/g": g})
 
     def _explore(self, scores: Scores) -> Scores:
-        explored, history = self.collector.noise.add(scores, self.draw)
+        noise = self.collector.noise
+        explored, history = noise.add(scores, self._gumbels if noise.gumbel else self._normals)
         if self.acting.keep_history:
-            self.histories.append(history)
+            self._keep_scores("history", history)
         check_finite("score", *explored)
         return explored
 
     def _limit(self, observation: BatchObservation) -> BatchObservation:
         """The observation with learned limits, with noise."""
         assert self.acting.limits is not None
-        self.given.append(self.acting.limits(observation))
-        explored, drawn = self.collector.noise.add_to_limits(self.given[-1], self.draw.normal)
+        given = self.acting.limits(observation)
+        explored, drawn = self.collector.noise.add_to_limits(given, self._normals)
         check_finite("limit", *explored.values())
-        self.drawn.append(drawn)
+        self._keep(**prefixed("given", given), **prefixed("drawn", drawn))
         return with_limits(observation, explored)
 
-    def step(self) -> Ints:
-        """One decision in every slot; returns those whose episodes ended, where others must begin before the next."""
-        collector, acting, t = self.collector, self.acting, len(self.decisions)
-        self.active[:] = True
-        result = next(self.transitions).result
-        self.rewards[t] = result.reward
+    def _normals(self, shape: tuple[int, ...]) -> Floats32:
+        """[b, ...] of standard normals that are drawn for all slots of the environment."""
+        episodes = self.collector.episodes
+        return self.rng.standard_normal((episodes.total, *shape[1:]), np.float32)[episodes.block]
+
+    def _gumbels(self, shape: tuple[int, ...]) -> Floats32:
+        """Likewise of Gumbel noise."""
+        episodes = self.collector.episodes
+        whole = self.rng.standard_exponential((episodes.total, *shape[1:]), np.float32)
+        return standard_gumbels(whole[episodes.block])
+
+    def note(self, transition: Transition) -> None:
+        """What came of a decision."""
+        collector, acting, result, slots = self.collector, self.acting, transition.result, transition.ended
+        rewards = self.whole["rewards"][self.made]
+        rewards[:] = result.reward
         collector.running_reward += result.reward
-        self.ended[t] = result.terminated | result.truncated
-        slots = np.flatnonzero(self.ended[t])
         if result.truncated.any():
             # A truncated episode would have gone on: its last state's value belongs to the return.
             cut = np.flatnonzero(result.truncated)
-            self.rewards[t, cut] += acting.discount * acting.values(acting.read(collector.env.observe()))[cut]
+            rewards[cut] += acting.discount * acting.values(acting.spec.read(self.env.observe()))[cut]
         if slots.size:
-            self.episodes.add(collector.env, slots, collector.running_reward)
+            self.whole["ended"][self.made, slots] = True
+            for name, values in episode_metrics(self.env, collector.running_reward).items():
+                nowhere = np.full(self.whole["ended"].shape, np.nan)
+                self.whole.setdefault(f"metrics/{name}", nowhere)[self.made, slots] = values[slots]
             collector.running_reward[slots] = 0.0
-        return slots
+        self.made += 1
 
-    def rollout(self) -> Rollout:
+    def part(self) -> Part:
         """All of it."""
-        buffers, decisions, keep = self.collector.buffers, self.decisions, self.acting.keep_history
-        return Rollout(
-            observation=join([decision.observation for decision in decisions], buffers),
-            last=decisions[-1].observation,
-            scores=_stack("scores", [decision.scores for decision in decisions], buffers),
-            explored=NO_SCORES if keep else _stack("explored", [one.explored for one in decisions], buffers),
-            history=_stack("history", self.histories, buffers) if keep else NO_SCORES,
-            assignment=np.concatenate([decision.assignment for decision in decisions]),
-            rewards=self.rewards,
-            ended=self.ended,
-            after=self.acting.read(self.collector.env.observe()),
-            metrics=self.episodes.mean(),
-            reward_std=standard_deviation(self.episodes.rewards()),
-            limits=(_join_limits(self.given), _join_limits(self.drawn)),
-        )
+        buffers = self.collector.buffers
+        states = {name: _in_buffer(name, buffers, np.stack, arrays, 0) for name, arrays in self.steps.items()}
+        return Part(states | self.whole, _present(self.acting.spec.read(self.env.observe())))
 
 
-def standard_deviation(rewards: Floats) -> float:
-    """NaN of fewer than two."""
-    return float(np.std(rewards)) if len(rewards) > 1 else float("nan")
+def _side_by_side(name: str, parts: Sequence[Part], buffers: Arrays) -> NDArray[Any]:
+    """[T, B, ...] from the blocks' [T, b, ...]; NaN for metrics that a block does not have."""
+    if len(parts) == 1:
+        return parts[0].states[name]
+    nowhere = [np.full(part.states["ended"].shape, np.nan) for part in parts]
+    arrays = [part.states.get(name, missing) for part, missing in zip(parts, nowhere, strict=True)]
+    return _in_buffer(name, buffers, np.concatenate, arrays, 1)
 
 
-def join(observations: list[BatchObservation], buffers: Arrays) -> BatchObservation:
-    """One observation of T·B states from T of B."""
-    parts: dict[str, Any] = {}
-    for entry in dataclasses.fields(BatchObservation):
-        arrays = [getattr(observation, entry.name) for observation in observations]
-        parts[entry.name] = None if arrays[0] is None else _gather(entry.name, arrays, buffers)
-    return BatchObservation(**parts)
-
-
-def _join_limits(limits: list[Limits]) -> Limits:
-    """z of T·B states from T of B."""
-    return {head: np.concatenate([z[head] for z in limits]) for head in (limits[0] if limits else ())}
-
-
-def _stack(name: str, scores: list[Scores], buffers: Arrays) -> Scores:
-    """h and g of T·B states from T of B."""
-    h, g = zip(*scores, strict=True)
-    return _gather(f"{name}/h", h, buffers), None if g[0] is None else _gather(f"{name}/g", g, buffers)
-
-
-def _gather(name: str, arrays: Sequence[NDArray[Any]], buffers: Arrays) -> NDArray[Any]:
-    """One after the other, in memory that is used again: finding new memory takes longer than filling it."""
-    shape = (sum(map(len, arrays)), *arrays[0].shape[1:])
-    if name not in buffers or buffers[name].shape != shape:
-        buffers[name] = np.empty(shape, arrays[0].dtype)
-    np.concatenate(arrays, out=buffers[name])
+def _in_buffer(
+    name: str, buffers: Arrays, join: Callable[..., Any], arrays: Sequence[NDArray[Any]], axis: int
+) -> NDArray[Any]:
+    """Joined in memory that is used again: finding new memory takes longer than filling it."""
+    old = buffers.get(name)
+    try:
+        buffers[name] = join(arrays, axis, out=old)
+    except ValueError:  # of another shape
+        buffers[name] = join(arrays, axis)
     return buffers[name]
+
+
+def _present(observation: BatchObservation) -> Arrays:
+    """The arrays of an observation that it has."""
+    arrays = {entry.name: getattr(observation, entry.name) for entry in fields(BatchObservation)}
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+def _observation(arrays: Arrays) -> BatchObservation:
+    return BatchObservation(**{entry.name: arrays.get(entry.name) for entry in fields(BatchObservation)})  # type: ignore[arg-type]
 
 
 def check_finite(name: str, *arrays: NDArray[Any] | None) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from muster.errors import InputError, ModelFileError
 from muster.evaluation.card import RUN_CARD
 from muster.learning.settings import TrainSettings
-from muster.policy.files import fingerprint, limit_arrays
+from muster.policy.files import CHECKPOINT, MOST_IN_CHECKPOINT, fingerprint, in_a_line, read_arrays
 from muster.policy.learned import LearnedPolicy
 from muster.settings import from_toml, to_toml
 from muster.storage import make_folder, write_atomically, writing
@@ -37,10 +37,6 @@ COLUMNS = (
     "steps_per_second",
 )
 """Of metrics.csv; what else a row has follows: an environment's own metrics, those of each environment, remarks."""
-
-
-MOST_TENSORS = 10_000
-"""Of a checkpoint: one with more is none of ours, and would take long to read."""
 
 
 class Run:
@@ -75,11 +71,6 @@ class Run:
         for name in ("config.toml", "metrics.csv", "metrics.jsonl"):
             with writing(self.folder):
                 (self.folder / name).unlink(missing_ok=True)
-
-    @classmethod
-    def reopen(cls, folder: Path) -> tuple[Run, TrainSettings]:
-        """The run in a folder and its settings."""
-        return cls(folder), stored_settings(folder)
 
     def log(self, row: dict[str, Any]) -> None:
         """Add a row to the CSV and JSONL logs and to TensorBoard."""
@@ -118,27 +109,22 @@ class Run:
         self._still_there()
         text = json.dumps({**plain, "rows": [_tidy(row) for row in self.rows]})
         metadata = {"muster": text, "hash": _seal(arrays, text)}
-        write_atomically(self.folder / "checkpoint.safetensors", save(arrays, metadata=metadata))
+        write_atomically(self.folder / CHECKPOINT, save(arrays, metadata=metadata))
 
     def load_checkpoint(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
         """What `save_checkpoint` last wrote, with the logs cut back to it; None if it never did."""
-        from safetensors import SafetensorError, safe_open
-
-        path = self.folder / "checkpoint.safetensors"
+        path = self.folder / CHECKPOINT
         if not path.exists():
             self._write_rows()
             return None
         try:
-            limit_arrays(path, MOST_TENSORS)
-            with safe_open(str(path), framework="numpy") as file:
-                metadata = file.metadata()
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            arrays, metadata = read_arrays(path, MOST_IN_CHECKPOINT)
             # Checkpoints of before there was a hash have none.
             if metadata.get("hash", "") not in ("", _seal(arrays, metadata["muster"])):
                 raise ValueError("its numbers do not match its hash")
             plain = json.loads(metadata["muster"])
             self.rows = [dict(row) for row in plain.pop("rows")]
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise damaged(path, error) from None
         self._write_rows()
         return arrays, plain
@@ -184,8 +170,7 @@ def stored_settings(folder: Path) -> TrainSettings:
 
 def damaged(path: Path, error: Exception) -> ModelFileError:
     """What to say of a checkpoint that nothing can be made of."""
-    told = " ".join(str(error).split())[:200]
-    return ModelFileError(f"{path} is damaged ({told}); begin the run anew in another folder")
+    return ModelFileError(f"{path} is damaged ({in_a_line(error)}); begin the run anew in another folder")
 
 
 def _seal(arrays: dict[str, NDArray[Any]], text: str) -> str:
@@ -221,27 +206,16 @@ class TensorBoard:
         """Add the metrics of one step."""
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.plugins.text.summary_v2 import text_pb
 
-        values = [(_sentence if isinstance(value, str) else _number)(name, value) for name, value in row.items()]
-        self._writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
+        summary = Summary()
+        for name, value in row.items():
+            if isinstance(value, str):
+                summary.MergeFrom(text_pb(f"{name}/text_summary", value))
+            else:
+                summary.value.add(tag=name, simple_value=value)
+        self._writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))
 
     def close(self) -> None:
         """Write what is still to be written."""
         self._writer.close()
-
-
-def _number(name: str, value: float) -> Any:
-    from tensorboard.compat.proto.summary_pb2 import Summary
-
-    return Summary.Value(tag=name, simple_value=float(value))
-
-
-def _sentence(name: str, value: str) -> Any:
-    from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
-    from tensorboard.compat.proto.tensor_pb2 import TensorProto
-    from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
-
-    one = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
-    text = TensorProto(dtype="DT_STRING", string_val=[value.encode()], tensor_shape=one)
-    kind = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
-    return Summary.Value(tag=f"{name}/text_summary", metadata=kind, tensor=text)

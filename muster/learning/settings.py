@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, NamedTuple, get_args
 
 from muster.assign.settings import Method
 from muster.custom import expanded, full_name, is_custom
-from muster.errors import InputError
+from muster.errors import InputError, MusterError
 from muster.models import Form, Learned, ModelKind
 from muster.policy.settings import NoiseSettings
 from muster.settings import AtLeast, Between, Positive, check_fields
@@ -227,9 +228,12 @@ class TrainSettings:
             )
 
     def _choose_open(self) -> None:
-        """Choose model, learner and inference where the settings leave them open."""
-        from muster.learning.defaults import inference_for, is_plain, model_for
+        """Choose model, learner and inference where the settings leave them open, by what the environment shows.
 
+        With a prior a linear correction of it, learned by evolution strategies, wins on what new users bring
+        (docs/choose.md); without one, and in the environments that come with muster, a direct model learned by PPO is
+        the better start.
+        """
         for name, known in (("model", ModelKind), ("learner", LearnerName), ("inference", Method)):
             if (text := getattr(self, name)) is not None:
                 object.__setattr__(self, name, full_name(name, text, get_args(known)))
@@ -237,12 +241,12 @@ class TrainSettings:
         if model is None:
             corrects = self.prior and learner in (None, "es") and inference != "routes"
             other = self.teacher or self.from_log or self.learn or self.form
-            model = model_for(self.envs[0], self.from_policy) if corrects and not other else "dm"
+            model = _model_for(self.envs[0], self.from_policy) if corrects and not other else "dm"
         if learner is None:
-            usual: LearnerName = "es" if inference == "routes" or model == "linear" or is_plain(model) else "ppo"
+            usual: LearnerName = "es" if inference == "routes" or model == "linear" or _is_plain(model) else "ppo"
             learner = "imitation" if self.teacher or self.from_log else usual
         if inference is None:
-            inference = inference_for(self.envs[0], self.from_policy) if model == "linear" else "quad"
+            inference = _inference_for(self.envs[0], self.from_policy) if model == "linear" else "quad"
         chosen = {"model": model, "learner": learner, "inference": inference, "es": self.es.of_model(model)}
         for name, value in chosen.items():
             object.__setattr__(self, name, value)
@@ -324,3 +328,51 @@ def refuse_others(settings: TrainSettings, given: Iterable[tuple[str, str]]) -> 
     for table, words in given:
         if table in get_args(LearnerName) and table != settings.learner:
             raise InputError(f"{words} is for the learner {table}, but this run learns by {settings.learner}")
+
+
+class Shown(NamedTuple):
+    """What a custom environment shows."""
+
+    prior: bool
+    task_pairs: bool
+    """Whether it tells anything of two tasks: features or a prior."""
+
+
+def shown_by(env: str) -> Shown:
+    """What to choose by; nothing for environments that come with muster, and for those that cannot be made."""
+    from muster.envs.registry import BUILT_IN, kind_of, make
+
+    with suppress(MusterError):
+        if kind_of(env) not in BUILT_IN:
+            seen = make(env).observe()
+            of_two = seen.task_prior is not None or seen.task_pair_features.shape[-1] > 0
+            return Shown(seen.prior is not None, of_two)
+    return Shown(False, False)
+
+
+def _model_for(env: str, from_policy: str | None) -> ModelKind:
+    """That of the policy that the run goes on from; else linear where there is a prior to correct."""
+    if from_policy is not None:
+        from muster.policy.names import load
+
+        with suppress(MusterError):
+            return "linear" if load(from_policy).spec.kind == "linear" else "dm"
+        return "dm"
+    return "linear" if shown_by(env).prior else "dm"
+
+
+def _inference_for(env: str, from_policy: str | None) -> str:
+    """Of a linear model: quad only where the environment tells something of two tasks."""
+    if from_policy is not None:
+        from muster.policy.names import load
+
+        with suppress(MusterError):
+            return load(from_policy).inference.method
+    return "quad" if shown_by(env).task_pairs else "lp"
+
+
+def _is_plain(model: str) -> bool:
+    """Whether a model is a custom one that is no torch module: only evolution strategies need no gradients."""
+    from muster.models.custom import needs_torch
+
+    return is_custom(model) and not needs_torch(model)

@@ -41,7 +41,7 @@ from muster.learning.rollouts import Acting, Collector, Rollout, check_finite
 from muster.models.direct import Parameters, Scores
 from muster.models.spec import ModelSpec
 from muster.policy.candidates import HeldNoise
-from muster.policy.decision import Decision, Explore, alive_pairs, decide
+from muster.policy.decision import Decision, Explore, decide
 from muster.policy.noise import ScoreNoise
 from muster.policy.settings import NoiseSettings
 from muster.rng import Seeds
@@ -215,7 +215,7 @@ class SRL(Learner):
         spreads = []
         for env in self.envs:
             observation = self.spec.read(env.observe())
-            living = self.actor.scores(observation)[0][alive_pairs(observation)[0]]
+            living = self.actor.scores(observation)[0][observation.pairs]
             spreads.append(float(living.std()) if living.size else 0.0)
         return SIGMA * max(1.0, float(np.mean(spreads)))
 
@@ -259,16 +259,17 @@ class SRL(Learner):
         observation = self.spec.read(env.observe())
         tried = self.candidates[k].run(self, self.draw(env.n_envs, env.n_agents, env.n_tasks), self.rng)
         self.steps += tried.steps
-        metrics = self.collect(k).metrics
+        metrics = self.collect(k)
         going = np.flatnonzero(tried.going)
         return Valued(observation, tried.first, tried.values, tried.midway.take(going), tried.returns[going], metrics)
 
-    def collect(self, k: int) -> Rollout:
-        """Some decisions in every slot of an environment, with some noise."""
-        acting = Acting(SPACING, DISCOUNT, self.decide, self.spec.read, self.critic)
-        rollout = self.collectors[k].collect(acting, self.rng)
+    def collect(self, k: int) -> Metrics:
+        """Some decisions in every slot of an environment, with some noise; metrics of the episodes that ended."""
+        collector = self.collectors[k]
+        acting = Acting(self.spec, self.actor.scores, self.solver, self.critic, SPACING, DISCOUNT)
+        part = collector.collect(acting, self.rng)
         self.steps += SPACING * self.envs[k].n_envs
-        return rollout
+        return Rollout.of([part], collector.buffers).metrics
 
     def draw(self, *shape: int) -> Floats32:
         """Noise of the candidates [K, S, N, M]."""
@@ -287,7 +288,7 @@ class SRL(Learner):
 
     def slopes(self, one: Valued, weights: Floats, n_envs: int) -> Scores:
         """Of the mean loss whose target is the weighted mean of the answers, of which the plain mean is the sample."""
-        alive, pairs = alive_pairs(one.observation)[0], self.spec.task_scores
+        alive, pairs = one.observation.pairs, self.spec.task_scores
         target, found = Moments.of(one.answers, alive, pairs, weights), Moments.of(one.answers, alive, pairs)
         states = np.float32(len(alive) * n_envs)
         slope_g = None if found.g is None or target.g is None else (found.g - target.g) / states

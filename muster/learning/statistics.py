@@ -14,7 +14,7 @@ from muster.envs.vector import BatchEnv
 from muster.learning.learner import STATISTICS, stream, training_seeds
 from muster.models.context_features import available
 from muster.models.direct import Scores
-from muster.models.linear import Block, g_blocks, g_pairs, h_blocks, h_pairs
+from muster.models.linear import Block, g_blocks, h_blocks
 from muster.models.spec import ModelSpec, Statistics
 from muster.policy.decision import decide
 from muster.rollout import rollout
@@ -38,9 +38,9 @@ def with_statistics(spec: ModelSpec, envs: Sequence[BatchEnv], inference: Infere
     bare = [spec.read(one) for one in seen]
     unit, task_unit = 1.0, 0.0
     if spec.prior:
-        unit = _deviation(np.concatenate([read.prior[h_pairs(read)] for read in bare if read.prior is not None])) or 1.0
+        unit = _deviation(np.concatenate([read.prior[read.pairs] for read in bare if read.prior is not None])) or 1.0
     if spec.task_prior:
-        priors = [read.task_prior[g_pairs(read)] for read in bare if read.task_prior is not None]
+        priors = [read.task_prior[read.task_pairs] for read in bare if read.task_prior is not None]
         task_unit = _deviation(np.concatenate(priors))
     spec = dataclasses.replace(
         spec,
@@ -50,11 +50,11 @@ def with_statistics(spec: ModelSpec, envs: Sequence[BatchEnv], inference: Infere
     local = spec.h_columns - spec.global_width
     spec = dataclasses.replace(spec, products=0 < local * spec.global_width <= MOST_PRODUCTS)
     read = [spec.read(one) for one in seen]
-    h = _statistics(unit, read, lambda one: h_blocks(spec, one), h_pairs)
+    h = _statistics(unit, read, lambda one: h_blocks(spec, one), lambda one: one.pairs)
     if not spec.task_scores:
         return dataclasses.replace(spec, h_statistics=h)
     task_unit = task_unit or unit / max(env.n_agents for env in envs)
-    g = _statistics(task_unit, read, lambda one: g_blocks(spec, one), g_pairs)
+    g = _statistics(task_unit, read, lambda one: g_blocks(spec, one), lambda one: one.task_pairs)
     return dataclasses.replace(spec, h_statistics=h, g_statistics=g)
 
 
@@ -66,8 +66,8 @@ def _run_prior(
     env.reset(np.arange(env.n_envs), training_seeds(seed, index, np.arange(env.n_envs)))
 
     def score(read: BatchObservation) -> Scores:
-        h = rng.standard_normal(h_pairs(read).shape, np.float32) if read.prior is None else read.prior
-        g = np.zeros(g_pairs(read).shape) if read.task_prior is None else read.task_prior
+        h = rng.standard_normal(read.pairs.shape, np.float32) if read.prior is None else read.prior
+        g = np.zeros(read.task_pairs.shape) if read.task_prior is None else read.task_prior
         return h.astype(np.float32), g.astype(np.float32) if spec.task_scores else None
 
     def act(observation: BatchObservation) -> Ints:

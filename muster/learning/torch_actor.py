@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from muster.data import BatchObservation, Ints
-from muster.learning.actor import LAST_LAYER_OF_G, Actor
+from muster.learning.actor import LAST_LAYER_OF_G
 from muster.learning.optimiser import TrainingError
 from muster.models.direct import Parameters, Scores
 from muster.models.limits import Limits
@@ -22,8 +22,8 @@ from muster.models.torch_networks import make_network, network_from, parameters_
 torch.set_num_threads(1)
 
 
-class TorchActor(Actor):
-    """A torch network.
+class TorchActor:
+    """A torch network with the methods of `DirectActor`.
 
     BatchNorm normalises by its running statistics, which move between updates only (`see`): were an update to normalise
     by its own batch, its scores would not be those that acted, and the gradient would pull towards the difference. With

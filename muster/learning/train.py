@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -96,31 +97,24 @@ def run_training(
 
     `announce` hears, before the first update, how many to expect; `start` are other first parameters than the model's.
     """
-    if out is None:
-        if resume:
-            raise InputError("resume needs the folder of the run (out)")
-        settings = _sized(settings, announce)
-        with closing(make_pool(settings)) as pool:
-            loop = Loop(settings, None, pool)
-            if start:
-                loop.learner.start(start)
-            return loop.go(report)
-    with sole_writer(out):
-        if resume:
+    if out is None and resume:
+        raise InputError("resume needs the folder of the run (out)")
+    with sole_writer(out) if out else nullcontext():
+        if out and resume:
             settings = _resumed(settings, out)
         else:
-            Run.refuse_another(out, settings)
+            if out:
+                Run.refuse_another(out, settings)
             settings = _sized(settings, announce)
         with closing(make_pool(settings)) as pool:
-            run = Run(out) if resume else Run.create(out, settings)
+            run = None if out is None else Run(out) if resume else Run.create(out, settings)
             try:
-                loop = Loop(settings, run, pool)
+                loop = Loop(settings, run, pool, fresh=not resume)
             except MusterError:  # what was asked for cannot be: the next try may have the same folder
-                if not resume:
+                if run and not resume:
                     run.undo()
                 raise
-            loop.fresh = not resume
-            if start and loop.fresh:
+            if start and not resume:
                 loop.learner.start(start)
             return loop.go(report)
 

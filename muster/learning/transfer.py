@@ -17,10 +17,10 @@ from muster.models.direct import Parameters
 from muster.models.spec import ModelSpec
 from muster.policy.learned import LearnedPolicy
 
-MAY_BE_NEW = ("pair_width", "task_pair_width", "global_width")
+MAY_BE_NEW = ("pair_width", "task_pair_width", "global_width", "planes")
 """Inputs that the policy may have done without."""
 FORM = ("blind", "distances", "distance_unit", "distance_prior")
-TOLD = {
+SIZES = {
     "agent_width": "features of an agent",
     "task_width": "features of a task",
     "pair_width": "features of a pair",
@@ -62,15 +62,10 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: str, env: BatchEnv
     if old.kind == "linear" and old.task_scores != spec.task_scores:
         method = "quad" if old.task_scores else "lp"
         raise InputError(f"{name} is a linear model for {method}, which a run goes on from with --inference {method}")
-    sizes = ["agent_width", "task_width", *MAY_BE_NEW, "hidden"]
-    if old.kind == spec.kind == "pem":
-        sizes += ["planes", "embedding", "channels", "blocks"]
-    if old.kind == spec.kind == "context":
-        sizes += ["context", "heads", "rounds"]
-    for size in sizes:
+    for size, told in SIZES.items():
         had, has = getattr(old, size), getattr(spec, size)
         if had != has and not (size in MAY_BE_NEW and had == 0):
-            raise InputError(f"{name} has {had} {TOLD[size]}, this run's model {has}: it cannot go on from it")
+            raise InputError(f"{name} has {had} {told}, this run's model {has}: it cannot go on from it")
     # A context model knows distances in any form.
     form = ("blind", "distance_prior") if spec.kind == "context" and not old.distances else FORM
     if any(getattr(old, part) != getattr(spec, part) for part in form) or (old.pair_scale == "fade") != fades:

@@ -1,27 +1,38 @@
 """The workers of a run: each runs a share of every update, and one that dies or hangs is replaced.
 
-A learner that divides its work gives every worker of the pool a `Job`, and then calls the pool with messages for each.
-Whenever a worker is new, at the start or in place of one that was lost, it gets the job, what `recover` says it must be
-told to stand where the others do, and then the messages. As a worker's answers depend on nothing else, a loss changes
-nothing but the time that an update takes.
+A learner that divides its work gives every worker of the pool a `Job`, and then calls the pool with a message for each.
+A worker that is new, at the start or in place of one that was lost, gets the job with the message. As an answer depends
+on nothing but the two, a loss changes nothing but the time that an update takes.
 
-On one machine workers are processes (processes.py), on many they are actors of Ray (cluster.py).
+On one machine workers are processes without torch: fresh interpreters with the run's module path, so that they find a
+custom environment, in sessions of their own, so that Ctrl-C reaches the run alone. A worker's standard input is a pipe
+that closes with the run, however that ends, and the worker ends with it. On many machines they are actors of Ray
+(cluster.py).
 """
 
 from __future__ import annotations
 
+import json
+import os
 import pickle
+import socket
+import struct
+import subprocess
+import sys
+import threading
 import time
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
+from multiprocessing import connection
 from typing import Any, NamedTuple, Protocol
 
 from muster.errors import EnvError, InputError, MusterError, in_words
 from muster.learning.metrics import Metrics
 from muster.learning.optimiser import TrainingError
+from muster.parallel import thread_count
 
 PATIENCE = 60.0
 """Seconds after which a worker that does not answer is taken to hang, unless answers have been known to take long."""
@@ -31,78 +42,57 @@ STARTING = 60.0
 """Seconds more for a worker that has just started."""
 ATTEMPTS = 3
 """Workers that a share may cost before the run gives up."""
-KINDS: dict[str, type[MusterError]] = {kind.__name__: kind for kind in (InputError, EnvError, TrainingError)}
-"""Errors that stay what they are on their way to the run; all others of muster become a MusterError."""
-
-
-class Handler(Protocol):
-    """Answers messages by its job and the messages so far, by nothing else."""
-
-    def handle(self, message: Any) -> Any:
-        """The answer to one message."""
+STALL = 60
+"""Seconds in which not a byte moves, after which a message is given up."""
+BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
+    "from muster.learning.workers import serve; serve(int(sys.argv[1]))"
+)
 
 
 class Job(ABC):
-    """The first message to a worker: all that it takes to make its handler there."""
+    """All that it takes to make, in a worker, what answers messages there."""
 
     @abstractmethod
-    def make(self) -> Handler:
-        """The handler, with environments of its own."""
-
-
-class Failure(NamedTuple):
-    """An error in place of an answer."""
-
-    kind: str
-    text: str
-    trace: str
-
-    @classmethod
-    def of(cls, error: Exception) -> Failure:
-        """What to tell the run of an error."""
-        kind = next((name for name, known in KINDS.items() if isinstance(error, known)), "")
-        text = str(error) if isinstance(error, MusterError) else f"a worker failed: {in_words(error)}"
-        return cls(kind, text, "" if isinstance(error, MusterError) else traceback.format_exc())
-
-    def error(self) -> MusterError:
-        """The error, as the run raises it."""
-        found = KINDS.get(self.kind, MusterError)(self.text)
-        if self.trace:
-            found.__cause__ = RuntimeError(f"in a worker:\n{self.trace}")
-        return found
+    def make(self) -> Callable[[Any], Any]:
+        """From a message to its answer, which depends on nothing else; with environments of its own."""
 
 
 class Reply(NamedTuple):
-    """What comes back for a list of messages."""
+    """What comes back for a message."""
 
     answer: Any
-    """To the last of them, or a Failure."""
+    """Or a MusterError."""
     seconds: float
     cpu_seconds: float
-    """Of the messages alone: making a handler is no part of the training."""
+    """Of the message alone: making environments is no part of the training."""
 
 
 class Host:
     """The worker's side: bytes in, bytes out."""
 
-    def __init__(self) -> None:
-        self.handler: Handler | None = None
-
-    def answer(self, data: bytes | bytearray) -> bytes:
-        """Do what the messages say."""
+    def answer(self, data: bytes) -> bytes:
+        """Do what the message says, with a job if it is the first."""
         began, cpu = time.perf_counter(), time.process_time()
-        answer: Any = None
         try:
-            for message in pickle.loads(data):
-                if isinstance(message, Job):
-                    self.handler = message.make()
-                    cpu = time.process_time()
-                else:
-                    assert self.handler is not None
-                    answer = self.handler.handle(message)
+            job, message = pickle.loads(data)
+            if job is not None:
+                self.handle = job.make()
+                cpu = time.process_time()
+            answer = self.handle(message)
         except Exception as error:
-            answer = Failure.of(error)
+            answer = as_sent(error)
         return _packed(Reply(answer, time.perf_counter() - began, time.process_time() - cpu))
+
+
+def as_sent(error: Exception) -> MusterError:
+    """What the run raises for a worker's error: of a class that any process can make of one text."""
+    if isinstance(error, MusterError):
+        kinds = (kind for kind in (InputError, EnvError, TrainingError) if isinstance(error, kind))
+        return next(kinds, MusterError)(str(error))
+    found = MusterError(f"a worker failed: {in_words(error)}")
+    found.add_note(f"in a worker:\n{traceback.format_exc()}")
+    return found
 
 
 def _packed(message: Any) -> bytes:
@@ -119,7 +109,7 @@ class Worker(Protocol):
     def send(self, data: bytes) -> None:
         """Send bytes; WorkerLostError where it is gone."""
 
-    def receive(self) -> bytes | bytearray:
+    def receive(self) -> bytes:
         """The answer; WorkerLostError where it is gone. Only after `Executor.wait` named it."""
 
     def end(self) -> None:
@@ -132,7 +122,7 @@ class Executor(Protocol):
     def capacity(self) -> int:
         """How many have a core each."""
 
-    def start(self, index: int) -> Worker:
+    def start(self) -> Worker:
         """A new worker."""
 
     def wait(self, workers: Sequence[Worker], seconds: float) -> list[Worker]:
@@ -140,6 +130,92 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """Release what it holds."""
+
+
+class Process:
+    """A worker on this machine."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+            ours.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", STALL, 0))
+        self.pipe = connection.Connection(ours.detach())
+        path = json.dumps([os.path.abspath(entry) for entry in sys.path])
+        with theirs:
+            self.child = subprocess.Popen(
+                [sys.executable, "-c", BOOT, str(theirs.fileno()), path],
+                stdin=subprocess.PIPE,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+
+    def send(self, data: bytes) -> None:
+        """Send bytes."""
+        try:
+            self.pipe.send_bytes(data)
+        except OSError:
+            raise WorkerLostError(self._ending()) from None
+
+    def receive(self) -> bytes:
+        """The answer that has begun to come."""
+        try:
+            return self.pipe.recv_bytes()
+        except (OSError, EOFError):
+            raise WorkerLostError(self._ending()) from None
+
+    def end(self) -> None:
+        """End it at once: all that counts is in the run."""
+        self.child.kill()
+        self.child.wait()
+        self.pipe.close()
+        if self.child.stdin:
+            self.child.stdin.close()
+
+    def _ending(self) -> str:
+        try:
+            code = self.child.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return "it no longer answers"
+        return f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
+
+
+class Processes:
+    """Workers on this machine."""
+
+    def __init__(self) -> None:
+        if os.name != "posix":
+            raise InputError("--workers needs Linux or macOS; leave it out")
+
+    def capacity(self) -> int:
+        """Cores that there are for workers."""
+        return thread_count()
+
+    def start(self) -> Worker:
+        """A new process."""
+        return Process()
+
+    def wait(self, workers: Sequence[Worker], seconds: float) -> list[Worker]:
+        """Those that have answered, or have ended, within so many seconds."""
+        pipes = {worker.pipe: worker for worker in workers if isinstance(worker, Process)}
+        return [pipes[pipe] for pipe in connection.wait(list(pipes), max(0.0, seconds))]  # type: ignore[index]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def serve(handle: int) -> None:
+    """The worker's process: answer until the run ends."""
+    threading.Thread(target=_end_with_the_run, daemon=True).start()
+    host = Host()
+    with connection.Connection(handle) as pipe, suppress(EOFError, OSError):
+        while True:
+            pipe.send_bytes(host.answer(pipe.recv_bytes()))
+
+
+def _end_with_the_run() -> None:
+    while os.read(0, 1):
+        pass
+    os._exit(0)
 
 
 class Due(NamedTuple):
@@ -174,10 +250,10 @@ class WorkerPool:
         self.jobs = jobs
         self._told.clear()
 
-    def call(self, requests: Mapping[int, Sequence[Any]], recover: Callable[[int], Sequence[Any]]) -> dict[int, Any]:
-        """The answer to the last message of each worker; raises what a handler raised."""
-        losses = dict.fromkeys(requests, 0)
-        awaited = {index: self._send(index, requests[index], recover) for index in requests}
+    def call(self, messages: Sequence[Any]) -> list[Any]:
+        """The answer of each worker to its message; raises what a worker raised."""
+        losses = [0] * self.size
+        awaited = {index: self._send(index, message) for index, message in enumerate(messages)}
         answers: dict[int, Any] = {}
         while awaited:
             for index, why in self._hear(awaited, answers).items():
@@ -189,11 +265,12 @@ class WorkerPool:
                         f"a worker was lost {ATTEMPTS} times over the same share of an update ({why}); is there memory "
                         "for all of them, and does every step of the environment come to an end? Try fewer --workers"
                     )
-                awaited[index] = self._send(index, requests[index], recover)
-        for index in sorted(answers):
-            if isinstance(answers[index], Failure):
-                raise answers[index].error()
-        return answers
+                awaited[index] = self._send(index, messages[index])
+        found = [answers[index] for index in range(self.size)]
+        for answer in found:
+            if isinstance(answer, MusterError):
+                raise answer
+        return found
 
     def metrics(self) -> Metrics:
         """Since it was last asked: seconds, share of the workers' time that was idle, messages and bytes either way."""
@@ -211,17 +288,16 @@ class WorkerPool:
             self._dismiss(index)
         self.executor.close()
 
-    def _send(self, index: int, request: Sequence[Any], recover: Callable[[int], Sequence[Any]]) -> Due:
-        """Send the messages, to a new worker with all that goes before."""
+    def _send(self, index: int, message: Any) -> Due:
+        """Send the message, to a new worker with its job."""
         patience = max(self.patience, LONGER * self._longest)
         new = index not in self._told
         if new:
             if index not in self.workers:
-                self.workers[index] = self.executor.start(index)
+                self.workers[index] = self.executor.start()
             self._told.add(index)
-            request = [self.jobs[index], *recover(index), *request]
             patience += self.starting
-        data = _packed(list(request))
+        data = _packed((self.jobs[index] if new else None, message))
         self._messages += 1
         self._bytes += len(data)
         # A worker that is gone already is found out when its answer is waited for.

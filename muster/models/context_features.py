@@ -38,10 +38,7 @@ def available(observation: BatchObservation, prior: bool) -> tuple[ContextFeatur
 
 def with_context(observation: BatchObservation, names: Sequence[ContextFeature], unit: float) -> BatchObservation:
     """The observation with these features behind its own pair features; `unit`: standard deviation of the prior."""
-    there = observation.agent_alive[:, :, None] & observation.task_alive[:, None, :]
-    if observation.allowed is not None:
-        there = there & observation.allowed
-    own = observation.pair_features
+    there, own = observation.pairs, observation.pair_features
     pairs = np.zeros((*there.shape, own.shape[-1] + len(names)), np.float32)
     pairs[..., : own.shape[-1]] = own
     for column, found in enumerate(_columns(observation, names, unit, there), start=own.shape[-1]):

@@ -33,9 +33,7 @@ def start_of(network: str) -> float:
 
 def units(observation: BatchObservation) -> Floats:
     """[B, M] the mean contribution to each task of the living agents that may take it; 1 where that is 0."""
-    able = observation.agent_alive[:, :, None] & observation.task_alive[:, None, :]
-    if observation.allowed is not None:
-        able = able & observation.allowed
+    able = observation.pairs
     total = np.where(able, observation.contributions, 0.0).sum(axis=1)
     return np.where(total > 0.0, total / np.maximum(able.sum(axis=1), 1), 1.0)
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from muster.data import BatchObservation, Bools, Floats32
+from muster.data import BatchObservation, Floats32
 from muster.errors import InputError
 from muster.models.spec import ModelSpec, Statistics
 
@@ -66,17 +66,6 @@ def g_blocks(spec: ModelSpec, read: BatchObservation) -> list[Block]:
     return [Block(0, "bn", tasks), Block(0, "bm", tasks), Block(spec.task_width, "bnm", read.task_pair_features)]
 
 
-def h_pairs(read: BatchObservation) -> Bools:
-    """[B, N, M] True for pairs of the living that are allowed."""
-    there = read.agent_alive[:, :, None] & read.task_alive[:, None, :]
-    return there if read.allowed is None else there & read.allowed
-
-
-def g_pairs(read: BatchObservation) -> Bools:
-    """[B, M, M] True for pairs of living tasks."""
-    return read.task_alive[:, :, None] & read.task_alive[:, None, :]
-
-
 class LinearModel:
     """h and g of a linear model, or of P."""
 
@@ -88,7 +77,7 @@ class LinearModel:
 
     def __call__(self, read: BatchObservation) -> Scores:
         """h [B, N, M] and, if the model has one, g [B, M, M]; 0 for the dead and for what is not allowed."""
-        pairs = h_pairs(read)
+        pairs = read.pairs
         h = self.h.scores(h_blocks(self.spec, read), np.float32(1.0), pairs.shape, read.global_features)
         if self.spec.prior:
             assert read.prior is not None
@@ -96,7 +85,7 @@ class LinearModel:
         h = np.where(pairs, h, np.float32(0.0))
         if self.g is None:
             return h, None
-        pairs = g_pairs(read)
+        pairs = read.task_pairs
         g = self.g.scores(g_blocks(self.spec, read), np.eye(pairs.shape[1], dtype=np.float32), pairs.shape)
         if self.spec.task_prior:
             assert read.task_prior is not None
@@ -112,10 +101,10 @@ class LinearModel:
 
         Other arguments are a direct model's: there are no limits to learn and no gates.
         """
-        h = np.where(h_pairs(read), slopes[0], np.float32(0.0))
+        h = np.where(read.pairs, slopes[0], np.float32(0.0))
         found = self.h.gradient(h_blocks(self.spec, read), h, h.sum(axis=(1, 2)), read.global_features)
         if self.g is not None and slopes[1] is not None:
-            g = np.where(g_pairs(read), slopes[1], np.float32(0.0))
+            g = np.where(read.task_pairs, slopes[1], np.float32(0.0))
             found |= self.g.gradient(g_blocks(self.spec, read), g, np.trace(g, axis1=1, axis2=2))
         return found
 

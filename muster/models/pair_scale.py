@@ -35,8 +35,7 @@ def scale_pairs(spec: ModelSpec, observation: BatchObservation, g: Floats32 | No
     if not spec.task_prior:
         return g * factor
     # In this form a factor of 1, and a g that is the prior, change no bit.
-    alive = observation.task_alive[:, :, None] & observation.task_alive[:, None, :]
-    prior = np.where(alive, np.asarray(observation.task_prior, np.float32), np.float32(0.0))
+    prior = np.where(observation.task_pairs, np.asarray(observation.task_prior, np.float32), np.float32(0.0))
     return g - (np.float32(1.0) - factor) * (g - prior)
 
 
@@ -51,10 +50,8 @@ def pair_factor(spec: ModelSpec, observation: BatchObservation) -> Floats32 | No
             return None
         factor = np.repeat(spec.pair_share(alive).astype(np.float32), m * m).reshape(-1, m, m)
     else:
-        there = observation.agent_alive[:, :, None] & observation.task_alive[:, None, :]
-        if observation.allowed is not None:
-            there = there & observation.allowed
-        between = RANGE * spacing(observation.pair_features[..., spec.distances[0]], there, spec.distance_unit)
+        far = observation.pair_features[..., spec.distances[0]]
+        between = RANGE * spacing(far, observation.pairs, spec.distance_unit)
         # Tasks that are padding may have any distance; their g is 0 whatever it is multiplied by.
         distance = np.maximum(observation.task_pair_features[..., spec.distances[1]], 0)
         factor = exp(-distance / between[:, None, None])

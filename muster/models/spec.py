@@ -105,12 +105,9 @@ class ModelSpec:
         check_fields(self)
         if self.kind not in get_args(ModelKind) and not is_custom(self.kind):
             raise UnknownNameError("model", self.kind, get_args(ModelKind))
-        if not all(0 <= k < min(self.agent_width, self.task_width) for k in self.centred):
-            raise InputError(f"centred of a model must name features of both agents and tasks, got {self.centred}")
-        if not all(0 <= k < min(self.agent_width, self.task_width) for k in self.blind):
-            raise InputError(f"blind of a model must name features of both agents and tasks, got {self.blind}")
-        if not all(0 <= k < min(self.agent_width, self.task_width) for k in self.places):
-            raise InputError(f"places of a model must name features of both agents and tasks, got {self.places}")
+        for name, chosen in (("centred", self.centred), ("blind", self.blind), ("places", self.places)):
+            if not all(0 <= k < min(self.agent_width, self.task_width) for k in chosen):
+                raise InputError(f"{name} of a model must name features of both agents and tasks, got {chosen}")
         if self.distances and not (
             len(self.distances) == 2
             and 0 <= self.distances[0] < self.pair_width
@@ -184,14 +181,11 @@ class ModelSpec:
 
     def check(self, observation: BatchObservation, env: str) -> None:
         """Refuse an environment whose features are not those the model was made for."""
-        for name, wanted, got in (
-            ("agent", self.agent_width, observation.agent_features.shape[-1]),
-            ("task", self.task_width, observation.task_features.shape[-1]),
-            ("pair", self.pair_width, observation.pair_features.shape[-1]),
-            ("task-pair", self.task_pair_width, observation.task_pair_features.shape[-1]),
-            ("global", self.global_width, _global_width(observation)),
-        ):
+        widths = {field: (wanted, getattr(observation, field).shape[-1]) for field, wanted in self.widths.items()}
+        widths["global_features"] = self.global_width, _global_width(observation)
+        for field, (wanted, got) in widths.items():
             if wanted != got:
+                name = field.removesuffix("_features").replace("_", "-")
                 hint = "; call env.show(pair_features=True)" if "pair" in name and not got else ""
                 raise InputError(f"the model reads {wanted} {name} features but {env} has {got}{hint}")
         unseen = self.reads_prior and observation.prior is None

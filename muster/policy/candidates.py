@@ -16,7 +16,7 @@ from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError
 from muster.models.direct import DirectModel, Parameters, Scores
-from muster.policy.decision import Decision, alive_pairs, decide, make_problem
+from muster.policy.decision import Decision, decide, make_problem
 from muster.policy.learned import LearnedPolicy
 
 SPREAD = 0.3
@@ -132,7 +132,7 @@ def vary_decisions(decision: Decision, policy: LearnedPolicy, draws: Floats32, s
 def chosen_spread(decision: Decision) -> Floats:
     """[B] standard deviation of h over the chosen pairs; over all living pairs where fewer than two differ."""
     h, _ = decision.scores
-    pairs, _ = alive_pairs(decision.observation)
+    pairs = decision.observation.pairs
     chosen = decision.assignment[:, :, None] == np.arange(h.shape[2])
     spread = _spread(h, chosen)
     return np.where(spread > 0, spread, _spread(h, pairs))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from muster.assign.outcomes import BETTER_LEFT_OUT, NEGATIVE_SCORES
 from muster.assign.problem import Output
 from muster.assign.switching import less_switch_cost
-from muster.data import BatchObservation, Bools, Floats, Ints, Problem
+from muster.data import BatchObservation, Floats, Ints, Problem
 from muster.envs.vector import IDLE
 from muster.models.direct import DirectModel, Scores
 from muster.models.pair_scale import scale_pairs
@@ -120,12 +120,3 @@ def allowed_scores(read: BatchObservation, h: NDArray[Any]) -> Floats:
     """The same with -inf where a pair is not allowed."""
     scores = np.asarray(less_switching(read, h), np.float64)
     return scores if read.allowed is None else np.where(read.allowed, scores, -np.inf)
-
-
-def alive_pairs(observation: BatchObservation) -> tuple[Bools, Bools]:
-    """Which entries of h [B, N, M] and of g [B, M, M] are between living objects, and allowed."""
-    agents, tasks = observation.agent_alive, observation.task_alive
-    pairs = agents[:, :, None] & tasks[:, None, :]
-    if observation.allowed is not None:
-        pairs &= observation.allowed
-    return pairs, tasks[:, :, None] & tasks[:, None, :]

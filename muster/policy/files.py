@@ -30,7 +30,9 @@ CRITIC = "learner/critic/"
 BEST = "best.safetensors"
 """The policy that a run's folder keeps; it is called like the folder."""
 LARGEST_FILE = 64 * 2**20
-MOST_TENSORS = 1000
+MOST_TENSORS, MOST_IN_CHECKPOINT = 1000, 10_000
+CHECKPOINT = "checkpoint.safetensors"
+"""What a run's folder has to go on from."""
 SEAL = "seal"
 """Of the header: a hash of all else in it. Files of before there was one are read without."""
 
@@ -150,29 +152,40 @@ def _plain(settings: Any) -> dict[str, Any]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Parameters]:
-    from safetensors import SafetensorError, safe_open
-
     try:
-        limit_arrays(path, MOST_TENSORS)
-        with safe_open(str(path), framework="numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        tensors, metadata = read_arrays(path, MOST_TENSORS)
         header = json.loads(metadata.get("muster", "{}"))
-    except (SafetensorError, OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        told = " ".join(str(error).split())[:200]
-        raise ModelFileError(f"{path} is not a policy file, or damaged ({told})") from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ModelFileError(f"{path} is not a policy file, or damaged ({in_a_line(error)})") from None
     if not isinstance(header, dict):
         raise ModelFileError(f"{path} has a damaged header")
     return header, tensors
 
 
-def limit_arrays(path: Path, most: int) -> None:
-    """Raise ValueError for a safetensors file of more arrays than any of ours: it would take seconds to be read."""
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        arrays = file.read(min(length, path.stat().st_size)).count(b'"data_offsets"')
-    if arrays > most:
-        raise ValueError(f"{arrays:,} arrays")
+def read_arrays(path: Path, most: int, prefix: str = "") -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """The arrays of a safetensors file whose names begin so, by the rest of their names; and its metadata.
+
+    ValueError for what is no such file, and for one of more arrays than `most`, which would take seconds to be read.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            arrays = file.read(min(length, path.stat().st_size)).count(b'"data_offsets"')
+        if arrays > most:
+            raise ValueError(f"{arrays:,} arrays")
+        with safe_open(str(path), framework="numpy") as tensors:
+            names = [name for name in tensors.keys() if name.startswith(prefix)]  # noqa: SIM118
+            found = {name.removeprefix(prefix): tensors.get_tensor(name) for name in names}
+            return found, tensors.metadata() or {}
+    except (SafetensorError, OSError, TypeError, AttributeError) as error:
+        raise ValueError(str(error)) from None
+
+
+def in_a_line(error: Exception) -> str:
+    """What an error says, short and without line breaks."""
+    return " ".join(str(error).split())[:200]
 
 
 def _check(path: Path, spec: ModelSpec, tensors: Parameters) -> None:
@@ -193,15 +206,11 @@ def _check(path: Path, spec: ModelSpec, tensors: Parameters) -> None:
 
 def run_critic(folder: str | Path) -> EntityCritic | None:
     """The entity critic that the actor-critic left in the folder of a run; None where there is none."""
-    from safetensors import SafetensorError, safe_open
-
-    path = Path(folder) / "checkpoint.safetensors"
+    path = Path(folder) / CHECKPOINT
     if not path.exists():
         return None
     try:
-        with safe_open(str(path), framework="numpy") as file:
-            names = [name for name in file.keys() if name.startswith(CRITIC)]  # noqa: SIM118
-            arrays = {name.removeprefix(CRITIC): file.get_tensor(name) for name in names}
-    except (SafetensorError, OSError, ValueError) as error:
-        raise ModelFileError(f"{path} is damaged ({error})") from None
+        arrays, _ = read_arrays(path, MOST_IN_CHECKPOINT, CRITIC)
+    except ValueError as error:
+        raise ModelFileError(f"{path} is damaged ({in_a_line(error)})") from None
     return EntityCritic(arrays) if all(f"{net}.0.weight" in arrays for net in NETWORKS) else None

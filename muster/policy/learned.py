@@ -77,7 +77,8 @@ class LearnedPolicy(Policy):
         """How it looks ahead in the environment that it acts in (`muster.policy.lookahead`); None: not at all."""
         self.critic = critic
         """What is still to be earned, for look-ahead with a horizon."""
-        self._solver = Solver.of(inference)
+        self.solver = Solver.of(inference)
+        """Its inference."""
         self._plans: RouteMemory | None = None
         """Of the episodes under way, if routes are made."""
         self._scorer: Scorer | None = None
@@ -147,7 +148,7 @@ class LearnedPolicy(Policy):
     def reset(self, slots: Ints, seeds: Seeds) -> None:
         """New episodes start in these slots: their noise follows from their seeds, and they have no routes yet."""
         if self.inference.method == "routes":
-            self._plans = self._plans or RouteMemory(self._solver)
+            self._plans = self._plans or RouteMemory(self.solver)
             self._plans.forget(np.asarray(slots))
         if not self.noisy:
             return
@@ -163,13 +164,8 @@ class LearnedPolicy(Policy):
     def set_memory(self, memory: State) -> None:
         """Go on from what `get_memory` returned."""
         if "routes" in memory:
-            self._plans = self._plans or RouteMemory(self._solver)
+            self._plans = self._plans or RouteMemory(self.solver)
             self._plans.routes = np.array(memory["routes"], np.int64)
-
-    @property
-    def solver(self) -> Solver:
-        """Its inference."""
-        return self._solver
 
     @property
     def scorer(self) -> Scorer:
@@ -226,7 +222,7 @@ class LearnedPolicy(Policy):
     def decide(self, observation: BatchObservation) -> Decision:
         """The assignments with the scores that led to them."""
         explore = partial(self._explore, observation) if self.noisy else None
-        return decide(observation, self.spec, self.scorer, self._plans or self._solver, explore)
+        return decide(observation, self.spec, self.scorer, self._plans or self.solver, explore)
 
     def _act_on(self, views: list[Observation]) -> list[Ints]:
         if not views:

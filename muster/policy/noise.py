@@ -1,6 +1,6 @@
 """Exploration that is correlated over time: each score keeps the sum of its last innovations.
 
-    explored(t) = score(t) + e(t) + e(t-1) + ... + e(t-p),   e ~ N(0, sigma / p), or Gumbel of the same deviation
+    explored(t) = score(t) + e(t) + e(t-1) + ... + e(t-p),   e ~ N(0, sigma / p) or Gumbel, as wide
 
 so neighbouring decisions see nearly the same noise and an agent stays on its task long enough to learn from it. Noise
 belongs to slots of agents and tasks, which do not move when others disappear, and starts from nothing at each episode,
@@ -140,7 +140,7 @@ class ScoreNoise:
 
 
 def standard_gumbels(exponentials: NDArray[np.floating]) -> Floats32:
-    """Gumbel variables of mean 0 and deviation 1, from standard exponential ones."""
+    """Gumbel variables of mean 0 and standard deviation 1, from standard exponential ones."""
     gumbels = -np.log(np.maximum(exponentials, SMALLEST))
     return ((gumbels - np.euler_gamma) / GUMBEL_STD).astype(np.float32)
 

@@ -5,29 +5,31 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field, TypeAdapter
 
 from muster.assign.solver import Solver
 from muster.assign.switching import ALONE
 from muster.data import BatchObservation, Floats32
 from muster.errors import suggestion
-from muster.service import body as read
-from muster.service.body import refuse
 from muster.service.policies import Policies, Served
-from muster.service.schema import ActBody, check_body
+from muster.service.refusal import clip, describe
+from muster.service.schema import CONFIG, ActBody, Lists, SituationBody, check, refuse
 from muster.service.solve import check_size
 
-FEATURES = ("agents", "tasks", "pairs", "task_pairs", "global")
-NAMES = ("agent_names", "task_names")
-ARRAYS = ("capacities", "minimums", "contributions", "allowed", "prior", "task_prior", "previous", "switch_cost")
-KEYS = (*FEATURES, *ARRAYS, *NAMES)
-"""What a situation may hold."""
 QUICK_PAIRS = 1000
 """Of agents and tasks, and of tasks: so many are decided on without a thread of their own."""
 MOST = 1e30
 """Features beyond this size are refused: models compute in single precision."""
+Feature = Annotated[float, Field(ge=-MOST, le=MOST)]
+OBJECTS = TypeAdapter[Any](list[dict[str, Feature]], config=CONFIG)
+COLUMNS = {
+    1: TypeAdapter[Any](Annotated[Any, Lists(list[Feature], 1)], config=CONFIG),
+    2: TypeAdapter[Any](Annotated[Any, Lists(list[list[Feature]], 2)], config=CONFIG),
+}
+"""Of one feature, by the number of their dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +85,14 @@ class Asked:
 def read_asked(data: dict[str, Any], policies: Policies, size_limit: int) -> Asked:
     """What a body of /act asks for; Refusal where it is none."""
     started = time.perf_counter()
-    body = check_body(ActBody, data)
+    body = ActBody.read(data)
     served = policies.find(body.policy)
-    if (body.situation is None) == (body.situations is None):
-        refuse("give either situation (one) or situations (a list)", "situation")
     one = body.situation is not None
-    given = [("situation", body.situation)] if one else [
-        (f"situations[{k}]", situation) for k, situation in enumerate(body.situations or [])
-    ]  # fmt: skip
+    if one == (body.situations is not None):
+        refuse("give either situation (one) or situations (a list)", "situation")
     situations, left, between = [], size_limit, 0
-    for where, situation in given:
-        found = read_situation(situation or {}, where, served, left)
+    for k, given in enumerate([body.situation] if body.situation is not None else body.situations or []):
+        found = read_situation(given, "situation" if one else f"situations[{k}]", served, left)
         situations.append(found)
         left -= max(1, found.n * found.m)
         between += found.m**2
@@ -101,108 +100,121 @@ def read_asked(data: dict[str, Any], policies: Policies, size_limit: int) -> Ask
     return Asked(served, solver, situations, size_limit - left + between, one, body.scores, started)
 
 
-def read_situation(data: dict[str, Any], where: str, served: Served, limit: int) -> Situation:
-    """A situation as an observation; Refusal where it is none."""
-    for key in data:
-        if key not in KEYS:
-            refuse(f"{where} has no field {read.clip(key)!r}{suggestion(key[:80], KEYS)}", where)
+def read_situation(body: SituationBody, where: str, served: Served, limit: int) -> Situation:
+    """A situation as an observation; Refusal where it does not fit the policy or itself."""
     names, spec = served.features, served.policy.spec
-    n = count(data.get("agents"), data.get("pairs"), 0, f"{where}.agents")
-    m = count(data.get("tasks"), data.get("pairs"), 1, f"{where}.tasks")
+    n = count(body.agents, body.pairs, 0, f"{where}.agents")
+    m = count(body.tasks, body.pairs, 1, f"{where}.tasks")
     check_size(n, m, limit)
     if spec.task_scores:
         check_size(m, m, limit)
     for key, reads in (("prior", spec.reads_prior), ("task_prior", spec.task_prior)):
-        if data.get(key) is not None and not reads:
+        if getattr(body, key) is not None and not reads:
             refuse(f"{where}.{key} would be ignored: the policy {served.name} reads none", f"{where}.{key}")
     fields: dict[str, Any] = {
-        "agent_features": read_objects(data.get("agents"), names.agent, f"{where}.agents", n),
-        "task_features": read_objects(data.get("tasks"), names.task, f"{where}.tasks", m),
-        "pair_features": read_columns(data.get("pairs"), names.pair, f"{where}.pairs", (n, m)),
-        "task_pair_features": read_columns(data.get("task_pairs"), names.task_pair, f"{where}.task_pairs", (m, m)),
+        "agent_features": read_objects(body.agents, names.agent, f"{where}.agents", n),
+        "task_features": read_objects(body.tasks, names.task, f"{where}.tasks", m),
+        "pair_features": read_columns(body.pairs, names.pair, f"{where}.pairs", (n, m)),
+        "task_pair_features": read_columns(body.task_pairs, names.task_pair, f"{where}.task_pairs", (m, m)),
     }
-    if names.global_ or data.get("global") is not None:
-        fields["global_features"] = read_objects([data.get("global")], names.global_, f"{where}.global", 1)[0]
-    shapes = {"contributions": (n, m), "prior": (n, m), "task_prior": (m, m), "switch_cost": (n, m)}
-    for key, shape in (shapes | {"capacities": (m,), "minimums": (m,)}).items():
-        value, entry = data.get(key), f"{where}.{key}"
-        if key == "switch_cost" and isinstance(value, (int, float)):
-            fields[key] = np.full(shape, read.read_number(value, entry))
-        elif value is not None:
-            fields[key] = read.read_array(value, entry, shape, null=np.inf if key == "capacities" else None)
+    if names.global_ or body.global_ is not None:
+        fields["global_features"] = read_objects([body.global_], names.global_, f"{where}.global", 1)[0]
+    for key, shape in (
+        ("capacities", (m,)),
+        ("minimums", (m,)),
+        ("contributions", (n, m)),
+        ("allowed", (n, m)),
+        ("prior", (n, m)),
+        ("task_prior", (m, m)),
+        ("switch_cost", (n, m)),
+    ):
+        value = getattr(body, key)
+        if value is not None:
+            fields[key] = np.full(shape, value) if isinstance(value, (int, float)) else value
+            check_shape(fields[key], shape, f"{where}.{key}")
     if "minimums" in fields:
         fields.setdefault("capacities", np.maximum(1.0, fields["minimums"]))
-    if data.get("allowed") is not None:
-        fields["allowed"] = read.read_mask(data["allowed"], f"{where}.allowed", (n, m))
-    called = [
-        None if data.get(key) is None else read.read_names(data[key], f"{where}.{key}", length)
-        for key, length in zip(NAMES, (n, m), strict=True)
-    ]
-    if data.get("previous") is not None:
-        fields["previous"] = read_previous(data["previous"], f"{where}.previous", n, m, *called)
-    if "switch_cost" in fields and np.min(fields["switch_cost"], initial=0.0) < 0.0:
+    for key, called, length in (("agent_names", body.agent_names, n), ("task_names", body.task_names, m)):
+        if called is not None and len(called) != length:
+            refuse(f"{where}.{key} must have {length} entries, got {len(called)}", f"{where}.{key}")
+    if body.previous is not None:
+        fields["previous"] = read_previous(body, f"{where}.previous", n, m)
+    costs = fields.get("switch_cost")
+    if costs is not None and np.min(costs, initial=0.0) < 0.0:
         refuse(f"{where}.switch_cost must not be negative", f"{where}.switch_cost")
-    if "switch_cost" in fields and "previous" not in fields and fields["switch_cost"].any():
+    if costs is not None and body.previous is None and costs.any():
         refuse(f"{where}.switch_cost: {ALONE}", f"{where}.switch_cost")
-    return Situation(fields, n, m, *called)
+    return Situation(fields, n, m, body.agent_names, body.task_names)
 
 
-def read_previous(value: Any, where: str, n: int, m: int, agents: list[str] | None, tasks: list[str] | None) -> Any:
-    """[N] the task of each agent before: a list, or {agent: task} where there are names; -1 for none."""
-    if isinstance(value, dict):
-        for name in value:
-            if agents is None or name not in agents:
-                refuse(f"{where}: no agent {read.clip(name)!r} in agent_names", where)
-        value = [value.get(name) for name in agents or ()]
-    if isinstance(value, list) and tasks is not None:
-        # A task that is gone is none.
-        index = {name: k for k, name in enumerate(tasks)}
-        value = [index.get(entry) if isinstance(entry, str) else entry for entry in value]
-    return read.read_tasks(value, where, n, m)
+def read_previous(body: SituationBody, where: str, n: int, m: int) -> Any:
+    """[N] the task of each agent before, -1 for none; a task that is gone is none."""
+    given: Any = body.previous
+    if isinstance(given, dict):
+        agents = body.agent_names or []
+        unknown = next((name for name in given if name not in agents), None)
+        if unknown is not None:
+            refuse(f"{where}: no agent {clip(unknown)!r} in agent_names", where)
+        given = [given.get(name) for name in agents]
+    if len(given) != n:
+        refuse(f"{where} must have {n} entries, got {len(given)}", where)
+    index = {name: k for k, name in enumerate(body.task_names or ())}
+    found = [index.get(task, -1) if isinstance(task, str) else -1 if task is None else task for task in given]
+    for k, entry in enumerate(found):
+        if entry >= m:
+            refuse(f"{where}[{k}] must be a task from 0 to {m - 1} or null, got {entry}", f"{where}[{k}]")
+    return np.array(found, np.int64)
 
 
 def count(value: Any, pairs: Any, axis: int, where: str) -> int:
     """How many objects there are, by the length of their list or of their columns, or else by that of their pairs."""
-    lists = (list, np.ndarray)
-    if isinstance(value, lists):
+    if isinstance(value, list):
         return len(value)
     if isinstance(value, dict) and value:
-        name, column = next(iter(value.items()))
-        return len(column if isinstance(column, lists) else read.read_list(column, f"{where}.{read.clip(name)}"))
+        column = next(iter(value.values()))
+        return len(column) if isinstance(column, (list, np.ndarray)) else 0
     block = next(iter(pairs.values()), None) if isinstance(pairs, dict) else None
-    if value is None and isinstance(block, lists) and len(block) and isinstance(block[0], lists):
-        return len(block[0]) if axis else len(block)
-    refuse(f"{where} must be a list of objects, or an object of columns, got {read.describe(value)}", where)
+    if value is None and isinstance(block, np.ndarray) and block.ndim == 2:
+        return int(block.shape[axis])
+    refuse(f"{where} must be a list of objects, or an object of columns, got {describe(value)}", where)
 
 
 def read_objects(value: Any, names: Sequence[str], where: str, n: int) -> Floats32:
     """[N, F] features of objects, given as N objects {name: number} or as columns {name: N numbers}."""
     if not isinstance(value, list):
         return read_columns(value, names, where, (n,))
-    rows = []
     for i, row in enumerate(value):
-        if not isinstance(row, dict):
-            refuse(f"{where}[{i}] must be an object of features, got {read.describe(row)}", f"{where}[{i}]")
-        check_names(row, names, f"{where}[{i}]")
-        rows.append([row[name] for name in names])
-    return read.read_array(rows, where, (n, len(names)), largest=MOST, labels=(None, names)).astype(np.float32)
+        if isinstance(row, dict):
+            check_names(row, names, f"{where}[{i}]")
+    rows = check(OBJECTS.validate_python, value, where)
+    return np.array([[row[name] for name in names] for row in rows], np.float32).reshape(n, len(names))
 
 
 def read_columns(value: Any, names: Sequence[str], where: str, shape: tuple[int, ...]) -> Floats32:
     """[*shape, F] features, given as {name: lists of that shape}."""
     value = {} if value is None else value
     if not isinstance(value, dict):
-        refuse(f"{where} must be an object of features, got {read.describe(value)}", where)
+        refuse(f"{where} must be an object of features, got {describe(value)}", where)
     check_names(value, names, where)
-    if not names:
-        return np.zeros((*shape, 0), np.float32)
-    found = np.empty((*shape, len(names)), np.float32)
-    for k, name in enumerate(names):
+    columns = []
+    for name in names:
         column = value[name]
-        if not isinstance(column, np.ndarray) or column.shape != shape:
-            column = read.read_array(column, f"{where}.{name}", shape, largest=MOST)
-        found[..., k] = column
-    return found
+        if type(column) is not np.ndarray:
+            column = check(COLUMNS[len(shape)].validate_python, column, f"{where}.{name}")
+        if column.shape != shape:
+            check_shape(column, shape, f"{where}.{name}")
+        columns.append(column)
+    if not columns:
+        return np.zeros((*shape, 0), np.float32)
+    # Features last; np.stack takes longer than all the rest.
+    return np.ascontiguousarray(np.array(columns, np.float32).transpose(*range(1, len(shape) + 1), 0))
+
+
+def check_shape(value: Any, shape: tuple[int, ...], where: str) -> None:
+    """Refuse an array that does not fit."""
+    if value.shape != shape:
+        wanted, got = (" x ".join(map(str, sizes)) for sizes in (shape, value.shape))
+        refuse(f"{where} must have {wanted} entries, got {got}", where)
 
 
 def check_names(given: dict[str, Any], names: Sequence[str], where: str) -> None:
@@ -212,7 +224,7 @@ def check_names(given: dict[str, Any], names: Sequence[str], where: str) -> None
     for name in given:
         if name not in names:
             known = suggestion(name[:80], names) if names else "; this policy reads none here"
-            refuse(f"{where} has the unknown feature {read.clip(name)!r}{known}", where)
+            refuse(f"{where} has the unknown feature {clip(name)!r}{known}", where)
     missing = next(name for name in names if name not in given)
     refuse(f"{where} lacks the feature {missing!r}", f"{where}.{missing}")
 

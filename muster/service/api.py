@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -64,10 +64,14 @@ def api(service: Service) -> list[Endpoint]:
         return await service.work(lambda: {"policies": [one.described() for one in service.policies.now.values()]})
 
     async def post_solve(request: Request) -> Response:
-        return await service.answer(request, lambda data, deadline: solve.solve(data, deadline, limit))
+        return await service.answer(
+            request, schema.SolveBody, lambda body, deadline: solve.solve(body, deadline, limit)
+        )
 
     async def check(request: Request) -> Response:
-        return await service.answer(request, lambda data, deadline: solve.check_plan(data, deadline, limit))
+        return await service.answer(
+            request, schema.CheckBody, lambda body, deadline: solve.check_plan(body, deadline, limit)
+        )
 
     async def post_act(request: Request) -> Response:
         body = await service.bodies.read(request)
@@ -76,7 +80,7 @@ def api(service: Service) -> list[Endpoint]:
     async def add_job(request: Request) -> Response:
         if SHARED in os.environ:
             raise Refusal("input", "jobs need a service of one process: start it with --processes 1")
-        return await service.answer(request, lambda data, _: service.jobs.add(data))
+        return await service.answer(request, schema.SolveBody, lambda body, _: service.jobs.add(body))
 
     async def show_job(request: Request) -> Response:
         return reply(service.jobs.find(request.path_params["id"]).described())
@@ -87,7 +91,7 @@ def api(service: Service) -> list[Endpoint]:
     async def reload(request: Request) -> Response:
         if settings.token_file is None:
             raise Refusal("forbidden", "reloading needs a service with a token (--token-file)")
-        back = schema.check_body(schema.ReloadBody, parse(await service.bodies.read(request))).rollback
+        back = schema.ReloadBody.read(parse(await service.bodies.read(request))).rollback
         if SHARED in os.environ:
             # All processes are told; that the files can be read is known before.
             found = await service.work(lambda: None if back else service.policies.read() and None)
@@ -119,22 +123,24 @@ def api(service: Service) -> list[Endpoint]:
 
 def document(endpoints: list[Endpoint], service: Service) -> dict[str, Any]:
     """The OpenAPI document."""
-    answers = {one.answer for one in endpoints if one.answer} | {schema.ErrorAnswer}
-    template = "#/components/schemas/{model}"
-    _, described = models_json_schema([(answer, "serialization") for answer in answers], ref_template=template)
+    models: list[tuple[type[BaseModel], JsonSchemaMode]] = [(schema.ErrorAnswer, "serialization")]
+    models += [(one.answer, "serialization") for one in endpoints if one.answer]
+    models += [(one.body, "validation") for one in endpoints if one.body]
+    _, described = models_json_schema(list(dict.fromkeys(models)), ref_template="#/components/schemas/{model}")
+    schemas = described["$defs"]
     paths: dict[str, dict[str, Any]] = {}
     for one in endpoints:
         operation: dict[str, Any] = {"summary": one.summary, "responses": responses(one)}
         if one.body is not None:
-            body = one.body.model_json_schema()
+            body = schemas[one.body.__name__]
             if one.body is schema.ActBody and service.policies.now:
-                body["examples"] = [act.example(next(iter(service.policies.now.values())))]
+                body = body | {"examples": [act.example(next(iter(service.policies.now.values())))]}
             operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
         if "{id}" in one.path:
             operation["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
         paths.setdefault(one.path, {})[one.method.lower()] = operation
     info = {"title": "muster", "version": __version__, "description": ABOUT}
-    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": described["$defs"]}}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 
 def responses(endpoint: Endpoint) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from mimetypes import guess_type
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,6 +26,7 @@ from muster.service.middleware import Middleware, read_token
 from muster.service.policies import Policies
 from muster.service.pool import LATE, Pool
 from muster.service.refusal import refusal_of, reply
+from muster.service.schema import Body
 from muster.service.settings import ServeSettings
 from muster.service.watch import watch_routes
 
@@ -34,8 +35,7 @@ PAGE = Path(__file__).parent / "page"
 VIEWER = Path(viewer.__file__).parent
 CLOSING_SECONDS = 2.0
 """For which the end of the service waits for threads that do not stop."""
-Work = Callable[[dict[str, Any], float], Any]
-"""From what was sent, and the time by which it is wanted, to what is answered."""
+AnyBody = TypeVar("AnyBody", bound=Body)
 
 
 class Service:
@@ -74,22 +74,24 @@ class Service:
         """Whether requests will be answered: it is not stopping, and not every thread is overdue."""
         return self.ready and self.pool.overdue < self.pool.threads
 
-    async def answer(self, request: Request, work: Work, late: str = LATE) -> Response:
-        """The answer to a JSON body: `work(data, deadline)` on a thread of the pool, as JSON.
+    async def answer(
+        self, request: Request, kind: type[AnyBody], work: Callable[[AnyBody, float], Any], late: str = LATE
+    ) -> Response:
+        """The answer to a body of that kind: `work(body, deadline)` on a thread of the pool, as JSON.
 
         `deadline` is a time of `time.monotonic` by which the client is told that it takes too long.
         """
-        body = await self.bodies.read(request)
+        text = await self.bodies.read(request)
         deadline = time.monotonic() + self.settings.time_limit
 
-        def parse_and_work() -> Response:
-            data = parse(body)
+        def read_and_work() -> Response:
+            data = parse(text)
             try:
-                return reply(work(data, deadline))
+                return reply(work(kind.read(data), deadline))
             except MusterError as error:
                 raise refusal_of(error, data) from None
 
-        return await self.pool.run(deadline, parse_and_work, late)
+        return await self.pool.run(deadline, read_and_work, late)
 
     async def work(self, make: Callable[[], Any]) -> Response:
         """The answer to a request without a body."""

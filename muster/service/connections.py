@@ -42,34 +42,6 @@ class Connections:
 NEVER = float("inf")
 
 
-class JoinedWrites:
-    """A transport that sends what is written in one turn of the event loop together: an answer's head and body."""
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop = transport, loop
-        self.is_closing = transport.is_closing
-        self._kept: list[bytes] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Send at the end of this turn."""
-        if not self._kept:
-            self._loop.call_soon(self._send)
-        self._kept.append(data)
-
-    def close(self) -> None:
-        """Close the connection when all is sent."""
-        self._send()
-        self._transport.close()
-
-    def _send(self) -> None:
-        if self._kept:
-            self._transport.write(b"".join(self._kept))
-            self._kept.clear()
-
-
 class Connection(HttpToolsProtocol):
     """One client, with limits that uvicorn does not have: on headers, on slow readers, on how many there are."""
 
@@ -86,7 +58,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count it; if there are too many the one that has been idle longest is closed."""
-        super().connection_made(JoinedWrites(transport, self.loop))  # type: ignore[arg-type]
+        super().connection_made(transport)
         every = self.all
         every.open.add(self)
         every.idle[self] = None

@@ -7,9 +7,11 @@ import dataclasses
 import logging
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from prometheus_client import Counter
 
 from muster.assign.outcomes import STATUS_NAMES
 from muster.assign.solver import REASON_NAMES, Solver
@@ -117,8 +119,7 @@ class Decider:
         outcomes: list[Any] = [None] * len(situations)
         alike: dict[Any, list[int]] = {}
         for k, situation in enumerate(situations):
-            shapes = tuple((name, value.shape) for name, value in situation.fields.items())
-            alike.setdefault(shapes, []).append(k)
+            alike.setdefault((situation.n, situation.m, *situation.fields), []).append(k)
         for members in alike.values():
             found = self._decide(first, [situations[k] for k in members])
             for k, outcome in zip(members, found, strict=True):
@@ -183,7 +184,11 @@ class Decider:
 
     def _count(self, asked: Asked, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:
-            self.metrics.decisions.labels(asked.policy.name, asked.policy.version, outcome.answer["by"]).inc()
+            self._counter(asked.policy, outcome.answer["by"]).inc()
+
+    @lru_cache(maxsize=256)  # noqa: B019 - there is one of these as long as the service runs
+    def _counter(self, served: Served, by: str) -> Counter:
+        return self.metrics.decisions.labels(served.name, served.version, by)
 
     async def _afterwards(self, asked: Asked, outcomes: list[Outcome], seconds: float, request_id: str) -> None:
         """Ask the shadow, and write the log, once the answer is on its way."""
@@ -263,9 +268,11 @@ class Fallback:
             problem = Problem(
                 seen.prior, contributions=seen.contributions, capacities=seen.capacities, allowed=seen.allowed
             )
-            return Solver("lp", threads=1)(problem).assignment[0]
+            matched: Ints = Solver("lp", threads=1)(problem).assignment[0]
+            return matched
         self._policy.reset(np.arange(1), np.zeros(1, np.uint64))
-        return np.asarray(self._policy.act(seen)[0])
+        chosen: Ints = self._policy.act(seen)[0]
+        return chosen
 
 
 def find_fallbacks(name: str, policies: Policies) -> dict[str, Fallback]:

@@ -85,10 +85,10 @@ class Environments:
             )
         return found
 
-    def make(self, text: Any) -> BatchEnv:
+    def make(self, text: str) -> BatchEnv:
         """The environment of that name; InputError for one that is not run here."""
-        if not isinstance(text, str) or not text or len(text) > LONGEST_NAME:
-            raise InputError(f"env must name an environment such as {EXAMPLES[0]}, got {str(text)!r:.80}")
+        if not text or len(text) > LONGEST_NAME:
+            raise InputError(f"env must name an environment such as {EXAMPLES[0]}, got {text!r:.80}")
         kind = kind_of(text)
         if kind not in self._known:
             raise UnknownNameError("environment that this service runs", kind[:80], self._known)
@@ -103,13 +103,11 @@ class Environments:
         check_size(Size(env.n_agents, env.n_tasks, 0, env.max_steps))
         return env
 
-    def find_policy(self, name: Any, env: BatchEnv) -> Policy:
+    def find_policy(self, name: str, env: BatchEnv) -> Policy:
         """The policy of that name, ready for the environment; InputError for one that is not run here.
 
         "NAME, 8 rollouts" is a learned policy that looks ahead; so is "NAME, 8 rollouts x 16 futures".
         """
-        if not isinstance(name, str):
-            raise InputError(f"policy must be a name, got {name!r:.80}")
         if name in env.baselines():
             return resolve(name, env)
         if looks_ahead := _LOOK_AHEAD.fullmatch(name):

@@ -6,9 +6,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from muster.data import BatchObservation
 from muster.envs.vector import BatchEnv, Policy, Step
@@ -16,12 +17,19 @@ from muster.errors import InputError
 from muster.evaluation.film import Film, film
 from muster.evaluation.replay import Replay, record
 from muster.rng import episode_seeds
-from muster.service.body import read_integer
 from muster.service.environments import Environments
 from muster.service.refusal import Refusal
+from muster.service.schema import Body
 
 KEPT = 12
 """Episodes."""
+
+
+class EpisodeBody(Body):
+    """Which episode: of an environment, the one that a seed makes."""
+
+    env: str
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
 
 class Episode:
@@ -66,11 +74,10 @@ class Episodes:
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, int, str], Episode] = OrderedDict()
 
-    def find(self, env_name: Any, seed: Any, policy_name: Any, deadline: float) -> Episode:
+    def find(self, body: EpisodeBody, policy_name: str, deadline: float) -> Episode:
         """The episode of a policy: from memory, or run now; Refusal where that takes too long."""
-        seed = read_integer(seed, "seed", 0, 2**31 - 1)
-        env = self.environments.make(env_name)
-        key = (env.name, seed, str(policy_name))
+        env = self.environments.make(body.env)
+        key = (env.name, body.seed, policy_name)
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -81,7 +88,7 @@ class Episodes:
             if time.monotonic() > deadline:
                 raise Refusal("time_limit", f"{policy_name} on {env.name} took too long")
 
-        episode = Episode(policy, env, record(policy, env, seed, stop_in_time))
+        episode = Episode(policy, env, record(policy, env, body.seed, stop_in_time))
         with self._lock:
             self._kept[key] = episode
             while len(self._kept) > KEPT:

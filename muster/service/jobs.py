@@ -18,12 +18,12 @@ import numpy as np
 
 from muster.assign import assign
 from muster.assign.as_json import answer_as_json
-from muster.assign.solver import stoppable
+from muster.assign.stop import stoppable
 from muster.data import Ints
 from muster.errors import MusterError
 from muster.service.refusal import Refusal
 from muster.service.schema import SolveBody
-from muster.service.solve import read_solve
+from muster.service.solve import arguments_of
 
 FIRST_ROUND = 0.5
 """Seconds."""
@@ -74,9 +74,9 @@ class Jobs:
         """Jobs that run or wait."""
         return sum(not job.is_over for job in list(self._jobs.values()))
 
-    def add(self, data: dict[str, Any]) -> dict[str, Any]:
+    def add(self, body: SolveBody) -> dict[str, Any]:
         """Take a body of /solve as a job; Refusal where too many wait."""
-        body, arguments = read_solve(data, self.size_limit)
+        arguments = arguments_of(body, self.size_limit)
         if body.explain:
             raise Refusal("input", "explain is for /solve", "explain")
         if body.time_limit is not None and body.time_limit > self.seconds:

@@ -20,8 +20,7 @@ from muster.evaluation.card import read_card
 from muster.kernels import core
 from muster.policy.learned import LearnedPolicy, features_of
 from muster.policy.names import load, shipped
-from muster.service.body import clip
-from muster.service.refusal import Refusal
+from muster.service.refusal import Refusal, clip
 
 VERSION_LETTERS = 12
 FAR = 1.0
@@ -73,17 +72,14 @@ class Served:
             block = getattr(seen, BLOCKS[kind]).reshape(seen.batch, -1, len(low))
             if core.service.are_within(block.reshape(-1, len(low)), low, high):
                 continue
+            least, most = block.min(1, initial=np.inf), block.max(1, initial=-np.inf)
+            beyond = np.maximum(low - least, most - high)
             names = getattr(self.features, "global_" if kind == "global" else kind)
-            for slot in range(seen.batch):
-                beyond = np.maximum(
-                    low - block[slot].min(0, initial=np.inf), block[slot].max(0, initial=-np.inf) - high
-                )
-                for k in np.flatnonzero(beyond > 0):
-                    below = low[k] - block[slot, :, k].min() == beyond[k]
-                    value = low[k] - beyond[k] if below else high[k] + beyond[k]
-                    told = f"{kind} feature {names[k]!r} is {value:.4g}; training saw {low[k]:.4g} to {high[k]:.4g}"
-                    far = bool(beyond[k] > FAR * max(high[k] - low[k], 1e-6))
-                    found[slot].append((f"{kind}.{names[k]}", told, far))
+            for slot, k in np.argwhere(beyond > 0).tolist():
+                value = least[slot, k] if least[slot, k] < low[k] else most[slot, k]
+                told = f"{kind} feature {names[k]!r} is {value:.4g}; training saw {low[k]:.4g} to {high[k]:.4g}"
+                far = bool(beyond[slot, k] > FAR * max(high[k] - low[k], 1e-6))
+                found[slot].append((f"{kind}.{names[k]}", told, far))
         return found
 
 

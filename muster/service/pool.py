@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from muster.assign.solver import stoppable
+from muster.assign.stop import stoppable
 from muster.data import Ints
 from muster.parallel import thread_count
 from muster.service.refusal import Refusal

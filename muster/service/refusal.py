@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -24,6 +25,8 @@ STATUS = {
     "time_limit": 503,
 }
 """What `code` can be, and its HTTP status."""
+SHOWN = 80
+"""Letters of what was sent that a message repeats at most."""
 CLOSING = {"slow_client", "too_large"}
 """After these the connection is closed: its client is still sending."""
 
@@ -58,3 +61,21 @@ def reply(content: Any, status: int = 200, headers: Mapping[str, str] | None = N
 def encode(content: Any) -> bytes:
     """The content as JSON; arrays of numpy are lists."""
     return to_json(content, inf_nan_mode="null", fallback=lambda array: array.tolist())
+
+
+def describe(value: Any) -> str:
+    """What a value of a body is, in words."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if value != value else "a number beyond all bounds"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f"the text {clip(value)!r}"
+    if isinstance(value, (int, float)):
+        return f"{value:.10g}" if abs(value) < 10**30 else "a very large number"
+    return "null" if value is None else "an object" if isinstance(value, dict) else "a list"
+
+
+def clip(text: str) -> str:
+    """No more of a text than a message should repeat."""
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"

@@ -6,31 +6,62 @@ These routes serve the page and change with it; the service's own are in the Ope
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from muster.assign.settings import InferenceSettings
+from muster.assign.settings import InferenceSettings, Method
 from muster.data import Problem
 from muster.errors import InputError
 from muster.evaluation import runs
 from muster.evaluation.explain import Scored, explain, plain_assignment, score_decision
 from muster.evaluation.packing import pack
-from muster.service import situation
-from muster.service.body import check_keys, read_array, read_integer, read_list
+from muster.service.arrange import Arrangement, begin, decide
 from muster.service.environments import Environments
-from muster.service.episodes import Episodes
+from muster.service.episodes import EpisodeBody, Episodes
+from muster.service.schema import Body, Index, LimitRow, Rows, Table
 from muster.service.solve import check_size
 
 if TYPE_CHECKING:
-    from muster.service.app import Service
+    from muster.service.app import AnyBody, Service
 
 SLOW = "this took too long; choose a smaller environment, or fewer rollouts"
-Answer = Callable[[dict[str, Any], float], Any]
+
+
+class FilmBody(EpisodeBody):
+    """One or two policies on one episode."""
+
+    policies: Annotated[list[str], Field(min_length=1, max_length=2)]
+
+
+class UnderstandBody(EpisodeBody):
+    """One decision of an episode."""
+
+    policy: str
+    step: Index
+    method: Method | None = None
+    agent: Index | None = None
+
+
+class ExplainBody(Body):
+    """A table of scores."""
+
+    scores: Table
+    contributions: Rows | None = None
+    capacities: LimitRow | None = None
+    method: Method = "lp"
+    assign_all: bool = False
+    agent: Index | None = None
+
+
+class CurveBody(Body):
+    """A run."""
+
+    run: str
 
 
 def watch_routes(service: Service) -> list[Route]:
@@ -45,82 +76,66 @@ def watch_routes(service: Service) -> list[Route]:
 
         return Route(path, answer)
 
-    def post(path: str, work: Answer) -> Route:
+    def post(path: str, kind: type[AnyBody], work: Callable[[AnyBody, float], Any]) -> Route:
         async def answer(request: Request) -> Response:
-            return await service.answer(request, work, SLOW)
+            return await service.answer(request, kind, work, SLOW)
 
         return Route(path, answer, methods=["POST"])
 
+    def show_runs() -> dict[str, Any]:
+        found = list(map(without_path, runs.read_runs(folder)))
+        return {"folder": str(folder), "runs": found, "command": runs.train_command(folder)}
+
     return [
         get("/watch/environments", lambda: {"environments": environments.listing()}),
-        get("/watch/runs", lambda: _runs(folder)),
-        post("/watch/curve", lambda data, _: _curve(data, service)),
-        post("/watch/episode", lambda data, deadline: _episode(data, episodes, deadline)),
-        post("/watch/understand", lambda data, deadline: _understand(data, episodes, deadline)),
-        post("/watch/begin", lambda data, _: situation.begin(data, environments)),
-        post("/watch/situation", lambda data, _: situation.decide(data, environments)),
-        post("/watch/explain", lambda data, _: _explain(data, service.settings.size_limit)),
+        get("/watch/runs", show_runs),
+        post("/watch/curve", CurveBody, lambda body, _: without_path(runs.read_curve(folder, body.run))),
+        post("/watch/episode", FilmBody, lambda body, deadline: show_films(body, episodes, deadline)),
+        post("/watch/understand", UnderstandBody, lambda body, deadline: understand(body, episodes, deadline)),
+        post("/watch/begin", EpisodeBody, lambda body, _: begin(body, environments)),
+        post("/watch/situation", Arrangement, lambda body, _: decide(body, environments)),
+        post("/watch/explain", ExplainBody, lambda body, _: explain_table(body, service.settings.size_limit)),
     ]
 
 
-def _episode(data: dict[str, Any], episodes: Episodes, deadline: float) -> dict[str, Any]:
+def show_films(body: FilmBody, episodes: Episodes, deadline: float) -> dict[str, Any]:
     """One or two policies on one episode."""
-    check_keys(data, ("env", "seed", "policies"))
-    policies = read_list(data.get("policies"), "policies")
-    if not 1 <= len(policies) <= 2:
-        raise InputError(f"policies must be one name or two, got {str(policies)!r:.80}")
     films = []
-    for policy in policies:
-        episode = episodes.find(data.get("env"), data.get("seed", 0), policy, deadline)
+    for policy in body.policies:
+        episode = episodes.find(body, policy, deadline)
         with episode.lock:
             films.append(episode.film)
     return pack(films)
 
 
-def _understand(data: dict[str, Any], episodes: Episodes, deadline: float) -> dict[str, Any]:
+def understand(body: UnderstandBody, episodes: Episodes, deadline: float) -> dict[str, Any]:
     """The scores behind one decision of an episode."""
-    check_keys(data, ("env", "seed", "policy", "step", "method", "agent"))
-    episode = episodes.find(data.get("env"), data.get("seed", 0), data.get("policy"), deadline)
-    step = read_integer(data.get("step"), "step", 0, len(episode.replay.assignments) - 1)
-    agent = None if data.get("agent") is None else read_integer(data["agent"], "agent", 0, episode.env.n_agents - 1)
+    episode = episodes.find(body, body.policy, deadline)
     with episode.lock:
-        scored = score_decision(episode.policy, episode.env, episode.observe(step))
-    answer = explain(scored, situation.read_method(data), agent)
-    return answer | {"played": plain_assignment(episode.replay.assignments[step])}
+        scored = score_decision(episode.policy, episode.env, episode.observe(body.step))
+    answer = explain(scored, body.method, check_agent(body.agent, episode.env.n_agents))
+    return answer | {"played": plain_assignment(episode.replay.assignments[body.step])}
 
 
-def _explain(data: dict[str, Any], limit: int) -> dict[str, Any]:
+def explain_table(body: ExplainBody, limit: int) -> dict[str, Any]:
     """Why an agent gets what it gets, of a table of scores."""
-    check_keys(data, ("scores", "contributions", "capacities", "method", "assign_all", "agent"))
-    scores = read_array(data.get("scores"), "scores", (None, None), null=-np.inf)
-    n, m = scores.shape
+    n, m = body.scores.shape
     check_size(n, m, limit)
-    problem: dict[str, Any] = {"scores": scores[None], "capacities": np.ones((1, m))}
-    if data.get("capacities") is not None:
-        problem["capacities"] = read_array(data["capacities"], "capacities", (m,), null=np.inf)[None]
-    if data.get("contributions") is not None:
-        problem["contributions"] = read_array(data["contributions"], "contributions", (n, m))[None]
-    assign_all = data.get("assign_all", False)
-    if not isinstance(assign_all, bool):
-        raise InputError(f"assign_all must be true or false, got {assign_all!r:.40}")
-    method = situation.read_method(data) or "lp"
-    if method == "routes":
+    if body.method == "routes":
         raise InputError("method: a table of scores says nothing of going from task to task, so there are no routes")
-    scored = Scored(Problem(**problem), InferenceSettings(method, assign_all=assign_all), "the scores of the table")
-    return explain(scored, None, None if data.get("agent") is None else read_integer(data["agent"], "agent", 0, n - 1))
+    limits = {"capacities": np.ones(m)} | body.given("capacities", "contributions")
+    problem = Problem(body.scores[None], **{name: value[None] for name, value in limits.items()})
+    settings = InferenceSettings(body.method, assign_all=body.assign_all)
+    return explain(Scored(problem, settings, "the scores of the table"), None, check_agent(body.agent, n))
 
 
-def _runs(folder: Path) -> dict[str, Any]:
-    """The runs in the folder, and how to begin one."""
-    found = list(map(_without_path, runs.read_runs(folder)))
-    return {"folder": str(folder), "runs": found, "command": runs.train_command(folder)}
+def check_agent(agent: int | None, n: int) -> int | None:
+    """The agent, if there is one of that number."""
+    if agent is not None and agent >= n:
+        raise InputError(f"agent must be from 0 to {n - 1}, got {agent}")
+    return agent
 
 
-def _curve(data: dict[str, Any], service: Service) -> dict[str, Any]:
-    """One run with its curve."""
-    check_keys(data, ("run",))
-    return _without_path(runs.read_curve(service.settings.runs, str(data.get("run"))))
-
-
-def _without_path(run: dict[str, Any]) -> dict[str, Any]:
+def without_path(run: dict[str, Any]) -> dict[str, Any]:
+    """What is told of a run: whether it has a policy, not where."""
     return {**run, "policy": bool(run["policy"])}

@@ -50,8 +50,8 @@ NOTES = (
     Note(
         "†",
         ("w60v67", "w60v68", "w80v82"),
-        "too easy in our simulator for play that avoids over-kill, heuristics included: not the paper's game on equal "
-        "terms (docs/environments/battle.md, known errors)",
+        "too easy in our simulator for policies that avoid over-kill, heuristics included: not the paper's game on "
+        "equal terms (docs/environments/battle.md, known errors)",
     ),
     Note(
         "‡",

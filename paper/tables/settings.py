@@ -152,8 +152,7 @@ def commands_of(record: Record[Cell]) -> list[str]:
 
 def search(scenario: str, method: str, asked: Asked) -> Cell:
     """The trials of a study in runs/search-paper, which goes on where it was left."""
-    from muster.search.settings import StudySettings
-    from muster.search.space import load_space
+    from muster.search.space import StudySettings, load_space
     from muster.search.study import Study, best_of, ranked
 
     env = ENVS[scenario]

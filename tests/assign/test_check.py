@@ -1,4 +1,4 @@
-"""A plan is judged: which rule it breaks, what it is worth, and what a better one changes."""
+"""A plan is judged: which constraint it violates, what it is worth, and what a better one changes."""
 
 import math
 
@@ -65,7 +65,7 @@ def test_an_answer_is_checked_with_its_own_settings():
 @pytest.mark.parametrize("regime", ["unit", "pair", "few-values", "closed"])
 @pytest.mark.parametrize("method", ["lp", "quad"])
 def test_verdicts_agree_with_enumeration(method, regime):
-    """Random plans: feasible as the words of the rules say, worth what the formula says, bounded by the best."""
+    """Random plans: feasible by the constraints written again, worth what the formula says, bounded by the best."""
     rng = np.random.default_rng(5)
     problem = make_problem(regime, "normal", 12, 4, 4, 7, pulls="random" if method == "quad" else None)
     seen = set()

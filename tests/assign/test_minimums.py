@@ -131,18 +131,39 @@ def test_fixed_agents_take_their_task_whatever_it_costs():
     assert again.again(fixed={"bob": None}).plan == {"ann": "J7", "bob": "J1", "cy": "J7"}
 
 
-@pytest.mark.parametrize("crowd", ["count", "load"])
-def test_fixing_what_is_chosen_changes_nothing(crowd):
+@pytest.mark.parametrize("task_scores_on", ["count", "load"])
+def test_fixing_what_is_chosen_changes_nothing(task_scores_on):
     rng = np.random.default_rng(0)
     for _ in range(20):
         h, g = rng.normal(1.0, 1.0, (5, 4)), rng.normal(0.0, 0.5, (4, 4))
         use = rng.integers(1, 3, (5, 4)).astype(np.float64)
         arguments = {"contributions": use, "capacities": [3.0, 4.0, 2.0, 5.0], "minimums": [2.0, 0.0, 2.0, 3.0]}
-        free = muster.assign(h, g, **arguments, effort="exact", crowd=crowd)
+        free = muster.assign(h, g, **arguments, effort="exact", task_scores_on=task_scores_on)
         fixed = {i: int(free.assignment[i]) for i in range(2) if free.assignment[i] >= 0}
-        held = muster.assign(h, g, **arguments, effort="exact", crowd=crowd, fixed=fixed)
+        held = muster.assign(h, g, **arguments, effort="exact", task_scores_on=task_scores_on, fixed=fixed)
         assert held.objective == pytest.approx(free.objective)
         assert held.loads.tolist() == free.loads.tolist()
+
+
+def test_a_fixed_agent_that_contributes_nothing_has_its_task_served_all_the_same():
+    asked = {"scores": [[1.0], [-5.0]], "contributions": [[0.0], [2.0]], "capacities": [2.0], "minimums": [2.0]}
+    assert muster.assign(**asked, fixed={0: 0}, method="lp").assignment.tolist() == [0, 0]
+    with pytest.raises(InputError, match=r"task 0 needs 2 more"):
+        muster.assign(**asked, fixed={0: 0}, allowed=[[True], [False]], method="lp")
+
+
+@pytest.mark.parametrize("effort", ["fast", "exact"])
+def test_a_score_that_is_no_number_is_named_before_tasks_that_are_not_served(effort):
+    with pytest.raises(InputError, match=r"scores must be numbers, got nan at \[0, 0\]"):
+        muster.assign([[np.nan, 1.0]], minimums=1, method="lp", effort=effort)
+
+
+def test_pairs_that_contribute_nothing_do_not_keep_a_task_open(monkeypatch):
+    monkeypatch.setattr("muster.assign.call.DENSE", 0)
+    table = [{"agent": "ann", "task": "J1", "score": 1.0, "contribution": 0.0}]
+    found = muster.assign(table, capacities={"J1": 2.0}, minimums={"J1": 1.0}, method="lp")
+    assert found.plan == {"ann": None}
+    assert found.reasons.tolist() == ["minimum not reached"]
 
 
 def test_check_plan_says_what_lacks():

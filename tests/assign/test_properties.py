@@ -1,4 +1,4 @@
-"""Laws that hold for every input: feasibility, permutation, batches, threads, masks, scale, determinism."""
+"""Properties that hold for every input: feasibility, permutation, batches, threads, masks, scale, determinism."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Routes against enumeration, and the laws that hold for every plan."""
+"""Routes against enumeration, and what holds for every plan."""
 
 from __future__ import annotations
 
@@ -95,6 +95,18 @@ def test_forbidden_pairs_are_not_visited_and_a_task_without_agents_stays_absent(
         assert all(allowed[0, i, j] for j in route if j >= 0)
     visited = {j for route in found.routes[0] for j in route if j >= 0}
     assert visited == {j for j in range(9) if allowed[0, :, j].any()}
+
+
+def test_end_scores_of_forbidden_pairs_are_not_looked_at():
+    scores, between = -np.array([[1.0, 2.0], [3.0, 1.0]]), -np.ones((2, 2))
+    allowed = np.array([[True, False], [True, True]])
+    found = [
+        assign(scores, between, method="routes", allowed=allowed, end_scores=np.where(allowed, -1.0, never_read))
+        for never_read in (np.nan, 7.0)
+    ]
+    assert found[0].routes == found[1].routes
+    assert found[0].objective == found[1].objective
+    assert found[0].bound == found[1].bound
 
 
 def test_a_task_is_visited_as_often_as_its_capacity_takes_by_different_agents():

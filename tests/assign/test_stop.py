@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from muster.assign import assign
-from muster.assign.solver import stoppable
+from muster.assign.stop import stoppable
 
 RAISED_AFTER = 0.1
 """CPU seconds after which the flag is raised; every case takes longer by itself."""

@@ -54,6 +54,12 @@ def watch(page: Any, service: str, env: str = "rescue:5x10", seed: int = 2, besi
     page.wait_for_function("() => [...document.querySelectorAll('canvas')].every((c) => c.ariaLabel.includes('→'))")
 
 
+def skip_to_the_end(page: Any) -> None:
+    page.locator(".player").wait_for()
+    page.keyboard.press("End")
+    page.locator(".end-card:not([hidden])").wait_for()
+
+
 def test_two_policies_play_the_same_episode(page: Any, service: str):
     watch(page, service)
     names = [("learned on 2x4", POLICY), ("nearest first", "closest")]
@@ -357,7 +363,7 @@ def test_without_runs_the_page_gives_a_command_that_begins_one(page: Any, servic
 
 def test_a_custom_environment_is_drawn_through_its_scene(page: Any, service: str):
     page.goto(f"{service}#watch?env={CUSTOM}&a=worth&b=nearest")
-    page.locator(".end-card:not([hidden])").wait_for()
+    skip_to_the_end(page)
     returns = [record(policy, CUSTOM).outcome for policy in ("worth", "nearest")]
     better = "Worth" if returns[0] > returns[1] else "Nearest"
     assert page.locator(".end-card h2").inner_text().startswith(f"{better} wins by")
@@ -403,7 +409,7 @@ def test_the_page_opens_playing_and_says_who_won(page: Any, service: str):
     page.locator("h1", has_text="rescue:100x200").wait_for()
     assert f"a={POLICY}" in page.url
     page.go_back()
-    page.locator(".end-card:not([hidden])").wait_for()
+    skip_to_the_end(page)
     page.get_by_role("link", name="Your turn: drag one").click()
     page.wait_for_function("() => document.querySelector('canvas.board')?.ariaLabel.includes('→')")
     assert assigned(page) == record(POLICY, "rescue:8x15").assignments[0].tolist()
@@ -486,14 +492,20 @@ def test_two_hundred_agents_play(page: Any, service: str):
     look_around(page, "watch-large")
 
 
-READY = {"watch": ".end-card:not([hidden])", "play": "canvas.board", "learn": ".panel", "assign": "table.scores"}
+READY = {"watch": ".player", "play": "canvas.board", "learn": ".panel", "assign": "table.scores"}
+
+
+def open_view(page: Any, service: str, view: str) -> None:
+    page.goto(f"{service}#{view}")
+    page.locator(READY[view]).first.wait_for()
+    if view == "watch":
+        skip_to_the_end(page)
 
 
 @pytest.mark.parametrize("view", READY)
 def test_every_view_fits_its_window(page: Any, service: str, view: str):
     """In light and dark, wide and narrow."""
-    page.goto(f"{service}#{view}")
-    page.locator(READY[view]).first.wait_for()
+    open_view(page, service, view)
     page.wait_for_load_state("networkidle")
     look_around(page, view)
 
@@ -501,8 +513,7 @@ def test_every_view_fits_its_window(page: Any, service: str, view: str):
 @pytest.mark.parametrize("view", READY)
 def test_axe_finds_nothing_serious(page: Any, service: str, view: str):
     """Neither at first nor with what a click opens."""
-    page.goto(f"{service}#{view}")
-    page.locator(READY[view]).first.wait_for()
+    open_view(page, service, view)
     found = serious_findings(page)
     if view in ("watch", "play"):
         page.locator("canvas").first.focus()

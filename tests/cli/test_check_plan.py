@@ -80,7 +80,7 @@ def test_a_plan_is_worth_its_loads(tmp_path, capsys):
         "task_scores": [[-0.5]],
         "contributions": [[0.5], [1.0]],
         "capacities": [9],
-        "crowd": "load",
+        "task_scores_on": "load",
         "assignment": [0, 0],
     }
     path = tmp_path / "problem.json"

@@ -97,13 +97,16 @@ def test_help_names_every_command(capsys, arguments):
 @pytest.mark.parametrize(("policy", "env"), [("topline", "rescue:8x15"), ("wcnoks", "battle:w60v68")])
 def test_ctrl_c_says_so_and_leaves_with_130(policy, env):
     """A real signal, while kernels run: in one thread (topline) and in several (battles)."""
-    script = "import sys; from muster.cli.main import main; print('begun', flush=True); main(sys.argv[1:])"
+    script = (
+        "import sys, muster.evaluation.evaluate; from muster.cli.main import main\n"
+        "print('begun', flush=True); main(sys.argv[1:])"
+    )
     command = [sys.executable, "-c", script, "evaluate", policy, env, "--episodes", "20000"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         process.stdout.readline()
-        time.sleep(2.0)
+        time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=30)
     finally:

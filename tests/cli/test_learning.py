@@ -52,17 +52,8 @@ def test_flags_win_over_the_settings_file(tmp_path):
 
 def test_the_settings_file_is_seen_however_it_is_written(tmp_path):
     (tmp_path / "c.toml").write_text('learner = "es"\nseed = 3\n[es]\npairs = 2\nepisodes = 4\n')
-    main(
-        [
-            "train",
-            "--steps",
-            "200",
-            f"--config={tmp_path / 'c.toml'}",
-            "--out",
-            str(tmp_path / "r"),
-            "rescue:2x3,grid=6",
-        ]
-    )
+    config = f"--config={tmp_path / 'c.toml'}"
+    main(["train", "--steps", "200", config, "--out", str(tmp_path / "r"), "rescue:2x3,grid=6"])
     assert LearnedPolicy.load(tmp_path / "r").header["seed"] == 3
     assert LearnedPolicy.load(tmp_path / "r").header["learner"] == "es"
 

@@ -26,6 +26,6 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch, capsys):
     with (tmp_path / "plan.csv").open(encoding="utf-8") as plan:
         assert [row["task"] for row in csv.DictReader(plan)] == ["south", "north", ""]
     # The sentences are those that the page shows.
-    assert all(line.strip() in text for line in explained.splitlines() if line.startswith(("van", "nobody")))
+    assert all(line.strip() in text for line in explained.splitlines() if line.startswith(("van", "no agent")))
     assert json.loads(kept)["changes"] == 0
     assert checked.endswith("nothing exceeds it\n")

@@ -83,16 +83,20 @@ def test_task_scores_act_on_loads_by_flag_or_field(capsys, write):
         "capacities": [9, 9],
     }
     assert solved(capsys, write(problem))["assignment"] in ([0, 1], [1, 0])
-    by_flag = solved(capsys, write(problem), "--crowd", "load")
+    by_flag = solved(capsys, write(problem), "--task-scores-on", "load")
     assert by_flag["assignment"] == [0, 0]
     assert by_flag["objective"] == pytest.approx(2 - 0.5 * 0.3**2)
-    by_field = solved(capsys, write(problem | {"crowd": "load"}))
+    by_field = solved(capsys, write(problem | {"task_scores_on": "load"}))
     assert by_field["objective"] == by_flag["objective"]
     for content, flags, complaint in (
-        (problem | {"crowd": "load"}, ["--crowd", "count"], "crowd came twice: 'load' in the problem's file"),
-        (problem | {"crowd": "lots"}, [], "no crowd 'lots'"),
-        (problem | {"crowd": []}, [], "crowd must be"),
-        (problem | {"crowd": "load"}, ["--method", "lp"], "crowd 'load' is for method 'quad'"),
+        (
+            problem | {"task_scores_on": "load"},
+            ["--task-scores-on", "count"],
+            "task_scores_on came twice: 'load' in the problem's file",
+        ),
+        (problem | {"task_scores_on": "lots"}, [], "no task_scores_on 'lots'"),
+        (problem | {"task_scores_on": []}, [], "task_scores_on must be"),
+        (problem | {"task_scores_on": "load"}, ["--method", "lp"], "task_scores_on 'load' is for method 'quad'"),
     ):
         with pytest.raises(SystemExit) as left:
             main(["solve", write(content), *flags])

@@ -1,4 +1,4 @@
-"""A class stands wherever its environment string does, and a policy plays the class it was trained on."""
+"""A class stands wherever its environment string does, and a policy runs in the class it was trained on."""
 
 from __future__ import annotations
 

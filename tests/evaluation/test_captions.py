@@ -45,7 +45,7 @@ def test_labels(policy: str, env: str, words: str):
         (replay("closest", 8), replay("lp-distance", 10), 0, "Nearest first wins by 2 steps", "20 % fewer"),
         (replay("closest", 11), replay("lp-distance", 10), 1, "Least total distance wins by 1 step", "10 steps"),
         (replay("closest", 9), replay("lp-distance", 9), None, "Nearest first and least total distance draw", "Both"),
-        # Whoever does not finish loses, even if the limit is lower than what the other took.
+        # A policy that does not finish loses, even if the limit is lower than what the other took.
         (replay("closest", 5, truncated=True), replay("lp-distance", 9), 1, "Least total distance wins", "It b; "),
         (replay("c", 0, "win_rate"), replay("wc", 1, "win_rate"), 1, "Weakest enemy first wins", "closest enemy"),
         (replay("match", 90, "return"), replay("greedy", 75, "return"), 0, "Most profit now wins by 15", "20 % more"),

@@ -65,7 +65,7 @@ class Fixed:
 
 @pytest.mark.parametrize(("turns", "expected"), [(1, 0.0), (2, 1.0)])
 def test_an_evaluation_reports_it_per_decision(turns, expected):
-    """Nobody picks anything up in three steps of a large environment, so every task stays alive."""
+    """Nothing is picked up in three steps of a large environment, so every task stays alive."""
     found = muster.evaluate(Fixed(turns), muster.make("rescue:2x3,grid=64,max_steps=3", 4), episodes=9)
     assert found.changes_per_decision == pytest.approx(expected)
     assert found.as_dict()["changes_per_decision"] == found.changes_per_decision

@@ -24,7 +24,7 @@ def test_the_figures_are_those_of_the_episodes():
 
 
 def test_failed_episodes_count_at_the_limit():
-    """Whoever gives up on the hard ones gains nothing by it."""
+    """A policy that gives up on the hard ones gains nothing by it."""
     whole = muster.evaluate("closest", "rescue:2x4", episodes=400).records.outcome
     found = muster.evaluate("closest", "rescue:2x4,max_steps=14", episodes=400)
     assert found.failed == (whole > 14).sum()

@@ -70,6 +70,7 @@ def test_what_is_packed_is_what_was_played(policy: str, env: str):
     packed = pack([found])
     fields = fields_of(packed)
     assert len(found.moments) == len(kept.assignments) + 1
+    assert packed["seconds"] == pytest.approx(min(found.seconds_per_step, 12.0 / len(kept.assignments)))
     assert fields["assignment"][:-1].tolist() == np.maximum(kept.assignments, -1).tolist()
     box = packed["stage"]["bounds"]
     for row, moment in enumerate(found.moments):

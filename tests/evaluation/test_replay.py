@@ -1,4 +1,4 @@
-"""Episodes that are kept: they play again, they can be read back, they can be looked at."""
+"""Episodes that are kept: they can be run again, read back, they can be looked at."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageColor
 
 import muster
+from muster.envs.scene import RED
 from muster.errors import InputError, MissingExtraError, UnknownNameError
 from muster.evaluation.replay import Replay, record, state_hash
 from muster.evaluation.writers import shortened, writer
@@ -158,6 +159,17 @@ def test_a_gif_glides_from_step_to_step(tmp_path: Path):
     count, milliseconds = frames_of(path)
     assert count == 1 + sum(a != b for a, b in itertools.pairwise(drawn))
     assert milliseconds == 400 * (1 + len(found.assignments)) - 100 + 2000
+
+
+def test_a_gif_keeps_the_colours_of_small_things(tmp_path: Path):
+    """Requests are red and few beside the zones of a city; a palette by frequency would make them brown."""
+    found = record("match", "fleet:8,city=small", seed=1).drawn()
+    path = tmp_path / "replay.gif"
+    writer(path)([found], muster.make(found.env), path)
+    with Image.open(path) as picture:
+        picture.seek(picture.n_frames // 2)
+        shown = np.asarray(picture.convert("RGB")).astype(int)
+    assert np.abs(shown - ImageColor.getrgb(RED)).sum(-1).min() < 30
 
 
 def test_a_battle_moves_at_the_pace_of_the_game(tmp_path: Path):

@@ -22,7 +22,7 @@ def test_the_environment_checks_pass():
 
 @pytest.mark.parametrize("baseline", [match, priority])
 def test_jobs_begin_in_time_with_the_technicians_that_they_need(baseline):
-    """Everything that the rules promise, recomputed from what was done on a few days."""
+    """Everything that the environment promises, recomputed from what was done on a few days."""
     for seed in range(5):
         env, ended, profit, served = day(seed), False, 0.0, 0
         while not ended:

@@ -46,9 +46,9 @@ def test_the_town_that_is_made_up_can_be_played(tmp_path):
     with places.open() as file:
         assert len(list(csv.DictReader(file))) == len(own_fleet.PLACES)
     own_fleet.write_folder(tmp_path, trips, places)
-    played = muster.compare(["greedy", "match", "hindsight"], own_fleet.env_string(tmp_path, 6) + ",set=test", "all")
-    assert played.evaluations[0].episodes == 3
-    greedy, _, hindsight = (one.mean for one in played.evaluations)
+    compared = muster.compare(["greedy", "match", "hindsight"], own_fleet.env_string(tmp_path, 6) + ",set=test", "all")
+    assert compared.evaluations[0].episodes == 3
+    greedy, _, hindsight = (one.mean for one in compared.evaluations)
     assert 0 < greedy < hindsight
 
 

@@ -21,10 +21,10 @@ def test_orders_come_go_and_are_counted():
         seen = env.observe()
         ids |= set(seen.task_ids[0][seen.task_alive[0]].tolist())
         env.step(baseline.act(seen))
-    figures = env.metrics()
+    metrics = env.metrics()
     assert len(ids) > 12
-    assert (figures["served"] <= figures["orders"]).all()
-    assert (env.outcome() >= figures["served"]).all()
+    assert (metrics["served"] <= metrics["orders"]).all()
+    assert (env.outcome() >= metrics["served"]).all()
 
 
 def test_a_state_is_what_the_environment_says_and_not_its_history():

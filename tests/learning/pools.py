@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from muster.learning.processes import Process, Processes
 from muster.learning.run import Run
 from muster.learning.settings import TrainSettings
 from muster.learning.train import Loop, Outcome
-from muster.learning.workers import Worker, WorkerPool, closing
+from muster.learning.workers import Process, Processes, Worker, WorkerPool, closing
 
 
 class Kept(Process):
@@ -23,7 +22,7 @@ class Kept(Process):
         self.awaited = True
         super().send(data)
 
-    def receive(self) -> bytearray:
+    def receive(self) -> bytes:
         data = super().receive()
         self.awaited = False
         return data
@@ -42,7 +41,7 @@ class Reused(Processes):
         super().__init__()
         self.idle: list[Kept] = []
 
-    def start(self, index: int) -> Worker:
+    def start(self) -> Worker:
         return self.idle.pop() if self.idle else Kept(self.idle)
 
     def wait(self, workers: Sequence[Worker], seconds: float) -> list[Worker]:

@@ -15,7 +15,7 @@ def small(learner: str, steps: int) -> TrainSettings:
         model=learner if pem or linear else "dm",
         steps=steps // 4 if pem else steps,
         log_every=500,
-        evaluate_episodes=20,
+        evaluate_episodes=4,
         num_envs=16,
         ppo=PPOSettings(rollout_length=8),
         es=ESSettings(pairs=2, episodes=4),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from muster.learning.a2c import returns_of
 from muster.learning.es import centred_ranks, flatten, orthogonal, restore
-from muster.learning.losses.returns import n_step_returns
 from muster.learning.optimiser import Adam, Optimiser
 from muster.models.spec import ModelSpec
 from muster.policy.noise import CorrelatedNoise, draw_normals
@@ -46,7 +46,7 @@ def test_slot_noise_depends_on_the_slot_alone():
 def test_returns_match_a_hand_calculation():
     rewards = np.array([[1.0, 1.0], [2.0, 2.0], [4.0, 4.0]])
     ended = np.array([[False, False], [False, True], [False, False]])
-    returns = n_step_returns(rewards, ended, np.array([10.0, 20.0]), 0.5)
+    returns = returns_of(rewards, ended, np.array([10.0, 20.0]), 0.5)
     assert returns[:, 0].tolist() == [1 + 0.5 * (2 + 0.5 * (4 + 0.5 * 10)), 2 + 0.5 * (4 + 0.5 * 10), 4 + 0.5 * 10]
     assert returns[:, 1].tolist() == [1 + 0.5 * 2, 2, 4 + 0.5 * 20]
 

@@ -19,7 +19,7 @@ from muster.learning.losses.fenchel_young import (
     solve_perturbed,
 )
 from muster.models.spec import ModelSpec
-from muster.policy.decision import alive_pairs, make_problem
+from muster.policy.decision import make_problem
 
 METHODS = ("amax", "lp", "quad")
 
@@ -55,7 +55,7 @@ def set_up(method, seed=0, assign_all=False, **more):
     scores = scores_for(seed, seen, method == "quad")
     other = scores_for(seed + 1, seen, method == "quad")
     assignment = solver(make_problem(seen, *other)).assignment
-    target = Moments.of(assignment, alive_pairs(seen)[0], pairs=method == "quad")
+    target = Moments.of(assignment, seen.pairs, pairs=method == "quad")
     noise = np.float32(0.5) * draw_noise(np.random.default_rng(seed), 6, scores[0].shape, "gumbel")
     return seen, scores, target, noise, solver
 
@@ -84,7 +84,7 @@ def test_the_loss_is_never_negative_and_is_zero_only_for_the_answer_itself(metho
         seen, scores, target, noise, solver = set_up(method, seed)
         assert (fenchel_young(seen, scores, target, noise, solver).loss >= -1e-5).all()
         own = solve_perturbed(seen, scores, 0 * noise[:1], solver)[0]
-        certain = Moments.of(own, alive_pairs(seen)[0], pairs=method == "quad")
+        certain = Moments.of(own, seen.pairs, pairs=method == "quad")
         assert fenchel_young(seen, scores, certain, 0 * noise, solver).loss == pytest.approx(0.0, abs=1e-5)
 
 
@@ -106,7 +106,7 @@ def test_slopes_vanish_on_average_where_the_target_is_the_mean_answer(method):
     many = [np.float32(0.5) * draw_noise(rng, 800, scores[0].shape, "normal") for _ in range(2)]
     solver = dataclasses.replace(solver, effort="fast")
     answers = solve_perturbed(seen, scores, many[0], solver)
-    target = Moments.of(answers, alive_pairs(seen)[0], pairs=method == "quad")
+    target = Moments.of(answers, seen.pairs, pairs=method == "quad")
     for slope in fenchel_young(seen, scores, target, many[1], solver).slopes:
         if slope is not None:
             assert np.abs(slope).max() * len(scores[0]) < 0.2
@@ -141,9 +141,9 @@ def test_renumbering_agents_and_tasks_renumbers_the_slopes(method):
 def test_the_dead_and_the_forbidden_have_no_slope():
     seen, scores, _, noise, solver = set_up("quad", dead=0.3)
     everyone = np.zeros((4, 3), np.int64)
-    target = Moments.of(everyone, alive_pairs(seen)[0], pairs=True)
+    target = Moments.of(everyone, seen.pairs, pairs=True)
     slope_h, slope_g = fenchel_young(seen, scores, target, noise, solver).slopes
-    pairs, tasks = alive_pairs(seen)
+    pairs, tasks = (seen.pairs, seen.task_pairs)
     assert not slope_h[~pairs].any()
     assert not slope_g[~tasks].any()
 
@@ -152,7 +152,7 @@ def test_a_target_can_be_a_weighted_mean():
     seen = states(0, batch=2, dead=0.0)
     two = np.array([[[0, 1, 2], [0, 0, 0]], [[1, 1, 3], [-1, 2, 2]]])
     weights = np.array([[0.25, 0.5], [0.75, 0.5]])
-    mean = Moments.of(two, alive_pairs(seen)[0], pairs=True, weights=weights)
+    mean = Moments.of(two, seen.pairs, pairs=True, weights=weights)
     assert mean.h[0].tolist() == [[0.25, 0.75, 0, 0], [0, 1, 0, 0], [0, 0, 0.25, 0.75]]
     # State 1: three agents on task 0, or two on task 2.
     assert mean.g[1, 0, 0] == pytest.approx(0.5 * 9)
@@ -164,7 +164,7 @@ def test_switch_costs_are_part_of_what_answers_are_worth():
     seen, scores, _, noise, solver = set_up("lp", assign_all=True, dead=0.0)
     before = np.tile([0, 1, 2], (4, 1))
     seen = dataclasses.replace(seen, previous=before, switch_cost=np.full((4, 3, 4), 100.0))
-    target = Moments.of(before, alive_pairs(seen)[0], pairs=False)
+    target = Moments.of(before, seen.pairs, pairs=False)
     found = fenchel_young(seen, scores, target, noise, solver)
     assert (found.answers == before).all()
     assert found.loss == pytest.approx(0.0, abs=1e-4)
@@ -215,7 +215,7 @@ def test_scores_of_a_known_programme_are_learned():
 
     for _ in range(150):
         seen, features, best = sample(32)
-        target = Moments.of(best, alive_pairs(seen)[0], pairs=False)
+        target = Moments.of(best, seen.pairs, pairs=False)
         noise = np.float32(0.3) * draw_noise(rng, 4, features.shape[:3], "gumbel")
         found = fenchel_young(seen, (features @ weights, None), target, noise, solver)
         weights -= np.float32(0.2) * np.einsum("bnm,bnmf->f", found.slopes[0], features)

@@ -6,9 +6,9 @@ import torch
 
 import muster
 from muster import InputError
+from muster.learning.a2c import returns_of
 from muster.learning.actor import DirectActor
 from muster.learning.learners import make_learner
-from muster.learning.losses.returns import lambda_returns, n_step_returns
 from muster.learning.ppo import LASTING, LONG, WINDOW, Rollback
 from muster.learning.settings import PPOSettings, TrainSettings
 from muster.learning.train import run_training
@@ -58,18 +58,18 @@ def test_returns_with_a_trace_agree_with_their_definition():
     rng = np.random.default_rng(0)
     rewards, values, after = rng.normal(size=(6, 3)), rng.normal(size=(6, 3)), rng.normal(size=3)
     ended = rng.random((6, 3)) < 0.2
-    found = lambda_returns(rewards, ended, values, after, 0.9, 1.0)
-    np.testing.assert_array_equal(found, n_step_returns(rewards, ended, after, 0.9))
+    found = returns_of(rewards, ended, after, 0.9, values, 1.0)
+    np.testing.assert_array_equal(found, returns_of(rewards, ended, after, 0.9))
     # With trace 0 only the next value counts.
     following = np.vstack([values[1:], after])
     np.testing.assert_allclose(
-        lambda_returns(rewards, ended, values, after, 0.9, 0.0), rewards + 0.9 * np.where(ended, 0, following)
+        returns_of(rewards, ended, after, 0.9, values, 0.0), rewards + 0.9 * np.where(ended, 0, following)
     )
     # The usual form: advantages are discounted sums of one-step errors.
     errors, sums = rewards + 0.9 * np.where(ended, 0, following) - values, np.zeros(3)
     for t in reversed(range(6)):
         sums = errors[t] + 0.9 * 0.7 * np.where(ended[t], 0, sums)
-        np.testing.assert_allclose(lambda_returns(rewards, ended, values, after, 0.9, 0.7)[t] - values[t], sums)
+        np.testing.assert_allclose(returns_of(rewards, ended, after, 0.9, values, 0.7)[t] - values[t], sums)
 
 
 def test_gumbel_innovations_have_mean_0_and_deviation_1_and_make_a_softmax():

@@ -58,29 +58,9 @@ def test_a_run_killed_and_resumed_equals_one_that_was_not(learner, tmp_path):
 
 
 def test_an_interrupt_saves_and_says_how_to_go_on(tmp_path):
-    child = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "muster",
-            "train",
-            "rescue:2x3,grid=5",
-            "--steps",
-            "100000000",
-            "--out",
-            str(tmp_path / "r"),
-            "--learner",
-            "es",
-            "--log-every",
-            "1000",
-            "--es.pairs",
-            "2",
-            "--es.episodes",
-            "4",
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-m", "muster", "train", "rescue:2x3,grid=5", "--out", str(tmp_path / "r")]
+    flags = "--learner es --steps 100000000 --log-every 1000 --es.pairs 2 --es.episodes 4"
+    child = subprocess.Popen([*command, *flags.split()], stderr=subprocess.PIPE, text=True)
     assert child.stderr is not None
     child.stderr.readline()
     child.send_signal(signal.SIGINT)

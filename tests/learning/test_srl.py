@@ -118,7 +118,7 @@ def test_a_run_that_stops_and_goes_on_equals_one_that_does_not(tmp_path):
     """Interrupted after two rows; and, without interruption, a run is the same each time."""
     heard: list[dict] = []
     settings = TrainSettings(
-        env="rescue:2x3,grid=5", learner="srl", steps=2400, log_every=400, evaluate_episodes=20, num_envs=8
+        env="rescue:2x3,grid=5", learner="srl", steps=2400, log_every=400, evaluate_episodes=4, num_envs=8
     )
 
     def stop(row, progress):

@@ -211,9 +211,9 @@ def test_train_shows_its_arguments():
 
 def test_evolution_says_when_its_candidates_cannot_be_told_apart(tmp_path, capsys):
     out = tmp_path / "r"
-    muster.train("tests.learning.toy:Same", learner="es", steps=400, log_every=40, es={"pairs": 2}, out=out)
+    muster.train("tests.learning.toy:Same", learner="es", steps=1600, log_every=40, es={"pairs": 2}, out=out)
     said = capsys.readouterr().err
-    assert said.count("all 4 candidates did exactly equally well in 5 updates in a row") == 1
+    assert said.count("all 4 candidates did exactly equally well in 20 updates in a row") == 1
     assert "--assign-all True" in said
     remarks = [row["remark"] for row in rows_without_times(out) if "remark" in row]
     assert len(remarks) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from muster.errors import EnvError, MusterError
+from muster.errors import EnvError, MusterError, UnknownNameError
 from muster.learning import es, ppo
 from muster.learning.es import assign_candidates, columns_of
 from muster.learning.learners import make_learner, make_pool
@@ -23,7 +24,7 @@ from muster.learning.optimiser import TrainingError
 from muster.learning.run import stored_settings
 from muster.learning.settings import TrainSettings
 from muster.learning.train import run_training
-from muster.learning.workers import ATTEMPTS, Failure, WorkerLostError, WorkerPool, closing, shares
+from muster.learning.workers import ATTEMPTS, WorkerLostError, WorkerPool, as_sent, closing, shares
 from tests.learning.pools import Reused, run_with
 
 OWN = "tests.learning.toy:Priced"
@@ -156,7 +157,7 @@ class Silent:
 
     started = 0
 
-    def start(self, index):
+    def start(self):
         self.started += 1
         return self
 
@@ -180,20 +181,22 @@ def test_a_share_that_costs_worker_after_worker_is_given_up_with_a_sentence():
     pool = WorkerPool(executor, 1)  # type: ignore[arg-type]
     pool.assign([None])  # type: ignore[list-item]
     with pytest.raises(TrainingError, match=r"lost 3 times over the same share of an update \(it fell\)"):
-        pool.call({0: ["hello"]}, lambda index: [])
+        pool.call(["hello"])
     assert executor.started == ATTEMPTS
 
 
 def test_errors_of_an_environment_arrive_as_what_they_are():
-    error = Failure.of(EnvError("step() of Falls failed")).error()
+    error = pickle.loads(pickle.dumps(as_sent(EnvError("step() of Falls failed"))))
     assert isinstance(error, EnvError)
     assert str(error) == "step() of Falls failed"
     try:
         raise KeyError("nothing")
     except KeyError as unexpected:
-        told = Failure.of(unexpected).error()
+        told = pickle.loads(pickle.dumps(as_sent(unexpected)))
     assert str(told).startswith("a worker failed: KeyError")
-    assert "Traceback" in str(told.__cause__)
+    assert "Traceback" in told.__notes__[0]
+    unknown = as_sent(UnknownNameError("policy", "clsest", ["closest"]))
+    assert "did you mean 'closest'" in str(pickle.loads(pickle.dumps(unknown)))
 
 
 def test_an_environment_that_fails_in_a_worker_ends_the_run_with_its_sentence(executor, tmp_path):

@@ -21,7 +21,6 @@ from muster.models.context_model import ContextModel
 from muster.models.direct import init_parameters, parameter_shapes
 from muster.models.spec import ModelSpec
 from muster.models.torch_networks import ScoringModel, network_from, parameters_of
-from muster.policy.decision import alive_pairs
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import resolve
 from muster.policy.settings import PAPER_NOISE
@@ -51,7 +50,7 @@ def perturbed(env: str, inference: str, **settings) -> tuple[ModelSpec, dict, Ba
 
 def close(one, other, seen: BatchObservation) -> bool:
     """Whether h and g are alike between all that live."""
-    pairs = zip(one, other, alive_pairs(seen), strict=True)
+    pairs = zip(one, other, (seen.pairs, seen.task_pairs), strict=True)
     return all(a is None or np.allclose(a[there], b[there], atol=2e-5) for a, b, there in pairs)
 
 
@@ -211,7 +210,7 @@ def test_the_gradient_is_that_of_finite_differences():
     spec, parameters, seen = perturbed("rescue:3x6", "quad")
     network = network_from(spec, parameters)
     h, g = network(seen)
-    slope = (np.random.default_rng(0).normal(size=h.shape) * alive_pairs(seen)[0]).astype(np.float32)
+    slope = (np.random.default_rng(0).normal(size=h.shape) * seen.pairs).astype(np.float32)
     torch.autograd.backward([h, g], [torch.from_numpy(slope), torch.zeros_like(g)])
     for name in ("round0.agent_task_relation", "round1.task_task_logit", "round0.task_agent_reach"):
         gradient = network.pairs[name.replace(".", "_")].grad.numpy()

@@ -15,7 +15,7 @@ from muster.learning.envs import prepare
 from muster.learning.settings import ESSettings, TrainSettings
 from muster.models.context_features import available, with_context
 from muster.models.direct import init_parameters, unflatten
-from muster.models.linear import LinearModel, h_pairs, linear_shapes
+from muster.models.linear import LinearModel, linear_shapes
 from muster.models.spec import ModelSpec, Statistics
 from muster.policy.learned import LearnedPolicy, prior_policy
 from muster.policy.settings import PAPER_NOISE
@@ -98,7 +98,7 @@ def test_scores_follow_a_renumbering_and_do_not_see_who_is_masked():
         seen = observe(rng, 1, *size)
         agents, tasks = rng.permutation(size[0]), rng.permutation(size[1])
         h, g = model(spec.read(seen))
-        assert not h[~h_pairs(seen)].any()
+        assert not h[~seen.pairs].any()
         turned = model(spec.read(chosen(seen, agents, tasks)))
         np.testing.assert_allclose(turned[0], h[:, agents][:, :, tasks], rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(turned[1], g[:, tasks][:, :, tasks], rtol=1e-4, atol=1e-5)

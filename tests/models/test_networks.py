@@ -14,7 +14,6 @@ from muster.errors import InputError
 from muster.models.direct import DirectModel, init_parameters, parameter_shapes
 from muster.models.spec import ModelSpec
 from muster.models.torch_networks import ScoringModel, at_cells, network_from, parameters_of
-from muster.policy.decision import alive_pairs
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import NoiseSettings
 from muster.rng import episode_seeds
@@ -56,7 +55,7 @@ def test_the_direct_model_without_torch_equals_torch(features, quad):
     with torch.no_grad():
         expected = network_from(spec, parameters)(observation)
     found = DirectModel(parameters, quad)(observation)
-    assert found[0] == pytest.approx(expected[0].numpy() * alive_pairs(observation)[0], abs=1e-5)
+    assert found[0] == pytest.approx(expected[0].numpy() * observation.pairs, abs=1e-5)
     assert (found[1] is None) == (not quad)
     if quad:
         assert found[1] == pytest.approx(expected[1].numpy(), abs=1e-5)
@@ -138,7 +137,7 @@ def test_the_gradient_equals_torchs(features, quad, hidden):
     slopes = [rng.standard_normal(tuple(end.shape), np.float32) for end in ends]
     counted = [
         torch.from_numpy(slope * there)
-        for slope, there in zip(slopes, alive_pairs(observation), strict=False)
+        for slope, there in zip(slopes, (observation.pairs, observation.task_pairs), strict=False)
     ]  # fmt: skip
     torch.autograd.backward(ends, counted)
     given = slopes[0], slopes[1] if quad else None

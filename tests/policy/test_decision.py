@@ -12,7 +12,7 @@ from muster.policy.decision import decide
 
 
 def decided(h, **given):
-    """A decision on scores that nobody learned, in battles of three against two."""
+    """A decision on scores that were not learned, in battles of three against two."""
     env = muster.make("battle:m3v2", 1, 3)
     seen = env.observe()
     seen.capacities[:] = given.pop("capacities", 1e9)

@@ -178,7 +178,7 @@ def test_time_decides_how_many_are_tried(monkeypatch):
 
 @pytest.mark.parametrize("single", [Orders, SavedOrders])
 def test_environments_of_ones_own_can_be_looked_ahead_in(single):
-    """With ids, idling, views of any length; saving themselves or played again."""
+    """With ids, idling, views of any length; saving themselves or run again."""
     policy = untrained(make(single, 3))
     alone = evaluate(policy, single, 3).mean
     assert evaluate(policy.with_rollouts(6, horizon=4), single, 3).mean > alone
@@ -289,7 +289,7 @@ class Bargain(Lottery):
 
 
 def test_a_gain_by_chance_does_not_replace_the_policys_decision_and_a_real_one_does():
-    """By the single best of 24 rollouts the lottery would nearly always be played."""
+    """By the single best of 24 rollouts the lottery would nearly always be taken."""
     for env, target in ((Lottery, 0.38), (Bargain, 0.8)):
         prior = resolve("prior", make(env))
         assert evaluate(prior.with_rollouts(24, futures=16, size=3.0), env, 60).mean > target

@@ -1,4 +1,4 @@
-"""Policies as objects: they play wherever their name plays, and a variant keeps whatever it does not change."""
+"""Policies as objects: they run wherever their name does, and a variant keeps whatever it does not change."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_a_loaded_policy_plays_as_its_name_does(noise):
     by_name, by_object = (muster.evaluate(one, "rescue:3x6", 30, noise=noise) for one in (SHIPPED, policy))
     assert (by_object.records.outcome == by_name.records.outcome).all()
     assert by_object.noise == by_name.noise == noise
-    assert policy.noisy is False  # who played was a copy
+    assert policy.noisy is False  # a copy was run
     quiet = muster.evaluate(policy, "rescue:3x6", 30)
     assert (quiet.records.outcome == by_name.records.outcome).all() != noise
 

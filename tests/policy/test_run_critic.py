@@ -1,4 +1,4 @@
-"""The critic of a run, found again by whoever looks ahead with its policy."""
+"""The critic of a run, found again by look-ahead with its policy."""
 
 import numpy as np
 import pytest

@@ -9,8 +9,7 @@ import pytest
 
 from muster.errors import InputError
 from muster.learning.settings import TrainSettings
-from muster.search.settings import StudySettings
-from muster.search.space import BUILT_IN, Choice, Range, load_space, read_space, setting_hints
+from muster.search.space import BUILT_IN, Choice, Range, StudySettings, load_space, read_space, setting_hints
 from muster.settings import read_toml
 
 RATE = {"low": 1e-4, "high": 1e-2, "log": True}

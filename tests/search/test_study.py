@@ -16,9 +16,8 @@ optuna = pytest.importorskip("optuna")
 from muster.errors import InputError  # noqa: E402
 from muster.learning.run import stored_settings  # noqa: E402
 from muster.search import study as study_module  # noqa: E402
-from muster.search.backend import JOURNAL, RUNGS  # noqa: E402
-from muster.search.settings import StudySettings  # noqa: E402
-from muster.search.study import Study, best_of, folder_of, ranked  # noqa: E402
+from muster.search.space import StudySettings  # noqa: E402
+from muster.search.study import JOURNAL, RUNGS, Study, best_of, folder_of, ranked  # noqa: E402
 
 TOY = "tests.learning.toy:Pairing"
 SPACE = {

@@ -126,10 +126,12 @@ def test_the_fallback_answers_where_the_model_fails_or_is_late(monkeypatch):
         monkeypatch.setattr("muster.service.decide.decide", lambda *_: 1 / 0)
         found = client.post("/act", json={"policy": FLEET, "situation": one}).json()
         assert (found["by"], found["warnings"]) == ("fallback", ["the policy failed"])
-        monkeypatch.setattr("muster.service.decide.decide", lambda *_: time.sleep(2.0))
+        released = threading.Event()
+        monkeypatch.setattr("muster.service.decide.decide", lambda *_: released.wait(20))
         monkeypatch.setattr("muster.service.decide.MOST_QUICK", 0)
         found = client.post("/act", json={"policy": FLEET, "situation": one}).json()
         assert (found["by"], found["warnings"]) == ("fallback", ["the policy did not answer in time"])
+        released.set()
 
 
 @pytest.fixture
@@ -207,21 +209,17 @@ def test_reloading_under_load_loses_no_request(processes, tmp_path):
 
 
 def test_a_client_with_typed_answers():
-    service = Service()
-    try:
-        with Client(f"http://127.0.0.1:{service.port}") as client:
-            assert client.solve([[3, 2], [2.5, 0.5]], method="lp").assignment == [1, 0]
-            assert client.check([[3, 2]], [0])["feasible"]
-            decision = client.act(RESCUE, GOOD)
-            assert (decision.assignment, decision.by) == ([0], "policy")
-            assert [one.assignment for one in client.act_all(RESCUE, [GOOD, GOOD])] == [[0], [0]]
-            assert client.policies()[0]["name"] == RESCUE
-            job = client.submit([[1, 2]], method="lp")
-            assert list(client.progress(job.id, every=0.05))[-1].answer["assignment"] == [1]
-            with pytest.raises(ServiceError, match="must be a number") as error:
-                client.solve([["x"]])
-            assert (error.value.status, error.value.where) == (400, "scores[0][0]")
-    finally:
-        service.end()
+    with Service() as service, Client(f"http://127.0.0.1:{service.port}") as client:
+        assert client.solve([[3, 2], [2.5, 0.5]], method="lp").assignment == [1, 0]
+        assert client.check([[3, 2]], [0])["feasible"]
+        decision = client.act(RESCUE, GOOD)
+        assert (decision.assignment, decision.by) == ([0], "policy")
+        assert [one.assignment for one in client.act_all(RESCUE, [GOOD, GOOD])] == [[0], [0]]
+        assert client.policies()[0]["name"] == RESCUE
+        job = client.submit([[1, 2]], method="lp")
+        assert list(client.progress(job.id, every=0.05))[-1].answer["assignment"] == [1]
+        with pytest.raises(ServiceError, match="must be a valid number") as error:
+            client.solve([["x"]])
+        assert (error.value.status, error.value.where) == (400, "scores[0][0]")
     with pytest.raises(ServiceError, match="does not answer"), Client("http://127.0.0.1:1", retries=1) as client:
         client.policies()

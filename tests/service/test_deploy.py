@@ -20,12 +20,9 @@ def test_the_command_of_the_unit_runs(tmp_path):
     flags = [word.replace("${CREDENTIALS_DIRECTORY}", str(tmp_path)) for word in command[2:]]
     flags[flags.index("--port") + 1] = "0"
     flags[flags.index("--decision-log") + 1] = str(tmp_path / "decisions")
-    service = Service(*flags)
-    try:
+    with Service(*flags) as service:
         assert service.ask("/ready")[0] == 200
         assert service.ask("/policies")[0] == 401
-    finally:
-        service.end()
     assert all(json.loads(line)["path"] for line in service.lines if "status" in line)
 
 

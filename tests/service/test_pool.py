@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from muster.assign.solver import Solver, stoppable
+from muster.assign.solver import Solver
+from muster.assign.stop import stoppable
 from muster.data import Problem
 from muster.service.pool import Pool
 from muster.service.refusal import Refusal
@@ -62,7 +63,7 @@ def test_what_takes_too_long_is_given_up_and_keeps_its_place_until_it_ends():
             await pool.run(time.monotonic() + 0.05, lambda: done.append(1))
         released.set()
         assert await pool.run(soon(), lambda: 7) == 7
-        # Nobody waited for it any more when its turn came.
+        # No request waited for it any more when its turn came.
         assert done == []
         assert pool.held == 0
         pool.close(5.0)

@@ -25,6 +25,8 @@ SCORES = '{"scores": %s}'
         ("/solve", SCORES % "[[1, 2], [3]]", "scores[1]"),
         ("/solve", SCORES % "[1, 2]", "scores[0]"),
         ("/solve", SCORES % "[[1], 2]", "scores[1]"),
+        ("/solve", SCORES % "[[1, [2]], [3, 4]]", "scores[0][1]"),
+        ("/solve", SCORES % "[[1, 2, 3], [4]]", "scores[1]"),
         ("/solve", SCORES % "{}", "scores"),
         ("/solve", SCORES % "null", "scores"),
         ("/solve", "{}", "scores"),
@@ -40,7 +42,7 @@ SCORES = '{"scores": %s}'
         ("/solve", '{"score": [[1]]}', "score"),
         ("/solve", '{"scores": [[1], [2]], "agents": ["a", "a"]}', "agents[1]"),
         ("/solve", '{"scores": [[1]], "agents": ["a", "b"]}', "agents"),
-        ("/solve", '{"scores": [[1]], "previous": [1]}', "previous[0]"),
+        ("/solve", '{"scores": [[1]], "previous": [1]}', "previous"),
         ("/solve", '{"scores": [[1]], "previous": [true]}', "previous[0]"),
         ("/solve", '{"scores": [[1]], "previous": [0], "switch_cost": -1}', "switch_cost"),
         ("/solve", '{"scores": [[1]], "switch_cost": 1}', "switch_cost"),
@@ -50,7 +52,7 @@ SCORES = '{"scores": %s}'
         ("/solve", '{"scores": {"a": {"x": NaN}}}', "scores.a.x"),
         ("/solve", '{"scores": {"a": 3}}', "scores.a"),
         ("/solve", '{"scores": [{"agent": "a", "task": "x", "score": "3"}]}', "scores[0].score"),
-        ("/solve", '{"scores": [{"agent": "a", "task": "x"}]}', "scores[0]"),
+        ("/solve", '{"scores": [{"agent": "a", "task": "x"}]}', "scores[0].score"),
         ("/solve", '{"scores": {"a": {"x": 1}}, "capacities": {"x": true}}', "capacities.x"),
         ("/solve", '{"scores": [[1]], "sense": "least"}', "sense"),
         ("/act", '{"policy": "rescue-2x4-quad-dm"}', "situation"),
@@ -65,13 +67,13 @@ SCORES = '{"scores": %s}'
             "situation.pairs.dx[0][0]",
         ),
         ("/act", {"policy": RESCUE, "situation": GOOD | {"previous": [1]}}, "situation.previous[0]"),
-        ("/act", {"policy": RESCUE, "situation": GOOD | {"agent_names": ["a", "a"]}}, "situation.agent_names"),
+        ("/act", {"policy": RESCUE, "situation": GOOD | {"agent_names": ["a", "a"]}}, "situation.agent_names[1]"),
         ("/act", {"policy": RESCUE, "situation": GOOD | {"task_names": [3]}}, "situation.task_names[0]"),
         ("/act", {"policy": RESCUE, "situation": GOOD | {"previous": {"a": 0}}}, "situation.previous"),
         ("/act", {"policy": RESCUE, "situation": GOOD | {"switch_cost": 1}}, "situation.switch_cost"),
         ("/act", {"policy": RESCUE, "situation": GOOD | {"switch_cost": -1, "previous": [0]}}, "situation.switch_cost"),
         ("/act", {"policy": RESCUE, "situations": [GOOD, 3]}, "situations[1]"),
-        ("/act", {"policy": RESCUE, "situation": GOOD | {"planes": 1}}, "situation"),
+        ("/act", {"policy": RESCUE, "situation": GOOD | {"planes": 1}}, "situation.planes"),
     ],
 )
 def test_a_wrong_entry_is_refused_by_its_name(client, path, body, where):
@@ -98,6 +100,13 @@ def test_bodies_that_are_no_json_objects_are_refused(client, body, words):
     found = client.post("/solve", content=body, headers={"Content-Type": "application/json"})
     assert (found.status_code, found.json()["code"]) == (400, "input")
     assert words in found.json()["error"]
+
+
+def test_an_unknown_field_is_told_which_there_are(client):
+    found = client.post("/solve", json={"scores": [[1]], "capacites": [1]}).json()
+    assert found["error"] == "no field 'capacites'; did you mean 'capacities'?"
+    found = client.post("/act", json={"policy": RESCUE, "situation": GOOD | {"globl": {}}}).json()
+    assert (found["error"], found["where"]) == ("no field 'globl'; did you mean 'global'?", "situation.globl")
 
 
 def test_unknown_policies_and_paths(client):

@@ -17,6 +17,7 @@ def client():
         yield c
 
 
+@pytest.mark.filterwarnings("ignore:no agent is assigned")
 @pytest.mark.parametrize("path", ["/solve", "/check", "/act"])
 def test_what_the_document_allows_and_forbids_is_answered_in_its_words(client, path):
     """Never a 5xx, never a status or a shape that the document does not have."""

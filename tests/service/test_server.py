@@ -53,10 +53,17 @@ class Service:
             return answer(connection)
 
     def end(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
+        """Ask it to end, if it has not ended yet, and read all that it has written."""
+        self.process.terminate()
         self.process.wait(30)
         self._reader.join(10)
         self.process.stderr.close()
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
 
 def request(path: str, body: object = None, close: bool = True) -> bytes:
@@ -68,21 +75,20 @@ def request(path: str, body: object = None, close: bool = True) -> bytes:
 
 
 def answer(connection: socket.socket) -> tuple[int, dict[str, object]]:
-    """Status and body of an answer after which the connection is closed."""
+    """Status and body of an answer after which the connection is closed, here too."""
     received = b""
-    while chunk := connection.recv(65536):
-        received += chunk
+    with connection:
+        while chunk := connection.recv(65536):
+            received += chunk
     head, _, body = received.partition(b"\r\n\r\n")
     return int(head.split()[1]), json.loads(body)
 
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:
-    found = Service(
-        "--read-limit", "1", "--connections", "60", "--threads", "1", "--queue", "2", "--body-limit", "100000"
-    )
-    yield found
-    found.end()
+    flags = "--read-limit 1 --connections 60 --threads 1 --queue 2 --body-limit 100000"
+    with Service(*flags.split()) as found:
+        yield found
 
 
 def test_it_is_ready_at_once():
@@ -243,8 +249,7 @@ def test_sigterm_in_the_middle_of_100_requests_loses_none(processes):
         assert late.recv(65536).startswith(b"HTTP/1.1 503")
     statuses = [answer(connection)[0] for connection in connections]
     assert statuses == [200] * 100
-    service.process.wait(30)
-    service._reader.join(10)
+    service.end()
     logged = [line for line in service.lines if "path=/solve status=200" in line]
     assert len(logged) == 100
     assert service.process.returncode == -signal.SIGTERM

@@ -202,7 +202,7 @@ def text_of(rows: list[str]) -> str:
             *rows,
             "",
             "Of damaged files, `refused` is a sentence of a typed error; `same` hit nothing that counts; `other` is a",
-            "text (settings, replay, record) that now says something else, which nobody can know. Policies and",
+            "text (settings, replay, record) that now says something else, which cannot be known. Policies and",
             "checkpoints are sealed by hashes: none of them is ever `other`. Each must take less than 1 s and 200 MB.",
             "",
         ]

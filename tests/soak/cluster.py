@@ -57,7 +57,7 @@ def campaign(learner: str, seconds: float, every: float = 10.0, seed: int = 0) -
         due = time.monotonic() + every
         call = pool.call
 
-        def struck(requests, recover):  # type: ignore[no-untyped-def]
+        def struck(messages):  # type: ignore[no-untyped-def]
             """One of the workers is killed before the messages or, by a thread that waits a little, after them."""
             nonlocal due
             if due <= time.monotonic() < until:
@@ -67,7 +67,7 @@ def campaign(learner: str, seconds: float, every: float = 10.0, seed: int = 0) -
                     blow.start()
                     blows.append(blow)
                 due += every
-            return call(requests, recover)
+            return call(messages)
 
         pool.call = struck  # type: ignore[method-assign]
         while time.monotonic() < until:

@@ -61,7 +61,7 @@ def ended(process: subprocess.Popen[str], seconds: float = 120) -> str:
 
 def intact(folder: Path) -> str:
     """What is wrong with the checkpoint of a run."""
-    found = Run.reopen(folder)[0].load_checkpoint()
+    found = Run(folder).load_checkpoint()
     return "" if found else "there is no checkpoint"
 
 

@@ -68,7 +68,7 @@ def campaign(folder: Path, learner: str, kills: int, workers: int = 1, seed: int
     while report.kills < kills and time.monotonic() < until:
         more = ["--resume"] if (broken / "config.toml").exists() else []
         report.early += not more and broken.exists()
-        # A file takes whatever it says: a pipe that nobody reads would fill up.
+        # A file takes whatever it says: a pipe that is not read would fill up.
         with (folder / "said").open("w+b") as said:
             process = subprocess.Popen(
                 command(learner, broken, *more, "--workers", str(workers)), stderr=said, stdout=subprocess.DEVNULL
@@ -149,6 +149,6 @@ def _look(report: Report, folder: Path) -> None:
     if not (folder / "config.toml").exists():
         return
     try:
-        Run.reopen(folder)[0].load_checkpoint()
+        Run(folder).load_checkpoint()
     except Exception as error:
         report.bad.append(f"{folder.name} cannot be read: {type(error).__name__} {error}")

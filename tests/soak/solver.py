@@ -62,15 +62,15 @@ def make(seed: int, number: int) -> dict[str, Any]:
     if rng.random() < 0.6:
         size = 10.0 ** rng.integers(-6, 7)
         call["contributions"] = size * rng.choice([0.0, 1.0, 1.0, 2.0, 1 / 3], (n, m))
-        room = size * rng.choice([0.0, 1.0, 2.0, 2.5, 1e-9], m)
-        call["capacities"] = np.where(rng.random(m) < 0.2, np.inf, room)
+        capacity = size * rng.choice([0.0, 1.0, 2.0, 2.5, 1e-9], m)
+        call["capacities"] = np.where(rng.random(m) < 0.2, np.inf, capacity)
     if rng.random() < 0.2:
         call["allowed"] = rng.random((n, m)) < 0.7
     if rng.random() < 0.2:
         call["previous"] = rng.integers(-1, m, n)
         call["switch_cost"] = float(scale * rng.random())
     if method == "quad" and "contributions" in call and rng.random() < 0.5:
-        call["crowd"] = "load"
+        call["task_scores_on"] = "load"
     if method == "lp" and rng.random() < 0.3 and not {"allowed", "previous"} & set(call):
         call["sparse"] = True
     return call
@@ -113,9 +113,9 @@ def complain(call: dict[str, Any], found: Any) -> str:
     if np.isnan(worth):
         return "a pair that is forbidden"
     size = scale_of(call)
-    room = call.get("capacities", np.ones(call["scores"].shape[1]))
-    if call["method"] != "amax" and (loads > room * (1 + 1e-6)).any():
-        return f"capacities exceeded: {loads} of {room}"
+    capacity = call.get("capacities", np.ones(call["scores"].shape[1]))
+    if call["method"] != "amax" and (loads > capacity * (1 + 1e-6)).any():
+        return f"capacities exceeded: {loads} of {capacity}"
     if abs(found.objective - worth) > TOLERANCE * size:
         return f"worth {worth}, not {found.objective}"
     bound = float(found.bound)
@@ -132,7 +132,7 @@ def complain(call: dict[str, Any], found: Any) -> str:
 
 def scale_of(call: dict[str, Any]) -> float:
     """The largest number that a value is made of."""
-    heaviest = np.max(call["contributions"]) if "crowd" in call else 1.0
+    heaviest = np.max(call["contributions"]) if "task_scores_on" in call else 1.0
     pulls = np.abs(np.ravel(call.get("task_scores", 0.0))) * heaviest**2
     parts = [np.abs(call["scores"][np.isfinite(call["scores"])]), pulls]
     n = len(call["scores"])
@@ -158,18 +158,18 @@ def value(call: dict[str, Any], plan: Any) -> tuple[float, Any]:
         loads[j] += use[i, j]
         counts[j] += 1
     if call["method"] == "quad":
-        crowd = loads if "crowd" in call else counts
-        total += crowd @ call["task_scores"] @ crowd
+        counted = loads if "task_scores_on" in call else counts
+        total += counted @ call["task_scores"] @ counted
     return float(total), loads
 
 
 def best_value(call: dict[str, Any]) -> float:
-    """The best of all plans that keep the rules; where assignments are assign_all, of those that leave nobody out."""
+    """The best of all feasible plans; with assign_all, of those that leave no agent out."""
     n, m = call["scores"].shape
-    room = call.get("capacities", np.ones(m))
+    capacity = call.get("capacities", np.ones(m))
     best = -np.inf
     for plan in itertools.product(range(0 if call["assign_all"] else -1, m), repeat=n):
         worth, loads = value(call, plan)
-        if worth > best and (loads <= room).all():
+        if worth > best and (loads <= capacity).all():
             best = worth
     return best

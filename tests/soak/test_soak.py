@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from tests import fuzz
 from tests.soak import cluster, faults, files, kills, memory, poison, solver
 from tests.soak.__main__ import kills_in, of_kills
 
@@ -29,6 +30,16 @@ def test_the_checks_of_answers_find_wrong_ones():
         assignment, objective, bound, status = (0,) * len(call["scores"]), 1e30, 1e30, "optimal"
 
     assert solver.complain(call, Answer)
+
+
+def test_random_calls_reach_every_function_that_the_core_binds():
+    with fuzz.counted() as calls:
+        _, bad = fuzz.campaign(1500)
+        for seed in range(1, 25):
+            for room in ("rescue", "fleet", "battle", "pursuit"):
+                fuzz.try_one(room, seed, 0)
+    assert bad == []
+    assert [name for name, count in calls.items() if not count] == []
 
 
 def test_numbers_that_are_none_are_traced_to_their_environment():

@@ -315,8 +315,8 @@ void start_search(const AgentPrices& prices, Path& path, const Instance& instanc
 
 }  // namespace
 
-void prove_batch(const Array1<const Index>& rows, Index begin, Index end, const Problem& problem,
-                 const Settings& settings, double cells, const Output& out, Stop& stop) {
+void prove_batch(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out, Stop& stop,
+                 const Array1<const Index>& rows, double cells) {
   const Index n = problem.scores.rows, m = problem.scores.columns;
   Arena arena, table_memory;
   Array1<double> tables;

@@ -12,7 +12,7 @@ namespace muster {
 
 // Improve the answers in rows[begin:end], which LP has solved, proven and rounded, or prove them, computing no more than
 // so many `cells` of knapsacks' tables for each. settings.prove goes for the proof rather than for good assignments soon.
-void prove_batch(const Array1<const Index>& rows, Index begin, Index end, const Problem& problem,
-                 const Settings& settings, double cells, const Output& out, Stop& stop);
+void prove_batch(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out, Stop& stop,
+                 const Array1<const Index>& rows, double cells);
 
 }  // namespace muster

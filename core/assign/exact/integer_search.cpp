@@ -143,8 +143,8 @@ bool is_enumerable(Index n, Index m) { return n > 0 && std::pow(static_cast<doub
 
 }  // namespace
 
-void improve_batch(const Array1<const Index>& rows, Index begin, Index end, const Problem& problem,
-                   const Settings& settings, const Output& out, Stop& stop) {
+void improve_batch(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out,
+                   Stop& stop, const Array1<const Index>& rows) {
   const Index n = problem.scores.rows, m = problem.scores.columns;
   Arena arena;
   Instance instance = make_instance(arena, n, m, false);

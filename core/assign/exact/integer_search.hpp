@@ -11,7 +11,7 @@
 namespace muster {
 
 // Improve the answers in rows[begin:end], which LP has solved, proven and rounded.
-void improve_batch(const Array1<const Index>& rows, Index begin, Index end, const Problem& problem,
-                   const Settings& settings, const Output& out, Stop& stop);
+void improve_batch(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out,
+                   Stop& stop, const Array1<const Index>& rows);
 
 }  // namespace muster

@@ -177,14 +177,12 @@ Reason team_reason(const Plan& plan, const Instance& instance, const Teams& team
 }
 
 // How many agents have another task than before.
-Index changes_of(const Plan& plan, const Instance& instance, const Array1<const Index>& previous) {
-  Index changes = 0;
-  for (Index i = 0; i < instance.n; ++i) {
-    const Index before = previous[instance.agents[i]], now = plan.task[i] >= 0 ? instance.tasks[plan.task[i]] : -1;
-    changes += before >= 0 && now != before;
-  }
-  return changes;
-}
+// The last arguments of `meet_minimums`.
+struct Needs {
+  Array2<const double> minimums;
+  Array2<const bool> required;
+  Array2<const Index> previous;
+};
 
 struct Work {
   Instance instance;
@@ -192,7 +190,6 @@ struct Work {
   Plan kept;
   Array1<double> prices;
   Array1<Index> position;
-  Array1<Index> tasks;
 };
 
 void write(Work& work, const Teams& teams, const Found& found, const Settings& settings, const Output& out, Index b,
@@ -269,12 +266,14 @@ void solve_instance(Work& work, Index b, const Problem& problem, const Needs& ne
 
 }  // namespace
 
-void meet_minimums(Index begin, Index end, const Problem& problem, const Needs& needs, const Settings& settings, Index nodes,
-                   const Output& out, Stop& stop) {
+void meet_minimums(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out, Stop& stop,
+                   const Array2<const double>& minimums, const Array2<const bool>& required,
+                   const Array2<const Index>& previous, Index nodes) {
+  const Needs needs{minimums, required, previous};
   Arena arena;
   const Index n = problem.scores.rows, m = problem.scores.columns;
   Work work{make_instance(arena, n, m, problem.task_scores.layers > 0), make_plan(arena, n, m), make_plan(arena, n, m),
-            arena.zeros1<double>(m), arena.make1<Index>(m), arena.make1<Index>(n)};
+            arena.zeros1<double>(m), arena.make1<Index>(m)};
   for (Index b = begin; b < end; ++b) solve_instance(work, b, problem, needs, settings, nodes, out, stop);
 }
 

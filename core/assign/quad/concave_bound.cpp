@@ -66,8 +66,8 @@ void tighten(const Output& out, Index b, const Plan& plan, const Instance& insta
 
 }  // namespace
 
-void tighten_bounds(const Array1<const Index>& rows, Index begin, Index end, const Problem& problem,
-                    const Settings& settings, const Output& out, Stop& stop) {
+void tighten_bounds(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out,
+                    Stop& stop, const Array1<const Index>& rows) {
   const Index n = problem.scores.rows, m = problem.scores.columns;
   Arena arena;
   Instance instance = make_instance(arena, n, m, true);

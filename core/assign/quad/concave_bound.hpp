@@ -7,7 +7,7 @@
 namespace muster {
 
 // Tighten the bounds of the answers in rows[begin:end], which QUAD has not proven; no more tasks than kCurvatureTasks.
-void tighten_bounds(const Array1<const Index>& rows, Index begin, Index end, const Problem& problem,
-                    const Settings& settings, const Output& out, Stop& stop);
+void tighten_bounds(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out,
+                    Stop& stop, const Array1<const Index>& rows);
 
 }  // namespace muster

@@ -30,6 +30,16 @@ bool is_allowed(const Problem& problem, Index b, Index agent, Index task) {
   return problem.allowed.layers == 0 || problem.allowed(b, agent, task);
 }
 
+// What routes have beyond a Problem: the last arguments of `solve_routes`, and its settings.
+struct RouteBatch {
+  Array3<const double> end_scores;
+  Array3<const Index> previous;
+  Array3<Index> routes;
+  Index iterations;
+  Index rounds;
+  Index power;
+};
+
 // Whether every entry that counts can be worked with.
 bool is_valid(const Problem& problem, const RouteBatch& batch, Index b, const Living& living) {
   for (const Index task : living.tasks) {
@@ -41,8 +51,8 @@ bool is_valid(const Problem& problem, const RouteBatch& batch, Index b, const Li
   }
   for (const Index agent : living.agents) {
     for (const Index task : living.tasks) {
-      if (batch.end_scores.layers > 0 && !(std::abs(batch.end_scores(b, agent, task)) <= kLargestNumber)) return false;
       if (!is_allowed(problem, b, agent, task)) continue;
+      if (batch.end_scores.layers > 0 && !(std::abs(batch.end_scores(b, agent, task)) <= kLargestNumber)) return false;
       const double score = problem.scores(b, agent, task);
       if (!(std::abs(score) <= kLargestNumber) && score != -kInfinity) return false;
       if (problem.contributions.layers > 0 && !is_valid_amount(problem.contributions(b, agent, task))) return false;
@@ -93,7 +103,7 @@ RouteProblem make_problem(Arena& arena, const Problem& problem, const RouteBatch
       const bool may = score > -kInfinity && is_allowed(problem, b, agent, task);
       routing.allowed(j, i) = may;
       routing.start(i, j) = may ? -score : kInfinity;
-      if (with_end) routing.end(i, j) = -batch.end_scores(b, agent, task);
+      if (with_end) routing.end(i, j) = may ? -batch.end_scores(b, agent, task) : kInfinity;
       if (with_use) routing.use(i, j) = problem.contributions(b, agent, task);
     }
   }
@@ -221,8 +231,10 @@ void solve_instance(Arena& arena, const Problem& problem, const RouteBatch& batc
 
 }  // namespace
 
-void solve_routes(Index begin, Index end, const Problem& problem, const RouteBatch& batch, const Output& out,
-                  Stop& stop) {
+void solve_routes(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out, Stop& stop,
+                  const Array3<const double>& end_scores, const Array3<const Index>& previous, const Array3<Index>& routes,
+                  Index power) {
+  const RouteBatch batch{end_scores, previous, routes, settings.steps, settings.rounds, power};
   for (Index b = begin; b < end; ++b) {
     Arena arena;
     const Living living{list_living(arena, problem.agent_alive.row(b)), list_living(arena, problem.task_alive.row(b))};

@@ -53,8 +53,8 @@ double bound_of(const Pairs& pairs, const Array1<double>& price, const Array1<do
   return total;
 }
 
-// Prices with a small bound, left in `best` [M]: subgradient steps towards the value `target`; returns the bound.
-double lower_prices(Arena& arena, const Pairs& pairs, const Array1<double>& best, double target, Stop& stop) {
+// Prices with a small bound, left in `best` [M]: subgradient steps towards the value `target`.
+void lower_prices(Arena& arena, const Pairs& pairs, const Array1<double>& best, double target, Stop& stop) {
   const Index m = pairs.m();
   const Array1<double> price = arena.zeros1<double>(m), load = arena.make1<double>(m);
   double least = kInfinity, share = 1.0;
@@ -83,7 +83,6 @@ double lower_prices(Arena& arena, const Pairs& pairs, const Array1<double>& best
     const double length = share * std::max(value - target, 1e-9 * std::abs(value)) / size;
     for (Index j = 0; j < m; ++j) price[j] = std::max(0.0, price[j] + length * load[j]);
   }
-  return least;
 }
 
 double value_of(const Loaded& plan, const Pairs& pairs, Index i) {
@@ -254,8 +253,8 @@ void sort_by_key(const double* key, const Array1<Index>& order) {
 
 }  // namespace
 
-double search_assignment(const Pairs& pairs, const Array1<const Index>& start, const Array1<Index>& chosen,
-                         const Array1<double>& price, Stop& stop) {
+void search_assignment(const Pairs& pairs, const Array1<const Index>& start, const Array1<Index>& chosen,
+                       const Array1<double>& price, Stop& stop) {
   const Index n = pairs.n(), m = pairs.m();
   Arena arena;
   const Loaded rounded{make_matching(arena, pairs), arena.zeros1<double>(m)};
@@ -273,7 +272,7 @@ double search_assignment(const Pairs& pairs, const Array1<const Index>& start, c
   for (Index i = 0; i < n; ++i) move_to(searched, pairs, i, start[i]);
   improve(searched, pairs, best_value, least, stop);
   const double searched_value = total_value(searched, pairs);
-  const double bound = lower_prices(arena, pairs, price, searched_value, stop);
+  lower_prices(arena, pairs, price, searched_value, stop);
   fill_regrets(pairs, price, regret);
   const Array1<Index> order = arena.make1<Index>(n);
   sort_by_key(regret.data, order);
@@ -281,7 +280,6 @@ double search_assignment(const Pairs& pairs, const Array1<const Index>& start, c
   improve(rounded, pairs, best_value, least, stop);
   const Loaded& better = searched_value >= total_value(rounded, pairs) ? searched : rounded;
   std::copy(better.matching.pair.begin(), better.matching.pair.end(), chosen.data);
-  return bound;
 }
 
 }  // namespace muster

@@ -10,9 +10,9 @@
 
 namespace muster {
 
-// A good assignment, a pair for each agent, and prices; returns the bound that they prove. The search also begins from
-// `start` [N], a pair for each agent or kNone, which has to be within the capacities.
-double search_assignment(const Pairs& pairs, const Array1<const Index>& start, const Array1<Index>& chosen,
-                         const Array1<double>& price, Stop& stop);
+// A good assignment, a pair for each agent, and prices that bound what any is worth. The search also begins from `start`
+// [N], a pair for each agent or kNone, which has to be within the capacities.
+void search_assignment(const Pairs& pairs, const Array1<const Index>& start, const Array1<Index>& chosen,
+                       const Array1<double>& price, Stop& stop);
 
 }  // namespace muster

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from muster.envs.vector import State
 
 MARGIN = 0.75
-"""Room round the outermost zones, in hops."""
+"""Margin round the outermost zones, in hops."""
 
 LOOKS = (
     Look("empty vehicle", "square", GREEN, size=0.09),

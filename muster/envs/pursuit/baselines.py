@@ -71,7 +71,7 @@ class LinearDistance(Policy):
         del env
 
     def act(self, observation: BatchObservation) -> Ints:
-        """[B, N] the optimum of the linear programme with h = -distance, every pursuer sent while there is room."""
+        """[B, N] the optimum of the linear programme with h = -distance, every pursuer sent while there is capacity."""
         from muster.assign import solve
 
         problem = Problem(

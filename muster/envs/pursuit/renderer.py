@@ -41,16 +41,16 @@ class PursuitRenderer(SceneRenderer):
     def describe(self, slot: int) -> str:
         """A line a row: P a pursuer (2 to 9 or + for several), e a free evader, x a caught one, . nothing."""
         env, state = self.env, self.env.state
-        board = np.full(env.settings.shape, ".", "<U1")
+        cells = np.full(env.settings.shape, ".", "<U1")
         for mark, wanted in (("x", False), ("e", True)):
             for row, column in state.evaders[slot][state.free[slot] == wanted]:
-                board[row, column] = mark
+                cells[row, column] = mark
         count = np.zeros(env.settings.shape, np.int64)
         np.add.at(count, tuple(state.pursuers[slot].T), 1)
         for row, column in np.argwhere(count):
             several = str(count[row, column]) if count[row, column] < 10 else "+"
-            board[row, column] = "P" if count[row, column] == 1 else several
-        lines = [" ".join(row) for row in board]
+            cells[row, column] = "P" if count[row, column] == 1 else several
+        lines = [" ".join(row) for row in cells]
         return "\n".join([f"step {int(state.steps[slot])}, {int(state.free[slot].sum())} free", *lines])
 
     def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:

@@ -51,18 +51,18 @@ class RescueRenderer(SceneRenderer):
         """A line a row: A ambulance (2 to 9 or + for several), x waiting victim, - picked-up one, ~ mud, . dry."""
         env = self.env
         height, width = env.settings.shape
-        board = np.full((height, width), ".", "<U1")
+        cells = np.full((height, width), ".", "<U1")
         for row, column in self._muddy_cells(slot):
-            board[row, column] = "~"
+            cells[row, column] = "~"
         for (row, column), waits in zip(env.task_cells[slot], env.waiting[slot], strict=True):
-            board[row, column] = "x" if waits else "-"
+            cells[row, column] = "x" if waits else "-"
         count = np.zeros((height, width), np.int64)
         for row, column in env.agent_cells[slot]:
             count[row, column] += 1
         for row, column in np.argwhere(count):
             several = str(count[row, column]) if count[row, column] < 10 else "+"
-            board[row, column] = "A" if count[row, column] == 1 else several
-        lines = [" ".join(row) for row in board]
+            cells[row, column] = "A" if count[row, column] == 1 else several
+        lines = [" ".join(row) for row in cells]
         return "\n".join([f"step {int(env.steps[slot])}, {int(env.waiting[slot].sum())} waiting", *lines])
 
     def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:

@@ -2,7 +2,7 @@
 
 const SEEN = 3; // steps before and after a moment whose places are shown in it
 const SMOOTH = 6; // steps before and after over which the camera moves evenly
-const ROOM = 0.09; // round whoever is there, as a share of the picture
+const MARGIN = 0.09; // round what is shown, as a share of the picture
 
 /** A function from time to bounds [left, top, right, bottom] of the shape `share` (height by width). */
 export function cameraOf(film, stage, share) {
@@ -38,9 +38,9 @@ function union(boxes) {
   return [side(0, Math.min), side(1, Math.min), side(2, Math.max), side(3, Math.max)];
 }
 
-/** The box with some room, no narrower than `least`, made wider or higher to be of the shape. */
+/** The box with a margin, no narrower than `least`, made wider or higher to be of the shape. */
 function shaped([left, top, right, bottom], share, least) {
-  const wide = Math.max((right - left) * (1 + 2 * ROOM), ((bottom - top) * (1 + 2 * ROOM)) / share, least);
+  const wide = Math.max((right - left) * (1 + 2 * MARGIN), ((bottom - top) * (1 + 2 * MARGIN)) / share, least);
   const [x, y] = [(left + right) / 2, (top + bottom) / 2];
   return [x - wide / 2, y - (wide * share) / 2, x + wide / 2, y + (wide * share) / 2];
 }

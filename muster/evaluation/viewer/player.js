@@ -206,7 +206,7 @@ export class Player {
     if (index !== undefined) this.pick(screen, { kind, index });
   }
 
-  /** Select what was clicked, or nothing; whoever wants to know is told. */
+  /** Select what was clicked, or nothing; listeners are told. */
   pick(screen, thing) {
     // What is to be explained should not run away.
     if (thing) this.pause();

@@ -22,7 +22,7 @@ from muster.learning.losses.choices import NO_MINIMUMS, Choices
 from muster.learning.rollouts import Rollout
 from muster.models.direct import Scores
 from muster.models.limits import Limits
-from muster.policy.decision import alive_pairs, less_switching
+from muster.policy.decision import less_switching
 
 FEW = 0.1
 """Share of agents with a choice of their own below which exchanges are all there is to learn from."""
@@ -71,7 +71,7 @@ class ChoiceBatch:
                 np.full_like(observation.capacities, np.inf) if inference.method == "amax" else observation.capacities
             ),
             agent_alive=observation.agent_alive,
-            open=alive_pairs(observation)[0],
+            open=observation.pairs,
             idling=not inference.assign_all,
             exchanging=exchanging and inference.method != "amax",  # where agents do not compete
             minimums=NO_MINIMUMS if observation.minimums is None else observation.minimums,
@@ -133,7 +133,7 @@ def idle_share(rollouts: Sequence[Rollout]) -> float:
     """Share of the living agents, among those that could take a task, that took none."""
     idle = able = 0
     for rollout in rollouts:
-        could = alive_pairs(rollout.observation)[0].any(axis=2)
+        could = rollout.observation.pairs.any(axis=2)
         able += int(could.sum())
         idle += int((could & (rollout.assignment < 0)).sum())
     return idle / max(able, 1)

@@ -25,7 +25,7 @@ from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.models.direct import Scores
 from muster.models.pair_scale import pair_factor
 from muster.models.spec import ModelSpec
-from muster.policy.decision import alive_pairs, less_switching, make_problem
+from muster.policy.decision import less_switching, make_problem
 from muster.policy.noise import standard_gumbels
 
 Perturbation = Literal["normal", "gumbel"]
@@ -70,7 +70,7 @@ def indicators(assignment: Ints, alive: Bools) -> Floats32:
 
 
 def draw_noise(rng: np.random.Generator, samples: int, shape: tuple[int, ...], kind: Perturbation) -> Floats32:
-    """Z [K, B, N, M] of mean 0 and deviation 1."""
+    """Z [K, B, N, M] of mean 0 and standard deviation 1."""
     if kind == "gumbel":
         return standard_gumbels(rng.standard_exponential((samples, *shape), np.float32))
     return rng.standard_normal((samples, *shape), np.float32)
@@ -111,7 +111,7 @@ def fenchel_young(seen: BatchObservation, scores: Scores, target: Moments, noise
     `seen` is what is observed as the model reads it, `scores` its h and g as they count at this size (`scale_pairs`).
     """
     h, g = scores
-    alive = alive_pairs(seen)[0]
+    alive = seen.pairs
     answers = solve_perturbed(seen, scores, noise, solver)
     found = Moments.of(answers, alive, pairs=g is not None)
     slope_h = found.h - target.h
@@ -138,7 +138,7 @@ def completed(seen: BatchObservation, scores: Scores, assignment: Ints, solver: 
     A teacher may leave agents idle where the student cannot. They get what the student itself would give them beside
     the others' tasks, so that nothing is learned from what it could not do anyway.
     """
-    alive = alive_pairs(seen)[0]
+    alive = seen.pairs
     idle = seen.agent_alive & (assignment < 0)
     if not solver.assign_all or not idle.any():
         return assignment

@@ -12,6 +12,7 @@ Ben,7.1,5.2,
 Cem,6.8,2.9,2.2
 capacity,1,1,2
 `;
+const LEAST = "The least sum of costs with no task beyond its capacity.";
 const MOST_SHOWN = 40; // rows and columns of the table that are drawn
 
 export async function assignView() {
@@ -82,7 +83,7 @@ class Assign {
     fill(this.methods, switcher(offered, this.method, (value) => {
       this.method = value;
       this.solve();
-    }), make("span", { class: "method", text: offered.find((each) => each.value === this.method).title }));
+    }), make("span", { class: "method", text: this.costs.checked && this.method === "lp" ? LEAST : offered.find((each) => each.value === this.method).title }));
     try {
       const table = readScores(this.text.value);
       const wanted = { scores: table.scores, method: this.method, assign_all: this.assignAll.checked, sense: this.costs.checked ? "min" : "max" };

@@ -59,9 +59,9 @@ export class Board {
     });
     if (this.found && this.found.loads.length === tasks.length) {
       own.tasks.forEach((task, k) => {
-        const room = this.found.capacities[k];
-        task.load = room ? this.found.loads[k] / room : 0;
-        task.crowded = room !== null && this.found.loads[k] > room * 1.000001;
+        const capacity = this.found.capacities[k];
+        task.load = capacity ? this.found.loads[k] / capacity : 0;
+        task.crowded = capacity !== null && this.found.loads[k] > capacity * 1.000001;
       });
     }
     return own;

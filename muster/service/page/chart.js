@@ -2,7 +2,7 @@
 import { digits, fill, make } from "./viewer/dom.js";
 
 const SPACE = "http://www.w3.org/2000/svg";
-const [LEFT, RIGHT, TOP, BOTTOM] = [48, 14, 14, 40]; // room for words round the lines
+const [LEFT, RIGHT, TOP, BOTTOM] = [48, 14, 14, 40]; // margins for words round the lines
 const EARLY = 0.1; // share of a line's points that do not count for the range of values
 
 function draw(tag, properties, text) {
@@ -92,8 +92,8 @@ function span(values, fromZero) {
   let high = values.reduce((a, b) => Math.max(a, b));
   if (fromZero) low = Math.min(low, 0);
   if (high === low) high = low + (Math.abs(low) || 1);
-  const room = fromZero ? 0 : 0.06 * (high - low);
-  return [low - room, high + room];
+  const margin = fromZero ? 0 : 0.06 * (high - low);
+  return [low - margin, high + margin];
 }
 
 /** [value, text] of round values between two, with as many decimals as tell them apart. */

@@ -33,6 +33,9 @@ class Learn {
     this.smooth.value = "0.6";
     this.axis = make("select", {});
     for (const [value, text] of [["steps", "environment steps"], ["cpu_seconds", "CPU minutes"]]) this.axis.append(make("option", { value, text }));
+    // The words of a chart are as large as they are drawn.
+    this.resized = new ResizeObserver(() => this.plot.clientWidth && this.room() !== this.drawn && this.runs && this.draw());
+    this.resized.observe(this.plot);
     for (const select of [this.quantity, this.axis, this.smooth]) select.addEventListener("change", () => this.draw());
     this.element = make("div", {}, make("h1", { text: "Learn" }), make("p", { class: "about", text: "Runs while they train; point at the chart to compare them." }),
       make("div", { class: "bar" }, field("Show", this.quantity), field("Over", this.axis), field("Smoothing", this.smooth)), this.alert,
@@ -41,6 +44,7 @@ class Learn {
 
   close() {
     clearInterval(this.timer);
+    this.resized.disconnect();
   }
 
   async refresh() {
@@ -121,6 +125,7 @@ class Learn {
 
   draw() {
     this.offer();
+    this.drawn = this.room();
     const [key, axis] = [this.quantity.value, this.axis.value];
     const unit = axis === "cpu_seconds" ? 1 / 60 : 1;
     const shown = [...this.curves].filter(([name]) => this.chosen.has(name));
@@ -136,7 +141,7 @@ class Learn {
       return;
     }
     const levels = ["outcome", "validation"].includes(key) ? bestBaseline(shown.map(([, curve]) => curve)) : [];
-    fill(this.plot, chart(lines, levels, this.axis.selectedOptions[0].text, what, this.room()));
+    fill(this.plot, chart(lines, levels, this.axis.selectedOptions[0].text, what, this.drawn));
   }
 }
 

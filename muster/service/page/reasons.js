@@ -76,7 +76,7 @@ export function agentList(answer, agent, nameTask, nameAgent) {
     note: [
       task === has ? "assigned" : task === runnerUp ? "runner-up" : "",
       priceOf(answer, task) > 1e-9 ? `price ${digits(priceOf(answer, task), 3)}` : "",
-      loadText(answer, task),
+      task === has && answer.capacities[task] === 1 ? "" : loadText(answer, task),
     ].filter(Boolean).join(" · "),
     why: task === has ? "" : whyNot(known.get(task), nameTask, nameAgent),
     test: `task-${task}`,
@@ -124,11 +124,11 @@ export function taskList(answer, task, nameAgent) {
 
 /** How full a task is, as a bar and in words. */
 export function capacityBar(answer, task) {
-  const [load, room] = [answer.loads[task], answer.capacities[task]];
+  const [load, capacity] = [answer.loads[task], answer.capacities[task]];
   const bar = make("i", {});
-  bar.style.width = `${room ? Math.min(100, (100 * load) / room) : 0}%`;
-  if (room !== null && load > room * 1.000001) bar.className = "over";
-  const text = `${digits(load, 3)} of ${room === null ? "any number" : digits(room, 3)} used`;
+  bar.style.width = `${capacity ? Math.min(100, (100 * load) / capacity) : 0}%`;
+  if (capacity !== null && load > capacity * 1.000001) bar.className = "over";
+  const text = `${digits(load, 3)} of ${capacity === null ? "any number" : digits(capacity, 3)} used`;
   return make("div", { class: "capacity" }, make("span", { class: "track" }, bar), make("span", { text }));
 }
 
@@ -149,9 +149,9 @@ function place(task, nameTask) {
 }
 
 function loadText(answer, task) {
-  const room = answer.capacities[task];
-  if (room === null) return "";
-  return room === 1 && answer.loads[task] <= 1 ? (answer.loads[task] ? "taken" : "free") : `${digits(answer.loads[task], 3)} of ${digits(room, 3)}`;
+  const capacity = answer.capacities[task];
+  if (capacity === null) return "";
+  return capacity === 1 && answer.loads[task] <= 1 ? (answer.loads[task] ? "taken" : "free") : `${digits(answer.loads[task], 3)} of ${digits(capacity, 3)}`;
 }
 
 function heatRow({ share, value, name, note, why, chosen, test }) {

@@ -88,6 +88,7 @@ class Watch {
       this.title.textContent = "Watch";
       this.about.textContent = "";
       this.choices.open = true;
+      fill(this.panel);
       fill(this.stage, failure(error, () => this.load()));
     } finally {
       this.button.disabled = false;

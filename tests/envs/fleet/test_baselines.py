@@ -1,4 +1,4 @@
-"""The rules that need no learning, and the bound that nobody exceeds."""
+"""The baselines, and the bound that no policy exceeds."""
 
 from __future__ import annotations
 

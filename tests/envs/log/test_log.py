@@ -36,8 +36,8 @@ def recorded(tmp_path_factory):
 
 def test_a_log_has_every_decision_and_its_baseline_repeats_it(recorded):
     lines = read_log(recorded)
-    played = muster.evaluate("lp-distance", "rescue:2x4", 40, seed=77)
-    assert len(lines) == played.records.decisions
+    evaluated = muster.evaluate("lp-distance", "rescue:2x4", 40, seed=77)
+    assert len(lines) == evaluated.records.decisions
     assert muster.evaluate("taken", f"log:{recorded}", "all").mean == 1.0
     # Victims that were picked up are left out, and those that wait are numbered anew.
     assert {taken.size[1] for taken in lines} == {1, 2, 3, 4}

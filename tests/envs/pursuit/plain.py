@@ -1,4 +1,4 @@
-"""The rules of pursuit once more, for one episode, in plain Python: what the kernels are compared with."""
+"""The dynamics of pursuit once more, for one episode, in plain Python: what the kernels are compared with."""
 
 from __future__ import annotations
 

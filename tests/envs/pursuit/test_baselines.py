@@ -18,7 +18,7 @@ def started(n_envs: int, **settings: object) -> PursuitEnv:
 
 
 def decisions(name: str, steps: int = 8, n_envs: int = 40, **settings: object):
-    """Distances [N][M] by the plain rules, who is free, and the baseline's assignment, along its own episodes."""
+    """Distances [N][M] by the plain dynamics, who is free, and the baseline's assignment, along its own episodes."""
     env = started(n_envs, **settings)
     plain = Plain(*env.settings.shape, env.settings.walls, env.settings.needed, env.settings.sight)
     policy = env.baselines()[name](env)

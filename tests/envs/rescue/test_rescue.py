@@ -42,7 +42,7 @@ def test_distinct_within_type_lets_types_share_cells_only():
     assert all(len(set(row)) == 3 for row in tasks)
     shared = (agents[:, :, None] == tasks[:, None]).any(axis=1)
     assert shared.any()
-    assert (env.waiting == ~shared).all(), "whoever starts under an ambulance is picked up at once"
+    assert (env.waiting == ~shared).all(), "a victim that starts under an ambulance is picked up at once"
 
 
 def test_independent_cells_may_coincide():
@@ -154,7 +154,7 @@ def test_planes_show_waiting_victims_ambulances_and_coordinates():
 
 @pytest.mark.parametrize("solved_assignable", [False, True])
 def test_a_step_is_what_the_rules_say(solved_assignable):
-    """The rules written again, with numpy: king's moves, then pick-ups, until none waits or the limit comes."""
+    """The dynamics written again, with numpy: king's moves, then pick-ups, until none waits or the limit comes."""
     env = started(40, agents=5, tasks=6, grid=7, max_steps=12, solved_assignable=solved_assignable)
     agents, waiting, ended = env.agent_cells.copy(), env.waiting.copy(), np.zeros(40, bool)
     rng = np.random.default_rng(0)

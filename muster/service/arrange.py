@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +15,30 @@ from muster.evaluation.explain import explain, plain_assignment, score_decision
 from muster.evaluation.packing import around, stage_json
 from muster.policy.learned import LearnedPolicy
 from muster.rng import episode_seeds
-from muster.service.act import as_situation
-from muster.service.body import plain, read_array, read_integer
+from muster.service.act import as_situation, check_shape
 from muster.service.environments import Environments
+from muster.service.episodes import EpisodeBody
+from muster.service.schema import Body, Index, LimitRow, Rows
 
 MOST_OBJECTS = 400
 
 
-def begin(data: dict[str, Any], environments: Environments) -> dict[str, Any]:
+class Arrangement(Body):
+    """Where agents and tasks are: x and y of each."""
+
+    env: str
+    policy: str
+    agents: Rows
+    tasks: Rows
+    capacities: LimitRow | None = None
+    method: Method | None = None
+    agent: Index | None = None
+
+
+def begin(body: EpisodeBody, environments: Environments) -> dict[str, Any]:
     """Where agents and tasks are when an episode begins: something to drag."""
-    env = environments.make(data.get("env"))
-    seed = read_integer(data.get("seed", 0), "seed", 0, 2**31 - 1)
-    env.reset(np.arange(1), episode_seeds(seed, np.arange(1)))
+    env = environments.make(body.env)
+    env.reset(np.arange(1), episode_seeds(body.seed, np.arange(1)))
     scene = env.renderer().scene(0)
     agents, tasks = as_places("agents", scene.agents), as_places("tasks", scene.tasks)
     seen = env.observe()
@@ -42,30 +54,28 @@ def begin(data: dict[str, Any], environments: Environments) -> dict[str, Any]:
     }
 
 
-def decide(data: dict[str, Any], environments: Environments) -> dict[str, Any]:
+def decide(body: Arrangement, environments: Environments) -> dict[str, Any]:
     """What a policy decides in a situation, explained; and the request to /act that has the same answer."""
-    positions = {}
-    for name in ("agents", "tasks"):
-        found = positions[name] = read_array(data.get(name), name, (None, None))
+    n, m = len(body.agents), len(body.tasks)
+    for name, found in (("agents", body.agents), ("tasks", body.tasks)):
         if len(found) and found.shape[1:] != (2,):
             raise InputError(f"{name} must have x and y each, got {list(found.shape)}")
         if len(found) > MOST_OBJECTS:
             raise InputError(f"{name} are at most {MOST_OBJECTS} here, got {len(found)}")
-    agents, tasks = positions["agents"], positions["tasks"]
+    if body.agent is not None and body.agent >= n:
+        raise InputError(f"agent must be from 0 to {n - 1}, got {body.agent}")
     # Its own checks first: the text decides what is made.
-    environments.make(data.get("env"))
-    env = environments.make(resized(str(data.get("env")), len(agents), len(tasks)))
-    policy = environments.find_policy(data.get("policy"), env)
-    env.renderer().arrange(0, agents, tasks)
+    environments.make(body.env)
+    env = environments.make(resized(body.env, n, m))
+    policy = environments.find_policy(body.policy, env)
+    env.renderer().arrange(0, body.agents, body.tasks)
     seen = env.observe()
-    if data.get("capacities") is not None:
-        capacities = read_array(data["capacities"], "capacities", (len(tasks),), null=np.inf)
-        if (capacities < 0).any():
-            raise InputError(f"capacities must not be negative, got {capacities.min():g}")
-        seen = dataclasses.replace(seen, capacities=capacities[None])
-    agent = data.get("agent")
-    chosen = None if agent is None else read_integer(agent, "agent", 0, len(agents) - 1)
-    answer = explain(score_decision(policy, env, seen), read_method(data), chosen)
+    if body.capacities is not None:
+        check_shape(body.capacities, (m,), "capacities")
+        if (body.capacities < 0).any():
+            raise InputError(f"capacities must not be negative, got {body.capacities.min():g}")
+        seen = dataclasses.replace(seen, capacities=body.capacities[None])
+    answer = explain(score_decision(policy, env, seen), body.method, body.agent)
     if isinstance(policy, LearnedPolicy):
         answer["played"] = answer["assignment"]
     else:
@@ -76,15 +86,7 @@ def decide(data: dict[str, Any], environments: Environments) -> dict[str, Any]:
         placed = as_places(f"{name}s", shown)
         answer[f"{name}s"] = np.round(placed, 3).tolist()
         answer[f"{name}_looks"] = np.broadcast_to(looks, len(placed)).tolist()
-    served = environments.policies.now.get(str(data.get("policy")))
+    served = environments.policies.now.get(body.policy)
     if served is not None:
         answer["act"] = {"policy": served.name, "situation": as_situation(served, seen)}
     return answer
-
-
-def read_method(data: dict[str, Any]) -> Method | None:
-    """The procedure that was asked for; None for the policy's own."""
-    method: Method | None = plain(data.get("method"))
-    if method is not None and method not in get_args(Method):
-        raise InputError(f"method is one of {', '.join(get_args(Method))}, got {method!r:.40}")
-    return method

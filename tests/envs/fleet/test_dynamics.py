@@ -1,4 +1,4 @@
-"""The rules, on days written by hand: a hop takes two minutes, pays 2 and costs 1.8 to drive."""
+"""The dynamics, on days written by hand: a hop takes two minutes, pays 2 and costs 1.8 to drive."""
 
 from __future__ import annotations
 
