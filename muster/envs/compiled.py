@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from muster.envs.vector import BatchEnv, State, Step
 from muster.errors import InputError
 from muster.parallel import share_out, thread_count
 from muster.rng import Seeds
+from muster.settings import to_text
 
 Threads = Literal["auto", "one", "all"]
 
@@ -74,3 +76,13 @@ class CompiledEnv(BatchEnv):
         """Go on from what `get_state` returned."""
         for name, array in self.arrays().items():
             array[...] = state[name]
+
+
+def env_name(head: str, settings: Any, size: tuple[str, ...]) -> str:
+    """`head`, which tells the settings called `size`, and every other that differs from its default."""
+    changed = [
+        f"{field.name}={to_text(getattr(settings, field.name))}"
+        for field in dataclasses.fields(settings)
+        if field.name not in size and getattr(settings, field.name) != field.default
+    ]
+    return ",".join([head, *changed])

@@ -34,12 +34,12 @@ def size_of(family: str, text: str) -> Size | None:
         from muster.envs.rescue.settings import RescueSettings
 
         rescue = RescueSettings.from_text(text)
-        return Size(rescue.agents, rescue.tasks, rescue.height * rescue.width, rescue.step_limit)
+        return Size(rescue.agents, rescue.tasks, rescue.cells, rescue.step_limit)
     if family == "pursuit":
         from muster.envs.pursuit.settings import PursuitSettings
 
         pursuit = PursuitSettings.from_text(text)
-        return Size(pursuit.agents, pursuit.tasks, pursuit.height * pursuit.width, pursuit.max_steps)
+        return Size(pursuit.agents, pursuit.tasks, pursuit.cells, pursuit.step_limit)
     if family == "fleet":
         from muster.envs.fleet.settings import FleetSettings
 
@@ -69,7 +69,7 @@ def resized(env: str, n: int, m: int) -> str:
         from muster.envs.pursuit.settings import PursuitSettings
 
         # Its grid grows with the numbers; here the ground stays and those on it change.
-        options.append(f"grid={PursuitSettings.from_text(rest).height}")
+        options.append(f"grid={PursuitSettings.from_text(rest).shape[0]}")
     if family in ("rescue", "pursuit"):
         return ",".join([f"{family}:{n}x{m}", *options])
     if family == "battle":

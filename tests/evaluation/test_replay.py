@@ -74,7 +74,7 @@ def test_a_replay_is_what_was_played():
         assert chosen[0].tolist() == assignment.tolist()
         assert env.step(chosen).reward[0] == reward
     assert env.outcome()[0] == kept.outcome == len(kept.assignments)
-    assert not env.waiting.any()
+    assert not env.unsolved.any()
 
 
 def test_an_unfinished_episode_is_kept_as_truncated():

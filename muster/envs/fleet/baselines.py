@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from muster.data import BatchObservation, Floats, Ints, Problem
+from muster.data import BatchObservation, Floats, Ints
 from muster.envs.fleet.observe import PAIR_FEATURES
 from muster.envs.vector import Policy
 from muster.errors import InputError
@@ -71,12 +71,4 @@ class Worth(Policy):
 def _best(observation: BatchObservation, scores: Floats) -> Ints:
     from muster.assign import Solver
 
-    assert observation.allowed is not None
-    problem = Problem(
-        scores=np.where(observation.allowed, scores, -np.inf),
-        contributions=observation.contributions,
-        capacities=observation.capacities,
-        agent_alive=observation.agent_alive,
-        task_alive=observation.task_alive,
-    )
-    return Solver(method="lp", certify=False)(problem).assignment
+    return Solver(method="lp", certify=False)(observation.problem(scores)).assignment
