@@ -26,13 +26,12 @@ class CompiledEnv(BatchEnv):
     kernel: Any
     """Made once from `arrays()`, which it changes in place."""
 
-    def set_size(self, n_envs: int, n_agents: int, n_tasks: int, threads: Threads, parallel: bool) -> None:
-        """Set the sizes, and the number of threads; "auto" takes several where the batch is large (`parallel`)."""
+    def set_size(self, n_envs: int, n_agents: int, n_tasks: int, worthwhile: int, threads: Threads = "auto") -> None:
+        """Set the sizes, and how many threads step the batch: as many as are `worthwhile`, one, or one a core."""
         if n_envs < 1:
             raise InputError(f"a batch needs at least 1 environment, got {n_envs}")
         self.n_envs, self.n_agents, self.n_tasks = n_envs, n_agents, n_tasks
-        if threads == "one" or (threads == "auto" and not parallel):
-            self.threads = 1
+        self._most_threads = {"auto": worthwhile, "one": 1, "all": n_envs}[threads]
 
     @abstractmethod
     def arrays(self) -> Mapping[str, NDArray[Any]]:
@@ -63,10 +62,10 @@ class CompiledEnv(BatchEnv):
 
     def share_out(self, work: Callable[[int, int], None]) -> None:
         """Call `work(begin, end)` on shares of the slots, a thread each."""
-        if self.threads == 1:
+        if self._most_threads <= 1:
             work(0, self.n_envs)
         else:
-            share_out(self.n_envs, self.threads or thread_count(), work)
+            share_out(self.n_envs, min(self.threads or thread_count(), self._most_threads), work)
 
     def get_state(self) -> State:
         """Copies of every array, by name."""

@@ -93,11 +93,11 @@ class GridEnv(CompiledEnv):
     agents_stay = True
     distance_unit = UNITS_PER_CELL
 
-    def __init__(self, settings: Any, n_envs: int, parallel: bool) -> None:
+    def __init__(self, settings: Any, n_envs: int, worthwhile: int) -> None:
         self.settings = settings
         self.name, self.max_steps = settings.name, settings.step_limit
         n, m = settings.agents, settings.tasks
-        self.set_size(n_envs, n, m, settings.threads, parallel)
+        self.set_size(n_envs, n, m, worthwhile, settings.threads)
         self.agent_cells: Ints = np.zeros((n_envs, n, 2), np.int64)
         """[B, N, 2] row and column of each agent."""
         self.task_cells: Ints = np.zeros((n_envs, m, 2), np.int64)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Floats, Ints
 from muster.envs.renderer import Renderer
-from muster.envs.scene import Look, Scene, Stage, as_places
-
-if TYPE_CHECKING:
-    from muster.envs.vector import State
+from muster.envs.scene import Bounds, Look, Scene, Stage, as_places
 
 SIDE = 512
 """Pixels along the longer side, about."""
@@ -24,12 +21,15 @@ NARROWEST = 420
 """Pixels in width, at least: the line of text needs them."""
 SMALLEST = 5
 """Pixels of an object's radius, at least: in large environments they are larger than their size says."""
-MOVES_A_STEP = 4
-"""Pictures of one step, from the scene before it to the one after."""
+MANY = 12
+"""Agents beyond which lines to their tasks are thin."""
+MOVES_A_STEP = 3
+"""Pictures of one step, from the scene before it towards the one after."""
 # Drawn at twice the size and shrunk: smooth edges without a drawing library.
 FINER = 2
 
 PAPER, LINES, INK, QUIET, GONE = "#faf8f3", "#e2ddd2", "#3e3c38", "#78746c", "#c4c0b8"
+SHOT, HEALTHY, HURT = "#e8a200", "#2f9e6e", "#d9534f"
 CALM, BUSY = (244, 241, 233), (226, 207, 178)
 # One colour each for objects whose look has none; they repeat after eight.
 COLOURS = ("#1f77b4", "#179076", "#9467bd", "#d68216", "#364993", "#8c564b", "#6c8e23", "#be468c")
@@ -45,7 +45,7 @@ Point = tuple[float, float]
 
 
 class SceneRenderer(Renderer):
-    """Draws its scenes, and the way from one to the next."""
+    """Draws its scenes."""
 
     def targets(self, slot: int) -> Ints:
         """[N] the task that each agent was last sent to, -1 for none."""
@@ -55,30 +55,40 @@ class SceneRenderer(Renderer):
         """[height, width, 3] the scene, and a line from each agent to its task."""
         return draw_scene(self.scene(slot), self.targets(slot))
 
-    def animate(self, before: State, slot: int) -> list[NDArray[np.uint8]]:
-        """Pictures of the last step: agents and tasks glide from where they were in the state `before`."""
-        new, targets, now = self.scene(slot), self.targets(slot), self.env.get_state()
-        self.env.set_state(before)
-        old = self.scene(slot)
-        self.env.set_state(now)
-        shares = np.linspace(0, 1, MOVES_A_STEP)[:-1].tolist()
-        return [*(draw_scene(_between(old, new, share), targets) for share in shares), self.draw(slot)]
+
+def scenes_between(old: Scene, new: Scene) -> list[Scene]:
+    """From one scene on the way to the next: agents, and tasks that are the same ones still, glide to their places."""
+    size = None
+    if old.stage.wraps and old.stage.bounds:
+        left, top, right, bottom = old.stage.bounds
+        size = np.array([right - left, bottom - top])
+    ways = _way(old.agents, new.agents, size), _way(old.tasks, new.tasks, size)
+    shots = np.zeros((0, 3)) if new.shots is None else np.asarray(new.shots)
+    found = []
+    for k in range(MOVES_A_STEP):
+        share = k / MOVES_A_STEP
+        agents, tasks = np.asarray(old.agents) + share * ways[0], np.asarray(old.tasks)
+        if old.task_ends is None:
+            tasks = tasks + share * ways[1]
+        fired = shots[(shots[:, 2] * MOVES_A_STEP).astype(np.int64).clip(max=MOVES_A_STEP - 1) == k]
+        found.append(replace(old, agents=agents, tasks=tasks, shots=fired))
+    return found
 
 
 def draw_scene(scene: Scene, targets: Ints | None = None) -> NDArray[np.uint8]:
     """[height, width, 3]; `targets` [N] as lines from agents to tasks that are still there."""
     from PIL import Image, ImageFont
 
-    canvas = _Canvas(scene.stage, np.concatenate([as_places("agents", scene.agents), as_places("tasks", scene.tasks)]))
+    agents, tasks = as_places("agents", scene.agents), as_places("tasks", scene.tasks)
+    agent_alive, task_alive = _alive(scene.agent_alive, len(agents)), _alive(scene.task_alive, len(tasks))
+    canvas = _Canvas(scene.stage, np.concatenate([agents[agent_alive], tasks[task_alive]]))
     pen, stage = canvas.pen, scene.stage
     for zone in stage.zones:
         corners = [canvas.at(corner) for corner in np.asarray(zone.corners)]
         pen.polygon(corners, _mix(zone.shade), LINES, FINER)
         top = min(corners, key=lambda corner: corner[1])
         pen.text((top[0], top[1] + 4 * FINER), zone.label, QUIET, ImageFont.load_default(9 * FINER), anchor="mt")
-    canvas.draw_grid(stage.grid)
-    agents, tasks = (as_places("", places) for places in (scene.agents, scene.tasks))
-    agent_alive, task_alive = _alive(scene.agent_alive, len(agents)), _alive(scene.task_alive, len(tasks))
+    canvas.rule(stage.grid)
     agent_looks, task_looks = _looks(scene.agent_looks, len(agents), stage), _looks(scene.task_looks, len(tasks), stage)
     for j in np.flatnonzero(~task_alive).tolist():
         if task_looks[j].remains:
@@ -89,10 +99,19 @@ def draw_scene(scene: Scene, targets: Ints | None = None) -> NDArray[np.uint8]:
     for i, j in enumerate([] if targets is None else targets.tolist()):
         if 0 <= j < len(tasks) and agent_alive[i] and task_alive[j]:
             there = agents[i] + canvas.way(agents[i], tasks[j])
-            canvas.line(agents[i], there, _colour(agent_looks[i], i), 2)
-    for places, alive, looks in ((tasks, task_alive, task_looks), (agents, agent_alive, agent_looks)):
+            canvas.line(agents[i], there, _colour(agent_looks[i], i), 1 if len(agents) > MANY else 2)
+    both = np.concatenate([agents, tasks])
+    for source, target, _ in [] if scene.shots is None else np.asarray(scene.shots):
+        canvas.line(both[int(source)], both[int(target)], SHOT, 3)
+    for places, alive, looks, angles, health in (
+        (tasks, task_alive, task_looks, scene.task_angles, scene.task_health),
+        (agents, agent_alive, agent_looks, scene.agent_angles, scene.agent_health),
+    ):
         for k in np.flatnonzero(alive).tolist():
-            canvas.shape(looks[k], places[k], _colour(looks[k], k))
+            turn = 0.0 if angles is None else float(np.asarray(angles)[k])
+            canvas.shape(looks[k], places[k], _colour(looks[k], k), turn)
+            if health is not None and np.asarray(health)[k] < 1:
+                canvas.bar(places[k], looks[k], float(np.asarray(health)[k]))
     canvas.write(scene.text, stage.looks)
     image = canvas.image
     return np.asarray(image.resize((image.width // FINER, image.height // FINER), Image.Resampling.LANCZOS), np.uint8)
@@ -104,7 +123,7 @@ class _Canvas:
     def __init__(self, stage: Stage, places: Floats) -> None:
         from PIL import Image, ImageDraw
 
-        left, top, right, bottom = stage.bounds or (*(places.min(0) - 1), *(places.max(0) + 1))
+        left, top, right, bottom = stage.bounds or _square(places)
         self.unit = FINER * SIDE / max(right - left, bottom - top)
         self.size: Floats = np.array([right - left, bottom - top])
         width = max(round(self.size[0] * self.unit), FINER * NARROWEST)
@@ -150,12 +169,26 @@ class _Canvas:
         wings = [(x - head * math.cos(angle + turn), y - head * math.sin(angle + turn)) for turn in (0.45, -0.45)]
         self.pen.polygon([(x, y), *wings], colour)
 
-    def shape(self, look: Look, place: Any, colour: str) -> None:
-        """An agent or task."""
-        r = max((look.size or 0.38) * self.unit, SMALLEST * FINER)
+    def radius(self, look: Look) -> float:
+        """Pixels of an object's radius."""
+        return max((look.size or 0.38) * self.unit, SMALLEST * FINER)
+
+    def bar(self, place: Any, look: Look, share: float) -> None:
+        """A bar above an object: how much of its health is left."""
+        (x, y), r, height = self.at(place), self.radius(look), 2 * FINER
+        self.pen.rectangle([x - r, y - 1.6 * r - height, x + r, y - 1.6 * r], LINES)
+        self.pen.rectangle(
+            [x - r, y - 1.6 * r - height, x + (2 * share - 1) * r, y - 1.6 * r], HEALTHY if share > 0.5 else HURT
+        )
+
+    def shape(self, look: Look, place: Any, colour: str, turn: float = 0.0) -> None:
+        """An agent or task that looks so many turns to the right of up."""
+        r = self.radius(look)
+        sin, cos = math.sin(2 * math.pi * turn), math.cos(2 * math.pi * turn)
         for x, y in map(self.at, self.everywhere(place)):
             if look.shape in OUTLINES:
-                self.pen.polygon([(x + a * r, y + b * r) for a, b in OUTLINES[look.shape]], colour, PAPER)
+                corners = [(x + (a * cos - b * sin) * r, y + (a * sin + b * cos) * r) for a, b in OUTLINES[look.shape]]
+                self.pen.polygon(corners, colour, PAPER)
             elif look.shape == "van":
                 self.pen.rounded_rectangle(
                     [x - r, y - 0.75 * r, x + r, y + 0.55 * r], 0.3 * r, PAPER, colour, round(r / 5)
@@ -186,17 +219,11 @@ class _Canvas:
                 x += 26 * FINER + self.pen.textlength(look.name, small)
 
 
-def _between(old: Scene, new: Scene, share: float) -> Scene:
-    """The old scene with agents, and tasks that are the same ones still, moved a share of the way to the new."""
-    size = None
-    if old.stage.wraps and old.stage.bounds:
-        left, top, right, bottom = old.stage.bounds
-        size = np.array([right - left, bottom - top])
-    agents, tasks = as_places("", old.agents), as_places("", old.tasks)
-    moved = agents + share * _way(agents, new.agents, size)
-    if old.task_ends is None:
-        tasks = tasks + share * _way(tasks, new.tasks, size)
-    return replace(old, agents=moved, tasks=tasks)
+def _square(places: Floats) -> Bounds:
+    """A square with all places [K, 2] and some room: pictures of any moment then have the same size."""
+    low, high = (places.min(0), places.max(0)) if len(places) else (np.zeros(2), np.ones(2))
+    middle, half = (low + high) / 2, 0.56 * max(float((high - low).max()), 1.0)
+    return float(middle[0] - half), float(middle[1] - half), float(middle[0] + half), float(middle[1] + half)
 
 
 def _way(here: Any, there: Any, size: Floats | None) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from muster.data import Floats
@@ -10,7 +9,7 @@ from muster.envs.scene import Scene, scene_of
 from muster.errors import MusterError
 
 if TYPE_CHECKING:
-    from muster.envs.vector import BatchEnv, State
+    from muster.envs.vector import BatchEnv
 
 
 class Renderer:
@@ -29,19 +28,6 @@ class Renderer:
     def draw(self, slot: int) -> Any:
         """A picture of the episode in `slot`: an array [height, width, 3] of uint8, or what numpy makes one of."""
         raise MusterError(f"{self.env.name} has no picture of itself")
-
-    def frame(self, states: Sequence[State], slot: int, caption: str = "") -> None:
-        """Prepare for pictures of an episode in `slot` whose states, decision by decision, are these.
-
-        A camera may follow it; with no states each picture finds its own part again. Nothing to do where pictures
-        always show all of it.
-        """
-        del states, slot, caption
-
-    def animate(self, before: State, slot: int) -> list[Any]:
-        """Pictures that lead from the state `before` the last step to now; by default just the picture of now."""
-        del before
-        return [self.draw(slot)]
 
     def describe(self, slot: int) -> str:
         """The episode in `slot` as text, for terminals."""

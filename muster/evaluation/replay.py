@@ -1,7 +1,7 @@
 """One episode of any environment to keep and to look at.
 
 The seed and the assignments determine an episode, so a replay is these and a hash of the final state; running it again
-verifies it, and shows it: as pictures (here) or as scenes (`muster.evaluation.film`).
+verifies it, and shows it (`muster.evaluation.film`).
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Ints
 from muster.envs.registry import make
@@ -24,8 +23,6 @@ from muster.policy.names import resolve
 from muster.rng import episode_seeds
 from muster.rollout import act_with, reset, rollout
 from muster.storage import check_regular
-
-Picture = NDArray[np.uint8]
 
 FORMAT = "muster-replay-2"
 
@@ -47,9 +44,6 @@ class Replay:
     truncated: bool
     hash: str
     """Of the final state: see `state_hash`."""
-    pictures: list[list[Picture]] = field(default_factory=list, repr=False)
-    """The start, then the pictures of each step; empty unless `drawn`."""
-    seconds_per_step: float = 0.4
 
     def as_dict(self) -> dict[str, Any]:
         """What a .json replay holds."""
@@ -121,20 +115,6 @@ class Replay:
         env = env or make(self.env)
         ends = [bool(step.terminated[0] or step.truncated[0]) for step in self.steps(env)]
         return ends == [False] * (len(ends) - 1) + [True] and state_hash(env) == self.hash
-
-    def drawn(self, env: BatchEnv | None = None) -> Replay:
-        """The same replay with pictures of every step."""
-        env = env or make(self.env)
-        env.reset(np.arange(1), episode_seeds(self.seed, np.arange(1)))
-        # Once to know what the pictures have to show, and once to draw them.
-        states = [env.get_state(), *(env.get_state() for _ in self.steps(env))]
-        renderer = env.renderer()
-        renderer.frame(states, 0, self.policy)
-        env.reset(np.arange(1), episode_seeds(self.seed, np.arange(1)))
-        pictures = [[renderer.draw(0)]]
-        for before, _ in zip(states, self.steps(env), strict=False):
-            pictures.append(renderer.animate(before, 0))
-        return replace(self, pictures=pictures, seconds_per_step=renderer.seconds_per_step)
 
 
 def state_hash(env: BatchEnv, slot: int = 0) -> str:

@@ -69,7 +69,7 @@ class HeuristicPolicy(Policy):
         env, heuristic = self._env, self._heuristic
         orders = np.full((env.n_envs, env.n_agents), lay.HOLD, dtype=np.int64)
         env.share_out(
-            lambda begin, end: env.battles.decide(
+            lambda begin, end: env.kernel.decide(
                 heuristic.code, heuristic.fixed, self.rng, self.memory, orders, begin, end
             )
         )

@@ -21,8 +21,8 @@ from muster.errors import InputError
 from muster.kernels import core
 from muster.rng import Seeds, episode_seeds
 
-# Vehicles in the batch from which starting threads costs less than it saves.
-PARALLEL_FROM = 20_000
+VEHICLES_A_THREAD = 10_000
+"""Vehicles in a thread's share of the batch from which it is worth its start."""
 
 
 class FleetState(NamedTuple):
@@ -120,7 +120,7 @@ class FleetEnv(CompiledEnv):
         self.max_steps = settings.minutes
         n = settings.vehicles
         self.city, self._scale, m = self._find_city()
-        self.set_size(n_envs, n, m, settings.threads, n_envs * n >= PARALLEL_FROM)
+        self.set_size(n_envs, n, m, n_envs * n // VEHICLES_A_THREAD, settings.threads)
         self._order: Ints = np.tile(np.arange(m), (n_envs, 1))
         self.bound = np.full(n_envs, np.inf)
         """[B] what no policy can earn more than; infinite until `hindsight` has computed it."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Floats, Ints
-from muster.envs.pictures import SceneRenderer, draw_scene
+from muster.envs.pictures import SceneRenderer
 from muster.envs.scene import BLUE, GREEN, RED, VIOLET, Look, Scene, Stage, Zone
 
 if TYPE_CHECKING:
@@ -57,12 +57,9 @@ class FleetRenderer(SceneRenderer):
         )
 
     def targets(self, slot: int) -> Ints:
-        """[N] the request of the last minute that each vehicle took."""
-        return self.env.get_state()["taken"][slot]
-
-    def draw(self, slot: int) -> NDArray[np.uint8]:
-        """[height, width, 3] the map as it is; no vehicle has been sent to the requests of this minute yet."""
-        return draw_scene(self.scene(slot))
+        """[N] none: no vehicle has been sent to the requests of this minute yet."""
+        del slot
+        return np.full(self.env.n_agents, -1, np.int64)
 
     def describe(self, slot: int) -> str:
         """A line a zone: vehicles that stand there, vehicles on their way there, and where its requests want to go."""

@@ -16,8 +16,8 @@ from muster.envs.vector import Policy
 from muster.kernels import core
 from muster.rng import Seeds, episode_seeds
 
-# Pairs of a pursuer and an evader in the batch from which starting threads costs less than it saves.
-PARALLEL_FROM = 20_000
+PAIRS_A_THREAD = 10_000
+"""Pairs of a pursuer and an evader in a thread's share of the batch from which it is worth its start."""
 AGENT_FEATURES = ("distance of the nearest free evader", "distance of the nearest other pursuer")
 TASK_FEATURES = (
     "caught",
@@ -63,7 +63,7 @@ class PursuitEnv(GridEnv):
     def __init__(self, settings: PursuitSettings | None = None, n_envs: int = 1) -> None:
         settings = settings or PursuitSettings()
         pairs = n_envs * settings.agents * settings.tasks
-        super().__init__(settings, n_envs, parallel=pairs >= PARALLEL_FROM)
+        super().__init__(settings, n_envs, pairs // PAIRS_A_THREAD)
         self._moves: Ints = np.zeros((n_envs, settings.tasks, 2), np.int64)
         """[B, M, 2] each evader's last move."""
         self._rng = np.zeros((n_envs, settings.tasks), np.uint64)

@@ -18,8 +18,8 @@ from muster.envs.vector import Policy
 from muster.kernels import core
 from muster.rng import Seeds
 
-# Ambulances in the batch from which starting threads costs less than it saves.
-PARALLEL_FROM = 50_000
+AGENTS_A_THREAD = 25_000
+"""Ambulances in a thread's share of the batch from which it is worth its start."""
 _PLACEMENTS = ("distinct", "distinct-within-type", "independent")
 _APART = ("dx", "dy", "|dx|", "|dy|", "king moves")
 FEATURE_NAMES = {"agent": ("x", "y"), "task": ("x", "y", "picked up"), "pair": _APART, "task_pair": _APART}
@@ -43,7 +43,7 @@ class RescueEnv(GridEnv):
 
     def __init__(self, settings: RescueSettings | None = None, n_envs: int = 1) -> None:
         settings = settings or RescueSettings()
-        super().__init__(settings, n_envs, parallel=n_envs * settings.agents >= PARALLEL_FROM)
+        super().__init__(settings, n_envs, n_envs * settings.agents // AGENTS_A_THREAD)
         self._rng = np.zeros(n_envs, np.uint64)
         self.ground = Ground.dry(n_envs, settings.agents, *settings.shape) if settings.mud > 0 else None
         """What lies under the cells, if there is mud."""
