@@ -9,9 +9,8 @@ from typing import Annotated
 import tyro
 
 from muster.assign.as_json import verdict_as_json
-from muster.assign.settings import Effort, Method, TaskScoresOn
-from muster.cli.csv_tables import read_csv
-from muster.cli.problem_files import add_tables, read_problem, take_task_scores_on
+from muster.assign.settings import Crowd, Effort, Method
+from muster.cli.problem_files import add_tables, read_csv, read_problem, take_crowd
 from muster.errors import InputError
 
 

@@ -14,9 +14,8 @@ import tyro
 
 from muster.assign.as_json import answer_as_json, rows_as_json
 from muster.assign.outcomes import NEGATIVE_SCORES, REASONS
-from muster.assign.settings import Effort, Method, Objective, Rounding, TaskScoresOn
-from muster.cli.csv_tables import CsvTable, write_csv
-from muster.cli.problem_files import add_tables, read_problem, take_task_scores_on
+from muster.assign.settings import Crowd, Effort, Method, Objective, Rounding
+from muster.cli.problem_files import CsvTable, add_tables, read_problem, take_crowd, write_csv
 from muster.errors import InputError
 
 if TYPE_CHECKING:

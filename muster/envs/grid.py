@@ -9,7 +9,7 @@ import numpy as np
 
 from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.compiled import CompiledEnv, env_name
-from muster.envs.pictures import SceneRenderer
+from muster.envs.renderer import SceneRenderer
 from muster.envs.scene import Look, Scene, Stage, Zone
 from muster.envs.vector import Metric, Policy
 from muster.errors import InputError

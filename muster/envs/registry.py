@@ -50,7 +50,7 @@ BUILT_IN = {
         "vehicles take the minute's requests, such as fleet:24,city=small; or a folder of recorded trips",
     ),
     "log": BuiltIn(
-        "muster.envs.log",
+        "muster.envs.logs",
         "log:FILE[,set=all|training|validation]",
         "situations and decisions from a file, without a simulator: worth is agreeing with what was done",
     ),

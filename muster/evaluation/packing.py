@@ -19,7 +19,7 @@ from muster.data import Floats, Ints
 from muster.envs.scene import Bounds, Stage, as_places
 from muster.errors import InputError
 from muster.evaluation.captions import caption, label, verdict
-from muster.evaluation.film import Film, Moment
+from muster.evaluation.replay import Film, Moment
 
 FORMAT = "muster-film-1"
 STEPS_ACROSS = 4096

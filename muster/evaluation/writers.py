@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from muster.envs.pictures import SceneRenderer, draw_scene, scenes_between
+from muster.envs.renderer import SceneRenderer, draw_scene, scenes_between
 from muster.envs.scene import Bounds
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError, MissingExtraError, UnknownNameError
-from muster.evaluation.film import Film, film
 from muster.evaluation.packing import bounds_of, pack
-from muster.evaluation.replay import Replay
+from muster.evaluation.replay import Film, Replay, film
 from muster.evaluation.viewer import page
 from muster.rng import episode_seeds
 from muster.storage import write_atomically

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import muster
-from muster.envs.adapters.pettingzoo import parallel_env
 from muster.envs.env import Env
+from muster.envs.pettingzoo import parallel_env
 from muster.envs.rescue import RescueEnv
 from muster.envs.singles import batched
 from muster.errors import InputError, MusterError

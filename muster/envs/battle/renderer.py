@@ -9,7 +9,7 @@ import numpy as np
 from muster.data import Floats, Ints
 from muster.envs.battle import layout as lay
 from muster.envs.battle.layout import incoming_damage, shown_hit_points, targets_of
-from muster.envs.pictures import SceneRenderer
+from muster.envs.renderer import SceneRenderer
 from muster.envs.scene import BLUE, RED, Look, Scene, Shape, Stage
 
 if TYPE_CHECKING:

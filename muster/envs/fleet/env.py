@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.compiled import CompiledEnv
-from muster.envs.fleet.city import City, Zones, built_in
+from muster.envs.fleet.city import City, Zones, built_in, load_trips, slots_of
 from muster.envs.fleet.observe import FEATURE_NAMES, BufferPool
 from muster.envs.fleet.settings import FleetSettings
-from muster.envs.fleet.trips import load_trips, slots_of
 from muster.envs.renderer import Renderer
 from muster.envs.vector import Metric, Policy
 from muster.errors import InputError
@@ -289,8 +288,7 @@ class FleetEnv(CompiledEnv):
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[FleetEnv], Policy]]:
         """greedy, match, worth, and hindsight, which knows all requests."""
-        from muster.envs.fleet.baselines import Greedy, Match, Worth
-        from muster.envs.fleet.hindsight import Hindsight
+        from muster.envs.fleet.baselines import Greedy, Hindsight, Match, Worth
 
         return {"greedy": Greedy, "match": Match, "worth": Worth, "hindsight": Hindsight}
 

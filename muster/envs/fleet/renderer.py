@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Floats, Ints
-from muster.envs.pictures import SceneRenderer
+from muster.envs.renderer import SceneRenderer
 from muster.envs.scene import BLUE, GREEN, RED, VIOLET, Look, Scene, Stage, Zone
 
 if TYPE_CHECKING:

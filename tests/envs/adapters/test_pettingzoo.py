@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
-from muster.envs.adapters.pettingzoo import parallel_env
+from muster.envs.pettingzoo import parallel_env
 
 
 def test_pettingzoo_finds_nothing_to_complain_about():

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from muster.envs.battle import layout as lay
-from muster.evaluation.film import film
 from muster.evaluation.packing import bounds_of
-from muster.evaluation.replay import record
+from muster.evaluation.replay import film, record
 from muster.evaluation.writers import follow
 
 from .conftest import begin, fight

@@ -5,9 +5,9 @@ import pytest
 
 import muster
 from muster.envs.checks import check_env
-from muster.envs.pictures import draw_scene, scenes_between
 from muster.envs.pursuit import PursuitEnv, PursuitSettings
 from muster.envs.pursuit.env import PAIR_FEATURES, TASK_FEATURES
+from muster.envs.renderer import draw_scene, scenes_between
 from muster.errors import InputError
 from muster.rng import episode_seeds
 from tests.envs.pursuit.plain import Cell, Plain
