@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +57,8 @@ def open_log(path: Path, mode: str) -> IO[str]:
     if mode == "r":
         check_regular(path)
     try:
-        if path.suffix == ".gz":
-            return io.TextIOWrapper(gzip.open(path, mode + "b"), encoding="utf-8")  # type: ignore[type-var]
-        return path.open(mode, encoding="utf-8")
+        opener: Any = gzip.open if path.suffix == ".gz" else open
+        return cast(IO[str], opener(path, mode + "t", encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot open the log {str(path)!r}: {error.strerror or error}") from None
 

@@ -18,11 +18,11 @@ from typing import Any, Literal
 
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import evaluate
-from muster.evaluation.statistics import Interval, median_of, wilson_interval
+from muster.evaluation.statistics import Interval, wilson_interval
 from muster.policy.learned import LearnedPolicy
 from paper.run_names import INFERENCES, RunName, policy_files
 from paper.tables import heuristics
-from paper.tables.engine import Asked, Grid, Record, Table
+from paper.tables.engine import Asked, Grid, Record, Table, median_of
 from paper.tables.heuristics import simulator_settings, with_interval
 
 PRINTED = ("amax", "lp", "quad")

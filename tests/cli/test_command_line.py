@@ -35,7 +35,7 @@ def test_flags_that_a_command_is_known_to_take_are_those_of_its_help(command, ca
         known.update(found[0])
         return found
 
-    monkeypatch.setattr(known_flags, "arguments_of", noted)
+    monkeypatch.setattr(flags, "arguments_of", noted)
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit):
         main([command, "--help"])

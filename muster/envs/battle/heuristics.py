@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,13 +18,11 @@ CLOSEST, WEAKEST, NO_OVERKILL, NO_OVERKILL_NO_CHANGE, NO_OVERKILL_SMART, RANDOM,
 """The engine's numbers of them (core/envs/battle/heuristics.hpp)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heuristic:
-    """One heuristic."""
+class Heuristic(NamedTuple):
+    """One heuristic; `fixed`: without the authors' search bug."""
 
     code: int
     fixed: bool
-    """Without the authors' search bug."""
     summary: str
 
 

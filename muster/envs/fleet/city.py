@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import json
 import math
 from collections.abc import Iterator
@@ -16,7 +15,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -249,7 +247,8 @@ def _rows(root: Path, name: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Each line as a dict, with "file, line n" for messages."""
     path = root / name
     try:
-        with _open(path) as file:
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)
             lacking = [column for column in _COLUMNS[name] if column not in (reader.fieldnames or ())]
             if lacking:
@@ -261,12 +260,6 @@ def _rows(root: Path, name: str) -> Iterator[tuple[str, dict[str, str]]]:
                 yield where, row
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as problem:
         raise InputError(f"{path} cannot be read: {problem}") from None
-
-
-def _open(path: Path) -> TextIO:
-    if path.suffix == ".gz":
-        return io.TextIOWrapper(gzip.open(path), encoding="utf-8", newline="")
-    return path.open(encoding="utf-8", newline="")
 
 
 def _number(where: str, row: dict[str, str], column: str) -> float:
