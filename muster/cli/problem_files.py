@@ -7,8 +7,11 @@ import io
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import tyro
 
 from muster.assign.settings import Crowd
 from muster.errors import InputError, UnknownNameError
@@ -39,6 +42,40 @@ SCORES = (
     "a table with the columns agent, task and score (other names: --columns agent=tech,task=job,score=worth), or a row "
     "per agent and a column per task"
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemFlags:
+    """Flags of the commands that read a problem."""
+
+    file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    crowd: Crowd | None = None
+    """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
+    capacities: str | None = None
+    """CSV with the columns task and capacity."""
+    minimums: str | None = None
+    """CSV with the columns task and minimum: such a task gets contributions of at least so much, or no agent. Or
+    one number, which every task has to get."""
+    fixed: str | None = None
+    """CSV with the columns agent and task: these agents have to take these tasks."""
+    columns: str | None = None
+    """What the columns of a CSV file are called, as agent=tech,task=job,score=worth."""
+    contributions: str | None = None
+    """CSV with the columns agent and contribution, or with a row per agent and a column per task."""
+    task_scores: str | None = None
+    """CSV with the columns task, other and score, or with a row and a column per task."""
+
+    def read(self, *, extra: tuple[str, ...] = (), **files: str | None) -> dict[str, Any]:
+        """The arguments of `muster.assign` in the files; `extra` fields are the command's own."""
+        names = ("capacities", "minimums", "fixed", "contributions", "task_scores")
+        problem = read_problem(self.file, extra=extra, columns=self.columns)
+        problem = add_tables(problem, **{name: getattr(self, name) for name in names}, **files)
+        said: Crowd | None = problem.get("crowd")
+        if said is not None and self.crowd is not None and said != self.crowd:
+            raise InputError(
+                f"crowd came twice: {said!r} in the problem's file and --crowd {self.crowd}; give one of them"
+            )
+        return {"crowd": self.crowd or "count", **problem}
 
 
 def read_problem(file: str, *, extra: tuple[str, ...] = (), columns: str | None = None) -> dict[str, Any]:
@@ -110,16 +147,6 @@ def read_columns(text: str | None) -> dict[str, str]:
     if not all(name.strip() and equals and column.strip() for name, equals, column in parts):
         raise InputError(f"--columns must be as agent=tech,task=job,score=worth, got {text!r}")
     return {name.strip(): column.strip() for name, _, column in parts}
-
-
-def take_task_scores_on(problem: dict[str, Any], flag: TaskScoresOn | None) -> TaskScoresOn:
-    """What task scores act on, by the problem's file or by the flag; the problem is left without it."""
-    said: TaskScoresOn | None = problem.pop("task_scores_on", None)
-    if said is not None and flag is not None and said != flag:
-        raise InputError(
-            f"task_scores_on came twice: {said!r} in the problem's file and --task-scores-on {flag}; give one of them"
-        )
-    return said if said is not None else flag if flag is not None else "count"
 
 
 def _kind(data: object) -> str:
