@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from muster.assign.as_json import verdict_as_json
-from muster.assign.settings import Effort, Method
+from muster.assign.settings import Method
 from muster.cli.problem_files import ProblemFlags, read_csv
 from muster.errors import InputError
 
@@ -25,14 +25,6 @@ class CheckPlan(ProblemFlags):
     """CSV with the columns agent and task, such as `muster solve --out` writes."""
     method: Method = "quad"
     """What the plan is worth, and what is better: amax, lp (within capacities) or quad (with task-task scores)."""
-    effort: Effort = "fast"
-    """How hard a better plan is looked for."""
-    minimise: bool = False
-    """Scores are costs."""
-    assign_all: bool = False
-    """Every agent that fits somewhere has to have a task."""
-    time_limit: float | None = None
-    """Seconds that a better plan is looked for."""
     json: bool = False
     """Print one JSON object."""
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from muster.assign.settings import Crowd
+from muster.assign.settings import Crowd, Effort, Method
 from muster.errors import InputError, UnknownNameError
 
 FIELDS = (
@@ -46,9 +46,18 @@ SCORES = (
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemFlags:
-    """Flags of the commands that read a problem."""
+    """Flags of the commands that read a problem; what `file` and `method` are, each says itself."""
 
     file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    method: Method = "quad"
+    effort: Effort = "fast"
+    """How hard lp, quad and routes try; exact: until nothing is left to prove."""
+    minimise: bool = False
+    """Scores are costs: make their sum small (with --assign-all, or minimums for all, since idling costs nothing)."""
+    assign_all: bool = False
+    """Assign every agent that fits somewhere, however bad its scores."""
+    time_limit: float | None = None
+    """Seconds; the best feasible assignment found by then comes back."""
     crowd: Crowd | None = None
     """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
     capacities: str | None = None

@@ -14,7 +14,7 @@ import tyro
 
 from muster.assign.as_json import answer_as_json, rows_as_json
 from muster.assign.outcomes import NEGATIVE_SCORES, REASONS
-from muster.assign.settings import Effort, Method, Objective, Rounding
+from muster.assign.settings import Method, Objective, Rounding
 from muster.cli.problem_files import CsvTable, ProblemFlags, write_csv
 from muster.errors import InputError
 
@@ -34,18 +34,10 @@ class Solve(ProblemFlags):
     method: Method = "quad"
     """amax: each agent's best task; lp: within capacities; quad: with task-task scores too; routes: routes through
     all tasks, task scores being what it is worth to go from one to the next."""
-    effort: Effort = "fast"
-    """How hard lp, quad and routes try; exact: until nothing is left to prove."""
     rounding: Rounding = "strict"
     """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
-    minimise: bool = False
-    """Scores are costs: make their sum small (with --assign-all, or minimums for all, since idling costs nothing)."""
-    assign_all: bool = False
-    """Assign every agent that fits somewhere, however bad its scores."""
     objective: Objective = "makespan"
     """What routes makes short: the longest route, or the total of all."""
-    time_limit: float | None = None
-    """Seconds; the best feasible assignment found by then comes back."""
     previous: str | None = None
     """CSV with the columns agent and task, such as an earlier --out: the plan before."""
     switch_cost: float | None = None

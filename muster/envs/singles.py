@@ -12,7 +12,7 @@ from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.baselines import BaselinePolicy
 from muster.envs.env import Baseline, Env, Observation
 from muster.envs.history import GENERATOR_WORDS, History, pack_generator, pack_states, unpack_generator, unpack_state
-from muster.envs.identity import find_ids, follow
+from muster.envs.identity import Ids, tasks_now
 from muster.envs.padding import Padded, WrongNumberError
 from muster.envs.renderer import Renderer
 from muster.envs.scene import Scene, checked
@@ -272,13 +272,9 @@ class BatchOfSingles(BatchEnv):
 
     def _previous(self) -> Ints:
         """[B, N] the index, now, of the task that each agent, now, had after the last decision."""
-        arrays, last = self.padded.arrays, self._last
-        if "agent_ids" in arrays:
-            last = follow(last, self._last_agents, arrays["agent_ids"])
-        if "task_ids" in arrays:
-            at = np.maximum(last, 0)
-            wanted = np.where(last >= 0, np.take_along_axis(self._last_tasks, at, axis=1), -1)
-            last = find_ids(wanted, arrays["task_ids"], at)
+        arrays = self.padded.arrays
+        now = Ids(arrays.get("agent_ids"), arrays.get("task_ids"))
+        last = tasks_now(self._last, Ids(self._last_agents, self._last_tasks), now)
         there = np.take_along_axis(arrays["task_alive"], np.maximum(last, 0), axis=1)
         return np.where((last >= 0) & there, last, -1)
 

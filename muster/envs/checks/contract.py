@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import BatchObservation, Ints
+from muster.data import BatchObservation
 from muster.envs.checks.probes import (
     FailedCheckError,
     Make,
@@ -26,7 +26,7 @@ from muster.envs.checks.probes import (
 )
 from muster.envs.env import Env
 from muster.envs.history import pack_generator
-from muster.envs.identity import find_ids, follow
+from muster.envs.identity import Ids, tasks_now
 from muster.envs.padding import BLOCKS, observation_of
 from muster.envs.scene import Scene
 from muster.envs.singles import BatchOfSingles
@@ -125,7 +125,11 @@ def ids_tell_apart(make: Make) -> None:
             ids = getattr(observation, name)
             twice = ids is not None and any(len(set(row[row >= 0])) < (row >= 0).sum() for row in ids)
             require(not twice, f"{name} holds the same id twice at step {t}")
-        expected = np.full_like(observation.previous, -1) if given is None else _moved(given, before, observation)
+        expected = (
+            np.full_like(observation.previous, -1)
+            if given is None
+            else tasks_now(given, _ids(before), _ids(observation))
+        )
         differs = (observation.previous >= 0) & (observation.previous != expected) & running[:, None]
         require(not differs.any(), f"previous is not the task that was given, or has become, at step {t}")
         before, given = observation, random_assignment(observation, rng)
@@ -133,15 +137,8 @@ def ids_tell_apart(make: Make) -> None:
         running &= ~(result.terminated | result.truncated)
 
 
-def _moved(given: Ints, before: BatchObservation, observation: BatchObservation) -> Ints:
-    """The index, now, of the task that each agent, now, was given."""
-    if before.agent_ids is not None and observation.agent_ids is not None:
-        given = follow(given, before.agent_ids, observation.agent_ids)
-    if before.task_ids is not None and observation.task_ids is not None:
-        at = np.maximum(given, 0)
-        wanted = np.where(given >= 0, np.take_along_axis(before.task_ids, at, axis=1), -1)
-        given = find_ids(wanted, observation.task_ids, at)
-    return given
+def _ids(observation: BatchObservation) -> Ids:
+    return Ids(observation.agent_ids, observation.task_ids)
 
 
 def seeds_decide(make: Make) -> None:

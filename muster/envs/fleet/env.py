@@ -60,30 +60,13 @@ class FleetState(NamedTuple):
     @classmethod
     def empty_slots(cls, b: int, n: int, m: int, minutes: int) -> FleetState:
         """Arrays for B episodes that are still to be reset."""
-
-        def zeros(*shape: int) -> Ints:
-            return np.zeros((b, *shape), np.int64)
-
-        requests = np.full((b, minutes, m), -1, np.int16)
-        return cls(
-            rng=np.zeros(b, np.uint64),
-            minute=zeros(),
-            running=np.zeros(b, np.bool_),
-            zone=zeros(n),
-            free=zeros(n),
-            first=zeros(n),
-            held=zeros(n),
-            number=zeros(n),
-            stops=zeros(n, 5),
-            taken=zeros(n),
-            pickups=requests,
-            dropoffs=requests.copy(),
-            lost=zeros(),
-            earned=np.zeros(b),
-            served=zeros(),
-            seen=zeros(),
-            empty=np.zeros(b),
-        )
+        of_vehicles = ("zone", "free", "first", "held", "number", "taken")
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(cls._fields, (b,)) | dict.fromkeys(of_vehicles, (b, n))
+        kinds: dict[str, Any] = {"rng": np.uint64, "running": np.bool_, "earned": np.float64, "empty": np.float64}
+        state: dict[str, Any] = {name: np.zeros(shape, kinds.get(name, np.int64)) for name, shape in shapes.items()}
+        state["stops"] = np.zeros((b, n, 5), np.int64)
+        state["pickups"], state["dropoffs"] = np.full((2, b, minutes, m), -1, np.int16)
+        return cls(**state)
 
 
 class Outlook(NamedTuple):
