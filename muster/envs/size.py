@@ -6,6 +6,7 @@ import os
 import re
 from typing import NamedTuple
 
+from muster.envs.grid import GridSettings
 from muster.errors import InputError
 
 SHARE = 0.5
@@ -30,16 +31,9 @@ class Size(NamedTuple):
 
 def size_of(family: str, text: str) -> Size | None:
     """The size of a built-in environment from what follows "FAMILY:"; None where settings do not say."""
-    if family == "rescue":
-        from muster.envs.rescue.settings import RescueSettings
-
-        rescue = RescueSettings.from_text(text)
-        return Size(rescue.agents, rescue.tasks, rescue.cells, rescue.step_limit)
-    if family == "pursuit":
-        from muster.envs.pursuit.settings import PursuitSettings
-
-        pursuit = PursuitSettings.from_text(text)
-        return Size(pursuit.agents, pursuit.tasks, pursuit.cells, pursuit.step_limit)
+    if family in ("rescue", "pursuit"):
+        grid = grid_settings(family).from_text(text)
+        return Size(grid.agents, grid.tasks, grid.cells, grid.step_limit)
     if family == "fleet":
         from muster.envs.fleet.settings import FleetSettings
 
@@ -47,6 +41,14 @@ def size_of(family: str, text: str) -> Size | None:
         return Size(fleet.vehicles, fleet.limit or fleet.vehicles, 0, fleet.minutes)
     counts = re.match(r"[a-z]+(\d{1,9})v(\d{1,9})", text) if family == "battle" else None
     return Size(int(counts[1]), int(counts[2]), 0, 0) if counts else None
+
+
+def grid_settings(family: str) -> type[GridSettings]:
+    """The settings class of rescue or pursuit."""
+    from muster.envs.pursuit.settings import PursuitSettings
+    from muster.envs.rescue.settings import RescueSettings
+
+    return RescueSettings if family == "rescue" else PursuitSettings
 
 
 def check_memory(name: str, size: Size, num_envs: int) -> None:
@@ -66,10 +68,8 @@ def resized(env: str, n: int, m: int) -> str:
     family, _, rest = env.partition(":")
     first, *options = rest.split(",")
     if family == "pursuit" and not any(option.strip().startswith("grid=") for option in options):
-        from muster.envs.pursuit.settings import PursuitSettings
-
         # Its grid grows with the numbers; here the ground stays and those on it change.
-        options.append(f"grid={PursuitSettings.from_text(rest).shape[0]}")
+        options.append(f"grid={grid_settings(family).from_text(rest).shape[0]}")
     if family in ("rescue", "pursuit"):
         return ",".join([f"{family}:{n}x{m}", *options])
     if family == "battle":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +75,8 @@ class Comparison:
         return {
             "policies": [one.as_dict() for one in self.evaluations],
             "differences": [one.as_dict() for one in self.differences],
-            "groups": [one.as_dict() for one in self.groups],
-            "group_differences": [one.as_dict() for one in self.group_differences],
+            "groups": [asdict(one) for one in self.groups],
+            "group_differences": [asdict(one) for one in self.group_differences],
         }
 
     @property

@@ -10,10 +10,9 @@ from __future__ import annotations
 import glob
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +39,6 @@ class Group:
     ci95: Interval
     """Over training seeds and episodes; of a single policy over episodes."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """What `muster compare --json` prints of it."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class GroupDifference:
@@ -57,10 +52,6 @@ class GroupDifference:
     probability_of_improvement: float
     """That a run of the policy is better than a run of the reference; a tie counts one half."""
     probability_ci95: Interval
-
-    def as_dict(self) -> dict[str, Any]:
-        """What `muster compare --json` prints of it."""
-        return asdict(self)
 
 
 def runs_that_match(pattern: str) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from muster.data import BatchObservation, Floats, Ints, Problem
 from muster.envs.fleet.city import Zones
-from muster.envs.fleet.observe import PAIR_FEATURES
+from muster.envs.fleet.observe import FEATURE_NAMES
 from muster.envs.vector import Policy, State
 from muster.errors import InputError
 from muster.rng import Seeds
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from muster.envs.fleet.env import FleetEnv
 
 
-WORTH_GAINED = PAIR_FEATURES.index("worth gained")
+WORTH_GAINED = FEATURE_NAMES["pair"].index("worth gained")
 
 
 class Greedy(Policy):

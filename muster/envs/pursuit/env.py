@@ -18,33 +18,26 @@ from muster.rng import Seeds, episode_seeds
 
 PAIRS_A_THREAD = 10_000
 """Pairs of a pursuer and an evader in a thread's share of the batch from which it is worth its start."""
-AGENT_FEATURES = ("distance of the nearest free evader", "distance of the nearest other pursuer")
-TASK_FEATURES = (
-    "caught",
-    "distance of the nearest pursuer",
-    "distance of the last pursuer needed",
-    "pursuers beside it / needed",
-    "pursuers after it / needed",
-    "cells to the nearer side wall, at most 8",
-    "cells to the nearer upper or lower wall, at most 8",
-)
-PAIR_FEATURES = (
-    "dx",
-    "dy",
-    "|dx|",
-    "|dy|",
-    "distance",
-    "was my evader",
-    "change of the distance by the evader's last move, in cells",
-    "distance of the nearest other pursuer from the evader",
-    "cosine of the angle between me and that pursuer, seen from the evader",
-)
-TASK_PAIR_FEATURES = ("dx", "dy", "|dx|", "|dy|", "distance")
+APART = ("dx", "dy", "|dx|", "|dy|", "distance")
 FEATURE_NAMES = {
-    "agent": AGENT_FEATURES,
-    "task": TASK_FEATURES,
-    "pair": PAIR_FEATURES,
-    "task_pair": TASK_PAIR_FEATURES,
+    "agent": ("distance of the nearest free evader", "distance of the nearest other pursuer"),
+    "task": (
+        "caught",
+        "distance of the nearest pursuer",
+        "distance of the last pursuer needed",
+        "pursuers beside it / needed",
+        "pursuers after it / needed",
+        "cells to the nearer side wall, at most 8",
+        "cells to the nearer upper or lower wall, at most 8",
+    ),
+    "pair": (
+        *APART,
+        "was my evader",
+        "change of the distance by the evader's last move, in cells",
+        "distance of the nearest other pursuer from the evader",
+        "cosine of the angle between me and that pursuer, seen from the evader",
+    ),
+    "task_pair": APART,
 }
 COORDINATES = {"agent": ("x", "y"), "task": ("x", "y", "caught")}
 
@@ -58,7 +51,7 @@ class PursuitEnv(GridEnv):
     """
 
     settings: PursuitSettings
-    distances = (PAIR_FEATURES.index("distance"), TASK_PAIR_FEATURES.index("distance"))
+    distances = (APART.index("distance"), APART.index("distance"))
 
     def __init__(self, settings: PursuitSettings | None = None, n_envs: int = 1) -> None:
         settings = settings or PursuitSettings()

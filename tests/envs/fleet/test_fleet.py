@@ -11,7 +11,7 @@ import pytest
 from muster.envs.checks import check_env
 from muster.envs.fleet import FleetEnv, FleetSettings, from_options
 from muster.envs.fleet.env import expect_worth
-from muster.envs.fleet.observe import AGENT_FEATURES
+from muster.envs.fleet.observe import FEATURE_NAMES
 from muster.envs.registry import make
 from muster.errors import InputError
 from muster.kernels import core
@@ -91,7 +91,7 @@ def test_a_place_is_worth_less_the_more_vehicles_are_there(town: Town) -> None:
     env.fleet.zone[1, 1:] = env.fleet.zone[1, 0]
     alone = np.flatnonzero(env.fleet.zone[0] == env.fleet.zone[0, 0])
     env.fleet.zone[0, alone[1:]] = (env.fleet.zone[0, 0] + 1) % 11
-    worth = AGENT_FEATURES.index("worth")
+    worth = FEATURE_NAMES["agent"].index("worth")
     seen = env.observe().agent_features[:, 0, worth]
     assert seen[0] > seen[1] >= 0
 

@@ -6,14 +6,14 @@ import pytest
 import muster
 from muster.envs.checks import check_env
 from muster.envs.pursuit import PursuitEnv, PursuitSettings
-from muster.envs.pursuit.env import PAIR_FEATURES, TASK_FEATURES
+from muster.envs.pursuit.env import FEATURE_NAMES
 from muster.envs.renderer import draw_scene, scenes_between
 from muster.errors import InputError
 from muster.rng import episode_seeds
 from tests.envs.pursuit.plain import Cell, Plain
 
-TASK = {name: k for k, name in enumerate(TASK_FEATURES)}
-PAIR = {name: k for k, name in enumerate(PAIR_FEATURES)}
+TASK = {name: k for k, name in enumerate(FEATURE_NAMES["task"])}
+PAIR = {name: k for k, name in enumerate(FEATURE_NAMES["pair"])}
 
 
 def started(n_envs: int = 64, seed: int = 0, **settings: object) -> PursuitEnv:
