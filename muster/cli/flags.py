@@ -27,6 +27,7 @@ FIRST = ("env", "learner", "inference", "minutes", "steps", "seed")
 """Settings that stand first in the help."""
 LEARNERS: tuple[str, ...] = get_args(LearnerName)
 Command = TypeVar("Command")
+ALWAYS = ("--help", "--tyro-print-completion", "--tyro-write-completion")
 
 
 @dataclass(frozen=True)
@@ -144,9 +145,6 @@ def field_docs(kind: Any) -> dict[str, str]:
             assert isinstance(entry.target, ast.Name)
             found[entry.target.id] = " ".join(str(text.value.value).split())
     return found
-
-
-ALWAYS = ("--help", "--tyro-print-completion", "--tyro-write-completion")
 
 
 class Argument(NamedTuple):

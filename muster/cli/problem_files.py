@@ -42,6 +42,7 @@ SCORES = (
     "a table with the columns agent, task and score (other names: --columns agent=tech,task=job,score=worth), or a row "
     "per agent and a column per task"
 )
+TEXT = ("agent", "task", "other", "from", "to", "reason")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,9 +161,6 @@ def read_columns(text: str | None) -> dict[str, str]:
 
 def _kind(data: object) -> str:
     return {list: "a list", str: "a string", type(None): "null", bool: "a boolean"}.get(type(data), "a number")
-
-
-TEXT = ("agent", "task", "other", "from", "to", "reason")
 
 
 class CsvTable:

@@ -31,6 +31,8 @@ HELPS = {
     "steps": "Environment steps of a trial.",
     "seed": "Of the trials, and of the first parameters, noise and episodes of each: the same for all.",
 }
+ROWS = 20
+"""Trials that the table shows; --json has all."""
 
 
 @dataclass(frozen=True)
@@ -207,10 +209,6 @@ def named_flags(arguments: Sequence[str]) -> set[str]:
 def say(line: str) -> None:
     """To standard error, so that standard output stays clean."""
     print(line, file=sys.stderr, flush=True)
-
-
-ROWS = 20
-"""Trials that the table shows; --json has all."""
 
 
 def need_optuna(feature: str) -> None:

@@ -36,6 +36,10 @@ BESIDE = ("time", "id", "policy", "by", "reasons", "seconds", "agents", "tasks",
 NEEDLESS = ("agent_ids", "task_ids")
 """Fields that tell slots apart from decision to decision, of which a line knows nothing."""
 DECIMALS = 6
+HELD_OUT = 10
+"""Every tenth line is held out from training, for validation."""
+SLACK = 1e-9
+"""By which loads may exceed a capacity before they count as too much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +186,6 @@ def line_of(batch: BatchObservation, slot: int, assignment: Ints) -> str:
         entries[name] = (array.astype(np.float64).round(DECIMALS) if array.dtype.kind == "f" else array).tolist()
     chosen = renumbered[np.where(assignment[slot] < 0, -1, assignment[slot])]
     return json.dumps(entries | {"assignment": chosen.tolist()}, separators=(",", ":"))
-
-
-HELD_OUT = 10
-"""Every tenth line is held out from training, for validation."""
-SLACK = 1e-9
-"""By which loads may exceed a capacity before they count as too much."""
 
 
 @dataclass(frozen=True, slots=True)

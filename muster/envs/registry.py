@@ -19,6 +19,15 @@ from muster.errors import InputError, MusterError, UnknownNameError, in_words
 from muster.rng import episode_seeds
 from muster.settings import NO_DEFAULT, Option, accept, options_of, read_options, to_text
 
+OWN = "package.module:Class for your own"
+EnvLike = str | type[Env] | type[BatchEnv]
+"""An environment string, or a class of one's own."""
+EXAMPLES = ("rescue:2x4", "battle:w15v17", "pursuit:4x2", "fleet:24,city=small")
+OWN_USAGE = "package.module:Class[,option=value…]"
+OWN_ABOUT = "your own, with options for its constructor (muster new NAME writes one to begin with)"
+SHARE = 0.5
+"""Of the machine's memory that one batch of environments may take."""
+
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
@@ -29,7 +38,6 @@ class BuiltIn:
     about: str
 
 
-OWN = "package.module:Class for your own"
 BUILT_IN = {
     "rescue": BuiltIn(
         "muster.envs.rescue",
@@ -57,12 +65,6 @@ BUILT_IN = {
         "situations and decisions from a file, without a simulator: worth is agreeing with what was done",
     ),
 }
-EnvLike = str | type[Env] | type[BatchEnv]
-"""An environment string, or a class of one's own."""
-
-EXAMPLES = ("rescue:2x4", "battle:w15v17", "pursuit:4x2", "fleet:24,city=small")
-OWN_USAGE = "package.module:Class[,option=value…]"
-OWN_ABOUT = "your own, with options for its constructor (muster new NAME writes one to begin with)"
 
 
 def make(env: EnvLike, num_envs: int = 1, seed: int = 0, **options: Any) -> BatchEnv:
@@ -187,10 +189,6 @@ def _of_class(own: Any, name: str, n_envs: int, options: dict[str, Any]) -> Batc
 def written(options: dict[str, Any]) -> list[str]:
     """Options as they stand in an environment string."""
     return [f"{name}={to_text(value)}" for name, value in options.items()]
-
-
-SHARE = 0.5
-"""Of the machine's memory that one batch of environments may take."""
 
 
 class Size(NamedTuple):

@@ -17,6 +17,33 @@ from muster.errors import MusterError
 if TYPE_CHECKING:
     from muster.envs.vector import BatchEnv
 
+SIDE = 512
+"""Pixels along the longer side, about."""
+BANNER = 44
+NARROWEST = 420
+"""Pixels in width, at least: the line of text needs them."""
+SMALLEST = 5
+"""Pixels of an object's radius, at least: in large environments they are larger than their size says."""
+MANY = 12
+"""Agents beyond which lines to their tasks are thin."""
+MOVES_A_STEP = 3
+"""Pictures of one step, from the scene before it towards the one after."""
+# Drawn at twice the size and shrunk: smooth edges without a drawing library.
+FINER = 2
+PAPER, LINES, INK, QUIET, GONE = "#faf8f3", "#e2ddd2", "#3e3c38", "#78746c", "#c4c0b8"
+SHOT, HEALTHY, HURT = "#e8a200", "#2f9e6e", "#d9534f"
+CALM, BUSY = (244, 241, 233), (226, 207, 178)
+# One colour each for objects whose look has none; they repeat after eight.
+COLOURS = ("#1f77b4", "#179076", "#9467bd", "#d68216", "#364993", "#8c564b", "#6c8e23", "#be468c")
+OUTLINES = {
+    "square": ((-1.3, -0.8), (1.3, -0.8), (1.3, 0.8), (-1.3, 0.8)),
+    "diamond": ((0, -1), (1, 0), (0, 1), (-1, 0)),
+    "triangle": ((0, -1), (0.9, 0.7), (-0.9, 0.7)),
+    "hexagon": tuple((math.sin(k * math.pi / 3), math.cos(k * math.pi / 3)) for k in range(6)),
+    "dart": ((0, -1), (0.8, 0.9), (0, 0.45), (-0.8, 0.9)),
+}
+Point = tuple[float, float]
+
 
 class Renderer:
     """Shows the episodes of one environment object; this one knows what can be told from observations."""
@@ -47,36 +74,6 @@ class Renderer:
     def can(self, method: str) -> bool:
         """Whether it has a `method` ("draw", "describe", "arrange") of its own."""
         return getattr(type(self), method) is not getattr(Renderer, method)
-
-
-SIDE = 512
-"""Pixels along the longer side, about."""
-BANNER = 44
-NARROWEST = 420
-"""Pixels in width, at least: the line of text needs them."""
-SMALLEST = 5
-"""Pixels of an object's radius, at least: in large environments they are larger than their size says."""
-MANY = 12
-"""Agents beyond which lines to their tasks are thin."""
-MOVES_A_STEP = 3
-"""Pictures of one step, from the scene before it towards the one after."""
-# Drawn at twice the size and shrunk: smooth edges without a drawing library.
-FINER = 2
-
-PAPER, LINES, INK, QUIET, GONE = "#faf8f3", "#e2ddd2", "#3e3c38", "#78746c", "#c4c0b8"
-SHOT, HEALTHY, HURT = "#e8a200", "#2f9e6e", "#d9534f"
-CALM, BUSY = (244, 241, 233), (226, 207, 178)
-# One colour each for objects whose look has none; they repeat after eight.
-COLOURS = ("#1f77b4", "#179076", "#9467bd", "#d68216", "#364993", "#8c564b", "#6c8e23", "#be468c")
-OUTLINES = {
-    "square": ((-1.3, -0.8), (1.3, -0.8), (1.3, 0.8), (-1.3, 0.8)),
-    "diamond": ((0, -1), (1, 0), (0, 1), (-1, 0)),
-    "triangle": ((0, -1), (0.9, 0.7), (-0.9, 0.7)),
-    "hexagon": tuple((math.sin(k * math.pi / 3), math.cos(k * math.pi / 3)) for k in range(6)),
-    "dart": ((0, -1), (0.8, 0.9), (0, 0.45), (-0.8, 0.9)),
-}
-
-Point = tuple[float, float]
 
 
 class SceneRenderer(Renderer):

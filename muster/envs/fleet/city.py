@@ -26,6 +26,13 @@ Zones = NDArray[np.int16]
 
 HOUR = 60
 """Minutes that are recorded, and for which there are rates."""
+SETS = ("training", "validation", "test")
+BUSYNESS_LEVELS = 20
+_COLUMNS = {
+    "zones.csv": ("zone", "column", "row"),
+    "legs.csv": ("from", "to", "metres", "minutes", "fare"),
+    "trips.csv.gz": ("date", "set", "second", "pickup", "dropoff"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +105,6 @@ def shortest_hops(cells: Ints) -> Ints:
     for middle in range(len(cells)):
         hops = np.minimum(hops, hops[:, middle : middle + 1] + hops[middle : middle + 1])
     return hops
-
-
-SETS = ("training", "validation", "test")
-BUSYNESS_LEVELS = 20
-
-_COLUMNS = {
-    "zones.csv": ("zone", "column", "row"),
-    "legs.csv": ("from", "to", "metres", "minutes", "fare"),
-    "trips.csv.gz": ("date", "set", "second", "pickup", "dropoff"),
-}
 
 
 @dataclass(frozen=True, slots=True)
