@@ -31,7 +31,7 @@ class CheckPlan(ProblemFlags):
     def run(self) -> None:
         """Print the verdict; exit with status 1 if a constraint is broken."""
         problem = self.read(extra=("assignment",))
-        assignment, crowd = problem.pop("assignment", None), problem.pop("crowd")
+        assignment, task_scores_on = problem.pop("assignment", None), problem.pop("task_scores_on")
         if (assignment is None) == (self.plan is None):
             raise InputError("give the plan once: as 'assignment' in the problem's JSON, or as --plan FILE.csv")
         if self.plan is not None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from muster.assign.settings import Crowd, Effort, Method
+from muster.assign.settings import Effort, Method, TaskScoresOn
 from muster.errors import InputError, UnknownNameError
 
 FIELDS = (
@@ -59,7 +59,7 @@ class ProblemFlags:
     """Assign every agent that fits somewhere, however bad its scores."""
     time_limit: float | None = None
     """Seconds; the best feasible assignment found by then comes back."""
-    crowd: Crowd | None = None
+    task_scores_on: TaskScoresOn | None = None
     """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
     capacities: str | None = None
     """CSV with the columns task and capacity."""
@@ -80,12 +80,13 @@ class ProblemFlags:
         names = ("capacities", "minimums", "fixed", "contributions", "task_scores")
         problem = read_problem(self.file, extra=extra, columns=self.columns)
         problem = add_tables(problem, **{name: getattr(self, name) for name in names}, **files)
-        said: Crowd | None = problem.get("crowd")
-        if said is not None and self.crowd is not None and said != self.crowd:
+        said, flag = problem.get("task_scores_on"), self.task_scores_on
+        if said is not None and flag is not None and said != flag:
             raise InputError(
-                f"crowd came twice: {said!r} in the problem's file and --crowd {self.crowd}; give one of them"
+                f"task_scores_on came twice: {said!r} in the problem's file and --task-scores-on {flag}; give one of "
+                "them"
             )
-        return {"crowd": self.crowd or "count", **problem}
+        return {"task_scores_on": flag or "count", **problem}
 
 
 def read_problem(file: str, *, extra: tuple[str, ...] = (), columns: str | None = None) -> dict[str, Any]:

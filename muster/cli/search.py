@@ -15,8 +15,17 @@ import tyro
 from muster.cli.flags import Flags, argument, parse
 from muster.cli.train import folder_name
 from muster.errors import InputError, MissingExtraError
-from muster.search.settings import JUDGED_BY, Judge, Pruner, Sampler, StudySettings
-from muster.search.space import flat, load_space, nested, setting_hints
+from muster.search.space import (
+    JUDGED_BY,
+    Judge,
+    Pruner,
+    Sampler,
+    StudySettings,
+    flat,
+    load_space,
+    nested,
+    setting_hints,
+)
 from muster.settings import as_table, overlaid, read_toml
 
 if TYPE_CHECKING:

@@ -187,7 +187,7 @@ class Closest(Policy):
 
 
 def least_distance(observation: BatchObservation, scores: Floats) -> Ints:
-    """[B, N] the optimum of the linear programme with h = -distance, every agent sent while there is room."""
+    """[B, N] the optimum of the linear programme with h = -distance, every agent sent while there is capacity."""
     from muster.assign import solve
 
     return solve(observation.problem(scores), method="lp", assign_all=True).assignment

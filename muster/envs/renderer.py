@@ -120,7 +120,7 @@ def draw_scene(scene: Scene, targets: Ints | None = None) -> NDArray[np.uint8]:
         pen.polygon(corners, _mix(zone.shade), LINES, FINER)
         top = min(corners, key=lambda corner: corner[1])
         pen.text((top[0], top[1] + 4 * FINER), zone.label, QUIET, ImageFont.load_default(9 * FINER), anchor="mt")
-    canvas.rule(stage.grid)
+    canvas.draw_grid(stage.grid)
     agent_looks, task_looks = _looks(scene.agent_looks, len(agents), stage), _looks(scene.task_looks, len(tasks), stage)
     for j in np.flatnonzero(~task_alive).tolist():
         if task_looks[j].remains:
@@ -178,7 +178,7 @@ class _Canvas:
             for y in (-1, 0, 1) if self.wraps else (0,):
                 yield place + self.size * (x, y)
 
-    def rule(self, grid: float) -> None:
+    def draw_grid(self, grid: float) -> None:
         """Lines of a grid, unless they would be too close to each other."""
         if not grid or grid * self.unit < 6 * FINER:
             return
@@ -252,7 +252,7 @@ class _Canvas:
 
 
 def _square(places: Floats) -> Bounds:
-    """A square with all places [K, 2] and some room: pictures of any moment then have the same size."""
+    """A square with all places [K, 2] and a margin: pictures of any moment then have the same size."""
     low, high = (places.min(0), places.max(0)) if len(places) else (np.zeros(2), np.ones(2))
     middle, half = (low + high) / 2, 0.56 * max(float((high - low).max()), 1.0)
     return float(middle[0] - half), float(middle[1] - half), float(middle[0] + half), float(middle[1] + half)

@@ -191,7 +191,7 @@ def bounds_of(moments: Sequence[Moment]) -> Bounds:
 
 
 def around(places: Floats) -> Bounds:
-    """A box with all places [K, 2] and some room."""
+    """A box with all places [K, 2] and a margin."""
     if not len(places):
         return 0.0, 0.0, 1.0, 1.0
     low, high = places.min(0), places.max(0)

@@ -16,7 +16,7 @@ from muster.envs.renderer import SceneRenderer, draw_scene, scenes_between
 from muster.envs.scene import Bounds
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError, MissingExtraError, UnknownNameError
-from muster.evaluation.packing import bounds_of, pack
+from muster.evaluation.packing import LONGEST_SECONDS, bounds_of, pack
 from muster.evaluation.replay import Film, Replay, film
 from muster.evaluation.viewer import page
 from muster.rng import episode_seeds
