@@ -46,6 +46,14 @@ class Test:
 
 TESTS = {
     "field-6x18": Test("field", "Field service, 6 technicians", FIELD, 300, ("match", "priority", "prior")),
+    "field-6x18-look-ahead": Test(
+        "field",
+        "Field service, 6 technicians, 16 candidates in 48 futures",
+        FIELD,
+        60,
+        ("match",),
+        look_ahead={"rollouts": 16, "futures": 48, "horizon": 25},
+    ),
     "field-30x90": Test(
         "field", "Field service, 30 technicians", f"{FIELD},n_agents=30,n_tasks=90", 60, ("match", "priority", "prior")
     ),
