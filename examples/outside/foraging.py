@@ -52,7 +52,7 @@ class Foraging(Env):
     feature_names = {  # noqa: RUF012
         "agent": ("level",),
         "task": ("level", "soonest", "next food"),
-        "pair": ("distance", "share", "early", "late", "there"),
+        "pair": ("distance", "share", "early", "late", "there", "sent", "planned", "delay"),
     }
 
     def __init__(self, n_agents: int = 3, n_tasks: int = 3) -> None:
@@ -82,6 +82,8 @@ class Foraging(Env):
         self.food_level = self.field.field[tuple(self.place.T)].astype(float)
         self.level = np.array([player.level for player in self.field.players], float)
         self.left, self.last_free = np.zeros(len(self.place), bool), None
+        self.sent = np.full(self.n_agents, -1)
+        """[N] the assignment before."""
         self.look()
 
     def look(self) -> None:
@@ -129,7 +131,11 @@ class Foraging(Env):
         apart = np.where(left & ~np.eye(len(left), dtype=bool), apart, FAR).min(axis=1)
         tasks = [self.food_level, soonest / 10, np.where(apart < FAR, apart, 0) / 10]
         wait = (soonest - distance) / 10
+        total, planned = self.plan()
+        delay = np.minimum(total - total.min(), 10) / 10
+        sent, planned = (chosen[:, None] == np.arange(len(left)) for chosen in (self.sent, planned))
         pairs = [distance / 10, share, np.maximum(wait, 0), np.maximum(-wait, 0), self.there]
+        pairs += [sent, planned, share * delay]
         # Levels are 1 and 2, so that a team need never be stronger than the food by more than one, and then of 2s only.
         spare = (self.food_level > 1) & (self.food_level % 2 == 1)
         return Observation(
@@ -151,9 +157,45 @@ class Foraging(Env):
         last = order[enough.argmax(axis=0), np.arange(len(self.place))]
         return np.where(self.left & enough.any(axis=0), self.distance[last, np.arange(len(self.place))], FAR)
 
+    def plan(self) -> tuple[np.ndarray, np.ndarray]:
+        """[M] steps until all is eaten if this food is lifted first, and [N] each player's first food in the best of
+        these plans: after the first food always the one that is lifted soonest, each by the nearest team.
+
+        Teams gather while others are still busy; that players get in each other's way is not counted.
+        """
+        plans = np.arange(len(self.place))
+        apart = np.maximum(np.abs(self.place[:, None] - self.place).sum(axis=-1) - 2, 0)
+        # Of every plan: when a player is free, how far food is from there, what is not lifted yet, the sum of times.
+        free_at, way = np.zeros((len(plans), self.n_agents)), np.repeat(self.distance[None], len(plans), axis=0)
+        waiting, times = np.repeat(self.left[None], len(plans), axis=0), np.zeros(len(plans))
+        first = np.full((len(plans), self.n_agents), -1)
+        for k in range(self.left.sum()):
+            arrival = free_at[..., None] + way
+            order = np.argsort(arrival, axis=1, kind="stable")
+            last = (np.cumsum(self.level[order], axis=1) >= self.food_level).argmax(axis=1)
+            lifted = np.take_along_axis(np.take_along_axis(arrival, order, axis=1), last[:, None], axis=1)[:, 0]
+            food = np.where(waiting, lifted, np.inf).argmin(axis=1) if k else plans
+            time, order, last = lifted[plans, food], order[plans, :, food], last[plans, food]
+            members = np.zeros_like(free_at, bool)
+            np.put_along_axis(members, order, np.arange(self.n_agents) <= last[:, None], axis=1)
+            spare = members @ self.level - self.food_level[food]
+            for player in order.T[::-1]:
+                unneeded = members[plans, player] & (self.level[player] <= spare)
+                members[plans, player] &= ~unneeded
+                spare -= self.level[player] * unneeded
+            first = np.where(members & (first < 0), food[:, None], first)
+            free_at = np.where(members, time[:, None] + 1, free_at)
+            way = np.where(members[..., None], apart[food][:, None], way)
+            waiting[plans, food] = False
+            times += time
+        total = free_at.max(axis=1)
+        total[~self.left] = total.max() + 1
+        return total, first[(total + times / 1000).argmin()]
+
     def step(self, assignment: np.ndarray) -> tuple[float, bool]:
         """A step, or an attempt to lift, of every player."""
         _, rewards, _, _, _ = self.field.step(self.actions(self.goals(assignment)))
+        self.sent = assignment.copy()
         self.look()
         return sum(rewards) - 0.02, not self.left.any()
 
@@ -213,6 +255,7 @@ class Foraging(Env):
             "food_level": self.food_level,
             "position": self.position,
             "level": self.level,
+            "sent": self.sent,
             "spawned": self.field._food_spawned,
             "time": self.field.current_step,
         }
@@ -220,6 +263,7 @@ class Foraging(Env):
     def set_state(self, state: Mapping[str, np.ndarray]) -> None:
         """Back to where `get_state` was."""
         self.place, self.food_level, self.level = state["place"], state["food_level"], state["level"]
+        self.sent = state["sent"]
         self.field.field, self.field.current_step = state["field"], int(state["time"])
         self.field._food_spawned = int(state["spawned"])
         for player, position, level in zip(self.field.players, state["position"].tolist(), self.level, strict=True):
