@@ -5,7 +5,9 @@ for three; and PPO without each of the things that steady it.
 
 A run is one `muster train` in runs/learners, resumed if it was cut short, then evaluated on fixed test episodes. What
 it leaves: paper/learners/record.json with one line a run, and the run's policy, settings and log beside it. Runs in the
-record are not made again. `--markdown` prints the medians over seeds from there, and how the learners rank by them.
+record are not made again. `linear`, the linear model by ES, is what `muster train` does without flags where there is a
+prior; its runs of three minutes are those of `python -m paper train outside`. `--markdown` prints the medians over
+seeds from the record, and how the learners rank by them.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from pathlib import Path
 from statistics import median_low
 
 import muster
-from paper.run_names import PAPER
+from paper.run_names import PAPER, policy_files
 from paper.tables.engine import Record, read_record
 from paper.train import as_recorded, keep, train
 
@@ -44,6 +46,8 @@ class Place:
     """Whom imitation learns from: a baseline that is better than what is learned; "": imitation is left out."""
     lower: bool = False
     """Whether less is better."""
+    linear: str = ""
+    """The folder of its default policies in paper/outside/policies; "": there is no prior to correct."""
 
 
 ENVS = {
@@ -52,14 +56,16 @@ ENVS = {
     "m10v10": Place("battle:m10v10", "lp", "c", 400, 1.5),
     "w15v17": Place("battle:w15v17", "quad", "wcnoks", 400, 1.5),
     "zh10v10": Place("battle:zh10v10", "lp", "c", 400, 2.0),
-    "couriers": Place("examples.couriers:Couriers", "quad", "nearest", 500, 0.5, lower=True),
-    "warehouse": Place("examples.warehouse:Warehouse", "quad", "worth", 500, 0.5),
+    "couriers": Place("examples.couriers:Couriers", "quad", "nearest", 500, 0.5, lower=True, linear="couriers"),
+    "warehouse": Place("examples.warehouse:Warehouse", "quad", "worth", 500, 0.5, linear="warehouse"),
+    "field-service": Place("examples.field_service:FieldService", "lp", "match", 300, 0.5, linear="field"),
 }
 LONG = 3.0
 """CPU minutes of every learner in every environment, the second time."""
 SEED = 0
 """Names the test episodes. Training and validation draw from sets far away."""
 LEARNERS = ("a2c", "ppo", "es", "srl", "imitation")
+LINEAR = "linear"
 EVERYWHERE = LEARNERS[:-1]
 """Those that need no teacher."""
 STEADY: dict[str, list[str] | None] = {
@@ -117,13 +123,13 @@ def runs_of(seeds: int, only: str) -> dict[str, tuple[str, str, int, float, list
     return found
 
 
-def evaluate(key: str, learner: str, seed: int, minutes: float, folder: Path) -> Run:
-    """What the run's policy does on the test episodes."""
+def evaluate(key: str, learner: str, seed: int, minutes: float, folder: Path, policy: Path | None = None) -> Run:
+    """What the run's policy, by default the best one in its folder, does on the test episodes."""
     env = ENVS[key]
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     with (folder / "metrics.csv").open(newline="", encoding="utf-8") as lines:
         log = list(csv.DictReader(lines))
-    found = muster.evaluate(str(folder / "best.safetensors"), env.name, env.episodes, SEED)
+    found = muster.evaluate(str(policy or folder / "best.safetensors"), env.name, env.episodes, SEED)
     return Run(
         env=key,
         learner=learner,
@@ -190,6 +196,8 @@ def markdown(runs: list[Run], columns: Sequence[str], envs: Collection[str], min
     lines = [f"| | CPU min | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
     for key in envs:
         env = ENVS[key]
+        if not any(grouped[key, learner] for learner in columns if learner != "baseline"):
+            continue
         cells = []
         for learner in columns:
             group = grouped[key, learner]
@@ -215,7 +223,7 @@ def main() -> None:
     runs = record.cells
     if asked.markdown:
         print(markdown(runs, ["baseline", *LEARNERS], ENVS))
-        print(f"\n{markdown(runs, ['baseline', *LEARNERS], ENVS, LONG)}")
+        print(f"\n{markdown(runs, ['baseline', *LEARNERS, LINEAR], ENVS, LONG)}")
         print(f"\n{standing(runs, EVERYWHERE, LONG)}")
         print(f"\n{markdown(runs, list(STEADY), STEADY_ENVS, STEADY_MINUTES)}")
         return
@@ -231,6 +239,22 @@ def main() -> None:
             runs.append(evaluate(key, learner, seed, minutes, folder))
             print(json.dumps({"run": name, "mean": runs[-1].mean, "failed": runs[-1].failed}), flush=True)
         record.save(RECORD)
+    if not asked.list:
+        add_linear(record, asked.only)
+
+
+def add_linear(record: Record[Run], only: str) -> None:
+    """Evaluate the policies of default runs that are not in the record yet."""
+    outside = PAPER / "outside"
+    for key, env in ((key, env) for key, env in ENVS.items() if env.linear):
+        for path, run in policy_files(outside / "policies" / env.linear, env.linear).items():
+            if not fnmatch.fnmatch(f"{key}-{LINEAR}-long-s{run.seed}", only):
+                continue
+            if not record.find(env=key, learner="baseline"):
+                record.cells.append(baseline(key))
+            if not record.find(env=key, learner=LINEAR, seed=run.seed):
+                record.cells.append(evaluate(key, LINEAR, run.seed, LONG, outside / "runs" / path.stem, path))
+                record.save(RECORD)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ _EXAMPLES = {
     "battle": "battle-w15v17-quad-dm-es-s0",
     "pursuit": "pursuit-4x2-quad-dm-es-s0",
     "fleet": "fleet-24-lp-dm-es-s0",
+    "couriers": "couriers-3x6-lp-linear-es-s0",
+    "warehouse": "warehouse-4x12-lp-linear-es-s0",
     "field": "field-6x18-lp-linear-es-s0",
     "foraging": "foraging-8x8-lp-linear-es-s0",
     "satellites": "satellites-36x50-lp-linear-es-s0",
