@@ -55,3 +55,50 @@ def test_teams_eat_everything_at_both_sizes():
         found = muster.evaluate("team", ENV + size, episodes, seed=1)
         assert found.failed == 0
         assert found.metrics["eaten"].mean == 1
+
+
+def plan_by_hand(env: Foraging, food: int) -> tuple[float, np.ndarray]:
+    """Steps until all is eaten if `food` is first, and every player's first food, worked out player by player."""
+    free_at, way = np.zeros(env.n_agents), env.distance.astype(float)
+    first, waiting = np.full(env.n_agents, -1), set(np.flatnonzero(env.left).tolist())
+
+    def team_of(j: int) -> tuple[float, list[int]]:
+        arrival, members = free_at + way[:, j], []
+        for player in np.argsort(arrival, kind="stable").tolist():
+            members.append(player)
+            if env.level[members].sum() >= env.food_level[j]:
+                break
+        lifted = arrival[members[-1]]
+        for player in members[::-1]:
+            others = [one for one in members if one != player]
+            members = others if env.level[others].sum() >= env.food_level[j] else members
+        return lifted, members
+
+    while waiting:
+        lifted, members = team_of(food)
+        first[members] = np.where(first[members] < 0, food, first[members])
+        free_at[members] = lifted + 1
+        way[members] = np.maximum(np.abs(env.place - env.place[food]).sum(axis=-1) - 2, 0)
+        waiting.remove(food)
+        food = min(sorted(waiting), key=lambda j: team_of(j)[0], default=-1)
+    return free_at.max(), first
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_plans_are_as_worked_out_by_hand(seed):
+    env = begun(seed, n_agents=5, n_tasks=6)
+    for _ in range(8):
+        total, planned = env.plan()
+        by_hand = {j: plan_by_hand(env, j) for j in np.flatnonzero(env.left).tolist()}
+        assert {j: total[j] for j in by_hand} == {j: steps for j, (steps, _) in by_hand.items()}
+        best = [first for steps, first in by_hand.values() if steps == total.min()]
+        assert any((planned == first).all() for first in best)
+        env.step(team(env.observe()))
+
+
+def test_players_see_where_the_last_decision_sent_them():
+    env = begun(1)
+    assert not np.asarray(env.observe().pair_features)[..., 5].any()
+    chosen = team(env.observe())
+    env.step(chosen)
+    assert ((chosen[:, None] == np.arange(3)) * env.left == np.asarray(env.observe().pair_features)[..., 5]).all()
