@@ -67,7 +67,7 @@ TESTS = {
         100,
         ("team",),
         "steps",
-        {"rollouts": 8, "candidates": "scores", "size": 0.3},
+        {"rollouts": 8, "candidates": "scores", "size": 4.0},
     ),
     "foraging-20x20": Test(
         "foraging",
