@@ -8,7 +8,8 @@
 
 muster decides which player goes for which food: contributions are levels, the minimum of a task is the level of its
 food. The players' moves follow from that: the shortest way round food and players who wait, no two to the same cell,
-then lift. Players without a task go to the food, of what no player was sent to, that they could help soonest to lift.
+then lift. Players without a task go to the food, of what no player was sent to, that they could help soonest to lift,
+and teams that nothing was eaten by for 20 steps keep to their food until something is.
 Fields are as large as 8x8 for three foods: 20x20 for 20.
 """
 
@@ -30,6 +31,8 @@ FAR = 99
 """Steps to food that no way leads to."""
 PATIENCE = 3
 """Every so many steps players whose way is taken step aside."""
+PERSISTENCE = 20
+"""Steps without a meal after which teams keep to their food."""
 MOVES = {Action.NORTH: (-1, 0), Action.SOUTH: (1, 0), Action.WEST: (0, -1), Action.EAST: (0, 1)}
 
 
@@ -84,6 +87,8 @@ class Foraging(Env):
         self.left, self.last_free = np.zeros(len(self.place), bool), None
         self.sent = np.full(self.n_agents, -1)
         """[N] the assignment before."""
+        self.last_meal, self.kept = 0, self.sent
+        """The step, and [N] the food that players have kept to since it was long ago."""
         self.look()
 
     def look(self) -> None:
@@ -194,10 +199,25 @@ class Foraging(Env):
 
     def step(self, assignment: np.ndarray) -> tuple[float, bool]:
         """A step, or an attempt to lift, of every player."""
+        if self.field.current_step - self.last_meal >= PERSISTENCE:
+            assignment = self.keep_to(assignment)
+        before = self.left
         _, rewards, _, _, _ = self.field.step(self.actions(self.goals(assignment)))
         self.sent = assignment.copy()
         self.look()
+        if (before != self.left).any():
+            self.last_meal, self.kept = self.field.current_step, np.full(self.n_agents, -1)
         return sum(rewards) - 0.02, not self.left.any()
+
+    def keep_to(self, assignment: np.ndarray) -> np.ndarray:
+        """[N] the assignment with the food that teams keep to, from now on if they do not yet.
+
+        Else two players whose ways cross could take turns at being the nearer one, and never arrive.
+        """
+        if (self.kept < 0).all():
+            enough = self.level @ (assignment[:, None] == np.arange(len(self.left))) >= self.food_level
+            self.kept = np.where((assignment >= 0) & enough[assignment], assignment, -1)
+        return np.where(self.kept >= 0, self.kept, assignment)
 
     def goals(self, assignment: np.ndarray) -> np.ndarray:
         """[N] the food of every player: for those without a task, of the food that no player was sent to, the one they
@@ -256,6 +276,8 @@ class Foraging(Env):
             "position": self.position,
             "level": self.level,
             "sent": self.sent,
+            "last_meal": self.last_meal,
+            "kept": self.kept,
             "spawned": self.field._food_spawned,
             "time": self.field.current_step,
         }
@@ -263,7 +285,7 @@ class Foraging(Env):
     def set_state(self, state: Mapping[str, np.ndarray]) -> None:
         """Back to where `get_state` was."""
         self.place, self.food_level, self.level = state["place"], state["food_level"], state["level"]
-        self.sent = state["sent"]
+        self.sent, self.last_meal, self.kept = state["sent"], int(state["last_meal"]), state["kept"]
         self.field.field, self.field.current_step = state["field"], int(state["time"])
         self.field._food_spawned = int(state["spawned"])
         for player, position, level in zip(self.field.players, state["position"].tolist(), self.level, strict=True):

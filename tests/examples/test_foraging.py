@@ -8,7 +8,7 @@ from muster.envs.checks import check_env
 
 pytest.importorskip("lbforaging", reason="extra `outside`")
 
-from examples.outside.foraging import FAR, Foraging, nearest, team
+from examples.outside.foraging import FAR, MOST_LEVEL, PERSISTENCE, Foraging, nearest, team
 
 ENV = "examples.outside.foraging:Foraging"
 
@@ -102,3 +102,19 @@ def test_players_see_where_the_last_decision_sent_them():
     chosen = team(env.observe())
     env.step(chosen)
     assert ((chosen[:, None] == np.arange(3)) * env.left == np.asarray(env.observe().pair_features)[..., 5]).all()
+
+
+def test_a_team_keeps_to_its_food_once_nothing_was_eaten_for_long():
+    env = begun(2, n_agents=10, n_tasks=20)
+    chosen, other = team(env.observe()), np.full(env.n_agents, -1)
+    env.step(chosen)
+    env.step(other)
+    assert (env.sent == other).all()
+    env.last_meal = env.field.current_step - PERSISTENCE
+    kept = env.keep_to(chosen)
+    assert (kept == chosen).all()
+    assert (env.keep_to(other) == chosen).all()
+    env.kept = other
+    alone = np.where(np.arange(env.n_agents) == 0, np.flatnonzero(env.food_level > MOST_LEVEL)[0], -1)
+    env.keep_to(alone)
+    assert (env.kept < 0).all(), "a player alone is no team"
