@@ -20,7 +20,7 @@ from muster.evaluation.text import (
     difference_lines,
     episodes_of,
     evaluation_table,
-    group_difference_line,
+    group_difference_lines,
     group_line,
     html_table,
     text_table,
@@ -76,7 +76,7 @@ class Comparison:
             "policies": [one.as_dict() for one in self.evaluations],
             "differences": [one.as_dict() for one in self.differences],
             "groups": [asdict(one) for one in self.groups],
-            "group_differences": [asdict(one) for one in self.group_differences],
+            "group_differences": [one.as_dict() for one in self.group_differences],
         }
 
     @property
@@ -89,7 +89,7 @@ class Comparison:
         metric = self.evaluations[0].metric
         if self.groups:
             lines = [group_line(one, metric) for one in self.groups]
-            return lines + [group_difference_line(one, metric) for one in self.group_differences]
+            return lines + [line for one in self.group_differences for line in group_difference_lines(one, metric)]
         return [line for one in self.differences for line in difference_lines(one, metric)]
 
     def __repr__(self) -> str:
