@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ FORAGING = "examples.outside.foraging:Foraging"
 ENVS = {
     "rescue-2x4": ("rescue:2x4", "rescue:5x10", "5x10"),
     "rescue-5x10": ("rescue:5x10", "rescue:8x15", "8x15"),
-    "foraging-3x3": (FORAGING, f"{FORAGING},n_agents=10,n_tasks=20", ""),
+    "foraging-3x3": (FORAGING, f"{FORAGING},n_agents=10,n_tasks=20", "10x20"),
 }
 """Name -> environment to learn on, larger one to run without further learning, and size to pad to."""
 NAMES = {
@@ -52,7 +53,7 @@ def jobs(done: dict[str, Row]) -> Iterator[tuple[str, list[str]]]:
             more = ["--seed", str(seed), "--larger", larger]
             for algorithm in (*PEERS, "muster"):
                 yield f"{place}-{algorithm}-s{seed}", [algorithm, env, "--seconds", str(SECONDS), *more]
-            if pad and seed == 0:
+            if seed == 0:
                 for algorithm in PEERS:
                     extra = ["--pad", pad, *more]
                     yield f"{place}-{algorithm}-padded-s0", [algorithm, env, "--seconds", str(SECONDS), *extra]
@@ -89,45 +90,60 @@ def made(name: str, arguments: list[str]) -> dict[str, Row]:
     found = subprocess.run(command, capture_output=True, text=True, check=False, env=settings)
     if found.returncode:
         raise InputError(f"{name} failed: {found.stderr[-2000:]}")
-    row = json.loads(found.stdout.splitlines()[-1]) | {"commit": code_commit()}
+    row = json.loads(found.stdout.splitlines()[-1])
+    row |= {"command": shlex.join(["python", "benchmarks/marl_run.py", *arguments]), "commit": code_commit()}
     # Others may have added runs in the meantime.
     done: dict[str, Row] = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     done = dict(sorted((done | {name: row}).items()))
     RECORD.write_text(
         "{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(one)}" for key, one in done.items()) + "\n}\n"
     )
-    print(f"{name}: {row['steps']:,} decisions, {show(row['final'])}", file=sys.stderr, flush=True)
+    print(f"{name}: {row['steps']:,} decisions, {show([row['final']])}", file=sys.stderr, flush=True)
     return done
 
 
-def show(ways: dict[str, Any]) -> str:
-    """The better way of deciding: mean, and failures if there are any."""
-    best = min((one for one in ways.values() if "mean" in one), key=lambda one: one["mean"], default=None)
-    if best is None:
+def best(ways: dict[str, Any]) -> Row | None:
+    """The better way of deciding, greedy or sampled; None where there is none."""
+    ran = [one for one in ways.values() if "mean" in one]
+    return min(ran, key=lambda one: one["mean"], default=None)
+
+
+def show(ways: Sequence[dict[str, Any]]) -> str:
+    """Mean over seeds of the better way of deciding, their range, and failures if there are any."""
+    found = [one for one in map(best, ways) if one]
+    if not found:
         return "cannot run"
-    return f"{best['mean']:.2f}" + (f" ({best['failed']:.0%} fail)" if best["failed"] >= 0.005 else "")
+    means = [one["mean"] for one in found]
+    spread = f" ({min(means):.2f} to {max(means):.2f})" if len(means) > 1 else ""
+    failed = statistics.mean(one["failed"] for one in found)
+    return f"{statistics.mean(means):.2f}{spread}" + (f", {failed:.1%} fail" if failed else "")
+
+
+def away(row: Row) -> dict[str, Any]:
+    """What was found at the larger size, by way of deciding."""
+    return {way: one for way, one in row["larger"].items() if way != "env"}
 
 
 def report(done: dict[str, Row]) -> list[str]:
     """Tables of final figures and of curves."""
     lines = []
     for place, (env, larger, _) in ENVS.items():
-        lines += ["", f"{env}: mean steps of each seed; then {larger} without further learning", ""]
-        lines += ["| | decisions | CPU s | seeds | larger | padded: home, larger | after 5, 10, 20, 30 s |"]
-        lines += ["|---|---:|---:|---|---|---|---|"]
+        lines += ["", f"{env}: steps, mean of the seeds (range); then {larger} without further learning", ""]
+        lines += [
+            "| | seeds | decisions | CPU s | after 5, 10, 20 s | end | larger |",
+            "|---|---:|---:|---:|---|---|---|",
+        ]
         for algorithm, name in NAMES.items():
-            rows = [done[key] for seed in range(SEEDS) if (key := f"{place}-{algorithm}-s{seed}") in done]
-            if not rows:
-                continue
-            away = [show({way: one for way, one in row["larger"].items() if way != "env"}) for row in rows]
-            padded = done.get(f"{place}-{algorithm}-padded-s0")
-            cells = [f"{statistics.median(row['steps'] for row in rows):,.0f}"]
-            cells += [f"{statistics.median(row['seconds'] for row in rows):.0f}"]
-            cells += [", ".join(show(row["final"]) for row in rows), ", ".join(dict.fromkeys(away))]
-            larger_padded = {way: one for way, one in padded["larger"].items() if way != "env"} if padded else {}
-            cells += [f"{show(padded['final'])}, {show(larger_padded)}" if padded else ""]
-            marks = [at(rows, second) for second in (5, 10, 20, 30)]
-            lines.append(f"| {name} | {' | '.join(cells)} | {', '.join(marks)} |")
+            for padded in ("", "-padded"):
+                keys = [f"{place}-{algorithm}{padded}-s{seed}" for seed in range(SEEDS)]
+                if not (rows := [done[key] for key in keys if key in done]):
+                    continue
+                cells = [f"{name}, padded" if padded else name, str(len(rows))]
+                cells += [f"{statistics.median(row['steps'] for row in rows):,.0f}"]
+                cells += [f"{statistics.median(row['seconds'] for row in rows):.0f}"]
+                cells += [", ".join(at(rows, second) for second in (5, 10, 20))]
+                cells += [show([row["final"] for row in rows]), show([away(row) for row in rows])]
+                lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
+from inspect import signature
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -64,16 +65,26 @@ def text_of(kind: str, given: Any, filled: Iterable[str] = ()) -> str:
     if isinstance(given, str):
         return given
     named = given if isinstance(given, (type, FunctionType)) else type(given)
+    if named.__module__ == "builtins":
+        raise InputError(
+            f"a custom {kind} is a class, a function or an object of a class of your own, or its name "
+            f"'package.module:Name'; got {given!r:.80}"
+        )
     where = named.__qualname__.rpartition(".")[0]
     if named.__module__ == "__main__" or not named.__qualname__.isidentifier():
         where = "the program that runs" if named.__module__ == "__main__" else where
         raise InputError(
             f"a run and its policies keep their {kind} by name, and no other program can import {named.__name__} from "
-            f"{where}; put it into a file of its own, such as parts.py, and give 'parts:{named.__name__}'"
+            f"{where}; put it into a file of its own, such as parts.py, and give 'parts:{_as_name(named.__name__)}'"
         )
     text = f"{named.__module__}:{named.__qualname__}"
     if named is given:
         return text
+    if any(one.kind is one.VAR_POSITIONAL for one in signature(named).parameters.values()):
+        raise InputError(
+            f"a run and its policies keep a {kind} as its class and arguments, and those of {text} have no names; "
+            "write a class whose constructor makes it, and give that"
+        )
     options = []
     for name, option in options_of(named).items():
         if name not in filled:
@@ -85,6 +96,10 @@ def text_of(kind: str, given: Any, filled: Iterable[str] = ()) -> str:
                 )
             options += [f"{name}={to_text(value)}"]
     return ",".join([text, *options])
+
+
+def _as_name(name: str) -> str:
+    return name if name.isidentifier() else "NAME"
 
 
 def split(kind: str, text: str, known: Iterable[str] = ()) -> tuple[str, str, list[str]]:

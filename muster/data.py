@@ -87,6 +87,19 @@ class BatchObservation:
             parts[entry.name] = None if array is None else array[rows]
         return BatchObservation(**parts)
 
+    def problem(self, scores: Floats, task_scores: Floats | None = None) -> Problem:
+        """The assignment problem of these scores, with the limits and masks that are observed."""
+        return Problem(
+            scores=scores,
+            task_scores=task_scores,
+            contributions=self.contributions,
+            capacities=self.capacities,
+            agent_alive=self.agent_alive,
+            task_alive=self.task_alive,
+            allowed=self.allowed,
+            minimums=self.minimums,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

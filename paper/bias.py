@@ -131,13 +131,14 @@ def one_step(n: int, m: int, std: float, idling: bool) -> Iterator[Row]:
             found[exchanging].append(compare(expected, true))
     for exchanging, pairs in found.items():
         cosines, lengths = np.array(pairs).T
+        none = bool(np.isnan(cosines).any())
         yield {
             "size": f"{n}x{m}",
             "noise": std,
             "idling": idling,
             "exchanges": exchanging,
-            "cosine": float(cosines.mean()),
-            "worst": float(cosines.min()),
+            "cosine": None if none else float(cosines.mean()),
+            "worst": None if none else float(cosines.min()),
             "length": float(lengths.mean()),
         }
 
@@ -270,7 +271,7 @@ def tables(record: Row) -> Iterator[str]:
 
 
 def _cell(row: Row) -> str:
-    if math.isnan(row["cosine"]):
+    if row["cosine"] is None:
         return "–"
     return f"{row['cosine']:.3f} ({row['worst']:.2f}), {row['length']:.2f}"
 
@@ -282,7 +283,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RECORD)
     given = parser.parse_args()
     if not given.markdown:
-        record: Row = {"commit": clean_commit()} if given.out == RECORD else {}
+        record: Row = {"command": "python -m paper.bias"}
+        record |= {"commit": clean_commit()} if given.out == RECORD else {}
         each = [one_step(n, m, std, idle) for n, m in SIZES for std in NOISES for idle in (False, True)]
         record["one_step"] = [row for rows in each for row in rows]
         record |= {"readings": list(readings()), "episodes": list(episodes())}

@@ -141,11 +141,62 @@ def test_a_plain_model_has_workers_and_the_same_bits(tmp_path):
         ({"inference": "parts.env:np"}, "must be a function of a Problem"),
         ({"model": "parts.env:Couriers"}, r"must be a torch module, or have scores\(observation\)"),
         ({"model": "parts.nothing:Net"}, "no module 'parts.nothing' can be imported"),
+        ({"model": 3}, "a custom model is a class, a function or an object of a class of your own.*got 3"),
+        ({"inference": lambda problem: problem}, "no other program can import <lambda>"),
+        ({"learner": f"{__name__}:Rootless"}, r"must call super\(\).__init__\(setup\)"),
+        ({"learner": f"{__name__}:Listing"}, r"must return a dict of arrays.*got \[1.0\]"),
+        ({"learner": f"{__name__}:Silent"}, r"update\(\) of .*:Silent must return a dict of numbers.*got None"),
     ],
 )
 def test_what_cannot_be_gets_one_sentence(named, complaint):
     with pytest.raises(MusterError, match=complaint):
         muster.train("couriers", **named, **SHORT)
+
+
+class Silent(muster.Learner):
+    """Reports nothing."""
+
+    def update(self, progress=0.0):
+        self.steps += 1
+
+    def parameters(self):
+        return {}
+
+    def start(self, parameters):
+        pass
+
+
+class Rootless(Silent):
+    """Forgets its base class."""
+
+    def __init__(self, setup):
+        self.setup = setup
+
+
+class Listing(Silent):
+    """Gives its weights no names."""
+
+    def parameters(self):
+        return [1.0]
+
+
+def test_a_module_that_no_name_describes_is_refused():
+    nn = pytest.importorskip("torch.nn")
+    with pytest.raises(InputError, match="container:Sequential have no names; write a class"):
+        muster.train("couriers", model=nn.Sequential(nn.Linear(3, 1)), **SHORT)
+
+
+def test_an_inference_is_told_whether_every_agent_gets_a_task():
+    problem = muster.Problem(scores=-np.ones((1, 2, 2)))
+    for assign_all, expected in ((True, [0, 1]), (False, [-1, -1])):
+        solver = muster.Solver("parts.inference:greedy", assign_all=assign_all)
+        assert solver(problem).assignment[0].tolist() == expected
+    assert muster.Solver("parts.inference:Bounded", assign_all=True)(problem).status[0] == "optimal"
+
+
+def test_the_environments_of_a_distribution_are_listed(capsys):
+    main(["envs"])
+    assert "couriers\n    parts.env:Couriers, of an installed package" in capsys.readouterr().out
 
 
 def test_the_command_line_takes_names(tmp_path, capsys):

@@ -1,12 +1,14 @@
 """A custom inference procedure, package.module:Name: a function from a Problem to an assignment [B, N].
 
 An object with `__call__` will do as well; options in the name are its constructor's. One that reads the task scores g
-has the attribute `task_scores = True`. One with a certificate returns an object with `assignment` and `bound` [B], such
-as a Solution: no assignment is worth more than the bound. What comes back is checked.
+has the attribute `task_scores = True`; one with a parameter `assign_all` is told whether every agent that fits is to
+get a task. One with a certificate returns an object with `assignment` and `bound` [B], such as a Solution: no
+assignment is worth more than the bound. What comes back is checked.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -21,7 +23,7 @@ from muster.errors import InputError
 
 TOLERANCE = 1e-9
 """Relative, of a bound that is reached."""
-Procedure = Callable[[Problem], Any]
+Procedure = Callable[..., Any]
 
 
 @lru_cache(maxsize=64)
@@ -40,10 +42,20 @@ def reads_task_scores(method: str) -> bool:
     return bool(getattr(procedure(method), "task_scores", False))
 
 
-def run_custom(method: str, problem: Problem) -> Output:
+@lru_cache(maxsize=64)
+def reads_assign_all(method: str) -> bool:
+    """Whether a custom procedure has a parameter of that name."""
+    try:
+        return "assign_all" in inspect.signature(procedure(method)).parameters
+    except ValueError:  # written in another language
+        return False
+
+
+def run_custom(method: str, problem: Problem, assign_all: bool) -> Output:
     """The procedure's answer, checked and completed; InputError where it is no assignment of the problem."""
     arrays = read_problem(problem, with_task_scores=reads_task_scores(method))
-    answer = procedure(method)(problem)
+    told = {"assign_all": assign_all} if reads_assign_all(method) else {}
+    answer = procedure(method)(problem, **told)
     assignment = np.asarray(getattr(answer, "assignment", answer))
     size, n, m = arrays.scores.shape
     if assignment.shape != (size, n) or assignment.dtype.kind not in "iu":

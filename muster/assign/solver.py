@@ -119,7 +119,7 @@ class Solver(InferenceSettings):
     def run(self, problem: Problem) -> tuple[Output, Ints | None]:
         """What the core wrote for each instance, and how many agents changed where there was a previous plan."""
         if is_custom(self.method):
-            return run_custom(self.method, problem), None
+            return run_custom(self.method, problem, self.assign_all), None
         batch = _Batch(self, problem)  # read the problem, without agents that are fixed
         if batch.method == "amax":
             batch.run(core.assign.solve_amax)

@@ -9,14 +9,13 @@ from typing import Annotated
 import tyro
 
 from muster.assign.as_json import verdict_as_json
-from muster.assign.settings import Effort, Method, TaskScoresOn
-from muster.cli.csv_tables import read_csv
-from muster.cli.problem_files import add_tables, read_problem, take_task_scores_on
+from muster.assign.settings import Method
+from muster.cli.problem_files import ProblemFlags, read_csv
 from muster.errors import InputError
 
 
 @dataclass(frozen=True)
-class CheckPlan:
+class CheckPlan(ProblemFlags):
     """Check an assignment: feasible or not, which constraint it breaks, its value, and what a better plan changes."""
 
     file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
@@ -26,43 +25,13 @@ class CheckPlan:
     """CSV with the columns agent and task, such as `muster solve --out` writes."""
     method: Method = "quad"
     """What the plan is worth, and what is better: amax, lp (within capacities) or quad (with task-task scores)."""
-    effort: Effort = "fast"
-    """How hard a better plan is looked for."""
-    minimise: bool = False
-    """Scores are costs."""
-    assign_all: bool = False
-    """Every agent that fits somewhere has to have a task."""
-    task_scores_on: TaskScoresOn | None = None
-    """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
-    time_limit: float | None = None
-    """Seconds that a better plan is looked for."""
-    capacities: str | None = None
-    """CSV with the columns task and capacity."""
-    minimums: str | None = None
-    """CSV with the columns task and minimum: such a task gets contributions of at least so much, or no agent. Or
-    one number, which every task has to get."""
-    fixed: str | None = None
-    """CSV with the columns agent and task: these agents have to take these tasks."""
-    columns: str | None = None
-    """What the columns of a CSV file are called, as agent=tech,task=job,score=worth."""
-    contributions: str | None = None
-    """CSV with the columns agent and contribution, or with a row per agent and a column per task."""
-    task_scores: str | None = None
-    """CSV with the columns task, other and score, or with a row and a column per task."""
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
         """Print the verdict; exit with status 1 if a constraint is broken."""
-        problem = add_tables(
-            read_problem(self.file, extra=("assignment",), columns=self.columns),
-            capacities=self.capacities,
-            minimums=self.minimums,
-            fixed=self.fixed,
-            contributions=self.contributions,
-            task_scores=self.task_scores,
-        )
-        assignment, task_scores_on = problem.pop("assignment", None), take_task_scores_on(problem, self.task_scores_on)
+        problem = self.read(extra=("assignment",))
+        assignment, task_scores_on = problem.pop("assignment", None), problem.pop("task_scores_on")
         if (assignment is None) == (self.plan is None):
             raise InputError("give the plan once: as 'assignment' in the problem's JSON, or as --plan FILE.csv")
         if self.plan is not None:

@@ -31,6 +31,8 @@ class Demo:
         """Each part in turn."""
         from rich.console import Console
 
+        from muster.storage import make_folder
+
         if self.episodes < 1:
             raise InputError(f"the demonstration needs at least 1 episode, got {self.episodes}")
         if not self.minutes > 0:
@@ -90,17 +92,11 @@ def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
     folder = out / RUN
     # Each demonstration begins anew; this folder is its own.
     shutil.rmtree(folder, ignore_errors=True)
-    settings = TrainSettings(
-        env=f"rescue:{SIZES[0]}",
-        minutes=minutes,
-        seed=seed,
-    )
+    settings = TrainSettings(env=f"rescue:{SIZES[0]}", minutes=minutes, seed=seed)
     with Progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console) as progress:
         bar = progress.add_task("measuring", total=1.0)
         outcome = run_training(
-            settings,
-            folder,
-            report=lambda row, done: progress.update(bar, completed=done, description=describe(row)),
+            settings, folder, report=lambda row, done: progress.update(bar, completed=done, description=describe(row))
         )
     console.print(f"{outcome.steps:,} environment steps; the policy is in [bold]{folder}[/]")
     return [str(folder)]
@@ -143,14 +139,6 @@ def show_replay(console: Console, policy: str, out: Path, seed: int) -> None:
     console.print(
         f"\n[bold]4. A replay[/]\n{policy} on {env.name}, done in {len(replay.assignments)} steps: [bold]{path}[/]"
     )
-
-
-def make_folder(out: Path) -> None:
-    """Make the folder for what the demonstration writes."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {out}: {error.strerror or error}") from None
 
 
 def say_what_next(console: Console, out: Path) -> None:

@@ -86,7 +86,7 @@ def _run(arguments: list[str]) -> None:
         command = loaded[arguments[0]].from_arguments(arguments[1:])
     else:
         if len(loaded) == 1:
-            from muster.cli.known_flags import check_arguments
+            from muster.cli.flags import check_arguments
 
             check_arguments(f"muster {arguments[0]}", loaded[arguments[0]], arguments[1:])
         command = tyro.extras.subcommand_cli_from_dict(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tyro.conf import Positional
 
-from muster.cli.figure import figure_file
-from muster.cli.search_results import draw_study
-from muster.errors import InputError
+from muster.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from muster.policy.learned import LearnedPolicy
@@ -43,6 +43,8 @@ class Plot:
             if self.what == "curves":
                 draw_curves(axes, self.names)
             elif self.what == "search":
+                from muster.cli.search import draw_study
+
                 draw_study(Path(self.names[0])).savefig(self.out, dpi=110)
             else:
                 draw_scores(figure, axes, self.names[0], self.agent, self.grid)
@@ -126,3 +128,33 @@ def scores_on_grid(policy: LearnedPolicy, agent: tuple[int, int], grid: int) -> 
     adapt(policy, env)
     h, _ = policy.scores(env.observe())
     return h.reshape(grid, grid)
+
+
+@contextmanager
+def figure_file(out: Path, feature: str) -> Iterator[tuple[Any, Any]]:
+    """Yields a figure and its axes, and writes them to `out` at the end.
+
+    What can be known to be wrong is refused at the beginning: the missing extra (which `feature` needs), a kind of file
+    that cannot be written, a folder that is not there.
+    """
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        raise MissingExtraError(feature, "plot") from None
+    figure, axes = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
+    try:
+        kinds = sorted(figure.canvas.get_supported_filetypes())
+        if out.suffix[1:].lower() not in kinds:
+            raise InputError(f"cannot write {out}: a picture ends in one of .{', .'.join(kinds)}")
+        if not out.parent.is_dir():
+            raise InputError(f"cannot write {out}: there is no folder {out.parent}")
+        yield figure, axes
+        try:
+            figure.savefig(out, dpi=110)
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot write {out}: {error}") from None
+    finally:
+        pyplot.close(figure)

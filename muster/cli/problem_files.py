@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from typing import Any
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
 
-from muster.assign.settings import TaskScoresOn
-from muster.cli.csv_tables import is_csv, is_number, read_csv, read_text
+import tyro
+
+from muster.assign.settings import Effort, Method, TaskScoresOn
 from muster.errors import InputError, UnknownNameError
 
 FIELDS = (
@@ -35,6 +42,51 @@ SCORES = (
     "a table with the columns agent, task and score (other names: --columns agent=tech,task=job,score=worth), or a row "
     "per agent and a column per task"
 )
+TEXT = ("agent", "task", "other", "from", "to", "reason")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemFlags:
+    """Flags of the commands that read a problem; what `file` and `method` are, each says itself."""
+
+    file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    method: Method = "quad"
+    effort: Effort = "fast"
+    """How hard lp, quad and routes try; exact: until nothing is left to prove."""
+    minimise: bool = False
+    """Scores are costs: make their sum small (with --assign-all, or minimums for all, since idling costs nothing)."""
+    assign_all: bool = False
+    """Assign every agent that fits somewhere, however bad its scores."""
+    time_limit: float | None = None
+    """Seconds; the best feasible assignment found by then comes back."""
+    task_scores_on: TaskScoresOn | None = None
+    """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
+    capacities: str | None = None
+    """CSV with the columns task and capacity."""
+    minimums: str | None = None
+    """CSV with the columns task and minimum: such a task gets contributions of at least so much, or no agent. Or
+    one number, which every task has to get."""
+    fixed: str | None = None
+    """CSV with the columns agent and task: these agents have to take these tasks."""
+    columns: str | None = None
+    """What the columns of a CSV file are called, as agent=tech,task=job,score=worth."""
+    contributions: str | None = None
+    """CSV with the columns agent and contribution, or with a row per agent and a column per task."""
+    task_scores: str | None = None
+    """CSV with the columns task, other and score, or with a row and a column per task."""
+
+    def read(self, *, extra: tuple[str, ...] = (), **files: str | None) -> dict[str, Any]:
+        """The arguments of `muster.assign` in the files; `extra` fields are the command's own."""
+        names = ("capacities", "minimums", "fixed", "contributions", "task_scores")
+        problem = read_problem(self.file, extra=extra, columns=self.columns)
+        problem = add_tables(problem, **{name: getattr(self, name) for name in names}, **files)
+        said, flag = problem.get("task_scores_on"), self.task_scores_on
+        if said is not None and flag is not None and said != flag:
+            raise InputError(
+                f"task_scores_on came twice: {said!r} in the problem's file and --task-scores-on {flag}; give one of "
+                "them"
+            )
+        return {"task_scores_on": flag or "count", **problem}
 
 
 def read_problem(file: str, *, extra: tuple[str, ...] = (), columns: str | None = None) -> dict[str, Any]:
@@ -108,15 +160,122 @@ def read_columns(text: str | None) -> dict[str, str]:
     return {name.strip(): column.strip() for name, _, column in parts}
 
 
-def take_task_scores_on(problem: dict[str, Any], flag: TaskScoresOn | None) -> TaskScoresOn:
-    """What task scores act on, by the problem's file or by the flag; the problem is left without it."""
-    said: TaskScoresOn | None = problem.pop("task_scores_on", None)
-    if said is not None and flag is not None and said != flag:
-        raise InputError(
-            f"task_scores_on came twice: {said!r} in the problem's file and --task-scores-on {flag}; give one of them"
-        )
-    return said if said is not None else flag if flag is not None else "count"
-
-
 def _kind(data: object) -> str:
     return {list: "a list", str: "a string", type(None): "null", bool: "a boolean"}.get(type(data), "a number")
+
+
+class CsvTable:
+    """Columns by name, as a frame has them: enough for `muster.assign.names`."""
+
+    def __init__(self, columns: dict[str, list[Any]]) -> None:
+        self._columns = columns
+        self.columns = list(columns)
+
+    def __getitem__(self, name: str | list[str]) -> Any:
+        if isinstance(name, list):
+            return CsvTable({each: self._columns[each] for each in name})
+        return self._columns[name]
+
+    def to_numpy(self) -> list[list[Any]]:
+        """The rows."""
+        return [list(row) for row in zip(*self._columns.values(), strict=True)]
+
+
+def read_text(file: str, expected: str) -> str:
+    """A file's text, or standard input's for -."""
+    source = "standard input" if file == "-" else file
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"cannot read {source}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{source} is not text; expected {expected}") from None
+
+
+def is_csv(file: str) -> bool:
+    """Whether a file is a table, by its name."""
+    return Path(file).suffix.lower() in (".csv", ".tsv")
+
+
+def read_csv(file: str, expected: str, needs: Sequence[str] = (), pairs: Mapping[str, str] | None = None) -> CsvTable:
+    """A CSV file: the first column and those that hold names are text, all others numbers or empty.
+
+    `needs` are columns that must be there, `expected` is what to say of the file where it is something else. `pairs`:
+    in a table of pairs, what the columns agent, task, score and contribution are called; others are left out.
+    """
+    content = read_text(file, expected)
+    head = content.partition("\n")[0]
+    delimiter = max(",;\t", key=head.count)
+    lines = [line for line in csv.reader(io.StringIO(content), delimiter=delimiter) if any(map(str.strip, line))]
+    if not lines:
+        raise InputError(f"{file} is empty; expected {expected}")
+    header = [cell.strip() for cell in lines[0]]
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise InputError(f"{file} has two columns called {twice!r}; column names must differ")
+    if is_number(header[0]):
+        raise InputError(f"{file} begins with numbers; its first row must name the columns: expected {expected}")
+    lacking = [name for name in needs if name not in [cell.lower() for cell in header]]
+    if lacking:
+        raise InputError(f"{file} has no column {lacking[0]!r}, got {', '.join(header)}; expected {expected}")
+    ignored: set[int] = set()
+    if pairs is not None:
+        for name, column in pairs.items():
+            if column not in header:
+                raise InputError(f"{file} has no column {column!r} for {name}, got {', '.join(header)}")
+        called = {column: name for name, column in pairs.items()}
+        header = [called.get(cell, cell) for cell in header]
+        words = [cell.lower() for cell in header]
+        if len(header) == 3 and not pairs:
+            expected = expected.replace("agent=tech,task=job,score=worth", "agent={},task={},score={}".format(*header))
+        if {"agent", "task", "score"} <= set(words):
+            ignored = {k for k, word in enumerate(words) if word not in ("agent", "task", "score", "contribution")}
+        if ignored:
+            print(
+                f"muster: columns of {file} that are ignored: {', '.join(header[k] for k in ignored)}", file=sys.stderr
+            )
+    for number, line in enumerate(lines[1:], start=2):
+        if len(line) != len(header):
+            raise InputError(f"{file}, row {number}: expected {len(header)} cells as in the first row, got {len(line)}")
+    columns: dict[str, list[Any]] = {}
+    for k, name in enumerate(header):
+        if k in ignored:
+            continue
+        cells = [line[k].strip() for line in lines[1:]]
+        named = k == 0 or name.lower() in TEXT
+        columns[name.lower() if _is_word(name) else name] = (
+            cells if named else [_number(file, row, name, cell, expected) for row, cell in enumerate(cells, start=2)]
+        )
+    return CsvTable(columns)
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell reads as a number."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_word(name: str) -> bool:
+    """Whether a column's name is one that tables are told apart by, in whichever case."""
+    return name.lower() in (*TEXT, "score", "contribution", "capacity")
+
+
+def _number(file: str, row: int, column: str, cell: str, expected: str) -> float | None:
+    if cell == "":
+        return None
+    if is_number(cell):
+        return float(cell)
+    point = cell.replace(",", ".")
+    told = f"write {point} for it" if is_number(point) else f"the file should be {expected}"
+    raise InputError(f"{file}, row {row}, column {column!r}: expected a number or nothing, got {cell!r}; {told}")
+
+
+def write_csv(file: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+    """Write rows as CSV; None becomes an empty cell."""
+    with Path(file).open("w", encoding="utf-8", newline="") as target:
+        writer = csv.DictWriter(target, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

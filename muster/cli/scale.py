@@ -46,7 +46,7 @@ class Scale(PolicyFlags):
 
     def run(self) -> None:
         """Run, print and draw."""
-        from muster.cli.figure import figure_file
+        from muster.cli.plot import figure_file
         from muster.errors import InputError
         from muster.evaluation.scale import plan, run_curve
 

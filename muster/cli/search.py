@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
 from muster.cli.flags import Flags, argument, parse
-from muster.cli.search_results import as_json, need_optuna, print_table
 from muster.cli.train import folder_name
-from muster.errors import InputError
+from muster.errors import InputError, MissingExtraError
 from muster.search.space import (
     JUDGED_BY,
     Judge,
@@ -31,6 +31,7 @@ from muster.settings import as_table, overlaid, read_toml
 if TYPE_CHECKING:
     from muster.search.study import Study
 
+
 OWN = ("env", "minutes", "steps", "seed")
 """Settings of a run that a study keeps under names of its own."""
 DEFAULT_TRIALS = 128
@@ -39,6 +40,8 @@ HELPS = {
     "steps": "Environment steps of a trial.",
     "seed": "Of the trials, and of the first parameters, noise and episodes of each: the same for all.",
 }
+ROWS = 20
+"""Trials that the table shows; --json has all."""
 
 
 @dataclass(frozen=True)
@@ -215,3 +218,90 @@ def named_flags(arguments: Sequence[str]) -> set[str]:
 def say(line: str) -> None:
     """To standard error, so that standard output stays clean."""
     print(line, file=sys.stderr, flush=True)
+
+
+def need_optuna(feature: str) -> None:
+    """Say how to install what `feature` stands on, where it is missing."""
+    try:
+        import optuna  # noqa: F401
+    except ImportError:
+        raise MissingExtraError(feature, "search") from None
+
+
+def as_json(study: Study) -> dict[str, Any]:
+    """All that a study came to."""
+    from muster.search.study import best_of, ranked
+
+    settings, trials = study.settings, study.trials()
+    best = best_of(trials, study.better)
+    return {
+        "study": str(study.folder),
+        "env": list(settings.env),
+        "space": settings.space_name,
+        "sampler": settings.sampler,
+        "pruner": settings.pruner,
+        "judge": settings.judge,
+        "judged_by": JUDGED_BY[settings.judge],
+        "minutes": settings.minutes,
+        "steps": settings.steps,
+        "seed": settings.seed,
+        "trials": settings.trials,
+        **{state: sum(trial.state == state for trial in trials) for state in ("done", "pruned", "failed", "running")},
+        "best": None if best is None else asdict(best),
+        "importance": study.importances(),
+        "results": [asdict(trial) for trial in ranked(trials, study.better)],
+    }
+
+
+def print_table(study: Study) -> None:
+    """The trials, best first, and which settings matter."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from muster.search.study import ranked, short
+
+    settings = study.settings
+    trials = ranked(study.trials(), study.better)
+    length = f"{settings.minutes:g} CPU minutes" if settings.minutes is not None else f"{settings.steps:,} steps"
+    count = sum(trial.state in ("done", "pruned", "failed") for trial in trials)
+    title = f"{' '.join(settings.env)}: {count} of {settings.trials} trials of {length}, space {settings.space_name}"
+    grid: Any = Table(title=title, caption=f"judged by {JUDGED_BY[settings.judge]}; no test episode was looked at")
+    names = list(study.space.sampled)
+    for column in ("trial", "", settings.judge, "minutes", *(name.partition(".")[2] for name in names)):
+        grid.add_column(column, justify="right")
+    for trial in trials[:ROWS]:
+        results = [f"{trial.value:.4f}" if trial.value is not None else "–"]
+        results.append(f"{trial.minutes:.2f}" if trial.minutes is not None else "–")
+        sampled = [short(trial.settings[name]) if name in trial.settings else "–" for name in names]
+        grid.add_row(str(trial.number), trial.state, *results, *sampled)
+    console = Console(width=max(120, Console().width))
+    console.print(grid)
+    if len(trials) > ROWS:
+        console.print(f"and {len(trials) - ROWS} more (--json has all)")
+    for trial in trials:
+        if trial.why:
+            console.print(f"trial {trial.number} failed: {trial.why}", soft_wrap=True)
+    weight = study.importances()
+    if weight:
+        told = ", ".join(f"{name} {share:.2f}" for name, share in weight.items())
+        console.print(f"what told the better half from the rest (PED-ANOVA): {told}", soft_wrap=True)
+
+
+def draw_study(folder: Path) -> Any:
+    """Optuna's parallel coordinates of all trials, as a matplotlib figure."""
+    need_optuna("muster plot search")
+    from muster.search.study import Study
+
+    study = Study.open(folder, None)
+    finished = sum(trial.state == "done" for trial in study.trials())
+    if finished < 2:
+        raise InputError(f"{folder} has {finished} finished trials; a picture needs at least 2")
+    from optuna.visualization.matplotlib import plot_parallel_coordinate
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is experimental
+        axes = plot_parallel_coordinate(study.optuna, target_name=study.settings.judge)
+    axes.set_title(f"{' '.join(study.settings.env)}: {finished} trials")
+    figure: Any = axes.figure
+    figure.set_size_inches(1.6 * len(study.space.sampled) + 3, 4.4)
+    return figure

@@ -14,9 +14,8 @@ import tyro
 
 from muster.assign.as_json import answer_as_json, rows_as_json
 from muster.assign.outcomes import NEGATIVE_SCORES, REASONS
-from muster.assign.settings import Effort, Method, Objective, Rounding, TaskScoresOn
-from muster.cli.csv_tables import CsvTable, write_csv
-from muster.cli.problem_files import add_tables, read_problem, take_task_scores_on
+from muster.assign.settings import Method, Objective, Rounding
+from muster.cli.problem_files import CsvTable, ProblemFlags, write_csv
 from muster.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Solve:
+class Solve(ProblemFlags):
     """Assign agents to tasks: scores from a JSON or CSV file in, assignment with its certificate out."""
 
     file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
@@ -35,33 +34,10 @@ class Solve:
     method: Method = "quad"
     """amax: each agent's best task; lp: within capacities; quad: with task-task scores too; routes: routes through
     all tasks, task scores being what it is worth to go from one to the next."""
-    effort: Effort = "fast"
-    """How hard lp, quad and routes try; exact: until nothing is left to prove."""
     rounding: Rounding = "strict"
     """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
-    minimise: bool = False
-    """Scores are costs: make their sum small (with --assign-all, or minimums for all, since idling costs nothing)."""
-    assign_all: bool = False
-    """Assign every agent that fits somewhere, however bad its scores."""
-    task_scores_on: TaskScoresOn | None = None
-    """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
     objective: Objective = "makespan"
     """What routes makes short: the longest route, or the total of all."""
-    time_limit: float | None = None
-    """Seconds; the best feasible assignment found by then comes back."""
-    capacities: str | None = None
-    """CSV with the columns task and capacity."""
-    minimums: str | None = None
-    """CSV with the columns task and minimum: such a task gets contributions of at least so much, or no agent. Or
-    one number, which every task has to get."""
-    fixed: str | None = None
-    """CSV with the columns agent and task: these agents have to take these tasks."""
-    columns: str | None = None
-    """What the columns of a CSV file are called, as agent=tech,task=job,score=worth."""
-    contributions: str | None = None
-    """CSV with the columns agent and contribution, or with a row per agent and a column per task."""
-    task_scores: str | None = None
-    """CSV with the columns task, other and score, or with a row and a column per task."""
     previous: str | None = None
     """CSV with the columns agent and task, such as an earlier --out: the plan before."""
     switch_cost: float | None = None
@@ -77,19 +53,9 @@ class Solve:
         """Read, solve, write, print."""
         if self.out is not None and Path(self.out).suffix.lower() not in (".csv", ".json"):
             raise InputError(f"--out writes .csv or .json, got {self.out}")
-        problem = read_problem(self.file, columns=self.columns)
-        problem = add_tables(
-            problem,
-            capacities=self.capacities,
-            minimums=self.minimums,
-            fixed=self.fixed,
-            contributions=self.contributions,
-            task_scores=self.task_scores,
-            previous=self.previous,
-        )
+        problem = self.read(previous=self.previous)
         if self.switch_cost is not None:
             problem["switch_cost"] = self.switch_cost
-        task_scores_on = take_task_scores_on(problem, self.task_scores_on)
         from muster.assign import assign
 
         with warnings.catch_warnings():
@@ -103,7 +69,6 @@ class Solve:
                 assign_all=self.assign_all,
                 objective=self.objective,
                 time_limit=self.time_limit,
-                task_scores_on=task_scores_on,
             )
         for note in notes(solution, problem, self):
             print(f"muster: {note}", file=sys.stderr)

@@ -34,6 +34,9 @@ class Train:
         """Parse the flags, on top of the file that --config names, on top of the run that --resume goes on with."""
         file, out = argument(arguments, "--config"), argument(arguments, "--out")
         table = read_toml(file) if file else {}
+        if argument(arguments, "--minutes") or argument(arguments, "--steps"):
+            # A run by minutes is made again by the steps of its summary.
+            table = {name: value for name, value in table.items() if name not in ("minutes", "steps")}
         if "--resume" in arguments:
             from muster.learning.run import stored_settings
             from muster.learning.train import LENGTH

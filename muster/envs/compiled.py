@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from muster.envs.vector import BatchEnv, State, Step
 from muster.errors import InputError
 from muster.parallel import share_out, thread_count
 from muster.rng import Seeds
+from muster.settings import to_text
 
 Threads = Literal["auto", "one", "all"]
 
@@ -24,13 +26,12 @@ class CompiledEnv(BatchEnv):
     kernel: Any
     """Made once from `arrays()`, which it changes in place."""
 
-    def set_size(self, n_envs: int, n_agents: int, n_tasks: int, threads: Threads, parallel: bool) -> None:
-        """Set the sizes, and the number of threads; "auto" takes several where the batch is large (`parallel`)."""
+    def set_size(self, n_envs: int, n_agents: int, n_tasks: int, worthwhile: int, threads: Threads = "auto") -> None:
+        """Set the sizes, and how many threads step the batch: as many as are `worthwhile`, one, or one a core."""
         if n_envs < 1:
             raise InputError(f"a batch needs at least 1 environment, got {n_envs}")
         self.n_envs, self.n_agents, self.n_tasks = n_envs, n_agents, n_tasks
-        if threads == "one" or (threads == "auto" and not parallel):
-            self.threads = 1
+        self._most_threads = {"auto": worthwhile, "one": 1, "all": n_envs}[threads]
 
     @abstractmethod
     def arrays(self) -> Mapping[str, NDArray[Any]]:
@@ -61,10 +62,10 @@ class CompiledEnv(BatchEnv):
 
     def share_out(self, work: Callable[[int, int], None]) -> None:
         """Call `work(begin, end)` on shares of the slots, a thread each."""
-        if self.threads == 1:
+        if self._most_threads <= 1:
             work(0, self.n_envs)
         else:
-            share_out(self.n_envs, self.threads or thread_count(), work)
+            share_out(self.n_envs, min(self.threads or thread_count(), self._most_threads), work)
 
     def get_state(self) -> State:
         """Copies of every array, by name."""
@@ -74,3 +75,13 @@ class CompiledEnv(BatchEnv):
         """Go on from what `get_state` returned."""
         for name, array in self.arrays().items():
             array[...] = state[name]
+
+
+def env_name(head: str, settings: Any, size: tuple[str, ...]) -> str:
+    """`head`, which tells the settings called `size`, and every other that differs from its default."""
+    changed = [
+        f"{field.name}={to_text(getattr(settings, field.name))}"
+        for field in dataclasses.fields(settings)
+        if field.name not in size and getattr(settings, field.name) != field.default
+    ]
+    return ",".join([head, *changed])

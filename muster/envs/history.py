@@ -23,10 +23,9 @@ GENERATOR_WORDS = 6
 class History:
     """The assignments of B episodes, growing as they do."""
 
-    def __init__(self, n_envs: int, n_agents: int, n_tasks: int, max_steps: int, most_bytes: int | None = None) -> None:
+    def __init__(self, n_envs: int, n_agents: int, n_tasks: int, max_steps: int) -> None:
         kind = np.int16 if n_tasks < 2**15 else np.int32
         self.max_steps = max_steps
-        self.most_bytes = HISTORY_BYTES if most_bytes is None else most_bytes
         self.assignments: NDArray[Any] = np.full((n_envs, min(FIRST_STEPS, max_steps), n_agents), -1, kind)
         """[B, T, N]"""
         self.agents: NDArray[np.int32] = np.zeros(self.assignments.shape[:2], np.int32)
@@ -49,7 +48,7 @@ class History:
     def _grow(self) -> None:
         n_envs, steps, n_agents = self.assignments.shape
         larger = min(2 * steps, self.max_steps)
-        if self.assignments.nbytes * larger // steps > self.most_bytes:
+        if self.assignments.nbytes * larger // steps > HISTORY_BYTES:
             self.kept = False
             self.assignments, self.agents = self.assignments[:, :0], self.agents[:, :0]
             return
@@ -62,7 +61,7 @@ class History:
         """Copies of what was done; MusterError where it was too much to remember."""
         if not self.kept:
             raise MusterError(
-                f"{len(steps)} episodes of {name} need more than the {self.most_bytes // 2**20} MB that muster keeps "
+                f"{len(steps)} episodes of {name} need more than the {HISTORY_BYTES // 2**20} MB that muster keeps "
                 "of assignments; define get_state() and set_state(), or use fewer environments"
             )
         last = int(steps.max(initial=0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from muster.data import Ints
@@ -13,6 +15,24 @@ def follow(last: Ints, before: Ints, now: Ints) -> Ints:
         return last
     at = find_ids(now, before, np.broadcast_to(np.arange(now.shape[1]), now.shape))
     return np.where(at >= 0, np.take_along_axis(last, np.maximum(at, 0), axis=1), -1)
+
+
+class Ids(NamedTuple):
+    """Who agents and tasks are, [B, N] and [B, M]; None where their indices are never used again."""
+
+    agents: Ints | None
+    tasks: Ints | None
+
+
+def tasks_now(last: Ints, before: Ids, now: Ids) -> Ints:
+    """[B, N] the index, now, of the task that each agent, now, had in the assignment `last`; -1 for none."""
+    if before.agents is not None and now.agents is not None:
+        last = follow(last, before.agents, now.agents)
+    if before.tasks is not None and now.tasks is not None:
+        at = np.maximum(last, 0)
+        wanted = np.where(last >= 0, np.take_along_axis(before.tasks, at, axis=1), -1)
+        last = find_ids(wanted, now.tasks, at)
+    return last
 
 
 def find_ids(wanted: Ints, ids: Ints, guess: Ints) -> Ints:

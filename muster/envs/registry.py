@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from muster import custom
 from muster.envs.env import Env
+from muster.envs.grid import GridSettings
 from muster.envs.singles import BatchOfSingles, batched
-from muster.envs.size import check_memory, size_of
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError, MusterError, UnknownNameError, in_words
 from muster.rng import episode_seeds
 from muster.settings import NO_DEFAULT, Option, accept, options_of, read_options, to_text
+
+OWN = "package.module:Class for your own"
+EnvLike = str | type[Env] | type[BatchEnv]
+"""An environment string, or a class of one's own."""
+EXAMPLES = ("rescue:2x4", "battle:w15v17", "pursuit:4x2", "fleet:24,city=small")
+OWN_USAGE = "package.module:Class[,option=value…]"
+OWN_ABOUT = "your own, with options for its constructor (muster new NAME writes one to begin with)"
+SHARE = 0.5
+"""Of the machine's memory that one batch of environments may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +38,6 @@ class BuiltIn:
     about: str
 
 
-OWN = "package.module:Class for your own"
 BUILT_IN = {
     "rescue": BuiltIn(
         "muster.envs.rescue",
@@ -50,17 +60,11 @@ BUILT_IN = {
         "vehicles take the minute's requests, such as fleet:24,city=small; or a folder of recorded trips",
     ),
     "log": BuiltIn(
-        "muster.envs.log",
+        "muster.envs.logs",
         "log:FILE[,set=all|training|validation]",
         "situations and decisions from a file, without a simulator: worth is agreeing with what was done",
     ),
 }
-EnvLike = str | type[Env] | type[BatchEnv]
-"""An environment string, or a class of one's own."""
-
-EXAMPLES = ("rescue:2x4", "battle:w15v17", "pursuit:4x2", "fleet:24,city=small")
-OWN_USAGE = "package.module:Class[,option=value…]"
-OWN_ABOUT = "your own, with options for its constructor (muster new NAME writes one to begin with)"
 
 
 def make(env: EnvLike, num_envs: int = 1, seed: int = 0, **options: Any) -> BatchEnv:
@@ -185,3 +189,75 @@ def _of_class(own: Any, name: str, n_envs: int, options: dict[str, Any]) -> Batc
 def written(options: dict[str, Any]) -> list[str]:
     """Options as they stand in an environment string."""
     return [f"{name}={to_text(value)}" for name, value in options.items()]
+
+
+class Size(NamedTuple):
+    """Agents, tasks and cells of an environment, from its settings."""
+
+    agents: int
+    tasks: int
+    cells: int
+    """Of a grid; 0 without one."""
+    steps: int
+    """The step limit; 0 where it is not a setting."""
+
+    def memory(self, num_envs: int) -> int:
+        """Bytes that a batch takes, roughly: cells and pairs, at what planes and pair features take of each."""
+        pairs = (self.agents + self.tasks) * self.tasks
+        return num_envs * (16 * self.cells + 64 * pairs)
+
+
+def size_of(family: str, text: str) -> Size | None:
+    """The size of a built-in environment from what follows "FAMILY:"; None where settings do not say."""
+    if family in ("rescue", "pursuit"):
+        grid = grid_settings(family).from_text(text)
+        return Size(grid.agents, grid.tasks, grid.cells, grid.step_limit)
+    if family == "fleet":
+        from muster.envs.fleet.settings import FleetSettings
+
+        fleet = FleetSettings.from_text(text)
+        return Size(fleet.vehicles, fleet.limit or fleet.vehicles, 0, fleet.minutes)
+    counts = re.match(r"[a-z]+(\d{1,9})v(\d{1,9})", text) if family == "battle" else None
+    return Size(int(counts[1]), int(counts[2]), 0, 0) if counts else None
+
+
+def grid_settings(family: str) -> type[GridSettings]:
+    """The settings class of rescue or pursuit."""
+    from muster.envs.pursuit.settings import PursuitSettings
+    from muster.envs.rescue.settings import RescueSettings
+
+    return RescueSettings if family == "rescue" else PursuitSettings
+
+
+def check_memory(name: str, size: Size, num_envs: int) -> None:
+    """Refuse a batch that would not fit into this machine's memory."""
+    needed, there = size.memory(num_envs), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > SHARE * there:
+        raise InputError(
+            f"{num_envs} x {name[:80]} would take about {needed / 2**30:.3g} GB, and this machine has "
+            f"{there / 2**30:.3g} GB; choose a smaller grid, fewer agents and tasks, or fewer environments"
+        )
+
+
+def resized(env: str, n: int, m: int) -> str:
+    """The same environment with so many agents and tasks."""
+    if min(n, m) < 1:
+        raise InputError(f"a situation needs at least one agent and one task, got {n} and {m}")
+    family, _, rest = env.partition(":")
+    first, *options = rest.split(",")
+    if family == "pursuit" and not any(option.strip().startswith("grid=") for option in options):
+        # Its grid grows with the numbers; here the ground stays and those on it change.
+        options.append(f"grid={grid_settings(family).from_text(rest).shape[0]}")
+    if family in ("rescue", "pursuit"):
+        return ",".join([f"{family}:{n}x{m}", *options])
+    if family == "battle":
+        units = re.sub(r"\d+v\d+$", "", first)
+        # Some families have so many of each of two kinds.
+        per = 2 if units == "zh" else 1
+        if n % per or m % per:
+            raise InputError(f"{units} battles have as many of both kinds of unit: even numbers, got {n} and {m}")
+        return ",".join([f"battle:{units}{n // per}v{m // per}", *options])
+    kept = [option for option in options if option.partition("=")[0] not in ("limit", "n_agents", "n_tasks")]
+    if family == "fleet":
+        return ",".join([f"fleet:{n}", *kept, f"limit={m}"])
+    return ",".join([f"{family}:{first}", *kept, f"n_agents={n}", f"n_tasks={m}"])

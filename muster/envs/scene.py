@@ -18,6 +18,8 @@ from muster.errors import InputError
 
 Shape = Literal["disc", "square", "diamond", "triangle", "hexagon", "dart", "van", "person"]
 
+Bounds = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
 RED, BLUE, GREEN, ORANGE, VIOLET = "#d9534f", "#3f83e8", "#2f9e6e", "#dd8a1c", "#8e6ac8"
 """Colours that can be told apart on light and on dark ground."""
 
@@ -54,8 +56,8 @@ class Stage:
 
     looks: Sequence[Look] = (Look("agents", "diamond"), Look("tasks", "disc", RED, remains=True))
     """Scenes name them by their index here."""
-    bounds: tuple[float, float, float, float] | None = None
-    """Left, top, right, bottom of what is shown; None: wide enough for all that happens."""
+    bounds: Bounds | None = None
+    """What is shown; None: wide enough for all that happens."""
     grid: float = 0.0
     """From one line of a grid to the next; 0 for none."""
     zones: Sequence[Zone] = ()

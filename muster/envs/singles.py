@@ -9,16 +9,18 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 
 from muster.data import BatchObservation, Bools, Floats, Ints
-from muster.envs.baselines import BaselinePolicy
 from muster.envs.env import Baseline, Env, Observation
 from muster.envs.history import GENERATOR_WORDS, History, pack_generator, pack_states, unpack_generator, unpack_state
-from muster.envs.identity import find_ids, follow
-from muster.envs.padding import Padded, WrongNumberError
+from muster.envs.identity import Ids, tasks_now
+from muster.envs.padding import Padded, WrongNumberError, observation_at
 from muster.envs.renderer import Renderer
 from muster.envs.scene import Scene, checked
 from muster.envs.vector import BatchEnv, Metric, Policy, State, Step
 from muster.errors import EnvError, InputError, MusterError, UnknownNameError, in_words
 from muster.rng import Seeds
+
+KEPT = ("seeds", "steps", "running", "returns", "last", "last_agents", "last_tasks", "agent_order", "task_order")
+"""Arrays of a batch that its state holds, beside the states or the assignments of the objects."""
 
 
 class BatchOfSingles(BatchEnv):
@@ -57,10 +59,8 @@ class BatchOfSingles(BatchEnv):
         self._agent_order: Ints = np.tile(np.arange(self.n_agents), (n_envs, 1))
         self._task_order: Ints = np.tile(np.arange(self.n_tasks), (n_envs, 1))
         self._reseeded = np.zeros(n_envs, np.bool_)
-        self._saves_itself = type(first).get_state is not Env.get_state
-        self._history: History | None = None
-        if not self._saves_itself:
-            self._history = History(n_envs, self.n_agents, self.n_tasks, self.max_steps)
+        saves_itself = type(first).get_state is not Env.get_state
+        self._history = None if saves_itself else History(n_envs, self.n_agents, self.n_tasks, self.max_steps)
         self.reset(np.arange(n_envs), np.zeros(n_envs, np.uint64))
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
@@ -174,7 +174,7 @@ class BatchOfSingles(BatchEnv):
         self._reseeded[:] = False
         for slot, single in enumerate(self.singles):
             self._reset(slot)
-            if self._saves_itself:
+            if self._history is None:
                 saved = unpack_state(state["own"][slot], int(state["own_bytes"][slot]))
                 self.ask("set_state()", slot, partial(single.set_state, saved))
                 unpack_generator(self.generators[slot], state["generators"][slot])
@@ -203,22 +203,12 @@ class BatchOfSingles(BatchEnv):
         """The class's baselines, each as a policy."""
 
         def policy(name: str, baseline: Baseline) -> Callable[[Self], Policy]:
-            return lambda env: BaselinePolicy(name, baseline, env, env.padded.sizes)
+            return lambda env: BaselinePolicy(name, baseline, env)
 
         return {name: policy(name, baseline) for name, baseline in cls.single.baselines().items()}
 
     def _arrays(self) -> State:
-        return {
-            "seeds": self._seeds,
-            "steps": self._steps,
-            "running": self._running,
-            "returns": self._returns,
-            "last": self._last,
-            "last_agents": self._last_agents,
-            "last_tasks": self._last_tasks,
-            "agent_order": self._agent_order,
-            "task_order": self._task_order,
-        }
+        return {name: getattr(self, f"_{name}") for name in KEPT}
 
     def _reset(self, slot: int) -> None:
         rng = self.generators[slot] = np.random.default_rng(int(self._seeds[slot]))
@@ -272,13 +262,9 @@ class BatchOfSingles(BatchEnv):
 
     def _previous(self) -> Ints:
         """[B, N] the index, now, of the task that each agent, now, had after the last decision."""
-        arrays, last = self.padded.arrays, self._last
-        if "agent_ids" in arrays:
-            last = follow(last, self._last_agents, arrays["agent_ids"])
-        if "task_ids" in arrays:
-            at = np.maximum(last, 0)
-            wanted = np.where(last >= 0, np.take_along_axis(self._last_tasks, at, axis=1), -1)
-            last = find_ids(wanted, arrays["task_ids"], at)
+        arrays = self.padded.arrays
+        now = Ids(arrays.get("agent_ids"), arrays.get("task_ids"))
+        last = tasks_now(self._last, Ids(self._last_agents, self._last_tasks), now)
         there = np.take_along_axis(arrays["task_alive"], np.maximum(last, 0), axis=1)
         return np.where((last >= 0) & there, last, -1)
 
@@ -356,3 +342,40 @@ def check_attributes(env: Env, name: str) -> None:
         raise InputError(f"switch_cost of {name} must be a number or [n_agents, n_tasks]") from None
     if not (np.isfinite(cost) & (cost >= 0)).all():
         raise InputError(f"switch_cost of {name} must be finite and not negative")
+
+
+class BaselinePolicy(Policy):
+    """A baseline for one environment, applied to each environment of a batch."""
+
+    def __init__(self, name: str, baseline: Baseline, env: BatchOfSingles) -> None:
+        self.name = name
+        self.about = (baseline.__doc__ or "").strip().partition("\n")[0]
+        self._baseline = baseline
+        self._env = env
+
+    def act(self, observation: BatchObservation) -> Ints:
+        """[B, N] what the baseline says for each environment of the observation."""
+        assignment = np.full((observation.batch, self._env.n_agents), -1, np.int64)
+        # Only the environment itself knows what is padding; the observation of another batch counts as full.
+        ours = observation.batch == self._env.n_envs
+        full = [(self._env.n_agents, self._env.n_tasks)] * observation.batch
+        for slot, (agents, tasks) in enumerate(self._env.padded.sizes.tolist() if ours else full):
+            try:
+                chosen = np.asarray(self._baseline(observation_at(observation, slot, agents, tasks)))
+            except Exception as error:
+                raise EnvError(f"the baseline {self.name!r} of {self._env.name} failed: {in_words(error)}") from error
+            self._check(observation, slot, chosen, agents, tasks)
+            assignment[slot, :agents] = chosen
+        return assignment
+
+    def _check(self, observation: BatchObservation, slot: int, chosen: Ints, agents: int, tasks: int) -> None:
+        which = f"the baseline {self.name!r} of {self._env.name}"
+        fits = chosen.shape == (agents,) and (chosen.dtype.kind in "iu" or not agents)
+        if not fits or (agents and not -1 <= chosen.min() <= chosen.max() < tasks):
+            tasks_of = f"a task from 0 to {tasks - 1}, or -1," if tasks else "-1"
+            raise InputError(f"{which} must give {tasks_of} for each of {agents} agents, got {chosen.tolist()}")
+        if observation.allowed is not None and agents:
+            forbidden = (chosen >= 0) & ~observation.allowed[slot, np.arange(agents), chosen]
+            if forbidden.any():
+                agent = int(np.flatnonzero(forbidden)[0])
+                raise InputError(f"{which} sends agent {agent} to task {chosen[agent]}, which `allowed` forbids")

@@ -38,6 +38,8 @@ class Policy(ABC):
     """Turns observations of B environments into one assignment for each. Only `name` and `act` are needed."""
 
     name: str
+    remembered: tuple[str, ...] = ()
+    """Names of the arrays by which it remembers episodes under way, such as plans or streams of random numbers."""
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
         """New episodes start in these slots, before `act` is asked about them; randomness follows from `seeds`."""
@@ -52,12 +54,13 @@ class Policy(ABC):
         return self.act(observation)
 
     def get_memory(self) -> State:
-        """What it remembers of the episodes under way, such as plans or streams of random numbers: copies."""
-        return {}
+        """What it remembers of the episodes under way: copies."""
+        return {name: getattr(self, name).copy() for name in self.remembered}
 
     def set_memory(self, memory: State) -> None:
         """Go on from what `get_memory` returned."""
-        del memory
+        for name in self.remembered:
+            getattr(self, name)[...] = memory[name]
 
     def replan(self, slots: Ints) -> None:
         """Something else was done in these slots than it decided last: a policy that follows a plan makes a new one."""

@@ -203,8 +203,9 @@ def measure_ranges(policy: LearnedPolicy, custom: bool = False) -> dict[str, dic
     The service warns of features beyond these. Custom environments, and those that read files, are left out unless
     `custom`: what a file names is not imported.
     """
-    names = features_of(policy).as_dict()
-    seen: dict[str, list[Any]] = {kind: [] for kind, named in names.items() if named}
+    names = {kind: named for kind, named in features_of(policy).as_dict().items() if named}
+    seen: dict[str, list[Floats]] = {kind: [] for kind in names}
+    """Of each step: least, largest and sum of each column, and the number of rows."""
     for text in policy.header.get("envs") or [policy.header.get("env", "")]:
         foreign = kind_of(str(text)) not in BUILT_IN or kind_of(str(text)) == "log"
         if (foreign and not custom) or policy.spec.kind == "pem":
@@ -214,17 +215,19 @@ def measure_ranges(policy: LearnedPolicy, custom: bool = False) -> dict[str, dic
         slots = np.arange(RANGE_EPISODES)
         reset(env, acting, slots, episode_seeds(RANGE_SEED, slots))
         for transition in rollout(env, act_with(acting, env), slots >= 0):
-            for kind, rows in seen.items():
+            for kind, steps in seen.items():
                 block = np.asarray(getattr(transition.observation, BLOCKS[kind]), np.float64)[transition.active]
-                rows.append(_summary(block[_alive(transition.observation, kind)[transition.active]]))
-    return {
-        kind: {
-            name: [float(f"{value:.6g}") for value in values]
-            for name, *values in zip(names[kind], *_merged(rows), strict=True)
-        }
-        for kind, rows in seen.items()
-        if rows
-    }
+                rows = block[_alive(transition.observation, kind)[transition.active]]
+                least, most = rows.min(0, initial=np.inf), rows.max(0, initial=-np.inf)
+                steps.append(np.stack([least, most, rows.sum(0), np.full(rows.shape[1], len(rows))]))
+    ranges: dict[str, dict[str, list[float]]] = {}
+    for kind, steps in seen.items():
+        if steps:
+            least, most, total, count = np.stack(steps, axis=1)
+            columns = np.stack([least.min(0), most.max(0), total.sum(0) / np.maximum(count.sum(0), 1)], axis=1)
+            rounded = [[float(f"{value:.6g}") for value in column] for column in columns]
+            ranges[kind] = dict(zip(names[kind], rounded, strict=True))
+    return ranges
 
 
 def _alive(seen: BatchObservation, kind: str) -> Bools:
@@ -232,17 +235,6 @@ def _alive(seen: BatchObservation, kind: str) -> Bools:
     agents, tasks = seen.agent_alive, seen.task_alive
     pairs = {"pair": agents[:, :, None] & tasks[:, None], "task_pair": tasks[:, :, None] & tasks[:, None]}
     return {"agent": agents, "task": tasks, "global": np.ones(len(agents), np.bool_), **pairs}[kind]
-
-
-def _summary(values: Floats) -> tuple[Floats, Floats, Floats, int]:
-    """Least, largest and sum of each column, and how many rows there are."""
-    least, most = values.min(0, initial=np.inf), values.max(0, initial=-np.inf)
-    return least, most, values.sum(0), len(values)
-
-
-def _merged(rows: list[tuple[Floats, Floats, Floats, int]]) -> tuple[Floats, Floats, Floats]:
-    least, most, total, count = zip(*rows, strict=True)
-    return np.min(least, axis=0), np.max(most, axis=0), np.sum(total, axis=0) / max(sum(count), 1)
 
 
 def measure_latency(card: dict[str, Any]) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from muster.evaluation.text import (
     difference_lines,
     episodes_of,
     evaluation_table,
-    group_difference_line,
+    group_difference_lines,
     group_line,
     html_table,
     text_table,
@@ -75,7 +75,7 @@ class Comparison:
         return {
             "policies": [one.as_dict() for one in self.evaluations],
             "differences": [one.as_dict() for one in self.differences],
-            "groups": [one.as_dict() for one in self.groups],
+            "groups": [asdict(one) for one in self.groups],
             "group_differences": [one.as_dict() for one in self.group_differences],
         }
 
@@ -89,7 +89,7 @@ class Comparison:
         metric = self.evaluations[0].metric
         if self.groups:
             lines = [group_line(one, metric) for one in self.groups]
-            return lines + [group_difference_line(one, metric) for one in self.group_differences]
+            return lines + [line for one in self.group_differences for line in group_difference_lines(one, metric)]
         return [line for one in self.differences for line in difference_lines(one, metric)]
 
     def __repr__(self) -> str:

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Floats
-from muster.envs.vector import Metric
 from muster.errors import InputError
-from muster.evaluation.evaluate import Evaluation
+from muster.evaluation.evaluate import Evaluation, Mean
 from muster.evaluation.statistics import MEANINGS, RESAMPLES, Interval
 
+Statistic = Callable[[Sequence[Floats]], Floats]
+"""Of the means [..., R] of the runs of each group."""
 CHUNK = 1_000_000
 """Resampled episodes at once: bounds the memory."""
 
@@ -40,10 +41,6 @@ class Group:
     ci95: Interval
     """Over training seeds and episodes; of a single policy over episodes."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """What `muster compare --json` prints of it."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class GroupDifference:
@@ -57,10 +54,12 @@ class GroupDifference:
     probability_of_improvement: float
     """That a run of the policy is better than a run of the reference; a tie counts one half."""
     probability_ci95: Interval
+    metrics: dict[str, Mean]
+    """The difference of the interquartile means of what else the environment reports."""
 
     def as_dict(self) -> dict[str, Any]:
         """What `muster compare --json` prints of it."""
-        return asdict(self)
+        return asdict(self) | {"metrics": {name: one._asdict() for name, one in self.metrics.items()}}
 
 
 def runs_that_match(pattern: str) -> list[str]:
@@ -103,32 +102,36 @@ def summarise_groups(groups: Sequence[Sequence[Evaluation]]) -> tuple[list[Group
         interval = _interval([outcome], lambda means: interquartile_mean(means[0]))
         iqm = float(interquartile_mean(outcome.mean(axis=1)))
         found.append(Group(name, tuple(one.policy for one in group), iqm, interval))
-    metric = groups[0][0].metric
-    gaps = [_beside(names[k], outcomes[k], names[0], outcomes[0], metric) for k in range(1, len(groups))]
-    return found, gaps
+    return found, [_beside(names[k], groups[k], names[0], groups[0]) for k in range(1, len(groups))]
 
 
-def _beside(name: str, own: Floats, reference_name: str, reference: Floats, metric: Metric) -> GroupDifference:
-    better = MEANINGS[metric].better
+def _beside(
+    name: str, group: Sequence[Evaluation], reference_name: str, reference: Sequence[Evaluation]
+) -> GroupDifference:
+    better = MEANINGS[reference[0].metric].better
 
-    def difference(means: list[Floats]) -> Floats:
+    def difference(means: Sequence[Floats]) -> Floats:
         return interquartile_mean(means[0]) - interquartile_mean(means[1])
 
-    def probability(means: list[Floats]) -> Floats:
+    def probability(means: Sequence[Floats]) -> Floats:
         return probability_of_improvement(means[0], means[1], better)
 
-    whole = [own.mean(axis=1), reference.mean(axis=1)]
-    return GroupDifference(
-        policy=name,
-        reference=reference_name,
-        difference=float(difference(whole)),
-        ci95=_interval([own, reference], difference),
-        probability_of_improvement=float(probability(whole)),
-        probability_ci95=_interval([own, reference], probability),
-    )
+    def measured(statistic: Statistic, outcomes: Sequence[Floats]) -> Mean:
+        return Mean(float(statistic([one.mean(axis=1) for one in outcomes])), _interval(outcomes, statistic))
+
+    both = [np.array([one.records.outcome for one in runs]) for runs in (group, reference)]
+    metrics = {}
+    for metric in group[0].records.metrics:
+        if all(metric in one.records.metrics for one in (*group, *reference)):
+            values = [np.array([one.records.metrics[metric] for one in runs]) for runs in (group, reference)]
+            there = np.isfinite(np.concatenate(values)).all(axis=0)
+            if there.any():
+                metrics[metric] = measured(difference, [one[:, there] for one in values])
+    gap, chance = measured(difference, both), measured(probability, both)
+    return GroupDifference(name, reference_name, gap.mean, gap.ci95, chance.mean, chance.ci95, metrics)
 
 
-def _interval(outcomes: Sequence[Floats], statistic: Callable[[list[Floats]], Floats]) -> Interval:
+def _interval(outcomes: Sequence[Floats], statistic: Statistic) -> Interval:
     """95 % interval of a statistic of the runs' means [S, R] of each group, by the stratified bootstrap."""
     drawn = np.concatenate([statistic(means) for means in _resampled_means(outcomes)])
     low, high = np.quantile(drawn, [0.025, 0.975])

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muster.data import Floats, Ints
-from muster.envs.scene import Stage, as_places
+from muster.envs.scene import Bounds, Stage, as_places
 from muster.errors import InputError
 from muster.evaluation.captions import caption, label, verdict
-from muster.evaluation.film import Film
+from muster.evaluation.replay import Film, Moment
 
 FORMAT = "muster-film-1"
 STEPS_ACROSS = 4096
@@ -36,7 +36,7 @@ Field = tuple[str, Ints]
 def pack(films: Sequence[Film]) -> dict[str, Any]:
     """Films of the same episode, run by one policy each, as plain JSON values."""
     stage = films[0].moments[0].scene.stage
-    box = _bounds(stage, films)
+    box = bounds_of([moment for film in films for moment in film.moments])
     first = films[0].replay
     words = caption(first.env)
     steps = max(len(film.moments) for film in films) - 1
@@ -177,21 +177,21 @@ def _row(values: ArrayLike | None, size: int, unit: int, name: str) -> Ints:
     return np.round(row * unit).astype(np.int64)
 
 
-def _bounds(stage: Stage, films: Sequence[Film]) -> tuple[float, float, float, float]:
+def bounds_of(moments: Sequence[Moment]) -> Bounds:
     """What the stage says is shown; or all places of living agents and tasks, with a margin."""
+    stage = moments[0].scene.stage
     if stage.bounds is not None:
         return stage.bounds
     found = [np.zeros((0, 2))]
-    for film in films:
-        for moment in film.moments:
-            for places, alive in ((moment.scene.agents, moment.agent_alive), (moment.scene.tasks, moment.task_alive)):
-                placed = as_places("places of a scene", places)
-                found.append(placed[alive[: len(placed)]])
+    for moment in moments:
+        for places, alive in ((moment.scene.agents, moment.agent_alive), (moment.scene.tasks, moment.task_alive)):
+            placed = as_places("places of a scene", places)
+            found.append(placed[alive[: len(placed)]])
     return around(np.concatenate(found))
 
 
-def around(places: Floats) -> tuple[float, float, float, float]:
-    """Left, top, right, bottom of a box with all places [K, 2] and a margin."""
+def around(places: Floats) -> Bounds:
+    """A box with all places [K, 2] and a margin."""
     if not len(places):
         return 0.0, 0.0, 1.0, 1.0
     low, high = places.min(0), places.max(0)

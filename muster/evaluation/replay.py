@@ -1,7 +1,7 @@
 """One episode of any environment to keep and to look at.
 
 The seed and the assignments determine an episode, so a replay is these and a hash of the final state; running it again
-verifies it, and shows it: as pictures (here) or as scenes (`muster.evaluation.film`).
+verifies it, and shows it (`muster.evaluation.replay`).
 """
 
 from __future__ import annotations
@@ -9,23 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from muster.data import BatchObservation, Ints
+from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.registry import make
+from muster.envs.renderer import Renderer
+from muster.envs.scene import Scene, checked
 from muster.envs.vector import BatchEnv, Policy, Step
 from muster.errors import InputError
 from muster.policy.names import resolve
 from muster.rng import episode_seeds
 from muster.rollout import act_with, reset, rollout
 from muster.storage import check_regular
-
-Picture = NDArray[np.uint8]
 
 FORMAT = "muster-replay-2"
 
@@ -47,9 +46,6 @@ class Replay:
     truncated: bool
     hash: str
     """Of the final state: see `state_hash`."""
-    pictures: list[list[Picture]] = field(default_factory=list, repr=False)
-    """The start, then the pictures of each step; empty unless `drawn`."""
-    seconds_per_step: float = 0.4
 
     def as_dict(self) -> dict[str, Any]:
         """What a .json replay holds."""
@@ -122,20 +118,6 @@ class Replay:
         ends = [bool(step.terminated[0] or step.truncated[0]) for step in self.steps(env)]
         return ends == [False] * (len(ends) - 1) + [True] and state_hash(env) == self.hash
 
-    def drawn(self, env: BatchEnv | None = None) -> Replay:
-        """The same replay with pictures of every step."""
-        env = env or make(self.env)
-        env.reset(np.arange(1), episode_seeds(self.seed, np.arange(1)))
-        # Once to know what the pictures have to show, and once to draw them.
-        states = [env.get_state(), *(env.get_state() for _ in self.steps(env))]
-        renderer = env.renderer()
-        renderer.frame(states, 0, self.policy)
-        env.reset(np.arange(1), episode_seeds(self.seed, np.arange(1)))
-        pictures = [[renderer.draw(0)]]
-        for before, _ in zip(states, self.steps(env), strict=False):
-            pictures.append(renderer.animate(before, 0))
-        return replace(self, pictures=pictures, seconds_per_step=renderer.seconds_per_step)
-
 
 def state_hash(env: BatchEnv, slot: int = 0) -> str:
     """A hash of everything that makes up the episode in `slot`."""
@@ -193,3 +175,80 @@ def ending(replay: Replay, env: BatchEnv) -> str:
         words = f"done in {steps} steps"
     metrics = (f"{name.replace('_', ' ')} {values[0]:.4g}" for name, values in env.metrics().items())
     return ", ".join([words, *metrics])
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What there is before a decision."""
+
+    scene: Scene
+    agent_alive: Bools
+    """[N] as observed, or as the scene says."""
+    task_alive: Bools
+    """[M]"""
+    task_ids: Ints | None
+    """[M] who is in each place, where places are used again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Film:
+    """The moments of an episode of T decisions."""
+
+    replay: Replay
+    moments: list[Moment]
+    """T + 1: the last one is the end."""
+    loads: Floats
+    """[T, M] contributions that each task is assigned, as a share of its capacity."""
+    crowded: Bools
+    """[T, M] whether a task would be filled even without one of its agents."""
+    ending: str
+    """In words."""
+    seconds_per_step: float
+
+
+def film(replay: Replay, env: BatchEnv | None = None) -> Film:
+    """Run a replay again in slot 0 and keep its scenes."""
+    env = env or make(replay.env)
+    env.reset(np.arange(1), episode_seeds(replay.seed, np.arange(1)))
+    observation = env.observe()
+    renderer = env.renderer()
+    moments, loads, crowded = [moment(renderer, observation)], [], []
+    for assignment, _ in zip(replay.assignments, replay.steps(env), strict=True):
+        load, crowd = shares(observation, 0, assignment)
+        loads.append(load)
+        crowded.append(crowd)
+        observation = env.observe()
+        moments.append(moment(renderer, observation))
+    return Film(replay, moments, np.array(loads), np.array(crowded), ending(replay, env), renderer.seconds_per_step)
+
+
+def moment(renderer: Renderer, observation: BatchObservation, slot: int = 0) -> Moment:
+    """What there is to see now."""
+    env = renderer.env
+    scene = checked(renderer.scene(slot), env.n_agents, env.n_tasks, env.name)
+    return Moment(
+        scene,
+        _alive(scene.agent_alive, len(np.asarray(scene.agents)), observation.agent_alive[slot]),
+        _alive(scene.task_alive, len(np.asarray(scene.tasks)), observation.task_alive[slot]),
+        None if observation.task_ids is None else observation.task_ids[slot],
+    )
+
+
+def shares(observation: BatchObservation, slot: int, assignment: Ints) -> tuple[Floats, Bools]:
+    """[M] how full an assignment [N] makes each task, and whether it would be full with one agent less."""
+    total, least = np.zeros(observation.task_alive.shape[1]), np.full(observation.task_alive.shape[1], np.inf)
+    for agent in np.flatnonzero(assignment >= 0):
+        task = assignment[agent]
+        part = observation.contributions[slot, agent, task]
+        total[task] += part
+        least[task] = min(least[task], part)
+    capacity = np.maximum(observation.capacities[slot], 1e-9)
+    crowded = np.isfinite(least) & (total - np.where(np.isfinite(least), least, 0) >= capacity * (1 - 1e-9))
+    return np.where(np.isfinite(capacity), total / capacity, 0.0), crowded
+
+
+def _alive(shown: object, count: int, observed: Bools) -> Bools:
+    """[K] padded to what the environment may have; objects that the scene does not place are not there."""
+    alive = np.zeros(len(observed), np.bool_)
+    alive[:count] = observed[:count] if shown is None else np.asarray(shown, np.bool_)
+    return alive

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from muster.envs.vector import Metric
 
 Interval = tuple[float, float]
 Verdict = Literal["better", "even", "worse"]
-Item = TypeVar("Item")
 
 RESAMPLES = 2000
 Z95 = 1.959963984540054
@@ -72,9 +70,3 @@ def wilson_interval(successes: int, trials: int) -> Interval:
     middle = (rate + spread / 2) / (1 + spread)
     half = math.sqrt(rate * (1 - rate) * spread + spread**2 / 4) / (1 + spread)
     return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def median_of(items: Iterable[Item], key: Callable[[Item], Any]) -> Item | None:
-    """The item in the middle by `key`, the lower one of two; None of none. Unlike a median it is one of the items."""
-    ranked = sorted(items, key=key)
-    return ranked[(len(ranked) - 1) // 2] if ranked else None

@@ -66,7 +66,11 @@ def difference_lines(found: Difference, metric: Metric) -> list[str]:
         f"{found.policy} - {found.reference}: {with_interval(found.mean, found.ci95, digits, sign='+')} on "
         f"{found.episodes:,} episodes; higher on {found.higher}, equal on {found.equal}, lower on {found.lower}"
     )
-    return [whole] + [
+    return [whole, *_metric_lines(found)]
+
+
+def _metric_lines(found: Difference | GroupDifference) -> list[str]:
+    return [
         f"  {name.replace('_', ' ')}: {with_interval(gap.mean, gap.ci95, sign='+')}"
         for name, gap in found.metrics.items()
     ]
@@ -78,11 +82,12 @@ def group_line(found: Group, metric: Metric) -> str:
     return f"{found.policy}, {runs}: interquartile mean {with_interval(found.iqm, found.ci95, MEANINGS[metric].digits)}"
 
 
-def group_difference_line(found: GroupDifference, metric: Metric) -> str:
-    """One method beside another in words."""
+def group_difference_lines(found: GroupDifference, metric: Metric) -> list[str]:
+    """One method beside another in words, and the difference of each further metric."""
     gap = with_interval(found.difference, found.ci95, MEANINGS[metric].digits, sign="+")
     probability = with_interval(found.probability_of_improvement, found.probability_ci95)
-    return f"{found.policy} - {found.reference}: {gap}; a run of it is better with probability {probability}"
+    whole = f"{found.policy} - {found.reference}: {gap}; a run of it is better with probability {probability}"
+    return [whole, *_metric_lines(found)]
 
 
 def with_interval(mean: float, interval: Interval, digits: int = 2, sign: str = "") -> str:

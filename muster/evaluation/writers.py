@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from muster.envs.renderer import SceneRenderer, draw_scene, scenes_between
+from muster.envs.scene import Bounds
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError, MissingExtraError, UnknownNameError
-from muster.evaluation.film import film
-from muster.evaluation.packing import LONGEST_SECONDS, pack
-from muster.evaluation.replay import Replay
+from muster.evaluation.packing import LONGEST_SECONDS, bounds_of, pack
+from muster.evaluation.replay import Film, Replay, film
 from muster.evaluation.viewer import page
+from muster.rng import episode_seeds
 from muster.storage import write_atomically
 
 LAST_PICTURE_MILLISECONDS = 2000
@@ -24,6 +29,9 @@ COLOURS = 64
 PALETTE_PICTURES = 12
 """Pictures, spread over the episode, whose colours make up the palette of a moving picture."""
 
+CAMERA_STEPS = 6
+"""Moments before and after over which the camera moves."""
+
 Writer = Callable[[list[Replay], BatchEnv, Path], None]
 
 
@@ -31,11 +39,10 @@ def write_gif(replays: list[Replay], env: BatchEnv, path: Path) -> None:
     """A moving picture that rests on its last frame and starts again."""
     from PIL import Image
 
-    replay = _only(replays, path).drawn(env)
-    pictures = [picture for step in replay.pictures for picture in step]
-    pace = 1000 * replay.seconds_per_step
-    durations = [max(int(pace / len(step)), 20) for step in replay.pictures for _ in step]
-    shown, durations = shortened(durations)
+    steps = pictures_of(_only(replays, path), env)
+    pace = 1000 * env.renderer().seconds_per_step
+    shown, durations = shortened([max(int(pace / len(step)), 20) for step in steps for _ in step])
+    pictures = [picture for step in steps for picture in step]
     frames = [Image.fromarray(np.asarray(pictures[k])) for k in shown]
     # One palette for all, so that colours do not flicker; of many pictures, since what glows may do so for a moment.
     some = frames[:: -(-len(frames) // PALETTE_PICTURES)]
@@ -46,6 +53,37 @@ def write_gif(replays: list[Replay], env: BatchEnv, path: Path) -> None:
     palette = sheet.quantize(COLOURS, method=Image.Quantize.FASTOCTREE)
     flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     flat[0].save(path, save_all=True, append_images=flat[1:], duration=durations, loop=0, optimize=False)
+
+
+def pictures_of(replay: Replay, env: BatchEnv) -> list[list[Any]]:
+    """The pictures of each step, and of the end: of scenes on the way from one to the next, or what `draw` gives."""
+    renderer = env.renderer()
+    if not isinstance(renderer, SceneRenderer):
+        env.reset(np.arange(1), episode_seeds(replay.seed, np.arange(1)))
+        return [[renderer.draw(0)], *([renderer.draw(0)] for _ in replay.steps(env))]
+    shown = film(replay, env)
+    scenes = [
+        replace(moment.scene, stage=replace(moment.scene.stage, bounds=bounds))
+        for moment, bounds in zip(shown.moments, follow(shown), strict=True)
+    ]
+    steps = [
+        [draw_scene(scene, targets) for scene in scenes_between(old, new)]
+        for (old, new), targets in zip(pairwise(scenes), replay.assignments, strict=True)
+    ]
+    return [*steps, [draw_scene(scenes[-1])]]
+
+
+def follow(shown: Film) -> list[Bounds]:
+    """What a camera shows of each moment: all of the stage, or a square that moves evenly with those that live."""
+    stage, count = shown.moments[0].scene.stage, len(shown.moments)
+    if stage.bounds is not None:
+        return [stage.bounds] * count
+    near = [slice(max(0, k - CAMERA_STEPS), k + CAMERA_STEPS + 1) for k in range(count)]
+    # Each box shows all that live near its moment, so the mean of the boxes near a moment shows all of that moment.
+    boxes = np.array([bounds_of(shown.moments[some]) for some in near])
+    boxes = np.array([boxes[some].mean(0) for some in near])
+    middle, half = (boxes[:, :2] + boxes[:, 2:]) / 2, (boxes[:, 2:] - boxes[:, :2]).max(1, keepdims=True) / 2
+    return [(*low, *high) for low, high in zip((middle - half).tolist(), (middle + half).tolist(), strict=True)]
 
 
 def shortened(durations: list[int]) -> tuple[list[int], list[int]]:

@@ -15,7 +15,7 @@ from muster.assign.solver import Solver
 from muster.custom import full_name, text_of
 from muster.data import BatchObservation, Problem
 from muster.envs.checks import Finding
-from muster.envs.checks.probes import living_agents, one_slot, permuted, random_assignment, require
+from muster.envs.checks.probes import living_agents, permuted, random_assignment, require
 from muster.envs.checks.run import try_check
 from muster.envs.registry import EnvLike, make
 from muster.learning.learner import Learner
@@ -76,7 +76,7 @@ def states_are_scored_alone(model: Model) -> None:
     for seen in model.seen:
         h, g = model.scorer(seen)
         for slot in range(seen.batch):
-            alone = model.scorer(one_slot(seen, slot))
+            alone = model.scorer(seen.take(np.array([slot])))
             same = _close(alone, (h[[slot]], None if g is None else g[[slot]]))
             require(same, f"what slot {slot} shows is scored otherwise alone")
 

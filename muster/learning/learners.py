@@ -55,6 +55,13 @@ def _make_custom(settings: TrainSettings) -> Learner:
     if not isinstance(found, type) or not issubclass(found, Learner):
         raise InputError(f"{module}:{name} must be a subclass of muster.Learner")
     made: Learner = construct("learner", str(settings.learner), {"setup": prepare(settings)})
+    if not hasattr(made, "steps"):
+        raise InputError(f"the constructor of {module}:{name} must call super().__init__(setup)")
+    if not isinstance(arrays := made.parameters(), dict):
+        raise InputError(
+            f"parameters() of {module}:{name} must return a dict of arrays, as setup.first_parameters() is; got "
+            f"{arrays!r:.80}"
+        )
     return made
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.checkout import code_commit
-from muster.errors import EnvError, MusterError
+from muster.errors import EnvError, InputError, MusterError
 from muster.evaluation.card import write_run_card
 from muster.evaluation.episodes import run_episodes
 from muster.learning.envs import make_env
@@ -133,6 +133,11 @@ class Loop:
                     metrics = learner.update(self.progress)
                 except EnvError as failure:
                     raise self._kept(failure) from failure
+                if not isinstance(metrics, dict):
+                    raise InputError(
+                        f"update() of {self.settings.learner} must return a dict of numbers, reward and episodes among "
+                        f"them, got {metrics!r:.80}"
+                    )
                 self.window.append(metrics | (self.pool.metrics() if self.pool else {}))
                 self.updates += 1
                 self._remember()

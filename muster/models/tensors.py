@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from muster.custom import is_custom
 from muster.data import BatchObservation
 from muster.errors import InputError
 from muster.models.direct import Parameters
+from muster.models.linear import LinearModel
 from muster.models.pair_scale import RANGE
 from muster.models.spec import DISTANCE_WEIGHT, ModelSpec
 from muster.models.torch_networks import CustomNetwork, network_from
@@ -24,18 +24,19 @@ class TensorModel(nn.Module):
 
     def __init__(self, spec: ModelSpec, parameters: Parameters) -> None:
         super().__init__()
-        if not (spec.kind == "dm" or is_custom(spec.kind)) or spec.learned or spec.context_features:
+        if spec.kind == "pem" or spec.learned:
             raise InputError(
-                "to_torch is for direct models (dm) that learn scores alone, and for custom torch modules; this one is "
-                f"{spec.kind}"
+                "to_torch is for models that score features of agents, tasks and pairs, and for custom torch modules; "
+                + ("a positional model (pem) reads planes" if spec.kind == "pem" else "this one learns limits as well")
             )
-        network = network_from(spec, parameters)
-        self.spec, self.network = spec, network.own if isinstance(network, CustomNetwork) else network
+        self.spec = spec
+        self.network: nn.Module = LinearNetwork(spec, parameters) if spec.kind == "linear" else _own(spec, parameters)
         widths = {**spec.widths, "global_features": spec.global_width}
         always = ("agent_features", "task_features")
         self.inputs = [name for name, width in widths.items() if width or name in always]
         self.inputs += ["prior"] * spec.reads_prior + ["task_prior"] * spec.task_prior
-        if not spec.task_scores and "task_pair_features" in self.inputs and not is_custom(spec.kind):
+        self.inputs += ["contributions", "minimums"] * ("partner_wait" in spec.context_features)
+        if not spec.task_scores and "task_pair_features" in self.inputs and spec.kind in ("dm", "linear"):
             self.inputs.remove("task_pair_features")
 
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -43,7 +44,7 @@ class TensorModel(nn.Module):
         spec, seen = self.spec, dict(zip(self.inputs, tensors, strict=True))
         agents, tasks = seen["agent_features"], seen["task_features"]
         batch, n, m = agents.shape[0], agents.shape[1], tasks.shape[1]
-        if spec.blind:
+        if spec.blind and spec.kind != "context":
             keep = torch.tensor([float(k not in spec.blind) for k in range(max(spec.agent_width, spec.task_width))])
             agents, tasks = agents * keep[: spec.agent_width], tasks * keep[: spec.task_width]
         if spec.centred:
@@ -59,6 +60,8 @@ class TensorModel(nn.Module):
             "capacities": agents.new_ones(batch, m),
         }
         filled |= seen | {"agent_features": agents, "task_features": tasks}
+        if spec.context_features:
+            filled["pair_features"] = _with_context(spec, filled)
         h, g = self.network(BatchObservation(**filled))
         return (h,) if g is None else (h, self._scaled(seen, g, n, m))
 
@@ -77,6 +80,74 @@ class TensorModel(nn.Module):
         factor = own + (1 - own) * factor
         prior = seen["task_prior"] if spec.task_prior else torch.zeros_like(g)
         return prior + factor * (g - prior)
+
+
+class LinearNetwork(nn.Module):
+    """A linear model (`muster.models.linear` has its formula)."""
+
+    def __init__(self, spec: ModelSpec, parameters: Parameters) -> None:
+        super().__init__()
+        self.spec = spec
+        self.weights = nn.ParameterDict(
+            {name.replace(".", "_"): nn.Parameter(torch.tensor(array)) for name, array in parameters.items()}
+        )
+        model = LinearModel(spec, parameters, spec.task_scores)
+        for part in (model.h, model.g):
+            if part is not None:
+                self.register_buffer(f"{part.net}_means", torch.tensor(part.means))
+                self.register_buffer(f"{part.net}_factor", torch.tensor(part.factor))
+                self.register_buffer(f"{part.net}_unit", torch.tensor(part.unit))
+
+    def forward(self, seen: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """h [B, N, M] and g [B, M, M] (None unless the model has one)."""
+        n, m = seen.agent_features.shape[1], seen.task_features.shape[1]
+        parts = [seen.agent_features.unsqueeze(2).expand(-1, -1, m, -1)]
+        parts += [seen.task_features.unsqueeze(1).expand(-1, n, -1, -1), seen.pair_features]
+        if self.spec.prior:
+            parts.append(seen.prior.unsqueeze(-1))
+        if self.spec.global_width:
+            parts.append(seen.global_features[:, None, None].expand(-1, n, m, -1))
+        h = self._correction("h", torch.cat(parts, dim=-1), torch.ones(n, m))
+        h = h + seen.prior if self.spec.prior else h
+        if not self.spec.task_scores:
+            return h, None
+        both = seen.task_features.unsqueeze(2) + seen.task_features.unsqueeze(1)
+        g = self._correction("g", torch.cat([both, seen.task_pair_features], dim=-1), torch.eye(m))
+        return h, g + seen.task_prior if self.spec.task_prior else g
+
+    def _correction(self, net: str, columns: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
+        """What is added to the prior, from columns [..., F]; `first` is what w_0 is multiplied by."""
+        weight = self.weights[f"{net}_weight"]
+        z = (columns - getattr(self, f"{net}_means")) * getattr(self, f"{net}_factor")
+        found = weight[0] * first + z @ weight[1:]
+        if f"{net}_products" in self.weights:
+            products = self.weights[f"{net}_products"]
+            found = found + ((z[..., : len(products)] @ products) * z[..., len(products) :]).sum(-1)
+        return torch.as_tensor(getattr(self, f"{net}_unit") * found)
+
+
+def _own(spec: ModelSpec, parameters: Parameters) -> nn.Module:
+    network = network_from(spec, parameters)
+    return network.own if isinstance(network, CustomNetwork) else network
+
+
+def _with_context(spec: ModelSpec, seen: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Pair features with those of `muster.models.context_features` behind them."""
+    worth = seen["prior"] / spec.prior_unit
+    gaps = {"agent_gap": _gap(worth, 2), "task_gap": _gap(worth, 1)}
+    if "partner_wait" in spec.context_features:
+        short = seen["minimums"][:, None] > seen["contributions"]
+        gaps["partner_wait"] = torch.where(short, gaps["task_gap"].clamp(min=0.0), 0.0)
+    return torch.cat([seen["pair_features"], *(gaps[name].unsqueeze(-1) for name in spec.context_features)], dim=-1)
+
+
+def _gap(worth: torch.Tensor, axis: int) -> torch.Tensor:
+    """[B, N, M] how much more a pair is worth than the best other along the axis; 0 where there is no other."""
+    if worth.shape[axis] < 2:
+        return torch.zeros_like(worth)
+    top = worth.topk(2, dim=axis).values
+    best, second = top.narrow(axis, 0, 1), top.narrow(axis, 1, 1)
+    return worth - torch.where(worth == best, second, best)
 
 
 def _centred(agents: torch.Tensor, tasks: torch.Tensor, columns: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:

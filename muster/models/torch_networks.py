@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import nn
@@ -9,12 +11,14 @@ from torch import nn
 from muster.custom import is_custom
 from muster.data import BatchObservation, Floats, Floats32
 from muster.models import custom
-from muster.models.context import AGENT, LISTENING, TASK, Relation, relate
+from muster.models.context import AGENT, LEAST_SPACING, LISTENING, TASK, measured, relate
 from muster.models.direct import Parameters, Scores, init_parameters, parameter_shapes
 from muster.models.spec import ModelSpec
 
 SILENT = -1e9
 """Logit of a speaker that is not there."""
+Relations = dict[tuple[str, str], tuple[torch.Tensor, ...]]
+"""Of listener and speaker: features, distance, and where they are heard (`muster.models.context.Relation`)."""
 
 
 class ScoringModel(nn.Module):
@@ -167,17 +171,65 @@ def _key(name: str) -> str:
     return name.replace(".", "_")
 
 
+def relations_of(spec: ModelSpec, observation: BatchObservation) -> Relations:
+    """What listeners and speakers know of each other, of an observation of arrays or of tensors."""
+    features: Any = observation.agent_features
+    if isinstance(features, torch.Tensor):
+        return relate_tensors(spec, observation)
+    return {who: tuple(map(torch.from_numpy, one)) for who, one in relate(spec, observation).items()}
+
+
+def relate_tensors(spec: ModelSpec, observation: BatchObservation) -> Relations:
+    """`muster.models.context.relate` of tensors, without padding: all live, and all pairs are allowed."""
+    features: dict[str, Any] = {AGENT: observation.agent_features, TASK: observation.task_features}
+    own: dict[tuple[str, str], tuple[Any, Any]] = {
+        (AGENT, TASK): (observation.pair_features, observation.prior if spec.reads_prior else None),
+        (TASK, TASK): (observation.task_pair_features, observation.task_prior if spec.task_prior else None),
+        (AGENT, AGENT): (features[AGENT].new_zeros(*features[AGENT].shape[:2], features[AGENT].shape[1], 0), None),
+    }
+    found: Relations = {}
+    unit: torch.Tensor | None = None
+    for (listener, speaker), (declared, prior) in own.items():
+        heard = torch.ones_like(declared[..., :1].sum(-1), dtype=torch.bool)
+        if listener == speaker:
+            heard = heard & (torch.eye(heard.shape[1]) == 0)  # onnxruntime has no eye of bools
+        parts, far = [declared], None
+        if declared.shape[-1] and spec.distances:
+            far = declared[..., spec.distances[0 if listener == AGENT else 1]]
+        elif spec.places:
+            columns = list(spec.places)
+            apart = features[speaker][:, None, :, columns] - features[listener][:, :, None, columns]
+            parts += [apart, apart.abs()]
+            far = torch.linalg.vector_norm(apart, dim=-1)
+        distance = torch.zeros_like(heard, dtype=torch.float32)
+        if far is not None and measured(spec, listener, speaker):
+            if unit is None:
+                unit = far.amin(2).mean(1).clamp(min=spec.distance_unit or LEAST_SPACING)
+            distance = torch.where(heard, far / unit[:, None, None], 0.0)
+            parts += [distance[..., None], torch.exp(-distance)[..., None]]
+        if prior is not None:
+            parts.append(prior[..., None])
+        found[listener, speaker] = torch.cat(parts, dim=-1) * heard[..., None], distance, heard
+    features_of_pairs, distance, heard = found[AGENT, TASK]
+    found[TASK, AGENT] = features_of_pairs.transpose(1, 2), distance.transpose(1, 2), heard.transpose(1, 2)
+    return found
+
+
 def contextual(
-    spec: ModelSpec, weights: nn.ParameterDict, observation: BatchObservation, agents: torch.Tensor, tasks: torch.Tensor
+    spec: ModelSpec,
+    weights: nn.ParameterDict,
+    observation: BatchObservation,
+    agents: torch.Tensor,
+    tasks: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Tokens [B, N, C] and [B, M, C] after all rounds, of features [B, N, D] and [B, M, E] that the model may read."""
-    relations = relate(spec, observation)
+    relations = relations_of(spec, observation)
     tokens: dict[str, torch.Tensor] = {}
     for who, features, alive in ((AGENT, agents, observation.agent_alive), (TASK, tasks, observation.task_alive)):
-        read = torch.where(torch.from_numpy(alive).unsqueeze(-1), features, 0.0)
+        read = torch.where(torch.as_tensor(alive).unsqueeze(-1), features, 0.0)
         if spec.global_width:
             assert observation.global_features is not None
-            shared = torch.from_numpy(observation.global_features).unsqueeze(1)
+            shared = torch.as_tensor(observation.global_features).unsqueeze(1)
             read = torch.cat([read, shared.expand(-1, read.shape[1], -1)], dim=-1)
         tokens[who] = torch.relu(read @ weights[f"token_{who}_weight"] + weights[f"token_{who}_bias"])
     for number in range(spec.rounds):
@@ -198,19 +250,20 @@ def listen(
     edge: str,
     listeners: torch.Tensor,
     speakers: torch.Tensor,
-    relation: Relation,
+    relation: tuple[torch.Tensor, ...],
     heads: int,
 ) -> torch.Tensor:
     """[B, X, C] what each listener hears of all speakers."""
+    features, distance, audible = relation
     x = (listeners @ weights[f"{edge}_listener"] + weights[f"{edge}_bias"]).unsqueeze(2)
     x = x + (speakers @ weights[f"{edge}_speaker"]).unsqueeze(1)
-    if relation.features.shape[-1]:
-        x = x + torch.from_numpy(relation.features) @ weights[f"{edge}_relation"]
+    if features.shape[-1]:
+        x = x + features @ weights[f"{edge}_relation"]
     said = torch.relu_(x)
     logits = said @ weights[f"{edge}_logit"]
     if f"{edge}_reach" in weights:
-        logits = logits - torch.from_numpy(relation.distance).unsqueeze(-1) * torch.exp(-weights[f"{edge}_reach"])
-    logits = torch.where(torch.from_numpy(relation.heard).unsqueeze(-1), logits, SILENT)
+        logits = logits - distance.unsqueeze(-1) * torch.exp(-weights[f"{edge}_reach"])
+    logits = torch.where(audible.unsqueeze(-1), logits, SILENT)
     # Silence has logit 0; all are shifted by the largest so that no exponential overflows.
     top = logits.detach().amax(2, keepdim=True).clamp(min=0.0)
     counts = torch.exp(logits - top)

@@ -280,8 +280,9 @@ class LearnedPolicy(Policy):
             + (", on top of the environment's prior" if spec.corrects else "")
             + (f", {' and '.join(spec.learned)} learned" if spec.learned else "")
             + (", no capacities" if spec.unlimited else ""),
-            "inference": f"{inference.method}, effort {inference.effort}, "
-            + ("every agent assigned" if inference.assign_all else "idling allowed")
+            "inference": inference.method
+            + ("" if is_custom(inference.method) else f", effort {inference.effort}")
+            + (", every agent assigned" if inference.assign_all else ", idling allowed")
             + (", with noise" if self.noisy else "")
             + (f", {self.rollouts}" if self.rollouts else ""),
             "trained on": " ".join(trained),

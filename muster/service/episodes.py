@@ -14,8 +14,7 @@ from pydantic import Field
 from muster.data import BatchObservation
 from muster.envs.vector import BatchEnv, Policy, Step
 from muster.errors import InputError
-from muster.evaluation.film import Film, film
-from muster.evaluation.replay import Replay, record
+from muster.evaluation.replay import Film, Replay, film, record
 from muster.rng import episode_seeds
 from muster.service.environments import Environments
 from muster.service.refusal import Refusal

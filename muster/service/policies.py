@@ -136,9 +136,13 @@ def serve_policies(names: Sequence[str], custom: Sequence[str] = ()) -> dict[str
 
 def refuse_unnamed(policy: LearnedPolicy, custom: Sequence[str]) -> None:
     """Raise InputError for a policy whose file names code of the users' own that the service was not given."""
-    for part in (policy.spec.kind, policy.inference.method):
-        if is_custom(part) and part.partition(",")[0] not in [name.partition(",")[0] for name in custom]:
-            raise InputError(f"{policy.name} runs {part}, which is not imported unless --envs names it")
+    given = [name.partition(",")[0] for name in custom]
+    parts = [part.partition(",")[0] for part in (policy.spec.kind, policy.inference.method) if is_custom(part)]
+    if unnamed := [part for part in parts if part not in given]:
+        raise InputError(
+            f"{policy.name} runs {' and '.join(unnamed)}, not imported unless --envs names it; add --envs "
+            + " ".join([*custom, *unnamed])
+        )
 
 
 def serve_policy(name: str, custom: Sequence[str] = ()) -> Served:

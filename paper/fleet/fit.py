@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from muster.envs.fleet.city import shortest_hops
-from muster.envs.fleet.trips import load_trips
+from muster.envs.fleet.city import load_trips, shortest_hops
 
 CITIES = Path(__file__).parents[2] / "muster/envs/fleet/cities"
 SOURCE = (

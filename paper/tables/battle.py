@@ -12,17 +12,17 @@ import json
 import statistics
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.evaluate import evaluate
-from muster.evaluation.statistics import Interval, median_of, wilson_interval
+from muster.evaluation.statistics import Interval, wilson_interval
 from muster.policy.learned import LearnedPolicy
 from paper.run_names import INFERENCES, RunName, policy_files
 from paper.tables import heuristics
-from paper.tables.engine import Asked, Grid, Record, Table
+from paper.tables.engine import Asked, Grid, Record, Table, median_of
 from paper.tables.heuristics import simulator_settings, with_interval
 
 PRINTED = ("amax", "lp", "quad")
@@ -251,20 +251,19 @@ class Candidate:
     @classmethod
     def read(cls, path: Path, name: RunName) -> Candidate:
         """From the policy file and, for what the training took, the run's summary if there is one."""
-        from muster.envs.battle.settings import BattleOptions
+        from muster.envs.battle.settings import SHOWN
 
         header = LearnedPolicy.load(path).header
         scenario, *options = str(header.get("env", "")).split(",")
         if scenario != f"battle:{name.train}":
             raise InputError(f"{path.name} was trained on {scenario or 'nothing known'}, not on battle:{name.train}")
-        shown = {field.name for field in fields(BattleOptions)}
         summary = path.parents[1] / "runs" / path.stem / "summary.json"
         facts = json.loads(summary.read_text(encoding="utf-8")) if summary.exists() else header
         return cls(
             path=path,
             name=name,
             hash=hashlib.sha256(path.read_bytes()).hexdigest(),
-            options="".join(f",{option}" for option in options if option.partition("=")[0] in shown),
+            options="".join(f",{option}" for option in options if option.partition("=")[0] in SHOWN),
             cpu_minutes=facts.get("cpu_minutes"),
             steps=facts.get("steps"),
         )

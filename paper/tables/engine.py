@@ -347,3 +347,9 @@ def print_record(table: Table[CellType], record: Record[CellType], markdown: boo
 def say(line: str) -> None:
     """Print progress where it does not mix with the table."""
     print(line, file=sys.stderr, flush=True)
+
+
+def median_of(items: Iterable[CellType], key: Callable[[CellType], Any]) -> CellType | None:
+    """The item in the middle by `key`, the lower one of two; None of none. Unlike a median it is one of the items."""
+    ranked = sorted(items, key=key)
+    return ranked[(len(ranked) - 1) // 2] if ranked else None

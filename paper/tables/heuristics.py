@@ -97,10 +97,12 @@ class Heuristics(Table[Cell]):
 
 
 def simulator_settings(options: str = "") -> dict[str, Any]:
-    """The settings that battles are fought with."""
+    """The settings of the engine that battles are fought with."""
     from muster.envs.battle import from_options
+    from muster.envs.battle.settings import SHOWN
 
-    return asdict(from_options(f"m1v1,{options}" if options else "m1v1", 1).settings)
+    settings = asdict(from_options(f"m1v1,{options}" if options else "m1v1", 1).settings)
+    return {name: value for name, value in settings.items() if name not in SHOWN}
 
 
 def with_interval(cell: Any) -> str:

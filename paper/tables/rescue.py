@@ -15,10 +15,9 @@ from typing import Any
 
 from muster.errors import InputError
 from muster.evaluation.evaluate import evaluate
-from muster.evaluation.statistics import median_of
 from muster.policy.learned import LearnedPolicy
 from paper.run_names import LEARNERS, policy_files
-from paper.tables.engine import Asked, Grid, Interval, Record, Table
+from paper.tables.engine import Asked, Grid, Interval, Record, Table, median_of
 
 BASELINES = ("closest", "lp-distance", "topline")
 TESTS = ("2x4", "5x10", "8x15")

@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from muster.cli.search_results import need_optuna
+from muster.cli.search import need_optuna
 from muster.errors import InputError
 from paper.tables.engine import Asked, Grid, Record, Table, say
 

@@ -11,7 +11,7 @@ import time
 import pytest
 
 import muster
-from muster.cli import known_flags
+from muster.cli import flags
 from muster.cli.main import COMMANDS, main
 
 
@@ -28,14 +28,14 @@ def refusal(capsys, *arguments: str) -> str:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_flags_that_a_command_is_known_to_take_are_those_of_its_help(command, capsys, monkeypatch):
     known: set[str] = set()
-    taken = known_flags.arguments_of
+    taken = flags.arguments_of
 
     def noted(command):
         found = taken(command)
         known.update(found[0])
         return found
 
-    monkeypatch.setattr(known_flags, "arguments_of", noted)
+    monkeypatch.setattr(flags, "arguments_of", noted)
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit):
         main([command, "--help"])

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import tomllib
 from typing import get_args
 
 import pytest
@@ -44,10 +45,13 @@ def test_a_trained_policy_can_be_evaluated_by_its_folder(run, capsys):
 
 def test_flags_win_over_the_settings_file(tmp_path):
     (tmp_path / "c.toml").write_text(
-        'env = "rescue:2x3,grid=6"\nlearner = "es"\nseed = 3\n[es]\npairs = 2\nepisodes = 4\n'
+        'env = "rescue:2x3,grid=6"\nlearner = "es"\nminutes = 9\nseed = 3\n[es]\npairs = 2\nepisodes = 4\n'
     )
     main(["train", "--config", str(tmp_path / "c.toml"), "--steps", "200", "--seed", "5", "--out", str(tmp_path / "r")])
     assert LearnedPolicy.load(tmp_path / "r").header["seed"] == 5
+    stored = tomllib.loads((tmp_path / "r" / "config.toml").read_text())
+    assert stored["steps"] == 200
+    assert "minutes" not in stored
 
 
 def test_the_settings_file_is_seen_however_it_is_written(tmp_path):

@@ -72,7 +72,7 @@ class SharesItsArrays(Faulty):
     def observe(self) -> BatchObservation:
         seen = super().observe()
         return BatchObservation(
-            **{name: getattr(seen, name) for name in seen.__slots__ if name != "task_alive"}, task_alive=self.waiting
+            **{name: getattr(seen, name) for name in seen.__slots__ if name != "task_alive"}, task_alive=self.unsolved
         )
 
 
@@ -92,7 +92,7 @@ class ForgetsTheSteps(Faulty):
     def set_state(self, state: State) -> None:
         super().set_state(state)
         self.steps[:] = 0
-        self.waiting[:] = True
+        self.unsolved[:] = True
 
 
 class PrefersTheFirstAgent(Faulty):

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import muster
-from muster.envs.adapters.pettingzoo import parallel_env
 from muster.envs.env import Env
+from muster.envs.pettingzoo import parallel_env
 from muster.envs.rescue import RescueEnv
 from muster.envs.singles import batched
 from muster.errors import InputError, MusterError
@@ -18,7 +18,7 @@ def test_make_begins_the_first_episodes_of_the_seed():
     assert isinstance(small, RescueEnv)
     assert small.name == "rescue:2x4"
     assert np.array_equal(small.task_cells, large.task_cells[:3])
-    assert small.waiting.all()
+    assert small.unsolved.all()
     assert not np.array_equal(small.task_cells, muster.make("rescue:2x4", 3, seed=6).task_cells)
 
 

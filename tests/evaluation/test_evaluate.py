@@ -86,7 +86,7 @@ def test_different_episodes_cannot_be_compared():
 def test_win_rates_count_every_episode(monkeypatch):
     env = muster.make("rescue:2x4,max_steps=14", 50)
     env.metric = "win_rate"
-    monkeypatch.setattr(env, "outcome", lambda: (~env.waiting.any(axis=1)).astype(float))
+    monkeypatch.setattr(env, "outcome", lambda: (~env.unsolved.any(axis=1)).astype(float))
     found = muster.evaluate("closest", env, 100)
     assert found.mean == pytest.approx(1 - found.failed / 100)
     assert 0 < found.ci95[0] < found.mean < found.ci95[1] < 1

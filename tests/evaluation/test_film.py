@@ -17,9 +17,8 @@ import muster
 from muster.envs.renderer import Renderer
 from muster.envs.scene import Look, Scene, Stage
 from muster.errors import InputError
-from muster.evaluation.film import film, shares
 from muster.evaluation.packing import pack, step_of, varints
-from muster.evaluation.replay import record
+from muster.evaluation.replay import film, record, shares
 from muster.evaluation.viewer import MODULES, page, read, script
 from muster.evaluation.writers import writer
 

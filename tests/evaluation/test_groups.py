@@ -95,3 +95,13 @@ def test_every_metric_has_a_paired_interval():
     assert gap.ci95[0] <= gap.mean <= gap.ci95[1]
     assert any(line.startswith("  served: ") for line in found.remarks())
     assert found.as_dict()["differences"][0]["metrics"]["served"]["mean"] == gap.mean
+
+
+def test_every_metric_of_groups_has_an_interval_too():
+    found = muster.compare([["match", "worth"], ["greedy"]], "fleet:6,city=small", 12)
+    served = [evaluation.records.metrics["served"].mean() for evaluation in found.evaluations]
+    gap = found.group_differences[0].metrics["served"]
+    assert gap.mean == pytest.approx(served[2] - np.mean(served[:2]))
+    assert gap.ci95[0] <= gap.mean <= gap.ci95[1]
+    assert any(line.startswith("  served: ") for line in found.remarks())
+    assert found.as_dict()["group_differences"][0]["metrics"]["served"]["mean"] == gap.mean

@@ -28,7 +28,7 @@ class Paid(RescueEnv):
         return self.metrics()["picked_up"]
 
     def metrics(self):
-        waiting = self.waiting.sum(axis=1).astype(float)
+        waiting = self.unsolved.sum(axis=1).astype(float)
         return {"picked_up": 4 - waiting, "unknown": np.full(self.n_envs, np.nan)}
 
     def all_episodes(self):

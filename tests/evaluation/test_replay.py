@@ -15,7 +15,7 @@ import muster
 from muster.envs.scene import RED
 from muster.errors import InputError, MissingExtraError, UnknownNameError
 from muster.evaluation.replay import Replay, record, state_hash
-from muster.evaluation.writers import shortened, writer
+from muster.evaluation.writers import pictures_of, shortened, writer
 from muster.policy.names import resolve
 
 ENVS = [
@@ -74,7 +74,7 @@ def test_a_replay_is_what_was_played():
         assert chosen[0].tolist() == assignment.tolist()
         assert env.step(chosen).reward[0] == reward
     assert env.outcome()[0] == kept.outcome == len(kept.assignments)
-    assert not env.waiting.any()
+    assert not env.unsolved.any()
 
 
 def test_an_unfinished_episode_is_kept_as_truncated():
@@ -150,15 +150,18 @@ def frames_of(path: Path) -> tuple[int, int]:
 
 
 def test_a_gif_glides_from_step_to_step(tmp_path: Path):
-    """Four pictures a step, at 400 ms; Pillow merges equal neighbours and adds up their times."""
-    found = replay().drawn()
-    assert [len(step) for step in found.pictures] == [1] + [4] * len(found.assignments)
+    """Three pictures a step, at 400 ms, and the end; Pillow merges equal neighbours and adds up their times."""
+    found = replay()
+    env = muster.make(found.env)
+    steps = pictures_of(found, env)
+    assert [len(step) for step in steps] == [3] * len(found.assignments) + [1]
     path = tmp_path / "replay.gif"
-    writer(path)([found], muster.make(found.env), path)
-    drawn = [picture.tobytes() for step in found.pictures for picture in step]
+    writer(path)([found], env, path)
     count, milliseconds = frames_of(path)
+    drawn = [picture.tobytes() for step in steps for picture in step]
     assert count == 1 + sum(a != b for a, b in itertools.pairwise(drawn))
-    assert milliseconds == 400 * (1 + len(found.assignments)) - 100 + 2000
+    # A GIF counts hundredths of a second: 130 for each third of 400 ms.
+    assert milliseconds == 3 * 130 * len(found.assignments) + 2000
 
 
 def test_a_gif_keeps_the_colours_of_small_things(tmp_path: Path):
@@ -173,8 +176,7 @@ def test_a_gif_keeps_the_colours_of_small_things(tmp_path: Path):
 
 
 def test_a_battle_moves_at_the_pace_of_the_game(tmp_path: Path):
-    found = record("c", "battle:m2v2", seed=2).drawn()
-    assert {len(step) for step in found.pictures[1:-1]} == {2}
+    found = record("c", "battle:m2v2", seed=2)
     path = tmp_path / "replay.gif"
     writer(path)([found], muster.make(found.env), path)
     _, milliseconds = frames_of(path)

@@ -8,7 +8,7 @@ import pytest
 
 import muster
 from examples import own_fleet
-from muster.envs.fleet.trips import load_trips
+from muster.envs.fleet.city import load_trips
 
 TRIPS = """time,from,to
 2026-03-02 08:00:19,dock,mill

@@ -130,7 +130,7 @@ def test_another_town_far_away_is_not_heard():
     two.agent_cells[:] = np.concatenate([one.agent_cells, one.agent_cells + 1000], axis=1)
     two.task_cells[:] = np.concatenate([one.task_cells, one.task_cells + 1000], axis=1)
     for env in (one, two):
-        env.waiting[:] = True
+        env.unsolved[:] = True
         env.show(pair_features=True, planes=False)
     model = ContextModel(spec, parameters)
     seen = spec.read(one.observe())

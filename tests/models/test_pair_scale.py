@@ -86,13 +86,13 @@ def test_the_range_is_the_mean_way_to_the_nearest_task_that_waits():
     env.show(pair_features=True, planes=False)
     env.agent_cells[0] = [[0, 0], [10, 10]]
     env.task_cells[0] = [[0, 3], [10, 15], [10, 11]]
-    env.waiting[0] = [True, True, False]
+    env.unsolved[0] = [True, True, False]
     spec = local_spec(env)
     assert spacing_of(spec, env) == pytest.approx([4 / 8])
     g = scale_pairs(spec, env.observe(), np.ones((1, 3, 3), np.float32))
     assert np.diag(g[0]) == pytest.approx(1)
     assert g[0, 0, 1] == pytest.approx(np.exp(-12 / (1.25 * 4)))
-    env.waiting[0] = False
+    env.unsolved[0] = False
     assert spacing_of(spec, env) == pytest.approx([1 / 8])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
 
 import pytest
 import tyro
@@ -14,7 +13,7 @@ from paper.__main__ import main
 from paper.run_names import RunName, of_today, policy_files
 from paper.tables import engine
 from paper.tables.command import TABLES, Tables, table_of
-from paper.tables.engine import CHECKOUT, COMMIT, COMMITS, Asked
+from paper.tables.engine import COMMITS, Asked
 from paper.train import RUNS_OF
 
 
@@ -56,7 +55,7 @@ def test_seeds_are_listed_in_numerical_order(tmp_path):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_committed_record_says_how_it_was_made(name):
-    """Its command is one of the laboratory's, and its commits are on the branch that is checked out."""
+    """Its command is one of the laboratory's; test_records.py looks at the commits."""
     record = table_of(name).load()
     commands = [record.head["command"]] if "command" in record.head else {cell.command for cell in record.cells}
     for command in commands:
@@ -66,10 +65,6 @@ def test_a_committed_record_says_how_it_was_made(name):
         assert words[:5] == ["python", "-m", "paper", "tables", name], command
         asked = tyro.cli(Tables, args=words[4:])
         assert asked.rerun, command
-    for commit in record.head.get(COMMITS, []):
-        assert COMMIT.fullmatch(commit), f"{commit} is not a commit, or of a changed tree"
-        done = subprocess.run(["git", "merge-base", "--is-ancestor", commit, "HEAD"], cwd=CHECKOUT, check=False)
-        assert done.returncode in (0, 128), f"{commit} is not on this branch"  # 128: not in a shallow clone
 
 
 @pytest.mark.parametrize("commit", ["0123456789ab, changed", None])

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.battle import layout as lay
 from muster.envs.battle.catalogue import scenario, type_table, unit_types
 from muster.envs.battle.heuristics import HEURISTICS, HeuristicPolicy
-from muster.envs.battle.settings import BattleOptions, BattleSettings
-from muster.envs.vector import BatchEnv, Metric, Policy, State, Step
+from muster.envs.battle.settings import SHOWN, BattleSettings
+from muster.envs.compiled import CompiledEnv
+from muster.envs.renderer import Renderer
+from muster.envs.vector import Metric, Policy, State, Step
 from muster.errors import InputError
 from muster.kernels import core
-from muster.parallel import share_out, thread_count
 from muster.rng import Seeds
-
-if TYPE_CHECKING:
-    from muster.envs.battle.renderer import BattleRenderer
+from muster.settings import options_of, read_options
 
 BOT_STEPS = 5000
 """Steps of the bot after which a battle is broken off."""
@@ -35,7 +34,7 @@ UNITS_A_THREAD = 500
 """Units in a thread's share of the battles from which it is worth its start."""
 
 
-class BattleEnv(BatchEnv):
+class BattleEnv(CompiledEnv):
     """B battles of one scenario; a decision lasts six frames.
 
     Agent and task features: enemy flag, x/64 - 15, y/64 - 15 (pixels), velocity/5 (pixels a frame), health and
@@ -44,40 +43,28 @@ class BattleEnv(BatchEnv):
     damage of one hit; capacities what is needed to kill.
     """
 
-    STATE = ("units", "counters", "bullets", "cells", "rng")
-    """The arrays that make up the battles (see `muster.envs.battle.layout`)."""
-
     metric: Metric = "win_rate"
     idling = True
     positions = (UNIT_FEATURES.index("x"), UNIT_FEATURES.index("y"))
 
     def __init__(
-        self,
-        scenario_name: str,
-        n_envs: int,
-        settings: BattleSettings | None = None,
-        options: BattleOptions | None = None,
-        name: str | None = None,
+        self, scenario_name: str, n_envs: int, settings: BattleSettings | None = None, name: str | None = None
     ) -> None:
-        if n_envs < 1:
-            raise InputError(f"n_envs must be at least 1, got {n_envs}")
         self.settings = settings or BattleSettings()
-        self.options = options or BattleOptions()
         self.scenario = scenario(scenario_name)
         self.name = name or f"battle:{scenario_name}"
-        self.n_envs = n_envs
-        self.n_agents = self.scenario.n_ours
-        self.n_tasks = self.scenario.n_theirs
-        self.n_units = self.n_agents + self.n_tasks
+        n, m = self.scenario.n_ours, self.scenario.n_theirs
+        self.n_units = n + m
+        self.set_size(n_envs, n, m, n_envs * self.n_units // UNITS_A_THREAD)
         self.max_steps = BOT_STEPS * self.settings.bot_step // lay.DECISION_FRAMES
-        self.reads_reasons = self.options.idle == "reasons"
+        self.reads_reasons = self.settings.idle == "reasons"
         kinds = [unit_types()[unit] for unit in self.scenario.unit_names]
         self.types = type_table(kinds)
         self._one_hot = len(kinds) > 1
         self._n_features = len(UNIT_FEATURES) + (len(kinds) if self._one_hot else 0)
-        self._ranges = np.array([min(kind.range, kind.air_range) for kind in kinds]) / 80
+        self._ranges = np.array([min(kind["range"], kind["air_range"]) for kind in kinds]) / 80
         self._pairs = True
-        self._planes = self.options.planes
+        self._planes = self.settings.planes
         self.units = np.zeros((n_envs, lay.UNIT_FIELDS, self.n_units), dtype=np.int32)
         self.counters = np.zeros((n_envs, lay.COUNTERS), dtype=np.int64)
         self.bullets = np.zeros((n_envs, lay.BULLET_LIMIT, lay.BULLET_FIELDS), dtype=np.int32)
@@ -85,14 +72,10 @@ class BattleEnv(BatchEnv):
         self.rng = np.zeros(n_envs, dtype=np.uint64)
         # Nothing goes on in a slot until an episode is started there.
         self.counters[:, lay.ENDED] = 1
-        self.battles = core.battle.Battles(
-            self.units, self.counters, self.bullets, self.cells, self.rng, self.types, self.scenario.roster(),
-            self.n_agents, **asdict(self.settings),
-        )  # fmt: skip
-
-    def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """Begin the battle of `seeds[k]` in slot `slots[k]`."""
-        self.battles.reset(np.asarray(slots, dtype=np.int64), np.asarray(seeds, dtype=np.uint64))
+        engine = {name: getattr(self.settings, name) for name in options_of(BattleSettings) if name not in SHOWN}
+        self.kernel = core.battle.Battles(
+            **self.arrays(), types=self.types, roster=self.scenario.roster(), n_ours=n, **engine
+        )
 
     def feature_names(self) -> Mapping[str, Sequence[str]]:
         """Of units, ours and theirs alike, and of pairs of them."""
@@ -102,7 +85,7 @@ class BattleEnv(BatchEnv):
     def show(self, *, pair_features: bool = True, planes: bool = False, prior: bool = True) -> None:
         """Include distances and last targets of pairs, and planes for a CNN; planes asked for by an option stay."""
         del prior
-        self._pairs, self._planes = pair_features, planes or self.options.planes
+        self._pairs, self._planes = pair_features, planes or self.settings.planes
 
     def observe(self) -> BatchObservation:
         """What is seen now."""
@@ -112,9 +95,9 @@ class BattleEnv(BatchEnv):
         pairs = np.empty((B, N, M, len(PAIR_FEATURES)), dtype=np.float32)
         contributions = np.empty((B, N, M))
         capacities = np.empty((B, M))
-        scale = 1.0 if self.options.raw_distance else DISTANCE_SCALE
+        scale = 1.0 if self.settings.raw_distance else DISTANCE_SCALE
         self.share_out(
-            lambda begin, end: self.battles.observe(
+            lambda begin, end: self.kernel.observe(
                 self._ranges, self._one_hot, scale, agents, tasks, pairs, contributions, capacities, begin, end
             )
         )
@@ -123,7 +106,7 @@ class BattleEnv(BatchEnv):
         if self._planes:
             planes = np.zeros((B, 2 * F, GRID, GRID), dtype=np.float32)
             cells = np.zeros((B, N + M, 2), dtype=np.int64)
-            self.battles.draw_planes(agents, tasks, planes, cells)
+            self.kernel.draw_planes(agents, tasks, planes, cells)
             agent_cells, task_cells = cells[:, :N], cells[:, N:]
         return BatchObservation(
             agent_features=agents,
@@ -151,7 +134,7 @@ class BattleEnv(BatchEnv):
                 f"got {wanted.dtype} of shape {wanted.shape}"
             )
         orders = np.empty(wanted.shape, dtype=np.int64)
-        if not self.battles.resolve(not self.reads_reasons, wanted.astype(np.int64, copy=False), orders):
+        if not self.kernel.resolve(not self.reads_reasons, wanted.astype(np.int64, copy=False), orders):
             raise InputError(
                 f"assignment must lie in 0..{self.n_tasks - 1}, or be -1 (unassigned), -2 (stop) or -3 (attack-move), "
                 f"got {wanted.min()} to {wanted.max()}"
@@ -169,51 +152,25 @@ class BattleEnv(BatchEnv):
         """
         orders = self.resolve(assignment)
         result = Step(np.empty(self.n_envs), np.empty(self.n_envs, np.bool_), np.empty(self.n_envs, np.bool_))
-        final_reward = self.options.final_reward
-        self.share_out(lambda begin, end: self.battles.step(orders, self.max_steps, final_reward, *result, begin, end))
+        final_reward = self.settings.final_reward
+        self.share_out(lambda begin, end: self.kernel.step(orders, self.max_steps, final_reward, *result, begin, end))
         return result
-
-    def run_frames(self, orders: Ints, frames: int = lay.DECISION_FRAMES) -> None:
-        """Carry out `orders` [B, N] (enemy index, -2 or -3) in every battle that goes on.
-
-        Fewer `frames` than a decision's stop in its middle, to look at; one cannot go on from there.
-        """
-        self.share_out(lambda begin, end: self.battles.run_frames(orders, frames, begin, end))
-
-    def share_out(self, work: Callable[[int, int], None]) -> None:
-        """Call `work(begin, end)` on shares of the battles, in several threads if they are many."""
-        most = self.n_envs * self.n_units // UNITS_A_THREAD
-        if most <= 1 or self.threads == 1:
-            work(0, self.n_envs)
-        else:
-            share_out(self.n_envs, min(self.threads or thread_count(), most), work)
 
     def outcome(self) -> Floats:
         """[B] 1 where more of our units are left than of theirs."""
         return (self.counters[:, lay.N_OURS] > self.counters[:, lay.N_THEIRS]).astype(np.float64)
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What makes up the battles (see `muster.envs.battle.layout`)."""
+        return {name: getattr(self, name) for name in ("units", "counters", "bullets", "cells", "rng")}
+
     def get_state(self) -> State:
         """Copies of the battles' arrays."""
-        state = {name: getattr(self, name).copy() for name in self.STATE}
+        state = super().get_state()
         # Beyond the live bullets their array holds what was there before, which makes no difference to the battle.
         stale = np.arange(lay.BULLET_LIMIT) >= self.counters[:, lay.N_BULLETS, None]
         state["bullets"][stale] = 0
         return state
-
-    def set_state(self, state: State) -> None:
-        """Go on from `get_state`, bit for bit."""
-        if set(state) != set(self.STATE):
-            names = ", ".join(self.STATE)
-            raise InputError(f"a battle's state has {names}; got {', '.join(sorted(state)) or 'nothing'}")
-        for name in self.STATE:
-            target = getattr(self, name)
-            if state[name].shape != target.shape or state[name].dtype != target.dtype:
-                raise InputError(
-                    f"state {name!r} must be {target.dtype} of shape {target.shape}, "
-                    f"got {state[name].dtype} of shape {state[name].shape}"
-                )
-        for name in self.STATE:
-            getattr(self, name)[...] = state[name]
 
     def running(self) -> Bools:
         """[B] where the battle is not over."""
@@ -223,7 +180,7 @@ class BattleEnv(BatchEnv):
         """Draw chances to hit, and what else is random, from other seeds from now on."""
         self.rng[:] = seeds
 
-    def renderer(self) -> BattleRenderer:
+    def renderer(self) -> Renderer:
         """The map."""
         from muster.envs.battle.renderer import BattleRenderer
 
@@ -233,3 +190,10 @@ class BattleEnv(BatchEnv):
     def baselines(cls) -> Mapping[str, Callable[[BattleEnv], Policy]]:
         """The paper's heuristics, their corrected variants and the opponent's own behaviour."""
         return {name: partial(HeuristicPolicy, name) for name in HEURISTICS}
+
+
+def from_options(text: str, n_envs: int) -> BattleEnv:
+    """The environment that `text` names: "w15v17" or "w15v17,latency=3,planes=true"."""
+    name, *options = [part.strip() for part in text.split(",")]
+    settings = BattleSettings(**read_options(BattleSettings, options, "battle option"))
+    return BattleEnv(name, n_envs, settings, name=f"battle:{text}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from muster.data import BatchObservation, Ints
 from muster.envs.battle import layout as lay
-from muster.envs.vector import Policy, State
+from muster.envs.vector import Policy
 from muster.rng import HEURISTIC_STREAM, Seeds
 
 if TYPE_CHECKING:
@@ -19,13 +18,11 @@ CLOSEST, WEAKEST, NO_OVERKILL, NO_OVERKILL_NO_CHANGE, NO_OVERKILL_SMART, RANDOM,
 """The engine's numbers of them (core/envs/battle/heuristics.hpp)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heuristic:
-    """One heuristic."""
+class Heuristic(NamedTuple):
+    """One heuristic; `fixed`: without the authors' search bug."""
 
     code: int
     fixed: bool
-    """Without the authors' search bug."""
     summary: str
 
 
@@ -49,34 +46,28 @@ HEURISTICS = {
 class HeuristicPolicy(Policy):
     """A heuristic for one environment object; it looks inside it rather than at the observation."""
 
+    remembered = ("rng", "memory")
+
     def __init__(self, name: str, env: BattleEnv) -> None:
         self.name = name
         self._heuristic = HEURISTICS[name]
         self.about = self._heuristic.summary
         self._env = env
-        self._rng = np.zeros(env.n_envs, dtype=np.uint64)
-        self._memory = np.zeros((env.n_envs, env.n_agents + 2), dtype=np.int64)
+        self.rng = np.zeros(env.n_envs, dtype=np.uint64)
+        self.memory = np.zeros((env.n_envs, env.n_agents + 2), dtype=np.int64)
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Forget the targets there. Only `rand-nc` draws random numbers, from a stream of its own."""
-        self._memory[slots] = 0
-        self._rng[slots] = np.asarray(seeds, dtype=np.uint64) ^ HEURISTIC_STREAM
+        self.memory[slots] = 0
+        self.rng[slots] = np.asarray(seeds, dtype=np.uint64) ^ HEURISTIC_STREAM
 
     def act(self, observation: BatchObservation | None = None) -> Ints:
         """Orders [B, N]; -2 tells a unit to stop, -3 to attack-move (see `BattleEnv.step`)."""
         env, heuristic = self._env, self._heuristic
         orders = np.full((env.n_envs, env.n_agents), lay.HOLD, dtype=np.int64)
         env.share_out(
-            lambda begin, end: env.battles.decide(
-                heuristic.code, heuristic.fixed, self._rng, self._memory, orders, begin, end
+            lambda begin, end: env.kernel.decide(
+                heuristic.code, heuristic.fixed, self.rng, self.memory, orders, begin, end
             )
         )
         return orders
-
-    def get_memory(self) -> State:
-        """The targets of the last decision, and the streams of random numbers."""
-        return {"rng": self._rng.copy(), "memory": self._memory.copy()}
-
-    def set_memory(self, memory: State) -> None:
-        """Go on from what `get_memory` returned."""
-        self._rng[...], self._memory[...] = memory["rng"], memory["memory"]

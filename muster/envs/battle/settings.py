@@ -9,10 +9,13 @@ from muster.envs.battle.layout import DECISION_FRAMES, LOOK_PERIOD
 from muster.errors import InputError
 from muster.settings import AtLeast, Between, check_fields
 
+SHOWN = ("final_reward", "planes", "raw_distance", "idle")
+"""Settings of what is shown and rewarded; the others are the engine's."""
+
 
 @dataclass(frozen=True, slots=True)
 class BattleSettings:
-    """Details of the engine that are uncertain or fitted."""
+    """Details of the engine that are uncertain or fitted; then what the environment shows and rewards."""
 
     latency: Annotated[int, Between(0, DECISION_FRAMES - 1)] = 2
     """Frames from a command to its effect, 0 to 5."""
@@ -26,17 +29,6 @@ class BattleSettings:
     """The opponent's units are updated before ours, as in the engine (they were created last)."""
     standing: Annotated[int, Between(0, LOOK_PERIOD)] = 0
     """Frames, up to 9, since all units appeared, at our first decision; 0: their timers are random."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if DECISION_FRAMES % self.bot_step:
-            raise InputError(f"bot_step must divide the {DECISION_FRAMES} frames of a decision, got {self.bot_step}")
-
-
-@dataclass(frozen=True, slots=True)
-class BattleOptions:
-    """What the environment shows and rewards."""
-
     final_reward: bool = False
     """Add (our health - theirs) / our initial health at the end, as the authors' code does."""
     planes: bool = False
@@ -50,3 +42,5 @@ class BattleOptions:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if DECISION_FRAMES % self.bot_step:
+            raise InputError(f"bot_step must divide the {DECISION_FRAMES} frames of a decision, got {self.bot_step}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import BatchObservation, Ints
+from muster.data import BatchObservation
 from muster.envs.checks.probes import (
     FailedCheckError,
     Make,
@@ -24,28 +24,16 @@ from muster.envs.checks.probes import (
     seeded_assignment,
     started,
 )
-from muster.envs.checks.state import copies_are_alike, fresh_numbers, state_resumes
+from muster.envs.env import Env
 from muster.envs.history import pack_generator
-from muster.envs.identity import find_ids, follow
-from muster.envs.padding import observation_of
+from muster.envs.identity import Ids, tasks_now
+from muster.envs.padding import BLOCKS, observation_of
 from muster.envs.scene import Scene
 from muster.envs.singles import BatchOfSingles
 from muster.envs.vector import BatchEnv, Step
-from muster.errors import InputError
+from muster.errors import InputError, MusterError
 from muster.rng import episode_seeds
 
-FINITE = (
-    "agent_features",
-    "task_features",
-    "pair_features",
-    "task_pair_features",
-    "contributions",
-    "minimums",
-    "prior",
-    "task_prior",
-    "global_features",
-    "switch_cost",
-)
 Check = Callable[[Make], None]
 PATIENCE = 200
 """Steps of random actions in which there must be something to decide."""
@@ -58,33 +46,17 @@ def shapes_and_types(make: Make) -> None:
     rng = np.random.default_rng(0)
     for _ in range(5):
         observation = env.observe()
-        expect(observation, "agent_features", (n_envs, n, None), np.float32)
-        expect(observation, "task_features", (n_envs, m, None), np.float32)
-        expect(observation, "pair_features", (n_envs, n, m, None), np.float32)
-        expect(observation, "task_pair_features", (n_envs, m, m, None), np.float32)
-        expect(observation, "agent_alive", (n_envs, n), np.bool_)
-        expect(observation, "task_alive", (n_envs, m), np.bool_)
-        expect(observation, "contributions", (n_envs, n, m), np.float64)
-        expect(observation, "capacities", (n_envs, m), np.float64)
-        for name, shape, kind in (
-            ("planes", (n_envs, None, None, None), np.float32),
-            ("allowed", (n_envs, n, m), np.bool_),
-            ("minimums", (n_envs, m), np.float64),
-            ("prior", (n_envs, n, m), np.float64),
-            ("task_prior", (n_envs, m, m), np.float64),
-            ("global_features", (n_envs, None), np.float32),
-            ("previous", (n_envs, n), np.int64),
-            ("agent_ids", (n_envs, n), np.int64),
-            ("task_ids", (n_envs, m), np.int64),
-            ("switch_cost", (n_envs, n, m), np.float64),
-        ):
-            if getattr(observation, name) is not None:
-                expect(observation, name, shape, kind)
+        for name, block in BLOCKS.items():
+            array = getattr(observation, name)
+            if array is not None:
+                sizes = {"N": n, "M": m, "F": None}
+                expect(name, array, (n_envs, *(sizes[axis] for axis in block.axes)), block.kind)
+                finite = block.kind not in (np.float32, np.float64) or name == "capacities" or np.isfinite(array).all()
+                require(bool(finite), f"{name} holds a number that is not finite")
+        if observation.planes is not None:
+            expect("planes", observation.planes, (n_envs, None, None, None), np.float32)
         stays = not env.agents_stay or bool(observation.agent_alive.all())
         require(stays, "an agent is not alive, though agents_stay says that all are")
-        for name in FINITE:
-            array = getattr(observation, name)
-            require(array is None or bool(np.isfinite(array).all()), f"{name} holds a number that is not finite")
         require(bool((observation.contributions >= 0).all()), "a contribution is negative")
         require(bool((observation.capacities >= 0).all()), "a capacity is negative")
         if observation.minimums is not None:
@@ -153,7 +125,11 @@ def ids_tell_apart(make: Make) -> None:
             ids = getattr(observation, name)
             twice = ids is not None and any(len(set(row[row >= 0])) < (row >= 0).sum() for row in ids)
             require(not twice, f"{name} holds the same id twice at step {t}")
-        expected = np.full_like(observation.previous, -1) if given is None else _moved(given, before, observation)
+        expected = (
+            np.full_like(observation.previous, -1)
+            if given is None
+            else tasks_now(given, _ids(before), _ids(observation))
+        )
         differs = (observation.previous >= 0) & (observation.previous != expected) & running[:, None]
         require(not differs.any(), f"previous is not the task that was given, or has become, at step {t}")
         before, given = observation, random_assignment(observation, rng)
@@ -161,15 +137,8 @@ def ids_tell_apart(make: Make) -> None:
         running &= ~(result.terminated | result.truncated)
 
 
-def _moved(given: Ints, before: BatchObservation, observation: BatchObservation) -> Ints:
-    """The index, now, of the task that each agent, now, was given."""
-    if before.agent_ids is not None and observation.agent_ids is not None:
-        given = follow(given, before.agent_ids, observation.agent_ids)
-    if before.task_ids is not None and observation.task_ids is not None:
-        at = np.maximum(given, 0)
-        wanted = np.where(given >= 0, np.take_along_axis(before.task_ids, at, axis=1), -1)
-        given = find_ids(wanted, observation.task_ids, at)
-    return given
+def _ids(observation: BatchObservation) -> Ids:
+    return Ids(observation.agent_ids, observation.task_ids)
 
 
 def seeds_decide(make: Make) -> None:
@@ -320,6 +289,96 @@ def numbering_does_not_matter(make: Make) -> None:
             require(close, f"{name} depends on the numbering at step {t}: {left} and {right}")
 
 
+def expect(name: str, array: NDArray[Any], shape: tuple[int | None, ...], kind: type) -> None:
+    """An array has that shape (None: any size) and dtype."""
+    fits = array.ndim == len(shape) and all(want in (None, size) for want, size in zip(shape, array.shape, strict=True))
+    require(fits, f"{name} has shape {array.shape}, not {tuple('any' if s is None else s for s in shape)}")
+    require(array.dtype == kind, f"{name} has dtype {array.dtype}, not {np.dtype(kind)}")
+
+
+def state_resumes(make: Make) -> None:
+    """Saved, restored elsewhere, and continued: bit for bit the same."""
+    env, seeds = make(3), episode_seeds(6, np.arange(3))
+    env.reset(np.arange(3), seeds)
+    for t in range(4):
+        env.step(seeded_assignment(env.observe(), seeds, t))
+    state, twin = env.get_state(), make(3)
+    twin.set_state(state)
+    for t in range(4, 40):
+        observation = env.observe()
+        require(same(observation, twin.observe()), f"the observation differs {t - 4} steps after restoring")
+        assignment = seeded_assignment(observation, seeds, t)
+        for one, other in zip(env.step(assignment), twin.step(assignment), strict=True):
+            require(np.array_equal(one, other), f"a step differs {t - 4} steps after restoring")
+
+
+def copies_are_alike(make: Make) -> None:
+    """Every array of a state has a row a slot; a slot's rows copied to the others make them go on as it does."""
+    env, seeds = make(3), episode_seeds(8, np.arange(3))
+    env.reset(np.arange(3), seeds)
+    for t in range(5):
+        env.step(seeded_assignment(env.observe(), seeds, t))
+    state = env.get_state()
+    for name, array in state.items():
+        require(len(array) == 3 if array.ndim else False, f"{name!r} of the state has no row for each slot")
+    env.set_state({name: array[[1, 1, 1]] for name, array in state.items()})
+    for t in range(5, 20):
+        observation = env.observe()
+        alike = all(
+            array is None or bool((array == array[:1]).all())
+            for array in (getattr(observation, field.name) for field in fields(observation))
+        )
+        require(alike, f"copies of one episode differ {t - 5} steps later")
+        env.step(np.tile(seeded_assignment(observation, seeds, t)[:1], (3, 1)))
+
+
+def fresh_numbers(make: Make) -> None:
+    """Copies with fresh random numbers show what was observation before, and go on otherwise: where chance has a part.
+
+    The same seeds give the same copies.
+    """
+    batch = 8
+    env, seeds = make(batch), episode_seeds(9, np.arange(batch))
+    env.reset(np.arange(batch), seeds)
+    try:
+        env.reseed(seeds)
+    except MusterError as why:
+        raise UncheckedError(str(why)) from None
+    env.reset(np.arange(batch), seeds)
+    for t in range(5):
+        env.step(seeded_assignment(env.observe(), seeds, t))
+    state, observation = env.get_state(), env.observe()
+    twin, again = make(batch), make(batch)
+    for copy in (twin, again):
+        copy.set_state(state)
+        copy.reseed(episode_seeds(10, np.arange(batch)))
+        require(same(observation, copy.observe()), "fresh random numbers change what is observation now")
+    before = _generators(env)
+    differs = False
+    for t in range(5, 65):
+        assignment = seeded_assignment(env.observe(), seeds, t)
+        results = [one.step(assignment) for one in (env, twin, again)]
+        observation, other, third = env.observe(), twin.observe(), again.observe()
+        alike = all(np.array_equal(one, two) for one, two in zip(results[1], results[2], strict=True))
+        require(alike and same(other, third), f"the same fresh seeds gave two episodes, {t - 5} steps later")
+        differs |= not same(observation, other)
+    random = env.random
+    if isinstance(env, BatchOfSingles):
+        # Numbers that are drawn in step() must be other ones; those of redraw() are why it is there.
+        random = _generators(env) != before or type(env).single.redraw is not Env.redraw
+    if random:
+        require(differs, "copies with fresh random numbers go on exactly alike, as if chance had no part: look-ahead "
+                "would see the future (redraw() draws anew what reset() has drawn)")  # fmt: skip
+    else:
+        require(not differs, "fresh random numbers change an environment that says nothing is left to chance")
+
+
+def _generators(env: BatchEnv) -> list[bytes]:
+    """What the generators of a user's objects are about to draw."""
+    found = env.generators if isinstance(env, BatchOfSingles) else []
+    return [pack_generator(rng).tobytes() for rng in found]
+
+
 CHECKS: dict[str, Check] = {
     "shapes and types": shapes_and_types,
     "masks": masks,
@@ -335,11 +394,3 @@ CHECKS: dict[str, Check] = {
     "fresh random numbers": fresh_numbers,
     "the numbering does not matter": numbering_does_not_matter,
 }
-
-
-def expect(observation: BatchObservation, name: str, shape: tuple[int | None, ...], kind: type) -> None:
-    """`name` of the observation has that shape (None: any size) and dtype."""
-    array = getattr(observation, name)
-    fits = array.ndim == len(shape) and all(want in (None, size) for want, size in zip(shape, array.shape, strict=True))
-    require(fits, f"{name} has shape {array.shape}, not {tuple('any' if s is None else s for s in shape)}")
-    require(array.dtype == kind, f"{name} has dtype {array.dtype}, not {np.dtype(kind)}")

@@ -10,35 +10,16 @@ from typing import Any
 import numpy as np
 
 from muster.data import BatchObservation, Bools, Ints
+from muster.envs.padding import BLOCKS
 from muster.envs.vector import BatchEnv
 from muster.rng import Seeds, episode_seeds
 
 Make = Callable[[int], BatchEnv]
 """Makes a batch of the environment under test, given its size."""
 
-# Which of an array's axes, after the batch, are agents (N) and tasks (M).
-AXES = {
-    "agent_features": "N",
-    "task_features": "M",
-    "pair_features": "NM",
-    "task_pair_features": "MM",
-    "agent_alive": "N",
-    "task_alive": "M",
-    "contributions": "NM",
-    "capacities": "M",
-    "planes": "",
-    "agent_cells": "N",
-    "task_cells": "M",
-    "allowed": "NM",
-    "prior": "NM",
-    "task_prior": "MM",
-    "global_features": "",
-    "previous": "N",
-    "agent_ids": "N",
-    "task_ids": "M",
-    "switch_cost": "NM",
-    "minimums": "M",
-}
+AXES = {name: block.axes.rstrip("F") for name, block in BLOCKS.items()}
+AXES |= {"planes": "", "agent_cells": "N", "task_cells": "M"}
+"""Which of an array's axes, after the batch, are agents (N) and tasks (M)."""
 
 
 class FailedCheckError(Exception):
@@ -84,7 +65,7 @@ def seeded_assignment(observation: BatchObservation, seeds: Seeds, t: int) -> In
     rows = []
     for slot, seed in enumerate(seeds):
         rng = np.random.default_rng([int(seed), t])
-        rows.append(random_assignment(one_slot(observation, slot), rng)[0])
+        rows.append(random_assignment(observation.take(np.array([slot])), rng)[0])
     return np.array(rows)
 
 
@@ -132,14 +113,7 @@ def permuted(observation: BatchObservation, agents: Ints, tasks: Ints) -> BatchO
 def living_agents(observation: BatchObservation, slot: int) -> tuple[BatchObservation, Ints]:
     """What one slot shows, with masked agents left out, and the indices of those that are left."""
     left = np.flatnonzero(observation.agent_alive[slot])
-    return _taken(one_slot(observation, slot), {"N": left}), left
-
-
-def one_slot(observation: BatchObservation, slot: int) -> BatchObservation:
-    """A batch of what one slot shows."""
-    arrays: dict[str, Any] = {field.name: getattr(observation, field.name) for field in fields(observation)}
-    arrays |= {name: array[[slot]] for name, array in arrays.items() if array is not None}
-    return BatchObservation(**arrays)
+    return _taken(observation.take(np.array([slot])), {"N": left}), left
 
 
 def _taken(observation: BatchObservation, order: dict[str, Ints]) -> BatchObservation:

@@ -1,7 +1,7 @@
 """Fleet: vehicles of a ride service take the minute's requests, or leave them (real trips, or a city of our own)."""
 
+from muster.envs.fleet.baselines import upper_bound
 from muster.envs.fleet.env import FleetEnv, from_options
-from muster.envs.fleet.hindsight import upper_bound
 from muster.envs.fleet.settings import FleetSettings
 
 __all__ = ["FleetEnv", "FleetSettings", "from_options", "upper_bound"]

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muster.data import BatchObservation, Floats, Ints, Problem
-from muster.envs.fleet.observe import PAIR_FEATURES
-from muster.envs.vector import Policy
+from muster.envs.fleet.city import Zones
+from muster.envs.fleet.observe import FEATURE_NAMES
+from muster.envs.vector import Policy, State
 from muster.errors import InputError
+from muster.rng import Seeds
 
 if TYPE_CHECKING:
     from muster.envs.fleet.env import FleetEnv
 
-WORTH_GAINED = PAIR_FEATURES.index("worth gained")
+
+WORTH_GAINED = FEATURE_NAMES["pair"].index("worth gained")
 
 
 class Greedy(Policy):
@@ -71,12 +74,108 @@ class Worth(Policy):
 def _best(observation: BatchObservation, scores: Floats) -> Ints:
     from muster.assign import Solver
 
-    assert observation.allowed is not None
-    problem = Problem(
-        scores=np.where(observation.allowed, scores, -np.inf),
-        contributions=observation.contributions,
-        capacities=observation.capacities,
-        agent_alive=observation.agent_alive,
-        task_alive=observation.task_alive,
-    )
-    return Solver(method="lp", certify=False)(problem).assignment
+    return Solver(method="lp", certify=False)(observation.problem(scores)).assignment
+
+
+def list_requests(pickups: Zones, dropoffs: Zones, begin: int) -> Ints:
+    """[R, 4] minute, index, pick-up and drop-off of every request from minute `begin` on, in order."""
+    minutes, indices = np.nonzero(pickups[begin:] >= 0)
+    minutes += begin
+    return np.stack([minutes, indices, pickups[minutes, indices], dropoffs[minutes, indices]], axis=1).astype(np.int64)
+
+
+def plan(env: FleetEnv, slot: int) -> tuple[float, Ints, Ints]:
+    """The best flow from here on: its value, the requests [R, 4], and the vehicle [R] that serves each, or -1."""
+    from muster.assign import Solver
+
+    fleet = env.fleet
+    now, n = int(fleet.minute[slot]), env.n_agents
+    requests = list_requests(fleet.pickups[slot], fleet.dropoffs[slot], now)
+    if not len(requests):
+        return 0.0, requests, np.zeros(0, np.int64)
+    # What a request adds as a vehicle's first (rows 0 to N - 1), or as the next after another; 0 for not serving it.
+    scores = np.empty((n + len(requests), len(requests)))
+    env.kernel.score_flow(slot, requests, scores)
+    solution = Solver(method="lp", assign_all=True, certify=False)(Problem(scores=scores[None]))
+    before = np.full(len(requests), -1, np.int64)
+    used = solution.assignment[0] >= 0
+    before[solution.assignment[0][used]] = np.flatnonzero(used)
+    value = scores[before, np.arange(len(requests))].sum()
+    # In order of time, so that the vehicle of the request before is known already.
+    vehicle = np.full(len(requests), -1, np.int64)
+    for j, left in enumerate(before):
+        if left != n + j:
+            vehicle[j] = left if left < n else vehicle[left - n]
+    return float(value), requests, vehicle
+
+
+def upper_bound(env: FleetEnv, seeds: Seeds) -> Floats:
+    """[E] what no policy can earn more than in the episodes of `seeds`; uses slot 0 of `env`."""
+    bounds = np.empty(len(seeds))
+    for k, seed in enumerate(seeds):
+        env.reset(np.arange(1), np.array([seed], np.uint64))
+        bounds[k] = plan(env, 0)[0]
+    return bounds
+
+
+class Hindsight(Policy):
+    """Knows all requests: carries out the plan of the best flow, and plans anew where a vehicle comes later than so.
+
+    What it earns is less than the flow's bound, which `metrics` gives as upper_bound.
+    """
+
+    name = "hindsight"
+
+    def __init__(self, env: FleetEnv) -> None:
+        self._env = env
+        self._stale = np.zeros(env.n_envs, np.bool_)
+        self._plans: list[Ints] = [np.zeros((0, 3), np.int64)] * env.n_envs
+
+    def reset(self, slots: Ints, seeds: Seeds) -> None:
+        """New days: no plans yet."""
+        del seeds
+        self._stale[slots] = True
+
+    def act(self, observation: BatchObservation) -> Ints:
+        """[B, N] the requests that the plan has for this minute."""
+        env = self._env
+        assert observation.allowed is not None
+        assignment = np.full((env.n_envs, env.n_agents), -1, np.int64)
+        for slot in np.flatnonzero(env.fleet.running).tolist():
+            if self._stale[slot] or not self._follow(slot, observation.allowed[slot], assignment[slot]):
+                self._make_plan(slot)
+                self._follow(slot, observation.allowed[slot], assignment[slot])
+        return assignment
+
+    def replan(self, slots: Ints) -> None:
+        """Plan the rest of the day from where the vehicles are now."""
+        self._stale[slots] = True
+
+    def get_memory(self) -> State:
+        """The plans, one after the other, and where they are out of date."""
+        lengths = np.array([len(part) for part in self._plans], np.int64)
+        return {"plans": np.concatenate(self._plans), "lengths": lengths, "stale": self._stale.copy()}
+
+    def set_memory(self, memory: State) -> None:
+        """Go on from what `get_memory` returned."""
+        ends = np.cumsum(np.asarray(memory["lengths"], np.int64))[:-1]
+        self._plans = [np.array(part, np.int64) for part in np.split(np.asarray(memory["plans"]), ends)]
+        self._stale[...] = memory["stale"]
+
+    def _follow(self, slot: int, allowed: Ints, assignment: Ints) -> bool:
+        """Write this minute's part of the plan; False if some of it is not allowed."""
+        part = self._plans[slot]
+        part = part[part[:, 0] == self._env.fleet.minute[slot]]
+        fits = allowed[part[:, 2], part[:, 1]]
+        assignment[:] = -1
+        assignment[part[fits, 2]] = part[fits, 1]
+        return bool(fits.all())
+
+    def _make_plan(self, slot: int) -> None:
+        env = self._env
+        value, requests, vehicle = plan(env, slot)
+        if env.fleet.minute[slot] == 0:
+            env.bound[slot] = value
+        taken = vehicle >= 0
+        self._plans[slot] = np.stack([requests[taken, 0], requests[taken, 1], vehicle[taken]], axis=1)
+        self._stale[slot] = False

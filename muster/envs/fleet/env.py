@@ -11,18 +11,17 @@ from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.compiled import CompiledEnv
-from muster.envs.fleet.city import City, Zones, built_in
+from muster.envs.fleet.city import City, Zones, built_in, load_trips, slots_of
 from muster.envs.fleet.observe import FEATURE_NAMES, BufferPool
 from muster.envs.fleet.settings import FleetSettings
-from muster.envs.fleet.trips import load_trips, slots_of
 from muster.envs.renderer import Renderer
 from muster.envs.vector import Metric, Policy
 from muster.errors import InputError
 from muster.kernels import core
 from muster.rng import Seeds, episode_seeds
 
-# Vehicles in the batch from which starting threads costs less than it saves.
-PARALLEL_FROM = 20_000
+VEHICLES_A_THREAD = 10_000
+"""Vehicles in a thread's share of the batch from which it is worth its start."""
 
 
 class FleetState(NamedTuple):
@@ -61,30 +60,13 @@ class FleetState(NamedTuple):
     @classmethod
     def empty_slots(cls, b: int, n: int, m: int, minutes: int) -> FleetState:
         """Arrays for B episodes that are still to be reset."""
-
-        def zeros(*shape: int) -> Ints:
-            return np.zeros((b, *shape), np.int64)
-
-        requests = np.full((b, minutes, m), -1, np.int16)
-        return cls(
-            rng=np.zeros(b, np.uint64),
-            minute=zeros(),
-            running=np.zeros(b, np.bool_),
-            zone=zeros(n),
-            free=zeros(n),
-            first=zeros(n),
-            held=zeros(n),
-            number=zeros(n),
-            stops=zeros(n, 5),
-            taken=zeros(n),
-            pickups=requests,
-            dropoffs=requests.copy(),
-            lost=zeros(),
-            earned=np.zeros(b),
-            served=zeros(),
-            seen=zeros(),
-            empty=np.zeros(b),
-        )
+        of_vehicles = ("zone", "free", "first", "held", "number", "taken")
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(cls._fields, (b,)) | dict.fromkeys(of_vehicles, (b, n))
+        kinds: dict[str, Any] = {"rng": np.uint64, "running": np.bool_, "earned": np.float64, "empty": np.float64}
+        state: dict[str, Any] = {name: np.zeros(shape, kinds.get(name, np.int64)) for name, shape in shapes.items()}
+        state["stops"] = np.zeros((b, n, 5), np.int64)
+        state["pickups"], state["dropoffs"] = np.full((2, b, minutes, m), -1, np.int16)
+        return cls(**state)
 
 
 class Outlook(NamedTuple):
@@ -120,7 +102,7 @@ class FleetEnv(CompiledEnv):
         self.max_steps = settings.minutes
         n = settings.vehicles
         self.city, self._scale, m = self._find_city()
-        self.set_size(n_envs, n, m, settings.threads, n_envs * n >= PARALLEL_FROM)
+        self.set_size(n_envs, n, m, n_envs * n // VEHICLES_A_THREAD, settings.threads)
         self._order: Ints = np.tile(np.arange(m), (n_envs, 1))
         self.bound = np.full(n_envs, np.inf)
         """[B] what no policy can earn more than; infinite until `hindsight` has computed it."""
@@ -289,8 +271,7 @@ class FleetEnv(CompiledEnv):
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[FleetEnv], Policy]]:
         """greedy, match, worth, and hindsight, which knows all requests."""
-        from muster.envs.fleet.baselines import Greedy, Match, Worth
-        from muster.envs.fleet.hindsight import Hindsight
+        from muster.envs.fleet.baselines import Greedy, Hindsight, Match, Worth
 
         return {"greedy": Greedy, "match": Match, "worth": Worth, "hindsight": Hindsight}
 

@@ -15,26 +15,15 @@ import numpy as np
 
 from muster.data import Bools, Floats, Floats32
 
-AGENT_FEATURES = ("free in", "empty", "worth", "chance", "demand after")
-TASK_FEATURES = (
-    "margin",
-    "minutes",
-    "open vehicles",
-    "requests here",
-    "demand here",
-    "chance there",
-    "demand there",
-    "worth there",
-)
-PAIR_FEATURES = ("profit", "pick-up in", "worth gained", "empty driving")
-TASK_PAIR_FEATURES = ("same pick-up", "same drop-off", "minutes between drop-offs")
-GLOBAL_FEATURES = ("time", "busyness", "empty vehicles", "requests now")
 FEATURE_NAMES = {
-    "agent": AGENT_FEATURES,
-    "task": TASK_FEATURES,
-    "pair": PAIR_FEATURES,
-    "task_pair": TASK_PAIR_FEATURES,
-    "global": GLOBAL_FEATURES,
+    "agent": ("free in", "empty", "worth", "chance", "demand after"),
+    "task": (
+        *("margin", "minutes", "open vehicles", "requests here", "demand here"),
+        *("chance there", "demand there", "worth there"),
+    ),
+    "pair": ("profit", "pick-up in", "worth gained", "empty driving"),
+    "task_pair": ("same pick-up", "same drop-off", "minutes between drop-offs"),
+    "global": ("time", "busyness", "empty vehicles", "requests now"),
 }
 
 
@@ -53,12 +42,13 @@ class Buffers(NamedTuple):
     @classmethod
     def empty(cls, b: int, n: int, m: int, pairs: bool) -> Buffers:
         """Arrays for B environments, N vehicles and M requests, with features of pairs or without."""
+        width = {kind: len(names) if pairs or "pair" not in kind else 0 for kind, names in FEATURE_NAMES.items()}
         return cls(
-            agents=np.empty((b, n, len(AGENT_FEATURES)), np.float32),
-            tasks=np.empty((b, m, len(TASK_FEATURES)), np.float32),
-            pairs=np.empty((b, n, m, len(PAIR_FEATURES) if pairs else 0), np.float32),
-            task_pairs=np.empty((b, m, m, len(TASK_PAIR_FEATURES) if pairs else 0), np.float32),
-            global_features=np.empty((b, len(GLOBAL_FEATURES)), np.float32),
+            agents=np.empty((b, n, width["agent"]), np.float32),
+            tasks=np.empty((b, m, width["task"]), np.float32),
+            pairs=np.empty((b, n, m, width["pair"]), np.float32),
+            task_pairs=np.empty((b, m, m, width["task_pair"]), np.float32),
+            global_features=np.empty((b, width["global"]), np.float32),
             task_alive=np.empty((b, m), np.bool_),
             allowed=np.empty((b, n, m), np.bool_),
             prior=np.empty((b, n, m)),

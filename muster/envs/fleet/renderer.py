@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import Floats, Ints
-from muster.envs.pictures import SceneRenderer, draw_scene
+from muster.envs.renderer import SceneRenderer
 from muster.envs.scene import BLUE, GREEN, RED, VIOLET, Look, Scene, Stage, Zone
 
 if TYPE_CHECKING:
@@ -37,32 +37,33 @@ class FleetRenderer(SceneRenderer):
         env, state = self.env, self.env.get_state()
         minute = int(state["minute"][slot])
         south = np.array([1.0, -1.0])
-        requests = np.zeros((env.n_tasks, 2, 2))
+        starts, ends = np.zeros((env.n_tasks, 2)), np.zeros((env.n_tasks, 2))
         there = np.zeros(env.n_tasks, np.bool_)
         if minute < env.max_steps:
-            there = state["pickups"][slot, minute] >= 0
-            for j, spots in _request_spots(env, state, slot, minute, np.flatnonzero(there)).items():
-                requests[j] = spots
+            pickups, dropoffs = state["pickups"][slot, minute], state["dropoffs"][slot, minute]
+            there = pickups >= 0
+            # A little apart from the zone's middle and from each other.
+            angles = 2.4 * np.flatnonzero(there) + 0.6
+            aside = 0.27 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+            starts[there] = env.city.places[pickups[there]] + aside
+            ends[there] = env.city.places[dropoffs[there]] + 0.3 * aside
         held = state["held"][slot]
         earned, served, seen = (state[name][slot] for name in ("earned", "served", "seen"))
         return Scene(
-            agents=_spread(positions(env, state, slot, 0.0), held) * south,
-            tasks=requests[:, 0] * south,
+            agents=_spread(positions(env, state, slot), held) * south,
+            tasks=starts * south,
             task_alive=there,
             agent_looks=held,
             task_looks=3,
-            task_ends=requests[:, 1] * south,
+            task_ends=ends * south,
             text=f"minute {minute} of {env.max_steps}, profit {earned:.1f}, {served} of {seen} served",
             stage=_stage(env),
         )
 
     def targets(self, slot: int) -> Ints:
-        """[N] the request of the last minute that each vehicle took."""
-        return self.env.get_state()["taken"][slot]
-
-    def draw(self, slot: int) -> NDArray[np.uint8]:
-        """[height, width, 3] the map as it is; no vehicle has been sent to the requests of this minute yet."""
-        return draw_scene(self.scene(slot))
+        """[N] none: no vehicle has been sent to the requests of this minute yet."""
+        del slot
+        return np.full(self.env.n_agents, -1, np.int64)
 
     def describe(self, slot: int) -> str:
         """A line a zone: vehicles that stand there, vehicles on their way there, and where its requests want to go."""
@@ -95,8 +96,8 @@ class FleetRenderer(SceneRenderer):
         fleet.pickups[slot, 0] = start
 
 
-def positions(env: FleetEnv, state: State, slot: int, into: float) -> Floats:
-    """[N, 2] where each vehicle is, `into` minutes after `state`, on the straight lines of its legs."""
+def positions(env: FleetEnv, state: State, slot: int) -> Floats:
+    """[N, 2] where each vehicle is, on the straight lines of its legs."""
     places = np.empty((env.n_agents, 2))
     minutes, middle = env.city.minutes, env.city.places
     for i in range(env.n_agents):
@@ -106,7 +107,7 @@ def positions(env: FleetEnv, state: State, slot: int, into: float) -> Floats:
             continue
         empty, full = int(minutes[start, pickup]), int(minutes[pickup, dropoff])
         # The queued request may have been waited for: what is left counts, not what has passed.
-        left = max(float(state["first"][slot, i]) - into, 0.0)
+        left = max(float(state["first"][slot, i]), 0.0)
         if left > full:
             share = min((left - full) / max(empty, 1), 1.0)
             places[i] = share * middle[start] + (1 - share) * middle[pickup]
@@ -133,19 +134,6 @@ def _stage(env: FleetEnv) -> Stage:
     )
     low, high = places.min(0) - MARGIN, places.max(0) + MARGIN
     return Stage(LOOKS, (float(low[0]), float(low[1]), float(high[0]), float(high[1])), zones=zones)
-
-
-def _request_spots(
-    env: FleetEnv, state: State, slot: int, minute: int, requests: Any
-) -> dict[int, tuple[Floats, Floats]]:
-    """Pick-up and drop-off of each request, a little apart from the zone's middle and from each other."""
-    spots = {}
-    for j in requests:
-        angle = 2.4 * int(j) + 0.6
-        aside = 0.27 * np.array([math.cos(angle), math.sin(angle)])
-        pickup = env.city.places[state["pickups"][slot, minute, j]] + aside
-        spots[int(j)] = pickup, env.city.places[state["dropoffs"][slot, minute, j]] + 0.3 * aside
-    return spots
 
 
 def _spread(vehicles: Floats, held: NDArray[Any]) -> Floats:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from muster.envs.compiled import Threads
-from muster.envs.naming import env_name
+from muster.envs.compiled import Threads, env_name
 from muster.errors import InputError
 from muster.settings import AtLeast, Between, check_fields, read_options
 

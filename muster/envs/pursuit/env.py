@@ -3,74 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import BatchObservation, Bools, Floats, Ints
-from muster.envs.compiled import CompiledEnv
-from muster.envs.pursuit.settings import UNITS_PER_CELL, PursuitSettings
-from muster.envs.renderer import Renderer
-from muster.envs.vector import Metric, Policy
+from muster.data import BatchObservation, Floats, Ints
+from muster.envs.grid import GridEnv, GridRenderer
+from muster.envs.pursuit.settings import PursuitSettings
+from muster.envs.scene import BLUE, ORANGE, Look
+from muster.envs.vector import Policy
 from muster.kernels import core
 from muster.rng import Seeds, episode_seeds
 
-# Pairs of a pursuer and an evader in the batch from which starting threads costs less than it saves.
-PARALLEL_FROM = 20_000
-AGENT_FEATURES = ("distance of the nearest free evader", "distance of the nearest other pursuer")
-TASK_FEATURES = (
-    "caught",
-    "distance of the nearest pursuer",
-    "distance of the last pursuer needed",
-    "pursuers beside it / needed",
-    "pursuers after it / needed",
-    "cells to the nearer side wall, at most 8",
-    "cells to the nearer upper or lower wall, at most 8",
-)
-PAIR_FEATURES = (
-    "dx",
-    "dy",
-    "|dx|",
-    "|dy|",
-    "distance",
-    "was my evader",
-    "change of the distance by the evader's last move, in cells",
-    "distance of the nearest other pursuer from the evader",
-    "cosine of the angle between me and that pursuer, seen from the evader",
-)
-TASK_PAIR_FEATURES = ("dx", "dy", "|dx|", "|dy|", "distance")
+PAIRS_A_THREAD = 10_000
+"""Pairs of a pursuer and an evader in a thread's share of the batch from which it is worth its start."""
+APART = ("dx", "dy", "|dx|", "|dy|", "distance")
 FEATURE_NAMES = {
-    "agent": AGENT_FEATURES,
-    "task": TASK_FEATURES,
-    "pair": PAIR_FEATURES,
-    "task_pair": TASK_PAIR_FEATURES,
+    "agent": ("distance of the nearest free evader", "distance of the nearest other pursuer"),
+    "task": (
+        "caught",
+        "distance of the nearest pursuer",
+        "distance of the last pursuer needed",
+        "pursuers beside it / needed",
+        "pursuers after it / needed",
+        "cells to the nearer side wall, at most 8",
+        "cells to the nearer upper or lower wall, at most 8",
+    ),
+    "pair": (
+        *APART,
+        "was my evader",
+        "change of the distance by the evader's last move, in cells",
+        "distance of the nearest other pursuer from the evader",
+        "cosine of the angle between me and that pursuer, seen from the evader",
+    ),
+    "task_pair": APART,
 }
 COORDINATES = {"agent": ("x", "y"), "task": ("x", "y", "caught")}
 
 
-class PursuitState(NamedTuple):
-    """The state of B episodes; cells are row and column."""
-
-    pursuers: Ints
-    """[B, N, 2]"""
-    evaders: Ints
-    """[B, M, 2]; of one that is caught, where it was."""
-    free: Bools
-    """[B, M] not caught."""
-    moves: Ints
-    """[B, M, 2] each evader's last move."""
-    targets: Ints
-    """[B, N] the evader that each pursuer went for last; -1 for none."""
-    rng: Seeds
-    """[B, M] a random stream for each evader."""
-    steps: Ints
-    """[B]"""
-    running: Bools
-    """[B]"""
-
-
-class PursuitEnv(CompiledEnv):
+class PursuitEnv(GridEnv):
     """B grids; pursuers step towards their evaders, those that enough stand beside are caught, the others flee.
 
     Every catch earns 1/M and every step costs 0.01. The episode ends with the last catch. A pursuer without a free
@@ -78,31 +50,21 @@ class PursuitEnv(CompiledEnv):
     that any grid looks alike.
     """
 
-    metric: Metric = "steps"
-    agents_stay = True
-    distances = (PAIR_FEATURES.index("distance"), TASK_PAIR_FEATURES.index("distance"))
-    distance_unit = UNITS_PER_CELL
+    settings: PursuitSettings
+    distances = (APART.index("distance"), APART.index("distance"))
 
     def __init__(self, settings: PursuitSettings | None = None, n_envs: int = 1) -> None:
-        self.settings = settings = settings or PursuitSettings()
-        self.name = settings.name
-        n, m = settings.agents, settings.tasks
-        self.set_size(n_envs, n, m, settings.threads, n_envs * n * m >= PARALLEL_FROM)
-        self.max_steps = settings.max_steps
-        self.state = PursuitState(
-            pursuers=np.zeros((n_envs, n, 2), np.int64),
-            evaders=np.zeros((n_envs, m, 2), np.int64),
-            free=np.zeros((n_envs, m), np.bool_),
-            moves=np.zeros((n_envs, m, 2), np.int64),
-            targets=np.full((n_envs, n), -1, np.int64),
-            rng=np.zeros((n_envs, m), np.uint64),
-            steps=np.zeros(n_envs, np.int64),
-            running=np.zeros(n_envs, np.bool_),
-        )
+        settings = settings or PursuitSettings()
+        pairs = n_envs * settings.agents * settings.tasks
+        super().__init__(settings, n_envs, pairs // PAIRS_A_THREAD)
+        self._moves: Ints = np.zeros((n_envs, settings.tasks, 2), np.int64)
+        """[B, M, 2] each evader's last move."""
+        self._rng = np.zeros((n_envs, settings.tasks), np.uint64)
+        """[B, M] a random stream for each evader."""
         self.kernel = core.pursuit.Pursuit(
             self.arrays(),
-            height=settings.height,
-            width=settings.width,
+            height=settings.shape[0],
+            width=settings.shape[1],
             walls=settings.walls,
             needed=settings.needed,
             sight=settings.sight,
@@ -140,51 +102,49 @@ class PursuitEnv(CompiledEnv):
             pair_features=pairs,
             task_pair_features=task_pairs,
             agent_alive=np.ones((b, n), np.bool_),
-            task_alive=self.state.free.copy(),
+            task_alive=self.unsolved.copy(),
             contributions=np.ones((b, n, m)),
             capacities=np.full((b, m), float(self.settings.needed)),
-            agent_cells=self.state.pursuers.copy(),
-            task_cells=self.state.evaders.copy(),
+            agent_cells=self.agent_cells.copy(),
+            task_cells=self.task_cells.copy(),
             prior=prior,
-            previous=self.state.targets.copy(),
+            previous=self.targets.copy(),
         )
-
-    def outcome(self) -> Floats:
-        """[B] T, the steps taken so far: at the end, the step of the last catch."""
-        return self.state.steps.astype(np.float64)
 
     def metrics(self) -> dict[str, Floats]:
         """How many evaders were caught."""
-        return {"caught": (~self.state.free).sum(axis=1).astype(np.float64)}
+        return {"caught": (~self.unsolved).sum(axis=1).astype(np.float64)}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Pursuers, evaders and what they remember."""
-        return self.state._asdict()
-
-    def running(self) -> Bools:
-        """[B] where evaders are still free and there is time."""
-        return self.state.running.copy()
+        return {
+            "pursuers": self.agent_cells,
+            "evaders": self.task_cells,
+            "free": self.unsolved,
+            "moves": self._moves,
+            "targets": self.targets,
+            "rng": self._rng,
+            "steps": self.steps,
+            "running": self._running,
+        }
 
     def reseed(self, seeds: Seeds) -> None:
         """Another random stream for every evader."""
         for evader in range(self.n_tasks):
-            self.state.rng[:, evader] = episode_seeds(evader, seeds.astype(np.int64))
+            self._rng[:, evader] = episode_seeds(evader, seeds.astype(np.int64))
 
     def permute(self, agents: Ints, tasks: Ints) -> bool:
         """Renumber pursuers and evaders; an evader keeps its own random stream."""
-        state = self.state
-        arrays: list[tuple[NDArray[Any], Ints]] = [(state.pursuers, agents), (state.targets, agents)]
-        arrays += [(array, tasks) for array in (state.evaders, state.free, state.moves, state.rng)]
-        for array, order in arrays:
-            array[:] = array[:, order]
+        for of_pursuers in (self.agent_cells, self.targets):
+            of_pursuers[:] = of_pursuers[:, agents]
+        for of_evaders in (self.task_cells, self.unsolved, self._moves, self._rng):
+            of_evaders[:] = of_evaders[:, tasks]
         # Index -1, the last one, is where "no target" finds itself again.
-        state.targets[:] = np.append(np.argsort(tasks), -1)[state.targets]
+        self.targets[:] = np.append(np.argsort(tasks), -1)[self.targets]
         return True
 
-    def renderer(self) -> Renderer:
+    def renderer(self) -> PursuitRenderer:
         """The grid."""
-        from muster.envs.pursuit.renderer import PursuitRenderer
-
         return PursuitRenderer(self)
 
     @classmethod
@@ -197,6 +157,13 @@ class PursuitEnv(CompiledEnv):
             "closest-pairs": baselines.ClosestPairs,
             "lp-distance": baselines.LinearDistance,
         }
+
+
+class PursuitRenderer(GridRenderer):
+    """Pursuers and evaders on their grid."""
+
+    looks = (Look("pursuers", "diamond", BLUE, size=0.38), Look("evaders", "disc", ORANGE, size=0.34, remains=True))
+    marks, left = ("P", "e", "x"), "free"
 
 
 def from_options(text: str, n_envs: int) -> PursuitEnv:

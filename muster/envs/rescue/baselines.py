@@ -7,47 +7,34 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import BatchObservation, Bools, Floats, Ints, Problem
+from muster.data import BatchObservation, Bools, Floats, Ints
+from muster.envs import grid
 from muster.envs.rescue.mud import HELD_UP, mud_to_cross
 from muster.envs.rescue.routing import check_size, fastest_routes, king_moves
 from muster.envs.vector import Policy, State
 from muster.errors import InputError
 from muster.kernels import core
-from muster.rng import TIE_STREAM
 
 if TYPE_CHECKING:
     from muster.envs.rescue.env import RescueEnv
 
 
-class Closest(Policy):
+class Closest(grid.Closest):
     """Each ambulance goes to the nearest waiting victim (king's moves); ties at random."""
 
     name = "closest"
     _manhattan = False
 
     def __init__(self, env: RescueEnv) -> None:
+        super().__init__(env)
         show_cells_only(env)
-        self._rng = np.zeros(env.n_envs, np.uint64)
-
-    def reset(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
-        """Ties in an episode follow from its seed."""
-        self._rng[slots] = seeds ^ TIE_STREAM
 
     def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the nearest victim of each ambulance."""
         agents, tasks = _cells(observation)
         assignment = np.empty(agents.shape[:2], np.int64)
-        alive = observation.task_alive
-        core.rescue.send_to_closest(agents, tasks, alive, self._manhattan, self._rng, assignment)
+        core.rescue.send_to_closest(agents, tasks, observation.task_alive, self._manhattan, self.rng, assignment)
         return assignment
-
-    def get_memory(self) -> State:
-        """The streams that ties are broken by."""
-        return {"rng": self._rng.copy()}
-
-    def set_memory(self, memory: State) -> None:
-        """Go on from what `get_memory` returned."""
-        self._rng[...] = memory["rng"]
 
 
 class ClosestManhattan(Closest):
@@ -66,17 +53,8 @@ class LinearDistance(Policy):
         show_cells_only(env)
 
     def act(self, observation: BatchObservation) -> Ints:
-        """[B, N] the optimum of the linear programme with h = -distance, every ambulance sent while victims last."""
-        from muster.assign import solve
-
-        problem = Problem(
-            scores=king_moves(*_cells(observation), -1.0),
-            contributions=observation.contributions,
-            capacities=observation.capacities,
-            agent_alive=observation.agent_alive,
-            task_alive=observation.task_alive,
-        )
-        return solve(problem, method="lp", assign_all=True).assignment
+        """[B, N] by king's moves."""
+        return grid.least_distance(observation, king_moves(*_cells(observation), -1.0))
 
 
 class RoutesDistance(Policy):
@@ -100,15 +78,7 @@ class RoutesDistance(Policy):
     def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the first victim on each ambulance's route."""
         first, follow = self._costs(observation)
-        problem = Problem(
-            scores=-first,
-            task_scores=-follow,
-            contributions=observation.contributions,
-            capacities=observation.capacities,
-            agent_alive=observation.agent_alive,
-            task_alive=observation.task_alive,
-        )
-        return self._solver.run(problem)[0].assignment
+        return self._solver.run(observation.problem(-first, -follow))[0].assignment
 
     def expected_return(self, observation: BatchObservation) -> Floats:
         """[B] what the longest route costs."""
@@ -151,6 +121,7 @@ class Topline(Policy):
     """
 
     name = "topline"
+    remembered = ("routes", "unplanned")
 
     def __init__(self, env: RescueEnv) -> None:
         if env.ground is not None:
@@ -158,45 +129,37 @@ class Topline(Policy):
         check_size(env.n_tasks)
         show_cells_only(env)
         self._env = env
-        self._routes: Ints = np.full((env.n_envs, env.n_agents, env.n_tasks), -1, np.int64)
-        self._unplanned = np.zeros(env.n_envs, np.bool_)
+        self.routes: Ints = np.full((env.n_envs, env.n_agents, env.n_tasks), -1, np.int64)
+        self.unplanned = np.zeros(env.n_envs, np.bool_)
 
     def reset(self, slots: Ints, seeds: NDArray[np.uint64]) -> None:
         """New victims: forget the routes of these slots."""
         del seeds
-        self._unplanned[slots] = True
+        self.unplanned[slots] = True
 
     def act(self, observation: BatchObservation) -> Ints:
         """[B, N] the next victim on each ambulance's route."""
         agents, tasks = _cells(observation)
-        for slot in np.flatnonzero(self._unplanned):
-            waiting = np.flatnonzero(self._env.waiting[slot])
+        for slot in np.flatnonzero(self.unplanned):
+            waiting = np.flatnonzero(self._env.unsolved[slot])
             here, there = agents[slot][None], tasks[slot][waiting][None]
             _, stops = fastest_routes(king_moves(here, there)[0], king_moves(there, there)[0])
-            self._routes[slot] = -1
-            self._routes[slot, :, : len(waiting)] = np.where(stops >= 0, waiting[stops], -1)
-            self._unplanned[slot] = False
-        assignment = np.empty(self._routes.shape[:2], np.int64)
-        core.rescue.follow_routes(self._routes, self._env.waiting, assignment)
+            self.routes[slot] = -1
+            self.routes[slot, :, : len(waiting)] = np.where(stops >= 0, waiting[stops], -1)
+            self.unplanned[slot] = False
+        assignment = np.empty(self.routes.shape[:2], np.int64)
+        core.rescue.follow_routes(self.routes, self._env.unsolved, assignment)
         return assignment
 
     def replan(self, slots: Ints) -> None:
         """Find the best routes from where the ambulances are now."""
-        self._unplanned[slots] = True
+        self.unplanned[slots] = True
 
     def expected_return(self, observation: BatchObservation) -> Floats:
         """[B] what the longest route costs: no policy can earn more."""
         agents, tasks = _cells(observation)
         distances = king_moves(agents, tasks), king_moves(tasks, tasks)
-        return self._env.step_reward * longest_routes(self._routes, self._env.waiting, *distances)
-
-    def get_memory(self) -> State:
-        """The routes, and where they are out of date."""
-        return {"routes": self._routes.copy(), "unplanned": self._unplanned.copy()}
-
-    def set_memory(self, memory: State) -> None:
-        """Go on from what `get_memory` returned."""
-        self._routes[...], self._unplanned[...] = memory["routes"], memory["unplanned"]
+        return self._env.step_reward * longest_routes(self.routes, self._env.unsolved, *distances)
 
 
 def longest_routes(routes: Ints, waiting: Bools, first: Floats, follow: Floats) -> Floats:

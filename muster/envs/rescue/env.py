@@ -8,21 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
-from muster.envs.compiled import CompiledEnv
-from muster.envs.renderer import Renderer
+from muster.data import BatchObservation, Bools, Floats32, Ints
+from muster.envs.grid import UNITS_PER_CELL, GridEnv, GridRenderer
 from muster.envs.rescue.mud import Ground, mud_to_cross
 from muster.envs.rescue.routing import king_moves
 from muster.envs.rescue.settings import RescueSettings
-from muster.envs.vector import Metric, Policy
+from muster.envs.scene import RED, Look
+from muster.envs.vector import Policy
 from muster.kernels import core
 from muster.rng import Seeds
 
-# Ambulances in the batch from which starting threads costs less than it saves.
-PARALLEL_FROM = 50_000
-UNITS_PER_CELL = 1 / 8
-"""Coordinates are observed in units of 8 cells: a distance means the same on any grid."""
-
+AGENTS_A_THREAD = 25_000
+"""Ambulances in a thread's share of the batch from which it is worth its start."""
 _PLACEMENTS = ("distinct", "distinct-within-type", "independent")
 _APART = ("dx", "dy", "|dx|", "|dy|", "king moves")
 FEATURE_NAMES = {"agent": ("x", "y"), "task": ("x", "y", "picked up"), "pair": _APART, "task_pair": _APART}
@@ -31,7 +28,7 @@ PLANES = 4
 """Victim here, ambulance here, and the x and y of what is here; in mud a fifth one for cells that look muddy."""
 
 
-class RescueEnv(CompiledEnv):
+class RescueEnv(GridEnv):
     """B grids; each step moves every ambulance one king's move towards its victim and costs 0.01.
 
     A victim is picked up by whichever ambulance reaches its cell. The episode ends when all are picked up. In mud
@@ -39,38 +36,23 @@ class RescueEnv(CompiledEnv):
     takes no agent, stays where it is.
     """
 
-    metric: Metric = "steps"
-    agents_stay = True
+    settings: RescueSettings
     positions = (0, 1)
     distances = (_APART.index("king moves"), _APART.index("king moves"))
-    distance_unit = UNITS_PER_CELL
     step_reward = -0.01
 
     def __init__(self, settings: RescueSettings | None = None, n_envs: int = 1) -> None:
-        self.settings = settings = settings or RescueSettings()
-        self.name = settings.name
-        n, m = settings.agents, settings.tasks
-        self.set_size(n_envs, n, m, settings.threads, n_envs * n >= PARALLEL_FROM)
-        self.max_steps = settings.step_limit
+        settings = settings or RescueSettings()
+        super().__init__(settings, n_envs, n_envs * settings.agents // AGENTS_A_THREAD)
         self._rng = np.zeros(n_envs, np.uint64)
-        self.agent_cells: Ints = np.zeros((n_envs, n, 2), np.int64)
-        """[B, N, 2] row and column of each ambulance."""
-        self.task_cells: Ints = np.zeros((n_envs, m, 2), np.int64)
-        """[B, M, 2] row and column of each victim."""
-        self.waiting = np.zeros((n_envs, m), np.bool_)
-        """[B, M] the victim has not been picked up."""
-        self.steps: Ints = np.zeros(n_envs, np.int64)
-        self.assigned: Ints = np.full((n_envs, n), -1, np.int64)
-        """[B, N] the last assignment that was carried out; for pictures only."""
-        self._running = np.zeros(n_envs, np.bool_)
-        self.ground = Ground.dry(n_envs, n, *settings.shape) if settings.mud > 0 else None
+        self.ground = Ground.dry(n_envs, settings.agents, *settings.shape) if settings.mud > 0 else None
         """What lies under the cells, if there is mud."""
         self.random = settings.random_moves or settings.mud > 0
         self.kernel = core.rescue.Rescue(
             self.arrays(),
             placement=_PLACEMENTS.index(settings.placement),
-            height=settings.height,
-            width=settings.width,
+            height=settings.shape[0],
+            width=settings.shape[1],
             random_moves=settings.random_moves,
             solved_assignable=settings.solved_assignable,
             max_steps=self.max_steps,
@@ -89,7 +71,7 @@ class RescueEnv(CompiledEnv):
     def observe(self) -> BatchObservation:
         """Features, masks and cells, in fresh arrays."""
         (height, width), (b, n, m) = self.settings.shape, (self.n_envs, self.n_agents, self.n_tasks)
-        agents, tasks, waiting = self.agent_cells.copy(), self.task_cells.copy(), self.waiting.copy()
+        agents, tasks, waiting = self.agent_cells.copy(), self.task_cells.copy(), self.unsolved.copy()
         agent_features, task_features = np.empty((b, n, 2), np.float32), np.empty((b, m, 3), np.float32)
         core.rescue.observe_objects(agents, tasks, waiting, height, width, agent_features, task_features)
         looks_muddy = None if self.ground is None else self.ground.looks_muddy()
@@ -129,26 +111,18 @@ class RescueEnv(CompiledEnv):
             planes[:, PLANES] = looks_muddy
         return planes
 
-    def outcome(self) -> Floats:
-        """[B] T, the steps taken so far: at the end, the step of the last pick-up."""
-        return self.steps.astype(np.float64)
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Cells of all, the victims that wait, and the random streams."""
         return {
             "rng": self._rng,
             "agent_cells": self.agent_cells,
             "task_cells": self.task_cells,
-            "waiting": self.waiting,
+            "waiting": self.unsolved,
             "steps": self.steps,
-            "assigned": self.assigned,
+            "assigned": self.targets,
             "running": self._running,
             **({} if self.ground is None else self.ground._asdict()),
         }
-
-    def running(self) -> Bools:
-        """[B] where victims are still waiting and there is time."""
-        return self._running.copy()
 
     def reseed(self, seeds: Seeds) -> None:
         """Other random moves, where there are any, and other mud where no ambulance has been; it looks as before."""
@@ -162,16 +136,14 @@ class RescueEnv(CompiledEnv):
             return False
         self.agent_cells[:] = self.agent_cells[:, agents]
         self.task_cells[:] = self.task_cells[:, tasks]
-        self.waiting[:] = self.waiting[:, tasks]
-        self.assigned[:] = -1
+        self.unsolved[:] = self.unsolved[:, tasks]
+        self.targets[:] = -1
         if self.ground is not None:
             self.ground.held[:] = self.ground.held[:, agents]
         return True
 
-    def renderer(self) -> Renderer:
+    def renderer(self) -> RescueRenderer:
         """The grid."""
-        from muster.envs.rescue.renderer import RescueRenderer
-
         return RescueRenderer(self)
 
     @classmethod
@@ -187,6 +159,18 @@ class RescueEnv(CompiledEnv):
             "routes-known": baselines.RoutesKnown,
             "topline": baselines.Topline,
         }
+
+
+class RescueRenderer(GridRenderer):
+    """Ambulances, victims and mud on their grid."""
+
+    looks = (Look("ambulances", "van", size=0.38), Look("victims", "person", RED, size=0.32, remains=True))
+    marks, left = ("A", "x", "-"), "waiting"
+
+    def muddy_cells(self, slot: int) -> Ints:
+        """[K, 2] where the mud is, whatever it looks like to policies."""
+        ground = self.env.ground
+        return super().muddy_cells(slot) if ground is None else np.argwhere(ground.muddy[slot])
 
 
 def from_options(text: str, n_envs: int) -> RescueEnv:

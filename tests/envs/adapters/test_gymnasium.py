@@ -55,7 +55,7 @@ def test_render_modes(env_id):
         env.reset(seed=0)
         assert isinstance(env.render(), kind)
     with pytest.raises(InputError, match="render_mode is one of rgb_array, ansi or None, got 'human'"):
-        muster.envs.adapters.gymnasium.single("rescue", render_mode="human")
+        muster.envs.gymnasium.single("rescue", render_mode="human")
 
 
 def test_a_vector_of_seed_s_has_the_episodes_of_single_environments_of_s_and_up():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
-from muster.envs.adapters.pettingzoo import parallel_env
+from muster.envs.pettingzoo import parallel_env
 
 
 def test_pettingzoo_finds_nothing_to_complain_about():
@@ -26,7 +26,7 @@ def test_the_fallen_leave_before_the_others():
         sizes.append(len(env.agents))
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) > 2
-    assert "ours: marine" in env.render()
+    assert env.render().startswith("0 v ")
 
 
 def test_users_custom_environments_fit_too():

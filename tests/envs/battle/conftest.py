@@ -40,7 +40,7 @@ def frames(env: BattleEnv, heuristic: str, check: Callable[[BattleEnv], None], d
         before = env.get_state()
         for count in range(1, lay.DECISION_FRAMES + 1):
             env.set_state(before)
-            env.run_frames(orders, count)
+            env.kernel.run_frames(orders, count, 0, env.n_envs)
             check(env)
             if counters[lay.ENDED]:
                 return

@@ -200,7 +200,7 @@ def test_a_command_takes_effect_after_the_latency(latency: int) -> None:
     before = env.get_state()
     for count in range(1, lay.DECISION_FRAMES + 1):
         env.set_state(before)
-        env.run_frames(np.array([[1, lay.HOLD]]), count)
+        env.kernel.run_frames(np.array([[1, lay.HOLD]]), count, 0, 1)
         attacks = env.units[0, lay.ORDER, 0] == lay.ATTACK and env.units[0, lay.ORDER_UNIT, 0] == 3
         assert attacks == (count > latency)
 
@@ -337,7 +337,7 @@ def test_python_and_the_engine_agree_on_where_things_are() -> None:
 @pytest.mark.parametrize("row", ["units", "counters", "bullets", "cells", "rng"])
 def test_arrays_of_another_layout_are_refused(row: str) -> None:
     env = begin("m2v2", 3)
-    arrays = {name: getattr(env, name) for name in BattleEnv.STATE}
+    arrays = dict(env.arrays())
     arrays[row] = arrays[row][:2].copy()
     fixed = (env.types, env.scenario.roster(), 2, 2, 1, 3, 0, True, True)
     with pytest.raises(ValueError, match="numbers of battles"):
@@ -349,6 +349,6 @@ def test_slots_and_shares_beyond_the_batch_are_refused() -> None:
     with pytest.raises(ValueError, match="no such slot"):
         env.reset(np.array([3]), episode_seeds(0, np.array([0])))
     with pytest.raises(ValueError, match="no such range"):
-        env.battles.run_frames(np.zeros((3, 2), np.int64), 6, 0, 4)
+        env.kernel.run_frames(np.zeros((3, 2), np.int64), 6, 0, 4)
     with pytest.raises(ValueError, match="number of agents"):
-        env.run_frames(np.zeros((3, 1), np.int64))
+        env.kernel.run_frames(np.zeros((3, 1), np.int64), 6, 0, 3)

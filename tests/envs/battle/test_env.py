@@ -201,14 +201,6 @@ def test_a_unit_told_to_stop_never_fires() -> None:
     assert env.units[0, lay.HP, 0] < 40 * 256
 
 
-def test_a_state_of_another_shape_is_refused() -> None:
-    env = begin("m2v2")
-    with pytest.raises(InputError, match="shape"):
-        env.set_state(begin("m3v3").get_state())
-    with pytest.raises(InputError, match="a battle's state has"):
-        env.set_state({})
-
-
 def test_slots_can_be_restarted_one_by_one() -> None:
     env = fight(begin("m3v3", 3), "c", 20)
     before = env.get_state()

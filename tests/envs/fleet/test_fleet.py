@@ -11,7 +11,7 @@ import pytest
 from muster.envs.checks import check_env
 from muster.envs.fleet import FleetEnv, FleetSettings, from_options
 from muster.envs.fleet.env import expect_worth
-from muster.envs.fleet.observe import AGENT_FEATURES
+from muster.envs.fleet.observe import FEATURE_NAMES
 from muster.envs.registry import make
 from muster.errors import InputError
 from muster.kernels import core
@@ -91,7 +91,7 @@ def test_a_place_is_worth_less_the_more_vehicles_are_there(town: Town) -> None:
     env.fleet.zone[1, 1:] = env.fleet.zone[1, 0]
     alone = np.flatnonzero(env.fleet.zone[0] == env.fleet.zone[0, 0])
     env.fleet.zone[0, alone[1:]] = (env.fleet.zone[0, 0] + 1) % 11
-    worth = AGENT_FEATURES.index("worth")
+    worth = FEATURE_NAMES["agent"].index("worth")
     seen = env.observe().agent_features[:, 0, worth]
     assert seen[0] > seen[1] >= 0
 
@@ -122,14 +122,13 @@ def test_pictures_and_text_show_the_map() -> None:
     env = from_options("24,city=small", 1)
     env.reset(np.arange(1), episode_seeds(0, np.arange(1)))
     policy = env.baselines()["greedy"](env)
-    for _ in range(5):
-        before = env.get_state()
-        env.step(policy.act(env.observe()))
     renderer = env.renderer()
-    frames = renderer.animate(before, 0)
-    assert len(frames) > 1
-    assert {frame.shape for frame in frames} == {renderer.draw(0).shape}
-    assert len({frame.tobytes() for frame in frames}) == len(frames)
+    pictures = []
+    for _ in range(5):
+        pictures.append(renderer.draw(0))
+        env.step(policy.act(env.observe()))
+    assert len({picture.shape for picture in pictures}) == 1
+    assert len({picture.tobytes() for picture in pictures}) == 5
     lines = renderer.describe(0).splitlines()
     assert lines[0].startswith("minute 5, profit")
     assert len(lines) == 2 + 11
@@ -139,10 +138,10 @@ def test_pictures_and_text_show_the_map() -> None:
 
 def test_an_ended_hour_can_still_be_drawn(town: Town) -> None:
     env = hour(town([(0, 0, 1)]), minutes=1)
-    before = env.get_state()
-    env.step(np.array([[0]]))
     renderer = env.renderer()
-    assert renderer.animate(before, 0)[-1].shape == renderer.draw(0).shape
+    before = renderer.draw(0)
+    env.step(np.array([[0]]))
+    assert renderer.draw(0).shape == before.shape
     assert "minute 1" in renderer.describe(0)
 
 

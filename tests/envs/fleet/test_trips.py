@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from muster.envs.fleet.trips import load_trips
+from muster.envs.fleet.city import load_trips
 from muster.errors import InputError
 
 from .conftest import HEAD, Town, write_town

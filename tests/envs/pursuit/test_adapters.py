@@ -7,7 +7,7 @@ from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 import muster.envs  # noqa: F401, registers the ids
-from muster.envs.adapters.pettingzoo import parallel_env
+from muster.envs.pettingzoo import parallel_env
 
 
 @pytest.mark.parametrize("settings", [{}, {"agents": 3, "tasks": 2, "walls": True, "grid": (5, 9)}])

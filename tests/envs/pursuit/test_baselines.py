@@ -26,9 +26,9 @@ def decisions(name: str, steps: int = 8, n_envs: int = 40, **settings: object):
     for _ in range(steps):
         assignment = policy.act(env.observe())
         for b in range(n_envs):
-            if env.state.running[b]:
-                ways = [[plain.distance(p, e) for e in env.state.evaders[b]] for p in env.state.pursuers[b]]
-                yield ways, env.state.free[b].tolist(), assignment[b].tolist()
+            if env._running[b]:
+                ways = [[plain.distance(p, e) for e in env.task_cells[b]] for p in env.agent_cells[b]]
+                yield ways, env.unsolved[b].tolist(), assignment[b].tolist()
         env.step(assignment)
 
 
@@ -41,8 +41,8 @@ def test_closest_sends_everyone_to_a_nearest_free_evader():
 
 def test_closest_breaks_ties_evenly_and_by_the_episode_seed():
     env = started(3000, agents=2, tasks=3)
-    env.state.pursuers[:] = (5, 5)
-    env.state.evaders[:] = [(5, 7), (3, 3), (7, 6)]
+    env.agent_cells[:] = (5, 5)
+    env.task_cells[:] = [(5, 7), (3, 3), (7, 6)]
     policy, seeds = env.baselines()["closest"](env), episode_seeds(0, np.arange(3000))
     policy.reset(np.arange(3000), seeds)
     chosen = policy.act(env.observe())

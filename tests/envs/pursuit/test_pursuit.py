@@ -6,13 +6,14 @@ import pytest
 import muster
 from muster.envs.checks import check_env
 from muster.envs.pursuit import PursuitEnv, PursuitSettings
-from muster.envs.pursuit.env import PAIR_FEATURES, TASK_FEATURES
+from muster.envs.pursuit.env import FEATURE_NAMES
+from muster.envs.renderer import draw_scene, scenes_between
 from muster.errors import InputError
 from muster.rng import episode_seeds
 from tests.envs.pursuit.plain import Cell, Plain
 
-TASK = {name: k for k, name in enumerate(TASK_FEATURES)}
-PAIR = {name: k for k, name in enumerate(PAIR_FEATURES)}
+TASK = {name: k for k, name in enumerate(FEATURE_NAMES["task"])}
+PAIR = {name: k for k, name in enumerate(FEATURE_NAMES["pair"])}
 
 
 def started(n_envs: int = 64, seed: int = 0, **settings: object) -> PursuitEnv:
@@ -24,8 +25,8 @@ def started(n_envs: int = 64, seed: int = 0, **settings: object) -> PursuitEnv:
 def one_env(pursuers: list[Cell], evaders: list[Cell], n_envs: int = 1, **settings: object) -> PursuitEnv:
     """Environments with everyone where the test wants them."""
     env = started(n_envs, agents=len(pursuers), tasks=len(evaders), **settings)
-    env.state.pursuers[:] = pursuers
-    env.state.evaders[:] = evaders
+    env.agent_cells[:] = pursuers
+    env.task_cells[:] = evaders
     return env
 
 
@@ -53,22 +54,22 @@ def test_every_step_follows_the_rules_in_plain_python(walls, needed, grid):
     for _ in range(12):
         before, assignment = env.get_state(), rng.integers(-1, 2, (40, 3))
         result = env.step(assignment)
-        after = env.state
+        after = env.get_state()
         for b in range(40):
             if not running[b]:
-                assert all(np.array_equal(before[name][b], array[b]) for name, array in after._asdict().items())
+                assert all(np.array_equal(before[name][b], array[b]) for name, array in after.items())
                 continue
             pursuers, evaders = cells(before["pursuers"][b]), cells(before["evaders"][b])
             free = [bool(x) for x in before["free"][b]]
             targets = plain.targets(assignment[b].tolist(), pursuers, evaders, free)
-            assert after.targets[b].tolist() == targets
-            now = cells(after.pursuers[b])
+            assert after["targets"][b].tolist() == targets
+            now = cells(after["pursuers"][b])
             for here, there, task in zip(pursuers, now, targets, strict=True):
                 assert there in (plain.moves(here, evaders[task]) if task >= 0 else {here})
             caught = [free[j] and plain.is_caught(now, evaders[j]) for j in range(2)]
             still_free = [free[j] and not caught[j] for j in range(2)]
-            assert after.free[b].tolist() == still_free
-            for j, there in enumerate(cells(after.evaders[b])):
+            assert after["free"][b].tolist() == still_free
+            for j, there in enumerate(cells(after["evaders"][b])):
                 if not still_free[j]:
                     assert there == evaders[j]
                 elif there == evaders[j]:
@@ -78,7 +79,7 @@ def test_every_step_follows_the_rules_in_plain_python(walls, needed, grid):
                     assert there in plain.safest(now, evaders[j])
             assert result.reward[b] == pytest.approx(sum(caught) / 2 - 0.01)
             assert result.terminated[b] == (not any(still_free))
-            assert result.truncated[b] == (any(still_free) and after.steps[b] == 12)
+            assert result.truncated[b] == (any(still_free) and after["steps"][b] == 12)
         running &= ~(result.terminated | result.truncated)
     assert not running.any()
     if needed == 3:
@@ -89,9 +90,9 @@ def test_every_step_follows_the_rules_in_plain_python(walls, needed, grid):
 def test_an_evader_moves_as_often_as_its_speed_says_and_breaks_ties_evenly():
     # The pursuer two rows above makes the row below safest; its three cells are as dangerous.
     env = one_env([(0, 5)], [(2, 5)], 6000, needed=1, speed=0.75, grid=11, walls=True)
-    env.state.pursuers[:] = (0, 5)
+    env.agent_cells[:] = (0, 5)
     env.step(np.full((6000, 1), -1))
-    env_moves = env.state.moves[:, 0]
+    env_moves = env._moves[:, 0]
     still = (env_moves == 0).all(axis=1)
     assert still.mean() == pytest.approx(0.25, abs=0.025)
     assert (env_moves[~still, 0] == 1).all()
@@ -102,14 +103,14 @@ def test_an_evader_moves_as_often_as_its_speed_says_and_breaks_ties_evenly():
 def test_an_evader_that_sees_nobody_wanders_to_any_of_nine_cells():
     env = one_env([(0, 0)], [(8, 8)], 9000, needed=1, speed=1.0, sight=3, grid=16)
     env.step(np.full((9000, 1), -1))
-    counts = np.bincount((env.state.moves[:, 0] + 1) @ [3, 1], minlength=9) / 9000
+    counts = np.bincount((env._moves[:, 0] + 1) @ [3, 1], minlength=9) / 9000
     assert counts == pytest.approx([1 / 9] * 9, abs=0.02)
 
 
 def test_one_beside_an_evader_does_not_catch_it_and_two_do():
     env = one_env([(4, 3), (4, 9)], [(4, 4)], grid=16, walls=True, speed=0.0)
     result = env.step(np.array([[0, -1]]))
-    assert env.state.free.all()
+    assert env.unsolved.all()
     assert result.reward[0] == pytest.approx(-0.01)
     for _ in range(3):
         result = env.step(np.array([[0, 0]]))
@@ -125,25 +126,25 @@ def test_whoever_is_not_needed_helps_with_the_nearest_but_stays_while_there_is_r
     everyone = [(0, 0), (0, 1), (9, 9), (9, 0)]
     env = one_env(everyone, [(4, 4), (12, 12)], grid=20, walls=True, speed=0.0)
     env.step(np.array([[0, 0, -1, -1]]))
-    assert env.state.targets[0].tolist() == [0, 0, -1, -1]
+    assert env.targets[0].tolist() == [0, 0, -1, -1]
     env.step(np.array([[0, 0, 1, 1]]))
-    env.state.free[0, 1] = False
+    env.unsolved[0, 1] = False
     env.step(np.array([[0, 0, 1, -1]]))
-    assert env.state.targets[0].tolist() == [0, 0, 0, 0]
+    assert env.targets[0].tolist() == [0, 0, 0, 0]
 
 
 def test_without_walls_the_way_leads_round_the_edge():
     env = one_env([(0, 0), (8, 15)], [(15, 14)], grid=16, speed=0.0)
     assert env.observe().prior[0, :, 0].tolist() == [-2 / 8, -7 / 8]
     env.step(np.array([[0, 0]]))
-    assert cells(env.state.pursuers[0]) == [(15, 15), (9, 14)]
+    assert cells(env.agent_cells[0]) == [(15, 15), (9, 14)]
     walled = one_env([(0, 0), (8, 15)], [(15, 14)], grid=16, speed=0.0, walls=True)
     assert walled.observe().prior[0, :, 0].tolist() == [-15 / 8, -7 / 8]
 
 
 def test_everyone_starts_on_a_cell_of_their_own_anywhere():
     env = started(400, agents=4, tasks=2, grid=(2, 3))
-    both = np.concatenate([env.state.pursuers, env.state.evaders], axis=1) @ [3, 1]
+    both = np.concatenate([env.agent_cells, env.task_cells], axis=1) @ [3, 1]
     assert (np.sort(both, axis=1) == np.arange(6)).all()
     assert np.bincount(both[:, 0]) / 400 == pytest.approx([1 / 6] * 6, abs=0.07)
 
@@ -156,7 +157,7 @@ def test_the_default_grid_keeps_the_density():
 def test_features_say_what_their_names_say():
     env = one_env([(5, 5), (5, 9), (1, 5)], [(5, 6), (9, 1)], grid=16, speed=0.0)
     env.step(np.array([[0, -1, 0]]))
-    env.state.moves[0, 0] = (0, -1)
+    env._moves[0, 0] = (0, -1)
     seen = env.observe()
     assert seen.task_features[0, 0].tolist() == pytest.approx([0, 1 / 8, 3 / 8, 1 / 2, 2 / 2, 1, 1])
     assert seen.agent_features[0] == pytest.approx(np.array([[1, 3], [3, 3], [3, 3]]) / 8)
@@ -171,7 +172,7 @@ def test_features_say_what_their_names_say():
     assert row[PAIR["distance of the nearest other pursuer from the evader"]] == pytest.approx(1 / 8)
     assert seen.previous[0].tolist() == [0, -1, 0]
     assert (seen.capacities == 2).all()
-    env.state.free[0, 0] = False
+    env.unsolved[0, 0] = False
     seen = env.observe()
     assert seen.task_features[0, 0].tolist() == [1, 0, 0, 0, 0, 0, 0]
     assert not seen.pair_features[0, :, 0].any()
@@ -180,9 +181,9 @@ def test_features_say_what_their_names_say():
 
 def test_relations_do_not_depend_on_where_on_the_grid_they_are():
     env, moved = started(50, agents=4, tasks=3), started(50, agents=4, tasks=3)
-    shift, size = np.array([5, 11]), moved.settings.height
-    moved.state.pursuers[:] = (env.state.pursuers + shift) % size
-    moved.state.evaders[:] = (env.state.evaders + shift) % size
+    shift, size = np.array([5, 11]), moved.settings.shape[0]
+    moved.agent_cells[:] = (env.agent_cells + shift) % size
+    moved.task_cells[:] = (env.task_cells + shift) % size
     half = size / 16
     for one, other in zip(
         (env.observe().task_features, env.observe().prior, env.observe().agent_features),
@@ -211,23 +212,23 @@ def test_threads_do_not_change_an_episode():
         assignment = rng.integers(-1, 4, (300, 8))
         for a, b in zip(one.step(assignment), many.step(assignment), strict=True):
             assert np.array_equal(a, b)
-    assert all(np.array_equal(a, b) for a, b in zip(one.state, many.state, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(one.arrays().values(), many.arrays().values(), strict=True))
 
 
 def test_pictures_show_the_step_and_move():
     env = started(1, agents=4, tasks=2, seed=3)
     renderer = env.renderer()
-    before, still = env.get_state(), renderer.draw(0)
+    before = renderer.scene(0)
     env.step(np.array([[0, 0, 1, 1]]))
-    pictures = renderer.animate(before, 0)
-    assert all(picture.shape == still.shape == (556, 512, 3) for picture in pictures)
+    pictures = [draw_scene(scene, renderer.targets(0)) for scene in scenes_between(before, renderer.scene(0))]
+    pictures.append(renderer.draw(0))
+    assert all(picture.shape == (556, 512, 3) for picture in pictures)
     assert len({picture.tobytes() for picture in pictures}) > 3
-    assert np.array_equal(pictures[-1], renderer.draw(0))
 
 
 def test_the_description_counts_who_is_where():
     env = one_env([(0, 0), (0, 0), (1, 2)], [(2, 1), (2, 2)], grid=3)
-    env.state.free[0, 1] = False
+    env.unsolved[0, 1] = False
     assert env.renderer().describe(0) == "step 0, 1 free\n2 . .\n. . P\n. e x"
 
 

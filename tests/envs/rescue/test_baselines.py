@@ -29,9 +29,9 @@ def test_closest_sends_everyone_to_a_nearest_waiting_victim(manhattan):
         assignment = policy.act(env.observe())
         gaps = np.abs(env.agent_cells[:, :, None] - env.task_cells[:, None])
         distance = gaps.sum(axis=-1) if manhattan else gaps.max(axis=-1)
-        distance = np.where(env.waiting[:, None], distance, 10**6)
+        distance = np.where(env.unsolved[:, None], distance, 10**6)
         chosen = np.take_along_axis(distance, assignment[:, :, None].clip(0), 2)[:, :, 0]
-        running = env.waiting.any(axis=1)
+        running = env.unsolved.any(axis=1)
         assert (chosen == distance.min(axis=2))[running].all()
         assert (assignment[~running] == -1).all()
         env.step(assignment)
@@ -60,7 +60,7 @@ def test_lp_distance_has_the_least_total_distance():
         assignment = policy.act(env.observe())
         distance = king_moves(env.agent_cells, env.task_cells)
         for slot in range(80):
-            open_tasks = np.flatnonzero(env.waiting[slot])
+            open_tasks = np.flatnonzero(env.unsolved[slot])
             sent = np.flatnonzero(assignment[slot] >= 0)
             assert len(sent) == min(5, len(open_tasks)), "everyone is sent while victims last"
             assert len(set(assignment[slot, sent])) == len(sent), "one ambulance a victim"
@@ -78,7 +78,7 @@ def test_a_plan_is_worth_the_steps_that_it_takes_to_carry_it_out(name):
     policy = env.baselines()[name](env)
     policy.reset(slots, seeds)
     outlooks = []
-    while env.waiting.any():
+    while env.unsolved.any():
         assignment = policy.act(env.observe())
         outlooks.append(policy.expected_return(env.observe()) / -0.01)
         env.step(assignment)
@@ -100,7 +100,7 @@ def test_the_topline_takes_exactly_the_steps_it_says(agents, tasks, placement):
     env.reset(np.arange(60), seeds)
     promised = []
     for slot in range(60):
-        cells, stops = env.agent_cells[slot][None], env.task_cells[slot][env.waiting[slot]][None]
+        cells, stops = env.agent_cells[slot][None], env.task_cells[slot][env.unsolved[slot]][None]
         promised.append(fastest_routes(king_moves(cells, stops)[0], king_moves(stops, stops)[0]).makespan)
     records = run_episodes(env, env.baselines()["topline"](env), seeds)
     # Where everyone is picked up at the start, the first step ends the episode.

@@ -44,8 +44,8 @@ def test_the_way_takes_as_many_steps_as_the_planner_that_knows_expects():
     done = reached + king_moves(env.task_cells, env.task_cells)[:, 0, 1] + HELD_UP * follow[:, 0, 1]
     arrival = np.zeros((300, 2))
     for step in range(1, 120):
-        env.step(np.where(env.waiting[:, :1], 0, 1))
-        arrival[~env.waiting & (arrival == 0)] = step
+        env.step(np.where(env.unsolved[:, :1], 0, 1))
+        arrival[~env.unsolved & (arrival == 0)] = step
     straight = arrival[:, 1] > arrival[:, 0]  # the second was not met on the way to the first
     assert straight.sum() > 200
     assert np.array_equal(arrival[:, 0], reached)

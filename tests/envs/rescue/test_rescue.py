@@ -19,7 +19,7 @@ def one_env(agents: list[tuple[int, int]], victims: list[tuple[int, int]], **set
     env = started(1, agents=len(agents), tasks=len(victims), **settings)
     env.agent_cells[0] = agents
     env.task_cells[0] = victims
-    env.waiting[:] = True
+    env.unsolved[:] = True
     return env
 
 
@@ -42,7 +42,7 @@ def test_distinct_within_type_lets_types_share_cells_only():
     assert all(len(set(row)) == 3 for row in tasks)
     shared = (agents[:, :, None] == tasks[:, None]).any(axis=1)
     assert shared.any()
-    assert (env.waiting == ~shared).all(), "a victim that starts under an ambulance is picked up at once"
+    assert (env.unsolved == ~shared).all(), "whoever starts under an ambulance is picked up at once"
 
 
 def test_independent_cells_may_coincide():
@@ -83,7 +83,7 @@ def test_an_episode_lasts_until_the_last_pick_up_and_costs_a_hundredth_a_step():
 def test_whoever_reaches_a_victim_picks_it_up():
     env = one_env([(0, 0), (9, 9)], [(0, 1), (0, 2)])
     env.step(np.array([[1, -1]]))
-    assert list(env.waiting[0]) == [False, True], "victim 0 lay on the way to victim 1"
+    assert list(env.unsolved[0]) == [False, True], "victim 0 lay on the way to victim 1"
 
 
 def test_a_picked_up_victim_takes_no_agent_unless_the_setting_allows_it():
@@ -110,14 +110,14 @@ def test_random_moves_always_come_nearer_and_differ():
     env = started(300, agents=1, tasks=1, random_moves=True)
     env.agent_cells[:] = (0, 0)
     env.task_cells[:] = (3, 9)
-    env.waiting[:] = True
+    env.unsolved[:] = True
     for distance in range(8, -1, -1):
         env.step(np.zeros((300, 1), np.int64))
         assert (np.abs(env.agent_cells - env.task_cells).max(axis=-1) == distance).all()
         assert env.agent_cells.min() >= 0
         if distance == 4:
             assert len(np.unique(env.agent_cells[:, 0, 0])) > 2
-    assert not env.waiting.any()
+    assert not env.unsolved.any()
 
 
 def test_a_random_move_straight_ahead_takes_each_of_three_ways_equally_often():
@@ -156,7 +156,7 @@ def test_planes_show_waiting_victims_ambulances_and_coordinates():
 def test_a_step_is_what_the_rules_say(solved_assignable):
     """The dynamics written again, with numpy: king's moves, then pick-ups, until none waits or the limit comes."""
     env = started(40, agents=5, tasks=6, grid=7, max_steps=12, solved_assignable=solved_assignable)
-    agents, waiting, ended = env.agent_cells.copy(), env.waiting.copy(), np.zeros(40, bool)
+    agents, waiting, ended = env.agent_cells.copy(), env.unsolved.copy(), np.zeros(40, bool)
     rng = np.random.default_rng(0)
     endings = set()
     for count in range(1, 14):
@@ -170,7 +170,7 @@ def test_a_step_is_what_the_rules_say(solved_assignable):
         terminated = ~waiting.any(1) & ~ended
         truncated = ~terminated & ~ended & (count >= 12)
         assert np.array_equal(env.agent_cells, agents)
-        assert np.array_equal(env.waiting, waiting)
+        assert np.array_equal(env.unsolved, waiting)
         assert np.array_equal(result.reward, np.where(ended, 0.0, -0.01))
         assert np.array_equal(result.terminated, terminated)
         assert np.array_equal(result.truncated, truncated)
@@ -220,7 +220,7 @@ def test_the_name_of_an_environment_makes_it_again(text):
 
 def test_the_text_picture_shows_everyone():
     env = one_env([(0, 0), (0, 0)], [(1, 1), (2, 2)], grid=3)
-    env.waiting[0, 1] = False
+    env.unsolved[0, 1] = False
     assert env.renderer().describe(0).splitlines() == ["step 0, 1 waiting", "2 . .", ". x .", ". . -"]
 
 

@@ -1,1 +1,0 @@
-"""muster's environments in the shapes that other libraries expect."""
