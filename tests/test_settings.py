@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from muster.assign.settings import InferenceSettings
-from muster.envs.battle.settings import BattleOptions, BattleSettings
+from muster.envs.battle.settings import BattleSettings
 from muster.envs.rescue.settings import RescueSettings
 from muster.errors import InputError, UnknownNameError
 from muster.learning.settings import A2CSettings, PPOSettings, TrainSettings
@@ -138,7 +138,7 @@ def test_every_field_is_checked_when_made_from_python(wrong, message):
         (RescueSettings, {"random_moves": "yes"}, "random_moves must be true or false"),
         (BattleSettings, {"latency": 6}, "latency must be between 0 and 5, got 6"),
         (BattleSettings, {"fog": 2}, "fog must be true or false"),
-        (BattleOptions, {"planes": 1}, "planes must be true or false"),
+        (BattleSettings, {"planes": 1}, "planes must be true or false"),
     ],
 )
 def test_no_settings_class_accepts_what_it_does_not_know(kind, wrong, message):
