@@ -9,7 +9,7 @@ import json
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
@@ -132,8 +132,8 @@ def try_batch(rng: np.random.Generator) -> None:
 
 
 def try_service(rng: np.random.Generator) -> None:
-    """Bodies of JSON, whole and damaged, and numbers in lists of the wrong kind."""
-    from muster.service.body import Refusal, parse, read_array
+    """Bodies of JSON, whole and damaged."""
+    from muster.service.body import Refusal, parse
 
     shape = rng.integers(0, 6, int(rng.integers(1, 4)))
     numbers = rng.normal(size=shape) * 10.0 ** rng.integers(-20, 20)
@@ -141,17 +141,14 @@ def try_service(rng: np.random.Generator) -> None:
     body = bytearray(json.dumps({"scores": value, "of": {"more": [value, 1, "é", None]}}).encode())
     data = parse(bytes(body))
     if shape.all():
-        assert np.array_equal(read_array(data["scores"], "scores", shape.tolist()), np.asarray(value))
+        assert np.array_equal(np.asarray(data["scores"]), np.asarray(value))
     for _ in range(int(rng.integers(1, 4))):
         place = int(rng.integers(len(body)))
         body[place : place + int(rng.integers(3))] = rng.choice(
             list(b'[]{}",:-.0123456789eENatrue \xff\x00'), 1
         ).tobytes()
-    try:
-        damaged = parse(bytes(body))
-        read_array(damaged.get("scores"), "scores", shape.tolist(), null=0.0 if _some(rng, 0.5) else None)
-    except Refusal:
-        pass
+    with suppress(Refusal):
+        parse(bytes(body))
     rows = rng.normal(size=(int(rng.integers(6)), int(rng.integers(1, 6)))).astype(np.float32)
     low, high = np.full(rows.shape[1], -9.0, np.float32), np.full(rows.shape[1], 9.0, np.float32)
     assert core.service.are_within(rows, low, high)
@@ -299,7 +296,7 @@ def try_battle(rng: np.random.Generator) -> None:
     name = f"battle:{scenario},{more},fog={_some(rng, 0.5)},standing={rng.integers(0, 9)}"
     _run(rng, name, 12, with_planes=True)
     battle = muster.make(name, 1)
-    battle.run_frames(np.full((1, battle.n_agents), -2), int(rng.integers(7)))
+    battle.kernel.run_frames(np.full((1, battle.n_agents), -2), int(rng.integers(7)), 0, 1)
     x, y = (int(number) for number in rng.integers(-9999, 10_000, 2))
     assert core.battle.length(x, y) >= 0
     assert 0 <= core.battle.direction(x, y) < 256
