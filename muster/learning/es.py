@@ -12,9 +12,11 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from muster.assign.settings import InferenceSettings
 from muster.assign.solver import Solver
@@ -114,10 +116,19 @@ def orthogonal(noise: Floats) -> Floats:
     so, 1313 with the noise as it is drawn.
     """
     found = np.empty_like(noise)
-    for begin in range(0, len(noise), noise.shape[1]):
-        rows = noise[begin : begin + noise.shape[1]]
-        found[begin : begin + len(rows)] = np.linalg.qr(rows.T).Q.T * np.linalg.norm(rows, axis=1, keepdims=True)
+    with _blas().limit(limits=1, user_api="blas"):
+        for begin in range(0, len(noise), noise.shape[1]):
+            rows = noise[begin : begin + noise.shape[1]]
+            found[begin : begin + len(rows)] = np.linalg.qr(rows.T).Q.T * np.linalg.norm(rows, axis=1, keepdims=True)
     return found
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The linear algebra of numpy, to be kept to one thread: its threads wait for one another by spinning, which on a
+    machine with other work took fifty times the CPU time of an update.
+    """
+    return ThreadpoolController()
 
 
 def centred_ranks(fitness: Floats) -> Floats:
@@ -228,7 +239,9 @@ class ES(Learner):
         pairs = settings.pairs
         assert settings.sigma is not None
         assert settings.learning_rate is not None
-        gradient = (ranks[:pairs] - ranks[pairs:]) @ generation.perturbations(pairs) / (2 * pairs * settings.sigma)
+        noise = generation.perturbations(pairs)
+        with _blas().limit(limits=1, user_api="blas"):
+            gradient = (ranks[:pairs] - ranks[pairs:]) @ noise / (2 * pairs * settings.sigma)
         decay = max(0.0, 1.0 - progress) if self.averages else cosine_decay(progress)
         self.theta = self.adam.step(self.theta, gradient, settings.learning_rate * decay)
         if self.averages and progress >= AVERAGED_FROM:
