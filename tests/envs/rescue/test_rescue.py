@@ -42,7 +42,7 @@ def test_distinct_within_type_lets_types_share_cells_only():
     assert all(len(set(row)) == 3 for row in tasks)
     shared = (agents[:, :, None] == tasks[:, None]).any(axis=1)
     assert shared.any()
-    assert (env.unsolved == ~shared).all(), "whoever starts under an ambulance is picked up at once"
+    assert (env.unsolved == ~shared).all(), "a victim under an ambulance is picked up at once"
 
 
 def test_independent_cells_may_coincide():
