@@ -96,15 +96,15 @@ def single(method: str, times: int, size: tuple[int, int] = (5, 10)) -> Work:
     return work
 
 
-def training(env: str, learner: str, updates: int) -> Work:
-    """Updates of a learner with QUAD."""
+def training(env: str, learner: str, updates: int, method: str = "quad") -> Work:
+    """Updates of a learner."""
     from muster.learning import settings
     from muster.learning.learners import make_learner
 
     given = {"es": settings.ESSettings(pairs=4, episodes=4)}
     if not hasattr(settings, "PPOSettings"):  # before 0.2.0
         learner = "a2c" if learner == "ppo" else learner
-    made = make_learner(settings.TrainSettings(env=env, learner=learner, inference="quad", steps=10**9, **given))
+    made = make_learner(settings.TrainSettings(env=env, learner=learner, inference=method, steps=10**9, **given))
 
     def work() -> int:
         for _ in range(updates):
@@ -140,6 +140,9 @@ CASES: dict[str, tuple[str, Callable[[], Work]]] = {
     "QUAD 80x82, batch 16": ("solves", lambda: inference("quad", (80, 82), 16, 2)),
     "ES on rescue:2x4, QUAD": ("updates", lambda: training("rescue:2x4", "es", 10)),
     "PPO on rescue:2x4, QUAD": ("updates", lambda: training("rescue:2x4", "ppo", 40)),
+    "PPO on rescue:5x10, QUAD": ("updates", lambda: training("rescue:5x10", "ppo", 10)),
+    "PPO on battle:w15v17, QUAD": ("updates", lambda: training("battle:w15v17", "ppo", 3)),
+    "PPO on battle:m10v10, LP": ("updates", lambda: training("battle:m10v10", "ppo", 3, "lp")),
     "ES on battle:w15v17, QUAD": ("updates", lambda: training("battle:w15v17", "es", 1)),
 }
 
