@@ -20,7 +20,7 @@ from muster.policy.learned import LearnedPolicy
 from muster.policy.names import resolve
 from paper.tables.engine import clean_commit
 
-RECORD = Path(__file__).with_suffix(".json")
+RECORD, COMMAND = Path(__file__).with_suffix(".json"), "python -m paper.ablations"
 SIZES = {"2x4": 1000, "5x10": 1000, "8x15": 500, "16x32": 200, "20x40,grid=32": 100}
 """Of search and rescue, and how many episodes."""
 POLICIES = ("rescue-2x4-quad-dm", "rescue-5x10-quad-dm", "rescue-small-quad-dm")
@@ -100,7 +100,7 @@ def main() -> None:
     record: Row = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     for part, measure in (("transfer", transfer), ("likelihoods", likelihoods)):
         if part not in record and not given.markdown:
-            record |= {"commit": clean_commit(), part: list(measure())}
+            record |= {"command": COMMAND, "commit": clean_commit(), part: list(measure())}
             RECORD.write_text(json.dumps(record, indent=1) + "\n")
     print("\n".join(tables(record)))
 
