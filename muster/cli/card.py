@@ -22,14 +22,14 @@ class Card:
     latency: bool = True
     """Measure the milliseconds of a decision on this machine, in the environments on record."""
     episodes: int | None = None
-    """Episodes that are run in each of --envs (100)."""
+    """Episodes in each of --envs (100)."""
     seed: int | None = None
-    """Which set of them (0)."""
+    """Which set of episodes in each of --envs (0)."""
     json: bool = False
     """Print one JSON object instead of Markdown."""
 
     def run(self) -> None:
-        """Print it."""
+        """Print the card as Markdown or JSON."""
         for name in ("episodes", "seed"):
             if getattr(self, name) is not None and not self.envs:
                 raise InputError(f"--{name} says how --envs are measured; name some, such as --envs rescue:2x4")
@@ -39,8 +39,8 @@ class Card:
         from muster.evaluation.card import as_markdown, measure, measure_latency, read_card, with_results
 
         card = read_card(self.policy)
-        found = {env: measure(self.policy, env, episodes, seed) for env in self.envs}
+        measured = {env: measure(self.policy, env, episodes, seed) for env in self.envs}
         latency_ms = measure_latency(card) if self.latency else {}
-        latency_ms |= {env: ms for env, (_, ms) in found.items()}
-        card = with_results(card, [result for result, _ in found.values()], latency_ms)
+        latency_ms |= {env: ms for env, (_, ms) in measured.items()}
+        card = with_results(card, [result for result, _ in measured.values()], latency_ms)
         print(json.dumps(card, allow_nan=False) if self.json else as_markdown(card))

@@ -1,3 +1,5 @@
+"""`muster check-env`: the environment checks, on a built-in or custom environment."""
+
 from __future__ import annotations
 
 import json
@@ -8,7 +10,7 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 EPISODE = re.compile(r" at step \d+ of the episode with seed \d+ \(slot \d+ of \d+\)")
-"""Where something failed, as an environment that raises is told of."""
+"""Step, seed and slot in the message of an environment that raised: they differ between checks."""
 
 
 @dataclass(frozen=True)
@@ -21,21 +23,21 @@ class CheckEnv:
     """Print one JSON object."""
 
     def run(self) -> None:
-        """Print a line a check; leave with status 1 if one failed."""
+        """Print one line for each check; exit with status 1 if one failed."""
         from muster.policy.checks import check_env
 
         findings = check_env(self.env)
         failed = [finding for finding in findings if finding.status == "failed"]
         if self.json:
-            checks = [{"check": found.check, "status": found.status, "detail": found.detail} for found in findings]
+            checks = [{"check": each.check, "status": each.status, "detail": each.detail} for each in findings]
             print(json.dumps({"env": self.env, "ok": not failed, "checks": checks}))
         else:
             seen: set[str] = set()
-            for found in findings:
-                # One mistake fails many checks, each in an episode of its own.
-                kind = EPISODE.sub("", found.detail)
-                detail = "the same" if kind in seen else found.detail
-                seen |= {kind} if found.status == "failed" else set()
-                print(f"{found.status:10}{found.check}" + (f": {detail}" if detail else ""))
+            for finding in findings:
+                # One mistake fails many checks, each in a different episode.
+                kind = EPISODE.sub("", finding.detail)
+                detail = "the same" if kind in seen else finding.detail
+                seen |= {kind} if finding.status == "failed" else set()
+                print(f"{finding.status:10}{finding.check}" + (f": {detail}" if detail else ""))
         if failed:
             raise SystemExit(1)

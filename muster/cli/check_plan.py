@@ -1,4 +1,4 @@
-"""`muster check-plan`: whether a plan keeps the constraints of its problem, its value, and what would be better."""
+"""`muster check-plan`: feasibility and value of a plan, and a better plan if there is one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CheckPlan(ProblemFlags):
     plan: str | None = None
     """CSV with the columns agent and task, such as `muster solve --out` writes."""
     method: Method = "quad"
-    """What the plan is worth, and what is better: amax, lp (within capacities) or quad (with task-task scores)."""
+    """Objective of the plan and of the better one: amax, lp (within capacities) or quad (with task-task scores)."""
     json: bool = False
     """Print one JSON object."""
 

@@ -1,3 +1,5 @@
+"""`muster compare`: several policies, or groups of runs, on the same episodes."""
+
 from __future__ import annotations
 
 import json
@@ -30,7 +32,7 @@ class Compare(PolicyFlags):
     """Print one JSON object."""
 
     def run(self) -> None:
-        """Evaluate each and print."""
+        """Evaluate the policies and print metrics and paired differences."""
         from muster.cli.console import progress_bar
         from muster.evaluation.compare import compare
         from muster.evaluation.groups import is_pattern, runs_that_match
@@ -40,9 +42,9 @@ class Compare(PolicyFlags):
             raise InputError(f"compare takes two or more policies and then the environment, got {' '.join(self.names)}")
         *policies, env = self.names
         groups = [runs_that_match(name) if is_pattern(name) else [name] for name in policies]
-        acting = iter(self.policies_of([name for group in groups for name in group], env))
-        found = compare(
-            [list(islice(acting, len(group))) for group in groups],
+        flat = iter(self.policies_of([name for group in groups for name in group], env))
+        comparison = compare(
+            [list(islice(flat, len(group))) for group in groups],
             env,
             self.episodes,
             self.seed,
@@ -50,15 +52,15 @@ class Compare(PolicyFlags):
             watch=lambda policy: progress_bar(policy, self.episodes, quiet=self.json),
         )
         if self.json:
-            print(json.dumps(found.as_dict()))
+            print(json.dumps(comparison.as_dict()))
             return
         from rich.console import Console
         from rich.table import Table
 
-        head, rows = evaluation_table(found.evaluations)
-        table = Table(*head, title=found.title, title_justify="left")
+        head, rows = evaluation_table(comparison.evaluations)
+        table = Table(*head, title=comparison.title, title_justify="left")
         for row in rows:
             table.add_row(*row)
-        # A file or pipe has no width of its own: names are not cut there.
+        # A file or pipe has no width, so names are not cut there.
         Console(width=None if sys.stdout.isatty() else 1000).print(table)
-        print("\n".join(found.remarks()))
+        print("\n".join(comparison.remarks()))

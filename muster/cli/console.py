@@ -11,7 +11,7 @@ from typing import Literal
 def progress_bar(
     label: str, total: int | Literal["all"], quiet: bool = False
 ) -> Iterator[Callable[[int], None] | None]:
-    """Yields the function that advances the bar; None, and no bar, when quiet. No bar in a file or pipe either."""
+    """Yield the function that advances the bar, or None when quiet; the bar is drawn on terminals only."""
     if quiet:
         yield None
         return

@@ -1,3 +1,5 @@
+"""`muster demo`: assign, learn on a small environment, evaluate on larger ones, replay."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ class Demo:
     """Which set of episodes."""
 
     def run(self) -> None:
-        """Each part in turn."""
+        """Run the four parts in turn and print what to try next."""
         from rich.console import Console
 
         from muster.storage import make_folder
@@ -43,11 +45,11 @@ class Demo:
         policies = [*BASELINES, *learn(console, self.out, self.minutes, self.seed)]
         evaluate_policies(console, policies, self.episodes, self.seed)
         show_replay(console, policies[-1], self.out, self.seed)
-        say_what_next(console, self.out)
+        print_next_commands(console, self.out)
 
 
 def assign_three_ways(console: Console) -> None:
-    """One instance, AMAX, LP and QUAD side by side."""
+    """Print one instance's assignments by AMAX, LP and QUAD."""
     import numpy as np
     from rich.table import Table
 
@@ -65,17 +67,17 @@ def assign_three_ways(console: Console) -> None:
     table = Table("", "tasks of the agents", "h·b + c'gc", "within capacities", "ms")
     remarks = {"amax": "each agent's best task", "lp": "best h within capacities", "quad": "with g too"}
     for method, remark in remarks.items():
-        found = assign(scores, task_scores, capacities=np.full(tasks, float(capacity)), method=method)  # type: ignore[arg-type]
-        crowd = np.bincount(found.assignment[found.assignment >= 0], minlength=tasks)
-        value = sum(scores[i, j] for i, j in enumerate(found.assignment) if j >= 0) + crowd @ task_scores @ crowd
-        chosen = " ".join(str(j) if j >= 0 else "–" for j in found.assignment)
-        feasible = "yes" if (crowd <= capacity).all() else f"no: {crowd.max()} on one task"
-        table.add_row(f"{method.upper()}: {remark}", chosen, f"{value:.2f}", feasible, f"{1e3 * found.seconds:.2f}")
+        solution = assign(scores, task_scores, capacities=np.full(tasks, float(capacity)), method=method)  # type: ignore[arg-type]
+        counts = np.bincount(solution.assignment[solution.assignment >= 0], minlength=tasks)
+        value = sum(scores[i, j] for i, j in enumerate(solution.assignment) if j >= 0) + counts @ task_scores @ counts
+        chosen = " ".join(str(j) if j >= 0 else "–" for j in solution.assignment)
+        feasible = "yes" if (counts <= capacity).all() else f"no: {counts.max()} on one task"
+        table.add_row(f"{method.upper()}: {remark}", chosen, f"{value:.2f}", feasible, f"{1e3 * solution.seconds:.2f}")
     console.print(table)
 
 
 def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
-    """Train QUAD with the direct model on the smallest size; the policy then runs the larger ones as it is."""
+    """Train QUAD with the direct model on the smallest size; the run's folder, as a list of one policy."""
     import shutil
 
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -90,7 +92,7 @@ def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
         "The scores are learned, the assignment is solved; only the number of steps is rewarded."
     )
     folder = out / RUN
-    # Each demonstration begins anew; this folder is its own.
+    # An earlier demonstration's run would be resumed.
     shutil.rmtree(folder, ignore_errors=True)
     settings = TrainSettings(env=f"rescue:{SIZES[0]}", minutes=minutes, seed=seed)
     with Progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console) as progress:
@@ -103,7 +105,7 @@ def learn(console: Console, out: Path, minutes: float, seed: int) -> list[str]:
 
 
 def evaluate_policies(console: Console, policies: list[str], episodes: int, seed: int) -> None:
-    """Steps to the last pick-up of each policy at each size, on the same episodes."""
+    """Print each policy's mean steps to the last pick-up at each size, on the same episodes."""
     from rich.table import Table
 
     from muster.cli.console import progress_bar
@@ -119,14 +121,14 @@ def evaluate_policies(console: Console, policies: list[str], episodes: int, seed
         cells = []
         for size in SIZES:
             with progress_bar(f"{policy} on rescue:{size}", episodes) as advance:
-                found = evaluate(policy, f"rescue:{size}", episodes, seed, progress=advance)
-            cells.append(f"{found.mean:.2f} ± {(found.ci95[1] - found.ci95[0]) / 2:.2f}")
+                evaluation = evaluate(policy, f"rescue:{size}", episodes, seed, progress=advance)
+            cells.append(f"{evaluation.mean:.2f} ± {(evaluation.ci95[1] - evaluation.ci95[0]) / 2:.2f}")
         table.add_row(policy, *cells)
     console.print(table)
 
 
 def show_replay(console: Console, policy: str, out: Path, seed: int) -> None:
-    """One episode as a page to watch."""
+    """Write one episode as an HTML page."""
     from muster.envs.registry import make
     from muster.evaluation.replay import record
     from muster.evaluation.writers import writer
@@ -141,12 +143,12 @@ def show_replay(console: Console, policy: str, out: Path, seed: int) -> None:
     )
 
 
-def say_what_next(console: Console, out: Path) -> None:
-    """Commands to try."""
+def print_next_commands(console: Console, out: Path) -> None:
+    """Print commands to try, and the examples of custom environments."""
     console.print("\n[bold]Next[/]")
-    for command, what in what_next(out):
+    for command, purpose in next_commands(out):
         console.print(f"  {command}", style="bold", highlight=False, markup=False, soft_wrap=True)
-        console.print(f"      {what}", highlight=False)
+        console.print(f"      {purpose}", highlight=False)
     console.print(
         "  Custom environments to start from: examples/couriers.py (30 lines; muster new NAME writes "
         "one like it), examples/warehouse.py (orders that arrive all the time) and examples/own_fleet.py (a fleet from "
@@ -155,8 +157,8 @@ def say_what_next(console: Console, out: Path) -> None:
     )
 
 
-def what_next(out: Path) -> list[tuple[str, str]]:
-    """Commands that work as printed, here and now, and what each does."""
+def next_commands(out: Path) -> list[tuple[str, str]]:
+    """(command, purpose) of commands that run as printed after the demonstration."""
     return [
         ("echo '{\"scores\": [[3, 2], [2.5, 0.5]]}' | muster solve -", "assign from your own scores"),
         (f"muster compare topline closest {out / RUN} rescue:5x10", "paired on the same episodes"),

@@ -1,3 +1,5 @@
+"""`muster evaluate`: a policy's metrics over a fixed set of episodes."""
+
 from __future__ import annotations
 
 import json
@@ -26,19 +28,21 @@ class Evaluate(PolicyFlags):
     noise: bool = False
     """Leave a learned policy's exploration noise on, as the paper does."""
     log: Path | None = None
-    """File to write every decision to, with what was seen: JSON Lines that `muster train --from-log` learns from."""
+    """File for every observation and decision: JSON Lines that `muster train --from-log` learns from."""
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> None:
-        """Evaluate and print."""
+        """Evaluate the policy and print its metrics."""
         from muster.cli.console import progress_bar
         from muster.evaluation.evaluate import evaluate
 
         with progress_bar(self.policy, self.episodes, quiet=self.json) as advance:
             policy = self.policy_of(self.policy, self.env)
-            found = evaluate(policy, self.env, self.episodes, self.seed, self.noise, progress=advance, log=self.log)
+            evaluation = evaluate(
+                policy, self.env, self.episodes, self.seed, self.noise, progress=advance, log=self.log
+            )
         if self.json:
-            print(json.dumps(found.as_dict()))
+            print(json.dumps(evaluation.as_dict()))
         else:
-            print(found)
+            print(evaluation)

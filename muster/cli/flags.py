@@ -1,6 +1,7 @@
-"""Flags of a training run, made from its settings: what matters first, then the rest, then the learner's own.
+"""Flags of `muster train` and `muster search`, generated from the settings of a training run.
 
-Only the chosen learner's own settings are flags, so that help stays readable.
+Help lists the main settings first, then the others, then those of the chosen learner; other learners' settings are not
+flags.
 """
 
 from __future__ import annotations
@@ -24,27 +25,27 @@ from muster.learning.settings import LearnerName, TrainSettings
 from muster.settings import Option, from_text, options_of, read_table
 
 FIRST = ("env", "learner", "inference", "minutes", "steps", "seed")
-"""Settings that stand first in the help."""
+"""Settings listed first in the help."""
 LEARNERS: tuple[str, ...] = get_args(LearnerName)
 Command = TypeVar("Command")
-ALWAYS = ("--help", "--tyro-print-completion", "--tyro-write-completion")
+TYRO_FLAGS = ("--help", "--tyro-print-completion", "--tyro-write-completion")
 
 
 @dataclass(frozen=True)
 class Flags(TrainSettings):
-    """What to learn, how, for how long, and where to."""
+    """Settings of a training run as flags; `checked` validates them."""
 
     env: tyro.conf.Positional[tuple[str, ...]] = ()
     """The environment to learn on, such as rescue:2x4; or several of one kind, in turn."""
     from_policy: Annotated[str | None, tyro.conf.arg(name="from", metavar="POLICY")] = None
-    """Policy to start from: shipped, a run or a file, of the same kind of environment. What the model reads or scores
-    beyond it starts at zero, and so do critic and optimisers."""
+    """Policy to start from: a shipped one, a run or a file, of the same kind of environment. Weights that it does not
+    have start at zero; critic and optimisers start afresh."""
 
     def __post_init__(self) -> None:
-        """Nothing is checked before all is said: see `checked`."""
+        """Skip the checks of TrainSettings until all flags are known: see `checked`."""
 
     def checked(self, **changes: Any) -> TrainSettings:
-        """The settings of the run."""
+        """The validated settings of the run, with some fields changed."""
         return TrainSettings(**{entry.name: getattr(self, entry.name) for entry in fields(TrainSettings)} | changes)
 
 
@@ -57,32 +58,34 @@ def parse(
     learner: str | None = None,
     **helps: str,
 ) -> Command:
-    """Parse arguments on top of a table of settings (of a file or a run, `where`).
+    """Parse arguments on top of a table of settings, which was read from `where`.
 
-    `command` is a dataclass with the flags of the command itself and `settings`, which are `Flags`; `learner` is that
-    of a run of which arguments and table say nothing; `helps` replaces the help of some settings.
+    `command` is a dataclass with the command's own flags and `settings: Flags`; `learner` is used if neither arguments
+    nor table name one; `helps` replaces the help of some settings.
     """
     learner = learner_of(arguments, {"learner": learner, **table})
     kind = _flags_class(command, learner, table, where, helps)
     check_arguments(prog, kind, arguments)
-    found = tyro.cli(kind, prog=prog, args=list(arguments), description=inspect.getdoc(command))
-    groups = [found.settings, found.advanced]
+    parsed = tyro.cli(kind, prog=prog, args=list(arguments), description=inspect.getdoc(command))
+    groups = [parsed.settings, parsed.advanced]
     values = {entry.name: getattr(group, entry.name) for group in groups for entry in fields(group)}
-    own = {entry.name: getattr(found.command, entry.name) for entry in fields(found.command)}
-    of_learner = {learner: getattr(found, learner)} if hasattr(found, learner) else {}
-    return command(settings=Flags(**values, **of_learner), **own)
+    command_flags = {entry.name: getattr(parsed.command, entry.name) for entry in fields(parsed.command)}
+    learner_settings = {learner: getattr(parsed, learner)} if hasattr(parsed, learner) else {}
+    return command(settings=Flags(**values, **learner_settings), **command_flags)
 
 
 def learner_of(arguments: Sequence[str], table: Mapping[str, Any]) -> str:
-    """The learner that a run will have, as far as arguments and table say; flags of another are refused."""
+    """The learner named by arguments or table, else the default; raises InputError for flags of another learner."""
 
-    def said(name: str) -> Any:
+    def value_of(name: str) -> Any:
         return argument(arguments, f"--{name.replace('_', '-')}") or table.get(name)
 
-    learner = expanded("learner", said("learner")) if said("learner") not in (None, *LEARNERS) else said("learner")
+    learner = value_of("learner")
+    if learner not in (None, *LEARNERS):
+        learner = expanded("learner", learner)
     if learner not in LEARNERS and not is_custom(str(learner)):
-        imitates = said("teacher") or said("from_log")
-        learner = "imitation" if imitates else "es" if said("inference") == "routes" else "ppo"
+        imitates = value_of("teacher") or value_of("from_log")
+        learner = "imitation" if imitates else "es" if value_of("inference") == "routes" else "ppo"
     for word in arguments:
         flag, _, _ = word.partition("=")
         other, dot, _ = flag.removeprefix("--").partition(".")
@@ -92,7 +95,7 @@ def learner_of(arguments: Sequence[str], table: Mapping[str, Any]) -> str:
 
 
 def argument(arguments: Sequence[str], flag: str) -> str | None:
-    """What follows a flag, written with a space or with an equals sign; None where it is not given."""
+    """The value of a flag, after a space or an equals sign; None if the flag is not given."""
     for index, word in enumerate(arguments):
         if word.startswith(f"{flag}="):
             return word.partition("=")[2]
@@ -106,32 +109,35 @@ def argument(arguments: Sequence[str], flag: str) -> str | None:
 def _flags_class(
     command: Callable[..., Any], learner: str, table: Mapping[str, Any], where: str, helps: Mapping[str, str]
 ) -> type[Any]:
-    """A dataclass for tyro: the settings that matter, the command's own flags, the others, the learner's."""
+    """A dataclass for tyro with nested groups: main settings, the command's own flags, other settings, the learner's.
+
+    The values of `table` become defaults.
+    """
     options = options_of(Flags)
-    given = read_table(TrainSettings, {"env": (), **table}, where)
-    given["env"] = (given["env"],) if isinstance(given["env"], str) else given["env"]
+    defaults = read_table(TrainSettings, {"env": (), **table}, where)
+    defaults["env"] = (defaults["env"],) if isinstance(defaults["env"], str) else defaults["env"]
     docs = {**field_docs(TrainSettings), **field_docs(Flags), **helps}
     rest = [name for name in options if name not in FIRST and name not in LEARNERS]
-    own = {name: option for name, option in options_of(command).items() if name != "settings"}
+    command_options = {name: option for name, option in options_of(command).items() if name != "settings"}
 
     def group(text: str, names: Iterable[str], of: Mapping[str, Option], helps: Mapping[str, str]) -> Any:
         entries: list[Any] = []
         for name in names:
             hint: Any = Annotated[of[name].hint, tyro.conf.arg(help=helps[name])]
-            entries.append((name, hint, field(default=given.get(name, of[name].default))))
-        made = make_dataclass("Group", entries, frozen=True)
-        made.__doc__ = text
-        return made
+            entries.append((name, hint, field(default=defaults.get(name, of[name].default))))
+        cls = make_dataclass("Group", entries, frozen=True)
+        cls.__doc__ = text
+        return cls
 
     unnamed = tyro.conf.arg(name="")
     groups: list[Any] = [
         ("settings", Annotated[group("What to learn, and how.", FIRST, options, docs), unnamed]),
-        ("command", Annotated[group("", own, own, field_docs(command)), unnamed]),
+        ("command", Annotated[group("", command_options, command_options, field_docs(command)), unnamed]),
         ("advanced", Annotated[group("What rarely matters.", rest, options, docs), tyro.conf.OmitArgPrefixes]),
     ]
     if learner in options:
         hint = options[learner].hint
-        groups.append((learner, hint, field(default=given.get(learner, hint()))))
+        groups.append((learner, hint, field(default=defaults.get(learner, hint()))))
     return make_dataclass("Flags", groups, frozen=True)
 
 
@@ -139,12 +145,12 @@ def field_docs(kind: Any) -> dict[str, str]:
     """The docstring below each field of a dataclass."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(body, ast.ClassDef)
-    found = {}
+    docs = {}
     for entry, text in pairwise(body.body):
         if isinstance(entry, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
             assert isinstance(entry.target, ast.Name)
-            found[entry.target.id] = " ".join(str(text.value.value).split())
-    return found
+            docs[entry.target.id] = " ".join(str(text.value.value).split())
+    return docs
 
 
 class Argument(NamedTuple):
@@ -163,76 +169,80 @@ class Argument(NamedTuple):
         return tuple in (get_origin(kind), *map(get_origin, get_args(kind)))
 
     def check(self, text: str) -> None:
-        """Raise InputError where a text is no value of it."""
+        """Raise InputError if the text cannot be read as the argument's type."""
         from_text(self.hint, text, self.name)
         if bool in get_args(_unwrapped(self.hint)[0]) and text not in ("True", "False", "None"):
             raise InputError(f"{self.name} must be True or False, got {text!r}")
 
 
 def check_arguments(prog: str, command: Any, arguments: Sequence[str]) -> None:
-    """Raise InputError for the first word that a command, a dataclass that tyro reads, cannot take."""
-    flags, positional = arguments_of(command)
-    named: list[str] = []
-    loose: list[str] = []
+    """Raise InputError for the first argument that does not fit a command's dataclass.
+
+    Called before tyro, so that a mistake is reported in one line.
+    """
+    flags, positionals = arguments_of(command)
+    given: set[str] = set()
+    values: list[str] = []
     words = list(arguments)
-    if any(word in ("-h", *ALWAYS) or word.startswith("--tyro-") for word in words):
+    if any(word in ("-h", *TYRO_FLAGS) or word.startswith("--tyro-") for word in words):
         return
     while words:
         flag, equals, value = words.pop(0).partition("=")
         if not flag.startswith("--"):
-            loose.append(flag + equals + value)
+            values.append(flag + equals + value)
             continue
-        found = _known(flag, flags)
-        named.append(found.name)
-        if found.hint is bool:
+        known = _find_flag(flag, flags)
+        given.add(known.name)
+        if known.hint is bool:
             continue
-        if found.several:
+        if known.several:
             while words and not words[0].startswith("--"):
                 words.pop(0)
             continue
         if not equals and (not words or words[0].startswith("--")):
             raise InputError(f"{flag} needs a value")
-        found.check(value if equals else words.pop(0))
-    needed = [one.name for one in positional if one.required and not one.several]
-    if len(loose) < len(needed):
-        raise InputError(f"give {' and '.join(needed)}; {prog} --help says more")
-    if len(loose) > len(positional) and not any(one.several for one in positional):
-        taken = " and ".join(one.name for one in positional) or "flags only"
-        raise InputError(f"{loose[len(positional)]!r} is too much: {prog} takes {taken}")
-    for one, text in zip(positional, loose, strict=False):
-        if not one.several:
-            one.check(text)
-    for one in flags.values():
-        if one.required and one.name not in named:
-            raise InputError(f"give {one.name}; {prog} --help says more")
+        known.check(value if equals else words.pop(0))
+    required = [argument.name for argument in positionals if argument.required and not argument.several]
+    if len(values) < len(required):
+        raise InputError(f"give {' and '.join(required)}; {prog} --help says more")
+    if len(values) > len(positionals) and not any(argument.several for argument in positionals):
+        expected = " and ".join(argument.name for argument in positionals) or "flags only"
+        raise InputError(f"{values[len(positionals)]!r} is too much: {prog} takes {expected}")
+    for argument, text in zip(positionals, values, strict=False):
+        if not argument.several:
+            argument.check(text)
+    for argument in flags.values():
+        if argument.required and argument.name not in given:
+            raise InputError(f"give {argument.name}; {prog} --help says more")
 
 
-def _known(flag: str, flags: dict[str, Argument]) -> Argument:
+def _find_flag(flag: str, flags: dict[str, Argument]) -> Argument:
     name = flag.replace("_", "-")
     if name not in flags:
-        near = get_close_matches(name, [*flags, *ALWAYS], n=1)
+        near = get_close_matches(name, [*flags, *TYRO_FLAGS], n=1)
         raise InputError(f"unknown flag {flag}; " + (f"did you mean {near[0]}?" if near else "--help lists all flags"))
     return flags[name]
 
 
 def arguments_of(command: Any) -> tuple[dict[str, Argument], list[Argument]]:
     """Flags by name, and positional arguments in their order."""
-    found = list(_arguments_of(command))
-    return {one.name: one for one in found if one.name.startswith("--")}, [one for one in found if one.name[0] != "-"]
+    arguments = list(_walk_arguments(command))
+    flags = {argument.name: argument for argument in arguments if argument.name.startswith("--")}
+    return flags, [argument for argument in arguments if argument.name not in flags]
 
 
-def _arguments_of(command: Any, prefix: str = "") -> Iterator[Argument]:
+def _walk_arguments(command: Any, prefix: str = "") -> Iterator[Argument]:
     hints = typing.get_type_hints(command, include_extras=True)
     for entry in dataclasses.fields(command):
-        kind, remarks = _unwrapped(hints[entry.name])
-        names = [getattr(remark, "name", None) for remark in remarks]
+        kind, metadata = _unwrapped(hints[entry.name])
+        names = [getattr(item, "name", None) for item in metadata]
         name = next((name for name in names if name is not None), entry.name).replace("_", "-")
         required = entry.default is dataclasses.MISSING and entry.default_factory is dataclasses.MISSING
         if dataclasses.is_dataclass(kind):
-            omitted = not name or tyro.conf.OmitArgPrefixes in remarks
-            yield from _arguments_of(kind, prefix if omitted else f"{prefix}{name}.")
-        elif tyro.conf.Positional in remarks:
-            shown = next((text for remark in remarks if (text := getattr(remark, "metavar", None))), name.upper())
+            omitted = not name or tyro.conf.OmitArgPrefixes in metadata
+            yield from _walk_arguments(kind, prefix if omitted else f"{prefix}{name}.")
+        elif tyro.conf.Positional in metadata:
+            shown = next((text for item in metadata if (text := getattr(item, "metavar", None))), name.upper())
             yield Argument(shown, hints[entry.name], required)
         else:
             yield Argument(f"--{prefix}{name}", bool if kind is bool else hints[entry.name], required)
@@ -241,9 +251,9 @@ def _arguments_of(command: Any, prefix: str = "") -> Iterator[Argument]:
 
 
 def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A type, and what it is annotated with."""
-    remarks: tuple[Any, ...] = ()
+    """A type hint as the bare type and its Annotated metadata."""
+    metadata: tuple[Any, ...] = ()
     while get_origin(hint) is typing.Annotated:
         hint, *more = get_args(hint)
-        remarks += tuple(more)
-    return hint, remarks
+        metadata += tuple(more)
+    return hint, metadata

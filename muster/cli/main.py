@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from muster.errors import MusterError, UnknownNameError
 
-# Command -> where its settings dataclass lives.
+# Command -> module:Class of its flags.
 COMMANDS = {
     "demo": "muster.cli.demo:Demo",
     "envs": "muster.cli.envs:Envs",
@@ -32,10 +32,10 @@ COMMANDS = {
 
 
 class Command(Protocol):
-    """What the command line needs of a command."""
+    """A parsed command."""
 
     def run(self) -> None:
-        """Do it; raise MusterError for a user's mistake."""
+        """Run the command; raises MusterError for a user's mistake."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 @contextmanager
 def exit_on_error(program: str) -> Iterator[None]:
-    """Leave with status 2 and one clear sentence on a user's mistake, with 130 on Ctrl-C."""
+    """Exit with status 2 and the error's message on a user's mistake, with 130 on Ctrl-C."""
     try:
         yield
     except MusterError as error:
@@ -56,7 +56,7 @@ def exit_on_error(program: str) -> Iterator[None]:
         print(f"{program}: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
     except BrokenPipeError:
-        # The reader (head, less) has closed the pipe, which is no error.
+        # The reader (head, less) has closed the pipe, which is not an error.
         sys.stderr.close()
         raise SystemExit(0) from None
     except OSError as error:
@@ -67,18 +67,18 @@ def exit_on_error(program: str) -> Iterator[None]:
 
 
 def _run(arguments: list[str]) -> None:
-    """Parse and do."""
+    """Parse the arguments and run the command."""
     if arguments[:1] in (["--version"], ["-V"]):
         print(f"muster {import_module('muster').__version__}")
         return
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         raise UnknownNameError("command", arguments[0], COMMANDS)
-    # A user's own environment, `module:Class`, is looked for where the command is called.
+    # Custom environments, `module:Class`, are imported from the current folder too.
     if "" not in sys.path:
         sys.path.insert(0, "")
     import tyro
 
-    # Only the named command's module is imported; help on everything imports them all.
+    # Only the named command's module is imported; `muster --help` imports them all.
     chosen = {name: COMMANDS[name] for name in arguments[:1] if name in COMMANDS} or COMMANDS
     loaded: dict[str, Any] = {name: _load(target) for name, target in chosen.items()}
     command: Command

@@ -1,4 +1,4 @@
-"""`muster new`: a minimal custom environment and its test, to begin with."""
+"""`muster new`: a minimal custom environment and its test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from muster.errors import InputError
 
 @dataclass(frozen=True)
 class New:
-    """Write an environment of your own to begin with: NAME.py and its test, test_NAME.py."""
+    """Write a minimal environment of your own, NAME.py, and its test, test_NAME.py."""
 
     name: Annotated[str, Positional, arg(metavar="NAME")]
     """The module's name, such as couriers: letters, digits and underscores."""
@@ -24,7 +24,7 @@ class New:
     """Where to write; the current folder by default."""
 
     def run(self) -> None:
-        """Write both files and say what to do with them."""
+        """Write both files and print the commands to use them with."""
         module = self.name.removesuffix(".py")
         if not module.isidentifier() or keyword.iskeyword(module):
             raise InputError(
@@ -45,8 +45,8 @@ class New:
             except OSError as error:
                 raise InputError(f"cannot write {path}: {error.strerror or error}") from None
         print(f"wrote {' and '.join(map(str, files))}; in that folder:")
-        for command, what in next_commands(f"{module}:{names['Class']}"):
-            print(f"  {command:<78} {what}")
+        for command, purpose in next_commands(f"{module}:{names['Class']}"):
+            print(f"  {command:<78} {purpose}")
 
 
 def class_name(module: str) -> str:
@@ -55,7 +55,7 @@ def class_name(module: str) -> str:
 
 
 def next_commands(env: str) -> list[tuple[str, str]]:
-    """What one does with a new environment, and why."""
+    """(command, purpose) of the first commands with a new environment."""
     return [
         (f"muster check-env {env}", "does it pass the environment checks?"),
         (f"muster train {env} --learner es --minutes 1 --out run", "learn on a small size"),

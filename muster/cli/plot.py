@@ -1,4 +1,4 @@
-"""`muster plot`: learning curves, what a model has learned about distance, and the trials of a search."""
+"""`muster plot`: learning curves, learned scores on a grid, and the trials of a search."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Plot:
     """Side of the grid (scores)."""
 
     def run(self) -> None:
-        """Draw and write."""
+        """Draw the picture, write it and print its path."""
         if not self.names:
             raise InputError(f"muster plot {self.what} needs at least one name")
         if self.what != "curves" and len(self.names) != 1:
-            one = "policy" if self.what == "scores" else "study"
-            raise InputError(f"muster plot {self.what} takes one {one}, got {len(self.names)}")
+            subject = "policy" if self.what == "scores" else "study"
+            raise InputError(f"muster plot {self.what} takes one {subject}, got {len(self.names)}")
         with figure_file(self.out, "muster plot") as (figure, axes):
             if self.what == "curves":
                 draw_curves(axes, self.names)
@@ -52,7 +52,7 @@ class Plot:
 
 
 def read_curves(name: str) -> dict[str, tuple[list[float], list[float]]]:
-    """Environment steps and mean outcome of a run's log; of each environment, where it learned on several."""
+    """{label: (environment steps, mean outcomes)} of a run's log, one curve for each environment it learned on."""
     import csv
 
     path = Path(name)
@@ -64,22 +64,22 @@ def read_curves(name: str) -> dict[str, tuple[list[float], list[float]]]:
     columns = [column for column in (rows[0] if rows else ()) if column.startswith("outcome/")] or ["outcome"]
     curves = {}
     for column in columns:
-        known = [(float(row["steps"]), float(row[column])) for row in rows if row.get(column)]
-        if not known:
+        points = [(float(row["steps"]), float(row[column])) for row in rows if row.get(column)]
+        if not points:
             raise InputError(f"{path} has no rows yet")
         label = " ".join([Path(name).name, column.removeprefix("outcome").removeprefix("/")]).strip()
-        curves[label] = ([steps for steps, _ in known], [outcome for _, outcome in known])
+        curves[label] = ([steps for steps, _ in points], [outcome for _, outcome in points])
     return curves
 
 
 def draw_curves(axes: Any, names: tuple[str, ...]) -> None:
-    """One line a run, or one for each of its environments."""
+    """Draw one line for each environment of each run."""
     curves = {label: curve for name in names for label, curve in read_curves(name).items()}
     for label, (steps, outcome) in curves.items():
         axes.plot([s / 1e6 for s in steps], outcome, label=label, linewidth=1.3)
     lowest = min(min(outcome) for _, outcome in curves.values())
     highest = max(max(outcome) for _, outcome in curves.values())
-    # Where fewer steps are better, the first rows of a run are far off and would flatten all that follows.
+    # Where fewer steps are better, the first rows of a run are so high that they would flatten the rest.
     falling = all(outcome[0] > outcome[-1] > 1.0 for _, outcome in curves.values())
     if falling and highest > 1.5 * lowest:
         axes.set_ylim(0.97 * lowest, 1.35 * lowest)
@@ -90,7 +90,7 @@ def draw_curves(axes: Any, names: tuple[str, ...]) -> None:
 
 
 def draw_scores(figure: Any, axes: Any, name: str, agent: tuple[int, int], grid: int) -> None:
-    """Score h for a task on every cell, as a density, under contours of the true distance in moves."""
+    """Draw score h for a task on every cell as a density, under contours of the true distance in moves."""
     import numpy as np
 
     from muster.policy.names import load
@@ -111,7 +111,7 @@ def draw_scores(figure: Any, axes: Any, name: str, agent: tuple[int, int], grid:
 
 
 def scores_on_grid(policy: LearnedPolicy, agent: tuple[int, int], grid: int) -> Any:
-    """[grid, grid] h of the agent for a task on each cell."""
+    """Score h of an agent in cell `agent` for a task on each cell, [grid, grid]."""
     import numpy as np
 
     from muster.envs.rescue.env import RescueEnv
@@ -132,10 +132,10 @@ def scores_on_grid(policy: LearnedPolicy, agent: tuple[int, int], grid: int) -> 
 
 @contextmanager
 def figure_file(out: Path, feature: str) -> Iterator[tuple[Any, Any]]:
-    """Yields a figure and its axes, and writes them to `out` at the end.
+    """Yield a figure and its axes, and write the figure to `out` at the end.
 
-    What can be known to be wrong is refused at the beginning: the missing extra (which `feature` needs), a kind of file
-    that cannot be written, a folder that is not there.
+    Raises before yielding, so before anything long is computed: MissingExtraError without matplotlib (`feature` is the
+    command that needs it), InputError for a suffix or folder that cannot be written to.
     """
     try:
         import matplotlib

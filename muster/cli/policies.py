@@ -1,3 +1,5 @@
+"""`muster policies`: baselines and shipped policies by name."""
+
 from __future__ import annotations
 
 import json
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Policies:
-    """The policies there are: baselines of each environment, and learned ones that come with muster."""
+    """List the policies: the baselines of each environment, and the learned ones that ship with muster."""
 
     env: Positional[str] = ""
     """Only the baselines of this environment, such as rescue:2x4 or your own package.module:Class."""
@@ -22,11 +24,11 @@ class Policies:
     """Print one JSON object."""
 
     def run(self) -> None:
-        """List them."""
+        """Print a line about each policy, by environment."""
         from muster.envs.registry import EXAMPLES, make
         from muster.policy.names import shipped
 
-        found: dict[str, dict[str, str]] = {}
+        policies: dict[str, dict[str, str]] = {}
         for env in [self.env] if self.env else EXAMPLES:
             try:
                 batch_env = make(env)
@@ -35,21 +37,21 @@ class Policies:
                     raise
                 continue
             family = env if self.env else env.partition(":")[0]
-            found[family] = {name: _about(name, batch_env) for name in batch_env.baselines()}
-            found[family] |= _prior(batch_env, named=bool(self.env))
+            policies[family] = {name: _about(name, batch_env) for name in batch_env.baselines()}
+            policies[family] |= _prior(batch_env, named=bool(self.env))
         if not self.env:
-            found["learned"] = shipped()
+            policies["learned"] = shipped()
         if self.json:
-            print(json.dumps(found))
+            print(json.dumps(policies))
             return
-        for family, policies in found.items():
+        for family, abouts in policies.items():
             print(family)
-            for name, about in policies.items():
+            for name, about in abouts.items():
                 print(f"    {name:24}{about}")
 
 
 def _prior(batch_env: BatchEnv, named: bool) -> dict[str, str]:
-    """A line about the policy `prior`; an environment without a prior gets one only if it was named."""
+    """A line about the policy `prior`; of an environment without a prior, only if the user named it."""
     from muster.policy.learned import PRIOR, prior_policy
 
     try:
@@ -60,7 +62,7 @@ def _prior(batch_env: BatchEnv, named: bool) -> dict[str, str]:
 
 
 def _about(name: str, batch_env: BatchEnv) -> str:
-    """A line of the policy's own, if it has one, or the first of its documentation, or why it cannot be had."""
+    """The baseline's `about`, else the first line of its docstring, else why this environment does not have it."""
     try:
         policy = batch_env.baselines()[name](batch_env)
     except MusterError as refusal:

@@ -1,4 +1,4 @@
-"""Problems and plans in files: JSON objects and CSV tables become the arguments of `muster.assign`."""
+"""Problems and plans in files: read JSON objects and CSV tables as arguments of `muster.assign`."""
 
 from __future__ import annotations
 
@@ -32,67 +32,67 @@ FIELDS = (
     "fixed",
 )
 
-# What JSON may say about the problem beside its numbers.
-MEANINGS = ("task_scores_on",)
+# Options that a problem's JSON may hold beside its arrays.
+OPTIONS = ("task_scores_on",)
 
-# What the service takes in its JSON, and a command as a flag.
+# Fields of the service's JSON that are flags here.
 FLAGS = ("method", "effort", "rounding", "assign_all", "objective", "time_limit", "explain")
 
-SCORES = (
+EXPECTED_SCORES = (
     "a table with the columns agent, task and score (other names: --columns agent=tech,task=job,score=worth), or a row "
     "per agent and a column per task"
 )
-TEXT = ("agent", "task", "other", "from", "to", "reason")
+TEXT_COLUMNS = ("agent", "task", "other", "from", "to", "reason")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemFlags:
-    """Flags of the commands that read a problem; what `file` and `method` are, each says itself."""
+    """Flags of the commands that read a problem; each documents `file` and `method` itself."""
 
     file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     method: Method = "quad"
     effort: Effort = "fast"
-    """How hard lp, quad and routes try; exact: until nothing is left to prove."""
+    """How hard lp, quad and routes try; exact: until optimality is proved."""
     minimise: bool = False
-    """Scores are costs: make their sum small (with --assign-all, or minimums for all, since idling costs nothing)."""
+    """Scores are costs: minimise their sum (with --assign-all or --minimums, since an idle agent costs nothing)."""
     assign_all: bool = False
     """Assign every agent that fits somewhere, however bad its scores."""
     time_limit: float | None = None
-    """Seconds; the best feasible assignment found by then comes back."""
+    """Seconds after which the best feasible assignment found so far is returned."""
     task_scores_on: TaskScoresOn | None = None
     """quad: what task scores act on: count, the agents on a task (the default), or load, the contributions it gets."""
     capacities: str | None = None
     """CSV with the columns task and capacity."""
     minimums: str | None = None
-    """CSV with the columns task and minimum: such a task gets contributions of at least so much, or no agent. Or
-    one number, which every task has to get."""
+    """CSV with the columns task and minimum: such a task gets contributions of at least its minimum, or no agent. Or
+    one number, which every task must get."""
     fixed: str | None = None
-    """CSV with the columns agent and task: these agents have to take these tasks."""
+    """CSV with the columns agent and task: these agents must take these tasks."""
     columns: str | None = None
-    """What the columns of a CSV file are called, as agent=tech,task=job,score=worth."""
+    """Names of the columns of a CSV file, such as agent=tech,task=job,score=worth."""
     contributions: str | None = None
     """CSV with the columns agent and contribution, or with a row per agent and a column per task."""
     task_scores: str | None = None
     """CSV with the columns task, other and score, or with a row and a column per task."""
 
     def read(self, *, extra: tuple[str, ...] = (), **files: str | None) -> dict[str, Any]:
-        """The arguments of `muster.assign` in the files; `extra` fields are the command's own."""
+        """Arguments of `muster.assign` from the problem's file and the flags; `extra` JSON fields are allowed too."""
         names = ("capacities", "minimums", "fixed", "contributions", "task_scores")
         problem = read_problem(self.file, extra=extra, columns=self.columns)
         problem = add_tables(problem, **{name: getattr(self, name) for name in names}, **files)
-        said, flag = problem.get("task_scores_on"), self.task_scores_on
-        if said is not None and flag is not None and said != flag:
+        field, flag = problem.get("task_scores_on"), self.task_scores_on
+        if field is not None and flag is not None and field != flag:
             raise InputError(
-                f"task_scores_on came twice: {said!r} in the problem's file and --task-scores-on {flag}; give one of "
+                f"task_scores_on came twice: {field!r} in the problem's file and --task-scores-on {flag}; give one of "
                 "them"
             )
         return {"task_scores_on": flag or "count", **problem}
 
 
 def read_problem(file: str, *, extra: tuple[str, ...] = (), columns: str | None = None) -> dict[str, Any]:
-    """The arguments of `muster.assign` in a JSON or CSV file, or as JSON on standard input, and `extra` fields."""
+    """Arguments of `muster.assign`, and `extra` fields, from a CSV or JSON file, or JSON on standard input (-)."""
     if is_csv(file):
-        return {"scores": read_csv(file, SCORES, pairs=read_columns(columns))}
+        return {"scores": read_csv(file, EXPECTED_SCORES, pairs=read_columns(columns))}
     if columns is not None:
         raise InputError("--columns names the columns of a CSV file")
     source = "standard input" if file == "-" else file
@@ -113,8 +113,8 @@ def read_problem(file: str, *, extra: tuple[str, ...] = (), columns: str | None 
             raise InputError(f"'sense' is no field of {source}: give --minimise")
         if key in FLAGS:
             raise InputError(f"{key!r} is no field of {source}: give --{key.replace('_', '-')}")
-        if key not in FIELDS + MEANINGS + extra:
-            raise UnknownNameError("field", key, FIELDS + MEANINGS + extra)
+        if key not in FIELDS + OPTIONS + extra:
+            raise UnknownNameError("field", key, FIELDS + OPTIONS + extra)
     if data.get("scores") is None:
         raise InputError(f"{source} has no 'scores': a row per agent with a number per task")
     scores = data["scores"]
@@ -128,7 +128,7 @@ def read_problem(file: str, *, extra: tuple[str, ...] = (), columns: str | None 
 
 
 def add_tables(problem: dict[str, Any], **files: str | None) -> dict[str, Any]:
-    """The problem with more of its fields, each from a CSV file of its own; minimums may be one number for all."""
+    """The problem with further fields, each read from a CSV file; minimums may be one number for all tasks."""
     expected = {
         "capacities": "a table with the columns task and capacity",
         "contributions": "a table with the columns agent and contribution, or a row per agent and a column per task",
@@ -145,13 +145,13 @@ def add_tables(problem: dict[str, Any], **files: str | None) -> dict[str, Any]:
         if field == "minimums" and is_number(file):
             problem[field] = float(file)
             continue
-        needs = ("agent", "task") if field in ("previous", "fixed") else ()
-        problem[field] = read_csv(file, expected[field], needs)
+        required = ("agent", "task") if field in ("previous", "fixed") else ()
+        problem[field] = read_csv(file, expected[field], required)
     return problem
 
 
 def read_columns(text: str | None) -> dict[str, str]:
-    """agent=tech,task=job,score=worth as {"agent": "tech", …}."""
+    """The dictionary {"agent": "tech", …} of the text agent=tech,task=job,score=worth."""
     if text is None:
         return {}
     parts = [part.partition("=") for part in text.split(",")]
@@ -165,7 +165,7 @@ def _kind(data: object) -> str:
 
 
 class CsvTable:
-    """Columns by name, as a frame has them: enough for `muster.assign.names`."""
+    """Columns by name, with the part of a data frame's interface that `muster.assign.names` reads."""
 
     def __init__(self, columns: dict[str, list[Any]]) -> None:
         self._columns = columns
@@ -177,7 +177,7 @@ class CsvTable:
         return self._columns[name]
 
     def to_numpy(self) -> list[list[Any]]:
-        """The rows."""
+        """The table as a list of rows."""
         return [list(row) for row in zip(*self._columns.values(), strict=True)]
 
 
@@ -193,15 +193,17 @@ def read_text(file: str, expected: str) -> str:
 
 
 def is_csv(file: str) -> bool:
-    """Whether a file is a table, by its name."""
+    """Whether a file's name ends as that of a table."""
     return Path(file).suffix.lower() in (".csv", ".tsv")
 
 
-def read_csv(file: str, expected: str, needs: Sequence[str] = (), pairs: Mapping[str, str] | None = None) -> CsvTable:
+def read_csv(
+    file: str, expected: str, required: Sequence[str] = (), pairs: Mapping[str, str] | None = None
+) -> CsvTable:
     """A CSV file: the first column and those that hold names are text, all others numbers or empty.
 
-    `needs` are columns that must be there, `expected` is what to say of the file where it is something else. `pairs`:
-    in a table of pairs, what the columns agent, task, score and contribution are called; others are left out.
+    `required` are columns that must be there, `expected` describes the file in errors. `pairs`, for a table of pairs:
+    the file's names of the columns agent, task, score and contribution; other columns are ignored.
     """
     content = read_text(file, expected)
     head = content.partition("\n")[0]
@@ -215,16 +217,16 @@ def read_csv(file: str, expected: str, needs: Sequence[str] = (), pairs: Mapping
         raise InputError(f"{file} has two columns called {twice!r}; column names must differ")
     if is_number(header[0]):
         raise InputError(f"{file} begins with numbers; its first row must name the columns: expected {expected}")
-    lacking = [name for name in needs if name not in [cell.lower() for cell in header]]
-    if lacking:
-        raise InputError(f"{file} has no column {lacking[0]!r}, got {', '.join(header)}; expected {expected}")
+    missing = [name for name in required if name not in [cell.lower() for cell in header]]
+    if missing:
+        raise InputError(f"{file} has no column {missing[0]!r}, got {', '.join(header)}; expected {expected}")
     ignored: set[int] = set()
     if pairs is not None:
         for name, column in pairs.items():
             if column not in header:
                 raise InputError(f"{file} has no column {column!r} for {name}, got {', '.join(header)}")
-        called = {column: name for name, column in pairs.items()}
-        header = [called.get(cell, cell) for cell in header]
+        renamed = {column: name for name, column in pairs.items()}
+        header = [renamed.get(cell, cell) for cell in header]
         words = [cell.lower() for cell in header]
         if len(header) == 3 and not pairs:
             expected = expected.replace("agent=tech,task=job,score=worth", "agent={},task={},score={}".format(*header))
@@ -242,8 +244,8 @@ def read_csv(file: str, expected: str, needs: Sequence[str] = (), pairs: Mapping
         if k in ignored:
             continue
         cells = [line[k].strip() for line in lines[1:]]
-        named = k == 0 or name.lower() in TEXT
-        columns[name.lower() if _is_word(name) else name] = (
+        named = k == 0 or name.lower() in TEXT_COLUMNS
+        columns[name.lower() if _is_known_column(name) else name] = (
             cells if named else [_number(file, row, name, cell, expected) for row, cell in enumerate(cells, start=2)]
         )
     return CsvTable(columns)
@@ -258,9 +260,9 @@ def is_number(cell: str) -> bool:
     return True
 
 
-def _is_word(name: str) -> bool:
-    """Whether a column's name is one that tables are told apart by, in whichever case."""
-    return name.lower() in (*TEXT, "score", "contribution", "capacity")
+def _is_known_column(name: str) -> bool:
+    """Whether a column's name, in upper or lower case, is one that muster knows."""
+    return name.lower() in (*TEXT_COLUMNS, "score", "contribution", "capacity")
 
 
 def _number(file: str, row: int, column: str, cell: str, expected: str) -> float | None:
@@ -269,8 +271,8 @@ def _number(file: str, row: int, column: str, cell: str, expected: str) -> float
     if is_number(cell):
         return float(cell)
     point = cell.replace(",", ".")
-    told = f"write {point} for it" if is_number(point) else f"the file should be {expected}"
-    raise InputError(f"{file}, row {row}, column {column!r}: expected a number or nothing, got {cell!r}; {told}")
+    advice = f"write {point} for it" if is_number(point) else f"the file should be {expected}"
+    raise InputError(f"{file}, row {row}, column {column!r}: expected a number or nothing, got {cell!r}; {advice}")
 
 
 def write_csv(file: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:

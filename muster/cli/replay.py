@@ -1,3 +1,5 @@
+"""`muster replay`: one recorded episode as a page, a GIF or data."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ class Replay(PolicyFlags):
     """Leave a learned policy's exploration noise on."""
 
     def run(self) -> None:
-        """Record, write, and say how it ended."""
+        """Record and write the episode, and print how it ended."""
         from muster.envs.registry import make
         from muster.evaluation.replay import ending, record
         from muster.evaluation.writers import writer

@@ -30,12 +30,12 @@ class Scale(PolicyFlags):
     """5..100 (about eight sizes), 5..100:5 (in steps) or 5,10,20; by default 5..100 in battles, 2..80 in rescue,
     4..80 in pursuit, 12..300 in fleets."""
     baseline: tuple[str, ...] = ()
-    """What to compare with, the best of several at each size; by default the strong baselines of the environment."""
+    """Baselines to compare with, at each size the best of them; by default the environment's strong ones."""
     ratio: float | None = None
     """Tasks for each agent, rounded up; by default that of training: m and zh 1, w 1.13, rescue 2, pursuit 0.5;
     in fleets, requests for each vehicle beside those of the city."""
     episodes: int = 200
-    """Episodes a size, the same for everyone."""
+    """Episodes at each size, the same for every policy."""
     seed: int | Literal["sealed"] = 0
     """Which set of episodes, the same for every policy; sealed: the set for final evaluations, which training and
     search cannot draw from."""
@@ -45,14 +45,14 @@ class Scale(PolicyFlags):
     """Print one JSON object."""
 
     def run(self) -> None:
-        """Run, print and draw."""
+        """Run the episodes, print the curve and draw it."""
         from muster.cli.plot import figure_file
         from muster.errors import InputError
         from muster.evaluation.scale import plan, run_curve
 
         if self.episodes < 1:
             raise InputError(f"episodes must be at least 1, got {self.episodes}")
-        # The picture is opened first: what would spoil it is known before the episodes are run.
+        # The picture is opened first, so that a path that cannot be written fails before the episodes are run.
         with nullcontext() if self.out is None else figure_file(self.out, "muster scale --out") as canvas:
             envs, names = plan(self.policy, self.env, self.sizes, self.baseline, self.ratio)
             policy = self.policy_of(self.policy, next(iter(envs.values())))
@@ -72,7 +72,7 @@ def _report(point: Point) -> None:
 
 
 def print_curve(curve: Curve) -> None:
-    """A row a size, and the conclusion."""
+    """Print one row for each size, and the conclusion."""
     from rich.console import Console
     from rich.table import Table
 
@@ -86,30 +86,29 @@ def print_curve(curve: Curve) -> None:
     print(curve.conclusion())
 
 
-# How the verdict at a size is drawn: marker, filled or not, and what the legend says.
+# Verdict at a size -> marker, whether it is filled, label in the legend.
 MARKS = {"wins": ("o", True, "wins"), "even": ("o", False, "even"), "loses": ("x", True, "loses")}
 
 
 def draw_curve(axes: Any, curve: Curve) -> None:
-    """Policy and best baseline over the size, with intervals and verdicts; lines at the last win and the first loss."""
+    """Draw means of policy and best baseline by size, with intervals and verdicts, and the last win and first loss."""
     from muster.evaluation.statistics import MEANINGS
 
     names = ", ".join(dict.fromkeys(point.best.policy for point in curve.points))
-    for label, colour, own in (
-        (Path(curve.policy).stem, "C0", True),
-        (f"best baseline: {names}", "C1", False),
+    sizes = [point.size for point in curve.points]
+    for label, colour, evaluations in (
+        (Path(curve.policy).stem, "C0", [point.policy for point in curve.points]),
+        (f"best baseline: {names}", "C1", [point.best for point in curve.points]),
     ):
-        found = [(point.size, point.policy if own else point.best) for point in curve.points]
-        shown = [(size, one.mean, one.ci95) for size, one in found]
-        sizes = [size for size, _, _ in shown]
-        axes.plot(sizes, [mean for _, mean, _ in shown], color=colour, linewidth=1.2, label=label)
-        axes.fill_between(sizes, [ci[0] for _, _, ci in shown], [ci[1] for _, _, ci in shown], color=colour, alpha=0.2)
+        low, high = zip(*(evaluation.ci95 for evaluation in evaluations), strict=True)
+        axes.plot(sizes, [evaluation.mean for evaluation in evaluations], color=colour, linewidth=1.2, label=label)
+        axes.fill_between(sizes, low, high, color=colour, alpha=0.2)
     for verdict, (marker, filled, words) in MARKS.items():
-        there = [p for p in curve.points if p.verdict == verdict]
-        if there:
+        points = [point for point in curve.points if point.verdict == verdict]
+        if points:
             axes.plot(
-                [point.size for point in there],
-                [point.policy.mean for point in there],
+                [point.size for point in points],
+                [point.policy.mean for point in points],
                 linestyle="",
                 marker=marker,
                 markersize=5,
@@ -124,7 +123,6 @@ def draw_curve(axes: Any, curve: Curve) -> None:
         if size is not None:
             axes.axvline(size, color="grey", linestyle=style, linewidth=1, label=f"{words}: {size}")
     axes.set_xscale("log")
-    sizes = [point.size for point in curve.points]
     axes.set_xticks(sizes, [str(size) for size in sizes])
     axes.minorticks_off()
     axes.set_xlabel("agents (of each type)")

@@ -1,4 +1,4 @@
-"""`muster search`: many trials of a run's settings, by one process or by many."""
+"""`muster search`: hyperparameter search over training runs, by one process or many."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from muster.search.space import (
     Pruner,
     Sampler,
     StudySettings,
-    flat,
+    flatten,
     load_space,
-    nested,
     setting_hints,
+    unflatten,
 )
 from muster.settings import as_table, overlaid, read_toml
 
@@ -32,67 +32,66 @@ if TYPE_CHECKING:
     from muster.search.study import Study
 
 
-OWN = ("env", "minutes", "steps", "seed")
-"""Settings of a run that a study keeps under names of its own."""
+STUDY_FIELDS = ("env", "minutes", "steps", "seed")
+"""Settings of a run that are fields of StudySettings."""
 DEFAULT_TRIALS = 128
 HELPS = {
     "minutes": "Minutes of CPU time of a trial (1 if neither this nor steps is given).",
     "steps": "Environment steps of a trial.",
-    "seed": "Of the trials, and of the first parameters, noise and episodes of each: the same for all.",
+    "seed": "Seed of the sampler, and of initial parameters, noise and episodes, which all trials share.",
 }
 ROWS = 20
-"""Trials that the table shows; --json has all."""
+"""Trials in the printed table; --json has all."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """Search for settings: train with many trials of them, in folders like those of muster train (extra `search`).
+    """Search for settings: many trials, each a run as by muster train in its own folder (extra `search`).
 
-    A setting that is given is not searched. Processes that are given the same --study share its trials; a trial whose
-    process was killed is resumed by the next.
+    A setting given as a flag is not searched. Processes with the same --study share its trials; a trial whose process
+    was killed is resumed by the next.
     """
 
     settings: Annotated[Flags, tyro.conf.arg(name="")]
     trials: int | None = None
-    """Trials altogether, over all processes (128, as in the paper)."""
+    """Number of trials over all processes (128, as in the paper)."""
     space: Annotated[str | None, tyro.conf.arg(metavar="ppo|paper|es|FILE.toml")] = None
-    """What is sampled: ranges for ppo or for evolution strategies, the paper's (for a2c), or a file's. None: those of
-    the learner."""
+    """Search space: the built-in one for ppo or es, the paper's (for a2c), or a file's. None: the learner's."""
     sampler: Sampler = "random"
-    """random: as in the paper; tpe: near what did well."""
+    """random: as in the paper; tpe: tree-structured Parzen estimator."""
     pruner: Pruner = "none"
-    """End trials early whose training reward is below the median of the others, or by Hyperband."""
+    """Stop trials early whose training reward is below the median of the others, or by Hyperband."""
     judge: Judge = "reward"
-    """Compare trials by training reward, as in the paper, or by held-out validation episodes; never by test ones."""
+    """Rank trials by training reward, as in the paper, or on held-out validation episodes; never on test episodes."""
     study: Path | None = None
-    """Folder of the study; runs/search-ENV-INFERENCE-SPACE-sSEED if not given. Without an environment, the study there
-    is joined as it is."""
+    """Folder of the study; runs/search-ENV-INFERENCE-SPACE-sSEED if not given. Without an environment, join the study
+    in that folder."""
     best: Path | None = None
-    """Where to write the best trial's settings, for muster train --config."""
+    """File for the best trial's settings, for muster train --config."""
     config: str | None = None
-    """TOML file with settings that all trials share; flags given beside it win."""
+    """TOML file with settings that all trials share; flags override it."""
     show: bool = False
-    """Print what there is so far, and run nothing."""
+    """Print the results so far, and run nothing."""
     json: bool = False
     """Print one JSON object instead of a table."""
 
-    given: ClassVar[tuple[str, ...]] = ()
-    """Dotted names of the settings that were given."""
+    explicit: ClassVar[tuple[str, ...]] = ()
+    """Dotted names of the settings that flags or the config file set: they are not searched."""
 
     @classmethod
     def from_arguments(cls, arguments: Sequence[str]) -> Search:
-        """Parse the flags, on top of the file that --config names, and note which settings are given."""
+        """Parse the flags, which override the file of --config, and note which settings they set."""
         file = argument(arguments, "--config")
         table = read_toml(file) if file else {}
         space = argument(arguments, "--space")
         learner = load_space(space, "rescue:2x4").fixed.get("learner") if space else None
         command = parse(cls, "muster search", arguments, table, str(file), learner, **HELPS)
-        named = {name for name, _ in flat(table, str(file))} | named_flags(arguments)
-        object.__setattr__(command, "given", tuple(sorted(named - {"env"})))
+        explicit = {name for name, _ in flatten(table, str(file))} | settings_in(arguments)
+        object.__setattr__(command, "explicit", tuple(sorted(explicit - {"env"})))
         return command
 
     def run(self) -> None:
-        """Begin or join the study, run trials until all are taken, print the results."""
+        """Create or join the study, run trials until none is left, print the results."""
         need_optuna("muster search")
         study = self.open()
         if not self.show and not self._run(study):
@@ -106,28 +105,30 @@ class Search:
             print_table(study)
 
     def open(self) -> Study:
-        """The study, begun or joined."""
+        """Create the study that the flags describe, or join the one in --study."""
         from muster.search.study import Study
 
         if self.settings.env:
-            asked = self.asked()
-            return Study.open(self.study or self.folder(asked), asked, self.trials)
-        self._refuse_more()
+            settings = self.study_settings()
+            return Study.open(self.study or default_folder(settings), settings, self.trials)
+        self._reject_flags_of_new_study()
         if self.study is None:
             raise InputError(
                 "name the environment to search on, such as rescue:2x4, or the folder of a --study to join"
             )
         return Study.open(self.study, None, self.trials)
 
-    def asked(self) -> StudySettings:
-        """The study that the flags describe."""
+    def study_settings(self) -> StudySettings:
+        """The settings of the study that the flags describe."""
         from muster.envs.registry import make
 
         flags = self.settings
         for env in flags.env:
-            make(env)  # an unknown environment is refused before a folder is made
+            make(env)  # raises for an unknown environment before a folder is made
         values = {
-            name: value for name, value in flat(as_table(flags.checked()), "") if name in self.given and name not in OWN
+            name: value
+            for name, value in flatten(as_table(flags.checked()), "")
+            if name in self.explicit and name not in STUDY_FIELDS
         }
         name = self.space or default_space(values)
         space = load_space(name, flags.env[0])
@@ -140,7 +141,7 @@ class Search:
             env=flags.env,
             space_name=name,
             space=space.without(values).as_table(),
-            run=nested(values),
+            run=unflatten(values),
             trials=DEFAULT_TRIALS if self.trials is None else self.trials,
             minutes=flags.minutes,
             steps=flags.steps,
@@ -150,15 +151,10 @@ class Search:
             seed=flags.seed,
         )
 
-    def folder(self, asked: StudySettings) -> Path:
-        """Where a study is kept that names no folder."""
-        inference = asked.run.get("inference", "quad")
-        return Path("runs") / f"search-{folder_name(asked.env)}-{inference}-{Path(asked.space_name).stem}-s{asked.seed}"
-
     def _run(self, study: Study) -> bool:
         settings = study.settings
-        sampled = "; ".join(f"{name} {what}" for name, what in study.space.sampled.items())
-        shared = dict(flat(overlaid(study.space.as_table(), settings.run), ""))
+        sampled = "; ".join(f"{name} {domain}" for name, domain in study.space.sampled.items())
+        shared = dict(flatten(overlaid(study.space.as_table(), settings.run), ""))
         fixed = ", ".join(f"{k} {v}" for k, v in shared.items() if not isinstance(v, (dict, list)))
         say(f"{study.folder}: trials of {sampled}" + (f"; all with {fixed}" if fixed else ""))
         say(f"judged by {JUDGED_BY[settings.judge]}; no test episode is looked at")
@@ -182,19 +178,25 @@ class Search:
         write_atomically(path, (head + text).encode())
         say(f"best settings: {path} (muster train --config {path})")
 
-    def _refuse_more(self) -> None:
-        """A study that is joined as it is says all but the number of trials itself."""
+    def _reject_flags_of_new_study(self) -> None:
+        """Raise InputError if a flag would change a study that is joined; only the number of trials may change."""
         fields = ("space", "sampler", "pruner", "judge")
-        more = [name for name in fields if getattr(self, name) != getattr(Search, name)] + list(self.given)
-        if more:
-            flag = more[0].replace("_", "-")
+        changed = [name for name in fields if getattr(self, name) != getattr(Search, name)] + list(self.explicit)
+        if changed:
+            flag = changed[0].replace("_", "-")
             raise InputError(
                 f"--{flag} says what a new study is; name its environment too, or leave the flag out to join one"
             )
 
 
+def default_folder(settings: StudySettings) -> Path:
+    """Folder of a study without --study."""
+    inference, space = settings.run.get("inference", "quad"), Path(settings.space_name).stem
+    return Path("runs") / f"search-{folder_name(settings.env)}-{inference}-{space}-s{settings.seed}"
+
+
 def default_space(values: dict[str, Any]) -> str:
-    """The space of a search that names none."""
+    """Name of the learner's search space."""
     learner = values.get("learner") or ("es" if values.get("inference") == "routes" else "ppo")
     spaces = {"ppo": "ppo", "a2c": "paper", "es": "es"}
     if learner not in spaces:
@@ -202,26 +204,26 @@ def default_space(values: dict[str, Any]) -> str:
     return spaces[learner]
 
 
-def named_flags(arguments: Sequence[str]) -> set[str]:
-    """Dotted names of the settings of a run that flags name: ppo.sigma for --ppo.sigma=0.3."""
+def settings_in(arguments: Sequence[str]) -> set[str]:
+    """Dotted names of the training settings that flags set: ppo.sigma for --ppo.sigma=0.3."""
     known = {name.replace("_", "-"): name for name in setting_hints()} | {"from": "from_policy"}
-    found = set()
+    names = set()
     for word in arguments:
         if not word.startswith("--"):
             continue
         *path, last = word[2:].partition("=")[0].replace("_", "-").split(".")
         for name in (last, last.removeprefix("no-")):
-            found.add(known.get(".".join([*path, name]), ""))
-    return found - {""}
+            names.add(known.get(".".join([*path, name]), ""))
+    return names - {""}
 
 
 def say(line: str) -> None:
-    """To standard error, so that standard output stays clean."""
+    """Print to standard error: standard output has the results only."""
     print(line, file=sys.stderr, flush=True)
 
 
 def need_optuna(feature: str) -> None:
-    """Say how to install what `feature` stands on, where it is missing."""
+    """Raise MissingExtraError, which names the command that installs it, if `feature` lacks Optuna."""
     try:
         import optuna  # noqa: F401
     except ImportError:
@@ -229,7 +231,7 @@ def need_optuna(feature: str) -> None:
 
 
 def as_json(study: Study) -> dict[str, Any]:
-    """All that a study came to."""
+    """Settings and results of a study, best trial first."""
     from muster.search.study import best_of, ranked
 
     settings, trials = study.settings, study.trials()
@@ -254,7 +256,7 @@ def as_json(study: Study) -> dict[str, Any]:
 
 
 def print_table(study: Study) -> None:
-    """The trials, best first, and which settings matter."""
+    """Print the trials, best first, and the importance of each setting."""
     from rich.console import Console
     from rich.table import Table
 
@@ -281,10 +283,10 @@ def print_table(study: Study) -> None:
     for trial in trials:
         if trial.why:
             console.print(f"trial {trial.number} failed: {trial.why}", soft_wrap=True)
-    weight = study.importances()
-    if weight:
-        told = ", ".join(f"{name} {share:.2f}" for name, share in weight.items())
-        console.print(f"what told the better half from the rest (PED-ANOVA): {told}", soft_wrap=True)
+    importances = study.importances()
+    if importances:
+        shares = ", ".join(f"{name} {share:.2f}" for name, share in importances.items())
+        console.print(f"importance, better half against the rest (PED-ANOVA): {shares}", soft_wrap=True)
 
 
 def draw_study(folder: Path) -> Any:
@@ -299,7 +301,7 @@ def draw_study(folder: Path) -> Any:
     from optuna.visualization.matplotlib import plot_parallel_coordinate
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it is experimental
+        warnings.simplefilter("ignore")  # Optuna calls this plot experimental
         axes = plot_parallel_coordinate(study.optuna, target_name=study.settings.judge)
     axes.set_title(f"{' '.join(study.settings.env)}: {finished} trials")
     figure: Any = axes.figure

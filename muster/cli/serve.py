@@ -1,4 +1,4 @@
-"""`muster serve`: the solver and policies behind an HTTP address."""
+"""`muster serve`: the solver and policies over HTTP."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Serve:
     """Shipped policies by name, or paths to runs or model files; none: all shipped ones that need no torch."""
 
     def run(self) -> None:
-        """Listen until told to stop."""
+        """Serve until interrupted or terminated."""
         try:
             import starlette  # noqa: F401
             import uvicorn  # noqa: F401

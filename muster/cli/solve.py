@@ -33,15 +33,15 @@ class Solve(ProblemFlags):
     routes `end_scores` and `routes`; - reads JSON from standard input."""
     method: Method = "quad"
     """amax: each agent's best task; lp: within capacities; quad: with task-task scores too; routes: routes through
-    all tasks, task scores being what it is worth to go from one to the next."""
+    all tasks, where a task score is the value of going from one task to the next."""
     rounding: Rounding = "strict"
     """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
     objective: Objective = "makespan"
-    """What routes makes short: the longest route, or the total of all."""
+    """What routes minimises: the longest route, or the total of all."""
     previous: str | None = None
-    """CSV with the columns agent and task, such as an earlier --out: the plan before."""
+    """CSV with the columns agent and task, such as an earlier --out: the previous plan."""
     switch_cost: float | None = None
-    """What is taken from the score of every other task while an agent's last one is there; needs the plan before."""
+    """Subtracted from an agent's scores for tasks other than its previous one, while that exists; needs --previous."""
     out: str | None = None
     """Write the plan to a file: .csv with agent, task, score, contribution and reason, or .json as --json prints."""
     explain: bool = False
@@ -50,7 +50,7 @@ class Solve(ProblemFlags):
     """Print one JSON object instead of tables."""
 
     def run(self) -> None:
-        """Read, solve, write, print."""
+        """Read the problem, solve it, write and print the plan."""
         if self.out is not None and Path(self.out).suffix.lower() not in (".csv", ".json"):
             raise InputError(f"--out writes .csv or .json, got {self.out}")
         problem = self.read(previous=self.previous)
@@ -89,7 +89,7 @@ class Solve(ProblemFlags):
 
 
 def write_plan(solution: Answer, file: str) -> None:
-    """The plan as CSV or JSON, by the file's name."""
+    """Write the plan as CSV or JSON, by the file's suffix."""
     if Path(file).suffix.lower() == ".csv":
         table = solution.table()
         write_csv(file, table, table.columns)
@@ -101,28 +101,28 @@ def notes(solution: Answer, problem: Mapping[str, Any], settings: Solve) -> list
     """Remarks on a correct answer that might surprise a user."""
     from muster.assign.answer import NOTHING_ALLOWED
 
-    found = []
+    remarks = []
     negative, why = REASONS[NEGATIVE_SCORES], set(solution.reasons)
     if negative in why and why <= {negative, NOTHING_ALLOWED}:
-        found.append(
+        remarks.append(
             "no agent is assigned, since an agent without a task "
             + ("costs 0 and every task more" if settings.minimise else "is worth 0 and every task less")
             + ": --assign-all assigns every agent that fits, --minimums 1 serves every task"
             + ("" if settings.minimise else "; for costs give --minimise")
         )
     if settings.method == "amax" and (solution.loads > solution.capacities).any():
-        found.append("amax looks at no capacities, and some are exceeded; lp and quad keep within them")
+        remarks.append("amax looks at no capacities, and some are exceeded; lp and quad keep within them")
     if settings.method in ("amax", "lp") and "task_scores" in problem:
-        found.append(f"{settings.method} looks at no task scores; quad does")
-    gone = strangers(problem.get("previous"), solution)
+        remarks.append(f"{settings.method} looks at no task scores; quad does")
+    gone = unknown_names(problem.get("previous"), solution)
     if gone:
         more = f" and {len(gone) - 5} more" if len(gone) > 5 else ""
-        found.append(f"the plan before names {', '.join(gone[:5])}{more}, not there any more; counted as no task")
-    return found
+        remarks.append(f"the previous plan names {', '.join(gone[:5])}{more}, not there any more; counted as no task")
+    return remarks
 
 
-def strangers(previous: Any, solution: Answer) -> list[str]:
-    """Names in the plan before that the problem does not have."""
+def unknown_names(previous: Any, solution: Answer) -> list[str]:
+    """Agents and tasks of the previous plan that the problem does not have."""
     if isinstance(previous, CsvTable):
         pairs = list(zip(previous["agent"], previous["task"], strict=True))
     elif isinstance(previous, Mapping):
@@ -171,14 +171,14 @@ def _print_tables(solution: Answer, settings: Solve) -> None:
     took = f"{solution.seconds:.3g} s" if solution.seconds >= 1.0 else f"{solution.seconds * 1e3:.3g} ms"
     objective = solution.objective + 0.0  # never -0
     console.print(
-        f"{procedure}: [bold]{solution.status}[/], objective [bold]{objective:.9g}[/], {_standing(solution)}"
+        f"{procedure}: [bold]{solution.status}[/], objective [bold]{objective:.9g}[/], {_describe_gap(solution)}"
         f"{changed}{left}; {took}",
         soft_wrap=True,
     )
 
 
-def _standing(solution: Answer) -> str:
-    """How far the objective may be from the optimum, in words."""
+def _describe_gap(solution: Answer) -> str:
+    """Distance of the objective from the optimum, in words."""
     gap = float(solution.integer_gap)
     if solution.status == "optimal":
         return "which nothing exceeds" if solution.sense == "max" else "and nothing costs less"

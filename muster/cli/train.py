@@ -25,17 +25,17 @@ class Train:
     out: Path | None = None
     """Folder of the run; runs/ENV-INFERENCE-MODEL-LEARNER-sSEED if not given."""
     resume: bool = False
-    """Go on with the run in that folder, as it was begun; only minutes or steps, workers and cluster may differ."""
+    """Resume the run in that folder with its settings; only minutes or steps, workers and cluster may differ."""
     config: str | None = None
-    """TOML file with settings; flags given beside it win."""
+    """TOML file with settings; flags override it."""
 
     @classmethod
     def from_arguments(cls, arguments: Sequence[str]) -> Train:
-        """Parse the flags, on top of the file that --config names, on top of the run that --resume goes on with."""
+        """Parse the flags, which override the file of --config, which overrides the settings of a resumed run."""
         file, out = argument(arguments, "--config"), argument(arguments, "--out")
         table = read_toml(file) if file else {}
         if argument(arguments, "--minutes") or argument(arguments, "--steps"):
-            # A run by minutes is made again by the steps of its summary.
+            # --steps of a summary repeats a run whose config gives minutes.
             table = {name: value for name, value in table.items() if name not in ("minutes", "steps")}
         if "--resume" in arguments:
             from muster.learning.run import stored_settings
@@ -48,17 +48,17 @@ class Train:
 
     @cached_property
     def training(self) -> TrainSettings:
-        """The settings, checked."""
+        """The validated settings."""
         if self.settings.env:
             return self.settings.checked()
         if self.settings.from_log:
             return self.settings.checked(env=f"log:{self.settings.from_log}")
-        told = f"; {self.config} does not" if self.config else ""
-        raise InputError(f"name the environment to learn on, such as rescue:2x4{told}")
+        but = f"; {self.config} does not" if self.config else ""
+        raise InputError(f"name the environment to learn on, such as rescue:2x4{but}")
 
     @property
     def folder(self) -> Path:
-        """Where the run is kept."""
+        """Folder of the run."""
         if self.out is not None:
             return self.out
         settings = self.training
@@ -66,7 +66,7 @@ class Train:
         return Path("runs") / f"{folder_name(map(str, parts))}-s{settings.seed}"
 
     def run(self) -> None:
-        """Train with a progress display; Ctrl-C saves and says how to go on."""
+        """Train with a progress bar; Ctrl-C saves a checkpoint and prints the command that resumes."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -102,12 +102,12 @@ class Train:
 
 
 def folder_name(names: Iterable[str]) -> str:
-    """Environments and other parts of a run as part of the name of a folder."""
+    """Names joined by hyphens, without characters that a folder's name should not have."""
     return "-".join(names).replace(":", "-").replace(",", "-").replace("=", "").replace("/", "-")
 
 
 def describe(row: Mapping[str, Any]) -> str:
-    """A row of the log in one line."""
+    """A row of the training log in one line."""
     parts = [f"{row['steps']:>11,} steps"]
     parts += [f"{name} {row[name]:.3f}" for name in ("reward", "outcome", "validation") if name in row]
     parts += [f"{row['steps_per_second']:,.0f} steps/s"] if "steps_per_second" in row else []

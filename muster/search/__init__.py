@@ -1,1 +1,1 @@
-"""Search for settings: many trials, each a normal training run, in one study that any number of processes share."""
+"""Hyperparameter search: a study of many trials, each a training run, shared by any number of processes."""

@@ -1,11 +1,11 @@
-"""What a study is, and what it samples: settings of a run, each with a range, a list of values, or another's value.
+"""Search spaces and settings of a study.
 
 A space as TOML, in tables as in the settings of `muster train`:
 
 - `learner = "a2c"`: the same for every trial;
 - `a2c.learning_rate = {low = 1e-5, high = 1.0, log = true}`: uniform in the logarithm;
 - `a2c.critic_learning_rate = {same_as = "a2c.learning_rate"}`;
-- `a2c.rollout_length = {low = 2, high = 5}`: whole numbers, both ends included;
+- `a2c.rollout_length = {low = 2, high = 5}`: integers, both ends included;
 - `a2c.optimiser = ["adam", "sgd"]`: one of these.
 """
 
@@ -40,13 +40,13 @@ Table = dict[str, Any]
 BUILT_IN = ("ppo", "paper", "es")
 MINUTES = 1.0
 LOG_EVERY = 50_000
-TOKEN_EPISODES = 20
-"""Held-out episodes at the end of a run whose outcome is not used."""
+FEWEST_VALIDATION_EPISODES = 20
+"""Held-out episodes at the end of a trial that is ranked by reward: their outcome is not used."""
 LENGTH_AND_LOG = ("minutes", "steps", "seed", "log_every", "evaluate_episodes")
 NOT_SEARCHED = ("env", "from_policy", *LENGTH_AND_LOG)
-"""What all trials must share, or they could not be compared."""
+"""Settings that all trials share, since they could not be compared otherwise."""
 JUDGED_BY = {
-    "reward": "training reward, exploration included: the best row of a trial's log; but for ppo and a2c, the last",
+    "reward": "training reward with exploration: the best row of a trial's log for ppo and a2c, else the last",
     "validation": "mean outcome on held-out validation episodes, without exploration, at the end of a trial",
 }
 
@@ -58,15 +58,15 @@ class Range:
     low: float
     high: float
     log: bool = False
-    whole: bool = False
+    integer: bool = False
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Lowest and highest."""
+        """Lowest and highest value."""
         return self.low, self.high
 
     def as_table(self) -> Table:
-        """As TOML says it."""
+        """The range as in TOML."""
         return {"low": self.low, "high": self.high} | ({"log": True} if self.log else {})
 
     def __str__(self) -> str:
@@ -75,17 +75,17 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of some values, each as likely."""
+    """One of several values, uniformly."""
 
     values: tuple[str | int | float | bool, ...]
 
     @property
     def ends(self) -> tuple[Any, Any]:
-        """First and last."""
+        """First and last value."""
         return self.values[0], self.values[-1]
 
     def as_table(self) -> list[Any]:
-        """As TOML says it."""
+        """The values as in TOML."""
         return list(self.values)
 
     def __str__(self) -> str:
@@ -94,68 +94,70 @@ class Choice:
 
 @dataclass(frozen=True)
 class Space:
-    """What is sampled, what is the same for every trial, and what follows another setting; by dotted names."""
+    """A search space, by dotted names of settings."""
 
     sampled: dict[str, Range | Choice]
     fixed: Table
+    """Values that every trial has."""
     same: dict[str, str]
+    """Setting -> sampled setting whose value it takes."""
 
     def without(self, names: Iterable[str]) -> Space:
-        """The space once some settings are given."""
-        gone = set(names)
+        """The space without settings that the user has set."""
+        removed = set(names)
 
-        def left(part: dict[str, Any]) -> dict[str, Any]:
-            return {name: what for name, what in part.items() if name not in gone}
+        def keep(part: dict[str, Any]) -> dict[str, Any]:
+            return {name: entry for name, entry in part.items() if name not in removed}
 
-        sampled, same = left(self.sampled), left(self.same)
+        sampled, same = keep(self.sampled), keep(self.same)
         for name, source in same.items():
-            if source in gone:
+            if source in removed:
                 raise InputError(f"{name} is to be the same as {source} in this space; give both, or neither")
         if not sampled:
             raise InputError("every setting of the space is given: nothing is left to search")
-        return Space(sampled, left(self.fixed), same)
+        return Space(sampled, keep(self.fixed), same)
 
     def settings(self, values: Mapping[str, Any]) -> Table:
-        """The nested table of settings of one trial."""
-        found = self.fixed | dict(values)
-        return nested(found | {name: found[source] for name, source in self.same.items()})
+        """Nested table of a trial's settings from its sampled values."""
+        table = self.fixed | dict(values)
+        return unflatten(table | {name: table[source] for name, source in self.same.items()})
 
     def corners(self) -> list[Table]:
-        """Trials at the ends of the ranges: all low or first, all high or last."""
-        return [self.settings({name: what.ends[end] for name, what in self.sampled.items()}) for end in (0, 1)]
+        """Settings at two corners of the space: all low or first, all high or last."""
+        return [self.settings({name: domain.ends[end] for name, domain in self.sampled.items()}) for end in (0, 1)]
 
     def as_table(self) -> Table:
-        """As TOML says it, nested."""
-        sampled = {name: what.as_table() for name, what in self.sampled.items()}
-        return nested(self.fixed | sampled | {name: {"same_as": source} for name, source in self.same.items()})
+        """The space as in TOML, nested."""
+        sampled = {name: domain.as_table() for name, domain in self.sampled.items()}
+        return unflatten(self.fixed | sampled | {name: {"same_as": source} for name, source in self.same.items()})
 
 
 @dataclass(frozen=True)
 class StudySettings:
-    """What is searched, how, and what a trial costs; kept in study.toml. Processes that join a study must agree."""
+    """Settings of a study, stored in study.toml; processes that join the study must agree on them."""
 
     env: tuple[str, ...]
     """The environment, or environments, of every trial."""
     space_name: str
     """ppo, paper, es, or the file that the space was read from."""
     space: Table
-    """What is sampled; `muster.search.space` says how it reads."""
+    """The search space as a nested table: see `muster.search.space`."""
     run: Table = field(default_factory=dict)
     """Settings of `muster train` that every trial shares."""
     trials: Annotated[int, AtLeast(1)] = 128
-    """Trials altogether, over all processes. The only thing that may change later."""
+    """Number of trials over all processes; the only setting that may change later."""
     minutes: Annotated[float | None, Positive()] = None
     """Minutes of CPU time of a trial (1 if neither this nor steps is given)."""
     steps: Annotated[int | None, AtLeast(1)] = None
     """Environment steps of a trial."""
     sampler: Sampler = "random"
-    """random: as in the paper; tpe: near those that did well."""
+    """random: as in the paper; tpe: tree-structured Parzen estimator."""
     pruner: Pruner = "none"
-    """Ends trials early that fall behind in training reward: below the median of the others, or by Hyperband."""
+    """Stops trials early whose training reward is below the median of the others, or by Hyperband."""
     judge: Judge = "reward"
-    """What trials are compared by: training reward, as in the paper, or held-out validation episodes."""
+    """What trials are ranked by: training reward, as in the paper, or held-out validation episodes."""
     seed: Annotated[int, Between(0, LARGEST_SEED)] = 0
-    """Of the trials, and of every run: all begin with the same parameters and episodes."""
+    """Seed of the sampler and of every run: all start with the same parameters and episodes."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -168,27 +170,27 @@ class StudySettings:
 
     @property
     def parsed(self) -> Space:
-        """The space."""
+        """The search space."""
         return read_space(self.space, self.space_name)
 
     def of_trial(self, table: Table) -> TrainSettings:
-        """Settings of the run with these sampled settings; InputError where they do not go together."""
-        own = {"minutes": self.minutes, "steps": self.steps, "seed": self.seed, "env": self.env}
-        shared: Table = {"log_every": LOG_EVERY}
-        shared |= {"evaluate_episodes": TOKEN_EPISODES} if self.judge == "reward" else {}
-        made = build(TrainSettings, overlaid(overlaid(shared | own, self.run), table), "this trial")
-        # Trials that are compared have updates of one size, whatever the machine does meanwhile.
-        return made.filled()
+        """Settings of the training run with these sampled values; InputError if they contradict each other."""
+        shared: Table = {"minutes": self.minutes, "steps": self.steps, "seed": self.seed, "env": self.env}
+        shared |= {"log_every": LOG_EVERY}
+        shared |= {"evaluate_episodes": FEWEST_VALIDATION_EPISODES} if self.judge == "reward" else {}
+        settings = build(TrainSettings, overlaid(overlaid(shared, self.run), table), "this trial")
+        # Fixes the size of updates, which would depend on the machine's speed otherwise.
+        return settings.filled()
 
     def portable(self, table: Table) -> Table:
-        """Settings for `muster train --config`: env, what trials share and what this one sampled; not its length."""
+        """Settings for `muster train --config`: env, shared and sampled settings of a trial, without its length."""
         kept = {name: value for name, value in self.run.items() if name not in LENGTH_AND_LOG}
         env = self.env[0] if len(self.env) == 1 else list(self.env)
         return overlaid({"env": env, **kept}, table)
 
 
 def load_space(name: str, env: str) -> Space:
-    """One that comes with muster (the paper's differs by environment), or a TOML file's."""
+    """A built-in space (the paper's differs by environment), or that of a TOML file."""
     if name not in BUILT_IN:
         if not name.endswith(".toml"):
             raise UnknownNameError("space (or FILE.toml)", name, BUILT_IN)
@@ -201,24 +203,24 @@ def load_space(name: str, env: str) -> Space:
 
 
 def read_space(table: Mapping[str, Any], where: str) -> Space:
-    """The space that a nested table says; every bound and value must be one that its setting takes."""
+    """The space of a nested table; InputError for a bound or value that its setting does not allow."""
     space = Space({}, {}, {})
     known = setting_hints()
-    for name, what in flat(table, where):
+    for name, entry in flatten(table, where):
         if name in NOT_SEARCHED:
             raise InputError(f"{name} cannot be searched ({where}): all trials must share it to be compared")
-        if isinstance(what, list):
-            space.sampled[name] = _read_choice(name, what, known[name], where)
-        elif not isinstance(what, Mapping):
-            space.fixed[name] = accept(known[name], what, name, where)
-        elif set(what) == {"same_as"}:
-            space.same[name] = str(what["same_as"])
+        if isinstance(entry, list):
+            space.sampled[name] = _read_choice(name, entry, known[name], where)
+        elif not isinstance(entry, Mapping):
+            space.fixed[name] = accept(known[name], entry, name, where)
+        elif set(entry) == {"same_as"}:
+            space.same[name] = str(entry["same_as"])
         else:
-            space.sampled[name] = _read_range(name, what, known[name], where)
+            space.sampled[name] = _read_range(name, entry, known[name], where)
     for name, source in space.same.items():
         if source not in space.sampled:
-            said = f"setting that {where} samples, for {name} to be the same as,"
-            raise UnknownNameError(said, source, space.sampled)
+            kind = f"setting that {where} samples, for {name} to be the same as,"
+            raise UnknownNameError(kind, source, space.sampled)
     if not space.sampled:
         raise InputError(
             f"{where} samples nothing; give a setting a range, such as ppo.learning_rate = {{low = 1e-4, high = 1e-2}}"
@@ -227,28 +229,28 @@ def read_space(table: Mapping[str, Any], where: str) -> Space:
 
 
 def setting_hints(kind: Any = TrainSettings, prefix: str = "") -> dict[str, Any]:
-    """Dotted name of every setting of a run -> its annotation."""
-    found: dict[str, Any] = {}
+    """Dotted name of every training setting -> its annotation."""
+    hints: dict[str, Any] = {}
     for name, option in options_of(kind).items():
         nested = dataclasses.is_dataclass(option.hint)
-        found |= setting_hints(option.hint, f"{prefix}{name}.") if nested else {prefix + name: option.hint}
-    return found
+        hints |= setting_hints(option.hint, f"{prefix}{name}.") if nested else {prefix + name: option.hint}
+    return hints
 
 
-def flat(table: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
-    """(dotted name, what is said of it) of a nested table; names of no setting are refused."""
+def flatten(table: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
+    """(dotted name, entry) pairs of a nested table; UnknownNameError for a name that is not a setting."""
     known, options = setting_hints(), options_of(TrainSettings)
-    for name, what in table.items():
+    for name, entry in table.items():
         learner = name in options and name not in known
-        if learner and not isinstance(what, Mapping):
-            raise InputError(f"{name} in {where} must be {wanted(options[name].hint)}, got {what!r}")
-        for dotted, said in ((f"{name}.{key}", what[key]) for key in what) if learner else ((name, what),):
+        if learner and not isinstance(entry, Mapping):
+            raise InputError(f"{name} in {where} must be {wanted(options[name].hint)}, got {entry!r}")
+        for dotted, value in ((f"{name}.{key}", entry[key]) for key in entry) if learner else ((name, entry),):
             if dotted not in known:
                 raise UnknownNameError(f"setting in {where}", dotted, known)
-            yield dotted, said
+            yield dotted, value
 
 
-def nested(values: Mapping[str, Any]) -> Table:
+def unflatten(values: Mapping[str, Any]) -> Table:
     """{"ppo.minibatches": 3} as {"ppo": {"minibatches": 3}}."""
     table: Table = {}
     for name, value in values.items():
@@ -258,29 +260,29 @@ def nested(values: Mapping[str, Any]) -> Table:
     return table
 
 
-def _read_range(name: str, what: Mapping[str, Any], hint: Any, where: str) -> Range:
-    for part in what:
+def _read_range(name: str, table: Mapping[str, Any], hint: Any, where: str) -> Range:
+    for part in table:
         if part not in ("low", "high", "log"):
             raise UnknownNameError(f"part of the range of {name} in {where}", part, ("low", "high", "log", "same_as"))
-    if "low" not in what or "high" not in what:
+    if "low" not in table or "high" not in table:
         raise InputError(f"the range of {name} in {where} needs both low and high")
-    whole, number = _takes(hint, int), _takes(hint, float)
-    if not whole and not number:
+    integer, real = _takes(hint, int), _takes(hint, float)
+    if not integer and not real:
         raise InputError(f"{name} in {where} has no range, it is {wanted(hint)}; list the values to try: [a, b]")
-    low, high = (accept(hint, what[end], f"{end} of {name}", where) for end in ("low", "high"))
+    low, high = (accept(hint, table[end], f"{end} of {name}", where) for end in ("low", "high"))
     if not low < high:
         raise InputError(f"the range of {name} in {where} must have low below high, got {low} and {high}")
-    log = accept(bool, what.get("log", False), f"log of {name}", where)
+    log = accept(bool, table.get("log", False), f"log of {name}", where)
     if log and low <= 0:
         raise InputError(f"the range of {name} in {where} is logarithmic and must begin above 0, got {low}")
-    return Range(low, high, log, whole=not number)
+    return Range(low, high, log, integer=not real)
 
 
-def _read_choice(name: str, what: list[Any], hint: Any, where: str) -> Choice:
-    values = tuple(accept(hint, value, name, where) for value in what)
-    if not values or len(set(values)) < len(values):
-        raise InputError(f"{name} in {where} needs different values to choose from, got {what}")
-    return Choice(values)
+def _read_choice(name: str, values: list[Any], hint: Any, where: str) -> Choice:
+    accepted = tuple(accept(hint, value, name, where) for value in values)
+    if not accepted or len(set(accepted)) < len(accepted):
+        raise InputError(f"{name} in {where} needs different values to choose from, got {values}")
+    return Choice(accepted)
 
 
 def _takes(hint: Any, kind: type) -> bool:

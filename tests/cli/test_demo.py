@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.cli.demo import what_next
+from muster.cli.demo import next_commands
 from muster.cli.main import main
 from tests.policy.policy_files import write_random_policy
 
@@ -25,7 +25,7 @@ def test_demo_compares_and_writes_a_replay(capsys, tmp_path):
     ):
         assert words in said
     assert (tmp_path / "out" / "rescue-5x10.html").stat().st_size > 1000
-    for command, _ in what_next(tmp_path / "out"):
+    for command, _ in next_commands(tmp_path / "out"):
         assert command in said.replace("\n", "")
 
 
@@ -33,7 +33,7 @@ def test_what_comes_next_works_as_printed(tmp_path, monkeypatch, capsys):
     """Nothing that only a checkout has, and the folder that the demonstration was told to use."""
     monkeypatch.chdir(tmp_path)
     write_random_policy(tmp_path / "mine" / "demo-run" / "best.safetensors", "rescue:2x4")
-    for command, _ in what_next(Path("mine")):
+    for command, _ in next_commands(Path("mine")):
         if "|" not in command:
             words = command.split()[1:]
             quick = {"compare": ["--episodes", "2"], "train": ["--minutes", "0.01"]}

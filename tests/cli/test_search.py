@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("optuna")
 
 from muster.cli.main import main
-from muster.cli.search import named_flags
+from muster.cli.search import settings_in
 from muster.search.space import setting_hints
 
 SPACE = 'learner = "es"\n[es]\npairs = [1, 2]\nsigma = {low = 0.01, high = 0.5, log = true}\n'
@@ -93,6 +93,6 @@ def test_what_flags_name_is_known_however_they_are_written():
         "--trials",
         "3",
     ]
-    assert named_flags(said) == {"ppo.sigma", "prior", "ppo.learning_rate", "from_policy"}
+    assert settings_in(said) == {"ppo.sigma", "prior", "ppo.learning_rate", "from_policy"}
     for name in setting_hints():
-        assert named_flags([f"--{name.replace('_', '-')}"]) == {name}
+        assert settings_in([f"--{name.replace('_', '-')}"]) == {name}

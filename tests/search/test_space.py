@@ -29,17 +29,17 @@ def test_the_papers_ranges_are_the_printed_ones():
     assert rescue.sampled == {
         "a2c.learning_rate": Range(1e-5, 1.0, log=True),
         "a2c.critic_learning_rate": Range(1e-5, 1.0, log=True),
-        "a2c.rollout_length": Range(2, 5, whole=True),
+        "a2c.rollout_length": Range(2, 5, integer=True),
         "a2c.optimiser": Choice(("adam", "sgd")),
         "a2c.sigma": Range(0.1, 2.0),
-        "a2c.correlated_steps": Range(1, 10, whole=True),
+        "a2c.correlated_steps": Range(1, 10, integer=True),
     }
     assert battle.sampled == {
         "a2c.learning_rate": Range(1e-6, 1e-3, log=True),
         "a2c.policy_weight": Range(1e-3, 1e3, log=True),
-        "a2c.rollout_length": Range(2, 10, whole=True),
+        "a2c.rollout_length": Range(2, 10, integer=True),
         "a2c.sigma": Range(0.1, 3.0),
-        "a2c.correlated_steps": Range(1, 10, whole=True),
+        "a2c.correlated_steps": Range(1, 10, integer=True),
     }
     assert battle.same == {"a2c.critic_learning_rate": "a2c.learning_rate"}
 
