@@ -1,4 +1,4 @@
-"""What viewers say in words: what an environment is about, what a policy is called, who did better on an episode."""
+"""Captions of the viewers: titles of environments, labels of policies, the verdict on an episode."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from muster.policy.names import shipped
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """An environment in words."""
+    """Title and description of an environment."""
 
     title: str
     about: str
-    """One sentence: who does what, and what is better."""
+    """One sentence: what the agents do, and which outcome is better."""
     left: str = ""
-    """What tasks that are there are, such as "victims waiting"; empty where doing them is not all."""
+    """Label of the number of tasks left, such as "victims waiting"; empty if it does not measure progress."""
     unit: str = "reward"
-    """What is earned."""
+    """Name of the reward."""
 
 
 CAPTIONS = {
@@ -85,22 +85,22 @@ _LOOK_AHEAD = re.compile(r"(.+), (\d+) rollouts")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Who did better on an episode."""
+    """Which policy did better on an episode."""
 
     winner: int | None
-    """Which of the replays; None: neither, or there is but one."""
+    """Index of the better replay; None for a draw or a single replay."""
     title: str
     detail: str
 
 
 def caption(env: str) -> Caption:
-    """What an environment is about."""
+    """The caption of an environment."""
     kind = kind_of(env)
     return CAPTIONS.get(kind, Caption(kind.rpartition(":")[2], "A custom environment; the more reward, the better."))
 
 
 def label(policy: str, env: str) -> str:
-    """What people call a policy: "nearest first", "learned on 2x4"."""
+    """A policy's label for a viewer, such as "nearest first" or "learned on 2x4"."""
     ahead = _LOOK_AHEAD.fullmatch(policy)
     if ahead:
         return f"{label(ahead[1], env)}, looking ahead"
@@ -117,9 +117,9 @@ def label(policy: str, env: str) -> str:
 
 
 def verdict(replays: Sequence[Replay], endings: Sequence[str]) -> Verdict:
-    """Who won and by how much; `endings` says in words how each ended."""
-    found = _verdict(replays, endings)
-    return replace(found, title=found.title[:1].upper() + found.title[1:])
+    """The better replay and by how much; `endings` describe how each ended."""
+    result = _verdict(replays, endings)
+    return replace(result, title=result.title[:1].upper() + result.title[1:])
 
 
 def _verdict(replays: Sequence[Replay], endings: Sequence[str]) -> Verdict:
@@ -130,7 +130,7 @@ def _verdict(replays: Sequence[Replay], endings: Sequence[str]) -> Verdict:
     meaning = MEANINGS[cast(Metric, first.metric)]
     worths = [meaning.better * replay.outcome for replay in replays]
     if first.metric == "steps":
-        # An episode that hit the limit was not finished, whenever that was.
+        # An episode that hit the step limit is worse than any that was finished.
         worths = [float("-inf") if replay.truncated else worth for replay, worth in zip(replays, worths, strict=True)]
     if worths[0] == worths[1]:
         return Verdict(None, f"{names[0]} and {names[1]} draw", _draw(first, names, endings))

@@ -1,7 +1,7 @@
-"""Policy cards: how a policy was trained, what it reads, how well it does by size, and what it cannot do.
+"""Policy cards: training, features, results by size and known failures of a policy.
 
-A card is a JSON object in a file beside the weights, written once: when a policy is shipped, or when a run ends. Of a
-policy without that file the card has what its own header says.
+A card is a JSON object in a file beside the weights, written when a policy is shipped or a run ends. Without that file
+a card is made from the header of the policy's file.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ RUN_CARD = "card.json"
 TIMED_DECISIONS = 15
 LARGEST_CARD = 2**20
 SHOWN_WEIGHTS = 20
-"""Of a linear model, on a page."""
+"""Weights of a linear model in the Markdown card; the JSON has all."""
 RANGE_EPISODES, RANGE_SEED = 64, 2_000
-"""Episodes by which ranges of features are measured."""
+"""Episodes over which the ranges of features are measured."""
 BOUNDS = ("topline", "hindsight", "knowing")
-"""Baselines that know more than a policy can: bounds to compare with, not rivals."""
+"""Baselines that use more information than a policy has: bounds on the outcome, never the best baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One policy on one size, beside the baselines."""
+    """Outcome of a policy and of the baselines at one size."""
 
     env: str
     unit: str
@@ -55,12 +55,12 @@ class Result:
     mean: float | None
     ci95: Interval | None
     baselines: dict[str, float]
-    """Their means."""
+    """Baseline -> mean."""
     best_baseline: str
     verdict: Verdict
-    """Against the best baseline: better or worse where the 95 % intervals say so, else even."""
+    """Against the best baseline: better or worse by 95 % intervals, else even."""
     paired: bool
-    """Whether the verdict is on differences episode by episode; if not, on intervals that do not overlap."""
+    """Whether the verdict is by the interval of paired differences; otherwise by intervals that do not overlap."""
     failed: float
     """Share of episodes that hit the step limit."""
     remark: str = ""
@@ -69,7 +69,7 @@ class Result:
 def make_card(
     name: str, policy: LearnedPolicy, results: Sequence[Result] = (), failures: Sequence[str] = (), **facts: Any
 ) -> dict[str, Any]:
-    """The card of a policy as plain values: what its header says, then `results` and `facts` such as about, command."""
+    """The card of a policy as JSON values: from its header, `results`, and further fields (about, command, …)."""
     header, spec, features = policy.header, policy.spec, features_of(policy)
     return {
         "policy": name,
@@ -101,11 +101,11 @@ def make_card(
 
 
 def _learned_weights(policy: LearnedPolicy) -> dict[str, Any]:
-    """What a linear model has learned, by effect and in a sentence; nothing of other models."""
+    """Weights of a linear model by effect, and a sentence about the largest; empty for other models."""
     if policy.spec.kind != "linear":
         return {}
     weights = named_weights(policy)
-    return {"weights": [asdict(one) for one in weights], "weights_in_words": in_words(weights)}
+    return {"weights": [asdict(weight) for weight in weights], "weights_in_words": in_words(weights)}
 
 
 def write_card(path: Path, card: dict[str, Any]) -> None:
@@ -114,7 +114,7 @@ def write_card(path: Path, card: dict[str, Any]) -> None:
 
 
 def read_card(name: str) -> dict[str, Any]:
-    """The card of a shipped policy, of a run or of a policy file; what its header says where no card is beside it."""
+    """The card beside the weights of a shipped policy, a run or a policy file, else one made from the header."""
     policy = load(name)
     path = SHIPPED / f"{name}.json" if name in shipped() else Path(name)
     path = path / RUN_CARD if path.is_dir() else path.with_suffix(".json")
@@ -126,7 +126,7 @@ def read_card(name: str) -> dict[str, Any]:
         card = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(card, dict) or card.get("weights_hash") != fingerprint(policy.parameters):
             if path.name == RUN_CARD:
-                # The run has gone on since.
+                # The run was resumed after the card was written.
                 return make_card(name, policy)
             raise ValueError("not the card of these weights")
     except (OSError, ValueError, RecursionError) as error:
@@ -146,106 +146,106 @@ def stops_winning(results: Sequence[Result]) -> str:
 
 
 def known_failures(results: Sequence[Result], policy: LearnedPolicy) -> list[str]:
-    """What it is known not to do."""
-    found = [
+    """Sizes at which the policy loses or hits the step limit, remarks on win rates, and limits of its model."""
+    failures = [
         f"{result.env}: worse than the baseline {result.best_baseline} ({result.baselines[result.best_baseline]:.4g})"
         for result in results
         if result.verdict == "worse"
     ]
-    found += [f"{result.env}: {result.failed:.1%} of episodes hit the limit" for result in results if result.failed]
-    found += list(dict.fromkeys(result.remark for result in results if result.unit == "win rate" and result.remark))
+    failures += [f"{result.env}: {result.failed:.1%} of episodes hit the limit" for result in results if result.failed]
+    failures += list(dict.fromkeys(result.remark for result in results if result.unit == "win rate" and result.remark))
     if policy.spec.kind == "pem":
-        found.append("a pem model reads planes: it needs torch and is not served by muster serve")
-    return found
+        failures.append("a pem model reads planes: it needs torch and is not served by muster serve")
+    return failures
 
 
 def measure(name: str, env: str, episodes: int, seed: int) -> tuple[Result, float]:
-    """The policy beside its env's baselines on the same episodes, and its milliseconds a decision, in batches."""
-    rivals = [baseline for baseline in make(env).baselines() if baseline not in BOUNDS]
-    *others, own = compare([*rivals, name], env, episodes, seed).evaluations
-    fewer = own.metric == "steps"
+    """The policy and the baselines on the same episodes, and the policy's milliseconds per decision in batches."""
+    baselines = [baseline for baseline in make(env).baselines() if baseline not in BOUNDS]
+    *others, evaluation = compare([*baselines, name], env, episodes, seed).evaluations
+    fewer = evaluation.metric == "steps"
     means = {other.policy: other.mean for other in others}
     best = (min if fewer else max)(means, key=lambda baseline: means[baseline])
     gap = compare([best, name], env, episodes, seed).differences[-1]
     result = Result(
         env=env,
-        unit=own.metric.replace("_", " "),
-        episodes=own.episodes,
-        mean=own.mean,
-        ci95=own.ci95,
+        unit=evaluation.metric.replace("_", " "),
+        episodes=evaluation.episodes,
+        mean=evaluation.mean,
+        ci95=evaluation.ci95,
         baselines=means,
         best_baseline=best,
-        verdict=gap.verdict(own.metric),
+        verdict=gap.verdict(evaluation.metric),
         paired=True,
-        failed=own.failed / own.episodes,
+        failed=evaluation.failed / evaluation.episodes,
         remark=f"measured with --episodes {episodes} --seed {seed}",
     )
-    return result, own.ms_per_decision
+    return result, evaluation.ms_per_decision
 
 
 def with_results(card: dict[str, Any], results: Sequence[Result], latency_ms: dict[str, float]) -> dict[str, Any]:
-    """The card with further results and with milliseconds a decision by environment."""
+    """The card with further results and with milliseconds per decision by environment."""
     both = [*(Result(**result) for result in card["results"]), *results]
     more = {"results": [asdict(result) for result in both], "stops_winning": stops_winning(both)}
     return card | more | {"latency_ms": latency_ms}
 
 
 def write_run_card(folder: Path, results: Sequence[Result] = (), **facts: Any) -> None:
-    """Write the card of a run that has ended, with the ranges of the features that it learned from."""
+    """Write the card of a finished run, with the ranges of its features in training."""
     policy = load(folder)
     ranges = measure_ranges(policy, custom=True)
     write_card(folder / RUN_CARD, make_card(policy.name, policy, results, feature_ranges=ranges, **facts))
 
 
 def measure_ranges(policy: LearnedPolicy, custom: bool = False) -> dict[str, dict[str, list[float]]]:
-    """Of each feature, by kind and name, the least, the largest and the mean value in the environments it learned on.
+    """{kind: {feature: [minimum, maximum, mean]}} over episodes of the training environments.
 
-    The service warns of features beyond these. Custom environments, and those that read files, are left out unless
-    `custom`: what a file names is not imported.
+    The service warns of features outside these ranges. Custom environments, and those that read files, are skipped
+    unless `custom`: code named by a policy file is not imported.
     """
-    names = {kind: named for kind, named in features_of(policy).as_dict().items() if named}
-    seen: dict[str, list[Floats]] = {kind: [] for kind in names}
-    """Of each step: least, largest and sum of each column, and the number of rows."""
+    names = {kind: features for kind, features in features_of(policy).as_dict().items() if features}
+    statistics: dict[str, list[Floats]] = {kind: [] for kind in names}
+    """Of each step [4, F]: minimum, maximum and sum of each column, and the number of rows."""
     for text in policy.header.get("envs") or [policy.header.get("env", "")]:
         foreign = kind_of(str(text)) not in BUILT_IN or kind_of(str(text)) == "log"
         if (foreign and not custom) or policy.spec.kind == "pem":
             continue
         env = make(str(text), RANGE_EPISODES)
-        acting = resolve(policy, env)
+        bound = resolve(policy, env)
         slots = np.arange(RANGE_EPISODES)
-        reset(env, acting, slots, episode_seeds(RANGE_SEED, slots))
-        for transition in rollout(env, act_with(acting, env), slots >= 0):
-            for kind, steps in seen.items():
+        reset(env, bound, slots, episode_seeds(RANGE_SEED, slots))
+        for transition in rollout(env, act_with(bound, env), slots >= 0):
+            for kind, steps in statistics.items():
                 block = np.asarray(getattr(transition.observation, BLOCKS[kind]), np.float64)[transition.active]
                 rows = block[_alive(transition.observation, kind)[transition.active]]
-                least, most = rows.min(0, initial=np.inf), rows.max(0, initial=-np.inf)
-                steps.append(np.stack([least, most, rows.sum(0), np.full(rows.shape[1], len(rows))]))
+                low, high = rows.min(0, initial=np.inf), rows.max(0, initial=-np.inf)
+                steps.append(np.stack([low, high, rows.sum(0), np.full(rows.shape[1], len(rows))]))
     ranges: dict[str, dict[str, list[float]]] = {}
-    for kind, steps in seen.items():
+    for kind, steps in statistics.items():
         if steps:
-            least, most, total, count = np.stack(steps, axis=1)
-            columns = np.stack([least.min(0), most.max(0), total.sum(0) / np.maximum(count.sum(0), 1)], axis=1)
+            low, high, total, count = np.stack(steps, axis=1)
+            columns = np.stack([low.min(0), high.max(0), total.sum(0) / np.maximum(count.sum(0), 1)], axis=1)
             rounded = [[float(f"{value:.6g}") for value in column] for column in columns]
             ranges[kind] = dict(zip(names[kind], rounded, strict=True))
     return ranges
 
 
-def _alive(seen: BatchObservation, kind: str) -> Bools:
-    """Which entries of a block of features are of objects that are there."""
-    agents, tasks = seen.agent_alive, seen.task_alive
+def _alive(observation: BatchObservation, kind: str) -> Bools:
+    """Mask of the entries of a block of features whose agents and tasks are alive."""
+    agents, tasks = observation.agent_alive, observation.task_alive
     pairs = {"pair": agents[:, :, None] & tasks[:, None], "task_pair": tasks[:, :, None] & tasks[:, None]}
     return {"agent": agents, "task": tasks, "global": np.ones(len(agents), np.bool_), **pairs}[kind]
 
 
 def measure_latency(card: dict[str, Any]) -> dict[str, float]:
-    """By environment on the card, the milliseconds of one decision: the median of several, on this machine.
+    """{env: median milliseconds of one decision on this machine} for the environments on the card.
 
-    Environments that cannot be made here, for want of their data or of torch, are left out; and so is custom code: what
-    a file names is not imported to describe it.
+    Environments that lack their data or torch are skipped, and so is custom code: code named by a policy file is not
+    imported to describe it.
     """
-    found: dict[str, float] = {}
+    latency: dict[str, float] = {}
     if is_custom(card["model"]["kind"]) or is_custom(card["inference"]["method"]):
-        return found
+        return latency
     for env in dict.fromkeys(result["env"] for result in card["results"]):
         if kind_of(env) not in BUILT_IN or kind_of(env) == "log":
             continue
@@ -255,15 +255,15 @@ def measure_latency(card: dict[str, Any]) -> dict[str, float]:
             observation = batch_env.observe()
             seconds = []
             for _ in range(TIMED_DECISIONS):
-                began = time.perf_counter()
+                start = time.perf_counter()
                 policy.act(observation)
-                seconds.append(time.perf_counter() - began)
-            found[env] = 1e3 * float(np.median(seconds))
-    return found
+                seconds.append(time.perf_counter() - start)
+            latency[env] = 1e3 * float(np.median(seconds))
+    return latency
 
 
 def as_markdown(card: dict[str, Any]) -> str:
-    """The card as a page."""
+    """The card as Markdown."""
     inference, noise = card["inference"], card["noise"]
     steps = UNKNOWN if card["steps"] is None else f"{card['steps']:,}"
     minutes = UNKNOWN if card["cpu_minutes"] is None else f"{card['cpu_minutes']:.1f}"
@@ -307,13 +307,13 @@ def as_markdown(card: dict[str, Any]) -> str:
 
 
 def _weights_section(card: dict[str, Any]) -> list[str]:
-    """What a linear model has learned: a sentence, and the weights of largest effect."""
+    """A sentence about the weights of a linear model, and a table of the largest."""
     if "weights" not in card:
         return []
     rows = ["| feature | kind | score | effect | weight |", "|---|---|---|---|---|"]
-    for one in card["weights"][:SHOWN_WEIGHTS]:
-        own = "" if one["weight"] is None else f"{one['weight']:.3g}"
-        rows.append(f"| {one['feature']} | {one['kind']} | {one['score']} | {one['effect']:+.2f} | {own} |")
+    for entry in card["weights"][:SHOWN_WEIGHTS]:
+        weight = "" if entry["weight"] is None else f"{entry['weight']:.3g}"
+        rows.append(f"| {entry['feature']} | {entry['kind']} | {entry['score']} | {entry['effect']:+.2f} | {weight} |")
     left = len(card["weights"]) - SHOWN_WEIGHTS
     more = [f"and {left} of less effect (`--json` has all).", ""] if left > 0 else []
     effect = "Effect: standard deviations of the prior for one of the feature; weight: per unit of the feature."
@@ -327,8 +327,10 @@ def _table(results: Sequence[dict[str, Any]]) -> list[str]:
     for result in results:
         low, high = result["ci95"] or (float("nan"), float("nan"))
         mean = float("nan") if result["mean"] is None else result["mean"]
-        own = f"{mean:.4g} ({low:.4g} to {high:.4g}) {result['unit']}"
-        rival = f"{result['best_baseline']} {result['baselines'][result['best_baseline']]:.4g}"
-        how = result["verdict"] + (", paired" if result["paired"] else "")
-        rows.append(f"| {result['env']} | {result['episodes']} | {own} | {rival} | {how} | {result['remark']} |")
+        policy = f"{mean:.4g} ({low:.4g} to {high:.4g}) {result['unit']}"
+        baseline = f"{result['best_baseline']} {result['baselines'][result['best_baseline']]:.4g}"
+        verdict = result["verdict"] + (", paired" if result["paired"] else "")
+        rows.append(
+            f"| {result['env']} | {result['episodes']} | {policy} | {baseline} | {verdict} | {result['remark']} |"
+        )
     return rows

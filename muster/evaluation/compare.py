@@ -1,4 +1,4 @@
-"""Is one policy better than another? Paired, on the same episodes; is one method, by runs of several seeds?"""
+"""Paired comparison of policies on the same episodes, and of methods by runs with several training seeds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from muster.policy.learned import PRIOR, LearnedPolicy
 from muster.rng import SetName
 
 Watch = Callable[[str], AbstractContextManager[Callable[[int], None] | None]]
-"""Given the name of a policy, a context in which it runs; what it yields is told how many episodes ended."""
+"""From a policy's name, a context for its evaluation that yields the `progress` of `evaluate`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ class Difference:
     equal: int
     lower: int
     metrics: dict[str, Mean] = field(default_factory=dict)
-    """The same of what else the environment reports, over the episodes in which both have a number."""
+    """Paired difference of each further metric, over the episodes in which both policies have a number."""
 
     def verdict(self, metric: Metric) -> Verdict:
-        """Whether the policy is better or worse than the reference where the whole interval says so, else "even"."""
+        """Verdict on the policy: "better" or "worse" if the whole interval is on one side of 0, else "even"."""
         return verdict_of(self.ci95, metric)
 
     def as_dict(self) -> dict[str, Any]:
-        """What `muster compare --json` prints of it."""
+        """The difference as in `muster compare --json`."""
         return {name: getattr(self, name) for name in self.__slots__} | {
             "metrics": {name: value._asdict() for name, value in self.metrics.items()}
         }
@@ -66,12 +66,12 @@ class Comparison:
     differences: tuple[Difference, ...]
     """Each later policy minus the first."""
     groups: tuple[Group, ...] = ()
-    """What was given, training seeds of one method together, if any was a group of runs."""
+    """Runs of one method together, if a group of runs was compared."""
     group_differences: tuple[GroupDifference, ...] = ()
-    """Each later group beside the first."""
+    """Each later group against the first."""
 
     def as_dict(self) -> dict[str, Any]:
-        """What `muster compare --json` prints."""
+        """The comparison as in `muster compare --json`."""
         return {
             "policies": [one.as_dict() for one in self.evaluations],
             "differences": [one.as_dict() for one in self.differences],
@@ -81,7 +81,7 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """What was run."""
+        """Environment and episodes."""
         return f"{self.evaluations[0].env}: {episodes_of(self.evaluations[0])}"
 
     def remarks(self) -> list[str]:
@@ -114,36 +114,38 @@ def compare(
     pattern such as "runs/ppo-s*", is a group: runs of one method with different training seeds.
     """
     if isinstance(policies, str) or len(policies) < 2:
-        told = policies if isinstance(policies, str) else " ".join(map(str, policies)) or "none"
-        raise InputError(f"a comparison needs a list of two or more policies, got {told}")
-    fixed = [*(env if isinstance(env, BatchEnv) else make(env)).baselines(), PRIOR]
-    given = [_members(one) for one in policies]
-    found: list[Evaluation] = []
-    for policy in (one for group in given for one in group):
-        learned = policy not in fixed if isinstance(policy, str) else isinstance(policy, LearnedPolicy)
+        got = policies if isinstance(policies, str) else " ".join(map(str, policies)) or "none"
+        raise InputError(f"a comparison needs a list of two or more policies, got {got}")
+    without_noise = [*(env if isinstance(env, BatchEnv) else make(env)).baselines(), PRIOR]
+    groups = [_members(entry) for entry in policies]
+    evaluations: list[Evaluation] = []
+    for policy in (member for group in groups for member in group):
+        learned = policy not in without_noise if isinstance(policy, str) else isinstance(policy, LearnedPolicy)
         with watch(policy if isinstance(policy, str) else getattr(policy, "name", "")) as progress:
-            one = evaluate(policy, env, episodes, seed, noise and learned, batch, progress)
-        found.append(replace(one, policy=_unlike(one.policy, [other.policy for other in found])))
-    gaps = tuple(differences(found))
-    if all(len(group) == 1 for group in given):
-        return Comparison(tuple(found), gaps)
-    ends = np.cumsum([len(group) for group in given])
-    groups, between = summarise_groups([found[end - len(one) : end] for one, end in zip(given, ends, strict=True)])
-    return Comparison(tuple(found), gaps, tuple(groups), tuple(between))
+            evaluation = evaluate(policy, env, episodes, seed, noise and learned, batch, progress)
+        name = _unique_name(evaluation.policy, [other.policy for other in evaluations])
+        evaluations.append(replace(evaluation, policy=name))
+    gaps = tuple(differences(evaluations))
+    if all(len(group) == 1 for group in groups):
+        return Comparison(tuple(evaluations), gaps)
+    ends = np.cumsum([len(group) for group in groups])
+    by_group = [evaluations[end - len(group) : end] for group, end in zip(groups, ends, strict=True)]
+    summaries, group_gaps = summarise_groups(by_group)
+    return Comparison(tuple(evaluations), gaps, tuple(summaries), tuple(group_gaps))
 
 
-def _members(given: str | Path | Policy | Sequence[str | Path | Policy]) -> list[str | Policy]:
-    """The policies of a group, or the single one."""
-    if isinstance(given, str) and is_pattern(given):
-        return list(runs_that_match(given))
-    several: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given]
-    if not several:
+def _members(entry: str | Path | Policy | Sequence[str | Path | Policy]) -> list[str | Policy]:
+    """The policies of a group, or the single policy, as a list."""
+    if isinstance(entry, str) and is_pattern(entry):
+        return list(runs_that_match(entry))
+    members: Sequence[Any] = entry if isinstance(entry, (list, tuple)) else [entry]
+    if not members:
         raise InputError("a group of runs has no member; give their names, or a pattern such as 'runs/ppo-s*'")
-    return [str(one) if isinstance(one, Path) else one for one in several]
+    return [str(member) if isinstance(member, Path) else member for member in members]
 
 
-def _unlike(name: str, others: Sequence[str]) -> str:
-    """The name, with a number behind it where another policy has the same."""
+def _unique_name(name: str, others: Sequence[str]) -> str:
+    """The name, with a number appended if another policy has the same."""
     number = sum(other == name or other.startswith(f"{name} (") for other in others)
     return f"{name} ({number + 1})" if number else name
 
@@ -153,12 +155,12 @@ def differences(evaluations: Sequence[Evaluation]) -> list[Difference]:
     return [_difference(other, evaluations[0]) for other in evaluations[1:]]
 
 
-def _difference(one: Evaluation, reference: Evaluation) -> Difference:
-    if not np.array_equal(one.records.seeds, reference.records.seeds):
-        raise InputError(f"{one.policy} and {reference.policy} did not run the same episodes")
-    gap = one.records.outcome - reference.records.outcome
+def _difference(policy: Evaluation, reference: Evaluation) -> Difference:
+    if not np.array_equal(policy.records.seeds, reference.records.seeds):
+        raise InputError(f"{policy.policy} and {reference.policy} did not run the same episodes")
+    gap = policy.records.outcome - reference.records.outcome
     return Difference(
-        policy=one.policy,
+        policy=policy.policy,
         reference=reference.policy,
         mean=float(gap.mean()),
         ci95=bootstrap_interval(gap),
@@ -166,13 +168,13 @@ def _difference(one: Evaluation, reference: Evaluation) -> Difference:
         higher=int((gap > 0).sum()),
         equal=int((gap == 0).sum()),
         lower=int((gap < 0).sum()),
-        metrics=dict(_metric_gaps(one, reference)),
+        metrics=dict(_metric_gaps(policy, reference)),
     )
 
 
-def _metric_gaps(one: Evaluation, reference: Evaluation) -> Iterator[tuple[str, Mean]]:
-    """The paired difference of each metric that both report."""
-    for name, values in one.records.metrics.items():
+def _metric_gaps(policy: Evaluation, reference: Evaluation) -> Iterator[tuple[str, Mean]]:
+    """(name, paired difference) of each metric that both policies report."""
+    for name, values in policy.records.metrics.items():
         if name in reference.records.metrics:
             gap = values - reference.records.metrics[name]
             gap = gap[np.isfinite(gap)]

@@ -1,4 +1,4 @@
-"""Run a fixed set of episodes; a slot whose episode ends goes on with the next one, so the batch stays full."""
+"""Run a fixed set of episodes in a batch; a slot whose episode ends takes the next one, so the batch stays full."""
 
 from __future__ import annotations
 
@@ -35,10 +35,9 @@ class Episodes:
     policy_seconds: float
     """Time in the policy alone, for the whole batch at each step."""
     changes: Floats | None = None
-    """[E] sum over the decisions after the first of the share of agents that changed from one living task to another
-    (see `changed_share`)."""
+    """[E] sum over the decisions after the first of `changed_share`."""
     metrics: dict[str, Floats] = field(default_factory=dict)
-    """[E] further metrics of the environment, by name; NaN where an episode has none of that name."""
+    """[E] further metrics of the environment, by name; NaN for an episode without that metric."""
 
     @property
     def decisions(self) -> int:
@@ -47,7 +46,7 @@ class Episodes:
 
     @property
     def changes_per_decision(self) -> float | None:
-        """Mean share of agents that change from one living task to another; None where nothing could change."""
+        """Mean share of agents that change from one living task to another; None if all episodes have one decision."""
         later = self.decisions - len(self.steps)
         return None if self.changes is None or later == 0 else float(self.changes.sum() / later)
 
@@ -59,9 +58,9 @@ def run_episodes(
     progress: Callable[[int], None] | None = None,
     record: Callable[[Transition], None] | None = None,
 ) -> Episodes:
-    """Run the episode of each seed to its end; `progress` hears how many ended, after each step that ended some.
+    """Run the episode of each seed to its end.
 
-    `record` is given every transition.
+    `progress` is called with the number of episodes that a step ended, `record` with every transition.
     """
     n_episodes = len(seeds)
     outcome, reward, changes = np.zeros(n_episodes), np.zeros(n_episodes), np.zeros(n_episodes)
@@ -70,26 +69,26 @@ def run_episodes(
     metrics: dict[str, Floats] = {}
     last: LastDecision | None = None
     episode: Ints = np.full(env.n_envs, -1, np.int64)
-    """[B] which one each slot runs."""
+    """[B] index of the episode in each slot."""
     active: Bools = np.zeros(env.n_envs, np.bool_)
-    begun = 0
+    n_started = 0
 
-    def begin(slots: Ints) -> None:
-        nonlocal begun
-        slots = slots[: n_episodes - begun]
-        episode[slots] = np.arange(begun, begun + len(slots))
+    def start_episodes(slots: Ints) -> None:
+        nonlocal n_started
+        slots = slots[: n_episodes - n_started]
+        episode[slots] = np.arange(n_started, n_started + len(slots))
         active[slots] = True
         if len(slots):
             reset(env, policy, slots, seeds[episode[slots]])
-            begun += len(slots)
+            n_started += len(slots)
 
     policy_seconds = 0.0
-    began = time.perf_counter()
+    start = time.perf_counter()
     if n_episodes < env.n_envs:
-        # Slots that no episode is left for are observed all the same.
+        # Slots without an episode are observed too, and so must be reset.
         spare = np.arange(n_episodes, env.n_envs)
         reset(env, policy, spare, np.resize(seeds, len(spare)))
-    begin(np.arange(env.n_envs))
+    start_episodes(np.arange(env.n_envs))
     for transition in rollout(env, act_with(policy, env), active):
         observation, action, result, slots, ended, seconds = transition
         if record:
@@ -106,17 +105,17 @@ def run_episodes(
             truncated[episode[ended]] = result.truncated[ended]
             for name, values in env.metrics().items():
                 metrics.setdefault(name, np.full(n_episodes, np.nan))[episode[ended]] = values[ended]
-            begin(ended)
+            start_episodes(ended)
             if progress:
                 progress(int(ended.size))
-        # Environments fill the memory of an observation again once no reference to it is left.
+        # An environment reuses the memory of an observation once no reference to it is left.
         del transition, observation
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - start
     return Episodes(seeds, outcome, steps, reward, truncated, seconds, policy_seconds, changes, metrics)
 
 
 class LastDecision(NamedTuple):
-    """What is kept of a decision to compare the next one with it."""
+    """The part of a decision that the next one is compared with."""
 
     assignment: Ints
     agent_ids: Ints | None
@@ -124,16 +123,16 @@ class LastDecision(NamedTuple):
 
 
 def changed_share(before: LastDecision, observation: BatchObservation, assignment: Ints) -> Floats:
-    """[B] share of the living agents whose task of the last decision is still alive and who now have another one.
+    """[B] share of the living agents whose task of the last decision is still alive and who now have another.
 
-    Where slots are used again, ids tell who and what is there, in whatever place: a task that has moved up to another
-    one is still the same. Losing a task without getting another is no change.
+    Agents and tasks are matched by their ids if they have any, since they may move to another index. Losing a task
+    without getting another is not a change.
     """
     alive, ids = observation.agent_alive, observation.task_ids
     last = before.assignment
     if observation.agent_ids is not None and before.agent_ids is not None:
         last = follow(last, before.agent_ids, observation.agent_ids)
-    # Few had a task and have one, so that the rest is asked of them alone.
+    # Only agents with a task before and now can change.
     slots, agents = np.nonzero((last >= 0) & (assignment >= 0) & alive)
     old, new = last[slots, agents], assignment[slots, agents]
     if ids is None or before.task_ids is None:

@@ -1,4 +1,4 @@
-"""How good is a policy? The same episodes for everyone, and an interval always."""
+"""Evaluate a policy on a fixed set of episodes, the same for every policy, with 95 % intervals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from muster.rollout import Transition
 
 BATCH = 256
 Count = int | Literal["all"]
-"""How many episodes: a number of the set that a seed names, or all of an environment that has only so many."""
+"""Number of episodes of a seed's set, or all episodes of an environment with finitely many."""
 
 
 class Mean(NamedTuple):
@@ -61,30 +61,30 @@ class Evaluation:
     """Policy alone, in batches."""
     records: Episodes
     changes_per_decision: float | None = None
-    """Mean share of the agents that change from one living task to another; None where nothing could change."""
+    """Mean share of the agents that change from one living task to another; None if all episodes have one decision."""
     metrics: dict[str, Mean | None] = field(default_factory=dict)
-    """Means over the episodes of what else the environment reports, by name; None where it reported no number."""
+    """Further metrics of the environment by name, over the episodes that have a number; None if none has."""
     all: bool = False
-    """These were all episodes that the environment has, and `seed` chose nothing."""
+    """Whether these are all episodes of the environment, so that `seed` has no effect."""
     inference: str | None = None
-    """Procedure under the scores of a learned policy, and how hard it tries."""
+    """Method that solves a learned policy's scores; None for a baseline."""
     effort: str | None = None
     look_ahead: RolloutSettings | None = None
-    """How it looked ahead; None: not at all."""
+    """Settings of policy look-ahead; None without it."""
 
     @property
     def steps_minus_one(self) -> float | None:
-        """T - 1, for metric "steps": what the paper's table appears to count."""
+        """T - 1 for metric "steps", which the paper's table appears to count."""
         return self.mean - 1 if self.metric == "steps" else None
 
     @property
     def finished_mean(self) -> Mean | None:
-        """Over the episodes that did not hit the limit, as the paper's Table 1 counts; None if all did."""
+        """Mean over the episodes that did not hit the step limit, as in the paper's Table 1; None if all did."""
         finished = self.records.outcome[~self.records.truncated]
         return Mean(float(finished.mean()), bootstrap_interval(finished)) if len(finished) else None
 
     def as_dict(self) -> dict[str, Any]:
-        """What `muster evaluate --json` prints."""
+        """The evaluation as in `muster evaluate --json`."""
         names = ["policy", "env", "episodes", "seed", "noise", "metric", "mean", "ci95", "failed"]
         names += ["steps_minus_one"] * (self.metric == "steps") + ["decisions_per_second", "ms_per_decision"]
         names += ["changes_per_decision", "inference", "effort"]
@@ -120,25 +120,25 @@ def evaluate(
         raise InputError("a log is for training, which must not see the sealed episodes; give another seed")
     batch_env = env if isinstance(env, BatchEnv) else make(env, min(batch or BATCH, _count(env, episodes)))
     seeds = choose_episodes(batch_env, episodes, seed)
-    acting = resolve(policy, batch_env, noise)
-    noise = noise or getattr(acting, "noisy", False)
-    learned = acting.policy if isinstance(acting, LookAhead) else acting
+    bound = resolve(policy, batch_env, noise)
+    noise = noise or getattr(bound, "noisy", False)
+    learned = bound.policy if isinstance(bound, LookAhead) else bound
     shown = learned.spec.shown if isinstance(learned, LearnedPolicy) else {}
     with writing_log(batch_env, log, shown) as record:
-        records = run_episodes(batch_env, acting, seeds, progress, record)
+        records = run_episodes(batch_env, bound, seeds, progress, record)
     name = str(policy) if isinstance(policy, (str, Path)) else policy.name
-    found = summarise(name, batch_env, seed, noise, records, all_episodes=episodes == "all")
+    evaluation = summarise(name, batch_env, seed, noise, records, all_episodes=episodes == "all")
     if not isinstance(learned, LearnedPolicy):
-        return found
+        return evaluation
     inference = learned.inference
-    return replace(found, inference=inference.method, effort=inference.effort, look_ahead=learned.rollouts)
+    return replace(evaluation, inference=inference.method, effort=inference.effort, look_ahead=learned.rollouts)
 
 
 @contextmanager
 def writing_log(
     env: BatchEnv, log: str | Path | None, shown: Mapping[str, bool]
 ) -> Iterator[Callable[[Transition], None] | None]:
-    """A function that writes transitions to the log, but for states without an agent or a task; None without a log."""
+    """Yield a function that writes transitions with an agent and a task to the log; None without a log."""
     if log is None:
         yield None
         return
@@ -146,10 +146,10 @@ def writing_log(
     with open_log(Path(log), "w") as file:
 
         def write(transition: Transition) -> None:
-            seen = transition.observation
+            observation = transition.observation
             for slot in transition.active.tolist():
-                if seen.agent_alive[slot].any() and seen.task_alive[slot].any():
-                    file.write(line_of(seen, slot, transition.action) + "\n")
+                if observation.agent_alive[slot].any() and observation.task_alive[slot].any():
+                    file.write(line_of(observation, slot, transition.action) + "\n")
 
         yield write
 
@@ -162,14 +162,14 @@ def _count(env: EnvLike, episodes: Count) -> int:
 
 
 def choose_episodes(env: BatchEnv, episodes: Count, seed: SetName = 0) -> Seeds:
-    """The seeds of the first `episodes` episodes of the set that `seed` names, or of all there are."""
+    """Seeds of the first `episodes` episodes of the set that `seed` names, or of all episodes."""
     if episodes == "all":
-        every = env.all_episodes()
-        if every is None:
+        seeds = env.all_episodes()
+        if seeds is None:
             raise InputError(f"{env.name} has episodes without end; say how many rather than 'all'")
         if seed:
             raise InputError(f"all episodes are the same whatever the seed; leave it out, got {seed}")
-        return every
+        return seeds
     if not isinstance(seed, (int, np.integer)) and seed != "sealed":
         raise InputError(f"a seed is a whole number, or 'sealed', got {seed!r}")
     if not isinstance(episodes, int) or episodes < 1:
@@ -203,6 +203,6 @@ def summarise(
 
 
 def _mean(values: Floats) -> Mean | None:
-    """Of the episodes that have a number."""
+    """Mean over the episodes that have a number; None if none has."""
     known = values[np.isfinite(values)]
     return Mean(float(known.mean()), bootstrap_interval(known)) if len(known) else None

@@ -1,7 +1,7 @@
-"""Why an assignment is what it is: the scores behind it, and what each other choice would cost.
+"""Explain a policy's decision: its scores, and the loss of each alternative for an agent.
 
-The cost of another choice is no guess: the agent is given that task, everyone else is assigned anew, and the objectives
-are compared.
+The loss is exact for the method: the agent is fixed to the other task, all others are assigned again, and the
+objectives are compared.
 """
 
 from __future__ import annotations
@@ -24,61 +24,63 @@ from muster.policy.learned import LearnedPolicy
 from muster.policy.lookahead import LookAhead
 
 ALTERNATIVES = 8
-"""Other tasks whose cost is worked out: those with the best scores."""
+"""Alternative tasks whose loss is computed: those with the best scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """An assignment problem and where its scores come from."""
+    """An assignment problem and the source of its scores."""
 
     problem: Problem
-    """Of one instance."""
+    """One instance, B = 1."""
     settings: InferenceSettings
-    """How the policy itself solves it."""
+    """The policy's inference."""
     source: str
-    """In words."""
+    """Where the scores come from, in words."""
     costs: Floats | None = None
-    """[1, M, M] what it is worth to go from task to task, for routes; None: there is nothing of the kind."""
+    """[1, M, M] score of going from task to task, for routes; None if there is none."""
 
 
 def score_decision(policy: Policy, env: BatchEnv, observation: BatchObservation) -> Scored:
-    """Scores of a policy in slot 0; of a baseline, the environment's prior."""
-    ahead = isinstance(policy, LookAhead)
+    """Scores of a policy in slot 0; for a baseline, the environment's prior or minus the distances."""
+    looks_ahead = isinstance(policy, LookAhead)
     if isinstance(policy, LookAhead):
         policy = policy.policy
     if isinstance(policy, LearnedPolicy):
-        seen = policy.read(observation, env.name)
-        h, g = policy.score(seen)
+        inputs = policy.read(observation, env.name)
+        h, g = policy.score(inputs)
         costs = None if policy.inference.method != "routes" or g is None else np.asarray(g, np.float64)
-        source = f"the scores of {policy.name}" + (", which took the best of its candidate rollouts" if ahead else "")
-        return Scored(make_problem(seen, h, g), policy.inference, source, costs)
+        source = f"the scores of {policy.name}" + (
+            ", which took the best of its candidate rollouts" if looks_ahead else ""
+        )
+        return Scored(make_problem(inputs, h, g), policy.inference, source, costs)
     settings = InferenceSettings("lp", assign_all=not env.idling)
     if observation.prior is not None:
         source = f"{policy.name} is a baseline without scores; these are what the environment itself suggests"
         return Scored(make_problem(observation, observation.prior, None), settings, source)
-    near, between = _nearness(env, observation)
+    near, between = _minus_distances(env, observation)
     source = f"{policy.name} is a baseline without scores; these say how near each task is (minus the distance)"
     return Scored(make_problem(observation, near, None), settings, source, between)
 
 
-def _nearness(env: BatchEnv, observation: BatchObservation) -> tuple[Floats, Floats]:
-    """[1, N, M] and [1, M, M] minus distances: king's moves on a grid, or else as the crow flies."""
+def _minus_distances(env: BatchEnv, observation: BatchObservation) -> tuple[Floats, Floats]:
+    """Minus distances [1, N, M] agent to task and [1, M, M] task to task: Chebyshev on a grid, else Euclidean."""
     if observation.agent_cells is not None and observation.task_cells is not None:
         agents, tasks = observation.agent_cells[:1], observation.task_cells[:1]
-        away = [np.abs(a[:, :, None] - tasks[:, None]).max(-1) for a in (agents, tasks)]
+        distances = [np.abs(a[:, :, None] - tasks[:, None]).max(-1) for a in (agents, tasks)]
     else:
         scene = env.renderer().scene(0)
         agents, tasks = np.asarray(scene.agents)[None], np.asarray(scene.tasks)[None]
-        away = [np.linalg.norm(a[:, :, None] - tasks[:, None], axis=-1) for a in (agents, tasks)]
-    return -away[0].astype(np.float64), -away[1].astype(np.float64)
+        distances = [np.linalg.norm(a[:, :, None] - tasks[:, None], axis=-1) for a in (agents, tasks)]
+    return -distances[0].astype(np.float64), -distances[1].astype(np.float64)
 
 
 def solve(scored: Scored, method: Method | None, threads: int = 1) -> tuple[Solution, InferenceSettings]:
-    """The same scores under another procedure; None: under the policy's own."""
+    """Solve the scores by a method, or by the policy's own if None; the solution and the settings used."""
     settings = scored.settings
     problem = scored.problem
     if method is not None and method != settings.method:
-        # What one procedure was told to try hard at another need not know.
+        # routes has no efforts "paper" and "exact", which a policy may have for quad.
         effort = "fast" if method == "routes" else settings.effort
         settings = dataclasses.replace(settings, method=method, effort=effort)
     if settings.method == "routes":
@@ -92,17 +94,17 @@ def solve(scored: Scored, method: Method | None, threads: int = 1) -> tuple[Solu
 
 
 def explain(scored: Scored, method: Method | None, agent: int | None = None) -> dict[str, Any]:
-    """Scores, assignment, prices and loads as plain JSON values; of an agent, what each other choice would cost."""
+    """Scores, assignment, prices and loads as JSON values; with `agent`, also the loss of its alternatives."""
     problem = scored.problem
     solution, settings = solve(scored, method)
     _, n, m = problem.scores.shape
-    there = _possible(problem)
+    possible = _possible(problem)
     answer: dict[str, Any] = {
         "source": scored.source,
         "method": settings.method,
         "own_method": scored.settings.method,
         "assign_all": settings.assign_all,
-        "scores": [[finite(x) if ok else None for x, ok in zip(*row, strict=True)] for row in _rows(problem, there)],
+        "scores": [[finite(x) if ok else None for x, ok in zip(*row, strict=True)] for row in _rows(problem, possible)],
         "assignment": plain_assignment(solution.assignment[0]),
         "objective": finite(solution.objective[0]),
         "bound": finite(solution.bound[0]),
@@ -126,72 +128,72 @@ def explain(scored: Scored, method: Method | None, agent: int | None = None) -> 
 
 
 def alternatives(scored: Scored, settings: InferenceSettings, base: Solution, agent: int) -> list[dict[str, Any]]:
-    """What it would cost in all to give the agent another task: `loss`, and who else would change (`moves`).
+    """For each other task of the agent: the `loss` in objective, and the other agents' changes (`moves`).
 
-    Of routes there are none: what an agent does first depends on all that it does later. Nor are there of a custom
-    procedure, which cannot be asked to give an agent a task.
+    Empty for routes, where an agent's first task depends on its later ones, and for custom inference, which cannot fix
+    an agent to a task.
     """
     if settings.method == "routes" or is_custom(settings.method):
         return []
-    # A probe knows who is allowed what, and nothing of who is gone.
-    there = _possible(scored.problem)[None]
-    problem = dataclasses.replace(scored.problem, allowed=there, agent_alive=None, task_alive=None)
-    has = int(base.assignment[0, agent])
+    # A Probe reads `allowed` but not who is alive, so that goes into `allowed`.
+    allowed = _possible(scored.problem)[None]
+    problem = dataclasses.replace(scored.problem, allowed=allowed, agent_alive=None, task_alive=None)
+    current = int(base.assignment[0, agent])
     solver = Solver.of(settings, threads=1)
     probe = Probe(problem, solver)
     scores = problem.scores[0, agent]
-    others = [int(task) for task in np.flatnonzero(probe.allowed[agent] & probe.within[agent]) if task != has]
+    others = [int(task) for task in np.flatnonzero(probe.allowed[agent] & probe.within[agent]) if task != current]
     others = sorted(others, key=lambda task: (-scores[task], task))[:ALTERNATIVES]
     plans = list(zip(others, probe.given([(agent, task) for task in others]), strict=True))
-    # Where every agent is assigned, idling is no choice.
-    if has >= 0 and not settings.assign_all:
+    # With assign_all, idling is not an alternative.
+    if current >= 0 and not settings.assign_all:
         plans.append((-1, _without(problem, solver, agent)))
-    found = []
-    for task, (worth, plan) in plans:
+    entries = []
+    for task, (objective, plan) in plans:
         changed = [int(i) for i in np.flatnonzero(plan != base.assignment[0]) if i != agent]
         entry: dict[str, Any] = {"task": _task(task), "score": None if task < 0 else finite(scores[task])}
-        entry["loss"] = finite(base.objective[0] - worth)
+        entry["loss"] = finite(base.objective[0] - objective)
         entry["moves"] = [[i, _task(base.assignment[0, i]), _task(plan[i])] for i in changed]
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries
 
 
 def _without(problem: Problem, solver: Solver, agent: int) -> tuple[float, Ints]:
-    """Value and assignment of the best plan without the agent."""
+    """Objective and assignment of the plan without the agent."""
     alive = np.ones(problem.scores.shape[:2], np.bool_)
     alive[0, agent] = False
-    found = solver(dataclasses.replace(problem, agent_alive=alive))
-    return float(found.objective[0]), found.assignment[0]
+    solution = solver(dataclasses.replace(problem, agent_alive=alive))
+    return float(solution.objective[0]), solution.assignment[0]
 
 
 def _possible(problem: Problem) -> Any:
-    """[N, M] pairs that may be."""
-    there = np.isfinite(problem.scores[0])
+    """[N, M] True for pairs that are allowed, alive and of finite score."""
+    possible = np.isfinite(problem.scores[0])
     for mask, axis in ((problem.agent_alive, 1), (problem.task_alive, 0)):
         if mask is not None:
-            there &= np.expand_dims(mask[0], axis)
-    return there if problem.allowed is None else there & problem.allowed[0]
+            possible &= np.expand_dims(mask[0], axis)
+    return possible if problem.allowed is None else possible & problem.allowed[0]
 
 
-def _rows(problem: Problem, there: Any) -> Any:
-    return zip(problem.scores[0].tolist(), there.tolist(), strict=True)
+def _rows(problem: Problem, possible: Any) -> Any:
+    return zip(problem.scores[0].tolist(), possible.tolist(), strict=True)
 
 
 def _contributions(problem: Problem) -> Any:
-    """[N, M], or null where all are 1."""
+    """[N, M] contributions; None if all are 1."""
     if problem.contributions is None or (problem.contributions == 1).all():
         return None
     return [[finite(x) for x in row] for row in problem.contributions[0]]
 
 
 def finite(value: float) -> float | None:
-    """A number, or null for one that JSON does not have."""
+    """The number; None for infinity and NaN, which JSON does not have."""
     value = float(value)
     return value if value - value == 0.0 else None
 
 
 def plain_assignment(assignment: Ints) -> list[int | None]:
-    """Task or null for each agent."""
+    """[N] task of each agent, None for unassigned."""
     return [_task(task) for task in assignment]
 
 

@@ -1,8 +1,7 @@
-"""Runs of one method with different training seeds, taken together: what the method does rather than one run of it.
+"""Comparison of methods by groups of runs with different training seeds, as in rliable (Agarwal et al., 2021).
 
-As rliable defines them (Agarwal et al., 2021): the interquartile mean of the runs, and the probability that a run of
-one method is better than a run of another. Intervals are by a bootstrap that draws training seeds anew within each
-group and episodes anew for all runs alike, since all ran the same ones.
+Interquartile mean of the runs, and probability that a run of one method is better than a run of another. Intervals are
+by a bootstrap that resamples training seeds within each group, and episodes jointly, since all runs share them.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from muster.evaluation.evaluate import Evaluation, Mean
 from muster.evaluation.statistics import MEANINGS, RESAMPLES, Interval
 
 Statistic = Callable[[Sequence[Floats]], Floats]
-"""Of the means [..., R] of the runs of each group."""
+"""From the means [..., R] of the runs of each group to a number [...]."""
 CHUNK = 1_000_000
-"""Resampled episodes at once: bounds the memory."""
+"""Resampled episodes at a time, to bound memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,51 +33,51 @@ class Group:
     """The runs of one method on the same episodes."""
 
     policy: str
-    """What their names have in common, with a star; the name itself of a single policy."""
+    """Common prefix of the runs' names with a star; of a single policy its name."""
     runs: tuple[str, ...]
     iqm: float
     """Interquartile mean of the runs' means."""
     ci95: Interval
-    """Over training seeds and episodes; of a single policy over episodes."""
+    """Over training seeds and episodes; for a single policy over episodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDifference:
-    """One group beside another."""
+    """One group against another."""
 
     policy: str
     reference: str
     difference: float
-    """Of the interquartile means."""
+    """Difference of the interquartile means."""
     ci95: Interval
     probability_of_improvement: float
-    """That a run of the policy is better than a run of the reference; a tie counts one half."""
+    """Probability that a run of the policy is better than one of the reference; a tie counts one half."""
     probability_ci95: Interval
     metrics: dict[str, Mean]
-    """The difference of the interquartile means of what else the environment reports."""
+    """Difference of the interquartile means of each further metric."""
 
     def as_dict(self) -> dict[str, Any]:
-        """What `muster compare --json` prints of it."""
+        """The difference as in `muster compare --json`."""
         return asdict(self) | {"metrics": {name: one._asdict() for name, one in self.metrics.items()}}
 
 
 def runs_that_match(pattern: str) -> list[str]:
-    """The folders of runs and the policy files that a pattern such as runs/ppo-s* names, in order."""
-    found = [path for path in sorted(glob.glob(pattern)) if Path(path).is_dir() or path.endswith(".safetensors")]
-    if not found:
+    """Folders of runs and policy files that match a pattern such as runs/ppo-s*, sorted."""
+    paths = [path for path in sorted(glob.glob(pattern)) if Path(path).is_dir() or path.endswith(".safetensors")]
+    if not paths:
         raise InputError(f"no run or policy file matches {pattern!r}; a pattern is such as 'runs/ppo-s*'")
-    return found
+    return paths
 
 
 def is_pattern(name: str) -> bool:
-    """Whether a name stands for several runs: it has a star, a question mark or brackets, and is no file itself."""
+    """Whether a name is a pattern: it has a star, question mark or bracket, and no file has that name."""
     return any(sign in name for sign in "*?[") and not Path(name).exists()
 
 
 def name_of_group(runs: Sequence[str]) -> str:
-    """What the names have in common, with a star: runs/ppo-s* of runs/ppo-s0 and runs/ppo-s1."""
-    alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*runs, strict=False))
-    return runs[0] if len(runs) == 1 else "".join(letters[0] for letters in alike) + "*"
+    """Common prefix of the names with a star: runs/ppo-s* of runs/ppo-s0 and runs/ppo-s1."""
+    prefix = takewhile(lambda letters: len(set(letters)) == 1, zip(*runs, strict=False))
+    return runs[0] if len(runs) == 1 else "".join(letters[0] for letters in prefix) + "*"
 
 
 def interquartile_mean(runs: NDArray[np.floating]) -> Floats:
@@ -94,18 +93,18 @@ def probability_of_improvement(runs: Floats, reference: Floats, better: int) -> 
 
 
 def summarise_groups(groups: Sequence[Sequence[Evaluation]]) -> tuple[list[Group], list[GroupDifference]]:
-    """Each group, and each later one beside the first."""
+    """Summary of each group, and the difference of each later one from the first."""
     names = [name_of_group([one.policy for one in group]) for group in groups]
     outcomes = [np.array([one.records.outcome for one in group]) for group in groups]
-    found = []
+    summaries = []
     for name, group, outcome in zip(names, groups, outcomes, strict=True):
         interval = _interval([outcome], lambda means: interquartile_mean(means[0]))
         iqm = float(interquartile_mean(outcome.mean(axis=1)))
-        found.append(Group(name, tuple(one.policy for one in group), iqm, interval))
-    return found, [_beside(names[k], groups[k], names[0], groups[0]) for k in range(1, len(groups))]
+        summaries.append(Group(name, tuple(one.policy for one in group), iqm, interval))
+    return summaries, [_group_difference(names[k], groups[k], names[0], groups[0]) for k in range(1, len(groups))]
 
 
-def _beside(
+def _group_difference(
     name: str, group: Sequence[Evaluation], reference_name: str, reference: Sequence[Evaluation]
 ) -> GroupDifference:
     better = MEANINGS[reference[0].metric].better
@@ -116,7 +115,7 @@ def _beside(
     def probability(means: Sequence[Floats]) -> Floats:
         return probability_of_improvement(means[0], means[1], better)
 
-    def measured(statistic: Statistic, outcomes: Sequence[Floats]) -> Mean:
+    def estimate(statistic: Statistic, outcomes: Sequence[Floats]) -> Mean:
         return Mean(float(statistic([one.mean(axis=1) for one in outcomes])), _interval(outcomes, statistic))
 
     both = [np.array([one.records.outcome for one in runs]) for runs in (group, reference)]
@@ -124,22 +123,22 @@ def _beside(
     for metric in group[0].records.metrics:
         if all(metric in one.records.metrics for one in (*group, *reference)):
             values = [np.array([one.records.metrics[metric] for one in runs]) for runs in (group, reference)]
-            there = np.isfinite(np.concatenate(values)).all(axis=0)
-            if there.any():
-                metrics[metric] = measured(difference, [one[:, there] for one in values])
-    gap, chance = measured(difference, both), measured(probability, both)
-    return GroupDifference(name, reference_name, gap.mean, gap.ci95, chance.mean, chance.ci95, metrics)
+            known = np.isfinite(np.concatenate(values)).all(axis=0)
+            if known.any():
+                metrics[metric] = estimate(difference, [runs[:, known] for runs in values])
+    gap, improvement = estimate(difference, both), estimate(probability, both)
+    return GroupDifference(name, reference_name, gap.mean, gap.ci95, improvement.mean, improvement.ci95, metrics)
 
 
 def _interval(outcomes: Sequence[Floats], statistic: Statistic) -> Interval:
     """95 % interval of a statistic of the runs' means [S, R] of each group, by the stratified bootstrap."""
-    drawn = np.concatenate([statistic(means) for means in _resampled_means(outcomes)])
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    samples = np.concatenate([statistic(means) for means in _resampled_means(outcomes)])
+    low, high = np.quantile(samples, [0.025, 0.975])
     return float(low), float(high)
 
 
 def _resampled_means(outcomes: Sequence[Floats], resamples: int = RESAMPLES) -> Iterator[list[Floats]]:
-    """[S, R] for each group of outcomes [R, E], some resamples at a time: seeds within groups, episodes for all."""
+    """Chunks of resampled means [S, R] for each group of outcomes [R, E]: seeds within groups, episodes jointly."""
     rng = np.random.default_rng(0)
     episodes = outcomes[0].shape[1]
     chunk = max(1, CHUNK // episodes)

@@ -1,4 +1,4 @@
-"""A policy as a folder that a model hub can hold: weights, card and a page, here or at any address of fsspec."""
+"""Push and pull a policy as the folder of a model hub (weights, card, README), locally or at an fsspec address."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def push(policy: str | Path | LearnedPolicy, address: str | Path) -> None:
 
     It holds best.safetensors, card.json and README.md, the card as a page; `muster.load` reads such a folder.
     """
-    found = policy if isinstance(policy, LearnedPolicy) else load(policy)
-    card = make_card(found.name, found) if isinstance(policy, LearnedPolicy) else read_card(str(policy))
-    with tempfile.TemporaryDirectory() as place:
-        local = Path(place)
-        found.save(local / BEST)
+    learned = policy if isinstance(policy, LearnedPolicy) else load(policy)
+    card = make_card(learned.name, learned) if isinstance(policy, LearnedPolicy) else read_card(str(policy))
+    with tempfile.TemporaryDirectory() as temporary:
+        local = Path(temporary)
+        learned.save(local / BEST)
         write_card(local / RUN_CARD, card)
         (local / PAGE).write_text(as_markdown(card | {"latency_ms": {}}) + "\n", encoding="utf-8")
         if "://" not in str(address):
@@ -44,7 +44,7 @@ def push(policy: str | Path | LearnedPolicy, address: str | Path) -> None:
 
 
 def pull(address: str | Path, folder: str | Path) -> LearnedPolicy:
-    """Copy what `push` wrote at an address into a folder here, and load it; the file is checked as any other."""
+    """Copy a folder that `push` wrote at an address into a local folder, and load the policy."""
     if "://" not in str(address):
         push(address, folder)
         return load(folder)

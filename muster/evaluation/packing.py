@@ -1,7 +1,7 @@
-"""Films as a few short strings: whole numbers, differences from step to step, variable-length bytes, deflate, base64.
+"""Pack films into short strings: integers, differences from step to step, zigzag varints, deflate, base64.
 
-A viewer undoes it in the opposite order (viewer/unpack.js). A field is an array [T + 1, K] of whole numbers; each
-difference has its sign in the lowest bit, and takes as many bytes as it has groups of 7 bits, the lowest first.
+viewer/unpack.js undoes it in the opposite order. A field is an array [T + 1, K] of integers; a varint has the sign in
+its lowest bit, and 7 bits to a byte, the lowest first.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from muster.evaluation.replay import Film, Moment
 
 FORMAT = "muster-film-1"
 STEPS_ACROSS = 4096
-"""Places are rounded to this fraction of the longer side of what is shown."""
+"""Positions are rounded to the longer side of the box divided by this."""
 FULL = 100
-"""Health, loads and angles are counted in hundredths."""
+"""Health, loads and angles are stored in hundredths."""
 MOST_LOAD = 9999
 LONGEST_SECONDS = 12.0
-"""A longer episode is played faster, so that its end is seen."""
+"""Longer episodes are shown faster."""
 
 Field = tuple[str, Ints]
 
 
 def pack(films: Sequence[Film]) -> dict[str, Any]:
-    """Films of the same episode, run by one policy each, as plain JSON values."""
+    """Films of the same episode by one policy each, as JSON values."""
     stage = films[0].moments[0].scene.stage
     box = bounds_of([moment for film in films for moment in film.moments])
     first = films[0].replay
@@ -59,7 +59,7 @@ def pack(films: Sequence[Film]) -> dict[str, Any]:
 
 
 def stage_json(stage: Stage, box: Sequence[float]) -> dict[str, Any]:
-    """What stays the same, as plain JSON values."""
+    """The stage, which is the same in all moments, as JSON values."""
     return {
         "bounds": [round(float(side), 4) for side in box],
         "grid": stage.grid,
@@ -100,7 +100,7 @@ def _film(film: Film, box: Sequence[float]) -> dict[str, Any]:
 
 
 def _fields(film: Film, box: Sequence[float]) -> list[Field]:
-    """Everything that has a value for each agent or task; what no scene has is left out."""
+    """Fields with a value for each agent or task; those that the scenes lack are left out."""
     scenes = [moment.scene for moment in film.moments]
     n, m = film.moments[0].agent_alive.size, film.moments[0].task_alive.size
     fields = [
@@ -118,8 +118,8 @@ def _fields(film: Film, box: Sequence[float]) -> list[Field]:
         if kinds.size and not (kinds.min() >= 0 and kinds.max() < looks):
             raise InputError(f"{side}_looks of a scene name looks 0 to {looks - 1}, got {kinds.min()} to {kinds.max()}")
         fields.append((f"{side}_looks", kinds))
-    wanted = ("agent_health", "task_health", "agent_angles", "task_angles", "agent_load", "task_targets")
-    for name in wanted:
+    optional = ("agent_health", "task_health", "agent_angles", "task_angles", "agent_load", "task_targets")
+    for name in optional:
         if getattr(scenes[0], name) is not None:
             size = n if name.startswith("agent") else m
             unit = 1 if name == "task_targets" else FULL
@@ -135,7 +135,7 @@ def _fields(film: Film, box: Sequence[float]) -> list[Field]:
 
 
 def _shots(film: Film) -> list[Field]:
-    """How many shots each step had, and then all of them in one row."""
+    """Number of shots in each step [T + 1, 1], and all shots in one row."""
     each = [
         np.zeros((0, 3)) if moment.scene.shots is None else np.asarray(moment.scene.shots, np.float64).reshape(-1, 3)
         for moment in film.moments
@@ -150,48 +150,48 @@ def _shots(film: Film) -> list[Field]:
 
 
 def _with_end(rows: NDArray[Any], size: int) -> Ints:
-    """[T + 1, size]: nothing is assigned at the end."""
+    """[T + 1, size] integers, with zeros for the end, when nothing is assigned."""
     return np.vstack([np.round(rows).astype(np.int64), np.zeros((1, size), np.int64)])
 
 
 def _whole_places(places: ArrayLike, size: int, box: Sequence[float]) -> Ints:
-    """[2 size] whole steps from the corner of the box; 0 for what has no place."""
-    found = np.zeros((size, 2))
-    given = as_places("places of a scene", places)
-    found[: len(given)] = (given - box[:2]) / step_of(box)
-    return np.round(found).astype(np.int64).reshape(-1)
+    """[2 size] positions as integer steps from the corner of the box; 0 for those without a position."""
+    steps = np.zeros((size, 2))
+    positions = as_places("places of a scene", places)
+    steps[: len(positions)] = (positions - box[:2]) / step_of(box)
+    return np.round(steps).astype(np.int64).reshape(-1)
 
 
 def step_of(box: Sequence[float]) -> float:
-    """The environment's unit for one step of packed places."""
+    """Length of one step of packed positions, in the environment's unit."""
     return max(box[2] - box[0], box[3] - box[1]) / STEPS_ACROSS
 
 
 def _row(values: ArrayLike | None, size: int, unit: int, name: str) -> Ints:
-    """[size] whole multiples of 1/unit, padded with 0."""
+    """[size] integer multiples of 1/unit, padded with 0."""
     row = np.zeros(size)
-    given = np.asarray(0 if values is None else values, np.float64)
-    if given.ndim > 1 or given.size > size or not np.isfinite(given).all():
+    array = np.asarray(0 if values is None else values, np.float64)
+    if array.ndim > 1 or array.size > size or not np.isfinite(array).all():
         raise InputError(f"{name} of a scene must be a finite number for each, got {values!r:.80}")
-    row[: size if given.ndim == 0 else given.size] = given
+    row[: size if array.ndim == 0 else array.size] = array
     return np.round(row * unit).astype(np.int64)
 
 
 def bounds_of(moments: Sequence[Moment]) -> Bounds:
-    """What the stage says is shown; or all places of living agents and tasks, with a margin."""
+    """Bounds of the stage, else a box round the positions of living agents and tasks, with a margin."""
     stage = moments[0].scene.stage
     if stage.bounds is not None:
         return stage.bounds
-    found = [np.zeros((0, 2))]
+    positions = [np.zeros((0, 2))]
     for moment in moments:
         for places, alive in ((moment.scene.agents, moment.agent_alive), (moment.scene.tasks, moment.task_alive)):
             placed = as_places("places of a scene", places)
-            found.append(placed[alive[: len(placed)]])
-    return around(np.concatenate(found))
+            positions.append(placed[alive[: len(placed)]])
+    return around(np.concatenate(positions))
 
 
 def around(places: Floats) -> Bounds:
-    """A box with all places [K, 2] and a margin."""
+    """A box round positions [K, 2], with a margin."""
     if not len(places):
         return 0.0, 0.0, 1.0, 1.0
     low, high = places.min(0), places.max(0)
@@ -200,12 +200,12 @@ def around(places: Floats) -> Bounds:
 
 
 def _differences(field: Ints) -> Ints:
-    """[...] from each row to the next, row after row; the first row as it is."""
+    """Differences between rows, flattened; the first row unchanged."""
     return np.diff(field, axis=0, prepend=np.zeros((1, field.shape[1]), np.int64)).reshape(-1)
 
 
 def varints(values: Ints) -> bytes:
-    """Whole numbers as bytes: sign in the lowest bit, 7 bits a byte, the highest bit set while more follow."""
+    """Integers as varints: sign in the lowest bit, 7 bits to a byte, the highest bit set if more bytes follow."""
     rest = (values << 1) ^ (values >> 63)
     pieces, more = [], []
     while True:
@@ -214,7 +214,7 @@ def varints(values: Ints) -> bytes:
         more.append(rest > 0)
         if not more[-1].any():
             break
-    # A byte counts where it is the first or where the one before said that more follow.
+    # Keep a byte if it is the first, or if the one before has its highest bit set.
     counts = np.stack([np.ones(len(values), np.bool_), *more[:-1]], axis=1)
     rows = np.stack(pieces, axis=1) | (np.stack(more, axis=1) << 7)
     return rows.astype(np.uint8)[counts].tobytes()

@@ -1,7 +1,6 @@
-"""One episode of any environment to keep and to look at.
+"""Replays: one recorded episode of any environment.
 
-The seed and the assignments determine an episode, so a replay is these and a hash of the final state; running it again
-verifies it, and shows it (`muster.evaluation.replay`).
+Seed and assignments determine an episode; with a hash of the final state, running it again verifies it.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ FORMAT = "muster-replay-2"
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """An episode as it can be run again."""
+    """A recorded episode that can be run again."""
 
     env: str
     """The environment string, settings included."""
     policy: str
     seed: int
-    """Names the set of episodes, of which this is the first."""
+    """Seed of the set of episodes, whose first one this is."""
     assignments: Ints
     """[T, N]"""
     rewards: list[float]
@@ -45,10 +44,10 @@ class Replay:
     metric: str
     truncated: bool
     hash: str
-    """Of the final state: see `state_hash`."""
+    """Hash of the final state: see `state_hash`."""
 
     def as_dict(self) -> dict[str, Any]:
-        """What a .json replay holds."""
+        """The content of a .json replay."""
         names = ("env", "policy", "seed", "metric", "outcome", "truncated", "hash")
         return {
             "format": FORMAT,
@@ -62,57 +61,57 @@ class Replay:
         """Read a .json replay; raises InputError for another kind of file, or a damaged one."""
         check_regular(Path(path))
         try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"cannot read the replay {str(path)!r}: {error}") from None
-        kind = found.get("format") if isinstance(found, dict) else None
+        kind = data.get("format") if isinstance(data, dict) else None
         if kind != FORMAT:
             older = isinstance(kind, str) and kind.startswith(("muster-replay", "muster-battle-replay"))
             hint = f" but of the format {kind}; record it again with this version" if older else ""
             raise InputError(f"{str(path)!r} is no replay of the format {FORMAT}{hint}")
         try:
-            return cls._from_dict(found)
+            return cls._from_dict(data)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"the replay {str(path)!r} is damaged: {type(error).__name__} {error}") from None
 
     @classmethod
-    def _from_dict(cls, found: dict[str, Any]) -> Replay:
+    def _from_dict(cls, data: dict[str, Any]) -> Replay:
         for name, kind in (("env", str), ("policy", str), ("seed", int), ("metric", str), ("hash", str)):
-            if not isinstance(found[name], kind):
-                raise TypeError(f"{name} is {found[name]!r}")
-        assignments = np.array(found["assignments"])
+            if not isinstance(data[name], kind):
+                raise TypeError(f"{name} is {data[name]!r}")
+        assignments = np.array(data["assignments"])
         if assignments.ndim != 2 or not np.issubdtype(assignments.dtype, np.integer):
             raise ValueError("assignments are not a list of equally long lists of whole numbers")
-        rewards = [float(reward) for reward in found["rewards"]]
+        rewards = [float(reward) for reward in data["rewards"]]
         if len(rewards) != len(assignments):
             raise ValueError(f"{len(rewards)} rewards for {len(assignments)} assignments")
         return cls(
-            env=found["env"],
-            policy=found["policy"],
-            seed=found["seed"],
+            env=data["env"],
+            policy=data["policy"],
+            seed=data["seed"],
             assignments=assignments.astype(np.int64),
             rewards=rewards,
-            outcome=float(found["outcome"]),
-            metric=found["metric"],
-            truncated=bool(found["truncated"]),
-            hash=found["hash"],
+            outcome=float(data["outcome"]),
+            metric=data["metric"],
+            truncated=bool(data["truncated"]),
+            hash=data["hash"],
         )
 
     def steps(self, env: BatchEnv) -> Iterator[Step]:
-        """Run it again in slot 0 of `env`: yields after each step."""
+        """Run the episode again in slot 0 of `env`, yielding each step's result."""
         n_agents = self.assignments.shape[1]
         if n_agents != env.n_agents:
             raise InputError(f"a replay of {n_agents} agents cannot run in {env.name}, which has {env.n_agents}")
         env.reset(np.arange(1), episode_seeds(self.seed, np.arange(1)))
-        everywhere: Ints = np.full((env.n_envs, env.n_agents), -1, np.int64)
+        actions: Ints = np.full((env.n_envs, env.n_agents), -1, np.int64)
         for assignment in self.assignments:
-            everywhere[0] = assignment
-            yield env.step(everywhere)
+            actions[0] = assignment
+            yield env.step(actions)
 
     def verify(self, env: BatchEnv | None = None) -> bool:
-        """Whether running it again ends with its last assignment, in the same final state.
+        """Whether running it again ends at the last assignment, in the same final state.
 
-        `env` is for an environment that its string alone does not make.
+        `env` is needed if `make(self.env)` cannot build the environment.
         """
         env = env or make(self.env)
         ends = [bool(step.terminated[0] or step.truncated[0]) for step in self.steps(env)]
@@ -120,7 +119,7 @@ class Replay:
 
 
 def state_hash(env: BatchEnv, slot: int = 0) -> str:
-    """A hash of everything that makes up the episode in `slot`."""
+    """SHA-256 of the state of the episode in `slot`."""
     digest = hashlib.sha256()
     for name, array in sorted(env.get_state().items()):
         digest.update(f"{name} {array.dtype} {array[slot].shape} ".encode())
@@ -131,14 +130,17 @@ def state_hash(env: BatchEnv, slot: int = 0) -> str:
 def record(
     policy: str | Policy, env: str | BatchEnv, seed: int = 0, before_each: Callable[[], None] | None = None
 ) -> Replay:
-    """Run the first episode of the set that `seed` names, in slot 0; `before_each` decision may stop it by raising."""
+    """Record the first episode of the set that `seed` names, in slot 0.
+
+    `before_each` is called before each decision and may stop the episode by raising.
+    """
     env = make(env) if isinstance(env, str) else env
-    acting = resolve(policy, env)
+    bound = resolve(policy, env)
     slots = np.arange(env.n_envs)
-    reset(env, acting, slots, episode_seeds(seed, slots))
+    reset(env, bound, slots, episode_seeds(seed, slots))
     assignments, rewards = [], []
     truncated = False
-    act = act_with(acting, env)
+    act = act_with(bound, env)
 
     def act_unless_stopped(observation: BatchObservation) -> Ints:
         if before_each:
@@ -151,7 +153,7 @@ def record(
         truncated = bool(transition.result.truncated[0])
     return Replay(
         env=env.name,
-        policy=acting.name,
+        policy=bound.name,
         seed=seed,
         assignments=np.array(assignments),
         rewards=rewards,
@@ -163,7 +165,7 @@ def record(
 
 
 def ending(replay: Replay, env: BatchEnv) -> str:
-    """How the episode that `env` has just run ended, and what else the environment says of it."""
+    """How the episode that `env` has just run ended, with its metrics, in words."""
     steps = len(replay.assignments)
     if replay.metric in ("return", "agreement"):
         words = f"{replay.metric} {replay.outcome:.2f} after {steps} decisions"
@@ -179,15 +181,15 @@ def ending(replay: Replay, env: BatchEnv) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What there is before a decision."""
+    """The scene before a decision, or at the end."""
 
     scene: Scene
     agent_alive: Bools
-    """[N] as observed, or as the scene says."""
+    """[N] of the scene, else of the observation."""
     task_alive: Bools
     """[M]"""
     task_ids: Ints | None
-    """[M] who is in each place, where places are used again."""
+    """[M] ids, if the environment reuses task indices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +198,13 @@ class Film:
 
     replay: Replay
     moments: list[Moment]
-    """T + 1: the last one is the end."""
+    """T + 1 moments, the last one the end."""
     loads: Floats
-    """[T, M] contributions that each task is assigned, as a share of its capacity."""
+    """[T, M] assigned contributions as a share of the capacity."""
     crowded: Bools
-    """[T, M] whether a task would be filled even without one of its agents."""
+    """[T, M] whether the capacity would be used up even without one of the task's agents."""
     ending: str
-    """In words."""
+    """How the episode ended, in words."""
     seconds_per_step: float
 
 
@@ -223,7 +225,7 @@ def film(replay: Replay, env: BatchEnv | None = None) -> Film:
 
 
 def moment(renderer: Renderer, observation: BatchObservation, slot: int = 0) -> Moment:
-    """What there is to see now."""
+    """The present moment of a slot."""
     env = renderer.env
     scene = checked(renderer.scene(slot), env.n_agents, env.n_tasks, env.name)
     return Moment(
@@ -235,7 +237,7 @@ def moment(renderer: Renderer, observation: BatchObservation, slot: int = 0) -> 
 
 
 def shares(observation: BatchObservation, slot: int, assignment: Ints) -> tuple[Floats, Bools]:
-    """[M] how full an assignment [N] makes each task, and whether it would be full with one agent less."""
+    """[M] loads and `crowded` of an assignment [N], as in `Film`."""
     total, least = np.zeros(observation.task_alive.shape[1]), np.full(observation.task_alive.shape[1], np.inf)
     for agent in np.flatnonzero(assignment >= 0):
         task = assignment[agent]
@@ -248,7 +250,7 @@ def shares(observation: BatchObservation, slot: int, assignment: Ints) -> tuple[
 
 
 def _alive(shown: object, count: int, observed: Bools) -> Bools:
-    """[K] padded to what the environment may have; objects that the scene does not place are not there."""
+    """[K] mask of the scene, else of the observation; False for objects beyond the `count` in the scene."""
     alive = np.zeros(len(observed), np.bool_)
     alive[:count] = observed[:count] if shown is None else np.asarray(shown, np.bool_)
     return alive

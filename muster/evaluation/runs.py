@@ -1,4 +1,4 @@
-"""The runs in a folder, for the page that shows them learn. Nothing that a run's files say can break the listing."""
+"""Training runs in a folder, as data for the service's page; damaged files of a run never raise."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from muster.errors import UnknownNameError
 
 MOST_RUNS = 200
 MOST_ROWS = 1500
-"""Rows of a curve that are sent; of more, evenly chosen ones."""
+"""Rows of a curve; of a longer log, evenly spaced ones."""
 CONFIG_BYTES = 2**20
 LOG_BYTES = 256 * 2**20
-"""Files of runs that are larger are not read."""
+"""Larger files are not read."""
 SHOWN = ("steps", "reward", "outcome", "validation", "fitness", "cpu_seconds", "steps_per_second", "value_loss")
 
 
 def read_runs(folder: Path) -> list[dict[str, Any]]:
-    """What each run in a folder is, the one written to last first."""
+    """Descriptions of the runs in a folder, the most recently updated first."""
     try:
         runs = [describe(run) for run in folder.iterdir() if (run / "config.toml").is_file()]
     except OSError:
@@ -31,12 +31,12 @@ def read_runs(folder: Path) -> list[dict[str, Any]]:
 
 
 def read_curve(folder: Path, name: str) -> dict[str, Any]:
-    """A run with the rows of its log."""
+    """A run's description, the rows of its log, its baselines and its card."""
     known = {run["name"]: run for run in read_runs(folder)}
     if name not in known:
         raise UnknownNameError(f"run in {folder}", name[:80], known)
     rows = []
-    # The last line may still be being written.
+    # A run that is training may have written its last line in part.
     for line in read_file(folder / name / "metrics.jsonl", LOG_BYTES).splitlines(keepends=True):
         try:
             row = json.loads(line) if line.endswith("\n") else {}
@@ -54,29 +54,29 @@ def read_curve(folder: Path, name: str) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file; empty where there is none."""
+    """The JSON object in a file; empty if there is none."""
     try:
-        found = json.loads(read_file(path, CONFIG_BYTES), parse_constant=lambda name: None)
+        data = json.loads(read_file(path, CONFIG_BYTES), parse_constant=lambda name: None)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
 def baselines_of(summary: dict[str, Any]) -> dict[str, float]:
-    """The mean of each baseline on the run's environment, by the validation at its end; empty before."""
-    found = summary.get("baselines")
-    rows = found.items() if isinstance(found, dict) else ()
+    """{baseline: mean} from the validation at the end of a run; empty before."""
+    baselines = summary.get("baselines")
+    rows = baselines.items() if isinstance(baselines, dict) else ()
     return {name: each["mean"] for name, each in rows if isinstance(each, dict) and is_finite(each.get("mean"))}
 
 
 def train_command(folder: Path) -> str:
-    """A command that puts a first run into the folder, with the program that this service is a part of."""
+    """Command that trains a first run into the folder, with this installation of muster."""
     program = "muster" if shutil.which("muster") else f"{shlex.quote(sys.executable)} -m muster"
     return f"{program} train rescue:2x4 --minutes 1 --out {shlex.quote(str(folder / 'first'))}"
 
 
 def describe(run: Path) -> dict[str, Any]:
-    """A run by its config; what it does not say in the right type is left out."""
+    """Description of a run from its config; entries of a wrong type are empty."""
     try:
         settings = tomllib.loads(read_file(run / "config.toml", CONFIG_BYTES))
     except (ValueError, RecursionError):
@@ -99,7 +99,7 @@ def describe(run: Path) -> dict[str, Any]:
 
 
 def read_file(path: Path, most: int) -> str:
-    """The text of a regular file; empty where there is none, or one that is larger."""
+    """The text of a regular file of at most `most` bytes; empty if there is none."""
     try:
         return path.read_text("utf-8", "replace") if path.is_file() and path.stat().st_size <= most else ""
     except OSError:
@@ -107,5 +107,5 @@ def read_file(path: Path, most: int) -> str:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether it is a number that JSON has."""
+    """Whether a value is a finite number."""
     return isinstance(value, int | float) and abs(value) < float("inf")

@@ -1,4 +1,4 @@
-"""The zero-shot curve: one policy on environments of growing size, beside the best baseline on the same episodes."""
+"""Generalisation curve: one policy on environments of growing size, against the best baseline on the same episodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VERDICTS: dict[str, Verdict] = {"better": "wins", "even": "even", "worse": "lose
 SIZES_OF_A_RANGE = 8
 MOST_SIZES = 100
 LARGEST_BATCH = 4_000_000
-"""Agent-task pairs in a batch of environments: bounds the memory that large environments take."""
+"""Agent-task pairs in a batch of environments, to bound memory."""
 
 _NUMBER = r"(\d{1,6})"
 _RANGE = re.compile(rf"{_NUMBER}\.\.{_NUMBER}(?::{_NUMBER})?")
@@ -42,12 +42,12 @@ class Kind:
     """A kind of environment that comes in sizes."""
 
     form: str
-    """Environment string of a size."""
+    """Template of the environment string."""
     ratio: float
     """Tasks for each agent, rounded up."""
     baselines: tuple[str, ...]
     sizes: str
-    """Range by default."""
+    """Default range."""
 
 
 KINDS = {
@@ -89,56 +89,56 @@ def parse_sizes(text: str) -> list[int]:
 
 
 def split_env(env: str) -> tuple[Kind, str]:
-    """The kind of environment that "battle:w" or "rescue,grid=32" names, and the options, with their comma."""
+    """Kind of environment and its options, with their comma, of a text such as "battle:w" or "rescue,grid=32"."""
     env = expanded("environment", env)
-    if found := re.match(r"(battle:[a-z]+)\d|(rescue|pursuit|fleet):\d", env):
-        raise InputError(f"scale chooses the sizes itself: write {found[1] or found[2]} rather than {env}, and --sizes")
+    if match := re.match(r"(battle:[a-z]+)\d|(rescue|pursuit|fleet):\d", env):
+        raise InputError(f"scale chooses the sizes itself: write {match[1] or match[2]} rather than {env}, and --sizes")
     name, _, options = re.sub("^(rescue|pursuit|fleet):", r"\1,", env).partition(",")
     rest = f",{options}" if options else ""
     if name in KINDS:
         return KINDS[name], rest
     if ":" in name and name.partition(":")[0] not in BUILT_IN:
-        return own_kind(name, env), rest
+        return custom_kind(name, env), rest
     raise UnknownNameError("kind of environment that comes in sizes", name, [*KINDS, OWN])
 
 
-def own_kind(name: str, env: str) -> Kind:
-    """A user's own class in sizes: its constructor takes n_agents and n_tasks, and its own are where to begin."""
+def custom_kind(name: str, env: str) -> Kind:
+    """Kind of a custom environment whose constructor takes n_agents and n_tasks; their defaults are the first size."""
     if set(re.findall(r",\s*(n_agents|n_tasks)\s*=", env)):
         raise InputError(
             f"scale chooses n_agents and n_tasks itself: leave them out of {env}, and give --sizes and --ratio"
         )
     env = re.sub(rf",\s*\w+\s*{_GROWING.pattern}", "", env)
-    made = make(env)
+    default = make(env)
     try:
-        make(env, n_agents=made.n_agents, n_tasks=made.n_tasks)
+        make(env, n_agents=default.n_agents, n_tasks=default.n_tasks)
     except UnknownNameError:
         raise InputError(f"the constructor of {name} must take n_agents and n_tasks for it to come in sizes") from None
     form = name + ",n_agents={agents},n_tasks={tasks}"
-    ratio = made.n_tasks / made.n_agents
-    made.show()
-    prior = () if made.observe().prior is None else (PRIOR,)
-    return Kind(form, ratio, (*made.baselines(), *prior), f"{made.n_agents}..{10 * made.n_agents}")
+    ratio = default.n_tasks / default.n_agents
+    default.show()
+    prior = () if default.observe().prior is None else (PRIOR,)
+    return Kind(form, ratio, (*default.baselines(), *prior), f"{default.n_agents}..{10 * default.n_agents}")
 
 
 def env_of(kind: Kind, options: str, size: int, ratio: float | None = None) -> str:
     """The environment string of `size` agents (of each type) and `ratio` times as many tasks, rounded up."""
-    # 1.1 * 10 is a little more than 11 in binary: that is not to be rounded up.
+    # 1.1 * 10 is a little more than 11 in floating point, and must not be rounded up to 12.
     ratio = kind.ratio if ratio is None else ratio
     tasks = math.ceil(round(ratio * size, 9))
-    options = _GROWING.sub(lambda found: _grown(found, size), options)
+    options = _GROWING.sub(lambda match: _grown(match, size), options)
     return kind.form.format(agents=size, tasks=tasks, ratio=ratio) + options
 
 
-def _grown(found: re.Match[str], size: int) -> str:
-    """An option that grows with the number of agents n, rounded up."""
-    factor, power = float(found[1] or 1.0), 0.5 if found[2] else 1.0
+def _grown(match: re.Match[str], size: int) -> str:
+    """Value of an option that grows with the number of agents, rounded up."""
+    factor, power = float(match[1] or 1.0), 0.5 if match[2] else 1.0
     return f"={math.ceil(round(factor * size**power, 9))}"
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One size."""
+    """Evaluations at one size."""
 
     size: int
     env: str
@@ -151,11 +151,11 @@ class Point:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the whole interval of the paired difference lies on the winning side, the losing one, or neither."""
+        """wins or loses if the interval of the paired difference excludes 0, else even."""
         return VERDICTS[self.difference.verdict(self.policy.metric)]
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The point as JSON values."""
         return {
             "size": self.size,
             "env": self.env,
@@ -169,7 +169,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Curve:
-    """All sizes, in increasing order."""
+    """Points at all sizes, in increasing order."""
 
     policy: str
     points: tuple[Point, ...]
@@ -189,7 +189,7 @@ class Curve:
         return min(self.sizes("loses"), default=None)
 
     def conclusion(self) -> str:
-        """Where it wins, is even and loses, in a sentence."""
+        """Sizes at which the policy wins, is even and loses, in a sentence."""
         if len(self.sizes("wins")) == len(self.points):
             first, last = self.points[0].size, self.points[-1].size
             return f"{self.policy} wins at every size, {first} to {last}"
@@ -200,7 +200,7 @@ class Curve:
         return f"{self.policy}: {'; '.join(parts)}: {win}, {loss}"
 
     def as_dict(self) -> dict[str, Any]:
-        """What `muster scale --json` prints."""
+        """The curve as in `muster scale --json`."""
         return {
             "policy": self.policy,
             "points": [point.as_dict() for point in self.points],
@@ -210,7 +210,7 @@ class Curve:
         }
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Head and a row a size."""
+        """Head of the table, and one row for each size."""
         metric = self.points[0].policy.metric
         head = ["size", "env", "policy [95 %]", "best baseline [95 %]", "paired difference [95 %]", "verdict"]
         failed = MEANINGS[metric].limit_fails
@@ -228,7 +228,7 @@ class Curve:
 
     @property
     def title(self) -> str:
-        """What the numbers are."""
+        """Policy, metric and episodes."""
         first = self.points[0].policy
         return f"{self.policy}: {MEANINGS[first.metric].short}, {first.episodes} episodes a size (seed {first.seed})"
 
@@ -242,7 +242,7 @@ class Curve:
 def plan(
     policy: str | Policy, env: str, sizes: str | None = None, baselines: Sequence[str] = (), ratio: float | None = None
 ) -> tuple[dict[int, str], tuple[str, ...]]:
-    """The environment of each size and the baselines, everything tried out before any episode is run."""
+    """{size: environment string} and names of the baselines; raises for any that cannot be made, before a long run."""
     kind, options = split_env(env)
     if ratio is not None and not (0 < ratio < 1000):
         raise InputError(f"ratio must be positive and below 1000, got {ratio}")
@@ -255,9 +255,9 @@ def plan(
     envs = {size: env_of(kind, options, size, ratio) for size in parse_sizes(sizes or kind.sizes)}
     for text in envs.values():
         try:
-            one = make(text)
+            batch_env = make(text)
             for name in (policy, *names):
-                resolve(name, one)
+                resolve(name, batch_env)
         except InputError as error:
             raise InputError(f"cannot run {text}: {error}") from None
     return envs, names
@@ -276,8 +276,8 @@ def run_curve(
     for size, name in envs.items():
         first = make(name)
         batch = min(BATCH, max(1, LARGEST_BATCH // (first.n_agents * first.n_tasks)))
-        own, *others = compare((policy, *baselines), name, episodes, seed, batch=batch).evaluations
-        best = max(others, key=lambda one: MEANINGS[one.metric].better * one.mean)
-        points.append(Point(size, name, own, tuple(others), best, differences([best, own])[0]))
+        evaluation, *others = compare((policy, *baselines), name, episodes, seed, batch=batch).evaluations
+        best = max(others, key=lambda other: MEANINGS[other.metric].better * other.mean)
+        points.append(Point(size, name, evaluation, tuple(others), best, differences([best, evaluation])[0]))
         report(points[-1])
     return Curve(policy if isinstance(policy, str) else policy.name, tuple(points))

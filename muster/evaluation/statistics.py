@@ -1,4 +1,4 @@
-"""What each metric counts, and means with 95 % intervals."""
+"""How each metric is read, and 95 % intervals of means and rates."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Z95 = 1.959963984540054
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """How one metric is read."""
+    """How a metric is read."""
 
     label: str
-    """For the axis of a picture."""
+    """Label of a plot's axis."""
     short: str
-    """For the head of a column."""
+    """Head of a table's column."""
     digits: int
     better: Literal[1, -1]
-    """1 if more is better, -1 if less is."""
+    """1 if higher is better, -1 if lower."""
     limit_fails: bool
     """Whether an episode that hits the step limit has failed; it counts like any other, at the limit."""
 
@@ -42,7 +42,7 @@ MEANINGS: dict[Metric, Meaning] = {
 
 
 def verdict_of(gap: Interval, metric: Metric) -> Verdict:
-    """What the 95 % interval of a difference says: better or worse if 0 is outside it."""
+    """Verdict of the 95 % interval of a difference: better or worse if 0 is outside it, else even."""
     low, high = sorted(MEANINGS[metric].better * bound for bound in gap)
     return "better" if low > 0 else "worse" if high < 0 else "even"
 

@@ -1,4 +1,4 @@
-"""What a linear policy has learned, by the names of its features, for a person to read."""
+"""Weights of a linear policy by the names of its features, and in a sentence."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from muster.policy.learned import LearnedPolicy, features_of
 NAMED = 3
 """Features in the sentence."""
 LEAST = 0.05
-"""Effects that it does not mention, in standard deviations of the prior."""
+"""Smallest effect in the sentence, in standard deviations of the prior."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """Of one feature, or of the product of two."""
+    """Weight of a feature, or of the product of two."""
 
     score: str
     """h (agent and task) or g (two tasks)."""
@@ -29,31 +29,31 @@ class Weight:
     """agent, task, pair, task_pair, global, context, prior, constant or product."""
     feature: str
     effect: float
-    """What a standard deviation of the feature adds to a score, in standard deviations of the prior."""
+    """Change of a score by one standard deviation of the feature, in standard deviations of the prior."""
     weight: float | None
-    """What one of its own units adds, in those of the prior; None for a product."""
+    """Change of a score by one unit of the feature, in units of the prior; None for a product."""
 
 
 def named_weights(policy: LearnedPolicy) -> list[Weight]:
-    """Every weight of a linear policy, by effect, the largest first."""
+    """All weights of a linear policy, the largest effect first."""
     spec, names = policy.spec, features_of(policy)
     assert spec.h_statistics is not None
     of_h = [("agent", name) for name in names.agent] + [("task", name) for name in names.task]
     of_h += [("pair", name) for name in names.pair] + [("context", name) for name in spec.context_features]
     of_h += [("prior", "prior")] * spec.prior + [("global", name) for name in names.global_]
-    found = _weights("h", policy.parameters["h.weight"], of_h, "constant", spec.h_statistics)
+    weights = _weights("h", policy.parameters["h.weight"], of_h, "constant", spec.h_statistics)
     if spec.products:
         both = product(of_h[: spec.h_columns - spec.global_width], names.global_)
         effects = policy.parameters["h.products"].ravel().tolist()
-        found += [
+        weights += [
             Weight("h", "product", f"{name} x {shared}", effect, None)
             for ((_, name), shared), effect in zip(both, effects, strict=True)
         ]
     if spec.task_scores:
         assert spec.g_statistics is not None
         of_g = [("task", f"{name} of both") for name in names.task] + [("task_pair", name) for name in names.task_pair]
-        found += _weights("g", policy.parameters["g.weight"], of_g, "same task", spec.g_statistics)
-    return sorted(found, key=lambda one: -abs(one.effect))
+        weights += _weights("g", policy.parameters["g.weight"], of_g, "same task", spec.g_statistics)
+    return sorted(weights, key=lambda one: -abs(one.effect))
 
 
 def _weights(
@@ -61,21 +61,23 @@ def _weights(
 ) -> list[Weight]:
     deviations = np.array(statistics.deviations)
     # A feature that never varied has no effect, whatever its weight.
-    own = np.where(deviations > 0, effects[1:], 0.0)
-    weights = np.divide(statistics.unit * own, deviations, out=np.zeros(len(own)), where=deviations > 0)
-    found = [Weight(score, "constant", constant, float(effects[0]), float(statistics.unit * effects[0]))]
-    columns = zip(names, own.tolist(), weights.tolist(), strict=True)
-    return found + [Weight(score, kind, name, effect, weight) for (kind, name), effect, weight in columns]
+    varying = np.where(deviations > 0, effects[1:], 0.0)
+    weights = np.divide(statistics.unit * varying, deviations, out=np.zeros(len(varying)), where=deviations > 0)
+    first = Weight(score, "constant", constant, float(effects[0]), float(statistics.unit * effects[0]))
+    columns = zip(names, varying.tolist(), weights.tolist(), strict=True)
+    return [first, *(Weight(score, kind, name, effect, weight) for (kind, name), effect, weight in columns)]
 
 
 def in_words(weights: Sequence[Weight]) -> str:
-    """What most moves a pair's score beside the prior, in a sentence."""
-    told = [one for one in weights if one.score == "h" and one.kind != "constant" and abs(one.effect) >= LEAST][:NAMED]
-    if not told:
+    """A sentence about the features with the largest effects on a pair's score, beside the prior."""
+    largest = [one for one in weights if one.score == "h" and one.kind != "constant" and abs(one.effect) >= LEAST][
+        :NAMED
+    ]
+    if not largest:
         return "It decides as the environment's prior does: no feature moves a score by much."
-    parts = [f"{'a high' if one.effect > 0 else 'a low'} {one.feature} ({one.effect:+.2f})" for one in told]
+    parts = [f"{'a high' if one.effect > 0 else 'a low'} {one.feature} ({one.effect:+.2f})" for one in largest]
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    meanings = [f"{one.feature}: {MEANINGS[one.feature]}" for one in told if one.feature in MEANINGS]
+    meanings = [f"{one.feature}: {MEANINGS[one.feature]}" for one in largest if one.feature in MEANINGS]
     return (
         f"Beside the prior, what most speaks for a pair is {listed}: by so many standard deviations of the prior a "
         "score rises with one standard deviation of the feature." + (f" ({'; '.join(meanings)}.)" if meanings else "")

@@ -1,4 +1,4 @@
-"""A recorded episode as a file: a moving picture, a page to watch it, or data."""
+"""Write a replay as an animated GIF, an HTML page or JSON."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from muster.rng import episode_seeds
 from muster.storage import write_atomically
 
 LAST_PICTURE_MILLISECONDS = 2000
-"""Of a moving picture; longer episodes run faster, with fewer pictures."""
+"""How long a GIF shows its last frame."""
 SHORTEST_PICTURE_MILLISECONDS = 40
 COLOURS = 64
 PALETTE_PICTURES = 12
-"""Pictures, spread over the episode, whose colours make up the palette of a moving picture."""
+"""Frames, spread over the episode, that a GIF's palette is made from."""
 
 CAMERA_STEPS = 6
-"""Moments before and after over which the camera moves."""
+"""Moments before and after that the camera's motion is averaged over."""
 
 Writer = Callable[[list[Replay], BatchEnv, Path], None]
 
 
 def write_gif(replays: list[Replay], env: BatchEnv, path: Path) -> None:
-    """A moving picture that rests on its last frame and starts again."""
+    """Write an animated GIF that pauses on its last frame and loops."""
     from PIL import Image
 
     steps = pictures_of(_only(replays, path), env)
@@ -44,19 +44,19 @@ def write_gif(replays: list[Replay], env: BatchEnv, path: Path) -> None:
     shown, durations = shortened([max(int(pace / len(step)), 20) for step in steps for _ in step])
     pictures = [picture for step in steps for picture in step]
     frames = [Image.fromarray(np.asarray(pictures[k])) for k in shown]
-    # One palette for all, so that colours do not flicker; of many pictures, since what glows may do so for a moment.
+    # One palette for all frames, so that colours do not flicker; from many frames, since some colours are brief.
     some = frames[:: -(-len(frames) // PALETTE_PICTURES)]
     sheet = Image.new("RGB", (frames[0].width, frames[0].height * len(some)))
     for k, frame in enumerate(some):
         sheet.paste(frame, (0, k * frame.height))
-    # Octree: median cut spends its colours on the ground, and small agents and tasks lose theirs.
+    # Octree: median cut spends its colours on the background, and small agents and tasks lose theirs.
     palette = sheet.quantize(COLOURS, method=Image.Quantize.FASTOCTREE)
     flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     flat[0].save(path, save_all=True, append_images=flat[1:], duration=durations, loop=0, optimize=False)
 
 
 def pictures_of(replay: Replay, env: BatchEnv) -> list[list[Any]]:
-    """The pictures of each step, and of the end: of scenes on the way from one to the next, or what `draw` gives."""
+    """Frames of each step and of the end: interpolated scenes, or those of the environment's own `draw`."""
     renderer = env.renderer()
     if not isinstance(renderer, SceneRenderer):
         env.reset(np.arange(1), episode_seeds(replay.seed, np.arange(1)))
@@ -74,12 +74,12 @@ def pictures_of(replay: Replay, env: BatchEnv) -> list[list[Any]]:
 
 
 def follow(shown: Film) -> list[Bounds]:
-    """What a camera shows of each moment: all of the stage, or a square that moves evenly with those that live."""
+    """Bounds of the camera at each moment: the stage's, or a square that smoothly follows the living."""
     stage, count = shown.moments[0].scene.stage, len(shown.moments)
     if stage.bounds is not None:
         return [stage.bounds] * count
     near = [slice(max(0, k - CAMERA_STEPS), k + CAMERA_STEPS + 1) for k in range(count)]
-    # Each box shows all that live near its moment, so the mean of the boxes near a moment shows all of that moment.
+    # Each box covers all moments near its own, so the mean of the boxes near a moment still covers that moment.
     boxes = np.array([bounds_of(shown.moments[some]) for some in near])
     boxes = np.array([boxes[some].mean(0) for some in near])
     middle, half = (boxes[:, :2] + boxes[:, 2:]) / 2, (boxes[:, 2:] - boxes[:, :2]).max(1, keepdims=True) / 2
@@ -87,7 +87,7 @@ def follow(shown: Film) -> list[Bounds]:
 
 
 def shortened(durations: list[int]) -> tuple[list[int], list[int]]:
-    """Which of the pictures to show, the last one always, and for how many milliseconds each: at most 12 s in all."""
+    """Indices of the frames to show, always with the last, and the milliseconds of each: at most 12 s in all."""
     most = int(1000 * LONGEST_SECONDS) - LAST_PICTURE_MILLISECONDS
     last = len(durations) - 1
     if sum(durations[:-1]) <= most:
@@ -101,12 +101,12 @@ def shortened(durations: list[int]) -> tuple[list[int], list[int]]:
 
 
 def write_html(replays: list[Replay], env: BatchEnv, path: Path) -> None:
-    """One page that needs nothing else: the viewer and what it shows. Two replays of one episode stand side by side."""
+    """Write a self-contained page with the viewer and the replays, two of one episode side by side."""
     write_atomically(path, page(pack([film(replay, env) for replay in replays])).encode())
 
 
 def write_json(replays: list[Replay], env: BatchEnv, path: Path) -> None:
-    """The episode as data."""
+    """Write the replay as JSON."""
     del env
     write_atomically(path, (json.dumps(_only(replays, path).as_dict()) + "\n").encode())
 
@@ -115,7 +115,7 @@ WRITERS: dict[str, Writer] = {".gif": write_gif, ".html": write_html, ".json": w
 
 
 def writer(path: Path, policies: int = 1) -> Writer:
-    """How to write the replays of so many policies to a file of that name; InputError where it cannot be done."""
+    """The writer for a file's suffix and number of policies; InputError if there is none."""
     if path.suffix not in WRITERS:
         raise UnknownNameError("replay format", path.suffix or path.name, WRITERS)
     if policies > 1 and path.suffix != ".html":
