@@ -19,7 +19,7 @@ def holds(what, value):
     """Whether the value could have been sampled."""
     if isinstance(what, Choice):
         return value in what.values
-    return what.low <= value <= what.high and (not what.whole or value == int(value))
+    return what.low <= value <= what.high and (not what.integer or value == int(value))
 
 
 def test_the_papers_best_settings_and_our_trials_lie_in_its_ranges():
