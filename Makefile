@@ -86,7 +86,7 @@ test-pythons:
 	@set -e; for python in $(PYTHONS); do \
 		folder=build/venv-$$("$$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 		"$$python" -m venv $$folder; \
-		$$folder/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pytest hypothesis scipy pandas polars; \
+		$$folder/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[pettingzoo,plot]' pytest highspy hypothesis scipy pandas polars; \
 		$$folder/bin/python --version; \
 		$$folder/bin/python -m pytest -p no:cacheprovider tests/assign tests/envs/test_registry.py tests/envs/test_classes.py tests/envs/rescue; \
 	done

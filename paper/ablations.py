@@ -37,7 +37,7 @@ LIKELIHOODS: dict[str, dict[str, Any]] = {
 critic's rate of 0.002 in place of 0.001, and Gumbel noise, on h alone."""
 RUNS = {("rescue:2x4", "quad"): 400_000, ("battle:m10v10", "lp"): 400_000}
 """Environment and inference -> steps."""
-SEEDS, RUN_EPISODES = 2, 500
+SEEDS, RUN_EPISODES = 3, 500
 
 Row = dict[str, Any]
 
