@@ -145,6 +145,8 @@ class Solver(InferenceSettings):
 
     def _read_needs(self, problem: Problem, arrays: ProblemArrays) -> tuple[Needs | None, Fixed | None]:
         """Minimums and fixed agents; InputError where the method supports neither."""
+        if problem.minimums is None and problem.fixed is None:
+            return None, None
         for field in ("minimums", "fixed"):
             if getattr(problem, field) is not None and self.method == "routes":
                 raise InputError(f"method 'routes' visits every task and knows no {field}; take lp or quad")
@@ -233,13 +235,15 @@ class _Batch:
             self._share(rows.size, kernel, (rows, *more))
 
     def _share(self, size: int, kernel: Callable[..., None], more: tuple[Any, ...]) -> None:
-        def work(begin: int, end: int) -> None:
-            kernel(begin, end, *self.arguments, self.deadline.flag, self.deadline.left(), *more)
-
+        deadline = self.deadline
         if self.threads == 1:
-            work(0, size)
-        else:
-            share_out(size, self.threads, work)
+            kernel(0, size, *self.arguments, deadline.flag, deadline.left(), *more)
+            return
+
+        def work(begin: int, end: int) -> None:
+            kernel(begin, end, *self.arguments, deadline.flag, deadline.left(), *more)
+
+        share_out(size, self.threads, work)
 
     def refuse_invalid(self) -> None:
         """Raise InputError for the first entry that the core refused."""
