@@ -18,7 +18,7 @@ double read_answer(const Array1<Index>& found, const Instance& instance, const O
 // Whether an agent has no task that could have one if it were alone.
 bool leaves_out(const Plan& plan, const Instance& instance);
 
-// Put the assignment `found` in the place of the one in row b, with what follows from nothing exceeding `limit`.
+// Replace the answer in row b by the assignment `found`, certified by the upper bound `limit`.
 // `plan` and `ranking` are scratch.
 void write_improved(const Array1<Index>& found, double limit, const Instance& instance, const Settings& settings,
                     const Output& out, Index b, Plan& plan, const Array1<double>& prices, Ranking& ranking, Stop& stop);

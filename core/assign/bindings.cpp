@@ -1,3 +1,4 @@
+// Bindings of the solver on dense batches: muster._core.assign.
 #include "bindings.hpp"
 
 #include "amax.hpp"

@@ -6,7 +6,7 @@ namespace muster {
 
 namespace {
 
-// Agents after which a sweep asks whether to stop.
+// Agents between two checks of the stop in a sweep.
 constexpr Index kBetweenStops = 64;
 
 bool is_stopped(Index i, Stop& stop) { return i % kBetweenStops == kBetweenStops - 1 && stop.requested(); }

@@ -1,3 +1,4 @@
+// Bindings of the learners: muster._core.learning.
 #include "bindings.hpp"
 
 #include "learning/adam.hpp"

@@ -1,3 +1,4 @@
+// Bindings of the scoring models and the critic: muster._core.models.
 #include "bindings.hpp"
 
 #include "models/context.hpp"

@@ -1,4 +1,4 @@
-// What one network of the direct model reads, and which objects nothing tells apart: those are scored once.
+// Inputs of one network of the direct model, and which objects have equal features: those are scored once.
 #pragma once
 
 #include "arena.hpp"

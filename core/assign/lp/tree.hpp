@@ -12,13 +12,21 @@ struct Tree {
   Array1<Index> previous;
   Array1<double> flow;     // on the arc between a node and its parent
   Array1<double> dual;
-  Array1<Index> mark;
+  Array1<Index> mark;      // of the last pivot whose cycle the node was looked at for
 };
 
 inline Tree make_tree(Arena& arena, Index n, Index m) {
   const Index size = n + m + 1;
   return {arena.make1<Index>(size),   arena.make1<Index>(size),   arena.make1<Index>(size), arena.make1<Index>(size),
           arena.zeros1<double>(size), arena.zeros1<double>(size), arena.zeros1<Index>(size)};
+}
+
+// The node after v in a walk through the subtree of `top`, parents before their children; -1 after the last.
+inline Index next_below(const Tree& tree, Index v, Index top) {
+  const Index* const next = tree.next.data;
+  if (tree.first.data[v] >= 0) return tree.first.data[v];
+  while (v != top && next[v] < 0) v = tree.parent.data[v];
+  return v == top ? -1 : next[v];
 }
 
 // Take v out of its parent's list of children.

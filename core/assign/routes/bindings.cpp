@@ -1,3 +1,4 @@
+// Bindings of routes: muster._core.routes.
 #include "../bindings.hpp"
 #include "solve.hpp"
 

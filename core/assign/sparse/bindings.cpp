@@ -1,3 +1,4 @@
+// Bindings of the solver on few allowed pairs: muster._core.sparse.
 #include "../bindings.hpp"
 #include "augmenting_paths.hpp"
 #include "subgradient_search.hpp"

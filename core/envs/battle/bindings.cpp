@@ -1,3 +1,4 @@
+// Bindings of battles: muster._core.battle.
 #include "../../bindings.hpp"
 
 #include <algorithm>

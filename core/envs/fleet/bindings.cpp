@@ -1,3 +1,4 @@
+// Bindings of the fleet: muster._core.fleet.
 #include "../slots.hpp"
 #include "fleet.hpp"
 #include "hindsight.hpp"

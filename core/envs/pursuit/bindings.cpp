@@ -1,3 +1,4 @@
+// Bindings of pursuit: muster._core.pursuit.
 #include "../slots.hpp"
 #include "baselines.hpp"
 #include "observe.hpp"

@@ -1,3 +1,4 @@
+// Bindings of search and rescue: muster._core.rescue.
 #include "../slots.hpp"
 #include "baselines.hpp"
 #include "makespan.hpp"
