@@ -17,7 +17,7 @@ struct Certificate {
 // Value of the relaxation's vertex under its profits.
 double primal_value(const Relaxation& relaxation, const Instance& instance, const Array1<double>& bonus);
 
-// Prices of the tasks, and the dual value that they prove: no relaxed assignment is worth more under the profits.
+// Set the prices of the tasks; returns their dual value, a bound on every relaxed assignment under the profits.
 double set_prices(const Relaxation& relaxation, const Instance& instance, const Array1<double>& bonus,
                   const Array1<double>& prices);
 

@@ -93,7 +93,7 @@ class Options {
     return options > 1;
   }
 
-  // Utilities by tau and chances of agent i's options: tasks, idling, exchanges with others. False where it had but one.
+  // Set utilities by tau and chances of agent i's options: tasks, idling, exchanges. False where it had only one.
   bool weigh(Index i) {
     const Index mine = own(i);
     const double* const value = value_.row(i).data;

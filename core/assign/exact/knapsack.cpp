@@ -71,7 +71,7 @@ double fill_ahead(const Knapsacks& knapsacks, Index j, Index count) {
   return knapsacks.ahead(count, size);
 }
 
-// Mark in `taken` who is chosen, from the table `ahead`.
+// Mark the chosen agents in `taken`, from the table `ahead`.
 void read_choice(const Knapsacks& knapsacks, Index j, Index count) {
   bool* const taken = knapsacks.taken.row(j).data;
   const Index* const weight = knapsacks.weight.row(j).data;

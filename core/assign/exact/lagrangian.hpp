@@ -14,11 +14,11 @@
 
 namespace muster {
 
-// Prices of agents, and what it takes to improve them.
+// Prices of agents, and the workspace of subgradient steps.
 struct AgentPrices {
   Array1<double> price;      // [N]
   Array1<double> best;       // [N] those of the lowest bound so far
-  Array1<double> excess;     // [N] by how many tasks an agent is wanted, less one; 0 for those that are fixed
+  Array1<double> excess;     // [N] number of tasks that choose an agent, less one; 0 for fixed agents
   Array1<double> direction;  // [N] of the next step
 };
 

@@ -10,7 +10,7 @@ namespace {
 // Penalty of a unit beyond a capacity at first, as a share of its price, and how it changes with every step.
 constexpr double kFirstPenalty = 0.5;
 constexpr double kGrowth = 1.05, kDecay = 0.95;
-// Steps for which what was left is tabu: this many, and up to as many again.
+// Steps for which a pair that was left is tabu: this many, and up to as many again.
 constexpr Index kTenure = 2;
 // Pairs compared between two checks of the stop, less than a millisecond.
 constexpr Index kPairsBetweenStops = 100'000;
@@ -71,7 +71,7 @@ void leave(const Oscillation& oscillation, Index i) {
   if (after >= 0) oscillation.previous[after] = before;
 }
 
-// Make loads and lists agree with `task`; forget penalties and what is tabu.
+// Make loads and lists agree with `task`; reset penalties and tabu steps.
 void reset(Oscillation& oscillation, Index n, Index m) {
   for (Index j = 0; j <= m; ++j) {
     oscillation.load[j] = 0.0;
@@ -178,7 +178,7 @@ Exchange best_exchange(Oscillation& oscillation, Index n, Index m, Stop& stop) {
   return exchange;
 }
 
-// Make the exchange; what is left stays tabu for some steps.
+// Make the exchange; the pairs left become tabu for some steps.
 void take(Oscillation& oscillation, const Exchange& exchange) {
   const auto [i, j, k] = exchange;
   const auto tenure = static_cast<Index>((kTenure + 1) * draw(oscillation));

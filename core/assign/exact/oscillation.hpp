@@ -6,8 +6,8 @@
 //
 // so only pairs of small loss are worth a look. A step is the best move or swap of all under that measure, where a unit
 // beyond a capacity costs a penalty: it grows while the capacity is exceeded and shrinks while none is, so the search
-// swings from one side of the border to the other (Glover's strategic oscillation; Díaz and Fernández 2001). What was
-// just left is tabu for a few steps.
+// swings from one side of the border to the other (Glover's strategic oscillation; Díaz and Fernández 2001). A pair that
+// was just left is tabu for a few steps.
 //
 // Being left out is a choice like the others: task m, which has capacity for all.
 #pragma once

@@ -48,7 +48,7 @@ void Branching::exchange(Index plans) {
   const auto counted = [&] {
     for (const Index j : teams_.needy) open[j] = flow_->count[j] >= teams_.fewest_agents[j] ? kOpen : kClosed;
   };
-  // From the relaxation: what it fills, and what it begins to fill.
+  // Start from the relaxation: the tasks that it fills, and those that it fills in part.
   flow_->solve(open, stop_);
   std::vector<signed char> begun = open;
   for (const Index j : teams_.needy) begun[j] = flow_->count[j] > 0 ? kOpen : kClosed;

@@ -60,7 +60,7 @@ double choose_parts(std::vector<Candidate>& list, double least, double most, std
   return load >= least - 2.0 * slack ? total : -kInfinity;
 }
 
-// The two best, or the best one, without a list: what most tasks need.
+// The best team of at most two agents, found without a list.
 double choose_few(const Dual& dual, const Teams& teams, const Decisions& decisions, Index j, Index fewest, Index most,
                   std::vector<double>& chosen) {
   double best = -kInfinity, second = -kInfinity;

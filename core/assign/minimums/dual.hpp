@@ -36,8 +36,8 @@ void release_pair(Decisions& decisions, const Teams& teams, Index i, Index j, In
 struct Dual {
   std::vector<double> price;   // [N] pi
   std::vector<double> team;    // [M] value of the best team under these prices, -infinity where there is none
-  std::vector<double> chosen;  // by pair: how much of it the task wants
-  std::vector<double> demand;  // [N] how many tasks want the agent
+  std::vector<double> chosen;  // by pair: the share of it that the task chooses
+  std::vector<double> demand;  // [N] how many tasks choose the agent
   double bound = kInfinity;
 };
 

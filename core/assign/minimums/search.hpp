@@ -10,7 +10,7 @@ class TeamSearch {
  public:
   TeamSearch(Arena& arena, const Instance& instance, const Teams& teams, Stop& stop);
 
-  // Make the plan meet the minimums: empty tasks that have too little, then let agents join.
+  // Make the plan meet the minimums: empty tasks below theirs, then let agents join.
   void repair(Plan& plan);
 
   // Moves, swaps, opening and closing of tasks until none helps.

@@ -26,7 +26,7 @@ struct Teams {
   std::vector<Index> needy;    // tasks with a minimum above what one agent contributes, or that have to be served
 };
 
-// Read what tasks need; pairs of tasks that can never get their minimum become forbidden in the instance.
+// List pairs and minimums by task; pairs of tasks that can never get their minimum become forbidden in the instance.
 //
 // A task has to be served where `required` says so and its minimum is above 0.
 Teams read_teams(Instance& instance, const Array1<const double>& minimums, const Array1<const bool>& required);

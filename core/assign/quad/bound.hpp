@@ -24,7 +24,7 @@ struct Bounds {
 
 Bounds make_bounds(Arena& arena, Index n, Index m);
 
-// Whether there are so few assignments that a proof takes no longer than a search.
+// Whether there are so few assignments that branch and bound takes no longer than a search.
 bool is_small(const Instance& instance, const Settings& settings);
 
 // Put the relaxation on the best vertex for scores + bonus.

@@ -1,7 +1,7 @@
 // Limits on pair terms: upper bounds on h·b + c'gc that hold for any g.
 //
 // Two of them. By shares: an agent on task j earns w (w g_jj + sum_k s_jk c_k), where s = (g + g') / 2, c counts the
-// others and w is what it counts for itself; the sum is at most what as many others as there are can add, so any prices
+// others and w is its own weight; the sum is at most what as many others as there are can add, so any prices
 // with that as a bonus bound every assignment. By curvature: c_j <= C_j, so c_j² <= C_j c_j; g less a diagonal d, with
 // d_j C_j c_j added, is worth no less on assignments, and for d large enough it is concave, where Frank-Wolfe proves.
 #pragma once
@@ -50,7 +50,7 @@ bool is_concave_with(double shift, const TaskLimits& limits, const Instance& ins
                      const Array1<double>& column);
 
 struct ShiftRange {
-  double low;   // what is added for rounding errors
+  double low;   // slack for rounding errors
   double high;  // makes the matrix positive definite in any case (Gershgorin)
 };
 

@@ -94,7 +94,7 @@ bool choose_bonus(const Array1<double>& bonus, const Instance& instance, Index e
   return true;
 }
 
-// Round and improve the solution that sees what full tasks earn; false if none would earn anything.
+// Round and improve the solution under the secant bonus; false if no task has one.
 bool start_from_secant(Work& work, const Instance& instance, double scale, Stop& stop) {
   if (!set_secant_bonus(work.bonus, instance, 1.0)) return false;
   solve_for_bonus(work.relaxation, instance, work.bonus, false, stop);

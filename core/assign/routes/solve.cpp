@@ -159,7 +159,7 @@ void fill_into(Arena& arena, RouteProblem& routing) {
   for (Index i = 0; i < n; ++i) routing.source[visits + i] = m + i;
 }
 
-// Take over the routes of the last decision, without the tasks that are gone.
+// Start from the routes of the last decision, without the tasks that are gone.
 void resume(const RouteProblem& routing, Routes& routes, const Array2<const Index>& previous, const Living& living) {
   const Index visits = routing.task.size;
   for (Index i = 0; i < routing.n; ++i) {

@@ -34,7 +34,7 @@ struct Option {
   Index pair;
 };
 
-// The bound that the prices prove; `load` [M] is what the tasks get if every agent takes its best.
+// The dual bound of the prices; `load` [M] gets the loads if every agent takes its best task.
 double bound_of(const Pairs& pairs, const Array1<double>& price, const Array1<double>& load) {
   std::fill(load.begin(), load.end(), 0.0);
   double total = 0.0;

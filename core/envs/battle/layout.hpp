@@ -96,7 +96,7 @@ struct Unit {
   std::int32_t& operator[](UnitField field) const { return column[field * stride]; }
 };
 
-// One battle of a batch: views of its slices, and what is the same in all battles.
+// One battle of a batch: views of its slices, and the data that all battles share.
 struct Battle {
   Array2<std::int32_t> units;
   Array1<Index> counters;

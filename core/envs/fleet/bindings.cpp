@@ -9,7 +9,7 @@ namespace muster {
 
 namespace {
 
-// Episodes in numpy's arrays: the state, named as in `FleetEnv.arrays`, and what is known of the city.
+// Episodes in numpy's arrays: the state, named as in `FleetEnv.arrays`, and the data of the city.
 class BoundFleet {
  public:
   BoundFleet(nb::dict arrays, Index wait, double cost, bool evenly, double unit, double trip)
