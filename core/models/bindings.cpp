@@ -56,8 +56,7 @@ PairInputs read(const PairNetwork& network, const BoundPairs& pairs, const Score
 }
 
 void score_pairs(const PairNetwork& network, const BoundPairs& pairs, Array3<float> scores, Gates gates) {
-  const PairInputs inputs = read(network, pairs, scores, gates);
-  network.score(inputs, 0, inputs.batch(), scores.data, gates ? gates->data : nullptr);
+  network.score(read(network, pairs, scores, gates), scores.data, gates ? gates->data : nullptr);
 }
 
 void add_pair_gradient(const PairNetwork& network, const BoundPairs& pairs, Array3<const float> slopes, Gates gates,

@@ -88,14 +88,14 @@ void price_below(const Basis& basis, Index v) {
   } else {
     dual[v] = price_top(basis, v);
   }
-  for (Index k = next_below(tree, v, v); k >= 0; k = next_below(tree, k, v)) {
+  for_each_below(tree, v, [&](Index k) {
     const Index above = tree.parent[k];
     if (k < n) {
       dual[k] = basis.profits(k, above - n) - basis.use(k, above - n) * dual[above];
     } else {
       dual[k] = (basis.profits(above, k - n) - dual[above]) / basis.use(above, k - n);
     }
-  }
+  });
 }
 
 // Add to `change` what absorbs `amount` in the row of v, along its path to the top and through the extra arc. Returns

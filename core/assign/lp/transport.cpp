@@ -26,7 +26,9 @@ void hang(const Tree& tree, Index v, Index top, Index parent, double flow) {
 // Add delta to the duals of the agents below `top` (itself included) and subtract it from those of the tasks.
 void shift_duals(const Tree& tree, Index top, Index n, double delta) {
   double* const dual = tree.dual.data;
-  for (Index v = top; v >= 0; v = next_below(tree, v, top)) dual[v] += v < n ? delta : -delta;
+  const auto change = [&](Index v) { dual[v] += v < n ? delta : -delta; };
+  change(top);
+  for_each_below(tree, top, change);
 }
 
 // Enter the arc tail -> head: push flow round the cycle that it closes; the arc that empties first leaves the tree.
@@ -114,7 +116,7 @@ void price_transport(const Tree& tree, const Array2<double>& profit, const Array
   double* const dual = tree.dual.data;
   const Index root = n + m;
   dual[root] = 0.0;
-  for (Index v = next_below(tree, root, root); v >= 0; v = next_below(tree, v, root)) {
+  for_each_below(tree, root, [&](Index v) {
     const Index above = tree.parent.data[v];
     if (above == root) {
       dual[v] = v < n ? slack[v] : 0.0;
@@ -123,7 +125,7 @@ void price_transport(const Tree& tree, const Array2<double>& profit, const Array
     } else {
       dual[v] = profit(above, v - n) - dual[above];
     }
-  }
+  });
 }
 
 Status optimise_transport(const Tree& tree, const Array2<double>& profit, const Array1<double>& slack,

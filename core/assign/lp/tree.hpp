@@ -21,12 +21,23 @@ inline Tree make_tree(Arena& arena, Index n, Index m) {
           arena.zeros1<double>(size), arena.zeros1<double>(size), arena.zeros1<Index>(size)};
 }
 
-// The node after v in a walk through the subtree of `top`, parents before their children; -1 after the last.
-inline Index next_below(const Tree& tree, Index v, Index top) {
+// Visit the nodes below `top`, parents before their children.
+template <class Visit>
+void for_each_below(const Tree& tree, Index top, const Visit& visit) {
+  const Index* const parent = tree.parent.data;
+  const Index* const first = tree.first.data;
   const Index* const next = tree.next.data;
-  if (tree.first.data[v] >= 0) return tree.first.data[v];
-  while (v != top && next[v] < 0) v = tree.parent.data[v];
-  return v == top ? -1 : next[v];
+  Index v = top;
+  while (true) {
+    if (first[v] >= 0) {
+      v = first[v];
+    } else {
+      while (v != top && next[v] < 0) v = parent[v];
+      if (v == top) return;
+      v = next[v];
+    }
+    visit(v);
+  }
 }
 
 // Take v out of its parent's list of children.

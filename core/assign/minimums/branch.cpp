@@ -9,6 +9,8 @@ namespace {
 
 // Values within this share are the same.
 constexpr double kSame = 1e-9;
+// Subgradient steps at each node; the root takes four times as many.
+constexpr Index kNodeSteps = 40;
 
 }  // namespace
 
@@ -103,10 +105,9 @@ void Branching::exchange(Index plans) {
   }
 }
 
-double Branching::prove(Index nodes, Index steps, double work) {
+double Branching::prove(Index nodes, double work) {
   work_ = work;
   nodes_ = nodes;
-  steps_ = steps;
   // Tasks that have to be served are open unless that cannot be.
   std::vector<double> share(teams_.m);
   bool required = false;
@@ -122,7 +123,7 @@ double Branching::prove(Index nodes, Index steps, double work) {
   if (!decided) {
     for (const Index j : teams_.needy) decisions_.open[j] = kUndecided;
   }
-  take_steps(root, 4 * steps, share);
+  take_steps(root, 4 * kNodeSteps, share);
   relaxed = root.bound;
   if (root.bound <= enough()) return value;
   const double found = node(root, 0);
@@ -162,7 +163,7 @@ double Branching::node(const Dual& parent, Index depth) {
   }
   if (flow_ == nullptr) release_stranded(dual);
   std::vector<double> share(teams_.m);
-  take_steps(dual, steps_, share);
+  take_steps(dual, kNodeSteps, share);
   dual.bound = std::min(dual.bound, parent.bound);
   if (flow_ == nullptr) round(dual);
   if (dual.bound <= enough()) return value;

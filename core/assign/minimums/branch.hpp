@@ -17,9 +17,8 @@ class Branching {
   // Improve the set of open tasks by opening, closing and exchanging tasks, trying at most `plans` plans (needs a flow).
   void exchange(Index plans);
 
-  // Search with at most `nodes` nodes, `steps` steps of the dual at each, and `work` evaluated pairs; returns a bound on
-  // every plan.
-  double prove(Index nodes, Index steps, double work);
+  // Search with at most `nodes` nodes and `work` evaluated pairs; returns a bound on every plan.
+  double prove(Index nodes, double work);
 
   // Whether the best plan's value reaches the limit.
   bool has_proven(double limit) const { return limit <= enough(); }
@@ -48,7 +47,6 @@ class Branching {
   Stop& stop_;
   Decisions decisions_;
   Index nodes_ = 0;
-  Index steps_ = 0;
   Index plans_ = 0;
   double work_ = 0.0;
 };

@@ -13,8 +13,6 @@ namespace muster {
 
 namespace {
 
-// Steps of the dual at each node of branch and bound.
-constexpr Index kSteps = 40;
 // Pairs that the dual's steps at the first nodes may evaluate.
 constexpr double kPairWork = 3e7;
 // Nodes of branch and bound before the local search is perturbed.
@@ -76,14 +74,14 @@ Found solve_scores(Plan& plan, Arena& arena, const Instance& instance, const Tea
     search.improve(plan);
     branching.offer(tasks_of(plan, instance.n), team_value(plan, instance, teams));
   }
-  double limit = branching.prove(std::min(nodes, kFirstNodes), kSteps, kPairWork);
+  double limit = branching.prove(std::min(nodes, kFirstNodes), kPairWork);
   if (!flow && !branching.has_proven(limit)) {
     put(plan, instance, branching.best);
     search.perturb(plan, kPerturbations[settings.effort]);
     branching.offer(tasks_of(plan, instance.n), team_value(plan, instance, teams));
   }
   if (nodes > kFirstNodes && !branching.has_proven(limit)) {
-    limit = branching.prove(nodes, kSteps, 1e3 * kPairWork * static_cast<double>(nodes));
+    limit = branching.prove(nodes, 1e3 * kPairWork * static_cast<double>(nodes));
   }
   put(plan, instance, branching.best);
   return {limit, branching.relaxed, branching.root.price};
