@@ -1,4 +1,4 @@
-// Views of arrays that somebody else owns: numpy's, or an Arena's. Row-major, unchecked unless MUSTER_BOUNDS is defined.
+// Views of arrays that numpy or an Arena owns. Row-major, unchecked unless MUSTER_BOUNDS is defined.
 #pragma once
 
 #include <cstdint>

@@ -1,20 +1,20 @@
-// The extension module: one submodule for each room of the Python package that has compiled code.
+// The extension module: one submodule for each folder of kernels.
 #include <utility>
 
 #include "bindings.hpp"
 
 namespace muster {
 
-void bind_assign(nb::module_& room);
-void bind_routes(nb::module_& room);
-void bind_sparse(nb::module_& room);
-void bind_rescue(nb::module_& room);
-void bind_battle(nb::module_& room);
-void bind_fleet(nb::module_& room);
-void bind_pursuit(nb::module_& room);
-void bind_models(nb::module_& room);
-void bind_learning(nb::module_& room);
-void bind_service(nb::module_& room);
+void bind_assign(nb::module_& module);
+void bind_routes(nb::module_& module);
+void bind_sparse(nb::module_& module);
+void bind_rescue(nb::module_& module);
+void bind_battle(nb::module_& module);
+void bind_fleet(nb::module_& module);
+void bind_pursuit(nb::module_& module);
+void bind_models(nb::module_& module);
+void bind_learning(nb::module_& module);
+void bind_service(nb::module_& module);
 
 }  // namespace muster
 
@@ -27,7 +27,7 @@ NB_MODULE(MUSTER_MODULE, core) {
 #else
   core.attr("supports_v3") = false;
 #endif
-  const std::pair<const char*, void (*)(nanobind::module_&)> rooms[] = {
+  const std::pair<const char*, void (*)(nanobind::module_&)> submodules[] = {
       {"assign", muster::bind_assign},
       {"routes", muster::bind_routes},
       {"sparse", muster::bind_sparse},
@@ -39,8 +39,8 @@ NB_MODULE(MUSTER_MODULE, core) {
       {"learning", muster::bind_learning},
       {"service", muster::bind_service},
   };
-  for (const auto& [name, bind] : rooms) {
-    auto room = core.def_submodule(name);
-    bind(room);
+  for (const auto& [name, bind] : submodules) {
+    auto submodule = core.def_submodule(name);
+    bind(submodule);
   }
 }

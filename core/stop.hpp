@@ -15,7 +15,7 @@ class Stop {
   // `flag`: one number of a numpy array, not 0 to stop; null for none. `seconds`: from now on; infinite for no limit.
   explicit Stop(std::int64_t* flag, double seconds = std::numeric_limits<double>::infinity());
 
-  // Whether to stop. Cheap enough for every few microseconds of work; has to be asked at least every 5 ms.
+  // Whether to stop. Cheap enough for every few microseconds of work; to be called at least every 5 ms.
   bool requested() {
     if (flag_ != nullptr && std::atomic_ref(*flag_).load(std::memory_order_relaxed) != 0) return true;
     return look();

@@ -1,6 +1,6 @@
 """Random calls of every function that the compiled core binds, for the sanitizers to watch; answers are checked too.
 
-A trial makes one instance and is told by its room, the seed and its number: `try_one("routes", 0, 17)` does it again.
+A trial makes one instance; its name, seed and number reproduce it: `try_one("routes", 0, 17)`.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ def _some(rng: np.random.Generator, share: float) -> bool:
 def try_minimums(rng: np.random.Generator) -> None:
     """Minimums, fixed agents and a previous plan; the answer keeps every constraint."""
     n, m = rng.integers(1, 7, 2)
-    asked: dict[str, Any] = {"scores": rng.normal(0.5, 1.0, (n, m))}
-    asked["minimums"] = float(rng.integers(1, 3)) if _some(rng, 0.2) else rng.choice([0.0, 1.0, 1.5, 2.0, 3.0], m)
+    problem: dict[str, Any] = {"scores": rng.normal(0.5, 1.0, (n, m))}
+    problem["minimums"] = float(rng.integers(1, 3)) if _some(rng, 0.2) else rng.choice([0.0, 1.0, 1.5, 2.0, 3.0], m)
     if _some(rng, 0.5):
-        asked["contributions"] = rng.choice([0.0, 0.5, 1.0, 2.0], (n, m))
-        asked["capacities"] = asked["minimums"] + rng.choice([0.0, 1.0, np.inf], m)
+        problem["contributions"] = rng.choice([0.0, 0.5, 1.0, 2.0], (n, m))
+        problem["capacities"] = problem["minimums"] + rng.choice([0.0, 1.0, np.inf], m)
     if _some(rng, 0.3):
-        asked["allowed"] = rng.random((n, m)) < 0.8
+        problem["allowed"] = rng.random((n, m)) < 0.8
     if _some(rng, 0.2):
-        asked["fixed"] = {0: int(rng.integers(m))}
+        problem["fixed"] = {0: int(rng.integers(m))}
     how: dict[str, Any] = {"method": str(rng.choice(["lp", "quad"])), "assign_all": _some(rng, 0.2)}
     if how["method"] == "quad":
-        asked["task_scores"] = rng.normal(0.0, 0.3, (m, m))
+        problem["task_scores"] = rng.normal(0.0, 0.3, (m, m))
     before = {"previous": rng.integers(-1, m, n), "switch_cost": 0.2} if _some(rng, 0.3) else {}
     try:
         effort = str(rng.choice(["paper", "fast", "best", "exact"]))
-        found = muster.assign(**asked, **how, **before, effort=effort, time_limit=0.5 if effort == "exact" else None)
+        found = muster.assign(**problem, **how, **before, effort=effort, time_limit=0.5 if effort == "exact" else None)
     except InputError:
         return  # a task that cannot be served, or an agent that may not take the task given to it
     how["assign_all"] = False  # who is left out may fit where a minimum is not reached
-    verdict = muster.check_plan(asked, found.assignment, **how)
+    verdict = muster.check_plan(problem, found.assignment, **how)
     assert verdict.feasible, verdict.broken
 
 
@@ -67,19 +67,19 @@ def try_pairs(rng: np.random.Generator) -> None:
         {"agent": i, "task": j, "score": float(h), "contribution": float(mu)}
         for (i, j), h, mu in zip(pairs, score, use, strict=True)
     ]
-    room = rng.choice([0.0, 1.0, 2.0, 3.0, np.inf], m)
+    capacities = rng.choice([0.0, 1.0, 2.0, 3.0, np.inf], m)
     more: dict[str, Any] = {}
     if _some(rng, 0.3):
         more = {"previous": {i: int(rng.integers(m)) for i in range(n)}, "switch_cost": float(rng.random())}
     elif _some(rng, 0.3):
-        more["minimums"] = np.minimum(room, rng.choice([0.0, 1.0, 2.0], m))
+        more["minimums"] = np.minimum(capacities, rng.choice([0.0, 1.0, 2.0], m))
     with patch("muster.assign.call.DENSE", 0):
-        more |= {"capacities": room, "agents": range(n), "tasks": range(m), "assign_all": _some(rng, 0.3)}
+        more |= {"capacities": capacities, "agents": range(n), "tasks": range(m), "assign_all": _some(rng, 0.3)}
         found = muster.assign(table, method="lp", **more)
     load = np.zeros(m)
     for (i, j), mu in zip(pairs, use, strict=True):
         load[j] += mu * (found.assignment[i] == j)
-    assert (load <= room * (1 + 1e-9)).all()
+    assert (load <= capacities * (1 + 1e-9)).all()
 
 
 def try_routes(rng: np.random.Generator) -> None:
@@ -185,29 +185,29 @@ def try_models(rng: np.random.Generator) -> None:
     from muster.models.pair_scale import exp
     from muster.models.spec import ModelSpec
 
-    seen = observation(rng)
-    widths = [block.shape[-1] for block in (seen.agent_features, seen.task_features)]
-    shared = 0 if seen.global_features is None else seen.global_features.shape[1]
+    batch = observation(rng)
+    widths = [block.shape[-1] for block in (batch.agent_features, batch.task_features)]
+    shared = 0 if batch.global_features is None else batch.global_features.shape[1]
     spec = ModelSpec(
         "context" if _some(rng, 0.3) else "dm",
         True,
         *widths,
-        seen.pair_features.shape[-1],
-        seen.task_pair_features.shape[-1],
+        batch.pair_features.shape[-1],
+        batch.task_pair_features.shape[-1],
         hidden=int(rng.integers(1, 40)),
         global_width=shared,
-        prior=seen.prior is not None,
+        prior=batch.prior is not None,
     )
     if spec.kind == "context":
-        ContextModel(spec, init_parameters(spec, rng))(seen)
+        ContextModel(spec, init_parameters(spec, rng))(batch)
         return
     model = DirectModel(init_parameters(spec, rng), task_scores=True)
-    (h, g), gates = model.forward(seen)
+    (h, g), gates = model.forward(batch)
     assert g is not None
-    model.gradient(seen, (np.ones_like(h), np.ones_like(g)), gates=gates if _some(rng, 0.5) else None)
+    model.gradient(batch, (np.ones_like(h), np.ones_like(g)), gates=gates if _some(rng, 0.5) else None)
     critic = EntityCritic(init_critic(critic_shapes(*widths, shared, int(rng.integers(1, 40))), rng))
-    values, *_ = critic.gradient(seen, rng.normal(size=seen.batch).astype(np.float32))
-    assert np.array_equal(values, critic(seen))
+    values, *_ = critic.gradient(batch, rng.normal(size=batch.batch).astype(np.float32))
+    assert np.array_equal(values, critic(batch))
     assert np.isfinite(exp(-np.abs(h))).all()
 
 
@@ -257,14 +257,14 @@ def _run(rng: np.random.Generator, name: str, steps: int, with_planes: bool = Fa
         policy = resolve(str(rng.choice(named)), env)
         policy.reset(slots, slots.astype(np.uint64))
     for step in range(steps):
-        seen = env.observe()
+        batch = env.observe()
         if step == steps // 2 and policy is None:
             env.set_state(env.get_state())
             env.reseed(rng.integers(1, 2**62, env.n_envs, dtype=np.uint64))
         if policy is None:
-            assignment = _draw_tasks(rng, seen)
+            assignment = _draw_tasks(rng, batch)
         else:
-            assignment = (policy.actions if env.reads_reasons else policy.act)(seen)
+            assignment = (policy.actions if env.reads_reasons else policy.act)(batch)
         result = env.step(assignment)
         ended = np.flatnonzero(result.terminated | result.truncated)
         if ended.size:
@@ -273,10 +273,10 @@ def _run(rng: np.random.Generator, name: str, steps: int, with_planes: bool = Fa
                 policy.reset(ended, ended.astype(np.uint64))
 
 
-def _draw_tasks(rng: np.random.Generator, seen: BatchObservation) -> Any:
+def _draw_tasks(rng: np.random.Generator, batch: BatchObservation) -> Any:
     """Living tasks that the agents may take, or none."""
-    open_to = seen.task_alive[:, None, :] & (True if seen.allowed is None else seen.allowed)
-    tasks = np.where(seen.agent_alive, rng.integers(-1, seen.task_alive.shape[1], seen.agent_alive.shape), -1)
+    open_to = batch.task_alive[:, None, :] & (True if batch.allowed is None else batch.allowed)
+    tasks = np.where(batch.agent_alive, rng.integers(-1, batch.task_alive.shape[1], batch.agent_alive.shape), -1)
     fits = np.broadcast_to(open_to, (*tasks.shape, open_to.shape[2]))
     return np.where(np.take_along_axis(fits, np.maximum(tasks, 0)[..., None], 2)[..., 0], tasks, -1)
 
@@ -318,7 +318,7 @@ def try_pursuit(rng: np.random.Generator) -> None:
     _run(rng, f"pursuit:{n}x{m},{more},sight={rng.integers(1, 9)}", 10)
 
 
-ROOMS: dict[str, tuple[float, Trial]] = {
+TRIALS: dict[str, tuple[float, Trial]] = {
     "minimums": (0.06, try_minimums),
     "pairs": (0.08, try_pairs),
     "routes": (0.05, try_routes),
@@ -331,39 +331,39 @@ ROOMS: dict[str, tuple[float, Trial]] = {
     "fleet": (0.001, try_fleet),
     "pursuit": (0.006, try_pursuit),
 }
-"""Share of the instances, and how one is made and tried. All others are single instances of `tests.soak.solver`."""
+"""Share of the instances, and the function that makes and tries one; the rest is `tests.soak.solver`."""
 
 
-def try_one(room: str, seed: int, number: int) -> None:
+def try_one(trial: str, seed: int, number: int) -> None:
     """One trial."""
-    ROOMS[room][1](np.random.default_rng([seed, number, *room.encode()]))
+    TRIALS[trial][1](np.random.default_rng([seed, number, *trial.encode()]))
 
 
 def campaign(count: int, seed: int = 0) -> tuple[Counter[str], list[str]]:
-    """Try so many instances: how many of each room, and what was wrong."""
-    counts = Counter({room: max(1, round(share * count)) for room, (share, _) in ROOMS.items()})
+    """Try so many instances: the count of each trial, and the failures."""
+    counts = Counter({trial: max(1, round(share * count)) for trial, (share, _) in TRIALS.items()})
     counts["single instances"] = max(1, count - counts.total())
     report = solver.campaign(counts["single instances"], seed)
     bad = report.bad
-    for room in ROOMS:
-        for number in range(counts[room]):
+    for trial in TRIALS:
+        for number in range(counts[trial]):
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    try_one(room, seed, number)
+                    try_one(trial, seed, number)
             except Exception as error:
-                bad.append(f"{room} {number} of seed {seed}: {type(error).__name__}: {error}")
+                bad.append(f"{trial} {number} of seed {seed}: {type(error).__name__}: {error}")
     return counts, bad
 
 
 def bound_functions() -> Iterator[tuple[Any, str]]:
     """(owner, name) of every function, class and method that the core binds."""
-    for room in vars(core).values():
-        if not isinstance(room, ModuleType):
+    for module in vars(core).values():
+        if not isinstance(module, ModuleType):
             continue
-        for name, bound in vars(room).items():
+        for name, bound in vars(module).items():
             if callable(bound) and not name.startswith("__"):
-                yield room, name
+                yield module, name
             if isinstance(bound, type):
                 yield from (
                     (bound, name) for name in vars(bound) if callable(getattr(bound, name)) and name[:2] != "__"

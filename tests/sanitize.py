@@ -1,4 +1,4 @@
-"""`make sanitize`: the quick tests of the rooms that have compiled code, then random calls, under the sanitizers.
+"""`make sanitize`: the quick tests of the folders that use compiled code, then random calls, under the sanitizers.
 
     python -m tests.sanitize BUILD [--instances 10000] [--seed 0] [PYTEST ARGUMENTS]
 
@@ -17,7 +17,7 @@ from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-ROOMS = ("tests/assign", "tests/envs", "tests/models", "tests/policy", "tests/evaluation")
+TESTS = ("tests/assign", "tests/envs", "tests/models", "tests/policy", "tests/evaluation")
 
 
 def preload() -> str:
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--instances", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0, help="of the instances")
     parser.add_argument("--fuzz-only", action="store_true", help="leave the tests out")
-    asked, more = parser.parse_known_args()
+    arguments, more = parser.parse_known_args()
     if "LD_PRELOAD" not in os.environ:
         options = {
             "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
@@ -57,19 +57,19 @@ def main() -> None:
         os.environ.update(options, LD_PRELOAD=preload(), MUSTER_CORE="portable")
         os.execv(sys.executable, [sys.executable, "-m", "tests.sanitize", *sys.argv[1:]])
     del os.environ["LD_PRELOAD"]  # processes that tests start have the installed core
-    use_core(asked.build)
-    if not asked.fuzz_only:
+    use_core(arguments.build)
+    if not arguments.fuzz_only:
         import pytest
 
-        status = pytest.main(["-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", *(more or ROOMS)])
+        status = pytest.main(["-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", *(more or TESTS)])
         if status:
             raise SystemExit(int(status))
     from tests import fuzz
 
     began = time.process_time()
     with fuzz.counted() as calls:
-        counts, bad = fuzz.campaign(asked.instances, asked.seed)
-    print(f"{asked.instances} instances of seed {asked.seed} in {time.process_time() - began:.0f} CPU s")
+        counts, bad = fuzz.campaign(arguments.instances, arguments.seed)
+    print(f"{arguments.instances} instances of seed {arguments.seed} in {time.process_time() - began:.0f} CPU s")
     print("\n".join(f"| {name} | {count:,} |" for name, count in [*counts.items(), *calls.items()]))
     bad += [f"{name} was not called" for name, count in calls.items() if not count]
     print("\n".join(bad) or "nothing was found")

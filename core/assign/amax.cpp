@@ -8,10 +8,10 @@ namespace muster {
 
 namespace {
 
-// Instances after which a batch asks whether to stop.
+// Instances between two checks of the stop.
 constexpr Index kInstancesBetweenStops = 64;
 
-// Whether nothing is said about single tasks or pairs of instance b: then rows are looked at several numbers at a time.
+// Whether all tasks of instance b are alive and all pairs allowed: then rows are scanned with SIMD.
 bool is_open(const Problem& problem, Index b) {
   Index absent = 0;
   for (const bool alive : problem.task_alive.row(b)) absent += !alive;
@@ -24,7 +24,7 @@ bool counts(const Problem& problem, Index b, Index i, Index j) {
 
 bool is_valid_score(double score) { return std::abs(score) <= kLargestNumber || score == -kInfinity; }
 
-// Whether every entry of agent i that counts is one to be worked with, as for the other methods.
+// Whether every entry of agent i that counts is valid, as for the other methods.
 bool is_sound(const Problem& problem, Index b, Index i, bool open) {
   const Array1<const double> scores = problem.scores.row(b, i);
   const bool plain = problem.contributions.layers == 0;

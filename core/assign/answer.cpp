@@ -49,7 +49,7 @@ void write_improved(const Array1<Index>& found, double limit, const Instance& in
   for (Index i = 0; i < instance.n; ++i) {
     const Index j = found[i];
     if (j >= instance.m) continue;
-    // Rounding errors made the search believe in capacity that is not there: the answer of before stays.
+    // It exceeds a capacity by rounding errors of the search: the answer stays as it is.
     if (!fits(plan.load[j], instance.use(i, j), instance.capacity[j])) return;
     reassign(plan, instance, i, j);
   }

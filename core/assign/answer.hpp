@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// Write the plan of an instance and what is proven about it to row b, under the numbers of the input.
+// Write the plan of an instance and its certificate to row b, by the numbers of the input.
 void write_answer(const Output& out, Index b, const Plan& plan, const Instance& instance, const Array1<double>& prices,
                   const Certificate& certificate);
 
@@ -15,10 +15,10 @@ void write_answer(const Output& out, Index b, const Plan& plan, const Instance& 
 double read_answer(const Array1<Index>& found, const Instance& instance, const Output& out, Index b,
                    const Array1<Index>& position);
 
-// Whether an agent has no task that could have one if it were alone.
+// Whether some agent has no task although it would fit one alone.
 bool leaves_out(const Plan& plan, const Instance& instance);
 
-// Put the assignment `found` in the place of the one in row b, with what follows from nothing exceeding `limit`.
+// Replace the answer in row b by the assignment `found`, certified by the upper bound `limit`.
 // `plan` and `ranking` are scratch.
 void write_improved(const Array1<Index>& found, double limit, const Instance& instance, const Settings& settings,
                     const Output& out, Index b, Plan& plan, const Array1<double>& prices, Ranking& ranking, Stop& stop);

@@ -1,4 +1,4 @@
-// The batch arrays as Python classes: made once from numpy arrays, which they keep alive, and passed to every entry.
+// The batch arrays as Python classes: made once from numpy arrays, which they keep alive, and passed to every kernel.
 #pragma once
 
 #include "../bindings.hpp"
@@ -7,10 +7,10 @@
 namespace muster {
 
 struct ProblemArrays {
-  In3<const double> scores, task_scores, contributions;
-  In2<const double> capacities;
-  In2<const bool> agent_alive, task_alive;
-  In3<const bool> allowed;
+  Numpy<const double, 3> scores, task_scores, contributions;
+  Numpy<const double, 2> capacities;
+  Numpy<const bool, 2> agent_alive, task_alive;
+  Numpy<const bool, 3> allowed;
   bool by_load;
 
   Problem view() const {
@@ -20,11 +20,11 @@ struct ProblemArrays {
 };
 
 struct OutputArrays {
-  In2<Index> assignment;
-  In2<double> values;  // [5, B] objective, relaxed, bound, duality gap, Frank-Wolfe gap
-  In1<Index> status;
-  In2<double> loads, prices;
-  In2<Index> reason;
+  Numpy<Index, 2> assignment;
+  Numpy<double, 2> values;  // [5, B] objective, relaxed, bound, duality gap, Frank-Wolfe gap
+  Numpy<Index, 1> status;
+  Numpy<double, 2> loads, prices;
+  Numpy<Index, 2> reason;
 
   Output view() const {
     const Array2<double> rows = muster::view(values);
@@ -33,34 +33,21 @@ struct OutputArrays {
   }
 };
 
-// Run work(stop) without the interpreter's lock until it ends, the flag [1] is raised or the seconds are over.
-template <class Work>
-void run_stoppable(const In1<Index>& flag, double seconds, const Work& work) {
-  {
-    const nb::gil_scoped_release unlocked;
-    Stop stop(flag.shape(0) > 0 ? flag.data() : nullptr, seconds);
-    work(stop);
-  }
-  raise_pending();
-}
-
-// Numbers are passed on as they are.
-inline double view(double number) { return number; }
-inline Index view(Index number) { return number; }
-
-// Bind kernel(begin, end, problem, settings, out, stop, more...) as a function that works on a part of a batch; `More` are
-// the types of further arguments, and `names` what they are called.
-template <class... More, class Kernel, class... Names>
-void bind_kernel(nb::module_& room, const char* name, const char* says, Kernel kernel, const Names&... names) {
-  room.def(
+// Bind a kernel that works on instances begin..end-1 of a batch; `names` are those of its further parameters.
+template <class... More, class... Names>
+void bind_kernel(nb::module_& module, const char* name,
+                 void (*kernel)(Index, Index, const Problem&, const Settings&, const Output&, Stop&, More...),
+                 Names... names) {
+  module.def(
       name,
       [kernel](Index begin, Index end, const ProblemArrays& problem, const Settings& settings, const OutputArrays& out,
-               const In1<Index>& flag, double seconds, const More&... more) {
-        run_stoppable(flag, seconds, [&](Stop& stop) {
+               const Numpy<Index, 1>& flag, double seconds, const Argument<More>&... more) {
+        run_stoppable(view(flag), seconds, [&](Stop& stop) {
           kernel(begin, end, problem.view(), settings, out.view(), stop, view(more)...);
         });
       },
-      "begin"_a, "end"_a, "problem"_a, "settings"_a, "out"_a, "stop"_a.noconvert(), "seconds"_a, names..., says);
+      "begin"_a, "end"_a, "problem"_a, "settings"_a, "out"_a, "stop"_a.noconvert(), "seconds"_a,
+      parameter<More>(names)...);
 }
 
 }  // namespace muster

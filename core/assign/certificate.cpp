@@ -9,7 +9,7 @@ namespace {
 // An assignment is proven optimal when it is within this share of the bound.
 constexpr double kProofTolerance = 1e-9;
 
-// The largest score with its bonus that is left of an agent's after the prices.
+// The largest score with its bonus, net of the prices, of an agent.
 double largest_net(const double* scores, const double* bonus, const double* uses, const double* prices, Index count) {
   struct Net {
     const double *scores, *bonus, *uses, *prices;
@@ -19,6 +19,14 @@ double largest_net(const double* scores, const double* bonus, const double* uses
     double operator()(Index j, double) const { return scores[j] + bonus[j] - uses[j] * prices[j]; }
   };
   return largest_of(count, Net{scores, bonus, uses, prices});
+}
+
+// Whether no capacity is exceeded; rounding "original" may exceed one.
+bool is_feasible(const Plan& plan, const Instance& instance) {
+  for (Index j = 0; j < instance.m; ++j) {
+    if (!(plan.load[j] <= instance.capacity[j] * (1.0 + kCapacityTolerance))) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -79,7 +87,7 @@ double price_bound(const Instance& instance, const Array1<double>& bonus, const 
     double best = instance.idle;
     if (closed || by_load) {
       for (Index j = 0; j < m; ++j) {
-        // An agent that needs capacity which is not there is kept away without a price.
+        // An agent that does not fit a task without capacity is kept away without a price.
         if (instance.capacity[j] > 0.0 || instance.use(i, j) == 0.0) {
           best = std::max(best, instance.score(i, j) + bonus_of(instance, i, j, bonus, by_load) -
                                     instance.use(i, j) * prices[j]);
@@ -91,13 +99,6 @@ double price_bound(const Instance& instance, const Array1<double>& bonus, const 
     total += best;
   }
   return total;
-}
-
-bool is_feasible(const Plan& plan, const Instance& instance) {
-  for (Index j = 0; j < instance.m; ++j) {
-    if (!(plan.load[j] <= instance.capacity[j] * (1.0 + kCapacityTolerance))) return false;
-  }
-  return true;
 }
 
 bool settle_bound(Certificate& certificate, const Plan& plan, const Instance& instance, double value, double limit) {

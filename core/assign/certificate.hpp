@@ -1,4 +1,4 @@
-// What is proven about an answer: prices, the value that they bound, and why an agent has no task.
+// The certificate of an answer: prices, the bound that they prove, and the reason why an agent has no task.
 #pragma once
 
 #include "lp/relaxation.hpp"
@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// Value of the relaxed solution, the two gaps, and what no assignment is worth more than; NaN for what is not known.
+// Value of the relaxed solution, the two gaps, and an upper bound on every assignment; NaN where unknown.
 struct Certificate {
   double relaxed = 0.0;
   double duality_gap = 0.0;
@@ -17,15 +17,12 @@ struct Certificate {
 // Value of the relaxation's vertex under its profits.
 double primal_value(const Relaxation& relaxation, const Instance& instance, const Array1<double>& bonus);
 
-// Prices of the tasks, and the dual value that they prove: no relaxed assignment is worth more under the profits.
+// Set the prices of the tasks; returns their dual value, a bound on every relaxed assignment under the profits.
 double set_prices(const Relaxation& relaxation, const Instance& instance, const Array1<double>& bonus,
                   const Array1<double>& prices);
 
-// What prices prove: nothing is worth more than sum_j u_j pi_j + sum_i max(idle, max_j w_ij - mu_ij pi_j).
+// The dual bound of prices: sum_j u_j pi_j + sum_i max(idle, max_j w_ij - mu_ij pi_j).
 double price_bound(const Instance& instance, const Array1<double>& bonus, const Array1<double>& prices);
-
-// Whether no capacity is exceeded: rounding as the original does may.
-bool is_feasible(const Plan& plan, const Instance& instance);
 
 // Note the bound that follows from `limit`; whether it proves the plan to be optimal.
 //

@@ -4,6 +4,32 @@ namespace muster {
 
 namespace {
 
+// Whether agents i and k can swap their tasks within the capacities.
+bool swap_fits(const Plan& plan, const Instance& instance, Index i, Index k) {
+  constexpr double kSlackness = 1.0 + kCapacityTolerance;
+  // Whether agent `comes` fits on task j in the place of `leaves`.
+  const auto can_replace = [&](Index j, Index leaves, Index comes) {
+    return j < 0 || !(instance.use(comes, j) > instance.use(leaves, j)) ||
+           !(plan.load[j] - instance.use(leaves, j) + instance.use(comes, j) > instance.capacity[j] * kSlackness);
+  };
+  return can_replace(plan.task[i], i, k) && can_replace(plan.task[k], k, i);
+}
+
+// Change of the objective when agents i and k, which have different tasks, swap theirs.
+double swap_gain(const Plan& plan, const Instance& instance, const Array1<double>& own, Index i, Index k) {
+  const Index a = plan.task[i], b = plan.task[k];
+  double gain = -own[i] - own[k], more_a = 0.0, more_b = 0.0;
+  if (a >= 0) {
+    more_a = weight(instance, k, a) - weight(instance, i, a);
+    gain += instance.score(k, a) + more_a * (plan.marginal[a] + (more_a - 1.0) * instance.task_score(a, a));
+  }
+  if (b >= 0) {
+    more_b = weight(instance, i, b) - weight(instance, k, b);
+    gain += instance.score(i, b) + more_b * (plan.marginal[b] + (more_b - 1.0) * instance.task_score(b, b));
+  }
+  return a >= 0 && b >= 0 ? gain + more_a * more_b * instance.pair_score(a, b) : gain;
+}
+
 // The best move where task scores act on loads.
 Step best_loaded_move(const Plan& plan, const Instance& instance, Index i, double least) {
   const Index old = plan.task[i];
@@ -56,30 +82,6 @@ Step best_move(const Plan& plan, const Instance& instance, Index i, double least
     if (gain > best.gain && k != old && open(k)) best = {gain, k};
   }
   return {best.gain + base, best.task};
-}
-
-bool swap_fits(const Plan& plan, const Instance& instance, Index i, Index k) {
-  constexpr double kSlackness = 1.0 + kCapacityTolerance;
-  // Whether task j can let `leaves` go for `comes`.
-  const auto can_trade = [&](Index j, Index leaves, Index comes) {
-    return j < 0 || !(instance.use(comes, j) > instance.use(leaves, j)) ||
-           !(plan.load[j] - instance.use(leaves, j) + instance.use(comes, j) > instance.capacity[j] * kSlackness);
-  };
-  return can_trade(plan.task[i], i, k) && can_trade(plan.task[k], k, i);
-}
-
-double swap_gain(const Plan& plan, const Instance& instance, const Array1<double>& own, Index i, Index k) {
-  const Index a = plan.task[i], b = plan.task[k];
-  double gain = -own[i] - own[k], more_a = 0.0, more_b = 0.0;
-  if (a >= 0) {
-    more_a = weight(instance, k, a) - weight(instance, i, a);
-    gain += instance.score(k, a) + more_a * (plan.marginal[a] + (more_a - 1.0) * instance.task_score(a, a));
-  }
-  if (b >= 0) {
-    more_b = weight(instance, i, b) - weight(instance, k, b);
-    gain += instance.score(i, b) + more_b * (plan.marginal[b] + (more_b - 1.0) * instance.task_score(b, b));
-  }
-  return a >= 0 && b >= 0 ? gain + more_a * more_b * instance.pair_score(a, b) : gain;
 }
 
 Step best_swap(const Plan& plan, const Instance& instance, const Array1<double>& own, Index i, double least) {

@@ -1,4 +1,4 @@
-// What a step changes: an agent gives up its task, moves to another, or trades with another agent.
+// Gains of the steps of local search: an agent gives up its task, moves to another, or swaps with another agent.
 #pragma once
 
 #include "plan.hpp"
@@ -9,6 +9,7 @@ namespace muster {
 inline double leave_gain(const Plan& plan, const Instance& instance, Index i) {
   const Index j = plan.task[i];
   if (j < 0) return 0.0;
+  if (instance.pair_terms == PairTerms::none) return instance.idle - instance.score(i, j);
   if (instance.pair_terms == PairTerms::by_load) {
     const double use = instance.use(i, j);
     return instance.idle - instance.score(i, j) - use * (plan.marginal[j] - (use + 1.0) * instance.task_score(j, j));
@@ -20,17 +21,12 @@ inline double leave_gain(const Plan& plan, const Instance& instance, Index i) {
 inline double move_gain(const Plan& plan, const Instance& instance, Index i, Index k) {
   const Index j = plan.task[i];
   const double gain = leave_gain(plan, instance, i) + join_gain(plan, instance, i, k) - instance.idle;
-  return j >= 0 ? gain - weight(instance, i, j) * weight(instance, i, k) * instance.pair_score(j, k) : gain;
+  if (j < 0 || instance.pair_terms == PairTerms::none) return gain;
+  return gain - weight(instance, i, j) * weight(instance, i, k) * instance.pair_score(j, k);
 }
 
 // The best move of agent i worth more than `least`; task -1: give up its task; -2: there is none.
 Step best_move(const Plan& plan, const Instance& instance, Index i, double least);
-
-// Whether agents i and k can trade their tasks within the capacities.
-bool swap_fits(const Plan& plan, const Instance& instance, Index i, Index k);
-
-// Change of the objective when agents i and k, which have different tasks, trade theirs.
-double swap_gain(const Plan& plan, const Instance& instance, const Array1<double>& own, Index i, Index k);
 
 // The best swap of agent i worth more than `least`, with the other agent in `task` (-1: there is none).
 //

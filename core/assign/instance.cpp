@@ -9,7 +9,7 @@ namespace {
 // Contributions mu_ij count as a_i d_j when they agree to this relative accuracy.
 constexpr double kSplitTolerance = 1e-13;
 
-// What the capacities of an instance are like.
+// Properties of an instance's capacities.
 struct Capacities {
   bool sound = true;
   bool closed = false;     // some task has none

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../arena.hpp"
-#include "extremes.hpp"
+#include "simd.hpp"
 #include "problem.hpp"
 
 namespace muster {
@@ -17,7 +17,7 @@ constexpr double kSmallestAmount = 1e-100;
 // Contributions mu_ij are a_i d_j (a transport problem), or of any kind.
 enum class Kind { transport, generalised };
 
-// What task scores act on: there are none, the number of agents on each task, or the contributions that it gets.
+// Task scores: there are none, or they act on the number of agents on each task, or on its load.
 enum class PairTerms { none, by_count, by_load };
 
 // Arrays for N agents and M tasks, of which the first n and m are in use.
@@ -48,16 +48,16 @@ struct Instance {
 
 Instance make_instance(Arena& arena, Index n, Index m, bool with_task_scores);
 
-// Fill the instance from number b of the batch; false if an entry is not one to be worked with.
+// Fill the instance from number b of the batch; false if an entry is invalid.
 bool fill_instance(Instance& instance, const Problem& problem, Index b, bool assign_all);
 
 // Value of leaving one of n agents out where all have to be assigned, for scores and pair terms of such sizes.
 double penalty_of(double low, double high, double steepest, Index n);
 
-// Whether a contribution or capacity can be worked with.
+// Whether a contribution or capacity is valid.
 inline bool is_valid_amount(double value) { return value == 0.0 || (value >= kSmallestAmount && value <= kLargestNumber); }
 
-// What agent i counts for on task j, to the task scores.
+// Weight of agent i on task j in the quadratic term: 1, or its contribution.
 inline double weight(const Instance& instance, Index i, Index j) {
   return instance.pair_terms == PairTerms::by_load ? instance.use(i, j) : 1.0;
 }
@@ -67,7 +67,7 @@ inline bool fits(double load, double use, double capacity) {
   return use == 0.0 || load + use <= capacity * (1.0 + kCapacityTolerance);
 }
 
-// Largest size of a score, or of what a pair of agents earns by a task score.
+// Largest absolute value of a score, or of a pair of agents' share in the quadratic term.
 double score_scale(const Instance& instance);
 
 }  // namespace muster

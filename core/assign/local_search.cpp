@@ -6,7 +6,7 @@ namespace muster {
 
 namespace {
 
-// Agents after which a sweep asks whether to stop.
+// Agents between two checks of the stop in a sweep.
 constexpr Index kBetweenStops = 64;
 
 bool is_stopped(Index i, Stop& stop) { return i % kBetweenStops == kBetweenStops - 1 && stop.requested(); }
@@ -121,7 +121,7 @@ double fill_or_empty(Plan& plan, const Instance& instance, Search& search, Index
   return which < instance.m ? fill(plan, instance, search, which) : empty(plan, instance, search, which - instance.m);
 }
 
-// Choose up to `tries` tasks to fill and as many to empty, by what a first look promises; returns how many.
+// Choose up to `tries` tasks to fill and as many to empty, by an estimate of the gain; returns how many.
 //
 // Filling is promising where the last agent to come would find the others there worth most, emptying where those present
 // are worth least.
@@ -162,7 +162,7 @@ Index list_kicks(const Plan& plan, const Instance& instance, Search& search, Ind
       order[count++] = where;
     }
   }
-  // A second look at the chosen ones: what filling or emptying them really gains at once.
+  // Rank the chosen ones by the true gain of filling or emptying them.
   for (Index a = 0; a < count; ++a) {
     copy_plan(search.trial, plan, n, m);
     gain[order[a]] = fill_or_empty(search.trial, instance, search, order[a]);

@@ -1,4 +1,4 @@
-// An assignment while it is worked on.
+// An assignment with its loads, kept up to date by `reassign`.
 #pragma once
 
 #include "instance.hpp"
@@ -10,7 +10,7 @@ struct Plan {
   Array1<double> load;     // [M] contributions received
   Array1<double> count;    // [M] agents received
   Array1<double> marginal;  // [M] (g + g') c + diag g, where c is the count, or the load where that counts:
-                           // what one more agent on a task, or one more unit, adds to the task-task term
+                           // the increase of the quadratic term by one more agent, or unit, on a task
 };
 
 // Scratch to rank agents in.
@@ -20,7 +20,7 @@ struct Ranking {
   Array1<Index> order;
 };
 
-// A change of an agent: what it gains, and the task it takes (or the agent it swaps with); see the functions for < 0.
+// A step of an agent: its gain, and the task taken (or the agent swapped with); see the functions for negative ones.
 struct Step {
   double gain;
   Index task;
@@ -37,7 +37,7 @@ void copy_plan(Plan& target, const Plan& source, Index n, Index m);
 // Move agent i to task j, or to none for j = -1.
 void reassign(Plan& plan, const Instance& instance, Index i, Index j);
 
-// Change of the objective when agent i, which has no task, takes task j; without what it is worth to have none.
+// Change of the objective when agent i, which has no task, takes task j; the value of idling is not subtracted.
 inline double join_gain(const Plan& plan, const Instance& instance, Index i, Index j) {
   if (instance.pair_terms == PairTerms::by_load) {
     const double use = instance.use(i, j);

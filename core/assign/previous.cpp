@@ -12,7 +12,7 @@ namespace {
 // Plans whose values differ by no more than this share count as worth the same; the one with fewer changes is taken.
 constexpr double kTie = 1e-12;
 
-// What a plan is worth with the penalty for agents left out, and how many agents have not the task they had.
+// Value of a plan with the penalty for agents left out, and how many agents lost the task that they had.
 struct Standing {
   double value;
   Index changes = 0;
@@ -28,7 +28,7 @@ Standing judge_answer(const Output& out, Index b, const Instance& instance, cons
   return standing;
 }
 
-// Replace the answer of row b; what is proven about its instance stays.
+// Replace the answer of row b; the bound of its instance stays.
 void write_plan(const Output& out, Index b, const Plan& plan, const Instance& instance, bool certify) {
   out.objective[b] = value_of(plan, instance);
   out.bound[b] = std::max(out.bound[b], out.objective[b]);

@@ -25,13 +25,13 @@ struct Settings {
   Index steps = 0;  // of Frank-Wolfe
   Index rounding = kStrict;
   bool assign_all = false;
-  Index rounds = 0;
+  Index rounds = 0;          // further starts of LP's integer search, of QUAD and of routes
   bool certify = true;
-  bool report_proof = true;  // LP leaves proofs out otherwise where its rounding lost nothing
-  bool prove = false;        // go on until the answer is proven (QUAD)
+  bool report_proof = true;  // otherwise LP omits the proof where its rounding lost nothing
+  bool prove = false;        // search until optimality is proven
 };
 
-// As muster.assign names them, in this order; kInvalid (an entry that cannot be worked with) is never shown.
+// As muster.assign names them, in this order; kInvalid (an invalid entry) is never shown.
 enum Status : Index {
   kOptimal,
   kRounded,

@@ -1,4 +1,4 @@
-// What one step of B environments gives back.
+// Result of one step of B environments.
 #pragma once
 
 #include "../array.hpp"

@@ -5,7 +5,7 @@
 
 namespace muster {
 
-// What Adam remembers of the gradients, with their early bias.
+// Adam's moments of the gradients, without bias correction.
 struct Moments {
   Array1<double> mean;
   Array1<double> variance;
@@ -18,7 +18,7 @@ struct AdamStep {
   double variance_weight;  // 1 - beta2^t
 };
 
-// Let the moments follow the gradient, and move theta up along it.
+// One step of Adam up the gradient; updates moments and theta.
 void climb(const AdamStep& step, Array1<const double> gradient, const Moments& moments, Array1<double> theta);
 
 // Sum of squares, in 8 partial sums that are added up in pairs.

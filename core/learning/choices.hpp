@@ -21,7 +21,7 @@
 
 namespace muster {
 
-// S assignments and what they were chosen under.
+// S assignments and the constraints and noise that they were chosen under.
 struct Decisions {
   Array2<const std::int64_t> assignment;  // [S, N], -1 for none
   Array3<const float> history;            // [S, N, M] noise of earlier decisions on h

@@ -1,4 +1,4 @@
-// The context model's rounds: what agents and tasks, as listeners, take from all others.
+// The context model's rounds of attention: agents and tasks (listeners) attend to all others (speakers).
 #pragma once
 
 #include "array.hpp"
@@ -9,14 +9,14 @@ namespace muster {
 void fill_layer(Array3<const float> x, Array2<const float> weight, Array1<const float> bias, bool rectified,
                 Array3<float> y);
 
-// How listeners of one kind hear speakers of one kind.
+// Parameters of attention between two kinds of objects.
 struct Edge {
   Array2<const float> relation;  // [R, C]
   Array2<const float> logit;     // [H, C]
   Array1<const float> pull;      // [H] 1 / reach; 0 where there is no distance
 };
 
-// What X listeners know of Y speakers.
+// Relations of X listeners to Y speakers.
 struct Relation {
   Array4<const float> features;  // [B, X, Y, R]
   Array3<const float> distance;  // [B, X, Y]

@@ -30,7 +30,7 @@ struct NetSums {
   Sums bias2;
 };
 
-// The agents, or the tasks, of some states, and what the head reads of them.
+// The agents, or the tasks, of some states, and the head's inputs made of them.
 struct Side {
   Side(const EntityCritic& critic, EntityCritic::Kind kind, Array3<const float> features_, Array2<const bool> alive_,
        Arena& arena)
@@ -183,7 +183,7 @@ struct Head {
   Side agents, tasks;
   Array2<const float> shared;
   Index padded;
-  Array2<float> read;   // [kStates, inputs padded] what the head reads
+  Array2<float> read;   // [kStates, inputs padded] the head's inputs
   Array2<float> x;      // [kStates, padded] its hidden layer
   Array1<float> value;  // [kStates]
 };

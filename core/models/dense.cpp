@@ -10,7 +10,7 @@ namespace {
 
 #ifdef __GNUC__
 
-// Vectors as wide as the processor's: what is summed up in which order does not depend on it.
+// Vectors as wide as the processor's; the order of the sums does not depend on their width.
 #ifdef __AVX__
 constexpr Index kWidth = 8;
 constexpr Index kTogether = 4;  // rows whose sums stay in registers

@@ -7,7 +7,7 @@
 
 namespace muster {
 
-// The columns of a product come in multiples of kColumns; who calls pads with zeros.
+// The columns of a product come in multiples of kColumns; the caller pads with zeros.
 constexpr Index kColumns = 16;
 
 constexpr Index round_up(Index size, Index multiple) { return (size + multiple - 1) / multiple * multiple; }

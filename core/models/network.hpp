@@ -35,9 +35,9 @@ class PairNetwork {
   };
   Layers layers(Index model) const;
 
-  // Scores [B, N, M] of the states from `begin` to `end`; 0 for the dead and for what is not allowed. With `gates`
+  // Scores [B, N, M] of all pairs; 0 for objects that are not alive and pairs that are not allowed. With `gates`
   // [B, N, M, words()], also which units of the second layer are above 0. State s belongs to model s / (B / P).
-  void score(const PairInputs& inputs, Index begin, Index end, float* scores, std::uint32_t* gates) const;
+  void score(const PairInputs& inputs, float* scores, std::uint32_t* gates) const;
 
   // Add the gradient of a loss, given its slopes in the scores, to `gradient` [size], laid out as the parameters. Slopes
   // far below their mean size count as 0. `gates` of the same inputs (null: none) save a third of the time. One model.

@@ -19,7 +19,7 @@ void Twins::begin(Index slot) {
   }
 }
 
-// From some of what is read of the object: most differ here already.
+// A hash of some of the object's features, in which most objects differ already.
 std::uint64_t Twins::key_of(Index i) const {
   std::uint64_t key = 0, factor = 0x9E3779B97F4A7C15u;
   const auto mix = [&](const float* values, Index count) {

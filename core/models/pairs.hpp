@@ -1,4 +1,4 @@
-// What one network of the direct model reads, and which objects nothing tells apart: those are scored once.
+// Inputs of one network of the direct model, and which objects have equal features: those are scored once.
 #pragma once
 
 #include "arena.hpp"
@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// Features of the objects on the two sides of B instances and of their pairs, and who is alive.
+// Features of the objects on the two sides of B instances and of their pairs, and which objects are alive.
 struct PairInputs {
   Array3<const float> left;        // [B, N, D]
   Array3<const float> right;       // [B, M, E]
@@ -28,7 +28,7 @@ class Twins {
  public:
   Twins(const PairInputs& inputs, Arena& arena);
 
-  // Look at a state: who lives on the right.
+  // Start with a state: list its living right objects.
   void begin(Index slot);
   // The right objects that live.
   Array1<const Index> living() const { return {living_.data, count_}; }

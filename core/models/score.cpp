@@ -4,9 +4,10 @@
 
 namespace muster {
 
-void PairNetwork::score(const PairInputs& inputs, Index begin, Index end, float* scores, std::uint32_t* gates) const {
+void PairNetwork::score(const PairInputs& inputs, float* scores, std::uint32_t* gates) const {
   Arena arena;
-  const Index n = inputs.lefts(), m = inputs.rights(), each = std::max<Index>(inputs.batch() / models, 1);
+  const Index batch = inputs.batch(), n = inputs.lefts(), m = inputs.rights();
+  const Index each = std::max<Index>(batch / models, 1);  // states of a model
   PairRows rows(*this, inputs, arena);
   Twins twins(inputs, arena);
   const Array1<float> found = arena.make1<float>(kTile);
@@ -26,17 +27,16 @@ void PairNetwork::score(const PairInputs& inputs, Index begin, Index end, float*
     rows.filled = 0;
   };
 
-  std::fill(scores + begin * n * m, scores + end * n * m, 0.0f);
-  for (Index slot = begin; slot < end; ++slot) {
-    if (slot == begin || slot % each == 0) {
+  std::fill_n(scores, batch * n * m, 0.0f);
+  for (Index slot = 0; slot < batch; ++slot) {
+    if (slot % each == 0) {
       flush();
       layers = this->layers(slot / each);
     }
-    const Index same = std::min((slot / each + 1) * each, end);  // states of this model
     twins.begin(slot);
     const Array1<const Index> living = twins.living();
     if (living.size == 0) continue;
-    rows.begin(layers, slot, same);
+    rows.begin(layers, slot, std::min((slot / each + 1) * each, batch));
     bool alike = false;
     for (Index i = 0; i < n; ++i) {
       first[i] = i;

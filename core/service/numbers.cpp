@@ -1,4 +1,4 @@
-// Numbers of a body of the service as arrays: a body has thousands, and making a Python object of each takes longer than
+// Numbers in the body of a request as arrays: a body has thousands, and making a Python object of each takes longer than
 // most decisions do.
 #include <charconv>
 #include <cmath>
@@ -11,8 +11,8 @@
 namespace muster {
 namespace {
 
-// Arrays of numbers that are the value of a key, [..] or [[..], ..] with rows of one length, read from JSON text without
-// Python. Whatever is anything else is left in the text, for a JSON parser to read or to refuse: this is none.
+// Reads arrays of numbers that are the value of a key, [..] or [[..], ..] with rows of one length, from JSON text. It is no
+// parser: all other text stays, for a JSON parser to read or to refuse.
 class Lifter {
  public:
   Lifter(std::string_view text, double* values) : at_(text.data()), end_(at_ + text.size()), values_(values) {}
@@ -157,34 +157,27 @@ class Lifter {
   nb::list blocks_;
 };
 
-nb::tuple lift_numbers(const nb::bytes& text, nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> values) {
+nb::tuple lift_numbers(const nb::bytes& text, Numpy<double, 1> values) {
   // A number and the comma or bracket after it take two letters at least.
-  if (2 * values.size() < text.size()) throw nb::value_error("values must have half as many entries as the text letters");
+  require(2 * values.size() >= text.size(), "values must have half as many entries as the text has letters");
   return Lifter({text.c_str(), text.size()}, values.data()).lift();
 }
 
-using Row = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Rows = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-bool are_within(Rows values, Row low, Row high) {
-  const std::size_t width = values.shape(1);
-  if (low.size() != width || high.size() != width) throw nb::value_error("low and high must be as wide as the values");
-  const float* value = values.data();
+bool are_within(Array2<const float> values, Array1<const float> low, Array1<const float> high) {
+  require(low.size == values.columns && high.size == values.columns, "low and high must be as wide as the values");
+  const float* value = values.data;
   bool within = true;
-  for (std::size_t row = 0; row < values.shape(0) && within; ++row) {
-    for (std::size_t k = 0; k < width; ++k, ++value) within &= *value >= low.data()[k] && *value <= high.data()[k];
+  for (Index row = 0; row < values.rows && within; ++row) {
+    for (Index k = 0; k < values.columns; ++k, ++value) within &= *value >= low.data[k] && *value <= high.data[k];
   }
   return within;
 }
 
 }  // namespace
 
-void bind_service(nb::module_& room) {
-  room.def("are_within", &are_within, nb::arg("values"), nb::arg("low"), nb::arg("high"),
-           "Whether every row of values is between the rows low and high.");
-  room.def("lift_numbers", &lift_numbers, nb::arg("text"), nb::arg("values").noconvert(),
-           "Write arrays of numbers that are values of JSON's keys to `values`: the text with NaN in their place (empty if it "
-           "has one of its own), and of each (first value, rows or -1, columns, whether all are integers).");
+void bind_service(nb::module_& module) {
+  bind_function(module, "are_within", are_within, "values", "low", "high");
+  module.def("lift_numbers", &lift_numbers, "text"_a, "values"_a.noconvert());
 }
 
 }  // namespace muster

@@ -49,19 +49,29 @@ class Output:
 
 def solve_amax(
     begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float
-) -> None: ...
+) -> None:
+    """AMAX: each agent's best task."""
+
 def solve_linear(
     begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float
-) -> None: ...
+) -> None:
+    """LP: relax, round, certify."""
+
 def solve_quadratic(
     begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float
-) -> None: ...
+) -> None:
+    """QUAD: Frank-Wolfe, rounding, local search, bounds."""
+
 def keep_previous(
     begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float, previous: Ints
-) -> None: ...
+) -> None:
+    """Replace answers that are worth less than what is still possible of the previous plan."""
+
 def improve_batch(
     begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float, rows: Ints
-) -> None: ...
+) -> None:
+    """Improve LP's answers in rows[begin:end] by tabu search and path relinking."""
+
 def prove_batch(
     begin: int,
     end: int,
@@ -72,10 +82,14 @@ def prove_batch(
     seconds: float,
     rows: Ints,
     cells: float,
-) -> None: ...
+) -> None:
+    """Improve or prove LP's answers in rows[begin:end] by branch and bound, with so many cells of knapsack tables."""
+
 def tighten_bounds(
     begin: int, end: int, problem: Problem, settings: Settings, out: Output, stop: Ints, seconds: float, rows: Ints
-) -> None: ...
+) -> None:
+    """Tighten the bounds of QUAD's unproven answers in rows[begin:end] by concave instances."""
+
 def meet_minimums(
     begin: int,
     end: int,
@@ -88,4 +102,5 @@ def meet_minimums(
     required: Bools,
     previous: Ints,
     nodes: int,
-) -> None: ...
+) -> None:
+    """Make answers meet the minimums, by branch and bound with at most so many nodes."""

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 class Battles:
     """A batch of battles on arrays that Python owns, reads and may overwrite between two calls.
 
-    `begin` and `end` are the share of the batch that a call works on.
+    A call works on battles begin..end-1.
     """
 
     def __init__(

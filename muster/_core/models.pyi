@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 class Pairs:
-    """What a network reads of B instances: objects on two sides, their pairs, and who is alive.
+    """Inputs of a network for B instances: objects on two sides, their pairs, and which objects are alive.
 
     Empty arrays stand for: all allowed, no prior, no features of the environment.
     """
@@ -91,7 +91,7 @@ def listen(
     audible: NDArray[np.bool_],
     heard: NDArray[np.float32],
 ) -> None:
-    """Fill heard [B, X, C] with what listeners x take from speakers y."""
+    """Fill heard [B, X, C]: the attention of listeners x to speakers y."""
 
 def exp(x: NDArray[np.float32]) -> None:
     """e^x in place."""

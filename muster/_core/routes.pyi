@@ -15,4 +15,5 @@ def solve_routes(
     previous: Ints,
     routes: Ints,
     power: int,
-) -> None: ...
+) -> None:
+    """Solve instances begin..end-1, written to `out` and `routes` [B, N, M]."""

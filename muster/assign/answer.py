@@ -1,4 +1,4 @@
-"""The Solution of one instance, with the problem that it answers and the names that it was asked in."""
+"""The Solution of one instance, with its problem, and agents and tasks by name."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ CHANGES = (
     "task_scores",
     "switch_cost",
 )
-"""What `Answer.again` takes beside the solver's settings."""
+"""Arguments of `Answer.again` beside the solver's settings."""
 NOTHING_ALLOWED = "nothing allowed"
-"""Why an agent of one instance has no task where every pair of it is forbidden (in a batch: negative scores)."""
+"""The reason of an agent of one instance all of whose pairs are forbidden (in a batch: negative scores)."""
 DIFFERENCE = ("agent", "from", "to", "score_from", "score_to", "note")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer(Solution):
-    """What `muster.assign` returns: the Solution of one instance, which knows its problem."""
+    """Result of `muster.assign`: the Solution of one instance, with its problem."""
 
     problem: Problem | SparseProblem | None = None
-    """What was solved, [1, N, M], or its allowed pairs where those are few among many."""
+    """The problem solved, [1, N, M], or its allowed pairs where those are few among many."""
     solver: Solver | None = None
-    """How."""
+    """The solver that was used."""
     names: Names | None = None
-    """What agents and tasks are called; None where they were given by number."""
+    """Names of agents and tasks; None where they were given by number."""
     sense: Sense = "max"
     """Whether scores are maximised, or costs minimised."""
     before: Answer | None = None
@@ -71,12 +71,14 @@ class Answer(Solution):
 
     @property
     def capacities(self) -> Floats:
-        """[M] the capacities that were kept to."""
-        return self.problem.capacity if isinstance(self.problem, SparseProblem) else capacities_of(self._asked())
+        """[M] the capacities."""
+        return (
+            self.problem.capacity if isinstance(self.problem, SparseProblem) else capacities_of(self._dense_problem())
+        )
 
     @property
     def plan(self) -> dict[Name, Name | None]:
-        """Each agent's task by name, None for none."""
+        """Each agent's task by name, None for an agent without one."""
         tasks = self.tasks
         return {
             agent: None if j < 0 else tasks[j] for agent, j in zip(self.agents, self.assignment.tolist(), strict=True)
@@ -87,7 +89,7 @@ class Answer(Solution):
         tasks = self.tasks
         rows: list[Row] = []
         for i, (agent, j, score, use) in enumerate(
-            zip(self.agents, self.assignment.tolist(), *self._taken(), strict=True)
+            zip(self.agents, self.assignment.tolist(), *self._scores_and_contributions(), strict=True)
         ):
             has = j >= 0
             rows.append(
@@ -107,18 +109,18 @@ class Answer(Solution):
         tasks: Iterable[Name] | None = None,
         time_limit: float | None = None,
     ) -> Explanation:
-        """Why: each agent's task, runner-up, margin and price; each unserved task's reason, and what it would take.
+        """Each agent's task, runner-up, margin and price; each unserved task's reason, and what would have it served.
 
         For some agents and tasks, by name, or for all. Every figure comes from solving again, a few times for each row;
         TimeLimitError if all of that is not done within `time_limit` seconds.
         """
         names = Names(self.agents, self.tasks)
-        some = range(len(names.agents)) if agents is None else list(map(names.agent, listed("agents", agents)))
-        others = range(len(names.tasks)) if tasks is None else list(map(names.task, listed("tasks", tasks)))
-        solver, known = replace(self._how(), time_limit=None), (names.agents, names.tasks)
+        chosen_agents = range(len(names.agents)) if agents is None else list(map(names.agent, listed("agents", agents)))
+        chosen_tasks = range(len(names.tasks)) if tasks is None else list(map(names.task, listed("tasks", tasks)))
+        solver, known = replace(self._used_solver(), time_limit=None), (names.agents, names.tasks)
         worth = replace(self, objective=self._sign * self.objective)
         with stopped_after(time_limit):
-            why = explain(self._asked(), solver, worth, known, some, others)
+            why = explain(self._dense_problem(), solver, worth, known, chosen_agents, chosen_tasks)
         return why if self.sense == "max" else why.of_costs()
 
     def again(
@@ -137,21 +139,21 @@ class Answer(Solution):
         switch_cost: Any = None,
         **settings: Any,
     ) -> Answer:
-        """What if: the answer after some changes, with this one as the previous plan; `difference` says who changes.
+        """The answer after some changes, with this one as the previous plan; `difference` lists the agents that change.
 
         Agents and tasks go by name (or number, where they have none). `with_agents` is {agent: {task: score}},
         `with_tasks` {task: {agent: score}}; `scores`, `contributions`, `capacities`, `minimums` and `task_scores` hold,
-        by name, what is other or new. `fixed` {agent: task} adds agents that have to take a task, None sets one free.
-        `switch_cost` stays as it was unless given; `settings` are the solver's (effort, …).
+        by name, the entries that are changed or new. `fixed` {agent: task} adds agents that have to take a task; None
+        frees an agent. `switch_cost` stays as it was unless given; `settings` are the solver's (effort, …).
         """
         known = [field.name for field in fields(Solver)]
         for name in settings:
             if name not in known:
                 raise UnknownNameError("change or setting for again()", name, [*CHANGES, *known])
         names = Names(self.agents, self.tasks)
-        asked = self._asked()
+        instance = self._dense_problem()
         problem, now = revise(
-            asked if self.sense == "max" else negated(asked),
+            instance if self.sense == "max" else negated(instance),
             names,
             without_agents,
             without_tasks,
@@ -166,15 +168,15 @@ class Answer(Solution):
         )
         problem = problem if self.sense == "max" else negated(problem)
         n, m = len(now.agents), len(now.tasks)
-        cost = carry_switch_cost(self._asked(), names, now)
+        cost = carry_switch_cost(self._dense_problem(), names, now)
         if switch_cost is not None:
             cost = as_switch_cost(per_agent_or_pair("switch_cost", switch_cost, now, 0.0), n, m)
         before = as_assignment("previous", self.plan, now, n, m)[None]
-        problem = replace(problem, previous=before, switch_cost=cost, routes=self._stops(names, now))
-        return replace(answer(problem, replace(self._how(), **settings), now, self.sense), before=self)
+        problem = replace(problem, previous=before, switch_cost=cost, routes=self._present_routes(names, now))
+        return replace(answer(problem, replace(self._used_solver(), **settings), now, self.sense), before=self)
 
-    def _stops(self, names: Names, now: Names) -> Ints | None:
-        """The routes under the new numbers, without agents and tasks that are gone."""
+    def _present_routes(self, names: Names, now: Names) -> Ints | None:
+        """Present routes by the new numbers, without agents and tasks that are gone."""
         if self.routes is None:
             return None
         called = dict(zip(names.agents, self.routes, strict=True))
@@ -184,7 +186,7 @@ class Answer(Solution):
 
     @property
     def difference(self) -> Rows:
-        """Of an answer that `again` returned: who does something else than before, and who is new or gone."""
+        """Agents whose task differs from that of the answer that `again` revised, and agents that are new or gone."""
         if self.before is None:
             raise InputError("there is nothing to differ from; difference is for answers that again() returned")
         old, new = self.before, self
@@ -200,14 +202,14 @@ class Answer(Solution):
                 rows.append(dict(zip(DIFFERENCE, cells, strict=True)))
         return Rows(rows, DIFFERENCE)
 
-    def _taken(self) -> tuple[list[float], list[float]]:
-        """Each agent's score and contribution where it is; anything where it has no task."""
+    def _scores_and_contributions(self) -> tuple[list[float], list[float]]:
+        """Each agent's score and contribution at its task; NaN or any number where it has none."""
         problem, plan = self.problem, self.assignment
         if isinstance(problem, SparseProblem):
             pair = problem.pair_of(plan)
             return (self._sign * problem.score[pair]).tolist(), problem.use[pair].tolist()
-        problem = self._asked()
-        if not (plan >= 0).any():  # nor need there be any task to look at
+        problem = self._dense_problem()
+        if not (plan >= 0).any():  # there may be no task to index
             return [np.nan] * plan.size, [np.nan] * plan.size
         each = np.arange(plan.size)
         use = np.ones(plan.size) if problem.contributions is None else problem.contributions[0, each, plan]
@@ -215,16 +217,16 @@ class Answer(Solution):
 
     @property
     def integer_gap(self) -> Any:
-        """By which share of the bound the objective may fall short of the best: 0 is proven optimal."""
+        """Share of the bound by which the objective may fall short of the optimum: 0 is proven optimal."""
         size = max(abs(self.bound), abs(self.objective))
         return self._sign * (self.bound - self.objective) / (size or 1.0) + 0.0
 
     @property
     def _sign(self) -> float:
-        """1, or -1 for costs: factor from the maximised values to those that are shown."""
+        """1, or -1 for costs: the factor from maximised values to reported ones."""
         return 1.0 if self.sense == "max" else -1.0
 
-    def _asked(self) -> Problem:
+    def _dense_problem(self) -> Problem:
         if isinstance(self.problem, SparseProblem):
             size = f"{len(self.assignment)} agents and {len(self.loads)} tasks"
             raise InputError(f"a table of pairs among {size} can be solved, not explained or revised; ask about a part")
@@ -232,19 +234,19 @@ class Answer(Solution):
             raise InputError("this solution does not know its problem; take one that muster.assign returned")
         return self.problem
 
-    def _how(self) -> Solver:
+    def _used_solver(self) -> Solver:
         assert self.solver is not None, "an answer with a problem has its solver"
         return self.solver
 
 
 def answer(problem: Problem | SparseProblem, solver: Solver, names: Names | None, sense: Sense = "max") -> Answer:
-    """Solve one instance [1, N, M], or one of pairs; with sense "min" its values are shown as costs."""
+    """Solve one instance [1, N, M], or one of pairs; with sense "min" its values are reported as costs."""
     try:
         found = _solve_pairs(problem, solver) if isinstance(problem, SparseProblem) else _solve_one(problem, solver)
     except NamedError as error:
         raise error if names is None else error.named(names) from None
     if solver.assign_all and _equal_contributions(problem):
-        # What keeps agents from idling is in every price alike: a price is what a task costs more than the cheapest.
+        # All prices contain the penalty for idle agents: report them relative to the cheapest task.
         found["prices"] = found["prices"] - np.minimum.reduce(found["prices"], initial=np.inf)
     if sense == "min":
         for value in ("objective", "relaxed_objective", "bound"):
@@ -264,7 +266,7 @@ def _solve_pairs(problem: SparseProblem, solver: Solver) -> dict[str, Any]:
 
 
 def _solve_one(problem: Problem, solver: Solver) -> dict[str, Any]:
-    """The fields of its Solution. Not by way of a batch's: small instances would notice."""
+    """The fields of its Solution, made directly: that of a batch would take as long as a small instance."""
     started = time.perf_counter()
     out, changes = solver.run(problem)
     routes = None
@@ -289,7 +291,7 @@ def _solve_one(problem: Problem, solver: Solver) -> dict[str, Any]:
 
 
 def _reasons(problem: Problem, codes: Ints) -> NDArray[Any]:
-    """The reasons in words; an agent of which every pair is forbidden has that reason instead of its scores."""
+    """The reasons in words; an agent without any allowed pair has that reason instead of negative scores."""
     words = REASON_NAMES.take(codes)
     if NEGATIVE_SCORES in codes.tolist():
         words[(codes == NEGATIVE_SCORES) & ~allowed_pairs(problem).any(axis=1)] = NOTHING_ALLOWED

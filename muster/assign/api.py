@@ -1,4 +1,4 @@
-"""`muster.assign`: one instance in, as the caller has it; one answer out."""
+"""`muster.assign`: solve one instance, given as arrays or tables."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def assign(
     try:
         solver = _solver(*settings)
     except TypeError:
-        # Something that cannot be a setting, nor kept: the check says so.
+        # A setting that cannot be hashed is invalid: the check says so.
         solver = _solver.__wrapped__(*settings)
     found = answer(problem, solver, names, sense)
     if found.objective == 0.0 and not assign_all and method != "routes" and not (found.assignment >= 0).any():

@@ -1,4 +1,4 @@
-"""From what a caller gives of one instance, by name or by number, to a Problem with names."""
+"""The arguments of `muster.assign`, by name or by number, as a Problem with names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from muster.errors import InputError
 
 
 class Call(NamedTuple):
-    """The arguments of `muster.assign` that describe the problem, as they were given."""
+    """The arguments of `muster.assign` that describe the problem."""
 
     scores: Any
     task_scores: Any = None
@@ -39,7 +39,7 @@ class Call(NamedTuple):
 
 
 def read_call(call: Call) -> tuple[Problem | SparseProblem, Names | None]:
-    """The problem [1, N, M], or its pairs where those are few among many, and names if there are any."""
+    """The problem [1, N, M], or its pairs where those are few among many, and its names or None."""
     scores = call.scores
     if call.columns is not None:
         scores = rename_columns(scores, call.columns)
@@ -55,7 +55,7 @@ def read_call(call: Call) -> tuple[Problem | SparseProblem, Names | None]:
 
 
 def read_pairs(call: Call, table: Table) -> SparseProblem:
-    """The allowed pairs of a large table; InputError for what would have to be known of every pair."""
+    """The allowed pairs of a large table; InputError for arguments that every pair would need."""
     names = table.names
     n, m = len(names.agents), len(names.tasks)
     for field in ("task_scores", "allowed", "end_scores", "routes", "fixed"):
@@ -142,7 +142,7 @@ def as_switch_cost(cost: ArrayLike, n: int, m: int) -> Floats:
 
 
 def padded_routes(routes: Sequence[Sequence[int]], n: int, m: int) -> Ints:
-    """Routes as an array [N, M] with -1 behind the last stop; InputError for what are no routes."""
+    """Routes as an array [N, M] with -1 behind the last stop; InputError if they are invalid."""
     if len(routes) != n:
         raise InputError(f"routes must be a list of {n}, one for each agent, got {len(routes)}")
     padded: Ints = np.full((n, m), -1, np.int64)
@@ -190,13 +190,13 @@ def _fixed(given: Any, names: Names | None, n: int, m: int) -> Ints:
 
 def _refuse_misspelt(mentioned: Sequence[Name], scored: Sequence[Name]) -> None:
     """Raise InputError for a task without scores whose name is nearly that of one which is not mentioned."""
-    strangers = set(mentioned) - set(scored)
-    if not strangers:
+    unscored = set(mentioned) - set(scored)
+    if not unscored:
         return
     # Names with numbers are alike without being meant for each other.
     words = [
         {name for name in names if isinstance(name, str) and not any(map(str.isdigit, name))}
-        for names in (strangers, set(scored) - set(mentioned))
+        for names in (unscored, set(scored) - set(mentioned))
     ]
     for name in words[0]:
         if near := difflib.get_close_matches(name, words[1], n=1, cutoff=0.6):

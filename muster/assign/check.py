@@ -1,4 +1,4 @@
-"""`muster.check_plan`: whether an assignment is feasible, what it is worth, and what a better one would change."""
+"""`muster.check_plan`: whether a plan is feasible, its value, a bound, and a better plan if one is found."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ from muster.assign.sparse import DENSE, SparseProblem
 from muster.data import Ints, Problem
 from muster.errors import InputError, UnknownNameError
 
-# Arguments of `muster.assign` that a plan's worth does not depend on.
+# Arguments of `muster.assign` that do not change the value of a plan by itself.
 SWITCHING = ("previous", "switch_cost")
 
-# A plan is called better when it is worth more by this share.
-NOTICED = 1e-9
+# A plan counts as better when its value is higher by this share.
+BETTER_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a plan is feasible, what it is worth, and what a better one changes."""
+    """Verdict on a plan: feasibility, value and bound, and a better plan if one was found."""
 
     feasible: bool
     """Whether it keeps every constraint."""
     broken: tuple[str, ...]
     """A sentence for each constraint that it violates."""
     value: float
-    """What it is worth; NaN where it has a pair that is not allowed."""
+    """Its value; NaN where it has a pair that is not allowed."""
     bound: float
-    """No plan that keeps the constraints is worth more; NaN if nothing is proven."""
+    """Upper bound on the value of any feasible plan; NaN if nothing is proven."""
     better: Answer | None
-    """A feasible plan that is worth more, or a feasible one where this one is not; None if none was found."""
+    """A feasible plan of higher value, or a feasible one where this one is not; None if none was found."""
     changes: Rows
-    """What the better plan changes: agent, from, to, and the scores of both."""
+    """Changes of the better plan: agent, from, to, and the scores of both."""
     optimal: bool
-    """Whether it is proven that no plan is worth more."""
+    """Whether it is proven that no plan has a higher value."""
     sense: Sense = "max"
-    """Whether worth is maximised, or costs minimised."""
+    """Whether values are maximised, or costs minimised."""
 
     def __str__(self) -> str:
         lines = ["feasible" if self.feasible else "not feasible", *(f"- {constraint}" for constraint in self.broken)]
@@ -84,7 +84,7 @@ def check_plan(
     task_scores_on: TaskScoresOn = "count",
     sense: Sense = "max",
 ) -> Verdict:
-    """Whether a plan is feasible, which constraints it violates, what it is worth, and what a better plan would change.
+    """Check a plan: whether it is feasible, which constraints it violates, its value, and the changes of a better plan.
 
     `problem` is a dictionary of what `muster.assign` takes ({"scores": …, "capacities": …}), scores alone, a Problem of
     one instance, or an answer, whose settings then hold (what switching costs is left out). `assignment` is a task for
@@ -94,28 +94,28 @@ def check_plan(
     >>> muster.check_plan({"scores": [[3.0, 2.0], [2.5, 0.5]]}, [0, 1], method="lp").better.plan
     {0: 1, 1: 0}
     """
-    asked, names, solver = _what_is_asked(
+    instance, names, solver = _read(
         problem, Solver(method, effort, assign_all=assign_all, time_limit=time_limit, task_scores_on=task_scores_on)
     )
     if isinstance(problem, Answer):
         sense = problem.sense
     elif sense == "min":
-        asked = negated(asked)
+        instance = negated(instance)
     if solver.method == "routes":
         raise InputError("check is for amax, lp and quad: routes are more than an assignment")
-    _, n, m = asked.scores.shape
+    _, n, m = instance.scores.shape
     plan = as_assignment("assignment", assignment, names, n, m, others=False)
-    return judge(asked, names, solver, plan, sense)
+    return judge(instance, names, solver, plan, sense)
 
 
 def judge(problem: Problem, names: Names | None, solver: Solver, plan: Ints, sense: Sense = "max") -> Verdict:
     """The verdict on task indices [N]."""
     sign = 1.0 if sense == "max" else -1.0
     found = answer(replace(problem, previous=plan[None], switch_cost=0.0), solver, names, sense)
-    broken = tuple(broken_rules(problem, found, solver, plan))
+    broken = tuple(violations(problem, found, solver, plan))
     value = value_of(problem, plan, solver.method, solver.task_scores_on)
     reached = sign * float(found.objective)
-    slack = NOTICED * max(abs(value), abs(reached))
+    slack = BETTER_TOLERANCE * max(abs(value), abs(reached))
     better = found if broken or not value >= reached - slack else None
     return Verdict(
         feasible=not broken,
@@ -129,7 +129,7 @@ def judge(problem: Problem, names: Names | None, solver: Solver, plan: Ints, sen
     )
 
 
-def broken_rules(problem: Problem, found: Answer, solver: Solver, plan: Ints) -> list[str]:
+def violations(problem: Problem, found: Answer, solver: Solver, plan: Ints) -> list[str]:
     """A sentence for each constraint that a plan violates."""
     agents, tasks = found.agents, found.tasks
     broken = [
@@ -145,13 +145,15 @@ def broken_rules(problem: Problem, found: Answer, solver: Solver, plan: Ints) ->
     use, capacity = contributions_of(problem), capacities_of(problem)
     loads = loads_of(problem, plan)
     for j in np.flatnonzero(loads > capacity * (1.0 + CAPACITY_TOLERANCE)):
-        who = _listed([agents[i] for i in np.flatnonzero(plan == j)])
-        broken.append(f"task {tasks[j]!r} has capacity {capacity[j]:.9g} but gets {loads[j]:.9g} from {who}")
+        givers = _listed([agents[i] for i in np.flatnonzero(plan == j)])
+        broken.append(f"task {tasks[j]!r} has capacity {capacity[j]:.9g} but gets {loads[j]:.9g} from {givers}")
     least = minimums_of(problem)
     served = np.bincount(plan[plan >= 0], minlength=least.size) > 0
     for j in np.flatnonzero((loads < least * (1.0 - CAPACITY_TOLERANCE)) & (served | problem.serve_all)):
-        who = _listed([agents[i] for i in np.flatnonzero(plan == j)])
-        broken.append(f"task {tasks[j]!r} needs {least[j]:.9g} but gets {loads[j]:.9g}{' from ' * bool(who)}{who}")
+        givers = _listed([agents[i] for i in np.flatnonzero(plan == j)])
+        broken.append(
+            f"task {tasks[j]!r} needs {least[j]:.9g} but gets {loads[j]:.9g}{' from ' * bool(givers)}{givers}"
+        )
     if solver.assign_all:
         for i in np.flatnonzero(plan < 0):
             fitting = allowed_pairs(problem)[i] & (loads + use[i] <= capacity * (1.0 + CAPACITY_TOLERANCE))
@@ -185,8 +187,8 @@ def _listed(names: list[Name]) -> str:
     return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
 
 
-def _what_is_asked(problem: Any, solver: Solver) -> tuple[Problem, Names | None, Solver]:
-    """The problem of one instance, its names, and how to solve it."""
+def _read(problem: Any, solver: Solver) -> tuple[Problem, Names | None, Solver]:
+    """The problem of one instance, its names and its solver."""
     if isinstance(problem, Answer):
         if problem.problem is None or problem.solver is None:
             raise InputError("this solution does not know its problem; take one that muster.assign returned")
@@ -205,10 +207,10 @@ def _what_is_asked(problem: Any, solver: Solver) -> tuple[Problem, Names | None,
                 raise UnknownNameError("field", str(field), Call._fields)
             if field in SWITCHING:
                 raise InputError(f"check says what a plan is worth by itself, not after another; leave {field} out")
-        asked, names = read_call(Call(**problem))
+        instance, names = read_call(Call(**problem))
     else:
-        asked, names = read_call(Call(problem))
-    return _dense(asked), names, solver
+        instance, names = read_call(Call(problem))
+    return _dense(instance), names, solver
 
 
 def _dense(problem: Problem | SparseProblem) -> Problem:

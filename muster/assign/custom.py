@@ -1,9 +1,9 @@
 """A custom inference procedure, package.module:Name: a function from a Problem to an assignment [B, N].
 
 An object with `__call__` will do as well; options in the name are its constructor's. One that reads the task scores g
-has the attribute `task_scores = True`; one with a parameter `assign_all` is told whether every agent that fits is to
-get a task. One with a certificate returns an object with `assignment` and `bound` [B], such as a Solution: no
-assignment is worth more than the bound. What comes back is checked.
+has the attribute `task_scores = True`; one with a parameter `assign_all` gets that setting. One with a certificate
+returns an object with `assignment` and `bound` [B], such as a Solution: no assignment is worth more than the bound.
+The result is checked.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def reads_assign_all(method: str) -> bool:
 def run_custom(method: str, problem: Problem, assign_all: bool) -> Output:
     """The procedure's answer, checked and completed; InputError where it is no assignment of the problem."""
     arrays = read_problem(problem, with_task_scores=reads_task_scores(method))
-    told = {"assign_all": assign_all} if reads_assign_all(method) else {}
-    answer = procedure(method)(problem, **told)
+    arguments = {"assign_all": assign_all} if reads_assign_all(method) else {}
+    answer = procedure(method)(problem, **arguments)
     assignment = np.asarray(getattr(answer, "assignment", answer))
     size, n, m = arrays.scores.shape
     if assignment.shape != (size, n) or assignment.dtype.kind not in "iu":

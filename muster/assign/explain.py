@@ -1,4 +1,4 @@
-"""Why an answer is as it is, in numbers that can be checked by solving again.
+"""Explanations of an answer, in numbers that can be checked by solving again.
 
 An agent's margin is what the best plan loses in which it does something else; so its score may fall by that much before
 its task is given away, and an agent without a task, or a task without agents, needs a score higher by that much. Where
@@ -23,9 +23,9 @@ from muster.assign.stop import check_stopped
 from muster.data import Floats, Ints, Problem, Solution
 from muster.errors import InputError
 
-# What a score is raised beyond the break-even, as a share of the largest score.
+# How far a score is raised beyond the break-even, as a share of the largest score.
 BEYOND = 1e-6
-# Pairs that are tried at once, and how many at most where nothing bounds what the others are worth.
+# Pairs that are tried at once, and how many at most where the others have no bound.
 TRIED = 6
 MOST = 18
 # Doublings and halvings where the break-even of one search is not that of the next.
@@ -37,16 +37,16 @@ TASK_COLUMNS = ("task", "why", "agent", "by", "score", "needs_score", "needs_cap
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A row for each agent, and one for each task without agents; str() of it says the same in sentences."""
+    """A row for each agent, and one for each task without agents; str() gives them as sentences."""
 
     agents: Rows
-    """agent, task, score, price: its contribution times its task's price; runner_up, by: what it would do in the best
-    plan in which it does something else, and what that plan loses; without a task, reason and needs_score: the least
+    """agent, task, score, price: its contribution times its task's price; runner_up, by: its task in the best
+    plan in which it has another one, and the loss of that plan; without a task, reason and needs_score: the least
     score of the runner-up that would get it in."""
     tasks: Rows
     """task; why: "no agent is allowed", "too few are allowed" (for its minimum; needs_more: what is missing), "no
-    capacity" or "worth less"; agent: who would serve it, by: what the best
-    such plan loses, score: the agent's now (None, and counted as 0, if it is not allowed); needs_score, needs_capacity:
+    capacity" or "worth less"; agent: the one that would serve it, by: the loss of the best
+    such plan, score: the agent's now (None, and counted as 0, if it is not allowed); needs_score, needs_capacity:
     the least that would have it served."""
 
     costs: bool = False
@@ -77,7 +77,7 @@ IN_COSTS = (
     (r"\bnegative scores\b", "costs above 0"),
     (r"\bscore\b", "cost"),
 )
-"""What is said otherwise of costs."""
+"""Wording for costs instead of scores."""
 
 
 def explain(
@@ -100,7 +100,7 @@ def explain(
 
 
 class _Case:
-    """An answer and what it takes to question it."""
+    """An answer with the bounds that limit the search for alternatives."""
 
     def __init__(self, problem: Problem, solver: Solver, solution: Solution) -> None:
         self.problem, self.solver, self.solution = problem, solver, solution
@@ -110,8 +110,8 @@ class _Case:
         finite = problem.scores[np.isfinite(problem.scores)]
         self.beyond = BEYOND * (float(np.abs(finite).max()) if finite.size else 1.0)
         self.left_out = int((self.plan < 0).sum())
-        # What each pair is worth at the prices, and each agent at its best: no plan with a pair is worth more than what
-        # the prices prove, less what the agent gives up for it.
+        # Net value of each pair at the prices, and of each agent's best pair: a plan with a pair is worth at most the
+        # dual bound, less what the agent gives up for that pair.
         with np.errstate(invalid="ignore"):
             self.net = np.where(self.probe.allowed, self.probe.scores - self.probe.use * solution.prices, -np.inf)
         self.best = np.maximum(self.net.max(axis=1, initial=-np.inf), 0.0)
@@ -165,15 +165,15 @@ class _Case:
         return row
 
     def _if_allowed(self, j: int, agents: Sequence[Name]) -> Row:
-        """Which agent would take a task that none is allowed to, at which score and, if need be, capacity."""
-        anyone = [(int(i), j) for i in np.argsort(self.best, kind="stable") if np.isfinite(self.probe.use[i, j])]
+        """The agent that would take a task which none may take, with the score and, if need be, capacity for it."""
+        able = [(int(i), j) for i in np.argsort(self.best, kind="stable") if np.isfinite(self.probe.use[i, j])]
         row: Row = {}
         problem = self.problem
-        if anyone and not self._within(anyone):
-            row["needs_capacity"] = min(float(self.probe.use[pair]) for pair in anyone)
+        if able and not self._within(able):
+            row["needs_capacity"] = min(float(self.probe.use[pair]) for pair in able)
             problem = _with_capacity(problem, j, row["needs_capacity"])
-        case = _Case(_with_allowed(problem, anyone), self.solver, self.solution)
-        pair, loss = case._least(case._within(anyone))
+        case = _Case(_with_allowed(problem, able), self.solver, self.solution)
+        pair, loss = case._least(case._within(able))
         if pair is not None:
             case = _Case(_with_allowed(problem, [pair]), self.solver, self.solution)
             needed = case._needed(pair, loss, _is_served(j))
@@ -215,7 +215,7 @@ class _Case:
         return chosen, least
 
     def _needed(self, pair: Pair, loss: float, happens: Callable[[Ints], bool]) -> float | None:
-        """The least score of a pair at which it happens, seen by solving again; None if it never does."""
+        """The least score of a pair at which `happens` holds, found by solving again; None if it never does."""
         score = float(self.problem.scores[0, pair[0], pair[1]])
         rise = loss + self.beyond
         if self._served(_with_score(self.problem, pair, score + rise), happens):
@@ -237,7 +237,7 @@ class _Case:
         return score + rise
 
     def _served(self, problem: Problem | None, happens: Callable[[Ints], bool]) -> bool:
-        """Whether it happens in the solution of a problem, of this one if none is given."""
+        """Whether `happens` holds in the solution of a problem, by default of this one."""
         assignment = self.solver(self.problem if problem is None else problem).assignment[0]
         check_stopped("the explanation")
         return happens(assignment)

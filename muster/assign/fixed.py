@@ -1,4 +1,4 @@
-"""Agents whose task is given, and tasks that have to get their minimum: what a solver takes out before it solves."""
+"""Fixed agents, which are taken out of a batch before it is solved, and the minimums of tasks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Needs(NamedTuple):
     """Minimum loads of the tasks of a batch."""
 
     minimums: Floats
-    """[B, M] the load that a task gets at least, if it gets anybody."""
+    """[B, M] the least load of a task that has agents."""
     required: Bools
-    """[B, M] whether it has to get that."""
+    """[B, M] whether the task has to reach its minimum."""
 
 
 class NamedError(InputError):
@@ -28,9 +28,9 @@ class NamedError(InputError):
 
     def __init__(self, text: str, agents: Sequence[int] = (), tasks: Sequence[int] = (), names: Names | None = None):
         self.about = (text, agents, tasks)
-        who = agents if names is None else [repr(names.agents[i]) for i in agents]
-        what = tasks if names is None else [repr(names.tasks[j]) for j in tasks]
-        super().__init__(text.format(agents=who, tasks=what))
+        named_agents = agents if names is None else [repr(names.agents[i]) for i in agents]
+        named_tasks = tasks if names is None else [repr(names.tasks[j]) for j in tasks]
+        super().__init__(text.format(agents=named_agents, tasks=named_tasks))
 
     def named(self, names: Names) -> NamedError:
         """The same with names."""
@@ -38,11 +38,11 @@ class NamedError(InputError):
 
 
 class UnservedError(NamedError):
-    """No plan was found that gives every task its minimum that has to have it."""
+    """No plan was found that serves every task that has to be served."""
 
 
 def read_needs(problem: Problem, arrays: ProblemArrays) -> Needs | None:
-    """Minimums of living tasks, or None where there are none; InputError for one that cannot be."""
+    """Minimums of living tasks, or None where there are none; InputError for an invalid one."""
     if problem.minimums is None:
         return None
     minimums: Floats = np.ascontiguousarray(problem.minimums, np.float64)
@@ -64,7 +64,7 @@ def read_needs(problem: Problem, arrays: ProblemArrays) -> Needs | None:
 
 
 def refuse_unserved(needs: Needs, arrays: ProblemArrays, out: Output) -> None:
-    """Raise UnservedError for the first instance with a task that has to get its minimum and does not."""
+    """Raise UnservedError for the first instance with a task that has to reach its minimum and does not."""
     short = needs.required & (needs.minimums > 0.0) & (out.loads < needs.minimums * (1.0 - CAPACITY_TOLERANCE))
     if not short.any():
         return
@@ -85,10 +85,10 @@ def refuse_unserved(needs: Needs, arrays: ProblemArrays, out: Output) -> None:
 
 
 class Fixed:
-    """Agents taken out of a batch because their task is given.
+    """Agents whose task is given, taken out of a batch.
 
-    Their tasks' capacities and minimums are less what they contribute, and every other agent's score of a task is more
-    by what the two tasks earn together: the same problem, without a penalty that would have to be large.
+    Their contributions are taken from their tasks' capacities and minimums, and what their tasks earn with others by
+    the task scores is added to the other agents' scores: the same problem, without large penalties.
     """
 
     def __init__(self, fixed: Ints, arrays: ProblemArrays, with_capacities: bool) -> None:
@@ -133,7 +133,7 @@ class Fixed:
         """The batch without these agents."""
         alive = arrays.agent_alive.copy()
         alive[self.batch, self.agent] = False
-        # What rounding would take from the last agent that fits is left to it.
+        # Slack, so that rounding errors do not keep out the last agent that fits.
         left = arrays.capacities * (1.0 + 0.1 * CAPACITY_TOLERANCE) - self.load
         left[left < CAPACITY_TOLERANCE * arrays.capacities] = 0.0
         capacities = np.where(self.load > 0.0, left, arrays.capacities)
@@ -144,13 +144,13 @@ class Fixed:
         return arrays._replace(scores=scores, capacities=capacities, agent_alive=alive)
 
     def less(self, needs: Needs) -> Needs:
-        """Minimums that are left once some agents are fixed."""
+        """Minimums less the contributions of fixed agents."""
         left = needs.minimums - self.load
         left[left < CAPACITY_TOLERANCE * needs.minimums] = 0.0
         return Needs(left, needs.required | self.taken)
 
     def put_back(self, out: Output) -> None:
-        """Write these agents and what they are worth to the output."""
+        """Write these agents and their value to the output."""
         out.assignment[self.batch, self.agent] = self.task
         out.reason[self.batch, self.agent] = ASSIGNED
         out.loads[...] += self.load

@@ -1,4 +1,4 @@
-"""A Problem of one instance without its batch: which pairs are allowed, what they use, and what a plan is worth."""
+"""A Problem of one instance without its batch: allowed pairs, contributions, capacities, and the value of a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of agents and tasks, and what is given by name: dictionaries, series and frames in the order of the names."""
+"""Names of agents and tasks; dictionaries, series and frames by name as arrays in the order of the names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Names:
         return look_up("task", name, self._task)
 
     def has(self, agent: Name, task: Name) -> bool:
-        """Whether both are there."""
+        """Whether both names exist."""
         return agent in self._agent and task in self._task
 
     def __eq__(self, other: object) -> bool:
@@ -44,7 +44,7 @@ class Names:
 
 
 def index_of(kind: str, names: Sequence[Name]) -> dict[Name, int]:
-    """Name -> number; InputError for one that is there twice or cannot be a name."""
+    """Name -> number; InputError for a duplicate or an invalid name."""
     index: dict[Name, int] = {}
     for k, name in enumerate(names):
         if isinstance(name, bool) or not isinstance(name, (str, int)):
@@ -82,7 +82,7 @@ def is_missing(value: object) -> bool:
 
 
 def entries(label: str, value: Any, kind: str) -> Iterator[tuple[Name, Any]] | None:
-    """(name, entry) of a dictionary, a pandas series or a frame with two columns; None if it is nothing of the kind."""
+    """(name, entry) of a dictionary, a pandas series or a frame with two columns; None for other values."""
     if isinstance(value, Mapping):
         return iter(value.items())
     if is_frame(value):
@@ -149,7 +149,7 @@ def matrix(label: str, value: Any, names: Names, absent: float, rows: str = "age
 
 
 def pairs(label: str, value: Any) -> Iterator[tuple[Name, Name, Any]] | None:
-    """(row, column, entry) of what is given by two names; None if it is nothing of the kind."""
+    """(row, column, entry) of a table by two names; None if the value is no such table."""
     if isinstance(value, Mapping):
         return _pairs_of_mapping(label, value)
     if is_frame(value):
@@ -230,7 +230,7 @@ def as_assignment(label: str, value: Any, names: Names | None, n: int, m: int, o
 
 
 def _assignment_of(solution: Any, names: Names | None) -> Any:
-    """What another answer assigns, by name where both have names."""
+    """The assignment of another answer, by name where both have names."""
     other = getattr(solution, "names", None)
     if names is None or other is None or other == names:
         return solution.assignment

@@ -1,4 +1,4 @@
-"""How an answer came about, by the codes of the compiled core: its status, and why an agent has no task."""
+"""Status of an answer, and reasons why an agent has no task, by the codes of the compiled core."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ STATUSES = (
     "incomplete",
     "feasible",
 )
-"""What a Solution's status can be.
+"""Statuses of a Solution.
 
-optimal: no assignment is worth more (AMAX: for its own objective), which is proven; rounded: the relaxation is solved
+optimal: proven that no assignment is worth more (AMAX: for its own objective); rounded: the relaxation is solved
 exactly and the assignment is its rounding; local_optimum: no move, swap or tried kick improves the assignment;
 converged, stalled, iteration_limit: Frank-Wolfe reached its gap, took a step too small to matter, or ran out of steps,
 and its point was rounded; time_limit: the best feasible assignment found in time; incomplete: all agents have to be
 assigned, and no assignment was found that leaves out no agent which fits somewhere, though there may be one. Where it
-is proven that there is none, the best of those that leave out fewest is optimal. feasible: of a custom procedure, which
-says no more.
+is proven that there is none, the best of those that leave out fewest is optimal. feasible: of a custom procedure
+without a certificate.
 """
 
 STATUS_NAMES = (*STATUSES[:7], "invalid", *STATUSES[7:])
-"""By code; an instance is invalid that holds an entry which cannot be worked with, and is never shown."""
+"""By code; "invalid" is an instance with an invalid entry, which raises InputError."""
 OPTIMAL, ROUNDED, LOCAL_OPTIMUM, CONVERGED, STALLED, ITERATION_LIMIT, TIME_LIMIT, INVALID, INCOMPLETE, FEASIBLE = range(
     10
 )

@@ -1,4 +1,4 @@
-"""What if one thing were otherwise: an instance solved again without a pair, or with one given."""
+"""An instance solved again with one change: without a pair, or with one agent fixed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Pair = tuple[int, int]
 
 
 class Probe:
-    """One instance, with what its changes cost taken from its scores, to be solved again and again."""
+    """One instance, its scores less the switch cost, to be solved repeatedly."""
 
     def __init__(self, problem: Problem, solver: Solver) -> None:
         self.problem = problem
-        # As good as the answer that is explained: small instances are proven only where it certifies.
+        # The same settings: small instances are proven only by a solver that certifies.
         self.solver = solver
         self.scores = problem.scores[0]
         _, n, m = problem.scores.shape

@@ -1,4 +1,4 @@
-"""A batch as arrays for the compiled core, and the output it writes; or a sentence about the entry that is wrong."""
+"""A batch as arrays for the compiled core, its output, and InputErrors that name an invalid entry."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ProblemArrays(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What the compiled core writes: the fields of a Solution, status and reason by their codes."""
+    """Output of the compiled core: the fields of a Solution, status and reason by their codes."""
 
     assignment: Ints
     values: Floats
@@ -82,7 +82,7 @@ class Output(NamedTuple):
 def make_output(size: int, n: int, m: int, with_routes: bool) -> Output:
     """Output in which no agent has a task."""
     zeros = np.zeros
-    # By position, and not by np.full: small instances notice.
+    # By position and without np.full, which take long beside a small instance.
     return Output(
         _filled((size, n), -1),
         zeros((5, size)),
@@ -95,14 +95,14 @@ def make_output(size: int, n: int, m: int, with_routes: bool) -> Output:
 
 
 def _filled(shape: tuple[int, ...], value: int) -> Ints:
-    """As np.full does, in half the time."""
+    """np.full in half the time."""
     array: Ints = np.empty(shape, np.int64)
     array.fill(value)
     return array
 
 
 def read_problem(problem: Problem | Any, with_task_scores: bool, by_load: bool = False) -> ProblemArrays:
-    """The problem as arrays, less what leaving a previous task costs. Shapes are checked here, entries by the core."""
+    """The problem as arrays, its scores less the switch cost. Shapes are checked here, entries by the core."""
     if not isinstance(problem, Problem):
         kind = type(problem).__name__
         raise InputError(f"a solver takes a muster.Problem, got {kind}; muster.assign takes scores as they are")
@@ -156,7 +156,7 @@ def read_routes(problem: Problem) -> tuple[Floats, Ints]:
 
 
 def _less_switching(problem: Problem, arrays: ProblemArrays) -> Floats:
-    """The scores less what leaving a task costs; InputError for a previous plan, or a cost, that cannot be one."""
+    """The scores less the switch cost; InputError for an invalid previous plan or cost."""
     size, n, m = arrays.scores.shape
     previous = np.asarray(problem.previous)
     if previous.dtype != np.int64 or previous.shape != (size, n):
@@ -220,7 +220,7 @@ def as_array(name: str, value: ArrayLike, dimensions: int | None, batched: bool 
 
 
 def is_one(array: ArrayLike) -> bool:
-    """Whether an array is a single 1 spread over its shape (`np.broadcast_to`): the core need not be shown it."""
+    """Whether an array is a single 1 broadcast to its shape (`np.broadcast_to`): the core needs no copy of it."""
     return isinstance(array, np.ndarray) and array.size > 1 and not any(array.strides) and array.flat[0] == 1
 
 
@@ -268,7 +268,7 @@ def as_mask(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> Bools
 
 @lru_cache(maxsize=16, typed=True)
 def _constant(shape: tuple[int, ...], value: bool | float) -> NDArray[Any]:
-    """An array to be read only, made once: small instances would notice."""
+    """A read-only array, made once: that would take long beside a small instance."""
     array = np.full(shape, value)
     array.setflags(write=False)
     return array

@@ -1,4 +1,4 @@
-"""What if: the same instance with agents or tasks off or added, other capacities, other scores."""
+"""A revised instance: agents or tasks removed or added, other capacities, minimums or scores."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _grown(array: Any, keep: Any, stay: Any, now: Names, fill: float) -> Floats:
 def _changed_scores(
     h: Floats, now: Names, with_agents: Mapping[Name, Any], with_tasks: Mapping[Name, Any], scores: Any
 ) -> tuple[list[int], list[int]]:
-    """Write the scores that are new or other; returns where."""
+    """Write new and changed scores; returns their rows and columns."""
     rows, columns = [], []
     given: list[tuple[Name, Name, Any]] = []
     for agent, row in with_agents.items():

@@ -1,4 +1,4 @@
-"""Routes from decision to decision: each goes on from those of the last one."""
+"""Routes from decision to decision, each improved from those of the last one."""
 
 from __future__ import annotations
 

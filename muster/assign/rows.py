@@ -36,7 +36,7 @@ class Rows(list[Row]):
 
 
 def text(value: object) -> str:
-    """A cell as people read it."""
+    """A cell as text."""
     if value is None:
         return "–"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

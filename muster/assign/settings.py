@@ -1,4 +1,4 @@
-"""How scores become an assignment: the choices, in one place. Nothing heavy: the command line reads it."""
+"""Settings of inference, from scores to an assignment. Imports nothing heavy: the command line reads it."""
 
 from __future__ import annotations
 

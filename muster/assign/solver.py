@@ -28,12 +28,12 @@ _STATUS_NAMES = np.array(STATUS_NAMES, dtype=object)
 REASON_NAMES = np.array(REASONS, dtype=object)
 """The words of REASONS, to be taken by code."""
 
-# Rounds of those that only a time limit ends.
+# Rounds where only a time limit ends the search.
 _ENDLESS = 1_000_000_000
 
 
-class _Spending(NamedTuple):
-    """What an effort spends at most."""
+class _Limits(NamedTuple):
+    """Limits of an effort."""
 
     steps: int
     """Of Frank-Wolfe."""
@@ -47,11 +47,11 @@ class _Spending(NamedTuple):
     """Of the branch and bound on which tasks are open."""
 
 
-_SPENDING = {
-    "paper": _Spending(600, 0, 0.0, 0, 0),
-    "fast": _Spending(48, 0, 0.0, 300, 20),
-    "best": _Spending(60, 12, 2e9, 20_000, 2_000),
-    "exact": _Spending(60, 12, math.inf, 0, _ENDLESS),
+_LIMITS = {
+    "paper": _Limits(600, 0, 0.0, 0, 0),
+    "fast": _Limits(48, 0, 0.0, 300, 20),
+    "best": _Limits(60, 12, 2e9, 20_000, 2_000),
+    "exact": _Limits(60, 12, math.inf, 0, _ENDLESS),
 }
 # QUAD's bound is tightened by a concave one up to so many tasks.
 _CURVATURE_TASKS = 128
@@ -75,7 +75,7 @@ class Solver(InferenceSettings):
     """Fill in duality gap, bound and prices; a learner's inner loop can do without. Of tiny instances "fast" then
     proves fewer: QUAD those of up to 32 assignments instead of 4,096, LP none where the relaxation is not integral."""
     task_scores_on: TaskScoresOn = "count"
-    """What task scores act on: "count", the number of agents on each task, as in the paper; or "load", the
+    """Quantity that task scores act on: "count", the number of agents on each task, as in the paper; or "load", the
     contributions that it gets."""
 
     def __post_init__(self) -> None:
@@ -117,7 +117,7 @@ class Solver(InferenceSettings):
         )
 
     def run(self, problem: Problem) -> tuple[Output, Ints | None]:
-        """What the core wrote for each instance, and how many agents changed where there was a previous plan."""
+        """The core's output for each instance, and how many agents changed where there was a previous plan."""
         if is_custom(self.method):
             return run_custom(self.method, problem, self.assign_all), None
         batch = _Batch(self, problem)  # read the problem, without agents that are fixed
@@ -129,7 +129,7 @@ class Solver(InferenceSettings):
             batch.run(core.assign.solve_linear)  # relax, round, certify
             if batch.needs is None and self._improves_rounding:
                 batch.run_unproven(core.assign.improve_batch)
-                if (cells := self._spending(self.effort).cells) > 0.0:
+                if (cells := self._limits(self.effort).cells) > 0.0:
                     batch.run_unproven(core.assign.prove_batch, cells)
         else:
             batch.run(core.assign.solve_quadratic)  # relax by Frank-Wolfe, round, improve, bound
@@ -139,12 +139,14 @@ class Solver(InferenceSettings):
         if batch.needs is not None:
             batch.meet_minimums(*batch.needs)
         elif problem.previous is not None and batch.method in ("lp", "quad"):
-            # Last, so that nothing that follows gives up what is kept.
+            # Last, so that no later step gives up the kept plan.
             batch.run(core.assign.keep_previous, problem.previous)
         return batch.finish()
 
     def _read_needs(self, problem: Problem, arrays: ProblemArrays) -> tuple[Needs | None, Fixed | None]:
         """Minimums and fixed agents; InputError where the method supports neither."""
+        if problem.minimums is None and problem.fixed is None:
+            return None, None
         for field in ("minimums", "fixed"):
             if getattr(problem, field) is not None and self.method == "routes":
                 raise InputError(f"method 'routes' visits every task and knows no {field}; take lp or quad")
@@ -163,12 +165,12 @@ class Solver(InferenceSettings):
         """Whether LP goes on from its rounding; not from the authors', which may exceed capacities."""
         return self.effort != "paper" and self.rounding == "strict"
 
-    def _spending(self, effort: Effort) -> _Spending:
-        """What the effort spends, unless only a time limit is to end it."""
-        spending = _SPENDING[effort]
+    def _limits(self, effort: Effort) -> _Limits:
+        """Limits of the effort, raised where only a time limit ends it."""
+        limits = _LIMITS[effort]
         if self.time_limit is None or effort != "best":
-            return spending
-        return spending._replace(cells=math.inf, nodes=_ENDLESS)
+            return limits
+        return limits._replace(cells=math.inf, nodes=_ENDLESS)
 
     @property
     def _power(self) -> int:
@@ -176,13 +178,13 @@ class Solver(InferenceSettings):
 
     def _core_settings(self, method: str, effort: Effort) -> Any:
         """The settings as an object of the compiled core."""
-        spending = self._spending(effort)
-        rounds = spending.starts if method in ("lp", "quad") else 0
+        limits = self._limits(effort)
+        rounds = limits.starts if method in ("lp", "quad") else 0
         if self.time_limit is not None and (method == "routes" or (method == "quad" and effort == "best")):
             rounds = _ENDLESS
-        steps = spending.iterations if method == "routes" else spending.steps
+        steps = limits.iterations if method == "routes" else limits.steps
         return core.assign.Settings(
-            # What is to be proven is first searched as well as `best` does.
+            # "exact" first searches as "best" does.
             effort=min(_EFFORTS.index(effort), _EFFORTS.index("best")),
             steps=steps if self.steps is None else self.steps,
             rounding=_ROUNDINGS.index(self.rounding),
@@ -195,7 +197,7 @@ class Solver(InferenceSettings):
 
 
 class _Batch:
-    """A batch on its way through the compiled core, in as many threads as pay."""
+    """A batch and its output for the compiled core, and the threads to use."""
 
     def __init__(self, solver: Solver, problem: Problem) -> None:
         arrays = read_problem(problem, solver.method in ("quad", "routes"), by_load=solver.task_scores_on == "load")
@@ -233,13 +235,15 @@ class _Batch:
             self._share(rows.size, kernel, (rows, *more))
 
     def _share(self, size: int, kernel: Callable[..., None], more: tuple[Any, ...]) -> None:
-        def work(begin: int, end: int) -> None:
-            kernel(begin, end, *self.arguments, self.deadline.flag, self.deadline.left(), *more)
-
+        deadline = self.deadline
         if self.threads == 1:
-            work(0, size)
-        else:
-            share_out(size, self.threads, work)
+            kernel(0, size, *self.arguments, deadline.flag, deadline.left(), *more)
+            return
+
+        def work(begin: int, end: int) -> None:
+            kernel(begin, end, *self.arguments, deadline.flag, deadline.left(), *more)
+
+        share_out(size, self.threads, work)
 
     def refuse_invalid(self) -> None:
         """Raise InputError for the first entry that the core refused."""
@@ -251,7 +255,7 @@ class _Batch:
         arrays, _, out = self.arguments
         self.arguments = arrays, self.solver._core_settings(self.method, self.solver.effort), out
         previous = _NO_PLAN if self.previous is None else self.previous
-        nodes = self.solver._spending(self.solver.effort).nodes
+        nodes = self.solver._limits(self.solver.effort).nodes
         self.run(core.assign.meet_minimums, minimums, required, previous, nodes)
         refuse_unserved(Needs(minimums, required), self.arrays, self.out)
 
@@ -264,7 +268,7 @@ class _Batch:
             duality_gap.fill(np.nan)
             out.prices.fill(0.0)
         if solver.effort == "exact" and (self.method == "quad" or self.needs is not None):
-            # What is not proven was cut short.
+            # An answer without a proof was cut short.
             out.status[out.status == LOCAL_OPTIMUM] = TIME_LIMIT
         if self.fixed is not None:
             self.fixed.put_back(out)
@@ -274,7 +278,7 @@ class _Batch:
 
 
 def _are_optimal(status: Ints) -> bool:
-    """Whether all codes are OPTIMAL, which is 0; a single instance would notice numpy's way."""
+    """Whether all codes are OPTIMAL, which is 0; without numpy's overhead for a single instance."""
     return not (status[0] if status.size == 1 else status.any())
 
 

@@ -1,4 +1,4 @@
-"""Large problems with few allowed pairs: no array of agents times tasks is ever made."""
+"""Large problems with few allowed pairs, as a list of pairs instead of an array of agents times tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muster.data import Bools, Floats, Ints, Solution
 from muster.errors import InputError
 from muster.kernels import core
 
-# From this many agents times tasks on, a table of pairs is solved as one.
+# A table of pairs among more agents times tasks than this is solved as pairs.
 DENSE = 1_000_000
 
 # An assignment is proven optimal when it is within this share of the bound.
@@ -41,9 +41,9 @@ class SparseProblem:
     previous: Ints | None = None
     """[N] the task that each agent had before, -1 for none."""
     switch_cost: Floats | None = None
-    """[N] what is taken from an agent's scores of other tasks than its last."""
+    """[N] taken from an agent's scores of other tasks than its last."""
     minimums: Floats | None = None
-    """[M] a task gets contributions of at least so much, or no agent."""
+    """[M] a task gets contributions of at least this, or no agent."""
     serve_all: bool = False
     """Whether every task has to get its minimum."""
 
@@ -53,8 +53,8 @@ class SparseProblem:
         refuse("scores", score[None], np.ones((1, score.size), np.bool_), infinite=-1)
         refuse("contributions", use[None], np.ones((1, use.size), np.bool_), negative=False)
         refuse("capacities", capacity[None], np.ones((1, capacity.size), np.bool_), negative=False, infinite=1)
-        there = np.flatnonzero(score > -np.inf)
-        order = there[np.lexsort((columns[there], rows[there]))]
+        allowed = np.flatnonzero(score > -np.inf)
+        order = allowed[np.lexsort((columns[allowed], rows[allowed]))]
         return cls(_first(rows[order], n), columns[order].copy(), score[order].copy(), use[order].copy(), capacity)
 
     @property
@@ -63,7 +63,7 @@ class SparseProblem:
         return _agent(self.first)
 
     def pair_of(self, assignment: Ints) -> Ints:
-        """[N] the pair by which each agent has its task, -1 where it has none or may not have it."""
+        """[N] the pair of each agent and its task, -1 where it has none or the pair is not allowed."""
         found: Ints = np.full(assignment.size, -1, np.int64)
         here = np.flatnonzero(self.task == assignment[self.agent])
         found[self.agent[here]] = here
@@ -76,7 +76,7 @@ class SparseProblem:
         return replace(self, first=first, task=self.task[kept], score=self.score[kept], use=self.use[kept])
 
     def net(self) -> Floats:
-        """[P] scores less what leaving a task costs (as `muster.assign.switching` means it)."""
+        """[P] scores less the switch cost (`muster.assign.switching`)."""
         if self.previous is None or self.switch_cost is None:
             return self.score
         before = self.previous[self.agent]
@@ -96,7 +96,7 @@ def _agent(first: Ints) -> Ints:
 
 
 class _Pairs(NamedTuple):
-    """The pairs that are good for something, as the compiled core takes them."""
+    """The pairs that a plan could use, as arrays for the compiled core."""
 
     first: Ints
     task: Ints
@@ -105,7 +105,7 @@ class _Pairs(NamedTuple):
     capacity: Floats
     """[M] in slots where every agent takes one."""
     idle: float
-    """What leaving an agent out is worth."""
+    """Value of leaving an agent out: 0, or very negative where all have to be assigned."""
 
     def for_core(self) -> Any:
         """The same as an object of the compiled core."""
@@ -129,33 +129,34 @@ def solve_sparse(problem: SparseProblem, solver: Solver) -> Solution:
     idle = 0.0
     if solver.assign_all and score.size:
         size = float(np.abs(score).max())
-        # More than any change of the other assignments could be worth.
+        # The penalty outweighs any change of the other assignments.
         idle = -2.0 * (n + 1) * size - 1.0
         if abs(idle) > LARGEST:
             raise InputError(f"scores of up to {size:g} are too large to assign all among {n} agents")
     same = float(use[0]) if use.size and use.min() == use.max() and use[0] > 0.0 else None
     slots = np.floor(capacity * (1.0 + CAPACITY_TOLERANCE) / same) if same else capacity
-    # An agent that may be left out takes nothing that is worth less; and no agent takes what does not fit.
-    good = (score > idle) & ((slots[problem.task] >= 1.0) if same else _fits(problem, capacity))
-    pairs = _kept(problem, score, use / (same or 1.0), slots, idle, good)
+    # Pairs worth no more than leaving the agent out, and contributions that do not fit, are never used.
+    usable = (score > idle) & ((slots[problem.task] >= 1.0) if same else _fits(problem, capacity))
+    pairs = _kept(problem, score, use / (same or 1.0), slots, idle, usable)
     at, price = np.full(n, -1, np.int64), np.zeros(capacity.size)
     deadline = Deadline(solver.time_limit)
     until = deadline.flag, deadline.left()
     if same:
         done = core.sparse.solve_by_augmenting_paths(pairs.for_core(), at, price, *until)
     else:
-        core.sparse.search_assignment(pairs.for_core(), _start(problem, pairs, good), at, price, *until)
+        core.sparse.search_assignment(pairs.for_core(), _start(problem, pairs, usable), at, price, *until)
         done = not deadline.is_over()
-    proven = _bound(pairs, price)
+    dual_bound = _bound(pairs, price)
     _price_closed(problem, pairs, score, use / (same or 1.0), price)
-    at = _or_before(problem, pairs, good, at)
-    return _report(problem, solver, pairs, at, price, same or 1.0, proven, done, time.perf_counter() - started)
+    at = _or_previous(problem, pairs, usable, at)
+    return _report(problem, solver, pairs, at, price, same or 1.0, dual_bound, done, time.perf_counter() - started)
 
 
 def _solve_minimums(problem: SparseProblem, minimums: Floats, solver: Solver) -> Solution:
-    """The Solution of one instance with minimums: tasks that lack most are closed until all others have enough.
+    """The Solution of one instance with minimums: tasks farthest below theirs are closed until all others reach theirs.
 
-    Then agents without a task make up what closed tasks need, where that pays. Proven only where nothing was closed.
+    Then closed tasks are reopened where agents without a task reach the minimum at a gain. Proven optimal only where no
+    task was closed.
     """
     started = time.perf_counter()
     if solver.method == "amax":
@@ -167,14 +168,14 @@ def _solve_minimums(problem: SparseProblem, minimums: Floats, solver: Solver) ->
         solver = replace(solver, assign_all=True)
     relaxed = found = solve_sparse(replace(problem, minimums=None), solver)
     left = replace(problem, minimums=None)
-    while (short := _short(found, minimums)).any():
+    while (short := _below_minimum(found, minimums)).any():
         lacking = np.where(short, (minimums - found.loads) / np.maximum(minimums, SMALLEST), 0.0)
         left = left.without(short & (lacking >= np.median(lacking[short])))
         found = solve_sparse(left, solver)
     if problem.serve_all and (found.loads < minimums).any():
         tasks = np.flatnonzero(found.loads < minimums).tolist()
         raise UnservedError(f"not every task can be served: {len(tasks)} are left, such as {{tasks[0]}}", tasks=tasks)
-    assignment = _make_up(problem, minimums, found)
+    assignment = _reopen(problem, minimums, found)
     placed = problem.pair_of(assignment)
     placed = placed[placed >= 0]
     objective = float(problem.net()[placed].sum())
@@ -200,14 +201,14 @@ def _solve_minimums(problem: SparseProblem, minimums: Floats, solver: Solver) ->
     )
 
 
-def _short(found: Solution, minimums: Floats) -> Bools:
-    """[M] whether a task has agents and less than its minimum."""
+def _below_minimum(found: Solution, minimums: Floats) -> Bools:
+    """[M] whether a task has agents but less than its minimum."""
     served = np.bincount(found.assignment[found.assignment >= 0], minlength=minimums.size) > 0
     return np.asarray(served & (found.loads < minimums * (1.0 - CAPACITY_TOLERANCE)))
 
 
-def _make_up(problem: SparseProblem, minimums: Floats, found: Solution) -> Ints:
-    """The assignment with closed tasks that agents without a task can fill at a gain."""
+def _reopen(problem: SparseProblem, minimums: Floats, found: Solution) -> Ints:
+    """The assignment after reopening closed tasks that agents without a task can fill at a gain."""
     assignment: Ints = found.assignment.copy()
     score, agent = problem.net(), problem.agent
     free = assignment < 0
@@ -231,38 +232,38 @@ def _fits(problem: SparseProblem, capacity: Floats) -> Bools:
     return np.asarray(problem.use <= capacity[problem.task] * (1.0 + CAPACITY_TOLERANCE))
 
 
-def _kept(problem: SparseProblem, score: Floats, use: Floats, capacity: Floats, idle: float, good: Bools) -> _Pairs:
-    """The pairs that are good for something."""
-    first = _first(problem.agent[good], problem.first.size - 1)
-    return _Pairs(first, problem.task[good], score[good], use[good], np.ascontiguousarray(capacity), idle)
+def _kept(problem: SparseProblem, score: Floats, use: Floats, capacity: Floats, idle: float, usable: Bools) -> _Pairs:
+    """The usable pairs."""
+    first = _first(problem.agent[usable], problem.first.size - 1)
+    return _Pairs(first, problem.task[usable], score[usable], use[usable], np.ascontiguousarray(capacity), idle)
 
 
 def _surplus(pairs: _Pairs, price: Floats) -> Floats:
-    """[N] what an agent is left with at the prices: max(idle, max_j h_ij - mu_ij pi_j)."""
+    """[N] the agents' surplus at these prices: max(idle, max_j h_ij - mu_ij pi_j)."""
     best = np.full(pairs.first.size - 1, pairs.idle)
     np.maximum.at(best, _agent(pairs.first), pairs.score - pairs.use * price[pairs.task])
     return best
 
 
 def _bound(pairs: _Pairs, price: Floats) -> float:
-    """What the prices prove: sum_j u_j pi_j + the agents' surplus."""
+    """The dual bound of the prices: sum_j u_j pi_j + the agents' surplus."""
     charged = price > 0.0
     return float((pairs.capacity[charged] * price[charged]).sum() + _surplus(pairs, price).sum())
 
 
 def _price_closed(problem: SparseProblem, pairs: _Pairs, score: Floats, use: Floats, price: Floats) -> None:
-    """Give tasks without capacity, which cost nothing in the proof, the least price that keeps every agent away."""
+    """Give tasks without capacity, which add nothing to the bound, the least price that keeps every agent away."""
     shut = np.flatnonzero((pairs.capacity[problem.task] == 0.0) & (use > 0.0))
     if shut.size:
         best = _surplus(pairs, price)[problem.agent[shut]]
         np.maximum.at(price, problem.task[shut], (score[shut] - best) / use[shut])
 
 
-def _as_pairs(problem: SparseProblem, good: Bools, assignment: Ints) -> Ints:
+def _as_pairs(problem: SparseProblem, usable: Bools, assignment: Ints) -> Ints:
     """An assignment as numbers of kept pairs."""
-    number = np.cumsum(good) - 1
+    number = np.cumsum(usable) - 1
     found = problem.pair_of(assignment)
-    possible = (found >= 0) & good[np.maximum(found, 0)]
+    possible = (found >= 0) & usable[np.maximum(found, 0)]
     return np.where(possible, number[np.maximum(found, 0)], -1)
 
 
@@ -279,11 +280,11 @@ def _within(pairs: _Pairs, at: Ints) -> Ints:
     return kept
 
 
-def _start(problem: SparseProblem, pairs: _Pairs, good: Bools) -> Ints:
+def _start(problem: SparseProblem, pairs: _Pairs, usable: Bools) -> Ints:
     """The feasible part of the previous plan; -1 for the other agents."""
     if problem.previous is None:
         return np.full(problem.first.size - 1, -1, np.int64)
-    return _within(pairs, _as_pairs(problem, good, problem.previous))
+    return _within(pairs, _as_pairs(problem, usable, problem.previous))
 
 
 def _value(pairs: _Pairs, at: Ints) -> float:
@@ -292,11 +293,11 @@ def _value(pairs: _Pairs, at: Ints) -> float:
     return float(pairs.score[placed].sum()) + pairs.idle * (at.size - placed.size)
 
 
-def _or_before(problem: SparseProblem, pairs: _Pairs, good: Bools, at: Ints) -> Ints:
-    """The previous plan where that is worth as much and all of it is still possible."""
+def _or_previous(problem: SparseProblem, pairs: _Pairs, usable: Bools, at: Ints) -> Ints:
+    """The previous plan where its value is as high and all of it is still possible."""
     if problem.previous is None:
         return at
-    before = _as_pairs(problem, good, problem.previous)
+    before = _as_pairs(problem, usable, problem.previous)
     unit = (
         pairs._replace(use=np.ones(pairs.use.size)) if pairs.use.size and pairs.use.min() == pairs.use.max() else pairs
     )
@@ -313,20 +314,22 @@ def _report(
     at: Ints,
     price: Floats,
     unit: float,
-    proven: float,
+    dual_bound: float,
     done: bool,
     seconds: float,
 ) -> Solution:
-    """The answer with its certificate, as plain numbers; a unit of capacity here is `unit` in the problem."""
+    """The Solution with its certificate; a slot of capacity is `unit` in the problem."""
     n, m = at.size, pairs.capacity.size
     value = _value(pairs, at)
     placed = np.flatnonzero(at >= 0)
     assignment: Ints = np.full(n, -1, np.int64)
     assignment[placed] = pairs.task[at[placed]]
     objective = float(pairs.score[at[placed]].sum())
-    optimal = value >= proven - PROOF_TOLERANCE * max(abs(proven), abs(value))
+    optimal = value >= dual_bound - PROOF_TOLERANCE * max(abs(dual_bound), abs(value))
     left_out = n - placed.size
-    bound = objective if optimal else proven - pairs.idle * left_out if left_out == 0 or pairs.idle == 0.0 else np.nan
+    bound = (
+        objective if optimal else dual_bound - pairs.idle * left_out if left_out == 0 or pairs.idle == 0.0 else np.nan
+    )
     loads = np.bincount(assignment[placed], unit * pairs.use[at[placed]], minlength=m).astype(np.float64)
     changes = None
     if problem.previous is not None:
@@ -338,7 +341,7 @@ def _report(
         relaxed_objective=bound if optimal else objective,  # type: ignore[arg-type]
         bound=bound,  # type: ignore[arg-type]
         status="optimal" if optimal else "local_optimum" if done else "time_limit",
-        duality_gap=proven - value,  # type: ignore[arg-type]
+        duality_gap=dual_bound - value,  # type: ignore[arg-type]
         frank_wolfe_gap=float("nan"),  # type: ignore[arg-type]
         loads=loads,
         prices=price / unit,
@@ -349,13 +352,13 @@ def _report(
 
 
 def _reasons(problem: SparseProblem, solver: Solver, assignment: Ints, loads: Floats) -> np.ndarray:
-    """Why an agent has no task, in words."""
+    """[N] the reason in words why an agent has no task."""
     n = assignment.size
     wanted_pairs = np.flatnonzero((problem.net() > 0.0) | solver.assign_all)
-    roomy = loads[problem.task[wanted_pairs]] + problem.use[wanted_pairs] <= problem.capacity[
+    fits = loads[problem.task[wanted_pairs]] + problem.use[wanted_pairs] <= problem.capacity[
         problem.task[wanted_pairs]
     ] * (1.0 + CAPACITY_TOLERANCE)
     wanted = np.bincount(problem.agent[wanted_pairs], minlength=n) > 0
-    capacity = np.bincount(problem.agent[wanted_pairs], roomy, minlength=n) > 0
+    capacity = np.bincount(problem.agent[wanted_pairs], fits, minlength=n) > 0
     codes = np.where(wanted, np.where(capacity, BETTER_LEFT_OUT, NO_CAPACITY), NEGATIVE_SCORES)
     return np.array(REASONS, dtype=object)[np.where(assignment >= 0, ASSIGNED, codes)]

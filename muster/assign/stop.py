@@ -1,4 +1,4 @@
-"""When a computation has to end: at its time limit, or where others raise its flag (core/stop.hpp looks at both)."""
+"""Ends of a computation: its time limit, or a flag that another thread raises (core/stop.hpp checks both)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _FLAG: ContextVar[Ints | None] = ContextVar("stop", default=None)
 
 
 class Deadline:
-    """When a computation has to end: its time limit, or earlier where the flag is raised (`stoppable`)."""
+    """Time limit of a computation, and the flag that ends it earlier (`stoppable`)."""
 
     def __init__(self, seconds: float | None) -> None:
-        given = _FLAG.get()
-        self.flag: Ints = np.zeros(1, np.int64) if given is None else given
-        """[1] what the core looks at all the time, and raises when time is over."""
+        flag = _FLAG.get()
+        self.flag: Ints = np.zeros(1, np.int64) if flag is None else flag
+        """[1] the flag that the core checks, and raises when the time is over."""
         self._end = math.inf if seconds is None else time.perf_counter() + seconds
 
     def left(self) -> float:
@@ -37,7 +37,7 @@ class Deadline:
 
 @contextmanager
 def stoppable(flag: Ints) -> Iterator[None]:
-    """Let others end what is solved meanwhile: they set `flag` [1] to 1, and the best found by then is the answer.
+    """Make computations in this context end when `flag` [1] is set to 1; the answer is the best found by then.
 
     Unlike a time limit this changes nothing unless the flag is raised.
     """
@@ -50,7 +50,7 @@ def stoppable(flag: Ints) -> Iterator[None]:
 
 @contextmanager
 def stopped_after(seconds: float | None) -> Iterator[None]:
-    """Raise the flag of all that is solved meanwhile after so many seconds; None: leave it to others."""
+    """Raise the flag of computations in this context after so many seconds; None for no limit."""
     if seconds is None:
         yield
         return
@@ -66,7 +66,7 @@ def stopped_after(seconds: float | None) -> Iterator[None]:
 
 
 def check_stopped(what: str) -> None:
-    """Raise TimeLimitError if what was solved last was stopped, and tells nothing."""
+    """Raise TimeLimitError if the last computation was stopped, so that its result means nothing."""
     flag = _FLAG.get()
     if flag is not None and flag[0]:
         raise TimeLimitError(f"{what} was not ready in time")

@@ -1,4 +1,4 @@
-"""When an agent changes its task, and what that costs."""
+"""Changes against the previous plan, and their cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores as they come: frames long or wide, dictionaries, records, sparse matrices, arrays with names."""
+"""Tables of scores: frames long or wide, dictionaries, records, sparse matrices, arrays with names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Table(NamedTuple):
 
 
 def is_table(scores: object) -> bool:
-    """Whether scores come as anything but an array."""
+    """Whether scores are anything but an array."""
     if isinstance(scores, list):
         return bool(scores) and isinstance(scores[0], Mapping)
     return isinstance(scores, Mapping) or is_frame(scores) or hasattr(scores, "tocoo")
@@ -166,7 +166,7 @@ def _from_mapping(
                 listed["agent"].append(agent)
                 listed["task"].append(task)
                 listed["score"].append(score)
-    # Those of whom nothing is said are there all the same.
+    # Agents without any score are listed too.
     return _from_columns(listed, agents, tasks, more_tasks, known)
 
 
@@ -195,13 +195,13 @@ def _from_columns(
     unknown = [str(name) for name in listed if name not in (*LONG, "contribution")]
     if unknown:
         warnings.warn(f"columns of the scores that are ignored: {', '.join(unknown)}", stacklevel=6)
-    who = {name: i for i, name in enumerate(known if agents is None else agents)}
-    what = {} if tasks is None else {name: j for j, name in enumerate(tasks)}
-    rows = _numbers("agent", listed["agent"], who, agents is None)
-    columns = _numbers("task", listed["task"], what, tasks is None)
+    agent_index = {name: i for i, name in enumerate(known if agents is None else agents)}
+    task_index = {} if tasks is None else {name: j for j, name in enumerate(tasks)}
+    rows = _numbers("agent", listed["agent"], agent_index, agents is None)
+    columns = _numbers("task", listed["task"], task_index, tasks is None)
     for name in more_tasks if tasks is None else ():
-        what.setdefault(name, len(what))
-    names = Names(who, what)
+        task_index.setdefault(name, len(task_index))
+    names = Names(agent_index, task_index)
     _refuse_twice(rows, columns, names)
     use = listed.get("contribution")
     return Table(

@@ -80,7 +80,7 @@ def test_small_instances_are_solved_as_by_enumeration(instance, effort):
         assert found.bound[0] >= best[1] - 1e-7
 
 
-def test_a_task_gets_its_minimum_or_nobody():
+def test_a_task_gets_its_minimum_or_no_agent():
     answer = muster.assign(CREWS, minimums={"J7": 2})
     assert answer.plan == {"ann": "J7", "bob": "J1", "cy": "J7"}
     assert answer.status == "optimal"
@@ -146,10 +146,10 @@ def test_fixing_what_is_chosen_changes_nothing(task_scores_on):
 
 
 def test_a_fixed_agent_that_contributes_nothing_has_its_task_served_all_the_same():
-    asked = {"scores": [[1.0], [-5.0]], "contributions": [[0.0], [2.0]], "capacities": [2.0], "minimums": [2.0]}
-    assert muster.assign(**asked, fixed={0: 0}, method="lp").assignment.tolist() == [0, 0]
+    problem = {"scores": [[1.0], [-5.0]], "contributions": [[0.0], [2.0]], "capacities": [2.0], "minimums": [2.0]}
+    assert muster.assign(**problem, fixed={0: 0}, method="lp").assignment.tolist() == [0, 0]
     with pytest.raises(InputError, match=r"task 0 needs 2 more"):
-        muster.assign(**asked, fixed={0: 0}, allowed=[[True], [False]], method="lp")
+        muster.assign(**problem, fixed={0: 0}, allowed=[[True], [False]], method="lp")
 
 
 @pytest.mark.parametrize("effort", ["fast", "exact"])

@@ -123,8 +123,8 @@ def test_a_plan_before_is_never_worth_more(kind):
         worth = dense.scores[0, np.arange(25), before.assignment][before.assignment >= 0].sum()
         changes = []
         for cost in (0.0, 0.2, 1.0, 9.0):
-            asked = replace(pairs, previous=before.assignment, switch_cost=np.full(25, cost))
-            found = solve_sparse(asked, Solver("lp"))
+            problem = replace(pairs, previous=before.assignment, switch_cost=np.full(25, cost))
+            found = solve_sparse(problem, Solver("lp"))
             assert found.objective >= worth - 1e-9
             changes.append(found.changes)
         assert changes[0] >= changes[-1] == 0
@@ -180,7 +180,7 @@ def test_tables_of_pairs_take_this_way(large_from):
         ({"previous": {"a": "x"}, "switch_cost": -1.0}, "switch_cost must be finite and not negative, got -1.0"),
     ],
 )
-def test_what_a_table_of_pairs_cannot_be_asked(large_from, arguments, complaint):
+def test_a_table_of_pairs_refuses_arguments_that_need_every_pair(large_from, arguments, complaint):
     scores = {("a", "x"): 1.0, ("b", "y"): 1.0, ("c", "z"): 1.0, ("d", "x"): 2.0}
     with pytest.raises(InputError) as refused:
         muster.assign(scores, **{"method": "lp", **arguments})

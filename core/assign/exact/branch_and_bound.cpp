@@ -16,20 +16,20 @@ namespace {
 constexpr Index kRootSteps = 300, kNodeSteps = 20;
 constexpr double kRootLength = 1.0, kNodeLength = 0.3;
 constexpr Index kRootPatience = 10, kNodePatience = 5;
-// How often a node is bounded again after agents were fixed.
+// Times that a node is bounded again after agents were fixed.
 constexpr int kTurns = 10;
 // Values nearer than this share count as equal.
 constexpr double kValueTolerance = 1e-9;
 // Steps aim no further below the bound than this share of what the agents' choices differ by.
 constexpr double kReach = 0.02;
 
-// The way from the root to the present node, and what was decided on it.
+// The path from the root to the present node, and the decisions on it.
 struct Path {
   Index depth = 0;          // of the present node
   Index closings = 0;       // length of `closed` ...
   Index fixings = 0;        // ... and of `placed`
   double value = 0.0;       // of the best assignment
-  double unit = 0.0;        // what values are multiples of, or 0
+  double unit = 0.0;        // values are multiples of it, or 0
   double reach = 0.0;       // how far below the bound to aim
   double root_bound = 0.0;
   Array1<Index> agent;      // [N + 1] branched on at each depth
@@ -240,7 +240,7 @@ void branch(const Knapsacks& knapsacks, const AgentPrices& prices, Path& path, d
   std::copy_n(prices.price.data, knapsacks.n, path.price.row(depth).data);
 }
 
-// Go on to the next choice that may be better, here or further up; false if there is none anywhere.
+// Go on to the next choice that may be better, here or further up; false if no choice is left.
 bool step_down(const Knapsacks& knapsacks, const AgentPrices& prices, Path& path) {
   for (; path.depth >= 0; --path.depth) {
     const Index depth = path.depth;
@@ -259,7 +259,7 @@ bool step_down(const Knapsacks& knapsacks, const AgentPrices& prices, Path& path
   return false;
 }
 
-// What no assignment is worth more than when the search is cut short: the best of what is still open.
+// Upper bound when the search is cut short: the best bound of a choice that is still open.
 double open_bound(const Path& path) {
   double limit = path.depth == 0 ? path.root_bound : path.value;
   for (Index depth = 0; depth < path.depth; ++depth) {
@@ -270,7 +270,7 @@ double open_bound(const Path& path) {
   return std::min(limit, path.root_bound);
 }
 
-// Search until everything is looked at, so many cells are computed, or stopped; what nothing is better than.
+// Search until the tree is exhausted, `cells` cells are computed, or stopped; returns an upper bound.
 double search(Knapsacks& knapsacks, const AgentPrices& prices, Path& path, const Instance& instance, bool prove,
               double cells, Stop& stop) {
   path.depth = path.closings = path.fixings = 0;

@@ -16,7 +16,7 @@ constexpr Index kSteps = 500, kPatience = 300;
 constexpr double kPairs = 3e6;
 // Steps of each further oscillation, and how many assignments are kept to start them from.
 constexpr Index kFurtherSteps = 125, kKept = 8;
-// Instances with no more assignments than this are proven too, where that is asked for.
+// Instances with no more assignments than this are enumerated, where a proof is to be reported.
 constexpr double kEnumerable = 4096.0;
 // Each agent's chance of another choice while there are few assignments to start from.
 constexpr double kScatter = 0.15;
@@ -162,7 +162,7 @@ void improve_batch(Index begin, Index end, const Problem& problem, const Setting
     start_oscillation(oscillation, instance, prices);
     oscillation.value = read_answer(oscillation.found, instance, out, b, position);
     for (Index i = 0; i < instance.n; ++i) {
-      // Who has no task begins at the choice of least loss, even beyond its capacity.
+      // An agent without a task begins at its choice of least loss, even beyond the capacity.
       const Index j = oscillation.found[i];
       oscillation.task[i] = j < instance.m ? j : oscillation.choice(i, 0);
     }

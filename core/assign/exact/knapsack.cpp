@@ -12,8 +12,8 @@ namespace {
 
 // Columns of a grid at most, cells of a table at most, and columns where contributions are not integral.
 constexpr Index kLargestGrid = 20'000, kLargestTable = 4'000'000, kRoundedGrid = 1'000;
-// Cells and agents between two looks at the clock: less than a millisecond.
-constexpr Index kCellsBetweenLooks = 500'000;
+// Cells and agents between two checks of the stop: less than a millisecond.
+constexpr Index kCellsBetweenStops = 500'000;
 
 void count_cells(Knapsacks& knapsacks, Index cells) {
   knapsacks.cells += static_cast<double>(cells);
@@ -71,7 +71,7 @@ double fill_ahead(const Knapsacks& knapsacks, Index j, Index count) {
   return knapsacks.ahead(count, size);
 }
 
-// Mark in `taken` who is chosen, from the table `ahead`.
+// Mark the chosen agents in `taken`, from the table `ahead`.
 void read_choice(const Knapsacks& knapsacks, Index j, Index count) {
   bool* const taken = knapsacks.taken.row(j).data;
   const Index* const weight = knapsacks.weight.row(j).data;
@@ -124,7 +124,7 @@ Index set_grid(const Knapsacks& knapsacks, const Instance& instance) {
     if (capacity == kInfinity || capacity == 0.0) unit = kInfinity;
     Index total = 0, divisor = 0;
     for (Index i = 0; i < n; ++i) {
-      // What does not fit even alone needs no more than one cell too many.
+      // A contribution beyond the capacity needs no more than one cell too many.
       const double cells = std::min(instance.use(i, j), 2.0 * capacity) / unit;
       weight[i] = static_cast<Index>(scale > 0.0 ? std::nearbyint(cells) : std::floor(cells));
       total += weight[i];
@@ -220,7 +220,7 @@ bool weigh_choices(Knapsacks& knapsacks, const Array1<double>& price, Stop& stop
 }
 
 bool should_stop(Knapsacks& knapsacks, Stop& stop) {
-  if (knapsacks.work < kCellsBetweenLooks) return false;
+  if (knapsacks.work < kCellsBetweenStops) return false;
   knapsacks.work = 0;
   return stop.requested();
 }

@@ -1,4 +1,4 @@
-// One knapsack for each task: which agents it would take at which profit, and what it loses by a forced choice.
+// One knapsack for each task: the agents of largest total profit within its capacity, and the loss by a forced choice.
 //
 // Contributions become integers of a grid. Where they are integral in some unit the grid is exact. Where they are not,
 // or there would be too many cells, they are rounded down: sum floor(mu) <= floor(sum mu), so the bounds are a little
@@ -38,7 +38,7 @@ Knapsacks make_knapsacks(Arena& arena, Index n, Index m);
 // Set weights and sizes, the contributions and capacities of every task in cells; returns the columns of the tables.
 Index set_grid(const Knapsacks& knapsacks, const Instance& instance);
 
-// Set scores and which pairs are possible, after `set_grid`; `tables` has room for (n + 3) `columns` numbers.
+// Set scores and which pairs are possible, after `set_grid`; `tables` holds (n + 3) `columns` numbers.
 void fill_knapsacks(Knapsacks& knapsacks, const Instance& instance, double* tables, Index columns);
 
 // Solve knapsack j at these prices of agents: `taken` has its choice, and `times` [N] counts one more for each agent in
@@ -48,7 +48,7 @@ double solve_knapsack(Knapsacks& knapsacks, Index j, const Array1<double>& price
 // Fill `join` and `leave` for all open pairs, at these prices of agents; false if stopped before the end.
 bool weigh_choices(Knapsacks& knapsacks, const Array1<double>& price, Stop& stop);
 
-// Whether to stop; looks at the clock only after enough work.
+// Whether to stop; checks only after enough work.
 bool should_stop(Knapsacks& knapsacks, Stop& stop);
 
 }  // namespace muster

@@ -15,7 +15,7 @@ constexpr double kMemory = 0.3;
 // A bound lower by this share of itself is progress.
 constexpr double kProgress = 1e-7;
 
-// L at the prices, and by how much each agent is wanted too often; nothing if stopped before the end.
+// L at the prices, and the excess of every agent; nothing if stopped before the end.
 std::optional<double> evaluate(Knapsacks& knapsacks, const AgentPrices& prices, Stop& stop) {
   const Index n = knapsacks.n;
   const Array1<double>& excess = prices.excess;

@@ -1,4 +1,4 @@
-// Bounds from prices of agents: every task fills its own knapsack, and agents that several want become dearer.
+// Lagrangian bound: every task fills its own knapsack; the prices of agents that several tasks choose rise.
 //
 //   L(y) = sum_i y_i + sum_j max { sum_i (h_ij - y_i) x_i : sum_i mu_ij x_i <= u_j, x in {0, 1} }
 //
@@ -14,18 +14,18 @@
 
 namespace muster {
 
-// Prices of agents, and what it takes to improve them.
+// Prices of agents, and the workspace of subgradient steps.
 struct AgentPrices {
   Array1<double> price;      // [N]
   Array1<double> best;       // [N] those of the lowest bound so far
-  Array1<double> excess;     // [N] by how many tasks an agent is wanted, less one; 0 for those that are fixed
+  Array1<double> excess;     // [N] number of tasks that choose an agent, less one; 0 for fixed agents
   Array1<double> direction;  // [N] of the next step
 };
 
 AgentPrices make_agent_prices(Arena& arena, Index n);
 
-// How subgradient steps are taken: how many at most, the first one's length, the steps without progress before they get
-// shorter, the value that they aim at, and how far below the bound they aim at most.
+// Rule of the subgradient steps: how many at most, the first one's length, the steps without progress before they get
+// shorter, their target value, and how far below the bound the target may be.
 struct StepRule {
   Index steps;
   double length;
@@ -49,12 +49,12 @@ struct Lowered {
 // assignment instead.
 Lowered lower_bound(Knapsacks& knapsacks, const AgentPrices& prices, StepRule rule, double enough, Stop& stop);
 
-// What no assignment of agent i to task j is worth more than; `others` is the agent's `sum_leave`. After `weigh_choices`.
+// Upper bound on assignments with agent i on task j; `others` is the agent's `sum_leave`. After `weigh_choices`.
 inline double pair_bound(const Knapsacks& knapsacks, Index i, Index j, double bound, double others) {
   return bound + knapsacks.join(j, i) + others - knapsacks.leave(j, i);
 }
 
-// What all knapsacks together lose by doing without agent i.
+// Change of all knapsacks' values without agent i.
 inline double sum_leave(const Knapsacks& knapsacks, Index i) {
   double total = 0.0;
   for (Index j = 0; j <= knapsacks.m; ++j) total += knapsacks.leave(j, i);

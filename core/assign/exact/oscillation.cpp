@@ -10,10 +10,10 @@ namespace {
 // Penalty of a unit beyond a capacity at first, as a share of its price, and how it changes with every step.
 constexpr double kFirstPenalty = 0.5;
 constexpr double kGrowth = 1.05, kDecay = 0.95;
-// Steps for which what was left is tabu: this many, and up to as many again.
+// Steps for which a pair that was left is tabu: this many, and up to as many again.
 constexpr Index kTenure = 2;
-// Pairs compared between two looks at the clock, less than a millisecond.
-constexpr Index kPairsBetweenLooks = 100'000;
+// Pairs compared between two checks of the stop, less than a millisecond.
+constexpr Index kPairsBetweenStops = 100'000;
 
 // Mean size of a score per unit of contribution.
 double typical_score(const Instance& instance) {
@@ -71,7 +71,7 @@ void leave(const Oscillation& oscillation, Index i) {
   if (after >= 0) oscillation.previous[after] = before;
 }
 
-// Make loads and lists agree with `task`; forget penalties and what is tabu.
+// Make loads and lists agree with `task`; reset penalties and tabu steps.
 void reset(Oscillation& oscillation, Index n, Index m) {
   for (Index j = 0; j <= m; ++j) {
     oscillation.load[j] = 0.0;
@@ -81,12 +81,12 @@ void reset(Oscillation& oscillation, Index n, Index m) {
   }
   for (Index i = 0; i < n; ++i) join(oscillation, i, oscillation.task[i]);
   oscillation.steps = 0;
-  oscillation.work = kPairsBetweenLooks;
+  oscillation.work = kPairsBetweenStops;
 }
 
-// Whether to stop; looks at the clock only after enough work.
+// Whether to stop; checks only after enough work.
 bool should_stop(Oscillation& oscillation, Stop& stop) {
-  if (oscillation.work < kPairsBetweenLooks) return false;
+  if (oscillation.work < kPairsBetweenStops) return false;
   if (stop.requested()) return true;
   oscillation.work = 0;
   return false;
@@ -131,7 +131,7 @@ Exchange best_exchange(Oscillation& oscillation, Index n, Index m, Stop& stop) {
   const Index* const next = oscillation.next.data;
   double* const __restrict cost = oscillation.cost.data;
   const Index stride = oscillation.loss.columns;
-  // What a load on a task costs: capacity that is paid for and not used, or a load beyond the capacity.
+  // Cost of a load on a task: capacity that is paid for and not used, or the penalty beyond the capacity.
   const auto cost_of = [&](Index j, double amount) {
     const double left = capacity[j] - amount;
     return left >= 0.0 ? price[j] * left : -penalty[j] * left;
@@ -178,7 +178,7 @@ Exchange best_exchange(Oscillation& oscillation, Index n, Index m, Stop& stop) {
   return exchange;
 }
 
-// Make the exchange; what is left stays tabu for some steps.
+// Make the exchange; the pairs left become tabu for some steps.
 void take(Oscillation& oscillation, const Exchange& exchange) {
   const auto [i, j, k] = exchange;
   const auto tenure = static_cast<Index>((kTenure + 1) * draw(oscillation));

@@ -6,8 +6,8 @@
 //
 // so only pairs of small loss are worth a look. A step is the best move or swap of all under that measure, where a unit
 // beyond a capacity costs a penalty: it grows while the capacity is exceeded and shrinks while none is, so the search
-// swings from one side of the border to the other (Glover's strategic oscillation; Díaz and Fernández 2001). What was
-// just left is tabu for a few steps.
+// swings from one side of the border to the other (Glover's strategic oscillation; Díaz and Fernández 2001). A pair that
+// was just left is tabu for a few steps.
 //
 // Being left out is a choice like the others: task m, which has capacity for all.
 #pragma once
@@ -24,11 +24,11 @@ inline constexpr Index kChoices = 6;
 // Gains below this share of the bound are rounding errors.
 inline constexpr double kOscillationTolerance = 1e-11;
 
-// An instance as the prices show it, and the state of the search.
+// An instance measured by prices, and the state of the search.
 struct Oscillation {
-  double bound = 0.0;           // what the prices prove
+  double bound = 0.0;           // upper bound by the prices
   double value = 0.0;           // of the best assignment found, with the penalty for agents left out
-  double goal = 0.0;            // what cannot be improved on
+  double goal = 0.0;            // upper bound that ends the search when reached
   Index steps = 0;              // taken so far
   Index work = 0;               // pairs compared since the last look at the clock
   std::uint64_t random = 1;     // state of the random numbers

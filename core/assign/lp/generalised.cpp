@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../extremes.hpp"
+#include "../simd.hpp"
 #include "transport.hpp"
 
 namespace muster {
@@ -16,8 +16,8 @@ constexpr double kPivotTolerance = 1e-11;
 constexpr double kStepTolerance = 1e-12;
 // Pivots without progress, per node, before Bland's rule takes over.
 constexpr Index kPatience = 2;
-// Pivots and rows between two looks at the clock.
-constexpr Index kPivotsBetweenLooks = 16, kRowsBetweenLooks = 1024;
+// Pivots and rows between two checks of the stop.
+constexpr Index kPivotsBetweenStops = 16, kRowsBetweenStops = 1024;
 
 // The basis and the programme that it belongs to.
 struct Basis {
@@ -28,7 +28,7 @@ struct Basis {
   const Array2<double>& use;
   Index n, m;
 
-  // Entry of the pair {v, other} in the row of v.
+  // EnteringColumn of the pair {v, other} in the row of v.
   double weight(Index v, Index other) const { return v < n ? 1.0 : use(other, v - n); }
   double profit(Index v, Index other) const { return v < n ? profits(v, other - n) : profits(other, v - n); }
   // Number of the pair among all columns, for Bland's rule.
@@ -88,22 +88,14 @@ void price_below(const Basis& basis, Index v) {
   } else {
     dual[v] = price_top(basis, v);
   }
-  Index k = v;
-  while (true) {
-    if (tree.first[k] >= 0) {
-      k = tree.first[k];
-    } else {
-      while (k != v && tree.next[k] < 0) k = tree.parent[k];
-      if (k == v) return;
-      k = tree.next[k];
-    }
+  for_each_below(tree, v, [&](Index k) {
     const Index above = tree.parent[k];
     if (k < n) {
       dual[k] = basis.profits(k, above - n) - basis.use(k, above - n) * dual[above];
     } else {
       dual[k] = (basis.profits(above, k - n) - dual[above]) / basis.use(above, k - n);
     }
-  }
+  });
 }
 
 // Add to `change` what absorbs `amount` in the row of v, along its path to the top and through the extra arc. Returns
@@ -147,16 +139,16 @@ Index push(const Basis& basis, Index v, double amount, Index count) {
   return count;
 }
 
-// How far the entering column can go, and the arc that empties: of a node to its parent, or the extra arc of a top.
-struct Exit {
+// The ratio test's result: the length of the step, and the leaving arc, of a node to its parent or the extra arc of a top.
+struct LeavingArc {
   double step = kInfinity;
   Index node = -1;
   bool is_top = false;
 };
 
-// The exit for the entering column; of several the one of the largest rate, or of the lowest number if `bland`. `tops`
+// The leaving arc for the entering column; of several the one of the largest rate, or of the lowest number if `bland`. `tops`
 // are the tops of the components that the column touches, -1 for none.
-Exit choose_exit(const Basis& basis, const Index (&tops)[2], Index count, bool bland) {
+LeavingArc choose_leaving_arc(const Basis& basis, const Index (&tops)[2], Index count, bool bland) {
   const Tree& tree = basis.tree;
   const Top& top = basis.top;
   double largest = 0.0;
@@ -166,16 +158,16 @@ Exit choose_exit(const Basis& basis, const Index (&tops)[2], Index count, bool b
   }
   const double trusted = kPivotTolerance * largest;
 
-  Exit exit;
+  LeavingArc leaving;
   double exit_rate = 0.0;
   Index exit_index = 0;
   const auto compare = [&](Index node, bool is_top, double rate, double flow, Index other) {
     const double ratio = std::max(flow, 0.0) / rate;
     const Index index = other < 0 ? basis.n * basis.m + node : basis.pair_index(node, other);
-    const bool tie = std::abs(ratio - exit.step) <= kStepTolerance;
-    const bool better = tie ? (bland ? index < exit_index : rate > exit_rate) : ratio < exit.step;
+    const bool tie = std::abs(ratio - leaving.step) <= kStepTolerance;
+    const bool better = tie ? (bland ? index < exit_index : rate > exit_rate) : ratio < leaving.step;
     if (!better) return;
-    exit = {std::min(ratio, exit.step), node, is_top};
+    leaving = {std::min(ratio, leaving.step), node, is_top};
     exit_rate = rate;
     exit_index = index;
   };
@@ -190,17 +182,17 @@ Exit choose_exit(const Basis& basis, const Index (&tops)[2], Index count, bool b
     const double rate = top.top_change[node];
     if (rate > trusted) compare(node, true, rate, top.flow[node], top.kind[node] == kSlack ? -1 : top.other[node]);
   }
-  return exit;
+  return leaving;
 }
 
-// Take the exit out of the basis; returns the top of the tree that has lost its extra arc.
-Index remove_exit(const Tree& tree, const Top& top, const Exit& exit) {
-  if (exit.is_top) return exit.node;
-  const Index summit = top_of(tree, exit.node);
-  detach(tree, exit.node);
-  tree.parent[exit.node] = -1;
-  if (top.kind[summit] != kCycle || top_of(tree, top.other[summit]) != exit.node) return exit.node;
-  // The cycle ran through the exit: its closing pair now connects the two parts.
+// Take the leaving arc out of the basis; returns the top of the tree that has lost its extra arc.
+Index remove_leaving_arc(const Tree& tree, const Top& top, const LeavingArc& leaving) {
+  if (leaving.is_top) return leaving.node;
+  const Index summit = top_of(tree, leaving.node);
+  detach(tree, leaving.node);
+  tree.parent[leaving.node] = -1;
+  if (top.kind[summit] != kCycle || top_of(tree, top.other[summit]) != leaving.node) return leaving.node;
+  // The cycle ran through the leaving arc: its closing pair now connects the two parts.
   const Index far = top.other[summit];
   reroot(tree, far);
   attach(tree, far, summit);
@@ -244,19 +236,19 @@ double largest_reduced(const double* profit, const double* use, const double* pr
   return largest_of(count, Reduced{profit, use, prices});
 }
 
-// The column to enter for an agent: its profit less the dual of its task, and the task's node, or -1 for the slack.
-struct Entry {
+// The entering column of an agent: its profit less the dual of its task, and the task's node, or -1 for the slack.
+struct EnteringColumn {
   double value;
   Index head;
 };
 
-// The best column of agent i; where none beats `limit` the task means nothing. Bland's rule takes the first that does.
-Entry choose_entry(const Basis& basis, Index i, const Array2<Index>& lists, double limit, bool bland) {
+// The best column of agent i; where none exceeds `limit` the task means nothing. Bland's rule takes the first that does.
+EnteringColumn choose_entering_column(const Basis& basis, Index i, const Array2<Index>& lists, double limit, bool bland) {
   const Index n = basis.n, m = basis.m;
   const double* const profit = basis.profits.data + i * basis.profits.columns;
   const double* const use = basis.use.data + i * basis.use.columns;
   const double* const prices = basis.tree.dual.data + n;
-  Entry best{basis.slack[i], -1};
+  EnteringColumn best{basis.slack[i], -1};
   const auto compare = [&](Index j) {
     const double value = profit[j] - use[j] * prices[j];
     if (value > best.value) best = {value, n + j};
@@ -291,26 +283,26 @@ double pivot(const Basis& basis, Index v, Index other, bool bland) {
   }
   const Index tops[2] = {top_of(tree, v), other >= 0 ? top_of(tree, other) : -1};
 
-  Exit exit = choose_exit(basis, tops, count, bland);
-  // Only rounding errors can leave no exit: then nothing changes, and in the end the tolerance grows.
-  if (exit.node < 0) exit.step = 0.0;
+  LeavingArc leaving = choose_leaving_arc(basis, tops, count, bland);
+  // Only rounding errors leave no leaving arc: then nothing changes, and in the end the tolerance grows.
+  if (leaving.node < 0) leaving.step = 0.0;
   for (Index k = 0; k < count; ++k) {
     const Index node = top.touched[k];
     if (top.change[node] != 0.0) {
-      tree.flow[node] = std::max(0.0, tree.flow[node] - exit.step * top.change[node]);
+      tree.flow[node] = std::max(0.0, tree.flow[node] - leaving.step * top.change[node]);
       top.change[node] = 0.0;
     }
   }
   for (const Index t : tops) {
     if (t >= 0 && top.top_change[t] != 0.0) {
-      top.flow[t] = std::max(0.0, top.flow[t] - exit.step * top.top_change[t]);
+      top.flow[t] = std::max(0.0, top.flow[t] - leaving.step * top.top_change[t]);
       top.top_change[t] = 0.0;
     }
   }
-  if (exit.node < 0) return 0.0;
-  const Index loose = remove_exit(tree, top, exit);
-  price_below(basis, insert(tree, top, v, other, loose, exit.step));
-  return exit.step;
+  if (leaving.node < 0) return 0.0;
+  const Index loose = remove_leaving_arc(tree, top, leaving);
+  price_below(basis, insert(tree, top, v, other, loose, leaving.step));
+  return leaving.step;
 }
 
 }  // namespace
@@ -376,10 +368,10 @@ Status optimise_generalised(const Tree& tree, const Top& top, const Array2<doubl
   };
   while (true) {
     bland = stuck > kPatience * (n + m);
-    if (row % kRowsBetweenLooks == 0 && stop.requested()) return kTimeLimit;
+    if (row % kRowsBetweenStops == 0 && stop.requested()) return kTimeLimit;
     if (row == 0) {
       if (pivots > patience) {
-        // Only rounding errors can make profits out of nothing for so long: ask for more.
+        // Only rounding errors can keep up positive reduced profits for so long.
         tolerance *= 10.0;
         patience += pivot_limit(n, m);
       }
@@ -389,10 +381,10 @@ Status optimise_generalised(const Tree& tree, const Top& top, const Array2<doubl
     }
     if (usable[row] != 0) {
       const double limit = dual[row] + tolerance;
-      const Entry best = choose_entry(basis, row, lists, limit, bland);
+      const EnteringColumn best = choose_entering_column(basis, row, lists, limit, bland);
       if (best.value > limit) {
         enter(row, best.head);
-        if (pivots % kPivotsBetweenLooks == 0 && stop.requested()) return kTimeLimit;
+        if (pivots % kPivotsBetweenStops == 0 && stop.requested()) return kTimeLimit;
         // Bland's rule looks from the first column again.
         if (bland) row = n - 1;
       }
@@ -400,7 +392,7 @@ Status optimise_generalised(const Tree& tree, const Top& top, const Array2<doubl
     row = row + 1 < n ? row + 1 : 0;
     ++idle;
     if (idle > n) {
-      // Few pivots leave the duals exact enough to be believed.
+      // After few pivots the duals are exact enough.
       if (pivots - priced <= kTrustedPivots) return kOptimal;
       price_generalised(tree, top, profit, slack, use, n, m);
       priced = pivots;

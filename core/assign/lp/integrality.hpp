@@ -1,4 +1,4 @@
-// What numbers are multiples of: sums of multiples of a number can be no more than its next multiple below a bound.
+// Integrality of values: a sum of multiples of a unit is at most the next multiple of it below a bound.
 #pragma once
 
 #include "../instance.hpp"
@@ -11,7 +11,7 @@ double scale_to_integers(const Array2<double>& values, Index n, Index m);
 // The largest integer that divides both.
 Index common_divisor(Index a, Index b);
 
-// What every score, and so the value of every assignment, is a multiple of; 0 if there is no such number.
+// The unit that every score, and so the value of every assignment, is a multiple of; 0 if there is none.
 double integrality_of(const Instance& instance);
 
 // The largest value within `limit` that an assignment can have, where values are multiples of `unit` (0 for none).

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "../answer.hpp"
-#include "plain.hpp"
+#include "jonker_volgenant.hpp"
 #include "rounding.hpp"
 
 namespace muster {
@@ -20,10 +20,10 @@ struct Workspace {
   Array1<double> prices;
 };
 
-// What is proven about a solved linear programme and its rounding: kOptimal if no assignment is better.
+// Certificate of a solved linear programme and its rounding: kOptimal if no assignment is better.
 //
-// `believe` says that reaching the relaxed value is enough to be believed, and need not be proven.
-Status judge(const Workspace& work, bool certify, bool believe, Certificate& certificate) {
+// With `trust_relaxed` a rounding that reaches the relaxed value counts as optimal without a proof by prices.
+Status certify_rounding(const Workspace& work, bool certify, bool trust_relaxed, Certificate& certificate) {
   const Instance& instance = work.instance;
   const Point& point = work.relaxation.vertex;
   const double idle = instance.idle, relaxed = primal_value(work.relaxation, instance, work.bonus);
@@ -35,9 +35,8 @@ Status judge(const Workspace& work, bool certify, bool believe, Certificate& cer
   }
   certificate = {relaxed - idle * left_out, kNaN, kNaN, kNaN};
   bool reached = false;
-  if (believe || !certify) {
+  if (trust_relaxed || !certify) {
     reached = settle_bound(certificate, work.plan, instance, rounded, relaxed);
-    // Believed, not proven.
     certificate.bound = kNaN;
   }
   if (certify && !reached) {
@@ -64,10 +63,10 @@ void solve_instance(Workspace& work, Index b, const Problem& problem, const Sett
   std::fill_n(work.prices.data, work.prices.size, 0.0);
   read_vertex(work.relaxation, work.instance);
   round_point(work.plan, work.instance, work.relaxation.vertex, settings.rounding, work.ranking);
-  const bool believe = solved == kOptimal && !settings.report_proof;
+  const bool trust_relaxed = solved == kOptimal && !settings.report_proof;
   Certificate certificate;
-  const Status status = judge(work, settings.certify, believe, certificate);
-  // The value of a programme that was stopped bounds nothing, but its prices do all the same.
+  const Status status = certify_rounding(work, settings.certify, trust_relaxed, certificate);
+  // The value of a programme that was cut short is no bound, but the dual value of its prices is.
   out.status[b] = solved == kOptimal || (status == kOptimal && settings.certify) ? status : kTimeLimit;
   write_answer(out, b, work.plan, work.instance, work.prices, certificate);
 }
@@ -77,11 +76,11 @@ void solve_instance(Workspace& work, Index b, const Problem& problem, const Sett
 void solve_linear(Index begin, Index end, const Problem& problem, const Settings& settings, const Output& out, Stop& stop) {
   Arena arena;
   const Index n = problem.scores.rows, m = problem.scores.columns;
-  const bool plain = is_plain(problem);
-  const PlainWorkspace plain_work = plain ? make_plain_workspace(arena, n, m) : PlainWorkspace{};
+  const bool is_assignment = is_linear_assignment(problem);
+  const JonkerVolgenant augmenting = is_assignment ? make_jonker_volgenant(arena, n, m) : JonkerVolgenant{};
   std::optional<Workspace> work;
   for (Index b = begin; b < end; ++b) {
-    if (plain && solve_plain(plain_work, b, problem, settings, out, stop)) continue;
+    if (is_assignment && solve_by_jonker_volgenant(augmenting, b, problem, settings, out, stop)) continue;
     if (!work) work = make_workspace(arena, n, m);
     solve_instance(*work, b, problem, settings, out, stop);
   }

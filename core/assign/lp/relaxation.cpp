@@ -71,7 +71,7 @@ void make_list(const Relaxation& relaxation, const Instance& instance, Index i) 
   }
 }
 
-// Whether some pair of all could enter; if so, agents with such a pair get new short lists (all if `fresh`).
+// Whether any pair could enter the basis; if so, agents with such a pair get new short lists (all agents if `fresh`).
 //
 // A short list holds the tasks of largest reduced profit. The duals are current.
 bool choose_lists(const Relaxation& relaxation, const Instance& instance, double tolerance, bool fresh, Stop& stop) {
@@ -87,7 +87,7 @@ bool choose_lists(const Relaxation& relaxation, const Instance& instance, double
   }
   if (!missing) return false;
   for (Index i = 0; i < n; ++i) {
-    // Lists that are not made stay those of before, or point to task 0: nothing is wrong with either.
+    // Lists that are not made keep their tasks, or point to task 0; both are valid.
     if ((i & 63) == 0 && stop.requested()) break;
     if (fresh || wants[i] != 0) make_list(relaxation, instance, i);
   }

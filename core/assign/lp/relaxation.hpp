@@ -1,4 +1,4 @@
-// The linear programme of an instance under any profits: what LP solves once and Frank-Wolfe at every step.
+// The linear programme of an instance under any profits; LP solves it once, Frank-Wolfe at every step.
 #pragma once
 
 #include "../instance.hpp"
@@ -30,12 +30,12 @@ struct Relaxation {
 Point make_point(Arena& arena, Index n, Index size);
 Relaxation make_relaxation(Arena& arena, Index n, Index m);
 
-// What agent i has of the bonus of task j: all of it, or its contribution's worth where loads count.
+// Bonus of agent i on task j: the task's bonus, times the agent's contribution where task scores act on loads.
 inline double bonus_of(const Instance& instance, Index i, Index j, const Array1<double>& bonus, bool by_load) {
   return by_load ? instance.use(i, j) * bonus[j] : bonus[j];
 }
 
-// Profits w_ij = h_ij + bonus_j (or mu_ij bonus_j); returns the largest size of a profit.
+// Set the profits w_ij = h_ij + bonus_j (or mu_ij bonus_j); returns the largest absolute profit.
 double set_profits(const Relaxation& relaxation, const Instance& instance, const Array1<double>& bonus);
 
 // Solve to optimality from a greedy basis, or from the last one if `warm`; kOptimal or kTimeLimit.

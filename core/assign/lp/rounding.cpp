@@ -20,7 +20,7 @@ struct Largest {
   }
 };
 
-// Place the agents that are on one task only; list the others with what they are ranked by, and return how many.
+// Place the agents that are on one task only; list the others with their ranking keys, and return how many.
 Index place_integral(Plan& plan, const Instance& instance, const Point& point, Ranking& ranking) {
   Index count = 0;
   for (Index i = 0; i < instance.n; ++i) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "../extremes.hpp"
+#include "../simd.hpp"
 
 namespace muster {
 
@@ -24,25 +24,14 @@ void hang(const Tree& tree, Index v, Index top, Index parent, double flow) {
 }
 
 // Add delta to the duals of the agents below `top` (itself included) and subtract it from those of the tasks.
-void shift(const Tree& tree, Index top, Index n, double delta) {
-  const Index* const parent = tree.parent.data;
-  const Index* const first = tree.first.data;
-  const Index* const next = tree.next.data;
+void shift_duals(const Tree& tree, Index top, Index n, double delta) {
   double* const dual = tree.dual.data;
-  Index v = top;
-  while (true) {
-    dual[v] += v < n ? delta : -delta;
-    if (first[v] >= 0) {
-      v = first[v];
-      continue;
-    }
-    while (v != top && next[v] < 0) v = parent[v];
-    if (v == top) return;
-    v = next[v];
-  }
+  const auto change = [&](Index v) { dual[v] += v < n ? delta : -delta; };
+  change(top);
+  for_each_below(tree, top, change);
 }
 
-// Push flow round the cycle that the arc tail -> head closes; the arc that empties first leaves the tree.
+// Enter the arc tail -> head: push flow round the cycle that it closes; the arc that empties first leaves the tree.
 void pivot(const Tree& tree, Index tail, Index head, double gain, Index n, Index stamp) {
   const Index* const parent = tree.parent.data;
   double* const flow = tree.flow.data;
@@ -51,19 +40,19 @@ void pivot(const Tree& tree, Index tail, Index head, double gain, Index n, Index
 
   // Going up from the head, arcs above tasks lose flow. Ties go to the arc nearest the apex ...
   double head_limit = kInfinity, tail_limit = kInfinity;
-  Index head_exit = -1, tail_exit = -1;
+  Index head_leaving = -1, tail_leaving = -1;
   Index apex = head;
   for (; mark[apex] != stamp; apex = parent[apex]) {
     if (apex >= n && flow[apex] <= head_limit) {
       head_limit = flow[apex];
-      head_exit = apex;
+      head_leaving = apex;
     }
   }
   // ... and going down to the tail, arcs above agents do. Ties go to the arc nearest the tail.
   for (Index v = tail; v != apex; v = parent[v]) {
     if (v < n && flow[v] < tail_limit) {
       tail_limit = flow[v];
-      tail_exit = v;
+      tail_leaving = v;
     }
   }
 
@@ -74,13 +63,13 @@ void pivot(const Tree& tree, Index tail, Index head, double gain, Index n, Index
   }
 
   if (head_limit <= tail_limit) {
-    detach(tree, head_exit);
-    hang(tree, head, head_exit, tail, step);
-    shift(tree, head, n, -gain);
+    detach(tree, head_leaving);
+    hang(tree, head, head_leaving, tail, step);
+    shift_duals(tree, head, n, -gain);
   } else {
-    detach(tree, tail_exit);
-    hang(tree, tail, tail_exit, head, step);
-    shift(tree, tail, n, gain);
+    detach(tree, tail_leaving);
+    hang(tree, tail, tail_leaving, head, step);
+    shift_duals(tree, tail, n, gain);
   }
 }
 
@@ -91,7 +80,7 @@ void start_transport(const Tree& tree, const Array2<double>& profit, const Array
   const Index root = n + m;
   std::fill_n(tree.first.data, root + 1, -1);
   tree.parent[root] = -1;
-  // A saturated task hangs below the agent that filled it, and costs more than it is worth to anyone.
+  // A saturated task hangs below the agent that filled it; its price is infinite, so that no other agent takes it.
   double* const closed = tree.dual.data + n;
   for (Index j = 0; j < m; ++j) {
     attach(tree, n + j, root);
@@ -124,15 +113,11 @@ void start_transport(const Tree& tree, const Array2<double>& profit, const Array
 }
 
 void price_transport(const Tree& tree, const Array2<double>& profit, const Array1<double>& slack, Index n, Index m) {
-  const Index* const parent = tree.parent.data;
-  const Index* const first = tree.first.data;
-  const Index* const next = tree.next.data;
   double* const dual = tree.dual.data;
   const Index root = n + m;
   dual[root] = 0.0;
-  Index v = first[root];
-  while (v >= 0) {
-    const Index above = parent[v];
+  for_each_below(tree, root, [&](Index v) {
+    const Index above = tree.parent.data[v];
     if (above == root) {
       dual[v] = v < n ? slack[v] : 0.0;
     } else if (v < n) {
@@ -140,14 +125,7 @@ void price_transport(const Tree& tree, const Array2<double>& profit, const Array
     } else {
       dual[v] = profit(above, v - n) - dual[above];
     }
-    if (first[v] >= 0) {
-      v = first[v];
-      continue;
-    }
-    while (v != root && next[v] < 0) v = parent[v];
-    if (v == root) return;
-    v = next[v];
-  }
+  });
 }
 
 Status optimise_transport(const Tree& tree, const Array2<double>& profit, const Array1<double>& slack,
@@ -165,11 +143,11 @@ Status optimise_transport(const Tree& tree, const Array2<double>& profit, const 
   }
   Index idle = 0, row = 0, pivots = 0, priced = 0, patience = pivot_limit(n, m);
   while (true) {
-    // A large instance takes longer than 5 ms for all of its rows.
+    // All rows of a large instance take longer than 5 ms.
     if ((row & 63) == 0 && stop.requested()) return kTimeLimit;
     if (row == 0) {
       if (pivots > patience) {
-        // Only rounding errors can make profits out of nothing for so long: ask for more.
+        // Only rounding errors can keep up positive reduced profits for so long.
         tolerance *= 10.0;
         patience += pivot_limit(n, m);
       }
@@ -208,7 +186,7 @@ Status optimise_transport(const Tree& tree, const Array2<double>& profit, const 
     }
     row = row + 1 < n ? row + 1 : 0;
     if (++idle > n) {
-      // Few pivots leave the duals exact enough to be believed.
+      // After few pivots the duals are exact enough.
       if (pivots - priced <= kTrustedPivots) return kOptimal;
       price_transport(tree, profit, slack, n, m);
       priced = pivots;

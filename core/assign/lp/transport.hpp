@@ -19,23 +19,23 @@ namespace muster {
 
 // A reduced profit counts as positive above this share of the largest profit.
 constexpr double kPriceTolerance = 1e-13;
-// Pivots after which the duals are computed afresh before optimality is believed.
+// Pivots after which the duals are recomputed before optimality is declared.
 constexpr Index kTrustedPivots = 50;
 
-// Many more pivots than instances of this size are known to need.
+// Far more pivots than instances of this size need.
 inline Index pivot_limit(Index n, Index m) { return 1000 + 100 * (n + m); }
 
 // A greedy, strongly feasible basis: each agent in turn takes its best task with capacity left, in part if need be.
 void start_transport(const Tree& tree, const Array2<double>& profit, const Array1<double>& slack,
                      const Array1<double>& supply, const Array1<double>& capacity, Index n, Index m);
 
-// Duals of the basis, afresh from the root: y_i + pi_j = c_ij on every tree arc, 0 at the root.
+// Duals of the basis, recomputed from the root: y_i + pi_j = c_ij on every tree arc, 0 at the root.
 void price_transport(const Tree& tree, const Array2<double>& profit, const Array1<double>& slack, Index n, Index m);
 
 // Pivot until no arc is worth more than `tolerance` to a whole agent; the tree is modified in place.
 //
 // `lists` [n, k] restricts agent i to the tasks lists[i]; with k = 0 every task is looked at. Rows are looked at in turn,
-// the best arc of a row enters. After many pivots the duals are computed afresh before optimality is believed.
+// the best arc of a row enters. After many pivots the duals are recomputed before optimality is declared.
 Status optimise_transport(const Tree& tree, const Array2<double>& profit, const Array1<double>& slack,
                           const Array1<double>& supply, const Array1<double>& inverse_supply,
                           const Array2<Index>& lists, Index n, Index m, double tolerance, Stop& stop);

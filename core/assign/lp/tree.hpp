@@ -12,13 +12,32 @@ struct Tree {
   Array1<Index> previous;
   Array1<double> flow;     // on the arc between a node and its parent
   Array1<double> dual;
-  Array1<Index> mark;
+  Array1<Index> mark;      // of the last pivot whose cycle the node was looked at for
 };
 
 inline Tree make_tree(Arena& arena, Index n, Index m) {
   const Index size = n + m + 1;
   return {arena.make1<Index>(size),   arena.make1<Index>(size),   arena.make1<Index>(size), arena.make1<Index>(size),
           arena.zeros1<double>(size), arena.zeros1<double>(size), arena.zeros1<Index>(size)};
+}
+
+// Visit the nodes below `top`, parents before their children.
+template <class Visit>
+void for_each_below(const Tree& tree, Index top, const Visit& visit) {
+  const Index* const parent = tree.parent.data;
+  const Index* const first = tree.first.data;
+  const Index* const next = tree.next.data;
+  Index v = top;
+  while (true) {
+    if (first[v] >= 0) {
+      v = first[v];
+    } else {
+      while (v != top && next[v] < 0) v = parent[v];
+      if (v == top) return;
+      v = next[v];
+    }
+    visit(v);
+  }
 }
 
 // Take v out of its parent's list of children.

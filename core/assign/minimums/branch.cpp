@@ -9,6 +9,8 @@ namespace {
 
 // Values within this share are the same.
 constexpr double kSame = 1e-9;
+// Subgradient steps at each node; the root takes four times as many.
+constexpr Index kNodeSteps = 40;
 
 }  // namespace
 
@@ -48,7 +50,7 @@ void Branching::exchange(Index plans) {
   const auto counted = [&] {
     for (const Index j : teams_.needy) open[j] = flow_->count[j] >= teams_.fewest_agents[j] ? kOpen : kClosed;
   };
-  // From the relaxation: what it fills, and what it begins to fill.
+  // Start from the relaxation: the tasks that it fills, and those that it fills in part.
   flow_->solve(open, stop_);
   std::vector<signed char> begun = open;
   for (const Index j : teams_.needy) begun[j] = flow_->count[j] > 0 ? kOpen : kClosed;
@@ -103,10 +105,9 @@ void Branching::exchange(Index plans) {
   }
 }
 
-double Branching::prove(Index nodes, Index steps, double work) {
+double Branching::prove(Index nodes, double work) {
   work_ = work;
   nodes_ = nodes;
-  steps_ = steps;
   // Tasks that have to be served are open unless that cannot be.
   std::vector<double> share(teams_.m);
   bool required = false;
@@ -122,7 +123,7 @@ double Branching::prove(Index nodes, Index steps, double work) {
   if (!decided) {
     for (const Index j : teams_.needy) decisions_.open[j] = kUndecided;
   }
-  take_steps(root, 4 * steps, share);
+  take_steps(root, 4 * kNodeSteps, share);
   relaxed = root.bound;
   if (root.bound <= enough()) return value;
   const double found = node(root, 0);
@@ -162,11 +163,11 @@ double Branching::node(const Dual& parent, Index depth) {
   }
   if (flow_ == nullptr) release_stranded(dual);
   std::vector<double> share(teams_.m);
-  take_steps(dual, steps_, share);
+  take_steps(dual, kNodeSteps, share);
   dual.bound = std::min(dual.bound, parent.bound);
   if (flow_ == nullptr) round(dual);
   if (dual.bound <= enough()) return value;
-  // What cannot be opened, or closed, within the gap.
+  // Tasks that cannot be opened, or closed, without exceeding the gap are decided.
   const double gap = dual.bound - enough();
   std::vector<Index> decided;
   for (const Index j : teams_.needy) {
@@ -226,7 +227,7 @@ double Branching::branch_on_task(const Dual& dual, const std::vector<double>& sh
 }
 
 double Branching::branch_on_agent(const Dual& dual, Index depth) {
-  // The agent in most doubt: wanted by several, in parts, or by none though it has a price.
+  // The most fractional agent: chosen by several tasks, in parts, or by none although it has a price.
   std::vector<double> doubt(teams_.n, 0.0);
   for (Index i = 0; i < teams_.n; ++i) {
     if (decisions_.fixed[i] != kFreeAgent) continue;
@@ -238,13 +239,13 @@ double Branching::branch_on_agent(const Dual& dual, Index depth) {
   for (std::size_t e = 0; e < teams_.agent.size(); ++e) {
     if (dual.chosen[e] > 1e-9 && dual.chosen[e] < 1.0 - 1e-9) doubt[teams_.agent[e]] += dual.chosen[e];
   }
-  const Index who = std::max_element(doubt.begin(), doubt.end()) - doubt.begin();
+  const Index agent = std::max_element(doubt.begin(), doubt.end()) - doubt.begin();
   Index pair = -1, task = -1;
   double most = -kInfinity;
-  for (Index j = 0; j < teams_.m && teams_.n > 0 && doubt[who] > 1e-13; ++j) {
+  for (Index j = 0; j < teams_.m && teams_.n > 0 && doubt[agent] > 1e-13; ++j) {
     for (Index e = teams_.first[j]; e < teams_.first[j + 1]; ++e) {
-      if (teams_.agent[e] != who || !is_active(e, j)) continue;
-      const double wanted = dual.chosen[e] > 0.0 ? 1e30 * dual.chosen[e] : teams_.score[e] - dual.price[who];
+      if (teams_.agent[e] != agent || !is_active(e, j)) continue;
+      const double wanted = dual.chosen[e] > 0.0 ? 1e30 * dual.chosen[e] : teams_.score[e] - dual.price[agent];
       if (wanted > most) {
         most = wanted;
         pair = e;
@@ -252,7 +253,7 @@ double Branching::branch_on_agent(const Dual& dual, Index depth) {
       }
     }
   }
-  // Where no agent is in doubt, what the tasks choose is a plan, and worth the bound but for rounding: go on with any.
+  // Where no agent is fractional, the tasks' choices are a plan, worth the bound but for rounding: branch on any pair.
   for (Index j = 0; j < teams_.m && pair < 0; ++j) {
     for (Index e = teams_.first[j]; e < teams_.first[j + 1] && pair < 0; ++e) {
       if (!is_active(e, j)) continue;
@@ -275,7 +276,8 @@ double Branching::branch_on_agent(const Dual& dual, Index depth) {
 }
 
 void Branching::round(const Dual& dual) {
-  // Tasks by what their teams are worth take those they want who are still free, if that is enough; then others join.
+  // Tasks, by the value of their teams, take the agents they chose that are still free, if those reach the minimum; then
+  // other agents join.
   static thread_local std::vector<Index> order;
   std::vector<Index> task(teams_.n, -1);
   std::vector<double> load(teams_.m, 0.0);

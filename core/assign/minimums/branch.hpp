@@ -8,19 +8,19 @@ namespace muster {
 
 class Branching {
  public:
-  // `flow` is null where contributions differ. `unit`: what every value is a multiple of, 0 for nothing.
+  // `flow` is null where contributions differ. `unit`: every value is a multiple of it; 0 for none.
   Branching(const Teams& teams, Flow* flow, double unit, Stop& stop);
 
-  // Take a plan as the best so far if it is.
+  // Keep a plan if it is the best so far.
   void offer(const std::vector<Index>& task, double value);
 
-  // Improve the open tasks by opening, closing and exchanging them, at most so many plans (where there is a flow).
+  // Improve the set of open tasks by opening, closing and exchanging tasks, trying at most `plans` plans (needs a flow).
   void exchange(Index plans);
 
-  // Search with at most so many nodes, steps of the dual at each, and looks at a pair; returns a bound on every plan.
-  double prove(Index nodes, Index steps, double work);
+  // Search with at most `nodes` nodes and `work` evaluated pairs; returns a bound on every plan.
+  double prove(Index nodes, double work);
 
-  // Whether the best plan is worth the limit.
+  // Whether the best plan's value reaches the limit.
   bool has_proven(double limit) const { return limit <= enough(); }
 
   std::vector<Index> best;     // [N] -1 for none
@@ -35,7 +35,7 @@ class Branching {
   double bound_by_flow(Dual& dual, bool& done);
   void round(const Dual& dual);
   bool is_active(Index e, Index j) const;
-  // Agents without any pair left cost nothing.
+  // Reset the prices of agents without any pair left.
   void release_stranded(Dual& dual) const;
   double enough() const;
   void take_steps(Dual& dual, Index steps, std::vector<double>& share);
@@ -47,7 +47,6 @@ class Branching {
   Stop& stop_;
   Decisions decisions_;
   Index nodes_ = 0;
-  Index steps_ = 0;
   Index plans_ = 0;
   double work_ = 0.0;
 };

@@ -33,7 +33,8 @@ double choose_alike(std::vector<Candidate>& list, Index fewest, Index most, std:
   return total;
 }
 
-// The best team in parts: those who pay by worth per contribution, then whoever costs least until the minimum is there.
+// The best fractional team: agents of positive worth by worth per contribution, then those that cost least, until the
+// minimum is reached.
 double choose_parts(std::vector<Candidate>& list, double least, double most, std::vector<double>& chosen) {
   std::sort(list.begin(), list.end(), [](const Candidate& a, const Candidate& b) {
     const double left = a.ratio(), right = b.ratio();
@@ -49,9 +50,9 @@ double choose_parts(std::vector<Candidate>& list, double least, double most, std
       }
       continue;
     }
-    const double room = one.worth > 0.0 ? most - load : std::min(most, least) - load;
-    if (room <= slack) continue;
-    const double part = std::min(1.0, room / one.use);
+    const double left = one.worth > 0.0 ? most - load : std::min(most, least) - load;
+    if (left <= slack) continue;
+    const double part = std::min(1.0, left / one.use);
     total += part * one.worth;
     load += part * one.use;
     chosen[one.pair] = part;
@@ -59,7 +60,7 @@ double choose_parts(std::vector<Candidate>& list, double least, double most, std
   return load >= least - 2.0 * slack ? total : -kInfinity;
 }
 
-// The two best, or the best one, without a list: what most tasks need.
+// The best team of at most two agents, found without a list.
 double choose_few(const Dual& dual, const Teams& teams, const Decisions& decisions, Index j, Index fewest, Index most,
                   std::vector<double>& chosen) {
   double best = -kInfinity, second = -kInfinity;

@@ -16,7 +16,7 @@ namespace muster {
 enum : signed char { kClosed = 0, kOpen = 1, kUndecided = 2 };
 constexpr Index kFreeAgent = -2;
 
-// What a branch has decided.
+// Decisions on the path to a node of branch and bound.
 struct Decisions {
   std::vector<signed char> open;  // [M]
   std::vector<Index> fixed;       // [N] the agent's task, -1 for none, kFreeAgent
@@ -32,12 +32,12 @@ Decisions make_decisions(const Teams& teams);
 void fix_pair(Decisions& decisions, const Teams& teams, Index i, Index j, Index e);
 void release_pair(Decisions& decisions, const Teams& teams, Index i, Index j, Index e);
 
-// A point of the dual, with what the tasks choose there.
+// A point of the dual, with the team that each task chooses there.
 struct Dual {
   std::vector<double> price;   // [N] pi
   std::vector<double> team;    // [M] value of the best team under these prices, -infinity where there is none
-  std::vector<double> chosen;  // by pair: how much of it the task wants
-  std::vector<double> demand;  // [N] how many tasks want the agent
+  std::vector<double> chosen;  // by pair: the share of it that the task chooses
+  std::vector<double> demand;  // [N] how many tasks choose the agent
   double bound = kInfinity;
 };
 

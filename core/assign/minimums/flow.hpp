@@ -14,7 +14,7 @@ class Flow {
   // The best plan with these tasks open and closed, in `task`; tasks that are undecided get any load.
   //
   // Its value, or -infinity where an open task cannot get its minimum. `whole` says whether undecided tasks have their
-  // minimum or nobody.
+  // minimum or no agent.
   double solve(const std::vector<signed char>& open, Stop& stop);
 
   std::vector<Index> task;    // [N] of the last plan, -1 for none

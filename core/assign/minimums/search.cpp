@@ -8,21 +8,6 @@
 
 namespace muster {
 
-namespace {
-
-// leave_gain and move_gain, also of instances without pair terms, which have no array of them.
-double leaving_gain(const Plan& plan, const Instance& instance, Index i) {
-  if (instance.pair_terms != PairTerms::none) return leave_gain(plan, instance, i);
-  return plan.task[i] < 0 ? 0.0 : instance.idle - instance.score(i, plan.task[i]);
-}
-
-double moving_gain(const Plan& plan, const Instance& instance, Index i, Index j) {
-  if (instance.pair_terms != PairTerms::none) return move_gain(plan, instance, i, j);
-  return leaving_gain(plan, instance, i) + instance.score(i, j) - instance.idle;
-}
-
-}  // namespace
-
 TeamSearch::TeamSearch(Arena& arena, const Instance& instance, const Teams& teams, Stop& stop)
     : instance_(instance), teams_(teams), stop_(stop), least_(kGainTolerance * score_scale(instance)),
       trial_(make_plan(arena, instance.n, instance.m)), current_(make_plan(arena, instance.n, instance.m)),
@@ -46,13 +31,13 @@ bool TeamSearch::move_sweep(Plan& plan) {
     if (!can_leave(plan, i)) continue;
     double best = least_;
     Index where = -2;
-    if (plan.task[i] >= 0 && leaving_gain(plan, instance_, i) > best) {
-      best = leaving_gain(plan, instance_, i);
+    if (plan.task[i] >= 0 && leave_gain(plan, instance_, i) > best) {
+      best = leave_gain(plan, instance_, i);
       where = -1;
     }
     for (Index j = 0; j < instance_.m; ++j) {
       if (j == plan.task[i] || !can_join(plan, i, j)) continue;
-      double gain = moving_gain(plan, instance_, i, j);
+      double gain = move_gain(plan, instance_, i, j);
       if (plan.count[j] == 0.0) gain -= teams_.empty[j];
       if (gain > best) {
         best = gain;
@@ -116,7 +101,7 @@ bool TeamSearch::fill(Plan& plan, Index j, bool only_idle) {
     if (old == j || instance_.score(i, j) == -kInfinity || instance_.use(i, j) == 0.0) continue;
     if (only_idle && old >= 0) continue;
     // Taking an agent from a task that then has too little costs that task.
-    double gain = moving_gain(plan, instance_, i, j);
+    double gain = move_gain(plan, instance_, i, j);
     if (!can_leave(plan, i)) {
       for (Index k = 0; k < instance_.n; ++k) {
         if (k != i && plan.task[k] == old) gain += 0.5 * (instance_.idle - instance_.score(k, old));
@@ -151,7 +136,7 @@ void TeamSearch::settle(Plan& plan) {
   bool any = true;
   while (any) {
     any = false;
-    // Those who gain most join first.
+    // The agents that gain most join first.
     for (bool joined = true; joined;) {
       joined = false;
       order_.clear();
@@ -171,7 +156,7 @@ void TeamSearch::settle(Plan& plan) {
       }
     }
     if (stop_.requested()) return;
-    // Then whole teams of those who have no task.
+    // Then whole teams of agents without a task.
     for (const Index j : teams_.needy) {
       if (plan.count[j] > 0.0) continue;
       const double before = team_value(plan, instance_, teams_);
@@ -185,7 +170,7 @@ void TeamSearch::settle(Plan& plan) {
 }
 
 void TeamSearch::repair(Plan& plan) {
-  // Those nearest to their minimum are completed first, by agents without a task.
+  // Tasks below their minimum are completed by agents without a task, or emptied.
   for (const Index j : teams_.needy) {
     if (plan.count[j] > 0.0 && !reaches(plan.load[j], teams_.least[j]) && !fill(plan, j, true)) empty(plan, j);
   }
@@ -226,7 +211,7 @@ void TeamSearch::improve(Plan& plan) {
   }
 }
 
-void TeamSearch::shake(Plan& plan, Index rounds) {
+void TeamSearch::perturb(Plan& plan, Index rounds) {
   if (instance_.n == 0 || instance_.m == 0) return;
   std::uint64_t state = 1;
   for (Index round = 0; round < rounds && !stop_.requested(); ++round) {

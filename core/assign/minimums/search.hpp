@@ -10,14 +10,14 @@ class TeamSearch {
  public:
   TeamSearch(Arena& arena, const Instance& instance, const Teams& teams, Stop& stop);
 
-  // Make the plan meet the minimums: empty tasks that have too little, then let agents join.
+  // Make the plan meet the minimums: empty tasks below theirs, then let agents join.
   void repair(Plan& plan);
 
   // Moves, swaps, opening and closing of tasks until none helps.
   void improve(Plan& plan);
 
-  // Random changes of a few tasks, then `improve`; so many times, or until stopped. Keeps the best.
-  void shake(Plan& plan, Index rounds);
+  // Iterated local search: random changes of a few tasks, then `improve`, `rounds` times or until stopped. Keeps the best.
+  void perturb(Plan& plan, Index rounds);
 
  private:
   bool can_leave(const Plan& plan, Index i) const;
@@ -28,7 +28,8 @@ class TeamSearch {
   bool swap_sweep(Plan& plan);
   bool team_sweep(Plan& plan);
   void empty(Plan& plan, Index j);
-  // Fill task j to its minimum, from agents who can be had; false if there are too few.
+  // Fill task j to its minimum with other tasks' agents (or, if `only_idle`, with agents without a task); false if there
+  // are too few.
   bool fill(Plan& plan, Index j, bool only_idle);
   // Let agents without a task join, or make teams, as long as that pays.
   void settle(Plan& plan);

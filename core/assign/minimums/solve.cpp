@@ -13,22 +13,20 @@ namespace muster {
 
 namespace {
 
-// Steps of the dual at each node of branch and bound.
-constexpr Index kSteps = 40;
-// Looks at a pair that the dual's steps of the first nodes may take.
+// Pairs that the dual's steps at the first nodes may evaluate.
 constexpr double kPairWork = 3e7;
-// Nodes before anything is shaken.
+// Nodes of branch and bound before the local search is perturbed.
 constexpr Index kFirstNodes = 30;
-// Plans that `fast` and `best` try for other open tasks, by the size of an instance.
+// Plans with other open tasks that an effort tries, times the size of the instance.
 constexpr double kPlanWork[] = {4e6, 4e6, 1e8};
 // Rounds of random changes where contributions differ or tasks have pair terms.
-constexpr Index kShakes[] = {0, 12, 400};
-// QUAD is enumerated up to so many plans.
+constexpr Index kPerturbations[] = {0, 12, 400};
+// QUAD is solved by enumeration up to this many plans.
 constexpr double kEnumerated = 3e5;
 
-// What is known of an instance when it is solved.
+// Bounds of an instance that was solved.
 struct Found {
-  double limit = kInfinity;  // nothing is worth more, with all penalties
+  double limit = kInfinity;  // on the value of any plan, with all penalties
   double relaxed = kNaN;
   std::vector<double> price;  // [N] of the agents, empty where there are none
 };
@@ -76,20 +74,20 @@ Found solve_scores(Plan& plan, Arena& arena, const Instance& instance, const Tea
     search.improve(plan);
     branching.offer(tasks_of(plan, instance.n), team_value(plan, instance, teams));
   }
-  double limit = branching.prove(std::min(nodes, kFirstNodes), kSteps, kPairWork);
+  double limit = branching.prove(std::min(nodes, kFirstNodes), kPairWork);
   if (!flow && !branching.has_proven(limit)) {
     put(plan, instance, branching.best);
-    search.shake(plan, kShakes[settings.effort]);
+    search.perturb(plan, kPerturbations[settings.effort]);
     branching.offer(tasks_of(plan, instance.n), team_value(plan, instance, teams));
   }
   if (nodes > kFirstNodes && !branching.has_proven(limit)) {
-    limit = branching.prove(nodes, kSteps, 1e3 * kPairWork * static_cast<double>(nodes));
+    limit = branching.prove(nodes, 1e3 * kPairWork * static_cast<double>(nodes));
   }
   put(plan, instance, branching.best);
   return {limit, branching.relaxed, branching.root.price};
 }
 
-// The best of all plans, one agent after the other, where those are few; false if they are not.
+// Finds the best plan by enumeration, one agent after the other; `run` is false where there are too many plans.
 class Enumeration {
  public:
   Enumeration(const Instance& instance, const Teams& teams, Plan& plan, Plan& best, double value, Stop& stop)
@@ -159,13 +157,13 @@ Found solve_pairs(Plan& plan, Arena& arena, const Instance& instance, const Team
     }
   }
   // With a time limit, all of it.
-  search.shake(plan, settings.effort == kBest && settings.rounds > 1000 ? nodes : kShakes[settings.effort]);
+  search.perturb(plan, settings.effort == kBest && settings.rounds > 1000 ? nodes : kPerturbations[settings.effort]);
   if (instance.idle == 0.0 && !std::isnan(out.bound[b])) found.limit = out.bound[b];
   return found;
 }
 
 Reason team_reason(const Plan& plan, const Instance& instance, const Teams& teams, Index i) {
-  bool below = teams.hoped[i], wanted = false;
+  bool below = teams.blocked[i], wanted = false;
   for (Index j = 0; j < instance.m; ++j) {
     if (!(instance.score(i, j) > 0.0 || join_gain(plan, instance, i, j) > instance.idle)) continue;
     wanted = true;
@@ -176,7 +174,6 @@ Reason team_reason(const Plan& plan, const Instance& instance, const Teams& team
   return below ? kBelowMinimum : wanted ? kNoCapacity : kNegativeScores;
 }
 
-// How many agents have another task than before.
 // The last arguments of `meet_minimums`.
 struct Needs {
   Array2<const double> minimums;

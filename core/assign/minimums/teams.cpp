@@ -8,7 +8,7 @@ namespace muster {
 
 namespace {
 
-// Whether task j can get its minimum at all, within its capacity and from all who are allowed.
+// Whether all allowed agents together reach the minimum of task j, and it is within the capacity.
 bool can_reach(const Instance& instance, Index j, double least) {
   double total = 0.0;
   for (Index i = 0; i < instance.n; ++i) {
@@ -17,7 +17,7 @@ bool can_reach(const Instance& instance, Index j, double least) {
   return reaches(total, least) && least <= instance.capacity[j] * (1.0 + kCapacityTolerance);
 }
 
-// Whether one agent is enough, whoever it is.
+// Whether any one of the allowed agents is enough.
 bool one_is_enough(const Instance& instance, Index j, double least) {
   for (Index i = 0; i < instance.n; ++i) {
     if (instance.score(i, j) > -kInfinity && !reaches(instance.use(i, j), least)) return false;
@@ -25,7 +25,7 @@ bool one_is_enough(const Instance& instance, Index j, double least) {
   return true;
 }
 
-// List the allowed pairs of task j; whether they all contribute the same, and something.
+// List the allowed pairs of task j; whether all of them contribute the same amount, above 0.
 bool list_pairs(Teams& teams, const Instance& instance, Index j) {
   double same = -1.0;
   bool uniform = true;
@@ -58,12 +58,12 @@ Teams read_teams(Instance& instance, const Array1<const double>& minimums, const
   teams.n = instance.n;
   teams.m = instance.m;
   teams.idle = instance.idle;
-  // Serving a task counts for more than everything else together.
+  // The penalty for a task that is not served outweighs all scores together.
   const double scale = std::max(score_scale(instance), 1e-300);
   const double penalty =
       -4.0 * static_cast<double>((instance.n + 1) * (instance.n + 1)) * scale + static_cast<double>(instance.n + 1) * instance.idle;
   teams.first.push_back(0);
-  teams.hoped.assign(instance.n, 0);
+  teams.blocked.assign(instance.n, 0);
   for (Index j = 0; j < instance.m; ++j) {
     const Index task = instance.tasks[j];
     double least = std::max(0.0, minimums[task]);
@@ -71,7 +71,7 @@ Teams read_teams(Instance& instance, const Array1<const double>& minimums, const
     const bool reachable = least == 0.0 || can_reach(instance, j, least);
     if (!reachable) {
       for (Index i = 0; i < instance.n; ++i) {
-        if (instance.score(i, j) > std::min(0.0, instance.idle)) teams.hoped[i] = 1;
+        if (instance.score(i, j) > std::min(0.0, instance.idle)) teams.blocked[i] = 1;
         instance.score(i, j) = -kInfinity;
       }
       least = 0.0;

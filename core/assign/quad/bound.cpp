@@ -15,7 +15,7 @@ constexpr double kProvableUncertified = 32.0;
 constexpr Index kProvablePairs = 200;
 constexpr double kProofPairs = 2e6;
 
-// How many nodes a proof may look at.
+// Nodes that a proof may expand.
 double count_proof_nodes(const Instance& instance, const Settings& settings) {
   const Index pairs = instance.n * instance.m;
   if (instance.n == 0) return 0.0;
@@ -48,7 +48,7 @@ double bound_by_tangent(Bounds& bounds, const FrankWolfe& walk, const Instance& 
     }
     const double slack = find_shift_range(limits, instance, bounds.scratch).low;
     if (!is_concave_with(slack, limits, instance, bounds.matrix, bounds.scratch)) return kInfinity;
-    // The little that it may be convex in spite of that.
+    // Add back the slack by which it may be convex.
     for (Index j = 0; j < instance.m; ++j) limit += slack * limits.mass[j];
   }
   return limit + walk.result.value + walk.result.gap;

@@ -41,7 +41,7 @@ void make_concave(Instance& instance, const TaskLimits& limits, double shift) {
   }
 }
 
-// What a concave instance that is worth no less proves; it replaces `instance`.
+// Upper bound from a concave instance whose assignments are worth no less; it replaces `instance`.
 double bound_by_curvature(Bounds& bounds, Relaxation& relaxation, FrankWolfe& walk, Instance& instance, Index steps,
                           Stop& stop) {
   make_concave(instance, bounds.limits, find_shift(bounds, instance));

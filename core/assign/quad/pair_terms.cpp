@@ -16,7 +16,7 @@ bool can_take(const Instance& instance, Index i, Index j) {
   return instance.score(i, j) > -kInfinity && fits(0.0, instance.use(i, j), instance.capacity[j]);
 }
 
-// What an agent on task j earns of g_jj by itself at most, for each unit that it counts for.
+// Most that an agent on task j earns of g_jj by itself, per unit of its weight.
 double own_term(const TaskLimits& limits, const Instance& instance, Index j) {
   const double own = instance.task_score(j, j);
   return own * (own > 0.0 ? limits.heaviest[j] : limits.lightest[j]);

@@ -1,7 +1,7 @@
-// What pair terms can add at most: bounds on h·b + c'gc that hold for any g.
+// Limits on pair terms: upper bounds on h·b + c'gc that hold for any g.
 //
 // Two of them. By shares: an agent on task j earns w (w g_jj + sum_k s_jk c_k), where s = (g + g') / 2, c counts the
-// others and w is what it counts for itself; the sum is at most what as many others as there are can add, so any prices
+// others and w is its own weight; the sum is at most what as many others as there are can add, so any prices
 // with that as a bonus bound every assignment. By curvature: c_j <= C_j, so c_j² <= C_j c_j; g less a diagonal d, with
 // d_j C_j c_j added, is worth no less on assignments, and for d large enough it is concave, where Frank-Wolfe proves.
 #pragma once
@@ -10,14 +10,14 @@
 
 namespace muster {
 
-// What each task can take at most.
+// Limits of each task.
 struct TaskLimits {
   Array1<Index> agents;    // [M] how many; 0 if none is allowed or fits
-  Array1<double> heaviest;  // [M] what one of them counts for at most, ...
-  Array1<double> lightest;  // [M] ... at least, ...
-  Array1<double> mass;     // [M] ... and all of them together at most (C_j)
-  Array1<double> use;      // [M] what one of them uses of the capacity on average, ...
-  Array1<double> least;    // [M] ... and at least
+  Array1<double> heaviest;  // [M] largest weight of one of them, ...
+  Array1<double> lightest;  // [M] ... smallest weight, ...
+  Array1<double> mass;     // [M] ... and largest weight of all together (C_j)
+  Array1<double> use;      // [M] mean contribution of one of them, ...
+  Array1<double> least;    // [M] ... and the smallest
   Array1<double> root;     // [M] of mass
 };
 
@@ -50,7 +50,7 @@ bool is_concave_with(double shift, const TaskLimits& limits, const Instance& ins
                      const Array1<double>& column);
 
 struct ShiftRange {
-  double low;   // what is added for rounding errors
+  double low;   // slack for rounding errors
   double high;  // makes the matrix positive definite in any case (Gershgorin)
 };
 

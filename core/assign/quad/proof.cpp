@@ -8,7 +8,7 @@ namespace muster {
 
 namespace {
 
-// Nodes between two looks at the clock.
+// Nodes between two checks of the stop.
 constexpr Index kNodesBetweenStops = 32;
 
 // Note for every agent the first that is like it.
@@ -21,8 +21,8 @@ void find_alike(Proof& proof, const Instance& instance) {
   }
 }
 
-// What agent i adds on task j at most, less what its capacity costs, with so many others to come; -infinity where it
-// does not fit.
+// Upper bound on the gain of agent i on task j, less the price of its capacity, with `others` agents to come; -infinity
+// where it does not fit.
 inline double bound_choice(const Plan& trial, const Instance& instance, const Proof& proof,
                            const Array1<double>& prices, Index i, Index j, Index others) {
   const double use = instance.use(i, j);
@@ -103,7 +103,7 @@ void take_back(Plan& trial, const Instance& instance, Proof& proof, const Array1
   }
 }
 
-// What no assignment is worth more than when the search is cut short: the best of what was not looked at.
+// Upper bound when the search is cut short: the best bound of a choice that was not explored.
 double open_bound(const Proof& proof, Index depth, double best) {
   double limit = best;
   for (Index d = 0; d <= depth; ++d) {

@@ -1,4 +1,4 @@
-// Proof for QUAD: branch and bound over agents, with what pair terms can add at most.
+// Proof for QUAD: branch and bound over agents, with limits on what pair terms can add.
 //
 // At every node each agent that is left is bounded on its own: by its score, what it earns with those that are placed,
 // what as many others as are left could add (pair_terms.hpp), less what the capacity would cost. The agent whose
@@ -30,9 +30,9 @@ bool are_alike(const Instance& instance, Index i, Index other);
 
 Proof make_proof(Arena& arena, Index n, Index m);
 
-// Search until nothing better than `plan` is left, `nodes` nodes were looked at, or stopped.
+// Search until nothing better than `plan` is left, `nodes` nodes were expanded, or stopped.
 //
-// `plan` becomes the best assignment found; returns what no assignment is worth more than (as total_value means it).
+// `plan` becomes the best assignment found; returns an upper bound on every assignment (by total_value).
 // `proof.most` is filled in; `prices` [M] are any that are not negative, 0 where capacity is not limited.
 double prove(Plan& plan, Plan& trial, const Instance& instance, Proof& proof, const Array1<double>& prices,
              double nodes, double scale, Stop& stop);

@@ -38,9 +38,8 @@ Work make_work(Arena& arena, Index n, Index m, Index steps) {
           make_ranking(arena, n),       {}};
 }
 
-// What a full task earns from its own term g_jj, per agent (or unit), times `share`; false if nothing anywhere.
-//
-// The linear programme looks at the first agent on a task only and so never fills a task for its own term; this does.
+// Set the bonus of each task to what it earns by its own term g_jj when full, per agent (or unit), times `share`; false if
+// all are 0. The linear programme values only the first agent on a task and so never fills a task for its own term.
 bool set_secant_bonus(const Array1<double>& bonus, const Instance& instance, double share) {
   const double agents = static_cast<double>(instance.n);
   bool useful = false;
@@ -80,8 +79,8 @@ void set_random_bonus(const Array1<double>& bonus, const Instance& instance, dou
   }
 }
 
-// What is added to the scores for the start of a turn: nothing, shares of the secant, then at random; false if the turn
-// would start where the first did.
+// Set the bonus on the scores for the start of a turn: none, shares of the secant, then random; false if the turn would
+// start where the first did.
 bool choose_bonus(const Array1<double>& bonus, const Instance& instance, Index effort, Index turn, double scale) {
   const Index starts = kStarts[effort];
   if (turn > 0 && turn < starts) {
@@ -95,7 +94,7 @@ bool choose_bonus(const Array1<double>& bonus, const Instance& instance, Index e
   return true;
 }
 
-// Round and improve the solution that sees what full tasks earn; false if none would earn anything.
+// Round and improve the solution under the secant bonus; false if no task has one.
 bool start_from_secant(Work& work, const Instance& instance, double scale, Stop& stop) {
   if (!set_secant_bonus(work.bonus, instance, 1.0)) return false;
   solve_for_bonus(work.relaxation, instance, work.bonus, false, stop);
@@ -170,7 +169,7 @@ Status find_assignment(Work& work, const Instance& instance, const Settings& set
   return stop.requested() ? kTimeLimit : status;
 }
 
-// What follows for the answer from nothing exceeding `limit`; its status, which is kOptimal if that proves it.
+// Certify the answer by the upper bound `limit`; its status, which is kOptimal if the bound is reached.
 Status judge(const Work& work, const Instance& instance, Status status, double limit, Certificate& certificate) {
   certificate.relaxed = work.relaxed.value;
   certificate.frank_wolfe_gap = work.relaxed.gap;

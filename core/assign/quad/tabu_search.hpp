@@ -1,4 +1,4 @@
-// Tabu search where agents are alike: which tasks are taken matters, and not by which agent.
+// Tabu search where agents are alike, so that only the set of tasks taken matters.
 //
 // Choosing 50 of 500 elements by what pairs of them are worth (maximum diversity) is such a problem. A search that
 // takes only moves that help soon ends there; this one takes the best move even where it loses, and does not undo it

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "../extremes.hpp"
+#include "../simd.hpp"
 
 namespace muster {
 

@@ -24,7 +24,7 @@ void keep_smallest(const Array1<double>& keys, const Array1<Index>& kept) {
   }
 }
 
-// What is looked up once for all positions of a visit.
+// Data of a visit that are the same for all its positions.
 struct Candidate {
   const RouteProblem& problem;
   const Routes& routes;
@@ -45,7 +45,7 @@ struct Candidate {
         open(with.open.row(j).data),
         fits(muster::fits(with.load[j], 1.0, of.capacity[j])) {}
 
-  // What making the visit after node a adds to the objective; infinite where it must not be made.
+  // Increase of the objective by inserting the visit after node a; infinite where it must not be.
   double gain_after(Index a) const {
     const Index i = routes.owner[a], b = routes.next[a];
     if (!open[i]) return kInfinity;

@@ -38,12 +38,12 @@ struct RouteProblem {
 struct Routes {
   Array1<Index> next;      // [V + N]
   Array1<Index> previous;  // [V + N]
-  Array1<Index> owner;     // [V + N] the agent that a node belongs to, kUnserved for a visit that nobody makes
+  Array1<Index> owner;     // [V + N] the agent that a node belongs to, kUnserved for a visit that is not on any route
   Array1<double> leg;      // [V + N] cost from a node to the next
   Array1<double> cost;     // [N]
   Array1<double> load;     // [M] contributions that each task receives
   Array2<bool> open;       // [M, N] whether an agent may visit a task and does not yet
-  Index unserved;          // visits that nobody makes
+  Index unserved;          // visits that are not on any route
 };
 
 Routes make_routes(Arena& arena, const RouteProblem& problem);
@@ -82,7 +82,7 @@ inline double leg_into(const RouteProblem& problem, Index a, Index v) {
   return problem.into(problem.task[v], problem.source[a]);
 }
 
-// Make visit v after node a.
+// Insert visit v after node a.
 inline void insert(const RouteProblem& problem, Routes& routes, Index v, Index a) {
   const Index i = routes.owner[a], j = problem.task[v], b = routes.next[a];
   const double in = leg_into(problem, a, v), out = leg_from(problem, i, v, b);
@@ -99,7 +99,7 @@ inline void insert(const RouteProblem& problem, Routes& routes, Index v, Index a
   --routes.unserved;
 }
 
-// Make visit v no longer.
+// Take visit v out of its route.
 inline void remove(const RouteProblem& problem, Routes& routes, Index v) {
   const Index i = routes.owner[v], j = problem.task[v], a = routes.previous[v], b = routes.next[v];
   const double in = routes.leg[a], out = routes.leg[v];

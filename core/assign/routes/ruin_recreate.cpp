@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "../../random.hpp"
-#include "../extremes.hpp"
+#include "../simd.hpp"
 
 namespace muster {
 

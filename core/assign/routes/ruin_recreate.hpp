@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// What an iteration took out, and everything needed to undo it.
+// The visits that an iteration removed, and everything needed to undo it.
 struct Ruin {
   Array1<Index> visit;    // [V] taken out, in that order
   Array1<Index> behind;   // [V] the node that each stood after when it was taken out; kUnserved if nowhere
@@ -27,7 +27,7 @@ struct Ruin {
 
 Ruin make_ruin(Arena& arena, const RouteProblem& problem);
 
-// Make every visit that nobody makes yet, the farthest from all agents first, each where it adds least; once a stop is
+// Insert every visit that is not on any route, the farthest from all agents first, each where it adds least; once a stop is
 // requested, where it adds least among its neighbours, or else as a first stop.
 void construct(const RouteProblem& problem, Routes& routes, const Neighbours& neighbours, Ruin& ruin, Stop& stop);
 

@@ -11,7 +11,7 @@ namespace muster {
 
 namespace {
 
-// Who takes part in an instance, by the numbers of the input.
+// Living agents and tasks of an instance, by the numbers of the input.
 struct Living {
   Array1<Index> agents;
   Array1<Index> tasks;
@@ -30,7 +30,7 @@ bool is_allowed(const Problem& problem, Index b, Index agent, Index task) {
   return problem.allowed.layers == 0 || problem.allowed(b, agent, task);
 }
 
-// What routes have beyond a Problem: the last arguments of `solve_routes`, and its settings.
+// The arguments of `solve_routes` beside the Problem, and its settings.
 struct RouteBatch {
   Array3<const double> end_scores;
   Array3<const Index> previous;
@@ -40,7 +40,7 @@ struct RouteBatch {
   Index power;
 };
 
-// Whether every entry that counts can be worked with.
+// Whether every entry that counts is valid.
 bool is_valid(const Problem& problem, const RouteBatch& batch, Index b, const Living& living) {
   for (const Index task : living.tasks) {
     const double capacity = problem.capacities(b, task);
@@ -61,7 +61,7 @@ bool is_valid(const Problem& problem, const RouteBatch& batch, Index b, const Li
   return true;
 }
 
-// How many agents task j takes at the most, the smallest contributions first. An agent whose contribution alone exceeds
+// Largest number of agents on task j, the smallest contributions first. An agent whose contribution alone exceeds
 // the capacity does not count.
 Index count_visits(const RouteProblem& routing, Index j) {
   const double capacity = routing.capacity[j];
@@ -159,7 +159,7 @@ void fill_into(Arena& arena, RouteProblem& routing) {
   for (Index i = 0; i < n; ++i) routing.source[visits + i] = m + i;
 }
 
-// Take over the routes of the last decision, without the tasks that are gone.
+// Start from the routes of the last decision, without the tasks that are gone.
 void resume(const RouteProblem& routing, Routes& routes, const Array2<const Index>& previous, const Living& living) {
   const Index visits = routing.task.size;
   for (Index i = 0; i < routing.n; ++i) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "../extremes.hpp"
+#include "../simd.hpp"
 
 namespace muster {
 
@@ -20,13 +20,13 @@ struct Entry {
   Index task;
 };
 
-// The search for one augmenting path: a binary heap of the tasks that it has come to.
+// The search for one augmenting path (Dijkstra): a binary heap of the tasks reached.
 struct Search {
   Array1<double> length;   // [M] of the shortest path to a task found so far, infinite between searches
   Array1<Index> position;  // [M] in the heap, or kOutside, or kScanned
   Array1<Index> agent;     // [M] the agent that would join a task on that path, and by which pair
   Array1<Index> pair;
-  Array1<Index> reached;   // [M] the tasks that this search has come to
+  Array1<Index> reached;   // [M] the tasks that this search has reached
   Array1<Entry> heap;      // [M]
   Index size;              // of the heap
   Index found;             // tasks reached
@@ -124,7 +124,7 @@ bool augment(Search& search, const Matching& matching, const Pairs& pairs, doubl
       if (search.position[j] == kScanned && search.length[j] < end) price[j] += end - search.length[j];
     }
     if (dropped != kNone && dropped != start) leave(matching, pairs, dropped);
-    // Back along the path: each agent takes the task that it was found to come to.
+    // Back along the path: each agent takes the task that it reached.
     while (last != kNone) {
       const Index i = search.agent[last], pair = search.pair[last];
       last = kNone;

@@ -4,7 +4,7 @@
 //
 // Agents enter one after the other. Each takes the shortest augmenting path at the present prices: to a task with a free
 // slot, or by sending another agent elsewhere, which may send another one, or leave it out. That is Dijkstra's algorithm
-// over tasks, as in Jonker and Volgenant's method for dense problems; prices then rise by what the path had to spare.
+// over tasks, as in Jonker and Volgenant's method for dense problems; prices then rise by the slack of the path.
 // Every agent always has its best score less price, and a task with free slots costs nothing: so the end is an optimum,
 // and the prices prove it.
 #pragma once

@@ -1,3 +1,4 @@
+// Bindings of the solver on few allowed pairs: muster._core.sparse.
 #include "../bindings.hpp"
 #include "augmenting_paths.hpp"
 #include "subgradient_search.hpp"
@@ -7,8 +8,8 @@ namespace muster {
 namespace {
 
 struct PairArrays {
-  In1<const Index> first, task;
-  In1<const double> score, use, capacity;
+  Numpy<const Index, 1> first, task;
+  Numpy<const double, 1> score, use, capacity;
   double idle;
 
   Pairs view() const {
@@ -18,32 +19,31 @@ struct PairArrays {
 
 }  // namespace
 
-void bind_sparse(nb::module_& room) {
-  nb::class_<PairArrays>(room, "Pairs")
-      .def(nb::init<In1<const Index>, In1<const Index>, In1<const double>, In1<const double>, In1<const double>, double>(),
+void bind_sparse(nb::module_& module) {
+  nb::class_<PairArrays>(module, "Pairs")
+      .def(nb::init<Numpy<const Index, 1>, Numpy<const Index, 1>, Numpy<const double, 1>, Numpy<const double, 1>,
+                    Numpy<const double, 1>, double>(),
            "first"_a, "task"_a, "score"_a, "use"_a, "capacity"_a, "idle"_a);
-  room.def(
+  module.def(
       "solve_by_augmenting_paths",
-      [](const PairArrays& pairs, const In1<Index>& chosen, const In1<double>& price, const In1<Index>& flag,
-         double seconds) {
+      [](const PairArrays& pairs, const Numpy<Index, 1>& chosen, const Numpy<double, 1>& price,
+         const Numpy<Index, 1>& flag, double seconds) {
         bool done = false;
-        run_stoppable(flag, seconds, [&](Stop& stop) {
+        run_stoppable(view(flag), seconds, [&](Stop& stop) {
           done = solve_by_augmenting_paths(pairs.view(), view(chosen), view(price), stop);
         });
         return done;
       },
-      "pairs"_a, "chosen"_a.noconvert(), "price"_a.noconvert(), "stop"_a.noconvert(), "seconds"_a,
-      "Best pair of each agent where all take one slot, and prices that prove it; False if stopped.");
-  room.def(
+      "pairs"_a, "chosen"_a.noconvert(), "price"_a.noconvert(), "stop"_a.noconvert(), "seconds"_a);
+  module.def(
       "search_assignment",
-      [](const PairArrays& pairs, const In1<const Index>& start, const In1<Index>& chosen, const In1<double>& price,
-         const In1<Index>& flag, double seconds) {
-        run_stoppable(flag, seconds, [&](Stop& stop) {
+      [](const PairArrays& pairs, const Numpy<const Index, 1>& start, const Numpy<Index, 1>& chosen,
+         const Numpy<double, 1>& price, const Numpy<Index, 1>& flag, double seconds) {
+        run_stoppable(view(flag), seconds, [&](Stop& stop) {
           search_assignment(pairs.view(), view(start), view(chosen), view(price), stop);
         });
       },
-      "pairs"_a, "start"_a, "chosen"_a.noconvert(), "price"_a.noconvert(), "stop"_a.noconvert(), "seconds"_a,
-      "Good pair of each agent for contributions of any kind, and prices that bound what any assignment is worth.");
+      "pairs"_a, "start"_a, "chosen"_a.noconvert(), "price"_a.noconvert(), "stop"_a.noconvert(), "seconds"_a);
 }
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// Large problems with few allowed pairs, agent by agent, and who has which of them.
+// Large problems with few allowed pairs, agent by agent, and a matching of agents to pairs.
 #pragma once
 
 #include "../../arena.hpp"

@@ -16,11 +16,11 @@ constexpr Index kSteps = 200;
 constexpr Index kPatience = 8;
 constexpr double kShorter = 0.6;
 constexpr Index kSweeps = 50;
-// Gains below this share of the largest score are none.
+// Gains below this share of the largest score count as 0.
 constexpr double kGainTolerance = 1e-10;
 // Below this size quicksort leaves the rest to insertion.
 constexpr Index kInsertionSort = 15;
-// Agents between two looks at the clock.
+// Agents between two checks of the stop.
 constexpr Index kAgentsBetweenStops = 16;
 
 // An assignment with the contributions that each task gets.
@@ -34,7 +34,7 @@ struct Option {
   Index pair;
 };
 
-// The bound that the prices prove; `load` [M] is what the tasks get if every agent takes its best.
+// The dual bound of the prices; `load` [M] gets the loads if every agent takes its best task.
 double bound_of(const Pairs& pairs, const Array1<double>& price, const Array1<double>& load) {
   std::fill(load.begin(), load.end(), 0.0);
   double total = 0.0;
@@ -184,7 +184,7 @@ void improve(const Loaded& plan, const Pairs& pairs, const Array1<double>& best_
   }
 }
 
-// What each agent would lose at these prices if it did not get its best task, as a negative number.
+// Minus each agent's regret at these prices: the loss if it did not get its best task.
 void fill_regrets(const Pairs& pairs, const Array1<double>& price, const Array1<double>& regret) {
   for (Index i = 0; i < pairs.n(); ++i) {
     double first = pairs.idle, second = pairs.idle;

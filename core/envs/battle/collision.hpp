@@ -1,4 +1,4 @@
-// What a walker does about the unit that it has run into.
+// Collisions of walkers: slide along a unit, push it, or wait.
 #pragma once
 
 #include "paths.hpp"

@@ -104,7 +104,7 @@ bool seen_by_enemy(const Battle& battle, Index i) {
   return false;
 }
 
-// Mark the units that an enemy has come to see; what has been seen stays so.
+// Mark the units that an enemy sees; a unit once seen stays marked.
 void update_sight(const Battle& battle) {
   // While the armies are apart, most units lie beyond anything that the other side can see: tell them by x alone.
   struct Span {

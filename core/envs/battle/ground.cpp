@@ -16,7 +16,7 @@ constexpr Index kOldPath = 150;
 // A chain of states within one frame is short; the bound only guards against a cycle.
 constexpr int kMaxStates = 8;
 
-// What came of a frame in a state: nothing, go on in another state, or done for this frame.
+// Outcome of a frame in a state: nothing, go on in another state, or done for this frame.
 enum class Outcome { kNothing, kGoOn, kDone };
 
 // The unit that the planned step would run into, the nearest if there are several; -1 if there is none.

@@ -22,7 +22,7 @@ class HashOrder {
   //
   // The map is one linked list; each bucket's nodes are neighbours. A key goes to the front of its bucket's run, or to
   // the very front if the bucket is empty; growing re-inserts all in list order. A map that was emptied keeps its
-  // buckets: `growth` is how often it had grown before, and what is returned how often it has now.
+  // buckets: `growth` is how often it had grown before; returns how often it has now.
   Index sort(Array1<const Index> keys, Index n, Index* order, Index growth = 0);
 
  private:

@@ -33,7 +33,7 @@ enum UnitField : Index {
 
 // Movement flags.
 constexpr std::int32_t TURNING = 1, MOVING = 2, BRAKING = 4, ATTACKING = 8;
-// What a planned step starts or ends.
+// A planned step may start or end a movement.
 enum Event : std::int32_t { NOTHING, STARTS, STOPS };
 // Ground movement states.
 enum GroundState : std::int32_t { REST, DELAY, FOLLOW, FIX, WAIT, SLIDE, FACE };
@@ -41,7 +41,7 @@ enum Order : std::int32_t { IDLE_FIRST, IDLE, ATTACK, ATTACK_MOVE, STOP, NO_ORDE
 enum Animation : std::int32_t { STANDING, WALKING, SHOOTING };
 // Commands on their way to a unit.
 enum Command : std::int32_t { NO_COMMAND, COMMAND_ATTACK, COMMAND_ATTACK_MOVE };
-// What a policy may ask of a unit instead of a target.
+// Orders instead of a target.
 constexpr Index UNASSIGNED = -1, HOLD = -2, MARCH = -3;
 
 enum Counter : Index {
@@ -78,7 +78,7 @@ constexpr Index kReissue = 60;
 // More than any distance.
 constexpr Index kFar = Index{1} << 30;
 
-// What is uncertain of the engine and may be set.
+// Settings of the engine where its behaviour is uncertain.
 struct Settings {
   Index latency = 0;            // frames from a command to its effect
   Index bot_step = 1;           // frames between two steps of the bot; a unit without target is stopped at each
@@ -96,7 +96,7 @@ struct Unit {
   std::int32_t& operator[](UnitField field) const { return column[field * stride]; }
 };
 
-// One battle of a batch: views of its slices, and what is the same in all battles.
+// One battle of a batch: views of its slices, and the data that all battles share.
 struct Battle {
   Array2<std::int32_t> units;
   Array1<Index> counters;

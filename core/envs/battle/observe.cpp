@@ -21,7 +21,7 @@ void describe_unit(const Battle& battle, const Display& display, Index i, Array1
   if (display.one_hot) put(BASE_FEATURES + unit[TYPE], 1);
 }
 
-// How much damage enemy j (0..n_theirs-1) is worth.
+// Capacity of enemy j (0..n_theirs-1) in damage.
 //
 // If the last decision's attackers suffice to kill it, their damage, summed only until it does; otherwise the least
 // number of hits of our weakest attacker that does, times that attacker's damage.

@@ -1,4 +1,4 @@
-// What a policy sees of a battle, and what becomes of its assignment.
+// Observations of a battle, and the orders that follow from an assignment.
 #pragma once
 
 #include "engine.hpp"

@@ -1,7 +1,4 @@
-#include "../../bindings.hpp"
-
-#include <nanobind/stl/pair.h>
-
+// Bindings of the fleet: muster._core.fleet.
 #include "../slots.hpp"
 #include "fleet.hpp"
 #include "hindsight.hpp"
@@ -12,83 +9,74 @@ namespace muster {
 
 namespace {
 
-// Episodes in numpy's arrays: the state, named as in `FleetEnv.arrays`, and what is known of the city.
+// Episodes in numpy's arrays: the state, named as in `FleetEnv.arrays`, and the data of the city.
 class BoundFleet {
  public:
   BoundFleet(nb::dict arrays, Index wait, double cost, bool evenly, double unit, double trip)
       : arrays_(std::move(arrays)),
         settings_{wait, cost, evenly},
         state_{
-            .rng = arrays_.get1<std::uint64_t>("rng"),
-            .minute = arrays_.get1<Index>("minute"),
-            .running = arrays_.get1<bool>("running"),
-            .zone = arrays_.get2<Index>("zone"),
-            .free = arrays_.get2<Index>("free"),
-            .first = arrays_.get2<Index>("first"),
-            .held = arrays_.get2<Index>("held"),
-            .number = arrays_.get2<Index>("number"),
-            .stops = arrays_.get3<Index>("stops"),
-            .taken = arrays_.get2<Index>("taken"),
-            .pickups = arrays_.get3<fleet::Zone>("pickups"),
-            .dropoffs = arrays_.get3<fleet::Zone>("dropoffs"),
-            .lost = arrays_.get1<Index>("lost"),
-            .earned = arrays_.get1<double>("earned"),
-            .served = arrays_.get1<Index>("served"),
-            .seen = arrays_.get1<Index>("seen"),
-            .empty = arrays_.get1<double>("empty"),
+            .rng = arrays_["rng"],
+            .minute = arrays_["minute"],
+            .running = arrays_["running"],
+            .zone = arrays_["zone"],
+            .free = arrays_["free"],
+            .first = arrays_["first"],
+            .held = arrays_["held"],
+            .number = arrays_["number"],
+            .stops = arrays_["stops"],
+            .taken = arrays_["taken"],
+            .pickups = arrays_["pickups"],
+            .dropoffs = arrays_["dropoffs"],
+            .lost = arrays_["lost"],
+            .earned = arrays_["earned"],
+            .served = arrays_["served"],
+            .seen = arrays_["seen"],
+            .empty = arrays_["empty"],
         },
-        roads_{arrays_.get2<const double>("metres"), arrays_.get2<const Index>("minutes"),
-               arrays_.get2<const double>("fares")},
-        demand_{arrays_.get1<const double>("expected"), arrays_.get1<const double>("cumulative"),
-                arrays_.get1<const double>("busyness")},
-        days_{arrays_.get3<const fleet::Zone>("day_pickups"), arrays_.get3<const fleet::Zone>("day_dropoffs"),
-              arrays_.get1<const Index>("day_lost")},
-        outlook_{arrays_.get1<const double>("usual"),
-                 arrays_.get1<const double>("origins"),
-                 arrays_.get2<const double>("worth"),
-                 arrays_.get2<const double>("taking"),
-                 unit,
-                 trip} {}
+        roads_{.metres = arrays_["metres"], .minutes = arrays_["minutes"], .fares = arrays_["fares"]},
+        demand_{.expected = arrays_["expected"], .cumulative = arrays_["cumulative"], .busyness = arrays_["busyness"]},
+        days_{.pickups = arrays_["day_pickups"], .dropoffs = arrays_["day_dropoffs"], .lost = arrays_["day_lost"]},
+        outlook_{
+            .usual = arrays_["usual"],
+            .origins = arrays_["origins"],
+            .worth = arrays_["worth"],
+            .taking = arrays_["taking"],
+            .unit = unit,
+            .trip = trip,
+        } {}
 
-  void reset(In1<const Index> slots, In1<const std::uint64_t> seeds) {
-    check_slots(view(slots), view(seeds), state_.rng.size);
-    nb::gil_scoped_release unlocked;
-    fleet::reset(state_, settings_, demand_, days_, roads_.minutes.rows, view(slots), view(seeds));
+  void reset(Array1<const Index> slots, Array1<const std::uint64_t> seeds) const {
+    check_slots(slots, seeds, state_.rng.size);
+    fleet::reset(state_, settings_, demand_, days_, roads_.minutes.rows, slots, seeds);
   }
 
-  void draw_requests(In1<const double> busyness) {
-    if (extent(busyness.size()) != state_.rng.size) throw nb::value_error("give one level of busyness for each slot");
-    nb::gil_scoped_release unlocked;
-    for (Index slot = 0; slot < state_.rng.size; ++slot) {
-      fleet::draw_requests(state_, demand_, roads_.minutes.rows, slot, busyness.data()[slot]);
+  void draw_requests(Array1<const double> busyness) const {
+    require(busyness.size == state_.rng.size, "give one level of busyness for each slot");
+    for (Index slot = 0; slot < busyness.size; ++slot) {
+      fleet::draw_requests(state_, demand_, roads_.minutes.rows, slot, busyness[slot]);
     }
   }
 
-  void step(Index begin, Index end, In2<const Index> assignment, In1<double> reward, In1<bool> terminated,
-            In1<bool> truncated) {
-    nb::gil_scoped_release unlocked;
-    fleet::step(state_, settings_, roads_, view(assignment), begin, end, {view(reward), view(terminated), view(truncated)});
+  void step(Index begin, Index end, Array2<const Index> assignment, Array1<double> reward, Array1<bool> terminated,
+            Array1<bool> truncated) const {
+    fleet::step(state_, settings_, roads_, assignment, begin, end, {reward, terminated, truncated});
   }
 
-  void observe(Index begin, Index end, In3<float> agents, In3<float> tasks, In4<float> pairs, In4<float> task_pairs,
-               In2<float> global, In2<bool> task_alive, In3<bool> allowed, In3<double> prior) {
-    const fleet::Features features{view(agents), view(tasks),      view(pairs),   view(task_pairs),
-                                   view(global), view(task_alive), view(allowed), view(prior)};
-    nb::gil_scoped_release unlocked;
-    fleet::observe(state_, settings_, roads_, outlook_, begin, end, features);
+  void observe(Index begin, Index end, Array3<float> agents, Array3<float> tasks, Array4<float> pairs,
+               Array4<float> task_pairs, Array2<float> global, Array2<bool> task_alive, Array3<bool> allowed,
+               Array3<double> prior) const {
+    fleet::observe(state_, settings_, roads_, outlook_, begin, end,
+                   {agents, tasks, pairs, task_pairs, global, task_alive, allowed, prior});
   }
 
-  void send_greedily(In2<Index> assignment) {
-    nb::gil_scoped_release unlocked;
-    fleet::send_greedily(state_, settings_, roads_, view(assignment));
+  void send_greedily(Array2<Index> assignment) const { fleet::send_greedily(state_, settings_, roads_, assignment); }
+
+  void score_flow(Index slot, Array2<const Index> requests, Array2<double> scores) const {
+    fleet::score_flow(state_, settings_, roads_, slot, requests, scores);
   }
 
-  void score_flow(Index slot, In2<const Index> requests, In2<double> scores) {
-    nb::gil_scoped_release unlocked;
-    fleet::score_flow(state_, settings_, roads_, slot, view(requests), view(scores));
-  }
-
-  Index find_bad_task(In2<const Index> assignment) { return first_bad_task(assignment, state_.pickups.columns); }
+  Index find_bad_task(Array2<const Index> assignment) const { return first_bad_task(assignment, state_.pickups.columns); }
 
  private:
   NamedArrays arrays_;
@@ -102,31 +90,23 @@ class BoundFleet {
 
 }  // namespace
 
-void bind_fleet(nb::module_& room) {
-  nb::class_<BoundFleet>(room, "Fleet")
-      .def(nb::init<nb::dict, Index, double, bool, double, double>(), "arrays"_a, nb::kw_only(), "wait"_a, "cost"_a,
-           "evenly"_a, "unit"_a, "trip"_a)
-      .def("reset", &BoundFleet::reset, "slots"_a, "seeds"_a)
-      .def("draw_requests", &BoundFleet::draw_requests, "busyness"_a)
-      .def("step", &BoundFleet::step, "begin"_a, "end"_a, "assignment"_a, "reward"_a.noconvert(),
-           "terminated"_a.noconvert(), "truncated"_a.noconvert())
-      .def("observe", &BoundFleet::observe, "begin"_a, "end"_a, "agents"_a.noconvert(), "tasks"_a.noconvert(),
-           "pairs"_a.noconvert(), "task_pairs"_a.noconvert(), "global_features"_a.noconvert(), "task_alive"_a.noconvert(),
-           "allowed"_a.noconvert(), "prior"_a.noconvert())
-      .def("send_greedily", &BoundFleet::send_greedily, "assignment"_a.noconvert())
-      .def("score_flow", &BoundFleet::score_flow, "slot"_a, "requests"_a, "scores"_a.noconvert())
-      .def("first_bad_task", &BoundFleet::find_bad_task, "assignment"_a);
-  room.def("meet", &fleet::meet, "x"_a, "rate"_a);
-  room.def(
-      "expect_worth",
-      [](In2<const double> expected, In2<const double> shares, In2<const double> margins, In2<const Index> minutes,
-         double vehicles, In2<double> worth, In2<double> taking) {
-        nb::gil_scoped_release unlocked;
-        fleet::expect_worth(view(expected), view(shares), view(margins), view(minutes), vehicles, view(worth), view(taking));
-      },
-      "expected"_a, "shares"_a, "margins"_a, "minutes"_a, "vehicles"_a, "worth"_a.noconvert(), "taking"_a.noconvert());
-  room.attr("AHEAD") = fleet::kAhead;
-  room.attr("HORIZON") = fleet::kHorizon;
+void bind_fleet(nb::module_& module) {
+  nb::class_<BoundFleet> bound(module, "Fleet");
+  bound.def(nb::init<nb::dict, Index, double, bool, double, double>(), "arrays"_a, nb::kw_only(), "wait"_a, "cost"_a,
+            "evenly"_a, "unit"_a, "trip"_a);
+  bind_method(bound, "reset", &BoundFleet::reset, "slots", "seeds");
+  bind_method(bound, "draw_requests", &BoundFleet::draw_requests, "busyness");
+  bind_method(bound, "step", &BoundFleet::step, "begin", "end", "assignment", "reward", "terminated", "truncated");
+  bind_method(bound, "observe", &BoundFleet::observe, "begin", "end", "agents", "tasks", "pairs", "task_pairs",
+              "global_features", "task_alive", "allowed", "prior");
+  bind_method(bound, "send_greedily", &BoundFleet::send_greedily, "assignment");
+  bind_method(bound, "score_flow", &BoundFleet::score_flow, "slot", "requests", "scores");
+  bind_method(bound, "first_bad_task", &BoundFleet::find_bad_task, "assignment");
+  bind_function(module, "meet", fleet::meet, "x", "rate");
+  bind_function(module, "expect_worth", fleet::expect_worth, "expected", "shares", "margins", "minutes", "vehicles",
+                "worth", "taking");
+  module.attr("AHEAD") = fleet::kAhead;
+  module.attr("HORIZON") = fleet::kHorizon;
 }
 
 }  // namespace muster

@@ -8,7 +8,7 @@ namespace muster::fleet {
 
 namespace {
 
-// Vehicle i takes a request: what it pays, less every metre driven for it.
+// Vehicle i takes a request; returns its profit: the fare less the cost of every metre driven for it.
 double take_request(const Fleet& fleet, const Roads& roads, Index slot, Index i, Index pickup, Index dropoff, double cost) {
   const Index here = fleet.zone(slot, i);
   const Index held = fleet.held(slot, i);

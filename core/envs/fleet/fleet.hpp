@@ -20,7 +20,7 @@ struct Settings {
   bool evenly;  // vehicle i starts in zone i mod Z; otherwise at a random zone
 };
 
-// What driving takes and pays, from zone to zone [Z, Z].
+// Distance, time and fare from zone to zone [Z, Z].
 struct Roads {
   Array2<const double> metres;
   Array2<const Index> minutes;
@@ -48,7 +48,7 @@ struct Fleet {
   Array1<double> empty;    // metres driven without a passenger
 };
 
-// From what requests are drawn.
+// Distribution that requests are drawn from.
 struct Demand {
   Array1<const double> expected;    // [T] requests to expect in each minute
   Array1<const double> cumulative;  // [Z·Z] chance that a request goes from zone to zone, summed up

@@ -28,7 +28,7 @@ double poisson_tail(double mean, Index least) {
   return std::max(1.0 - below, 0.0);
 }
 
-// Observes one slot after the other; what is counted of each is kept in arrays that serve all.
+// Observes one slot after the other; the arrays of counts are reused.
 class Observer {
  public:
   Observer(const Fleet& fleet, const Settings& settings, const Roads& roads, const Outlook& outlook, const Features& features)

@@ -1,4 +1,4 @@
-// What a policy observes of a fleet, in units that mean the same in another city and with another number of vehicles.
+// Observations of a fleet, in units that mean the same in another city and with another number of vehicles.
 //
 // Money is counted in mean margins of a request, vehicles and requests in a zone in mean vehicles a zone, trips in mean
 // minutes of a trip, waiting in fives. Positions are not observed: what a zone is good for is observed through its demand,
@@ -12,7 +12,7 @@ namespace muster::fleet {
 constexpr Index kAhead = 10;    // minutes over which demand is summed
 constexpr Index kHorizon = 60;  // minutes up to which arrivals are told apart
 
-// What is known of a city beforehand.
+// Known demand and worth of a city.
 struct Outlook {
   Array1<const double> usual;    // [T + kAhead + kHorizon + 2] requests to expect in all zones, up to each minute
   Array1<const double> origins;  // [Z] share of the requests that start in each zone

@@ -1,4 +1,4 @@
-// How an episode starts, and where its requests come from: drawn from rates, or recorded.
+// Reset of an episode, and its requests: drawn from rates, or recorded.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// What a vehicle that becomes free in a zone can still expect to earn: a mean field of the whole hour.
+// Expected return of a vehicle that becomes free in a zone: a mean-field model of the whole hour.
 //
 // Let x vehicles stand free in a zone, and D ~ Poisson requests leave it in a minute, each taken by a vehicle while there
 // are any. One vehicle more is needed with probability q = P(D > X), X ~ Poisson(x), so that it is worth

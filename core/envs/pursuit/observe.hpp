@@ -1,4 +1,4 @@
-// What a policy observes of a pursuit: distances and relative positions, in units of 8 cells, so that any grid looks alike.
+// Observations of a pursuit: distances and relative positions, in units of 8 cells, so that any grid looks alike.
 // The columns are named in muster/envs/pursuit/observe.py.
 #pragma once
 

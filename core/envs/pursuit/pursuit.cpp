@@ -38,7 +38,7 @@ struct Slot {
         rng(pursuit.rng.row(slot)) {}
 };
 
-// How many pursuers more than were assigned the free evaders need.
+// Number of pursuers that the free evaders need beyond those assigned.
 Index count_missing(const Slot& slot, Array1<const Index> assignment, Index needed) {
   Index missing = 0;
   for (Index j = 0; j < slot.free.size; ++j) {
@@ -61,7 +61,7 @@ Index find_nearest(const Slot& slot, Index i, const Settings& settings) {
   return target;
 }
 
-// Whom each pursuer goes for. One that is assigned no free evader stays, unless every free evader has all that it needs:
+// The evader that each pursuer goes for. One that is assigned no free evader stays, unless every free evader has all that it needs:
 // then it helps with the nearest.
 void choose_targets(const Slot& slot, Array1<const Index> assignment, const Settings& settings) {
   const Index missing = count_missing(slot, assignment, settings.needed);

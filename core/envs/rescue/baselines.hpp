@@ -11,7 +11,7 @@ namespace muster::rescue {
 void send_to_closest(Array3<const Index> agents, Array3<const Index> victims, Array2<const bool> open, bool manhattan,
                      Array1<std::uint64_t> rng, Array2<Index> assignment);
 
-// assignment [B, N]: the first victim on each route [B, N, M] who still waits; -1 ends a route.
+// assignment [B, N]: the first victim on each route [B, N, M] that is still waiting; -1 ends a route.
 void follow_routes(Array3<const Index> routes, Array2<const bool> waiting, Array2<Index> assignment);
 
 }  // namespace muster::rescue

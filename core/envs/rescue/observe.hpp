@@ -1,4 +1,4 @@
-// What is observed of search and rescue. Coordinates are in units of 8 cells from the middle of the grid: a 16x16 grid
+// Observations of search and rescue. Coordinates are in units of 8 cells from the middle of the grid: a 16x16 grid
 // spans about -1 to 1, and a distance means the same on any grid.
 #pragma once
 

@@ -1,23 +1,23 @@
-#include "plain.hpp"
+#include "jonker_volgenant.hpp"
 
 #include <cmath>
 
-#include "../extremes.hpp"
+#include "../simd.hpp"
 #include "../instance.hpp"
 
 namespace muster {
 
 namespace {
 
-// Smaller instances take the simplex no longer.
+// The simplex solves smaller instances in the same time.
 constexpr Index kLeastPairs = 1'000;
-// Up to so many pairs ties are left to the simplex.
+// Up to this many pairs, ties are left to the simplex.
 constexpr Index kTiePairs = 100'000;
 // Bids for each agent before paths take over.
 constexpr Index kBids = 3;
 // Exchanges that gain or lose less than this share of the largest score tie.
 constexpr double kTieTolerance = 1e-11;
-// Steps of a path after which it asks again whether to stop.
+// Steps of a path between two checks of the stop.
 constexpr Index kBetweenStops = 256;
 
 // The least of some values, leaving out -infinity; infinity if there is none.
@@ -64,8 +64,8 @@ BestTwo best_two(const double* values, const double* prices, Index m) {
   return best;
 }
 
-// Let agents bid for their best tasks for a while; returns how many of those who would like a task are left in the queue.
-Index bid(const PlainWorkspace& work, const Array2<const double>& score, double idle) {
+// Auction: agents bid for their best tasks. Returns how many agents are left in the queue that gain by some task.
+Index bid(const JonkerVolgenant& work, const Array2<const double>& score, double idle) {
   const Index n = score.rows, m = score.columns;
   Index left = 0, bids = kBids * n;
   for (Index start = 0; start < n; ++start) {
@@ -92,8 +92,9 @@ Index bid(const PlainWorkspace& work, const Array2<const double>& score, double 
   return left;
 }
 
-// Look from `row`, reached at such a cost, at all tasks that are open; the least distance of an open task.
-double look(const PlainWorkspace& work, const double* row, double base, Index agent, Index m) {
+// Relax the distances of all open tasks from an agent with scores `row` that was reached at cost `base`; returns the least
+// distance of an open task.
+double relax(const JonkerVolgenant& work, const double* row, double base, Index agent, Index m) {
   double* const distance = work.distance.data;
   double* const before = work.before.data;
   const double* const open = work.open.data;
@@ -120,8 +121,8 @@ double look(const PlainWorkspace& work, const double* row, double base, Index ag
   return best;
 }
 
-// Give agent `start` a task by the exchanges that cost least, or leave an agent out; false if stopped.
-bool augment(const PlainWorkspace& work, const Array2<const double>& score, double idle, Index start, Stop& stop) {
+// Augment along the shortest path from agent `start`, which ends at a free task or leaves an agent out; false if stopped.
+bool augment(const JonkerVolgenant& work, const Array2<const double>& score, double idle, Index start, Stop& stop) {
   const Index m = score.columns;
   std::copy_n(work.price.data, m, work.open.data);
   std::fill_n(work.distance.data, m, kInfinity);
@@ -133,7 +134,7 @@ bool augment(const PlainWorkspace& work, const Array2<const double>& score, doub
       dropped = agent;
     }
     if (count % kBetweenStops == 0 && stop.requested()) return false;
-    least = look(work, score.row(agent).data, base, agent, m);
+    least = relax(work, score.row(agent).data, base, agent, m);
     if (!(least < least_drop)) {
       least = least_drop;
       break;
@@ -163,10 +164,9 @@ bool augment(const PlainWorkspace& work, const Array2<const double>& score, doub
   }
 }
 
-// Whether no other assignment is worth as much: no round of exchanges costs nothing, up to the tolerance.
-//
-// Node n stands for having no task, and for tasks without an agent.
-bool is_unique(const PlainWorkspace& work, const Array2<const double>& score, double idle, double tolerance) {
+// Whether the optimum is unique: no cycle of exchanges costs nothing, up to the tolerance. Node n stands for having no
+// task, and for tasks without an agent.
+bool is_unique(const JonkerVolgenant& work, const Array2<const double>& score, double idle, double tolerance) {
   const Index n = score.rows, m = score.columns, most = work.arc_to.size;
   const double* const price = work.price.data;
   const auto may_vacate = [&](Index i) { return work.task[i] < 0 || price[work.task[i]] <= tolerance; };
@@ -178,7 +178,7 @@ bool is_unique(const PlainWorkspace& work, const Array2<const double>& score, do
     const double worth = own >= 0 ? row[own] - price[own] : idle;
     work.arc_start[i] = arcs;
     work.entering[i] += may_vacate(i);
-    // So many ties that there is no need to look closer.
+    // So many ties that a cycle is taken for granted.
     if (arcs + m + 1 > most) return false;
     if (own >= 0 && worth - idle <= tolerance) work.arc_to[arcs++] = n;
     const Lanes enough = Lanes::fill(worth - tolerance);
@@ -191,7 +191,7 @@ bool is_unique(const PlainWorkspace& work, const Array2<const double>& score, do
     for (Index k = work.arc_start[i]; k < arcs; ++k) ++work.entering[work.arc_to[k]];
   }
   work.arc_start[n] = arcs;
-  // Take away what nothing leads to, again and again: only rounds are left over.
+  // Remove nodes without an entering arc, as in a topological sort: only cycles are left over.
   Index count = 0;
   for (Index i = 0; i <= n; ++i) {
     if (work.entering[i] == 0) work.queue[count++] = i;
@@ -212,8 +212,8 @@ bool is_unique(const PlainWorkspace& work, const Array2<const double>& score, do
   return count == n + 1;
 }
 
-// Write the answer to row b as LP does, with what the prices prove if that is wanted.
-void write_plain(const PlainWorkspace& work, const Array2<const double>& score, double idle, Index b,
+// Write the answer to row b as LP does, with the bound of the prices if it is to be certified.
+void write_assignment(const JonkerVolgenant& work, const Array2<const double>& score, double idle, Index b,
                  const Settings& settings, const Output& out) {
   const Index n = score.rows, m = score.columns;
   double objective = 0.0, relaxed = 0.0, left_out = 0.0;
@@ -230,7 +230,7 @@ void write_plain(const PlainWorkspace& work, const Array2<const double>& score, 
     left_out += 1.0;
     out.reason(b, i) = kNegativeScores;
     for (Index k = 0; k < m; ++k) {
-      // It has no task although it would like one: then others need it more.
+      // It has no task although one has a positive score: another agent gains more by that one.
       if (score(i, k) > idle) out.reason(b, i) = kNoCapacity;
     }
   }
@@ -252,20 +252,20 @@ void write_plain(const PlainWorkspace& work, const Array2<const double>& score, 
 
 }  // namespace
 
-PlainWorkspace make_plain_workspace(Arena& arena, Index n, Index m) {
+JonkerVolgenant make_jonker_volgenant(Arena& arena, Index n, Index m) {
   return {arena.make1<Index>(n),     arena.make1<Index>(m),     arena.make1<double>(m),
           arena.make1<double>(m),    arena.make1<double>(m),    arena.make1<double>(m),
           arena.make1<Index>(m),     arena.make1<double>(m),    arena.make1<Index>(n + 1),
           arena.make1<Index>(n + 1), arena.make1<Index>(8 * (n + m)), arena.make1<Index>(n + 1)};
 }
 
-bool is_plain(const Problem& problem) {
+bool is_linear_assignment(const Problem& problem) {
   return problem.contributions.layers == 0 && problem.allowed.layers == 0 && problem.task_scores.layers == 0 &&
          problem.scores.rows * problem.scores.columns >= kLeastPairs;
 }
 
-bool solve_plain(const PlainWorkspace& work, Index b, const Problem& problem, const Settings& settings, const Output& out,
-                 Stop& stop) {
+bool solve_by_jonker_volgenant(const JonkerVolgenant& work, Index b, const Problem& problem, const Settings& settings,
+                               const Output& out, Stop& stop) {
   const Array2<const double> score = problem.scores.layer(b);
   const Index n = score.rows, m = score.columns;
   Index odd = 0;
@@ -292,7 +292,7 @@ bool solve_plain(const PlainWorkspace& work, Index b, const Problem& problem, co
   double scale = std::max(std::abs(low), std::abs(high));
   for (Index j = 0; j < m; ++j) scale = larger(work.price[j], scale);
   if (n * m <= kTiePairs && !is_unique(work, score, idle, kTieTolerance * scale)) return false;
-  write_plain(work, score, idle, b, settings, out);
+  write_assignment(work, score, idle, b, settings, out);
   return true;
 }
 

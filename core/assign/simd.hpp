@@ -1,4 +1,4 @@
-// The largest of many numbers, several side by side.
+// SIMD: the largest of many numbers, several at a time.
 //
 // A maximum does not depend on the order, so these take as many lanes as the processor has; none of the numbers may be
 // NaN. Written out because compilers that have to respect NaN and -0 take one number after the other.
