@@ -184,7 +184,7 @@ function extent(stage) {
 
 function drawGround(pen, stage, view, colours) {
   pen.fillStyle = colours.ground;
-  pen.fillRect(...view.box);
+  pen.fillRect(0, 0, pen.canvas.width, pen.canvas.height);
   pen.lineWidth = 1;
   pen.strokeStyle = colours.line;
   for (const zone of stage.zones) {
@@ -222,25 +222,25 @@ function drawZoneLabel(pen, zone, view, colours) {
   const middle = places.reduce((sum, [x]) => sum + x, 0) / places.length;
   const top = Math.min(...places.map(([, y]) => y));
   const size = Math.max(9, Math.min(13, 0.12 * view.scale));
-  pen.font = `${size}px system-ui, sans-serif`;
-  pen.textAlign = "center";
-  pen.textBaseline = "top";
-  pen.fillStyle = colours.quiet;
-  pen.fillText(zone.label, middle, top + size * 0.8);
+  write(pen, zone.label, [middle, top + size * 0.8], { font: `${size}px`, colour: colours.quiet });
+}
+
+/** Text at a place; `edge` is the colour of its outline. */
+function write(pen, text, place, { font, colour, edge, align = "center", baseline = "top" }) {
+  Object.assign(pen, { font: `${font} system-ui, sans-serif`, textAlign: align, textBaseline: baseline, lineWidth: 3 });
+  if (edge) {
+    pen.strokeStyle = edge;
+    pen.strokeText(text, ...place);
+  }
+  pen.fillStyle = colour;
+  pen.fillText(text, ...place);
 }
 
 function drawRemains(pen, thing, r, colours) {
   const [x, y] = thing.at;
-  const s = 0.35 * r;
-  pen.strokeStyle = colours.quiet;
-  pen.globalAlpha = 0.55;
-  pen.lineWidth = Math.max(1, 0.14 * r);
-  pen.beginPath();
-  pen.moveTo(x - s, y - s);
-  pen.lineTo(x + s, y + s);
-  pen.moveTo(x + s, y - s);
-  pen.lineTo(x - s, y + s);
-  pen.stroke();
+  const side = 0.7 * r;
+  Object.assign(pen, { strokeStyle: colours.quiet, globalAlpha: 0.55, lineWidth: Math.max(1, 0.14 * r) });
+  pen.stroke(new Path2D(`M${x - side / 2} ${y - side / 2} l${side} ${side} m0 ${-side} l${-side} ${side}`));
   pen.globalAlpha = 1;
 }
 
@@ -305,21 +305,17 @@ function drawHealth(pen, thing, r, colours) {
   pen.fillRect(x - wide / 2, top, wide * Math.max(0, thing.health), high);
 }
 
-/** How many stand in one place. */
+/** The number of agents in one place. */
 function drawCount(pen, thing, colours) {
   const [x, y] = [thing.at[0] + 0.9 * thing.r, thing.at[1] - 0.9 * thing.r];
-  pen.font = "700 11px system-ui, sans-serif";
-  pen.textAlign = "center";
-  pen.textBaseline = "middle";
   pen.fillStyle = colours.ink;
   pen.beginPath();
   pen.arc(x, y, 8, 0, 2 * Math.PI);
   pen.fill();
-  pen.fillStyle = colours.ground;
-  pen.fillText(thing.stack.of, x, y + 0.5);
+  write(pen, thing.stack.of, [x, y + 0.5], { font: "700 11px", colour: colours.ground, baseline: "middle" });
 }
 
-/** More is coming than is needed: a ring, and for tasks how many times the need. */
+/** Over-assigned: a ring, and for tasks the load as a multiple of the capacity. */
 function drawCrowd(pen, thing, r, kind, colours) {
   const [x, y] = thing.at;
   pen.strokeStyle = colours.over;
@@ -329,14 +325,8 @@ function drawCrowd(pen, thing, r, kind, colours) {
   pen.stroke();
   if (kind !== "task" || r < 5) return;
   const text = `${thing.load < 9.95 ? Number(thing.load.toFixed(1)) : Math.round(thing.load)}×`;
-  pen.font = `600 ${Math.max(10, Math.min(14, r))}px system-ui, sans-serif`;
-  pen.textAlign = "left";
-  pen.textBaseline = "middle";
-  pen.lineWidth = 3;
-  pen.strokeStyle = colours.ground;
-  pen.strokeText(text, x + 1.7 * r + 2, y);
-  pen.fillStyle = colours.over;
-  pen.fillText(text, x + 1.7 * r + 2, y);
+  const font = `600 ${Math.max(10, Math.min(14, r))}px`;
+  write(pen, text, [x + 1.7 * r + 2, y], { font, colour: colours.over, edge: colours.ground, align: "left", baseline: "middle" });
 }
 
 function drawShots(pen, moment, colours) {
@@ -362,18 +352,10 @@ function drawShots(pen, moment, colours) {
 }
 
 function drawNames(pen, stage, moment, colours) {
-  pen.font = "600 11px system-ui, sans-serif";
-  pen.textAlign = "center";
-  pen.textBaseline = "top";
-  pen.lineWidth = 3;
   for (const [things, names] of [[moment.tasks, stage.task_names], [moment.agents, stage.agent_names]]) {
     things.forEach((thing, k) => {
-      if (!thing.there) return;
-      const y = thing.at[1] + 1.1 * thing.r + 1;
-      pen.strokeStyle = colours.ground;
-      pen.strokeText(names[k] ?? k, thing.at[0], y);
-      pen.fillStyle = colours.ink;
-      pen.fillText(names[k] ?? k, thing.at[0], y);
+      const place = [thing.at[0], thing.at[1] + 1.1 * thing.r + 1];
+      if (thing.there) write(pen, names[k] ?? k, place, { font: "600 11px", colour: colours.ink, edge: colours.ground });
     });
   }
 }

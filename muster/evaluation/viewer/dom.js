@@ -15,7 +15,15 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-/** Empty an element and fill it anew. */
+/** An SVG element with attributes and children. */
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+/** Replace an element's children. */
 export function fill(element, ...children) {
   element.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
   return element;

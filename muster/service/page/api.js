@@ -1,7 +1,7 @@
 // Asking the service, and what it says when it cannot: always one sentence.
 
 const HINTS = {
-  400: "Change what is asked for above, then try again.",
+  400: "Change the settings above, then try again.",
   401: "The token is the one that muster serve was started with (--token-file).",
   429: "The service is busy; try again in a moment.",
   503: "The service is busy or being stopped; try again in a moment.",
@@ -41,25 +41,18 @@ function failed(text, hint) {
   return Object.assign(new Error(text), { hint });
 }
 
-/** Calls `work` with the latest arguments only: while one runs, those in between are forgotten. */
+/** A function that runs `work`; calls while it runs become one more run after it. */
 export function latest(work) {
-  let running = false;
-  let waiting = null;
-  return async function call(...given) {
-    if (running) {
-      waiting = given;
-      return;
-    }
+  let [running, again] = [false, false];
+  return async function call() {
+    again = running;
+    if (running) return;
     running = true;
     try {
-      await work(...given);
+      await work();
     } finally {
       running = false;
-      if (waiting) {
-        const next = waiting;
-        waiting = null;
-        call(...next);
-      }
+      if (again) call();
     }
   };
 }
