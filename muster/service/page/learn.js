@@ -33,13 +33,15 @@ class Learn {
     this.smooth.value = "0.6";
     this.axis = make("select", {});
     for (const [value, text] of [["steps", "environment steps"], ["cpu_seconds", "CPU minutes"]]) this.axis.append(make("option", { value, text }));
-    // The words of a chart are as large as they are drawn.
+    // A chart is drawn at its final width, so that its text keeps its size.
     this.resized = new ResizeObserver(() => this.plot.clientWidth && this.room() !== this.drawn && this.runs && this.draw());
     this.resized.observe(this.plot);
     for (const select of [this.quantity, this.axis, this.smooth]) select.addEventListener("change", () => this.draw());
-    this.element = make("div", {}, make("h1", { text: "Learn" }), make("p", { class: "about", text: "Runs while they train; point at the chart to compare them." }),
-      make("div", { class: "bar" }, field("Show", this.quantity), field("Over", this.axis), field("Smoothing", this.smooth)), this.alert,
+    this.empty = make("div", { class: "state" });
+    this.charts = make("div", {}, make("div", { class: "bar" }, field("Show", this.quantity, { class: "field wide" }), field("Over", this.axis), field("Smoothing", this.smooth)),
       make("div", { class: "split" }, this.plot, make("aside", { class: "panel" }, make("h2", { text: "Runs" }), this.list)));
+    this.element = make("div", {}, make("h1", { text: "Learn" }), make("p", { class: "about", text: "Training runs, live. Point at the chart to compare them." }),
+      this.alert, this.empty, this.charts);
   }
 
   close() {
@@ -61,9 +63,10 @@ class Learn {
     const { command, folder, runs } = await ask("watch/runs");
     if (!this.began && runs.length) {
       this.began = true;
-      this.chosen = new Set(runs.slice(0, 4).map((run) => run.name));
+      // One chart shows one unit: the latest runs of one environment.
+      this.chosen = new Set(runs.filter(({ env }) => env === runs[0].env).slice(0, 4).map((run) => run.name));
     }
-    // Once a minute anyway: a run that says nothing more has stopped.
+    // Once a minute anyway: a run that logs nothing for long is shown as stopped.
     const seen = JSON.stringify([runs, [...this.chosen], Math.floor(Date.now() / 60000)]);
     if (seen === this.seen) return;
     [this.runs, this.folder, this.command] = [runs, folder, command];
@@ -77,8 +80,10 @@ class Learn {
   }
 
   showList() {
-    if (!this.runs.length) {
-      fill(this.list, make("p", { class: "about", text: `There is no run in the folder ${this.folder} yet. This begins one, if it is given where the service was started:` }),
+    this.empty.hidden = this.runs.length > 0;
+    this.charts.hidden = !this.empty.hidden;
+    if (this.charts.hidden) {
+      fill(this.empty, make("h2", { text: "No runs yet" }), make("p", { text: `The folder ${this.folder} has none. This command trains a policy for a minute; its curve appears here:` }),
         make("code", { text: this.command }));
       return;
     }
@@ -109,13 +114,13 @@ class Learn {
     return ownColour(this.runs.findIndex((run) => run.name === name));
   }
 
-  /** What the runs that are shown count, in words; they may count different things. */
+  /** The unit of the outcomes shown, or "outcome" if the runs have different ones. */
   unit() {
     const kinds = new Set(this.runs.filter((run) => this.chosen.has(run.name)).map((run) => run.env.split(":")[0]));
     return kinds.size === 1 ? UNITS[[...kinds][0]] || "return (more is better)" : "outcome";
   }
 
-  /** Name quantities by what the chosen runs count. */
+  /** Name the quantities by the unit of the chosen runs. */
   offer() {
     const words = Object.entries(QUANTITIES).map(([value, text]) => [value, ["outcome", "validation"].includes(value) ? `${this.unit()}, ${text}` : text]);
     const { value: chosen } = this.quantity;
@@ -136,7 +141,7 @@ class Learn {
     });
     const what = this.quantity.selectedOptions[0].text;
     if (!lines.some((line) => line.points.length)) {
-      const text = lines.length ? `Nothing has been logged yet: ${what}.` : this.runs.length ? "Choose a run to see its curve." : "Curves appear here as soon as a run has begun.";
+      const text = lines.length ? `Nothing has been logged yet: ${what}.` : "Choose a run to see its curve.";
       fill(this.plot, make("p", { class: "about", text }));
       return;
     }
@@ -154,12 +159,12 @@ function smoothed(points, weight) {
   });
 }
 
-/** The best baseline of the runs' environment, if they have one in common and it was measured. */
+/** The best baseline on the validation episodes of the runs' environment, if they share one and it was measured. */
 function bestBaseline(curves) {
   const envs = new Set(curves.map((curve) => curve.env));
   const found = curves.flatMap((curve) => Object.entries(curve.baselines));
   if (envs.size !== 1 || !found.length) return [];
   const fewer = /^(rescue|pursuit):/.test(curves[0].env);
   const [name, value] = found.reduce((best, each) => ((fewer ? each[1] < best[1] : each[1] > best[1]) ? each : best));
-  return [{ name: `best baseline (validation): ${name},`, value }];
+  return [{ name: `best baseline: ${name},`, value }];
 }
