@@ -2,7 +2,8 @@
 import { drawMoment, fit, radiusIn } from "./viewer/canvas.js";
 import { make, told } from "./viewer/dom.js";
 
-const REACH = 18; // pixels
+const REACH = 18; // pixels round an object that still hit it
+const AROUND = 300; // pixels of a window's height beside the board
 
 export class Board {
   constructor({ onMove, onPick }) {
@@ -34,7 +35,7 @@ export class Board {
     const wide = this.canvas.clientWidth;
     if (!wide || !this.stage) return;
     const [left, top, right, bottom] = this.stage.bounds;
-    const high = Math.round(Math.min((wide * (bottom - top)) / (right - left || 1), Math.max(280, innerHeight * 0.7)));
+    const high = Math.round(Math.min((wide * (bottom - top)) / (right - left || 1), Math.max(280, innerHeight - AROUND)));
     const density = devicePixelRatio || 1;
     this.canvas.style.height = `${high}px`;
     [this.canvas.width, this.canvas.height] = [Math.round(wide * density), Math.round(high * density)];
@@ -72,7 +73,6 @@ export class Board {
     const pen = this.canvas.getContext("2d");
     const density = this.canvas.width / this.canvas.clientWidth;
     pen.setTransform(density, 0, 0, density, 0, 0);
-    pen.clearRect(0, 0, this.canvas.clientWidth, this.canvas.clientHeight);
     const show = { lines: true, names: true, selected: this.selected, scores: this.scores };
     drawMoment(pen, { ...this.stage, agent_names: [], task_names: [] }, { ...this.things(), shots: [], into: 0 }, this.view, show);
   }

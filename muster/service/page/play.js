@@ -1,4 +1,4 @@
-// Play: a situation of one's own. Drag, add, remove, change capacities; the assignment answers at once.
+// Play: a situation of one's own. Drag, add, remove, change capacities; the policy assigns again at once.
 import { digits, fill, make } from "./viewer/dom.js";
 import { ask, download, latest } from "./api.js";
 import { Board } from "./board.js";
@@ -32,7 +32,7 @@ class Play {
     this.board = new Board({ onMove: () => this.changed(), onPick: (thing, place) => this.click(thing, place) });
     this.env = make("select", {});
     for (const environment of environments) {
-      const group = make("optgroup", { label: environment.kind });
+      const group = make("optgroup", { label: environment.title });
       for (const text of environment.examples) group.append(make("option", { value: text, text }));
       this.env.append(group);
     }
@@ -44,13 +44,13 @@ class Play {
       if (this.file.files[0]) this.open(await this.file.files[0].text());
       this.file.value = "";
     });
-    const bar = make("div", { class: "bar" }, field("Start from", this.env), field("Policy", this.policies),
+    const bar = make("div", { class: "bar" }, field("Start from", this.env), field("Policy", this.policies, { class: "field wide" }),
       make("div", { class: "field" }, make("span", { text: "Share" }), make("div", { class: "buttons" },
         button("Link", "Copy a link to this situation", () => this.copyLink()),
         button("Save", "Keep this situation as a JSON file", () => download("situation.json", toText(this.situation), "application/json")),
         button("Open", "Open a JSON file", () => this.file.click()), this.file,
         button("Copy /act", "Copy this situation as a request to the service's /act", () => this.copyAct()))));
-    this.element = make("div", {}, make("h1", { text: "Play" }), make("p", { class: "about", text: "Drag an agent or a task: the policy assigns anew at once." }),
+    this.element = make("div", {}, make("h1", { text: "Play" }), make("p", { class: "about", text: "Drag an agent or a task, and the policy assigns again at once." }),
       bar, this.alert, this.stateOf, make("div", { class: "split" }, make("div", {}, make("div", { class: "screen" }, this.tools, this.board.element), this.status), this.panel));
     this.decide = latest(() => this.load());
     this.showTools();
@@ -180,14 +180,14 @@ class Play {
     const { selected } = this;
     const rule = answer.played.some((task, agent) => task !== answer.assignment[agent]);
     const body = !selected
-      ? [make("p", { class: "about", text: "Click an agent or a task to see its scores." })]
+      ? [make("p", { class: "about", text: "Click an agent or a task to see its scores; drag it to see them change." })]
       : selected.kind === "agent"
         ? [make("p", { class: "sentence", text: sentence(answer, selected.index, nameTask, nameAgent) }), agentList(answer, selected.index, nameTask, nameAgent)]
         : [this.capacityInput(selected.index), capacityBar(answer, selected.index), taskList(answer, selected.index, nameAgent)];
     const title = selected ? `${selected.kind} ${selected.index}` : "The decision";
     fill(this.panel, make("h2", { text: title }), methodChoice(answer.method, answer.own_method, choose),
-      make("p", { class: "about", text: `${capital(answer.source)}; ${answer.status.replaceAll("_", " ")}, worth ${digits(answer.objective)} in all.` }),
-      rule ? make("p", { class: "changes", text: `${this.situation.policy} itself would decide otherwise for some; shown is ${answer.method.toUpperCase()} on these scores.` }) : null,
+      make("p", { class: "about", text: `${capital(answer.source)}. Objective ${digits(answer.objective)}, ${answer.status.replaceAll("_", " ")}.` }),
+      rule ? make("p", { class: "changes", text: `${this.situation.policy} itself decides otherwise for some agents; this is ${answer.method.toUpperCase()} on these scores.` }) : null,
       ...body);
   }
 
