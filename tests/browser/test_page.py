@@ -404,7 +404,7 @@ def test_the_page_opens_playing_and_says_who_won(page: Any, service: str):
     card = page.locator(".end-card")
     assert card.locator("h2").inner_text() == f"Learned on 2x4 wins by {steps[1] - steps[0]} steps"
     assert f"{steps[0]} steps against {steps[1]}" in card.inner_text()
-    assert "has had no training on 8x15" in page.locator("p.about").first.inner_text()
+    assert "was never trained on 8x15" in page.locator("p.about").first.inner_text()
     # Boards, race, verdict and legend are on the first screen.
     for part in (page.locator(".race"), card, page.locator(".legend")):
         place = part.bounding_box()

@@ -6,7 +6,7 @@ import { digits, make, told } from "./dom.js";
 import { Zoom } from "./zoom.js";
 
 const REACH = 14; // pixels round an object that still hit it
-const AROUND = 390; // pixels of a window's height beside the picture: headings, controls, legend
+const AROUND = 360; // pixels of a window's height beside the picture: headings, controls, legend
 
 export class Screen {
   /** `number` of the film among those side by side: its colour in the race. */

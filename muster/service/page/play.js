@@ -50,8 +50,9 @@ class Play {
         button("Save", "Keep this situation as a JSON file", () => download("situation.json", toText(this.situation), "application/json")),
         button("Open", "Open a JSON file", () => this.file.click()), this.file,
         button("Copy /act", "Copy this situation as a request to the service's /act", () => this.copyAct()))));
+    this.split = make("div", { class: "split" }, make("div", {}, make("div", { class: "screen" }, this.tools, this.board.element), this.status), this.panel);
     this.element = make("div", {}, make("h1", { text: "Play" }), make("p", { class: "about", text: "Drag an agent or a task, and the policy assigns again at once." }),
-      bar, this.alert, this.stateOf, make("div", { class: "split" }, make("div", {}, make("div", { class: "screen" }, this.tools, this.board.element), this.status), this.panel));
+      bar, this.alert, this.stateOf, this.split);
     this.decide = latest(() => this.load());
     this.showTools();
     this.board.element.addEventListener("dragover", (event) => event.preventDefault());
@@ -73,7 +74,7 @@ class Play {
     await this.anew(options.get("env") || "rescue:5x10", Number(options.get("seed") || 0), options.get("policy") || "");
   }
 
-  /** The start of an episode, to change. */
+  /** Begin with the start of an episode. */
   async anew(env, seed = 0, policy = "") {
     try {
       const { stage, ...found } = await ask("watch/begin", { env, seed });
@@ -81,12 +82,14 @@ class Play {
       if (policy && this.policy.value !== policy) this.alert.say(`The link names the policy ${policy}, which is not here; shown is ${this.policy.value}.`);
     } catch (error) {
       fill(this.stateOf, failure(error, () => this.anew(env, seed, policy)));
+      this.split.hidden = true;
     }
   }
 
-  /** Show a situation and ask what the policy makes of it. */
+  /** Show a situation and let the policy assign in it. */
   async take(situation, stage) {
     fill(this.stateOf);
+    this.split.hidden = false;
     this.situation = situation;
     this.stage = stage || (await ask("watch/begin", { env: situation.env, seed: 0 })).stage;
     const environment = this.environments.find((each) => situation.env === each.kind || situation.env.startsWith(each.kind + ":") || situation.env.startsWith(each.kind + ","));

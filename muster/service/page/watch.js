@@ -20,7 +20,7 @@ class Watch {
   constructor(environments, options, remember) {
     [this.environments, this.remember, this.player] = [environments, remember, null];
     this.alert = alertLine();
-    this.title = make("h1");
+    this.title = make("h1", { text: "Watch" });
     this.about = make("p", { class: "about" });
     this.stage = make("div", { class: "stage" });
     this.side = make("div", { class: "side" });
@@ -107,7 +107,7 @@ class Watch {
       next: () => this.next(packed, policies),
     });
     fill(this.title, packed.title, make("small", { text: `${packed.env}, seed ${packed.seed}` }));
-    this.about.textContent = [packed.about, packed.films.length > 1 && "Both policies start from the same situation.", unseenSize(packed)].filter(Boolean).join(" ");
+    this.about.textContent = [packed.about, packed.films.length > 1 && "Both policies start alike.", unseenSize(packed)].filter(Boolean).join(" ");
     fill(this.sizes, ...this.sizeLinks(packed, policies));
     fill(this.stage, this.player.element);
     fill(this.side, this.player.finish, this.panel);
@@ -201,5 +201,5 @@ function largerThan(env, examples) {
 /** A sentence, if the first policy was trained on another size than it is shown on. */
 function unseenSize({ env, films: [{ label }] }) {
   const [, size] = /^learned on (.*?)(, looking ahead)?$/.exec(label) || [];
-  return size && size !== sizeOf(env) && `The policy learned on ${size} has had no training on ${sizeOf(env)}.`;
+  return size && size !== sizeOf(env) && `The one learned on ${size} was never trained on ${sizeOf(env)}.`;
 }
