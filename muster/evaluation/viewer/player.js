@@ -54,7 +54,7 @@ export class Player {
       this.pause();
       this.at(Number(this.slider.value));
     });
-    // Let go, and it rests on a whole step, where a decision is made.
+    // Released, it goes to a whole step, where a decision is made.
     this.slider.addEventListener("change", () => this.at(Math.round(Number(this.slider.value))));
     this.output = make("output", { class: "clock" });
     this.pace = make("select", { "aria-label": "Speed", title: "Speed (+ and −)" });
@@ -166,7 +166,7 @@ export class Player {
     this.at(time);
   }
 
-  /** From wherever it is to the next whole step. */
+  /** To the next whole step. */
   step(by) {
     this.jump(by > 0 ? Math.floor(this.time + 1) : Math.ceil(this.time - 1));
   }
@@ -203,9 +203,9 @@ export class Player {
     if (index !== undefined) this.pick(screen, { kind, index });
   }
 
-  /** Select what was clicked, or nothing; listeners are told. */
+  /** Select an agent or task, or nothing, and call the listener. */
   pick(screen, thing) {
-    // What is to be explained should not run away.
+    // An explanation is of one step.
     if (thing) this.pause();
     const same = thing && screen.show.selected && thing.kind === screen.show.selected.kind && thing.index === screen.show.selected.index;
     for (const each of this.screens) each.show = { ...each.show, selected: same ? null : thing, scores: null };
@@ -214,13 +214,13 @@ export class Player {
   }
 }
 
-/** Whether the reader lets pictures move by themselves. */
+/** Whether the system allows motion. */
 export function movesFreely() {
   return !matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
-/** What a thing is called. */
+/** The name of an agent or task. */
 export function nameOf(stage, { kind, index }) {
-  const given = (kind === "agent" ? stage.agent_names : stage.task_names)[index];
-  return given ?? `${kind} ${index}`;
+  const name = (kind === "agent" ? stage.agent_names : stage.task_names)[index];
+  return name ?? `${kind} ${index}`;
 }

@@ -46,8 +46,8 @@ export class Race {
       this.standing[k].value.textContent = digits(values[row], 3);
     });
     this.now.style.left = `${this.x(Math.min(time, this.last))}%`;
-    const told = this.films.map((film, k) => `${film.label} ${this.standing[k].value.textContent}`).join(", ");
-    this.svg.setAttribute("aria-label", `${this.words}: ${told}`);
+    const values = this.films.map((film, k) => `${film.label} ${this.standing[k].value.textContent}`).join(", ");
+    this.svg.setAttribute("aria-label", `${this.words}: ${values}`);
   }
 
   x(step) {

@@ -1,8 +1,8 @@
-// A film on a canvas of its own, with its title: as wide as there is room, as high as its stage needs.
+// A film on its own canvas, with a caption.
 import { cameraOf } from "./camera.js";
 import { drawMoment, fit, momentOf } from "./canvas.js";
 import { filmColour } from "./colours.js";
-import { digits, make, told } from "./dom.js";
+import { digits, make, assignmentText } from "./dom.js";
 import { Zoom } from "./zoom.js";
 
 const REACH = 14; // pixels round an object that still hit it
@@ -66,7 +66,7 @@ export class Screen {
     this.status.textContent = this.words();
     if (this.described === this.moment.row) return;
     this.described = this.moment.row;
-    const tasks = told(this.moment.agents.map((agent) => agent.task));
+    const tasks = assignmentText(this.moment.agents.map((agent) => agent.task));
     this.canvas.setAttribute("aria-label", `The environment as ${this.film.label} acts in it, step ${this.described}: ${tasks}`);
   }
 
@@ -77,7 +77,7 @@ export class Screen {
     return this.film.texts[row] || `reward ${digits(sum, 3)}`;
   }
 
-  /** What is under the pointer: {kind, index}, or null. */
+  /** The agent or task under the pointer: {kind, index}, or null. */
   thingAt(event) {
     const box = this.canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];

@@ -1,4 +1,4 @@
-// Asking the service, and what it says when it cannot: always one sentence.
+// Requests to the service; every failure is an Error with one sentence.
 
 const HINTS = {
   400: "Change the settings above, then try again.",
@@ -20,21 +20,21 @@ export async function ask(path, body) {
     throw failed("The service does not answer.", "Is muster serve still running? Start it again, then try again.");
   }
   if (answer.status === 401) {
-    const given = prompt("This service needs its token:");
-    if (given) {
-      token = given.trim();
+    const entered = prompt("This service needs its token:");
+    if (entered) {
+      token = entered.trim();
       sessionStorage.setItem("muster-token", token);
       return ask(path, body);
     }
   }
-  let found;
+  let content;
   try {
-    found = await answer.json();
+    content = await answer.json();
   } catch {
     throw failed(`The service answered with ${answer.status} and no sentence.`, HINTS[answer.status]);
   }
-  if (!answer.ok) throw failed(found.error || `The service answered with ${answer.status}.`, HINTS[answer.status]);
-  return found;
+  if (!answer.ok) throw failed(content.error || `The service answered with ${answer.status}.`, HINTS[answer.status]);
+  return content;
 }
 
 function failed(text, hint) {
@@ -57,7 +57,7 @@ export function latest(work) {
   };
 }
 
-/** Let the reader keep a text as a file. */
+/** Download a text as a file. */
 export function download(name, text, kind) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: kind }));

@@ -1,4 +1,4 @@
-// Which view is shown: the part of the address behind # says, and carries what a view needs to be shared.
+// The views: the part of the address behind # names one and has its state, so that a link can be shared.
 import { fill, make } from "./viewer/dom.js";
 import { assignView } from "./assign.js";
 import { alertLine, failure, waiting } from "./forms.js";
@@ -38,9 +38,9 @@ async function open() {
     const next = await VIEWS[name](options, (own, kept) => turn === turns && remember(own, kept));
     if (turn !== turns) return next.close && next.close();
     shown = next;
-    const told = alertLine();
-    told.say(lost && `There is no view “${lost}” here; this is ${capital(name)}.`);
-    fill(view, told, shown.element);
+    const notice = alertLine();
+    notice.say(lost && `There is no view “${lost}” here; this is ${capital(name)}.`);
+    fill(view, notice, shown.element);
   } catch (error) {
     if (turn === turns) fill(view, heading, failure(error, open));
   }

@@ -3,7 +3,7 @@ import { digits, make } from "./viewer/dom.js";
 
 const MOST_FEATURES = 12;
 
-/** A policy's card as a list that opens; null where there is none, or none that can be read. */
+/** A policy's card as a list that opens; null if there is none or it is unreadable. */
 export function cardOf(card, label) {
   try {
     return card ? list(card, label) : null;
@@ -42,7 +42,7 @@ function results(rows) {
   return table(["environment", rows[0].unit, "best baseline"], rows.map(line));
 }
 
-/** What a linear policy has learned: a sentence, and its weights by effect. */
+/** The weights of a linear policy: a sentence, and a table by effect. */
 function weights({ weights: rows, weights_in_words: words }) {
   if (!rows || !rows.length) return null;
   const line = ({ feature, kind, weight, effect }) => [`${feature} (${kind})`, weight === null ? "–" : digits(weight, 3), digits(effect, 2)];

@@ -91,11 +91,11 @@ function ticks(low, high) {
   const unit = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((k) => k * unit).find((k) => k >= rough);
   const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-  const found = [];
+  const marks = [];
   for (let k = Math.ceil(low / step); k * step <= high; k++) {
-    found.push([k * step, Math.abs(high) >= 1e4 ? short(k * step) : (k * step).toFixed(decimals).replace("-", "−")]);
+    marks.push([k * step, Math.abs(high) >= 1e4 ? short(k * step) : (k * step).toFixed(decimals).replace("-", "−")]);
   }
-  return found;
+  return marks;
 }
 
 function short(value) {

@@ -20,9 +20,9 @@ export async function learnView(options) {
 }
 
 class Learn {
-  constructor(wanted) {
-    this.chosen = new Set(wanted);
-    this.began = wanted.length > 0;
+  constructor(names) {
+    this.chosen = new Set(names);
+    this.began = names.length > 0;
     this.curves = new Map();
     this.alert = alertLine();
     this.list = make("div", { class: "runs" });
@@ -58,7 +58,7 @@ class Learn {
     }
   }
 
-  /** Read what has changed, and show it. */
+  /** Read the runs that changed, and show them. */
   async read() {
     const { command, folder, runs } = await ask("watch/runs");
     if (!this.began && runs.length) {
@@ -67,14 +67,14 @@ class Learn {
       this.chosen = new Set(runs.filter(({ env }) => env === runs[0].env).slice(0, 4).map((run) => run.name));
     }
     // Once a minute anyway: a run that logs nothing for long is shown as stopped.
-    const seen = JSON.stringify([runs, [...this.chosen], Math.floor(Date.now() / 60000)]);
-    if (seen === this.seen) return;
+    const state = JSON.stringify([runs, [...this.chosen], Math.floor(Date.now() / 60000)]);
+    if (state === this.state) return;
     [this.runs, this.folder, this.command] = [runs, folder, command];
     for (const run of runs.filter(({ name }) => this.chosen.has(name)).slice(0, MOST_AT_ONCE)) {
       const before = this.curves.get(run.name);
       if (!before || before.updated !== run.updated || before.finished !== run.finished) this.curves.set(run.name, await ask("watch/curve", { run: run.name }));
     }
-    this.seen = seen;
+    this.state = state;
     this.showList();
     this.draw();
   }
@@ -105,7 +105,7 @@ class Learn {
     }));
   }
 
-  /** Pixels that a chart can be wide; before the view is shown, about what the window gives. */
+  /** Width of the chart in pixels; estimated from the window before the view is shown. */
   room() {
     return Math.max(300, Math.min(900, (this.plot.clientWidth || innerWidth - 24) - 28));
   }
@@ -139,14 +139,14 @@ class Learn {
       const smooth = smoothed(raw, Number(this.smooth.value));
       return { name, colour: this.colour(name), points: smooth, raw: Number(this.smooth.value) ? raw : [] };
     });
-    const what = this.quantity.selectedOptions[0].text;
+    const quantity = this.quantity.selectedOptions[0].text;
     if (!lines.some((line) => line.points.length)) {
-      const text = lines.length ? `Nothing has been logged yet: ${what}.` : "Choose a run to see its curve.";
+      const text = lines.length ? `Nothing has been logged yet: ${quantity}.` : "Choose a run to see its curve.";
       fill(this.plot, make("p", { class: "about", text }));
       return;
     }
     const levels = ["outcome", "validation"].includes(key) ? bestBaseline(shown.map(([, curve]) => curve)) : [];
-    fill(this.plot, chart(lines, levels, this.axis.selectedOptions[0].text, what, this.drawn));
+    fill(this.plot, chart(lines, levels, this.axis.selectedOptions[0].text, quantity, this.drawn));
   }
 }
 
@@ -162,9 +162,9 @@ function smoothed(points, weight) {
 /** The best baseline on the validation episodes of the runs' environment, if they share one and it was measured. */
 function bestBaseline(curves) {
   const envs = new Set(curves.map((curve) => curve.env));
-  const found = curves.flatMap((curve) => Object.entries(curve.baselines));
-  if (envs.size !== 1 || !found.length) return [];
+  const baselines = curves.flatMap((curve) => Object.entries(curve.baselines));
+  if (envs.size !== 1 || !baselines.length) return [];
   const fewer = /^(rescue|pursuit):/.test(curves[0].env);
-  const [name, value] = found.reduce((best, each) => ((fewer ? each[1] < best[1] : each[1] > best[1]) ? each : best));
+  const [name, value] = baselines.reduce((best, each) => ((fewer ? each[1] < best[1] : each[1] > best[1]) ? each : best));
   return [{ name: `best baseline: ${name},`, value }];
 }

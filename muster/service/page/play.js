@@ -10,7 +10,7 @@ const TOOLS = [
   { value: "move", text: "Move", title: "Drag agents and tasks; click one to see its scores" },
   { value: "agent", text: "+ Agent", title: "Click where an agent should be" },
   { value: "task", text: "+ Task", title: "Click where a task should be" },
-  { value: "remove", text: "Remove", title: "Click what should go" },
+  { value: "remove", text: "Remove", title: "Click an agent or a task to remove it" },
 ];
 
 export async function playView(options, remember) {
@@ -77,9 +77,9 @@ class Play {
   /** Begin with the start of an episode. */
   async anew(env, seed = 0, policy = "") {
     try {
-      const { stage, ...found } = await ask("watch/begin", { env, seed });
-      await this.take({ env: found.env, policy, agents: found.agents, tasks: found.tasks, capacities: found.capacities }, stage);
-      if (policy && this.policy.value !== policy) this.alert.say(`The link names the policy ${policy}, which is not here; shown is ${this.policy.value}.`);
+      const { stage, ...start } = await ask("watch/begin", { env, seed });
+      await this.take({ env: start.env, policy, agents: start.agents, tasks: start.tasks, capacities: start.capacities }, stage);
+      if (policy && this.policy.value !== policy) this.alert.say(`The link names the policy ${policy}, which does not exist; shown is ${this.policy.value}.`);
     } catch (error) {
       fill(this.stateOf, failure(error, () => this.anew(env, seed, policy)));
       this.split.hidden = true;
@@ -150,12 +150,12 @@ class Play {
 
   async load() {
     const { env, policy, agents, tasks, capacities } = this.situation;
-    const wanted = { env, policy, agents, tasks, capacities };
-    if (this.method) wanted.method = this.method;
-    if (this.selected && this.selected.kind === "agent") wanted.agent = this.selected.index;
+    const request = { env, policy, agents, tasks, capacities };
+    if (this.method) request.method = this.method;
+    if (this.selected && this.selected.kind === "agent") request.agent = this.selected.index;
     const began = performance.now();
     try {
-      const answer = await ask("watch/situation", wanted);
+      const answer = await ask("watch/situation", request);
       this.answer = answer;
       this.alert.say("");
       this.board.answer(answer, this.selected && this.scoresNow(answer));
@@ -214,12 +214,12 @@ class Play {
     await this.copy(JSON.stringify(this.answer.act, null, 1), "the request");
   }
 
-  async copy(text, what) {
+  async copy(text, name) {
     try {
       await navigator.clipboard.writeText(text);
-      this.status.textContent = `${what} is in the clipboard`;
+      this.status.textContent = `${name} is in the clipboard`;
     } catch {
-      prompt(`Copy ${what}:`, text);
+      prompt(`Copy ${name}:`, text);
     }
   }
 }

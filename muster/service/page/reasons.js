@@ -33,7 +33,7 @@ export function scoresOf(answer, thing) {
 
 const MOST_ROWS = 40;
 
-/** What a place costs. Where everyone must be assigned and places are short, all prices share what being left out costs. */
+/** Price of a task's capacity; with assign_all, less the least price, which is the price of being left out. */
 function priceOf(answer, task) {
   if (!answer.assign_all) return answer.prices[task];
   return answer.prices[task] - Math.min(...answer.prices.filter((_, k) => answer.task_alive[k]));
@@ -58,7 +58,7 @@ export function capital(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** [score, index] of what is possible, the highest first. */
+/** [score, index] of the allowed pairs, the highest first. */
 function byScore(scores) {
   return scores.map((score, index) => [score, index]).filter(([score]) => score !== null).sort((a, b) => b[0] - a[0] || a[1] - b[1]);
 }
@@ -86,18 +86,18 @@ export function agentList(answer, agent, nameTask, nameAgent) {
   return heatList(rows);
 }
 
-/** Neighbours with the same score, of which there is the same to say, as one row. */
+/** Rows in which neighbours with the same score and words are one. */
 function grouped(rows) {
-  const found = [];
+  const groups = [];
   for (const row of rows) {
-    const last = found[found.length - 1];
+    const last = groups[groups.length - 1];
     if (last && !last.chosen && !row.chosen && last.value === row.value && last.why === row.why && last.same === row.note) {
       last.name = `${last.name}, ${row.name}`;
       last.many += 1;
       last.note = [row.note, `${last.many} with the same score`].filter(Boolean).join(" · ");
-    } else found.push({ ...row, same: row.note, many: 1 });
+    } else groups.push({ ...row, same: row.note, many: 1 });
   }
-  return found;
+  return groups;
 }
 
 function heatList(rows) {
@@ -132,7 +132,7 @@ export function capacityBar(answer, task) {
   return make("div", { class: "capacity" }, make("span", { class: "track" }, bar), make("span", { text }));
 }
 
-/** What an alternative would cost, and who would have to move, as the end of a sentence: "would cost 0.2 in all …". */
+/** The loss of an alternative and the agents that would change, as the end of a sentence: "would cost 0.2 in all …". */
 function whyNot(other, nameTask, nameAgent) {
   if (!other) return "";
   if (other.loss === null) return "cannot be compared";

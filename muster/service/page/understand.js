@@ -32,11 +32,11 @@ export class Understand {
     const { thing, screen } = this;
     if (!thing) return;
     const step = Math.min(this.row, screen.film.last - 1);
-    const wanted = { env: this.packed.env, seed: this.packed.seed, policy: screen.film.policy, step };
-    if (this.method) wanted.method = this.method;
-    if (thing.kind === "agent") wanted.agent = thing.index;
+    const request = { env: this.packed.env, seed: this.packed.seed, policy: screen.film.policy, step };
+    if (this.method) request.method = this.method;
+    if (thing.kind === "agent") request.agent = thing.index;
     try {
-      const answer = await ask("watch/understand", wanted);
+      const answer = await ask("watch/understand", request);
       if (thing === this.thing) this.show(answer, step);
     } catch (error) {
       if (thing === this.thing) fill(this.panel, this.head(this.method), make("p", { class: "alert", role: "alert", text: error.message }));

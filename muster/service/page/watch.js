@@ -72,20 +72,20 @@ class Watch {
     offer();
     fill(this.first, this.one);
     fill(this.second, this.two);
-    const lost = [[a, this.one], [b, this.two]].filter(([name, select]) => name && select.value !== name);
-    const told = lost.map(([name, select]) => `The link names the policy ${name}, which is not here${known ? ` for ${environment.kind}` : ""}; shown is ${select.value || "none"}.`);
-    this.alert.say(environment.error || told.join(" "));
+    const unknown = [[a, this.one], [b, this.two]].filter(([name, select]) => name && select.value !== name);
+    const warnings = unknown.map(([name, select]) => `The link names the policy ${name}, which does not exist${known ? ` for ${environment.kind}` : ""}; shown is ${select.value || "none"}.`);
+    this.alert.say(environment.error || warnings.join(" "));
   }
 
   async load() {
     const ahead = !this.ahead.disabled && Number(this.ahead.value);
     const policies = [this.one.value + (ahead ? `, ${ahead} rollouts` : ""), this.two.value].filter(Boolean);
-    const wanted = { env: this.size.value.trim(), seed: Number(this.seed.value), policies };
+    const request = { env: this.size.value.trim(), seed: Number(this.seed.value), policies };
     this.button.disabled = true;
     if (this.player) this.player.pause();
-    fill(this.stage, waiting(`Running ${wanted.env} …`));
+    fill(this.stage, waiting(`Running ${request.env} …`));
     try {
-      this.show(await ask("watch/episode", wanted), policies);
+      this.show(await ask("watch/episode", request), policies);
     } catch (error) {
       this.title.textContent = "Watch";
       this.about.textContent = "";
@@ -119,7 +119,7 @@ class Watch {
     this.addCard(packed, policies);
   }
 
-  /** Put all that is shown into the address; the step where it rests, too. */
+  /** Put the episode, the policies and, while paused, the step into the address. */
   link(packed, policies) {
     const options = { env: packed.env, seed: packed.seed, a: policies[0], b: policies[1] || "" };
     const rests = this.player && !this.player.playing && this.player.time < this.player.last;
@@ -146,13 +146,13 @@ class Watch {
     return steps.map(([text, href, kind]) => make("a", { class: `button ${kind}`, href, text }));
   }
 
-  /** What is known of the policies beyond this episode. */
+  /** Add the first policy's card, and its mean over many episodes. */
   async addCard(packed, policies) {
     const [name] = lookAhead(policies[0]);
     const { kind } = this.environment.policies.find((policy) => policy.name === name) || {};
     if (!["learned", "run"].includes(kind)) return;
-    const found = kind === "run" ? ask("watch/curve", { run: name }) : ask("policies").then(({ policies: served }) => served.find((policy) => policy.name === name));
-    const { card } = (await found.catch(() => null)) || {};
+    const source = kind === "run" ? ask("watch/curve", { run: name }) : ask("policies").then(({ policies: served }) => served.find((policy) => policy.name === name));
+    const { card } = (await source.catch(() => null)) || {};
     const mean = measured(card, packed, policies);
     if (mean) this.player.card.querySelector("p").append(` ${mean}`);
     this.understand.card = cardOf(card, packed.films[0].label);
@@ -168,10 +168,10 @@ function address(view, options) {
   return `#${view}?${new URLSearchParams(options)}`;
 }
 
-/** A policy's own name, and how many candidates it tries. */
+/** A policy's own name and its number of rollouts. */
 function lookAhead(name) {
-  const found = /^(.*), (\d+) rollouts$/.exec(name || "");
-  return found ? [found[1], found[2]] : [name, "0"];
+  const match = /^(.*), (\d+) rollouts$/.exec(name || "");
+  return match ? [match[1], match[2]] : [name, "0"];
 }
 
 function kindOf(env) {
