@@ -1,18 +1,25 @@
-"""Pictures of the cookbook, drawn from what the code of its pages computes, and one of a fleet.
+"""Pictures of the documentation, made again by their names.
 
-    python docs/pictures.py            # all of the cookbook, into docs/images/cookbook
-    python docs/pictures.py shifts     # one
+    python docs/pictures.py            # all of the cookbook, from what the code of its pages computes
+    python docs/pictures.py shifts     # one of them
+    python docs/pictures.py pursuit    # an episode, docs/images/pursuit.gif; also rescue, w30v34-quad, w30v34-c
     python docs/pictures.py fleet      # a moment of an hour, docs/images/fleet.png
+    python docs/pictures.py watch      # pages in a browser, docs/images/watch.png; also watch-battle (make browser)
 
 A test draws those of the cookbook again when it has run the page, and compares.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import shutil
+import socket
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -253,29 +260,123 @@ def run_page(page: Path, folder: Path) -> dict[str, Any]:
     return names
 
 
-def draw_fleet() -> None:
-    """The middle of an hour of a learned policy, out of its moving picture."""
+EPISODES = {
+    "w30v34-quad": ("battle-w15v17-quad-dm", "battle:w30v34", 1),
+    "w30v34-c": ("c", "battle:w30v34", 1),
+    "rescue": ("topline", "rescue:5x10", 2),
+    "pursuit": ("pursuit-4x2-quad-dm", "pursuit:8x4", 1),
+    "fleet": ("fleet-24-lp-dm", "fleet:24,city=small", 1),
+}
+"""Picture -> policy, environment and seed of its episode."""
+MOST_FRAMES = 90
+
+
+def draw_episode(name: str) -> None:
+    """An episode as a GIF of few frames and colours; of the fleet the frame in the middle, as PNG."""
     from PIL import Image
 
+    policy, env, seed = EPISODES[name]
+    with tempfile.TemporaryDirectory() as folder:
+        film = write_replay([policy], env, seed, Path(folder) / "film.gif")
+        with Image.open(film) as gif:
+            frames, times = [], []
+            for number in range(gif.n_frames):
+                gif.seek(number)
+                frames.append(gif.convert("RGB"))
+                times.append(gif.info["duration"])
+    if name == "fleet":
+        return frames[len(frames) // 2].save(DOCS / "images/fleet.png", optimize=True)
+    every = -(-len(frames) // MOST_FRAMES)
+    shown = [*range(0, len(frames) - 1, every), len(frames) - 1]
+    ends = [*shown[1:], len(frames)]
+    palette = drawing_colours()
+    flat = [frames[k].quantize(palette=palette, dither=Image.Dither.NONE) for k in shown]
+    durations = [sum(times[k:end]) for k, end in zip(shown, ends, strict=True)]
+    flat[0].save(DOCS / f"images/{name}.gif", save_all=True, append_images=flat[1:], duration=durations, loop=0)
+
+
+def write_replay(policies: Sequence[str], env: str, seed: int, path: Path) -> Path:
+    """The file that `muster replay` writes of these policies."""
     import muster
     from muster.evaluation.replay import record
     from muster.evaluation.writers import writer
 
-    env = muster.make("fleet:24,city=small")
+    batch_env = muster.make(env)
+    writer(path, len(policies))([record(policy, batch_env, seed=seed) for policy in policies], batch_env, path)
+    return path
+
+
+def drawing_colours() -> Any:
+    """A palette of the colours that scenes are drawn with, and of each halfway to the background, for edges."""
+    from PIL import Image, ImageColor
+
+    from muster.envs import renderer, scene
+
+    used = [renderer.LINES, renderer.INK, renderer.QUIET, renderer.GONE, renderer.SHOT, renderer.HEALTHY, renderer.HURT]
+    used += [*renderer.COLOURS, scene.RED, scene.BLUE, scene.GREEN, scene.ORANGE, scene.VIOLET]
+    paper, *colours = (np.array(ImageColor.getrgb(colour)) for colour in (renderer.PAPER, *used))
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(np.concatenate([paper, *colours, *((paper + colour) // 2 for colour in colours[1:])]).tolist())
+    return palette
+
+
+def draw_watch() -> None:
+    """The page of the service with an agent selected."""
+    command = [sys.executable, "-m", "muster", "serve", "--port", "8765"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as service:
+        try:
+            wait_for_port(8765)
+            photograph("http://127.0.0.1:8765/#watch?step=1", "watch", lambda page: page.keyboard.press("a"))
+        finally:
+            service.terminate()
+
+
+def draw_watch_battle() -> None:
+    """The page of a replay in the middle of a battle."""
     with tempfile.TemporaryDirectory() as folder:
-        film = Path(folder) / "fleet.gif"
-        writer(film)([record("fleet-24-lp-dm", env, seed=1)], env, film)
-        with Image.open(film) as frames:
-            frames.seek(frames.n_frames // 2)
-            frames.convert("RGB").save(DOCS / "images/fleet.png", optimize=True)
+        film = write_replay(["battle-w15v17-quad-dm", "c"], "battle:w30v34", 1, Path(folder) / "film.html")
+        photograph(film.as_uri(), "watch-battle", lambda page: [page.keyboard.press("ArrowRight") for _ in range(24)])
+
+
+def wait_for_port(port: int) -> None:
+    """Return as soon as something listens there."""
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            time.sleep(0.1)
+
+
+def photograph(address: str, name: str, act: Callable[[Any], object]) -> None:
+    """A page of the viewer as docs/images/NAME.png, after `act` on it."""
+    from PIL import Image
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 860}, reduced_motion="reduce")
+        page.goto(address)
+        page.locator(".player").wait_for()
+        act(page)
+        page.wait_for_load_state("networkidle")
+        picture = Image.open(io.BytesIO(page.screenshot()))
+        picture.convert("RGB").quantize(256, Image.Quantize.FASTOCTREE).save(DOCS / f"images/{name}.png", optimize=True)
+        browser.close()
+
+
+PAGES = {"watch": draw_watch, "watch-battle": draw_watch_battle}
 
 
 def main(pages: Sequence[str]) -> None:
-    """Draw the pictures of these pages, or of the whole cookbook."""
-    if pages == ["fleet"]:
-        return draw_fleet()
+    """Draw the pictures of these names, or of the whole cookbook."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     for page in pages or PICTURES:
+        if page in EPISODES:
+            draw_episode(page)
+            continue
+        if page in PAGES:
+            PAGES[page]()
+            continue
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             names = run_page(DOCS / f"cookbook/{page}.md", Path(folder))

@@ -47,7 +47,7 @@ def pack(films: Sequence[Film]) -> dict[str, Any]:
         "about": words.about,
         "left": words.left,
         "unit": words.unit,
-        "verdict": asdict(verdict([film.replay for film in films], [film.ending for film in films])),
+        "verdict": asdict(verdict([film.replay for film in films], [_ending(film) for film in films])),
         "seed": first.seed,
         "metric": first.metric,
         "seconds": min(films[0].seconds_per_step, LONGEST_SECONDS / max(steps, 1)),
@@ -82,6 +82,13 @@ def stage_json(stage: Stage, box: Sequence[float]) -> dict[str, Any]:
     }
 
 
+def _ending(film: Film) -> str:
+    """How an episode ended; for a battle, with the units left on both sides: "won after 51 decisions, 6 v 0"."""
+    if film.replay.metric != "win_rate" or not caption(film.replay.env).left:
+        return film.ending
+    return f"{film.ending}, {film.moments[-1].agent_alive.sum()} v {film.moments[-1].task_alive.sum()}"
+
+
 def _film(film: Film, box: Sequence[float]) -> dict[str, Any]:
     replay = film.replay
     fields = [*_fields(film, box), *_shots(film)]
@@ -89,7 +96,7 @@ def _film(film: Film, box: Sequence[float]) -> dict[str, Any]:
     return {
         "policy": replay.policy,
         "label": label(replay.policy, replay.env),
-        "ending": film.ending,
+        "ending": _ending(film),
         "outcome": replay.outcome,
         "truncated": replay.truncated,
         "rewards": [round(reward, 6) for reward in replay.rewards],

@@ -51,7 +51,9 @@ def watch(page: Any, service: str, env: str = "rescue:5x10", seed: int = 2, besi
     page.goto(f"{service}#watch?env={env}&seed={seed}&a={POLICY}&b={beside}&step=0")
     page.wait_for_selector(".player")
     # A canvas says what it shows once it is drawn.
-    page.wait_for_function("() => [...document.querySelectorAll('canvas')].every((c) => c.ariaLabel.includes('→'))")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('figure canvas')].every((board) => board.ariaLabel.includes('→'))"
+    )
 
 
 def skip_to_the_end(page: Any) -> None:
@@ -129,7 +131,7 @@ def test_equal_scores_are_one_row_and_procedures_have_a_line(page: Any, service:
     rows = panel.locator(".heat li", has_text="with the same score")
     assert rows.first.locator("strong").inner_text().count("task") >= 2
     assert panel.locator(".sentence").inner_text().startswith("Agent 0 gets task")
-    for name, words in (("AMAX", "by itself"), ("LP", "beyond its capacity"), ("QUAD", "pairs of tasks")):
+    for name, words in (("AMAX", "by itself"), ("LP", "beyond its capacity"), ("QUAD", "pair of tasks")):
         panel.get_by_role("button", name=name).click()
         panel.locator(".method", has_text=words).wait_for()
 
@@ -355,7 +357,7 @@ def test_without_runs_the_page_gives_a_command_that_begins_one(page: Any, servic
     for run in runs.iterdir():
         run.rename(tmp_path / run.name)
     page.goto(f"{service}#learn")
-    command = page.locator(".runs code").inner_text()
+    command = page.locator(".state code").inner_text()
     done = subprocess.run(shlex.split(command.replace("--minutes 1 ", "--steps 4000 ")), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     page.locator(".run", has_text="rescue:2x4").wait_for()
@@ -375,7 +377,7 @@ def test_a_custom_environment_is_drawn_through_its_scene(page: Any, service: str
 def test_an_environment_that_is_not_there_gets_a_sentence_and_another_try(page: Any, service: str):
     watch(page, service)
     page.get_by_label("Size and settings").fill("rescue:2x")
-    page.get_by_role("button", name="Watch").click()
+    page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_role("alert").filter(has_text="rescue takes").wait_for()
     page.get_by_label("Size and settings").fill("rescue:3x4")
     page.get_by_role("button", name="Try again").click()
@@ -402,6 +404,14 @@ def test_the_page_opens_playing_and_says_who_won(page: Any, service: str):
     card = page.locator(".end-card")
     assert card.locator("h2").inner_text() == f"Learned on 2x4 wins by {steps[1] - steps[0]} steps"
     assert f"{steps[0]} steps against {steps[1]}" in card.inner_text()
+    assert "was never trained on 8x15" in page.locator("p.about").first.inner_text()
+    # Boards, race, verdict and legend are on the first screen.
+    for part in (page.locator(".race"), card, page.locator(".legend")):
+        place = part.bounding_box()
+        assert place["y"] + place["height"] <= 900
+    # The same policies run on every size.
+    for size in page.get_by_role("navigation", name="Sizes").get_by_role("link").all():
+        assert f"a={POLICY}&b=closest" in (size.get_attribute("href") or "")
     # Both lines of the race have come down to nothing left.
     assert page.locator(".race-words b").all_inner_texts() == ["0", "0"]
     look_around(page, "watch-end")
@@ -481,7 +491,7 @@ def test_a_narrow_window_shows_boards_and_play_above_the_fold(page: Any, service
         place = box.bounding_box()
         assert place["y"] + place["height"] <= 664
     assert not page.get_by_label("Size and settings").is_visible()
-    page.get_by_text("Choose environment").click()
+    page.get_by_text("Change environment").click()
     assert page.get_by_label("Size and settings").is_visible()
 
 
@@ -492,7 +502,7 @@ def test_two_hundred_agents_play(page: Any, service: str):
     look_around(page, "watch-large")
 
 
-READY = {"watch": ".player", "play": "canvas.board", "learn": ".panel", "assign": "table.scores"}
+READY = {"watch": ".player", "play": "canvas.board", "learn": ".state code, .run", "assign": "table.scores"}
 
 
 def open_view(page: Any, service: str, view: str) -> None:

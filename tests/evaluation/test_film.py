@@ -84,6 +84,15 @@ def test_what_is_packed_is_what_was_played(policy: str, env: str):
     json.dumps(packed, allow_nan=False)
 
 
+def test_a_battle_ends_with_the_units_left_on_both_sides():
+    found = film(record("c", "battle:w5v6"))
+    ours, theirs = found.moments[-1].agent_alive.sum(), found.moments[-1].task_alive.sum()
+    assert min(ours, theirs) == 0 < max(ours, theirs)
+    packed = pack([found])
+    assert packed["films"][0]["ending"].endswith(f" decisions, {ours} v {theirs}")
+    assert f"{ours} v {theirs}" in packed["verdict"]["title"]
+
+
 def test_the_observed_and_the_shown_are_in_the_same_places():
     """A scene is no second truth: distances in it are those that the environment goes by."""
     env = muster.make("battle:w5v6", 1, seed=2)

@@ -1,4 +1,4 @@
-// Which part of a stage is shown when. A stage that has bounds of its own is shown whole; otherwise the camera follows.
+// The part of the stage shown at a time: all of it if it has bounds, otherwise the camera follows the living.
 
 const SEEN = 3; // steps before and after a moment whose places are shown in it
 const SMOOTH = 6; // steps before and after over which the camera moves evenly

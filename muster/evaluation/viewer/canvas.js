@@ -1,13 +1,13 @@
-// One moment of one film on a canvas. Nothing is kept from picture to picture but the film itself.
+// One moment of a film on a canvas, drawn from the film alone.
 import { heat, ownColour, theme } from "./colours.js";
 import { drawArrow, drawShape } from "./shapes.js";
 import { HUNDREDTHS } from "./unpack.js";
 
-const SMALLEST = [2.5, 5.5]; // pixels: the radius that an object has at least where there are many, and where there are few
+const SMALLEST = [2.5, 5.5]; // pixels: least radius of an object among many, and among few
 const LARGEST = 20;
-const NEAR = 8; // pixels: the radius from which the health of who is hurt is shown
-const FANNED = 5; // agents in one place that are fanned; of more, the number is shown
-const GOING = 0.7; // share of a step after which who dies in it is gone
+const NEAR = 8; // pixels: least radius at which health bars are drawn
+const FANNED = 5; // most agents in one place that are fanned; for more, their number is drawn
+const GOING = 0.7; // share of a step after which an object that dies in it is gone
 
 const EDGE = 8; // pixels kept free round the bounds, for rings and names
 
@@ -26,7 +26,7 @@ export function fit(bounds, width, height) {
   };
 }
 
-/** Everything about time t of a film that the drawing below asks for, in pixels. */
+/** The agents, tasks and shots of a film at a time, in pixels. */
 export function momentOf(film, stage, time, view) {
   const row = Math.min(Math.floor(time), film.last);
   const next = Math.min(row + 1, film.last);
@@ -38,7 +38,7 @@ export function momentOf(film, stage, time, view) {
   function glide(a, b) {
     return a.map((from, axis) => {
       let way = b[axis] - from;
-      // Where the environment wraps, the shorter way is the one that was taken.
+      // Where the environment wraps, moves take the shorter way.
       if (stage.wraps) way -= span[axis] * Math.round(way / span[axis]);
       return from + way * into;
     });
@@ -74,7 +74,7 @@ export function momentOf(film, stage, time, view) {
   const radius = radiusIn(stage, view, agents.length + tasks.length);
   for (const thing of [...agents, ...tasks]) thing.r = radius(thing.look);
   const [here, there] = [stacksAt(film, row), stacksAt(film, next)];
-  // Lines in a battle would hide it: each is drawn when it is new, and fades.
+  // All lines would hide a battle: each is drawn when it is new, and fades.
   const fading = Boolean(fields.agent_health);
   agents.forEach((agent, k) => {
     agent.task = fields.assignment.at(row, k);
@@ -86,19 +86,19 @@ export function momentOf(film, stage, time, view) {
   });
   if (fields.task_targets) tasks.forEach((task, k) => (task.target = fields.task_targets.at(row, k)));
   if (film.end) tasks.forEach((task, k) => (task.end = view.to(film.end(row, k))));
-  // In motion, the shots of the step under way, each in its moment; at rest, those that led here.
+  // In motion, the shots of this step, each at its time; at rest, those of the step before.
   const shots = into ? film.shots[next] || [] : (film.shots[row] || []).map((shot) => ({ ...shot, rests: true }));
   return { row, into, agents, tasks, shots };
 }
 
-/** A function from looks to radii in pixels: as large as the stage says, but never too small to be seen. */
+/** A function from looks to radii in pixels: the size in the stage, within limits. */
 export function radiusIn(stage, view, count) {
   const each = Math.sqrt((view.box[2] * view.box[3]) / Math.max(count, 1));
   const least = Math.max(SMALLEST[0], Math.min(SMALLEST[1], 0.3 * each));
   return (look) => Math.max(least, Math.min(LARGEST, (look.size || 0.018 * extent(stage)) * view.scale));
 }
 
-/** For each agent how many share its place (`of`), its number among them, and how far aside it is drawn, in radii. */
+/** For each agent the number in its place (`of`), its index among them, and its offset in radii. */
 function stacksAt(film, row) {
   film.stacks ??= new Map();
   if (!film.stacks.has(row)) film.stacks.set(row, findStacks(film, row));
@@ -114,16 +114,16 @@ function findStacks(film, row) {
     if (!places.has(place)) places.set(place, []);
     places.get(place).push(k);
   }
-  const found = Array.from({ length: columns }, () => ({ of: 1, number: 0, aside: [0, 0] }));
+  const stacks = Array.from({ length: columns }, () => ({ of: 1, number: 0, aside: [0, 0] }));
   for (const members of places.values()) {
     const of = members.length;
     members.forEach((k, number) => {
       const turn = (2 * Math.PI * number) / of + Math.PI;
       const away = of > 1 && of <= FANNED ? 0.45 + 0.12 * of : 0;
-      found[k] = { of, number, aside: [away * Math.cos(turn), 0.8 * away * Math.sin(turn)] };
+      stacks[k] = { of, number, aside: [away * Math.cos(turn), 0.8 * away * Math.sin(turn)] };
     });
   }
-  return found;
+  return stacks;
 }
 
 function wasThere(film, name, row, k) {
@@ -133,7 +133,7 @@ function wasThere(film, name, row, k) {
   return false;
 }
 
-/** Draw a moment: things have `at`, `r`, `look` and what `momentOf` adds. `show`: lines, names, selected {kind, index}, scores (of the selected, 0 to 1, by index). */
+/** Draw a moment: objects have `at`, `r`, `look` and the properties of `momentOf`. `show`: lines, names, selected {kind, index}, scores (of the selected, 0 to 1, by index). */
 export function drawMoment(pen, stage, moment, view, show) {
   const colours = theme();
   const colour = (thing, k) => thing.look.colour || ownColour(k);
@@ -184,7 +184,7 @@ function extent(stage) {
 
 function drawGround(pen, stage, view, colours) {
   pen.fillStyle = colours.ground;
-  pen.fillRect(...view.box);
+  pen.fillRect(0, 0, pen.canvas.width, pen.canvas.height);
   pen.lineWidth = 1;
   pen.strokeStyle = colours.line;
   for (const zone of stage.zones) {
@@ -222,25 +222,25 @@ function drawZoneLabel(pen, zone, view, colours) {
   const middle = places.reduce((sum, [x]) => sum + x, 0) / places.length;
   const top = Math.min(...places.map(([, y]) => y));
   const size = Math.max(9, Math.min(13, 0.12 * view.scale));
-  pen.font = `${size}px system-ui, sans-serif`;
-  pen.textAlign = "center";
-  pen.textBaseline = "top";
-  pen.fillStyle = colours.quiet;
-  pen.fillText(zone.label, middle, top + size * 0.8);
+  write(pen, zone.label, [middle, top + size * 0.8], { font: `${size}px`, colour: colours.quiet });
+}
+
+/** Text at a place; `edge` is the colour of its outline. */
+function write(pen, text, place, { font, colour, edge, align = "center", baseline = "top" }) {
+  Object.assign(pen, { font: `${font} system-ui, sans-serif`, textAlign: align, textBaseline: baseline, lineWidth: 3 });
+  if (edge) {
+    pen.strokeStyle = edge;
+    pen.strokeText(text, ...place);
+  }
+  pen.fillStyle = colour;
+  pen.fillText(text, ...place);
 }
 
 function drawRemains(pen, thing, r, colours) {
   const [x, y] = thing.at;
-  const s = 0.35 * r;
-  pen.strokeStyle = colours.quiet;
-  pen.globalAlpha = 0.55;
-  pen.lineWidth = Math.max(1, 0.14 * r);
-  pen.beginPath();
-  pen.moveTo(x - s, y - s);
-  pen.lineTo(x + s, y + s);
-  pen.moveTo(x + s, y - s);
-  pen.lineTo(x - s, y + s);
-  pen.stroke();
+  const side = 0.7 * r;
+  Object.assign(pen, { strokeStyle: colours.quiet, globalAlpha: 0.55, lineWidth: Math.max(1, 0.14 * r) });
+  pen.stroke(new Path2D(`M${x - side / 2} ${y - side / 2} l${side} ${side} m0 ${-side} l${-side} ${side}`));
   pen.globalAlpha = 1;
 }
 
@@ -262,7 +262,7 @@ function drawLines(pen, stage, moment, view, show, colours, colour) {
     const mine = chosen && (chosen.kind === "agent" ? chosen.index === k : chosen.index === agent.task);
     pen.globalAlpha = mine ? 0.85 : (chosen ? 0.18 : 0.85) * agent.fresh;
     if (!pen.globalAlpha) return;
-    // Thicker where several go for the same.
+    // Thicker where several agents have the same task.
     strokeWay(pen, stage, view, agent.at, task.at, colour(agent, k), mine ? 3 : agent.fading ? 1 : 1.4 + Math.min(crowd[agent.task] / 6, 1.2));
   });
   pen.globalAlpha = 1;
@@ -277,7 +277,7 @@ function strokeWay(pen, stage, view, a, b, colour, width) {
   pen.moveTo(...a);
   pen.lineTo(b[0] + shift[0], b[1] + shift[1]);
   if (shift[0] || shift[1]) {
-    // The other half of a way that leaves on one side comes in on the other.
+    // The other half of a line that wraps.
     pen.moveTo(a[0] - shift[0], a[1] - shift[1]);
     pen.lineTo(...b);
   }
@@ -305,21 +305,17 @@ function drawHealth(pen, thing, r, colours) {
   pen.fillRect(x - wide / 2, top, wide * Math.max(0, thing.health), high);
 }
 
-/** How many stand in one place. */
+/** The number of agents in one place. */
 function drawCount(pen, thing, colours) {
   const [x, y] = [thing.at[0] + 0.9 * thing.r, thing.at[1] - 0.9 * thing.r];
-  pen.font = "700 11px system-ui, sans-serif";
-  pen.textAlign = "center";
-  pen.textBaseline = "middle";
   pen.fillStyle = colours.ink;
   pen.beginPath();
   pen.arc(x, y, 8, 0, 2 * Math.PI);
   pen.fill();
-  pen.fillStyle = colours.ground;
-  pen.fillText(thing.stack.of, x, y + 0.5);
+  write(pen, thing.stack.of, [x, y + 0.5], { font: "700 11px", colour: colours.ground, baseline: "middle" });
 }
 
-/** More is coming than is needed: a ring, and for tasks how many times the need. */
+/** Over-assigned: a ring, and for tasks the load as a multiple of the capacity. */
 function drawCrowd(pen, thing, r, kind, colours) {
   const [x, y] = thing.at;
   pen.strokeStyle = colours.over;
@@ -329,14 +325,8 @@ function drawCrowd(pen, thing, r, kind, colours) {
   pen.stroke();
   if (kind !== "task" || r < 5) return;
   const text = `${thing.load < 9.95 ? Number(thing.load.toFixed(1)) : Math.round(thing.load)}×`;
-  pen.font = `600 ${Math.max(10, Math.min(14, r))}px system-ui, sans-serif`;
-  pen.textAlign = "left";
-  pen.textBaseline = "middle";
-  pen.lineWidth = 3;
-  pen.strokeStyle = colours.ground;
-  pen.strokeText(text, x + 1.7 * r + 2, y);
-  pen.fillStyle = colours.over;
-  pen.fillText(text, x + 1.7 * r + 2, y);
+  const font = `600 ${Math.max(10, Math.min(14, r))}px`;
+  write(pen, text, [x + 1.7 * r + 2, y], { font, colour: colours.over, edge: colours.ground, align: "left", baseline: "middle" });
 }
 
 function drawShots(pen, moment, colours) {
@@ -362,18 +352,10 @@ function drawShots(pen, moment, colours) {
 }
 
 function drawNames(pen, stage, moment, colours) {
-  pen.font = "600 11px system-ui, sans-serif";
-  pen.textAlign = "center";
-  pen.textBaseline = "top";
-  pen.lineWidth = 3;
   for (const [things, names] of [[moment.tasks, stage.task_names], [moment.agents, stage.agent_names]]) {
     things.forEach((thing, k) => {
-      if (!thing.there) return;
-      const y = thing.at[1] + 1.1 * thing.r + 1;
-      pen.strokeStyle = colours.ground;
-      pen.strokeText(names[k] ?? k, thing.at[0], y);
-      pen.fillStyle = colours.ink;
-      pen.fillText(names[k] ?? k, thing.at[0], y);
+      const place = [thing.at[0], thing.at[1] + 1.1 * thing.r + 1];
+      if (thing.there) write(pen, names[k] ?? k, place, { font: "600 11px", colour: colours.ink, edge: colours.ground });
     });
   }
 }

@@ -3,17 +3,17 @@
 const OWN = ["#3f83e8", "#2f9e6e", "#8e6ac8", "#dd8a1c", "#1d91a8", "#c25f8f", "#7d8f24", "#a1674a"];
 const NAMES = ["ground", "line", "zone", "busy", "ink", "quiet", "over", "good", "fair", "poor", "shot", "select"];
 
-/** A colour for the agent or task of that number, where its look has none. */
+/** The colour of an agent or task whose look has none. */
 export function ownColour(number) {
   return OWN[number % OWN.length];
 }
 
-/** The colour of the first or the second film, where both are drawn into one picture. */
+/** The colour of the first or the second film in the race. */
 export function filmColour(number) {
   return number ? "var(--second)" : "var(--first)";
 }
 
-/** The theme's colours as they are now: they change with the reader's light or dark. */
+/** The colours of the present scheme, light or dark. */
 export function theme() {
   const style = getComputedStyle(document.documentElement);
   return Object.fromEntries(NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));

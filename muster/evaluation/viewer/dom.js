@@ -1,4 +1,4 @@
-// Elements without HTML: whatever a name says, it stays text.
+// Elements without HTML: names from users stay text.
 
 /** An element with properties (class, text, on… handlers, anything else an attribute) and children. */
 export function make(tag, properties = {}, ...children) {
@@ -15,18 +15,26 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-/** Empty an element and fill it anew. */
+/** An SVG element with attributes and children. */
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+/** Replace an element's children. */
 export function fill(element, ...children) {
   element.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
   return element;
 }
 
-const TOLD = 20;
+const MOST_AGENTS = 20;
 
-/** An assignment in words, for those who cannot see the lines: "0 → 3, 1 → none". */
-export function told(assignment) {
-  const some = assignment.slice(0, TOLD).map((task, agent) => `${agent} → ${task === null || task < 0 ? "none" : task}`);
-  return some.join(", ") + (assignment.length > TOLD ? ", …" : "");
+/** An assignment as text, for screen readers: "0 → 3, 1 → none". */
+export function assignmentText(assignment) {
+  const some = assignment.slice(0, MOST_AGENTS).map((task, agent) => `${agent} → ${task === null || task < 0 ? "none" : task}`);
+  return some.join(", ") + (assignment.length > MOST_AGENTS ? ", …" : "");
 }
 
 /** A number in few digits. */

@@ -3,6 +3,7 @@ import { ownColour } from "./colours.js";
 import { fill, make } from "./dom.js";
 import { Race } from "./race.js";
 import { Screen } from "./screen.js";
+import { drawShape } from "./shapes.js";
 import { unpack } from "./unpack.js";
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
@@ -24,23 +25,20 @@ export class Player {
     this.race = new Race(packed, films);
     this.card = make("section", { class: "end-card", "aria-live": "polite", hidden: true });
     this.last = Math.max(...films.map((film) => film.last));
-    this.element = make(
-      "section",
-      { class: "player" },
+    /** The race and the end card: below the legend, unless they are put elsewhere. */
+    this.finish = make("div", { class: "finish" }, this.race.element, this.card);
+    this.element = make("section", { class: "player" },
       make("div", { class: `screens${films.length > 1 ? " two" : ""}` }, ...this.screens.map((screen) => screen.element)),
-      this.controls(),
-      make("div", { class: "finish" }, this.race.element, this.card),
-      this.legend(),
-    );
-    this.ended();
+      this.controls(), this.legend(), this.finish);
+    this.fillCard();
     this.keys = (event) => this.key(event);
     document.addEventListener("keydown", this.keys);
-    // Light may turn to dark while we watch.
+    // The colour scheme may change while the page is open.
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
     this.at(0);
   }
 
-  /** Let go of the keyboard and the clock. */
+  /** Stop playing and remove the key listener. */
   close() {
     this.playing = false;
     document.removeEventListener("keydown", this.keys);
@@ -56,7 +54,7 @@ export class Player {
       this.pause();
       this.at(Number(this.slider.value));
     });
-    // Let go, and it rests on a whole step, where a decision is made.
+    // Released, it goes to a whole step, where a decision is made.
     this.slider.addEventListener("change", () => this.at(Math.round(Number(this.slider.value))));
     this.output = make("output", { class: "clock" });
     this.pace = make("select", { "aria-label": "Speed", title: "Speed (+ and −)" });
@@ -81,25 +79,24 @@ export class Player {
   }
 
   legend() {
-    const list = make("div", { class: "legend" });
-    for (const look of this.packed.stage.looks) {
-      if (!look.name) continue;
-      const dot = make("i", {});
-      dot.style.background = look.colour || `linear-gradient(90deg, ${[0, 1, 2, 3].map(ownColour).join(", ")})`;
-      list.append(make("span", {}, dot, look.name));
-    }
-    const ring = make("i", { class: "ring" });
-    list.append(make("span", { title: "It would have enough even with one agent less" }, ring, "more than it needs"));
+    const { looks, zones } = this.packed.stage;
     const { fields } = this.screens[0].film;
-    const note = (text) => list.append(make("span", { text }));
-    if (fields.task_ends) note("arrow: to where it leads");
-    if (this.packed.stage.zones.some((zone) => zone.shade)) note("the stronger the colour of a zone, the more starts there");
-    if (fields.agent_health) note("lines: new targets; yellow: shots; health when near (Ctrl and wheel)");
-    return list;
+    const entries = looks.filter((look) => look.name).map((look) => {
+      const icon = make("canvas", { width: 36, height: 36, "aria-hidden": "true" });
+      drawShape(icon.getContext("2d"), look.shape, 18, 18, 13, 0, look.colour || ownColour(0), "transparent");
+      return make("span", {}, icon, look.name);
+    });
+    entries.push(make("span", { title: "It would have enough even with one agent less" }, make("i", { class: "ring" }), "more agents than it needs"));
+    const notes = [
+      fields.task_ends && "arrow: destination",
+      zones.some((zone) => zone.shade) && "stronger zone colour: more requests start there",
+      fields.agent_health && "blue line: new target; yellow line: shot; zoom in (Ctrl and wheel) for health bars",
+    ];
+    return make("div", { class: "legend" }, ...entries, ...notes.filter(Boolean).map((text) => make("span", { text })));
   }
 
-  /** What the end card says: who won, and what to do next. */
-  ended() {
+  /** Fill the end card: the winner, the margin and links to the next episodes. */
+  fillCard() {
     const { title, detail } = this.packed.verdict;
     const next = this.options.next ? this.options.next() : [];
     fill(this.card, make("h2", { text: title }), make("p", { text: detail }), make("div", { class: "buttons" }, ...next));
@@ -169,7 +166,7 @@ export class Player {
     this.at(time);
   }
 
-  /** From wherever it is to the next whole step. */
+  /** To the next whole step. */
   step(by) {
     this.jump(by > 0 ? Math.floor(this.time + 1) : Math.ceil(this.time - 1));
   }
@@ -206,9 +203,9 @@ export class Player {
     if (index !== undefined) this.pick(screen, { kind, index });
   }
 
-  /** Select what was clicked, or nothing; listeners are told. */
+  /** Select an agent or task, or nothing, and call the listener. */
   pick(screen, thing) {
-    // What is to be explained should not run away.
+    // An explanation is of one step.
     if (thing) this.pause();
     const same = thing && screen.show.selected && thing.kind === screen.show.selected.kind && thing.index === screen.show.selected.index;
     for (const each of this.screens) each.show = { ...each.show, selected: same ? null : thing, scores: null };
@@ -217,13 +214,13 @@ export class Player {
   }
 }
 
-/** Whether the reader lets pictures move by themselves. */
+/** Whether the system allows motion. */
 export function movesFreely() {
   return !matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
-/** What a thing is called. */
+/** The name of an agent or task. */
 export function nameOf(stage, { kind, index }) {
-  const given = (kind === "agent" ? stage.agent_names : stage.task_names)[index];
-  return given ?? `${kind} ${index}`;
+  const name = (kind === "agent" ? stage.agent_names : stage.task_names)[index];
+  return name ?? `${kind} ${index}`;
 }

@@ -1,8 +1,6 @@
-// The race under the films: what is left to do in each, or the reward so far, up to the present moment.
+// The race: in each film the tasks left, or the reward so far, up to the present moment.
 import { filmColour } from "./colours.js";
-import { digits, make } from "./dom.js";
-
-const SPACE = "http://www.w3.org/2000/svg";
+import { digits, make, svg } from "./dom.js";
 
 export class Race {
   constructor(packed, films) {
@@ -13,14 +11,8 @@ export class Race {
     const all = this.series.flat();
     [this.low, this.high] = [Math.min(0, ...all), Math.max(...all)];
     if (this.high === this.low) this.high += 1;
-    this.svg = document.createElementNS(SPACE, "svg");
-    for (const [name, value] of [["viewBox", "0 0 100 100"], ["preserveAspectRatio", "none"], ["role", "img"]]) this.svg.setAttribute(name, value);
-    this.lines = films.map((_, k) => {
-      const line = document.createElementNS(SPACE, "polyline");
-      line.style.stroke = filmColour(k);
-      this.svg.append(line);
-      return line;
-    });
+    this.lines = films.map((_, k) => svg("polyline", { stroke: filmColour(k) }));
+    this.svg = svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", role: "img" }, ...this.lines);
     this.ends = films.map((_, k) => {
       const dot = make("i", { class: "end-dot", hidden: true });
       dot.style.background = filmColour(k);
@@ -39,7 +31,7 @@ export class Race {
         make("div", { class: "race-lines" }, this.svg, this.now, ...this.ends), make("span", { class: "race-scale low", text: digits(this.low, 3) })));
   }
 
-  /** Show the lines up to a time, as those who run know it. */
+  /** Draw the lines up to a time. */
   at(time) {
     this.series.forEach((values, k) => {
       const until = Math.min(time, values.length - 1);
@@ -54,8 +46,8 @@ export class Race {
       this.standing[k].value.textContent = digits(values[row], 3);
     });
     this.now.style.left = `${this.x(Math.min(time, this.last))}%`;
-    const told = this.films.map((film, k) => `${film.label} ${this.standing[k].value.textContent}`).join(", ");
-    this.svg.setAttribute("aria-label", `${this.words}: ${told}`);
+    const values = this.films.map((film, k) => `${film.label} ${this.standing[k].value.textContent}`).join(", ");
+    this.svg.setAttribute("aria-label", `${this.words}: ${values}`);
   }
 
   x(step) {

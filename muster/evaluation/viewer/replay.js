@@ -1,4 +1,4 @@
-// The page of one replay: the film is in the page itself.
+// The page of a replay, with the film in it.
 import { make } from "./dom.js";
 import { movesFreely, nameOf, Player } from "./player.js";
 
@@ -22,7 +22,7 @@ function describe(screen, thing) {
     return task < 0 ? `${who} has no task at this step.` : `${who} is assigned to ${named("task", task)} at this step.`;
   }
   const agents = moment.agents.flatMap((agent, k) => (agent.there && agent.task === thing.index ? [named("agent", k)] : []));
-  const full = `${Math.round(100 * moment.tasks[thing.index].load)} % of what it takes`;
+  const full = `${Math.round(100 * moment.tasks[thing.index].load)} % of its capacity`;
   return agents.length ? `${who} gets ${agents.join(", ")}: ${full}.` : `${who} gets no agent at this step.`;
 }
 

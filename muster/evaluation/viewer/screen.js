@@ -1,13 +1,12 @@
-// A film on a canvas of its own, with its title: as wide as there is room, as high as its stage needs.
+// A film on its own canvas, with a caption.
 import { cameraOf } from "./camera.js";
 import { drawMoment, fit, momentOf } from "./canvas.js";
 import { filmColour } from "./colours.js";
-import { digits, make, told } from "./dom.js";
+import { digits, make, assignmentText } from "./dom.js";
 import { Zoom } from "./zoom.js";
 
 const REACH = 14; // pixels round an object that still hit it
-const FOLLOWING = 0.8; // height by width of a picture whose camera follows
-const AROUND = 450; // pixels of a window that other things than the picture take
+const AROUND = 360; // pixels of a window's height beside the picture: headings, controls, legend
 
 export class Screen {
   /** `number` of the film among those side by side: its colour in the race. */
@@ -39,8 +38,8 @@ export class Screen {
     const { bounds } = this.stage;
     const wide = this.canvas.clientWidth;
     if (!wide) return;
-    const share = this.stage.follows ? FOLLOWING : (bounds[3] - bounds[1]) / (bounds[2] - bounds[0] || 1);
-    // A tall stage must not push the controls and the race off the screen.
+    const share = this.stage.follows ? 1 : (bounds[3] - bounds[1]) / (bounds[2] - bounds[0] || 1);
+    // A tall stage must not push the controls off the screen.
     const high = Math.round(Math.min(wide * share, Math.max(260, window.innerHeight - AROUND)));
     const density = window.devicePixelRatio || 1;
     this.canvas.style.height = `${high}px`;
@@ -61,14 +60,13 @@ export class Screen {
     const pen = this.canvas.getContext("2d");
     const density = this.canvas.width / this.canvas.clientWidth;
     pen.setTransform(density, 0, 0, density, 0, 0);
-    pen.clearRect(0, 0, ...this.size);
     this.view = this.zoom.apply(fit(this.camera(this.time), ...this.size));
     this.moment = momentOf(this.film, this.stage, this.time, this.view);
     drawMoment(pen, this.stage, this.moment, this.view, this.show);
     this.status.textContent = this.words();
     if (this.described === this.moment.row) return;
     this.described = this.moment.row;
-    const tasks = told(this.moment.agents.map((agent) => agent.task));
+    const tasks = assignmentText(this.moment.agents.map((agent) => agent.task));
     this.canvas.setAttribute("aria-label", `The environment as ${this.film.label} acts in it, step ${this.described}: ${tasks}`);
   }
 
@@ -79,7 +77,7 @@ export class Screen {
     return this.film.texts[row] || `reward ${digits(sum, 3)}`;
   }
 
-  /** What is under the pointer: {kind, index}, or null. */
+  /** The agent or task under the pointer: {kind, index}, or null. */
   thingAt(event) {
     const box = this.canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];

@@ -1,4 +1,4 @@
-// What agents and tasks look like. Each shape fills a circle of radius r round (x, y); `turn` is where it looks, 0 up.
+// The shapes of agents and tasks. Each fills a circle of radius r round (x, y); `turn` is its heading in turns, 0 up.
 
 const SIMPLE = 4.5; // pixels: below this radius details are left out
 

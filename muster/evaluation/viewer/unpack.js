@@ -1,4 +1,4 @@
-// Packed films back into arrays: the opposite of muster/evaluation/packing.py.
+// Unpacks the films of muster/evaluation/packing.py into arrays.
 
 export const HUNDREDTHS = 100; // health, loads and angles are counted in these
 const STEPS_ACROSS = 4096; // places are counted in this fraction of the longer side

@@ -1,4 +1,4 @@
-// Looking closer: Ctrl and the wheel (or two fingers), a double click, and dragging what is enlarged.
+// Zoom: Ctrl and the wheel (or two fingers), a double click; drag to move the enlarged picture.
 
 const MOST = 12;
 
@@ -29,7 +29,7 @@ export class Zoom {
     });
   }
 
-  /** Enlarge round a point; by 0: back to all of it. */
+  /** Enlarge round a point; 0 shows everything again. */
   by(factor, [x, y]) {
     const next = factor ? Math.max(1, Math.min(MOST, this.factor * factor)) : 1;
     const ratio = next / this.factor;
@@ -38,7 +38,7 @@ export class Zoom {
     this.onChange();
   }
 
-  /** The view (see `fit`) as it looks from here. */
+  /** The enlarged view (see `fit`). */
   apply(view) {
     const { factor, shift: [dx, dy] } = this;
     if (factor === 1) return view;

@@ -1,7 +1,7 @@
-// Asking the service, and what it says when it cannot: always one sentence.
+// Requests to the service; every failure is an Error with one sentence.
 
 const HINTS = {
-  400: "Change what is asked for above, then try again.",
+  400: "Change the settings above, then try again.",
   401: "The token is the one that muster serve was started with (--token-file).",
   429: "The service is busy; try again in a moment.",
   503: "The service is busy or being stopped; try again in a moment.",
@@ -20,51 +20,44 @@ export async function ask(path, body) {
     throw failed("The service does not answer.", "Is muster serve still running? Start it again, then try again.");
   }
   if (answer.status === 401) {
-    const given = prompt("This service needs its token:");
-    if (given) {
-      token = given.trim();
+    const entered = prompt("This service needs its token:");
+    if (entered) {
+      token = entered.trim();
       sessionStorage.setItem("muster-token", token);
       return ask(path, body);
     }
   }
-  let found;
+  let content;
   try {
-    found = await answer.json();
+    content = await answer.json();
   } catch {
     throw failed(`The service answered with ${answer.status} and no sentence.`, HINTS[answer.status]);
   }
-  if (!answer.ok) throw failed(found.error || `The service answered with ${answer.status}.`, HINTS[answer.status]);
-  return found;
+  if (!answer.ok) throw failed(content.error || `The service answered with ${answer.status}.`, HINTS[answer.status]);
+  return content;
 }
 
 function failed(text, hint) {
   return Object.assign(new Error(text), { hint });
 }
 
-/** Calls `work` with the latest arguments only: while one runs, those in between are forgotten. */
+/** A function that runs `work`; calls while it runs become one more run after it. */
 export function latest(work) {
-  let running = false;
-  let waiting = null;
-  return async function call(...given) {
-    if (running) {
-      waiting = given;
-      return;
-    }
+  let [running, again] = [false, false];
+  return async function call() {
+    again = running;
+    if (running) return;
     running = true;
     try {
-      await work(...given);
+      await work();
     } finally {
       running = false;
-      if (waiting) {
-        const next = waiting;
-        waiting = null;
-        call(...next);
-      }
+      if (again) call();
     }
   };
 }
 
-/** Let the reader keep a text as a file. */
+/** Download a text as a file. */
 export function download(name, text, kind) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: kind }));

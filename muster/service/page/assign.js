@@ -30,7 +30,7 @@ class Assign {
     this.assignAll.addEventListener("change", () => this.solve());
     this.costs = make("input", { type: "checkbox" });
     this.costs.addEventListener("change", () => {
-      // Doing nothing costs nothing, so with costs it must not be a choice unless it is wanted.
+      // The cheapest plan assigns no agent: with costs, all are assigned unless this is switched off.
       this.assignAll.checked = this.costs.checked;
       this.solve();
     });
@@ -86,10 +86,10 @@ class Assign {
     }), make("span", { class: "method", text: this.costs.checked && this.method === "lp" ? LEAST : offered.find((each) => each.value === this.method).title }));
     try {
       const table = readScores(this.text.value);
-      const wanted = { scores: table.scores, method: this.method, assign_all: this.assignAll.checked, sense: this.costs.checked ? "min" : "max" };
-      if (table.capacities) wanted.capacities = table.capacities;
-      const answer = await ask("solve", wanted);
-      this.show(table, wanted, answer);
+      const request = { scores: table.scores, method: this.method, assign_all: this.assignAll.checked, sense: this.costs.checked ? "min" : "max" };
+      if (table.capacities) request.capacities = table.capacities;
+      const answer = await ask("solve", request);
+      this.show(table, request, answer);
       this.alert.say("");
     } catch (error) {
       this.alert.say(error.message);
@@ -98,9 +98,9 @@ class Assign {
     }
   }
 
-  show(table, wanted, answer) {
+  show(table, request, answer) {
     const idle = answer.assignment.filter((task) => task === null).length;
-    const least = wanted.sense === "min";
+    const least = request.sense === "min";
     const proven = answer.bound !== null && Math.abs(answer.bound - answer.objective) <= 1e-9 * Math.max(1, Math.abs(answer.bound));
     const bound = proven ? ", proven best" : answer.bound === null ? "" : `, ${least ? "no less than" : "at most"} ${digits(answer.bound)} is possible`;
     const words = `${least ? "Costs" : "Worth"} ${digits(answer.objective)} in all${bound}${idle ? `; ${idle} without a task` : ""}.`;
@@ -108,14 +108,14 @@ class Assign {
     fill(this.result, make("p", { class: "verdict", text: words }),
       make("div", { class: "buttons" }, button("Download CSV", () => download("plan.csv", writeCsv(planRows(table, answer)), "text/csv")),
         button("Download JSON", () => download("plan.json", JSON.stringify({ agents: table.agents, tasks: table.tasks, ...answer }, null, 1), "application/json"))),
-      this.table(table, wanted, answer));
+      this.table(table, request, answer));
     fill(this.panel, make("h2", { text: "Why" }), make("p", { class: "about", text: "Click an agent or a task in the table." }));
   }
 
-  table(table, wanted, answer) {
-    // The better, the stronger the colour.
-    const scale = shares(table.scores.flat()).map((share) => (share === null || wanted.sense === "max" ? share : 1 - share));
-    const pick = (thing) => this.explain(table, wanted, thing);
+  table(table, request, answer) {
+    // Better scores have a stronger colour.
+    const scale = shares(table.scores.flat()).map((share) => (share === null || request.sense === "max" ? share : 1 - share));
+    const pick = (thing) => this.explain(table, request, thing);
     const head = table.tasks.slice(0, MOST_SHOWN).map((name, k) => make("th", {}, make("button", { type: "button", class: "plain", text: name, onclick: () => pick({ kind: "task", index: k }) })));
     const rows = table.agents.slice(0, MOST_SHOWN).map((name, i) =>
       make("tr", {}, make("th", { class: "name" }, make("button", { type: "button", class: "plain", text: name, onclick: () => pick({ kind: "agent", index: i }) })),
@@ -131,14 +131,14 @@ class Assign {
     const left = Math.max(0, table.agents.length - MOST_SHOWN, table.tasks.length - MOST_SHOWN);
     return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The table and the plan" }, make("table", { class: "scores" }, make("thead", {}, make("tr", {}, make("td", { class: "name" }), ...head, make("th", { class: "plan", text: "plan" }))),
       make("tbody", {}, ...rows, foot("used", answer.loads.map((load, j) => `${digits(load, 3)} of ${capacity[j] === null ? "∞" : digits(capacity[j], 3)}`)), foot("price", answer.prices.map((price) => digits(price, 3))))),
-    left ? make("p", { class: "about", text: `The table shows ${MOST_SHOWN} rows and columns; what is downloaded has all.` }) : null);
+    left ? make("p", { class: "about", text: `The table shows ${MOST_SHOWN} rows and columns; downloads have all.` }) : null);
   }
 
-  async explain(table, wanted, thing) {
+  async explain(table, request, thing) {
     try {
-      const { sense, ...rest } = wanted;
+      const { sense, ...rest } = request;
       const sign = sense === "min" ? -1 : 1;
-      const scores = wanted.scores.map((row) => row.map((value) => (value === null ? null : sign * value)));
+      const scores = request.scores.map((row) => row.map((value) => (value === null ? null : sign * value)));
       const answer = await ask("watch/explain", { ...rest, scores, ...(thing.kind === "agent" ? { agent: thing.index } : {}) });
       answer.sign = sign;
       const nameAgent = (k) => table.agents[k];

@@ -1,13 +1,14 @@
-// The canvas of Play: a situation that can be dragged, drawn with the viewer's own brushes.
+// The canvas of Play: a situation that can be dragged, drawn by the viewer.
 import { drawMoment, fit, radiusIn } from "./viewer/canvas.js";
-import { make, told } from "./viewer/dom.js";
+import { make, assignmentText } from "./viewer/dom.js";
 
-const REACH = 18; // pixels
+const REACH = 18; // pixels round an object that still hit it
+const AROUND = 300; // pixels of a window's height beside the board
 
 export class Board {
   constructor({ onMove, onPick }) {
     [this.onMove, this.onPick] = [onMove, onPick];
-    [this.dragging, this.selected, this.found, this.scores] = [true, null, null, null];
+    [this.dragging, this.selected, this.decision, this.scores] = [true, null, null, null];
     this.canvas = make("canvas", { class: "board", tabindex: 0, role: "img", "aria-label": "The situation; drag agents and tasks" });
     this.element = this.canvas;
     new ResizeObserver(() => this.resize()).observe(this.canvas);
@@ -19,14 +20,14 @@ export class Board {
   }
 
   show(situation, stage) {
-    [this.situation, this.stage, this.found, this.scores] = [situation, stage, null, null];
+    [this.situation, this.stage, this.decision, this.scores] = [situation, stage, null, null];
     this.resize();
   }
 
-  /** What the service decided; scores are those of what is selected, 0 to 1. */
-  answer(found, scores = null) {
-    [this.found, this.scores] = [found, scores];
-    this.canvas.setAttribute("aria-label", `The situation; drag agents and tasks. ${found ? told(found.assignment) : "No answer"}`);
+  /** Show a decision of the service, and scores of the selected agent or task, 0 to 1. */
+  answer(decision, scores = null) {
+    [this.decision, this.scores] = [decision, scores];
+    this.canvas.setAttribute("aria-label", `The situation; drag agents and tasks. ${decision ? assignmentText(decision.assignment) : "No answer"}`);
     this.draw();
   }
 
@@ -34,7 +35,7 @@ export class Board {
     const wide = this.canvas.clientWidth;
     if (!wide || !this.stage) return;
     const [left, top, right, bottom] = this.stage.bounds;
-    const high = Math.round(Math.min((wide * (bottom - top)) / (right - left || 1), Math.max(280, innerHeight * 0.7)));
+    const high = Math.round(Math.min((wide * (bottom - top)) / (right - left || 1), Math.max(280, innerHeight - AROUND)));
     const density = devicePixelRatio || 1;
     this.canvas.style.height = `${high}px`;
     [this.canvas.width, this.canvas.height] = [Math.round(wide * density), Math.round(high * density)];
@@ -45,8 +46,8 @@ export class Board {
   things() {
     const { agents, tasks } = this.situation;
     const { looks } = this.stage;
-    // What the service said of each; the first look is the agents', the last one the tasks', until it has answered.
-    const look = (kind, k, otherwise) => looks[this.found && this.found[`${kind}_looks`][k]] || otherwise;
+    // Until the service has answered, agents have the first look and tasks the last.
+    const look = (kind, k, otherwise) => looks[this.decision && this.decision[`${kind}_looks`][k]] || otherwise;
     const radius = radiusIn(this.stage, this.view, agents.length + tasks.length);
     const thing = (place, look) => ({ there: true, at: this.view.to(place), r: radius(look), fades: 1, fresh: 1, look, health: null, turn: 0, load: 0, crowded: false });
     const own = {
@@ -54,14 +55,14 @@ export class Board {
       tasks: tasks.map((place, k) => thing(place, look("task", k, looks[looks.length - 1]))),
     };
     own.agents.forEach((agent, k) => {
-      const task = this.found && this.found.assignment.length === agents.length ? this.found.assignment[k] : null;
+      const task = this.decision && this.decision.assignment.length === agents.length ? this.decision.assignment[k] : null;
       agent.task = task === null || task >= tasks.length ? -1 : task;
     });
-    if (this.found && this.found.loads.length === tasks.length) {
+    if (this.decision && this.decision.loads.length === tasks.length) {
       own.tasks.forEach((task, k) => {
-        const capacity = this.found.capacities[k];
-        task.load = capacity ? this.found.loads[k] / capacity : 0;
-        task.crowded = capacity !== null && this.found.loads[k] > capacity * 1.000001;
+        const capacity = this.decision.capacities[k];
+        task.load = capacity ? this.decision.loads[k] / capacity : 0;
+        task.crowded = capacity !== null && this.decision.loads[k] > capacity * 1.000001;
       });
     }
     return own;
@@ -72,7 +73,6 @@ export class Board {
     const pen = this.canvas.getContext("2d");
     const density = this.canvas.width / this.canvas.clientWidth;
     pen.setTransform(density, 0, 0, density, 0, 0);
-    pen.clearRect(0, 0, this.canvas.clientWidth, this.canvas.clientHeight);
     const show = { lines: true, names: true, selected: this.selected, scores: this.scores };
     drawMoment(pen, { ...this.stage, agent_names: [], task_names: [] }, { ...this.things(), shots: [], into: 0 }, this.view, show);
   }
@@ -124,7 +124,7 @@ export class Board {
     this.onPick({ kind, index }, this.list({ kind })[index]);
   }
 
-  /** A and T select; the arrow keys move what is selected by a cell, or by a fiftieth. */
+  /** A and T select; the arrow keys move the selected object by a cell, or by a fiftieth. */
   key(event) {
     if (event.key === "a" || event.key === "t") return this.next(event.key === "a" ? "agent" : "task");
     const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };

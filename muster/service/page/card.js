@@ -1,9 +1,9 @@
-// What is known of a learned policy beyond one episode: its card, in short.
+// The card of a learned policy: its training, its results on many episodes, its weights.
 import { digits, make } from "./viewer/dom.js";
 
 const MOST_FEATURES = 12;
 
-/** A policy's card as a list that opens; null where there is none, or none that can be read. */
+/** A policy's card as a list that opens; null if there is none or it is unreadable. */
 export function cardOf(card, label) {
   try {
     return card ? list(card, label) : null;
@@ -15,8 +15,8 @@ export function cardOf(card, label) {
 function list(card, label) {
   const facts = [
     ["trained on", (card.trained_on || []).join(", ")],
-    ["by", [card.learner, card.cpu_minutes ? `${digits(card.cpu_minutes, 2)} CPU minutes` : ""].filter(Boolean).join(", ")],
-    ["model", card.model ? `${card.model.kind}, ${card.model.numbers} numbers` : ""],
+    ["learner", [card.learner, card.cpu_minutes ? `${digits(card.cpu_minutes, 2)} CPU minutes` : ""].filter(Boolean).join(", ")],
+    ["model", card.model ? `${card.model.kind}, ${card.model.numbers} parameters` : ""],
     ["inference", card.inference ? card.inference.method.toUpperCase() : ""],
     ["where it stops winning", card.stops_winning],
   ].filter(([, value]) => value);
@@ -25,27 +25,29 @@ function list(card, label) {
     weights(card), results(card.results || []));
 }
 
-/** "Over 1,000 episodes: 8.35 against 12.32 steps on average", where the first policy's card has it; or an empty text. */
+/** "Mean steps over 1,000 episodes: learned on 2x4 8.35, nearest first 12.3.", if the first policy's card has it; or an empty text. */
 export function measured(card, packed, [first, second]) {
   const result = card && card.policy === first && Array.isArray(card.results) && card.results.find((each) => each.env === packed.env);
   const other = result && second && result.baselines[second];
   if (!Number.isFinite(other)) return "";
-  return `Over ${result.episodes.toLocaleString("en")} episodes: ${digits(result.mean, 3)} against ${digits(other, 3)} ${result.unit} on average.`;
+  const rate = result.unit === "win rate";
+  const [one, two] = [result.mean, other].map((mean) => (rate ? `${digits(100 * mean, 3)} %` : digits(mean, 3)));
+  const [label, another] = packed.films.map((film) => film.label);
+  return `${rate ? "Win rate" : `Mean ${result.unit}`} over ${result.episodes.toLocaleString("en")} episodes: ${label} ${one}, ${another} ${two}.`;
 }
 
 function results(rows) {
   if (!rows.length) return null;
-  const line = ({ env, mean, unit, best_baseline: best, baselines }) =>
-    [env, `${digits(mean, 3)} ${unit}`, best ? `${digits(baselines[best], 3)} by ${best}` : "–"];
-  return table(["environment", "mean", "best baseline"], rows.map(line));
+  const line = ({ env, mean, best_baseline: best, baselines }) => [env, digits(mean, 3), best ? `${digits(baselines[best], 3)} by ${best}` : "–"];
+  return table(["environment", rows[0].unit, "best baseline"], rows.map(line));
 }
 
-/** What a linear policy has learned: a sentence, and its weights by effect. */
+/** The weights of a linear policy: a sentence, and a table by effect. */
 function weights({ weights: rows, weights_in_words: words }) {
   if (!rows || !rows.length) return null;
   const line = ({ feature, kind, weight, effect }) => [`${feature} (${kind})`, weight === null ? "–" : digits(weight, 3), digits(effect, 2)];
   return make("div", {}, make("p", { text: words }), table(["feature", "weight", "effect"], rows.slice(0, MOST_FEATURES).map(line)),
-    make("p", { class: "about", text: "Effect: standard deviations of the prior for one of the feature." }));
+    make("p", { class: "about", text: "Effect: change of the score, in standard deviations of the prior, for one standard deviation of the feature." }));
 }
 
 function table(head, rows) {

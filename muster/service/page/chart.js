@@ -1,16 +1,8 @@
 // Lines over time, as SVG, with a ruler that follows the pointer and compares them.
-import { digits, fill, make } from "./viewer/dom.js";
+import { digits, fill, make, svg } from "./viewer/dom.js";
 
-const SPACE = "http://www.w3.org/2000/svg";
-const [LEFT, RIGHT, TOP, BOTTOM] = [48, 14, 14, 40]; // margins for words round the lines
+const [LEFT, RIGHT, TOP, BOTTOM] = [48, 14, 14, 40]; // margins for the labels
 const EARLY = 0.1; // share of a line's points that do not count for the range of values
-
-function draw(tag, properties, text) {
-  const element = document.createElementNS(SPACE, tag);
-  for (const [name, value] of Object.entries(properties)) element.setAttribute(name, value);
-  if (text !== undefined) element.textContent = text;
-  return element;
-}
 
 /**
  * A chart of lines [{name, colour, points: [[x, y], …], raw: [[x, y], …]}] with words on its axes, `wide` pixels wide.
@@ -18,50 +10,47 @@ function draw(tag, properties, text) {
  */
 export function chart(lines, levels, xLabel, yLabel, wide) {
   const high = Math.round(Math.max(260, Math.min(wide / 2, innerHeight - 300)));
-  const svg = draw("svg", { viewBox: `0 0 ${wide} ${high}`, class: "chart", role: "img", "aria-label": `${yLabel} over ${xLabel}` });
+  const picture = svg("svg", { viewBox: `0 0 ${wide} ${high}`, class: "chart", role: "img", "aria-label": `${yLabel} over ${xLabel}` });
   const points = lines.flatMap((line) => [...line.points, ...line.raw]);
   const [x0, x1] = span(points.map(([x]) => x), true);
-  // What a run does before it has learned anything would squeeze all that follows: it may leave the chart.
+  // The first, untrained results would squeeze all that follows: they may leave the chart.
   const later = lines.flatMap((line) => [line.points, line.raw].flatMap((own) => own.slice(Math.floor(EARLY * own.length))));
   const [y0, y1] = span([...later.map(([, y]) => y), ...levels.map(({ value }) => value)], false);
   const at = ([x, y]) => [LEFT + ((wide - LEFT - RIGHT) * (x - x0)) / (x1 - x0), high - BOTTOM - ((high - TOP - BOTTOM) * (y - y0)) / (y1 - y0)];
   for (const [y, text] of ticks(y0, y1)) {
     const [, level] = at([x0, y]);
-    svg.append(draw("line", { x1: LEFT, x2: wide - RIGHT, y1: level, y2: level, class: "rule" }));
-    svg.append(draw("text", { x: LEFT - 8, y: level + 4, "text-anchor": "end" }, text));
+    picture.append(svg("line", { x1: LEFT, x2: wide - RIGHT, y1: level, y2: level, class: "rule" }));
+    picture.append(svg("text", { x: LEFT - 8, y: level + 4, "text-anchor": "end" }, text));
   }
   for (const [x, text] of ticks(x0, x1)) {
     const [place] = at([x, y0]);
-    svg.append(draw("text", { x: place, y: high - BOTTOM + 18, "text-anchor": "middle" }, text));
+    picture.append(svg("text", { x: place, y: high - BOTTOM + 18, "text-anchor": "middle" }, text));
   }
-  svg.append(draw("text", { x: (LEFT + wide - RIGHT) / 2, y: high - 4, "text-anchor": "middle" }, xLabel));
+  picture.append(svg("text", { x: (LEFT + wide - RIGHT) / 2, y: high - 4, "text-anchor": "middle" }, xLabel));
   for (const { name, value } of levels) {
     const [, level] = at([x0, value]);
-    svg.append(draw("line", { x1: LEFT, x2: wide - RIGHT, y1: level, y2: level, class: "level" }));
-    svg.append(draw("text", { x: wide - RIGHT, y: level - 5, "text-anchor": "end" }, `${name} ${digits(value)}`));
+    picture.append(svg("line", { x1: LEFT, x2: wide - RIGHT, y1: level, y2: level, class: "level" }));
+    picture.append(svg("text", { x: wide - RIGHT, y: level - 5, "text-anchor": "end" }, `${name} ${digits(value)}`));
   }
-  const clip = draw("clipPath", { id: "plot" });
-  clip.append(draw("rect", { x: LEFT, y: TOP, width: wide - LEFT - RIGHT, height: high - TOP - BOTTOM }));
-  svg.append(clip);
+  picture.append(svg("clipPath", { id: "plot" }, svg("rect", { x: LEFT, y: TOP, width: wide - LEFT - RIGHT, height: high - TOP - BOTTOM })));
   const path = (own) => own.map((point) => at(point).map((value) => value.toFixed(1)).join(",")).join(" ");
   for (const { name, colour, points: own, raw } of lines) {
     if (!own.length) continue;
-    if (raw.length) svg.append(draw("polyline", { points: path(raw), fill: "none", stroke: colour, "stroke-width": 1, opacity: 0.3, class: "raw", "clip-path": "url(#plot)" }));
-    const line = draw("polyline", { points: path(own), fill: "none", stroke: colour, "stroke-width": 2, class: "line", "clip-path": "url(#plot)" });
-    line.append(draw("title", {}, name));
+    if (raw.length) picture.append(svg("polyline", { points: path(raw), fill: "none", stroke: colour, "stroke-width": 1, opacity: 0.3, class: "raw", "clip-path": "url(#plot)" }));
     const [x, y] = at(own[own.length - 1]);
-    svg.append(line, draw("circle", { cx: x, cy: y, r: 3.5, fill: colour }));
+    picture.append(svg("polyline", { points: path(own), fill: "none", stroke: colour, "stroke-width": 2, class: "line", "clip-path": "url(#plot)" }, svg("title", {}, name)),
+      svg("circle", { cx: x, cy: y, r: 3.5, fill: colour }));
   }
-  return make("div", { class: "chart-box" }, make("strong", { text: yLabel }), svg, ...ruler(svg, lines, xLabel, { wide, high, x0, x1 }));
+  return make("div", { class: "chart-box" }, make("strong", { text: yLabel }), picture, ...ruler(picture, lines, xLabel, { wide, high, x0, x1 }));
 }
 
 /** A vertical line under the pointer, and beside it the value of every line there. */
-function ruler(svg, lines, xLabel, { wide, high, x0, x1 }) {
-  const line = draw("line", { y1: TOP, y2: high - BOTTOM, class: "ruler", visibility: "hidden" });
-  svg.append(line);
+function ruler(picture, lines, xLabel, { wide, high, x0, x1 }) {
+  const line = svg("line", { y1: TOP, y2: high - BOTTOM, class: "ruler", visibility: "hidden" });
+  picture.append(line);
   const box = make("div", { class: "compare", hidden: true });
-  svg.addEventListener("pointermove", (event) => {
-    const { left, width } = svg.getBoundingClientRect();
+  picture.addEventListener("pointermove", (event) => {
+    const { left, width } = picture.getBoundingClientRect();
     const place = ((event.clientX - left) * wide) / width;
     const x = x0 + ((place - LEFT) * (x1 - x0)) / (wide - LEFT - RIGHT);
     box.hidden = x < x0 || x > x1;
@@ -75,7 +64,7 @@ function ruler(svg, lines, xLabel, { wide, high, x0, x1 }) {
     box.style[place > wide / 2 ? "left" : "right"] = "auto";
     box.style[place > wide / 2 ? "right" : "left"] = `${place > wide / 2 ? width * (1 - place / wide) + 10 : (width * place) / wide + 10}px`;
   });
-  svg.addEventListener("pointerleave", () => {
+  picture.addEventListener("pointerleave", () => {
     box.hidden = true;
     line.setAttribute("visibility", "hidden");
   });
@@ -102,11 +91,11 @@ function ticks(low, high) {
   const unit = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((k) => k * unit).find((k) => k >= rough);
   const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-  const found = [];
+  const marks = [];
   for (let k = Math.ceil(low / step); k * step <= high; k++) {
-    found.push([k * step, Math.abs(high) >= 1e4 ? short(k * step) : (k * step).toFixed(decimals).replace("-", "−")]);
+    marks.push([k * step, Math.abs(high) >= 1e4 ? short(k * step) : (k * step).toFixed(decimals).replace("-", "−")]);
   }
-  return found;
+  return marks;
 }
 
 function short(value) {

@@ -2,7 +2,7 @@
 
 const MOST = 250000; // cells
 
-/** {agents, tasks, scores, capacities} of a text; an Error with one sentence for what is no table of scores. */
+/** {agents, tasks, scores, capacities} of a text; an Error with one sentence if it is not a table of scores. */
 export function readScores(text) {
   const lines = text.replace(/^\ufeff/, "").split(/\r\n|\n|\r/).filter((line) => line.trim());
   if (!lines.length) throw new Error("a table of scores has a row for each agent and a column for each task; this is empty");
@@ -46,12 +46,12 @@ function capacities(values, tasks) {
   values.forEach((value, k) => {
     if (value !== null && value < 0) throw new Error(`the capacity of ${tasks[k]} must not be negative, got ${value}`);
   });
-  return values; // null: as many as want
+  return values; // null: unlimited
 }
 
 function toNumber(cell, separator) {
   let text = cell.trim();
-  // Where commas do not part cells they may part decimals.
+  // Where commas do not separate cells they may be decimal commas.
   if (separator !== ",") text = text.replace(",", ".");
   if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) return undefined;
   const value = Number(text);
@@ -60,7 +60,7 @@ function toNumber(cell, separator) {
 
 /** The cells of a line; quotes keep separators, and two quotes are one. */
 function cells(line, separator) {
-  const found = [];
+  const row = [];
   let cell = "";
   let quoted = false;
   for (let k = 0; k < line.length; k++) {
@@ -71,14 +71,14 @@ function cells(line, separator) {
       else quoted = false;
     } else if (letter === '"' && !cell.trim()) [cell, quoted] = ["", true];
     else if (letter === separator) {
-      found.push(cell);
+      row.push(cell);
       cell = "";
     } else cell += letter;
   }
-  return [...found, cell];
+  return [...row, cell];
 }
 
-/** A table as text. What a spreadsheet would take for a formula is kept from being one. */
+/** A table as text; formulas of a spreadsheet are escaped. */
 export function writeCsv(rows) {
   const safe = (value) => {
     let text = value === null || value === undefined ? "" : String(value);

@@ -6,7 +6,7 @@ export function field(label, control, extra = {}) {
   return make("label", { class: "field", ...extra }, make("span", { text: label }), control);
 }
 
-/** A choice of policies for an environment, in groups, by what people call them; `otherwise` is taken where the chosen one is not there. */
+/** A choice of policies for an environment, in groups, by their labels; `otherwise` replaces an unknown `chosen`. */
 export function policySelect(environment, chosen, none, otherwise = chosen) {
   const select = make("select", {});
   if (none) select.append(make("option", { value: "", text: none }));
@@ -23,7 +23,7 @@ export function policySelect(environment, chosen, none, otherwise = chosen) {
   return select;
 }
 
-/** A learned policy to begin with, of the kind of unit that `env` has; or the first baseline. */
+/** The learned policy offered first, for the kind of unit in `env`; or the first baseline. */
 export function firstPolicy(environment, env) {
   const learned = environment.policies.filter((policy) => policy.kind === "learned");
   const units = /:([a-z]+)\d/.exec(env || "");
@@ -44,7 +44,7 @@ export function switcher(options, chosen, onChange) {
   return row;
 }
 
-/** A sentence that is seen and read out; empty, it is not there. */
+/** An alert for one sentence; hidden without one. */
 export function alertLine() {
   const line = make("p", { class: "alert", role: "alert", hidden: true });
   line.say = (text) => {
@@ -54,12 +54,12 @@ export function alertLine() {
   return line;
 }
 
-/** What is shown while something is on its way. */
+/** The state while something loads. */
 export function waiting(text) {
   return make("div", { class: "state", role: "status" }, make("i", { class: "spinner" }), make("p", { text }));
 }
 
-/** What is shown where something failed: the sentence, what to do, and a button to try again. */
+/** The state after a failure: the sentence, a remedy, and a button to try again. */
 export function failure(error, retry) {
   return make("div", { class: "state failed", role: "alert" }, make("h2", { text: "This did not work" }), make("p", { text: error.message }),
     error.hint ? make("p", { class: "about", text: error.hint }) : null, make("button", { type: "button", class: "main", text: "Try again", onclick: retry }));

@@ -20,9 +20,9 @@ export async function learnView(options) {
 }
 
 class Learn {
-  constructor(wanted) {
-    this.chosen = new Set(wanted);
-    this.began = wanted.length > 0;
+  constructor(names) {
+    this.chosen = new Set(names);
+    this.began = names.length > 0;
     this.curves = new Map();
     this.alert = alertLine();
     this.list = make("div", { class: "runs" });
@@ -33,13 +33,15 @@ class Learn {
     this.smooth.value = "0.6";
     this.axis = make("select", {});
     for (const [value, text] of [["steps", "environment steps"], ["cpu_seconds", "CPU minutes"]]) this.axis.append(make("option", { value, text }));
-    // The words of a chart are as large as they are drawn.
+    // A chart is drawn at its final width, so that its text keeps its size.
     this.resized = new ResizeObserver(() => this.plot.clientWidth && this.room() !== this.drawn && this.runs && this.draw());
     this.resized.observe(this.plot);
     for (const select of [this.quantity, this.axis, this.smooth]) select.addEventListener("change", () => this.draw());
-    this.element = make("div", {}, make("h1", { text: "Learn" }), make("p", { class: "about", text: "Runs while they train; point at the chart to compare them." }),
-      make("div", { class: "bar" }, field("Show", this.quantity), field("Over", this.axis), field("Smoothing", this.smooth)), this.alert,
+    this.empty = make("div", { class: "state" });
+    this.charts = make("div", {}, make("div", { class: "bar" }, field("Show", this.quantity, { class: "field wide" }), field("Over", this.axis), field("Smoothing", this.smooth)),
       make("div", { class: "split" }, this.plot, make("aside", { class: "panel" }, make("h2", { text: "Runs" }), this.list)));
+    this.element = make("div", {}, make("h1", { text: "Learn" }), make("p", { class: "about", text: "Training runs, live. Point at the chart to compare them." }),
+      this.alert, this.empty, this.charts);
   }
 
   close() {
@@ -56,29 +58,32 @@ class Learn {
     }
   }
 
-  /** Read what has changed, and show it. */
+  /** Read the runs that changed, and show them. */
   async read() {
     const { command, folder, runs } = await ask("watch/runs");
     if (!this.began && runs.length) {
       this.began = true;
-      this.chosen = new Set(runs.slice(0, 4).map((run) => run.name));
+      // One chart shows one unit: the latest runs of one environment.
+      this.chosen = new Set(runs.filter(({ env }) => env === runs[0].env).slice(0, 4).map((run) => run.name));
     }
-    // Once a minute anyway: a run that says nothing more has stopped.
-    const seen = JSON.stringify([runs, [...this.chosen], Math.floor(Date.now() / 60000)]);
-    if (seen === this.seen) return;
+    // Once a minute anyway: a run that logs nothing for long is shown as stopped.
+    const state = JSON.stringify([runs, [...this.chosen], Math.floor(Date.now() / 60000)]);
+    if (state === this.state) return;
     [this.runs, this.folder, this.command] = [runs, folder, command];
     for (const run of runs.filter(({ name }) => this.chosen.has(name)).slice(0, MOST_AT_ONCE)) {
       const before = this.curves.get(run.name);
       if (!before || before.updated !== run.updated || before.finished !== run.finished) this.curves.set(run.name, await ask("watch/curve", { run: run.name }));
     }
-    this.seen = seen;
+    this.state = state;
     this.showList();
     this.draw();
   }
 
   showList() {
-    if (!this.runs.length) {
-      fill(this.list, make("p", { class: "about", text: `There is no run in the folder ${this.folder} yet. This begins one, if it is given where the service was started:` }),
+    this.empty.hidden = this.runs.length > 0;
+    this.charts.hidden = !this.empty.hidden;
+    if (this.charts.hidden) {
+      fill(this.empty, make("h2", { text: "No runs yet" }), make("p", { text: `The folder ${this.folder} has none. This command trains a policy for a minute; its curve appears here:` }),
         make("code", { text: this.command }));
       return;
     }
@@ -100,7 +105,7 @@ class Learn {
     }));
   }
 
-  /** Pixels that a chart can be wide; before the view is shown, about what the window gives. */
+  /** Width of the chart in pixels; estimated from the window before the view is shown. */
   room() {
     return Math.max(300, Math.min(900, (this.plot.clientWidth || innerWidth - 24) - 28));
   }
@@ -109,13 +114,13 @@ class Learn {
     return ownColour(this.runs.findIndex((run) => run.name === name));
   }
 
-  /** What the runs that are shown count, in words; they may count different things. */
+  /** The unit of the outcomes shown, or "outcome" if the runs have different ones. */
   unit() {
     const kinds = new Set(this.runs.filter((run) => this.chosen.has(run.name)).map((run) => run.env.split(":")[0]));
     return kinds.size === 1 ? UNITS[[...kinds][0]] || "return (more is better)" : "outcome";
   }
 
-  /** Name quantities by what the chosen runs count. */
+  /** Name the quantities by the unit of the chosen runs. */
   offer() {
     const words = Object.entries(QUANTITIES).map(([value, text]) => [value, ["outcome", "validation"].includes(value) ? `${this.unit()}, ${text}` : text]);
     const { value: chosen } = this.quantity;
@@ -134,14 +139,14 @@ class Learn {
       const smooth = smoothed(raw, Number(this.smooth.value));
       return { name, colour: this.colour(name), points: smooth, raw: Number(this.smooth.value) ? raw : [] };
     });
-    const what = this.quantity.selectedOptions[0].text;
+    const quantity = this.quantity.selectedOptions[0].text;
     if (!lines.some((line) => line.points.length)) {
-      const text = lines.length ? `Nothing has been logged yet: ${what}.` : this.runs.length ? "Choose a run to see its curve." : "Curves appear here as soon as a run has begun.";
+      const text = lines.length ? `Nothing has been logged yet: ${quantity}.` : "Choose a run to see its curve.";
       fill(this.plot, make("p", { class: "about", text }));
       return;
     }
     const levels = ["outcome", "validation"].includes(key) ? bestBaseline(shown.map(([, curve]) => curve)) : [];
-    fill(this.plot, chart(lines, levels, this.axis.selectedOptions[0].text, what, this.drawn));
+    fill(this.plot, chart(lines, levels, this.axis.selectedOptions[0].text, quantity, this.drawn));
   }
 }
 
@@ -154,12 +159,12 @@ function smoothed(points, weight) {
   });
 }
 
-/** The best baseline of the runs' environment, if they have one in common and it was measured. */
+/** The best baseline on the validation episodes of the runs' environment, if they share one and it was measured. */
 function bestBaseline(curves) {
   const envs = new Set(curves.map((curve) => curve.env));
-  const found = curves.flatMap((curve) => Object.entries(curve.baselines));
-  if (envs.size !== 1 || !found.length) return [];
+  const baselines = curves.flatMap((curve) => Object.entries(curve.baselines));
+  if (envs.size !== 1 || !baselines.length) return [];
   const fewer = /^(rescue|pursuit):/.test(curves[0].env);
-  const [name, value] = found.reduce((best, each) => ((fewer ? each[1] < best[1] : each[1] > best[1]) ? each : best));
-  return [{ name: `best baseline (validation): ${name},`, value }];
+  const [name, value] = baselines.reduce((best, each) => ((fewer ? each[1] < best[1] : each[1] > best[1]) ? each : best));
+  return [{ name: `best baseline: ${name},`, value }];
 }

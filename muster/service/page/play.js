@@ -1,4 +1,4 @@
-// Play: a situation of one's own. Drag, add, remove, change capacities; the assignment answers at once.
+// Play: a situation of one's own. Drag, add, remove, change capacities; the policy assigns again at once.
 import { digits, fill, make } from "./viewer/dom.js";
 import { ask, download, latest } from "./api.js";
 import { Board } from "./board.js";
@@ -10,7 +10,7 @@ const TOOLS = [
   { value: "move", text: "Move", title: "Drag agents and tasks; click one to see its scores" },
   { value: "agent", text: "+ Agent", title: "Click where an agent should be" },
   { value: "task", text: "+ Task", title: "Click where a task should be" },
-  { value: "remove", text: "Remove", title: "Click what should go" },
+  { value: "remove", text: "Remove", title: "Click an agent or a task to remove it" },
 ];
 
 export async function playView(options, remember) {
@@ -32,7 +32,7 @@ class Play {
     this.board = new Board({ onMove: () => this.changed(), onPick: (thing, place) => this.click(thing, place) });
     this.env = make("select", {});
     for (const environment of environments) {
-      const group = make("optgroup", { label: environment.kind });
+      const group = make("optgroup", { label: environment.title });
       for (const text of environment.examples) group.append(make("option", { value: text, text }));
       this.env.append(group);
     }
@@ -44,14 +44,15 @@ class Play {
       if (this.file.files[0]) this.open(await this.file.files[0].text());
       this.file.value = "";
     });
-    const bar = make("div", { class: "bar" }, field("Start from", this.env), field("Policy", this.policies),
+    const bar = make("div", { class: "bar" }, field("Start from", this.env), field("Policy", this.policies, { class: "field wide" }),
       make("div", { class: "field" }, make("span", { text: "Share" }), make("div", { class: "buttons" },
         button("Link", "Copy a link to this situation", () => this.copyLink()),
         button("Save", "Keep this situation as a JSON file", () => download("situation.json", toText(this.situation), "application/json")),
         button("Open", "Open a JSON file", () => this.file.click()), this.file,
         button("Copy /act", "Copy this situation as a request to the service's /act", () => this.copyAct()))));
-    this.element = make("div", {}, make("h1", { text: "Play" }), make("p", { class: "about", text: "Drag an agent or a task: the policy assigns anew at once." }),
-      bar, this.alert, this.stateOf, make("div", { class: "split" }, make("div", {}, make("div", { class: "screen" }, this.tools, this.board.element), this.status), this.panel));
+    this.split = make("div", { class: "split" }, make("div", {}, make("div", { class: "screen" }, this.tools, this.board.element), this.status), this.panel);
+    this.element = make("div", {}, make("h1", { text: "Play" }), make("p", { class: "about", text: "Drag an agent or a task, and the policy assigns again at once." }),
+      bar, this.alert, this.stateOf, this.split);
     this.decide = latest(() => this.load());
     this.showTools();
     this.board.element.addEventListener("dragover", (event) => event.preventDefault());
@@ -73,20 +74,22 @@ class Play {
     await this.anew(options.get("env") || "rescue:5x10", Number(options.get("seed") || 0), options.get("policy") || "");
   }
 
-  /** The start of an episode, to change. */
+  /** Begin with the start of an episode. */
   async anew(env, seed = 0, policy = "") {
     try {
-      const { stage, ...found } = await ask("watch/begin", { env, seed });
-      await this.take({ env: found.env, policy, agents: found.agents, tasks: found.tasks, capacities: found.capacities }, stage);
-      if (policy && this.policy.value !== policy) this.alert.say(`The link names the policy ${policy}, which is not here; shown is ${this.policy.value}.`);
+      const { stage, ...start } = await ask("watch/begin", { env, seed });
+      await this.take({ env: start.env, policy, agents: start.agents, tasks: start.tasks, capacities: start.capacities }, stage);
+      if (policy && this.policy.value !== policy) this.alert.say(`The link names the policy ${policy}, which does not exist; shown is ${this.policy.value}.`);
     } catch (error) {
       fill(this.stateOf, failure(error, () => this.anew(env, seed, policy)));
+      this.split.hidden = true;
     }
   }
 
-  /** Show a situation and ask what the policy makes of it. */
+  /** Show a situation and let the policy assign in it. */
   async take(situation, stage) {
     fill(this.stateOf);
+    this.split.hidden = false;
     this.situation = situation;
     this.stage = stage || (await ask("watch/begin", { env: situation.env, seed: 0 })).stage;
     const environment = this.environments.find((each) => situation.env === each.kind || situation.env.startsWith(each.kind + ":") || situation.env.startsWith(each.kind + ","));
@@ -147,12 +150,12 @@ class Play {
 
   async load() {
     const { env, policy, agents, tasks, capacities } = this.situation;
-    const wanted = { env, policy, agents, tasks, capacities };
-    if (this.method) wanted.method = this.method;
-    if (this.selected && this.selected.kind === "agent") wanted.agent = this.selected.index;
+    const request = { env, policy, agents, tasks, capacities };
+    if (this.method) request.method = this.method;
+    if (this.selected && this.selected.kind === "agent") request.agent = this.selected.index;
     const began = performance.now();
     try {
-      const answer = await ask("watch/situation", wanted);
+      const answer = await ask("watch/situation", request);
       this.answer = answer;
       this.alert.say("");
       this.board.answer(answer, this.selected && this.scoresNow(answer));
@@ -180,14 +183,14 @@ class Play {
     const { selected } = this;
     const rule = answer.played.some((task, agent) => task !== answer.assignment[agent]);
     const body = !selected
-      ? [make("p", { class: "about", text: "Click an agent or a task to see its scores." })]
+      ? [make("p", { class: "about", text: "Click an agent or a task to see its scores; drag it to see them change." })]
       : selected.kind === "agent"
         ? [make("p", { class: "sentence", text: sentence(answer, selected.index, nameTask, nameAgent) }), agentList(answer, selected.index, nameTask, nameAgent)]
         : [this.capacityInput(selected.index), capacityBar(answer, selected.index), taskList(answer, selected.index, nameAgent)];
     const title = selected ? `${selected.kind} ${selected.index}` : "The decision";
     fill(this.panel, make("h2", { text: title }), methodChoice(answer.method, answer.own_method, choose),
-      make("p", { class: "about", text: `${capital(answer.source)}; ${answer.status.replaceAll("_", " ")}, worth ${digits(answer.objective)} in all.` }),
-      rule ? make("p", { class: "changes", text: `${this.situation.policy} itself would decide otherwise for some; shown is ${answer.method.toUpperCase()} on these scores.` }) : null,
+      make("p", { class: "about", text: `${capital(answer.source)}. Objective ${digits(answer.objective)}, ${answer.status.replaceAll("_", " ")}.` }),
+      rule ? make("p", { class: "changes", text: `${this.situation.policy} itself decides otherwise for some agents; this is ${answer.method.toUpperCase()} on these scores.` }) : null,
       ...body);
   }
 
@@ -211,12 +214,12 @@ class Play {
     await this.copy(JSON.stringify(this.answer.act, null, 1), "the request");
   }
 
-  async copy(text, what) {
+  async copy(text, name) {
     try {
       await navigator.clipboard.writeText(text);
-      this.status.textContent = `${what} is in the clipboard`;
+      this.status.textContent = `${name} is in the clipboard`;
     } catch {
-      prompt(`Copy ${what}:`, text);
+      prompt(`Copy ${name}:`, text);
     }
   }
 }

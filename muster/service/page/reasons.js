@@ -1,4 +1,4 @@
-// An explained decision (the service's `explain`) as lists: what an agent could do, who could do a task.
+// An explained decision (the service's `explain`) as lists: the tasks of an agent, the agents of a task.
 import { heat } from "./viewer/colours.js";
 import { digits, make } from "./viewer/dom.js";
 import { switcher } from "./forms.js";
@@ -6,18 +6,18 @@ import { switcher } from "./forms.js";
 export const METHODS = [
   { value: "amax", text: "AMAX", title: "Each agent takes its best task by itself; several may take the same." },
   { value: "lp", text: "LP", title: "The best sum of scores with no task beyond its capacity." },
-  { value: "quad", text: "QUAD", title: "As LP, and with what pairs of tasks are worth when both are chosen." },
+  { value: "quad", text: "QUAD", title: "As LP, plus a score for each pair of tasks that are chosen together." },
   { value: "routes", text: "Routes", title: "Every agent gets a route through tasks, not just the next one." },
 ];
 
-/** A choice of procedures, the policy's own with a dot, and what the chosen one does in a line. */
+/** A choice of inference methods, the policy's own with a dot, and a line on the chosen one. */
 export function methodChoice(method, own, onChange) {
   const options = METHODS.map((each) => ({ ...each, text: each.value === own ? `${each.text} •` : each.text }));
   const chosen = METHODS.find((each) => each.value === method);
   return make("div", {}, switcher(options, method, onChange), chosen ? make("p", { class: "method", text: `${chosen.text}: ${chosen.title}` }) : null);
 }
 
-/** Scores of a row or a column as shares, 0 to 1 of those that are there; null for what cannot be. */
+/** Scores of a row or a column scaled to 0 to 1; null for forbidden pairs. */
 export function shares(scores) {
   const there = scores.filter((score) => score !== null);
   const low = Math.min(...there);
@@ -33,13 +33,13 @@ export function scoresOf(answer, thing) {
 
 const MOST_ROWS = 40;
 
-/** What a place costs. Where everyone must be assigned and places are short, all prices share what being left out costs. */
+/** Price of a task's capacity; with assign_all, less the least price, which is the price of being left out. */
 function priceOf(answer, task) {
   if (!answer.assign_all) return answer.prices[task];
   return answer.prices[task] - Math.min(...answer.prices.filter((_, k) => answer.task_alive[k]));
 }
 
-/** Why an agent has what it has, in a sentence or two. */
+/** Why an agent has its task, in a sentence or two. */
 export function sentence(answer, agent, nameTask, nameAgent) {
   const has = answer.assignment[agent];
   const who = capital(nameAgent(agent));
@@ -48,7 +48,7 @@ export function sentence(answer, agent, nameTask, nameAgent) {
   const higher = answer.scores[agent][best] > answer.scores[agent][has];
   const [more, most] = answer.sign === -1 ? ["would cost less", "the task with its lowest cost"] : ["has a higher score", "the task with its highest score"];
   const first = higher
-    ? `${who} gets ${nameTask(has)}. For ${nameAgent(agent)} alone, ${nameTask(best)} ${more}; the whole assignment is better so.`
+    ? `${who} gets ${nameTask(has)}. ${capital(nameTask(best))} ${more} for it, but the whole assignment is better this way.`
     : `${who} gets ${nameTask(has)}, ${most}.`;
   const next = (answer.alternatives || []).filter((each) => each.task !== null && each.loss !== null).sort((a, b) => a.loss - b.loss)[0];
   return next ? `${first} The next best is ${nameTask(next.task)}: it ${whyNot(next, nameTask, nameAgent)}.` : first;
@@ -58,12 +58,12 @@ export function capital(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** [score, index] of what is possible, the highest first. */
+/** [score, index] of the allowed pairs, the highest first. */
 function byScore(scores) {
   return scores.map((score, index) => [score, index]).filter(([score]) => score !== null).sort((a, b) => b[0] - a[0] || a[1] - b[1]);
 }
 
-/** What an agent could do: the tasks by score, with prices and what each would cost in all. */
+/** The tasks of an agent by score, with prices and the loss of the objective if it had each instead. */
 export function agentList(answer, agent, nameTask, nameAgent) {
   const scores = answer.scores[agent];
   const has = answer.assignment[agent];
@@ -72,7 +72,7 @@ export function agentList(answer, agent, nameTask, nameAgent) {
   const known = new Map((answer.alternatives || []).map((each) => [each.task, each]));
   const runnerUp = order.map(([, task]) => task).find((task) => task !== has);
   const rows = order.map(([score, task]) => ({
-    share: scale[task], value: digits(score * (answer.sign || 1), 4), name: nameTask(task), chosen: task === has,
+    share: scale[task], value: digits(score * (answer.sign || 1), 3), name: nameTask(task), chosen: task === has,
     note: [
       task === has ? "assigned" : task === runnerUp ? "runner-up" : "",
       priceOf(answer, task) > 1e-9 ? `price ${digits(priceOf(answer, task), 3)}` : "",
@@ -82,22 +82,22 @@ export function agentList(answer, agent, nameTask, nameAgent) {
     test: `task-${task}`,
   }));
   const idle = known.get(null);
-  if (idle) rows.push({ share: null, value: "", name: "nothing to do", note: "", why: whyNot(idle, nameTask, nameAgent), test: "idle" });
+  if (idle) rows.push({ share: null, value: "", name: "no task", note: "", why: whyNot(idle, nameTask, nameAgent), test: "idle" });
   return heatList(rows);
 }
 
-/** Neighbours with the same score, of which there is the same to say, as one row. */
+/** Rows in which neighbours with the same score and words are one. */
 function grouped(rows) {
-  const found = [];
+  const groups = [];
   for (const row of rows) {
-    const last = found[found.length - 1];
+    const last = groups[groups.length - 1];
     if (last && !last.chosen && !row.chosen && last.value === row.value && last.why === row.why && last.same === row.note) {
       last.name = `${last.name}, ${row.name}`;
       last.many += 1;
       last.note = [row.note, `${last.many} with the same score`].filter(Boolean).join(" · ");
-    } else found.push({ ...row, same: row.note, many: 1 });
+    } else groups.push({ ...row, same: row.note, many: 1 });
   }
-  return found;
+  return groups;
 }
 
 function heatList(rows) {
@@ -107,15 +107,15 @@ function heatList(rows) {
   return make("ol", { class: "heat" }, ...all.slice(0, MOST_ROWS).map(heatRow), more);
 }
 
-/** Who could do a task, who does, and how much of its capacity is used. */
+/** The agents that could do a task, by score, those assigned to it marked. */
 export function taskList(answer, task, nameAgent) {
   const scores = answer.scores.map((row) => row[task]);
   const scale = shares(scores);
   const rows = byScore(scores).map(([score, agent]) => ({
-    share: scale[agent], value: digits(score * (answer.sign || 1), 4), name: nameAgent(agent), chosen: answer.assignment[agent] === task,
+    share: scale[agent], value: digits(score * (answer.sign || 1), 3), name: nameAgent(agent), chosen: answer.assignment[agent] === task,
     note: [
-      answer.assignment[agent] === task ? "does it" : "",
-      answer.contributions ? `gives ${digits(answer.contributions[agent][task], 3)}` : "",
+      answer.assignment[agent] === task ? "assigned" : "",
+      answer.contributions ? `contributes ${digits(answer.contributions[agent][task], 3)}` : "",
     ].filter(Boolean).join(" · "),
     why: "", test: `agent-${agent}`,
   }));
@@ -132,7 +132,7 @@ export function capacityBar(answer, task) {
   return make("div", { class: "capacity" }, make("span", { class: "track" }, bar), make("span", { text }));
 }
 
-/** What an alternative would cost, and who would have to move, as the end of a sentence: "would cost 0.2 in all …". */
+/** The loss of an alternative and the agents that would change, as the end of a sentence: "would cost 0.2 in all …". */
 function whyNot(other, nameTask, nameAgent) {
   if (!other) return "";
   if (other.loss === null) return "cannot be compared";
@@ -145,7 +145,7 @@ function whyNot(other, nameTask, nameAgent) {
 }
 
 function place(task, nameTask) {
-  return task === null ? "nothing" : nameTask(task);
+  return task === null ? "no task" : nameTask(task);
 }
 
 function loadText(answer, task) {
@@ -169,12 +169,12 @@ function heatRow({ share, value, name, note, why, chosen, test }) {
   );
 }
 
-/** Who has another task under this procedure than was decided. */
+/** The agents that this method assigns otherwise than the policy did. */
 export function changes(answer, nameAgent, nameTask) {
   const method = answer.method.toUpperCase();
   const moved = answer.assignment.flatMap((task, agent) => (task !== answer.played[agent] ? [[agent, answer.played[agent], task]] : []));
-  if (!moved.length) return make("p", { class: "changes", text: answer.method === answer.own_method ? "This is what was decided." : `${method} would decide the same.` });
-  const some = moved.slice(0, 6).map(([agent, from, to]) => `${nameAgent(agent)} ${place(to, nameTask)} instead of ${place(from, nameTask)}`);
+  if (!moved.length) return make("p", { class: "changes", text: answer.method === answer.own_method ? "This is the policy's decision." : `${method} decides the same.` });
+  const some = moved.slice(0, 6).map(([agent, from, to]) => `${nameAgent(agent)} to ${place(to, nameTask)} instead of ${place(from, nameTask)}`);
   const more = moved.length > 6 ? `, and ${moved.length - 6} more` : "";
-  return make("p", { class: "changes", text: `${method} would decide otherwise for ${moved.length} of ${answer.assignment.length}: ${some.join(", ")}${more}.` });
+  return make("p", { class: "changes", text: `${method} assigns ${moved.length} of ${answer.assignment.length} agents otherwise: ${some.join(", ")}${more}.` });
 }

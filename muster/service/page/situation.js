@@ -1,4 +1,4 @@
-// A situation as text: to keep, to send, to read back without trusting it.
+// A situation as text, checked when it is read.
 
 const MOST = 400;
 
@@ -6,7 +6,7 @@ export function toText({ env, policy, agents, tasks, capacities }) {
   return `${JSON.stringify({ format: "muster-situation-1", env, policy, agents, tasks, capacities })}\n`;
 }
 
-/** For the address of a link: base64 without the letters that addresses have a use for. */
+/** For the address of a link: base64 without the letters that have a meaning in addresses. */
 export function toLink(situation) {
   return btoa(unescape(encodeURIComponent(toText(situation).trim()))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
 }

@@ -1,4 +1,4 @@
-// Understand: what is behind the decision of a step, of the agent or task that was clicked.
+// Understand: the scores and alternatives behind a decision, for the agent or task that was clicked.
 import { fill, make } from "./viewer/dom.js";
 import { nameOf } from "./viewer/player.js";
 import { ask, latest } from "./api.js";
@@ -13,7 +13,7 @@ export class Understand {
 
   hint() {
     fill(this.panel, make("h2", { text: "Understand" }),
-      make("p", { class: "about", text: "Click an agent to see its scores, the runner-up and why not another; click a task to see who could do it." }), this.card);
+      make("p", { class: "about", text: "Click an agent on a board to see its scores and why it gets its task; click a task to see which agents could do it." }), this.card);
   }
 
   pick(screen, thing, row) {
@@ -22,7 +22,7 @@ export class Understand {
     else this.hint();
   }
 
-  /** The clock went on: explain that step, unless the film is running. */
+  /** Explain another step. */
   step(row) {
     this.row = row;
     if (this.thing) this.refresh();
@@ -32,19 +32,15 @@ export class Understand {
     const { thing, screen } = this;
     if (!thing) return;
     const step = Math.min(this.row, screen.film.last - 1);
-    const wanted = { env: this.packed.env, seed: this.packed.seed, policy: screen.film.policy, step };
-    if (this.method) wanted.method = this.method;
-    if (thing.kind === "agent") wanted.agent = thing.index;
+    const request = { env: this.packed.env, seed: this.packed.seed, policy: screen.film.policy, step };
+    if (this.method) request.method = this.method;
+    if (thing.kind === "agent") request.agent = thing.index;
     try {
-      const answer = await ask("watch/understand", wanted);
+      const answer = await ask("watch/understand", request);
       if (thing === this.thing) this.show(answer, step);
     } catch (error) {
-      if (thing === this.thing) this.complain(error.message);
+      if (thing === this.thing) fill(this.panel, this.head(this.method), make("p", { class: "alert", role: "alert", text: error.message }));
     }
-  }
-
-  complain(text) {
-    fill(this.panel, this.head(this.method), make("p", { class: "alert", role: "alert", text }));
   }
 
   head(method, own) {
@@ -66,7 +62,7 @@ export class Understand {
     const nameTask = (index) => this.name({ kind: "task", index });
     const gone = thing.kind === "agent" ? !answer.agent_alive[thing.index] : !answer.task_alive[thing.index];
     const body = gone
-      ? [make("p", { text: `It is gone at step ${step}.` })]
+      ? [make("p", { text: `It is no longer there at step ${step}.` })]
       : thing.kind === "agent"
         ? [agentList(answer, thing.index, nameTask, nameAgent)]
         : [capacityBar(answer, thing.index), taskList(answer, thing.index, nameAgent)];
