@@ -39,7 +39,7 @@ def jumanji_rescue() -> Found:
     """Search and rescue of jumanji: continuous, not a grid, but the same story."""
     from jumanji.environments import SearchAndRescue
 
-    return _jumanji(SearchAndRescue(), f"SearchAndRescue (continuous), as it comes, {BATCH} in a batch")
+    return _jumanji(SearchAndRescue(), f"SearchAndRescue (continuous), default settings, {BATCH} in a batch")
 
 
 def _jumanji(env: Any, name: str) -> Found:

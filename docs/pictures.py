@@ -118,9 +118,9 @@ def vans(names: Names) -> Drawing:
 
 
 def replanning(names: Names) -> Drawing:
-    """The restless plan over the one before."""
+    """The new plan over the previous one."""
     pairs = {(van, job): minutes for van, jobs in names["minutes"].items() for job, minutes in jobs.items()}
-    return two_columns(pairs, names["restless"].plan, names["before"])
+    return two_columns(pairs, names["free"].plan, names["before"])
 
 
 def shifts(names: Names) -> Drawing:

@@ -1,4 +1,4 @@
-"""What README.md and docs/ show is true: Python runs as printed, commands parse, links lead somewhere."""
+"""README.md and docs/ hold: Python runs and prints what is shown, commands parse, links have a target."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ EVERYWHERE = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: pat
 
 @EVERYWHERE
 def test_python_in_documents_runs(document, monkeypatch, tmp_path):
-    """From top to bottom, printing what is shown; a block with a title is a file, to be imported by what follows."""
+    """From top to bottom, with the output shown; a block with a title is a file that later blocks may import."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    known = set(sys.modules)
+    imported_before = set(sys.modules)
     names: dict[str, object] = {}
     text = document.read_text(encoding="utf-8")
-    for found in BLOCK.finditer(text):
-        language, file, code = found.groups()
+    for block in BLOCK.finditer(text):
+        language, file, code = block.groups()
         if file:
             (tmp_path / file).parent.mkdir(exist_ok=True)
             (tmp_path / file).write_text(code, encoding="utf-8")
         elif language == "python":
             with redirect_stdout(StringIO()) as printed:
                 exec(compile(code, document.name, "exec"), names)
-            if shown := shown_output(text[found.end() :]):
+            if shown := shown_output(text[block.end() :]):
                 assert printed.getvalue().startswith(shown), f"shown:\n{shown}\nprinted:\n{printed.getvalue()}"
     if document.parent.name in ("cookbook", "get-started") or document.name == "README.md":
         for line in shell_lines(text):
             run_shortly(line)
-    for name in set(sys.modules) - known:
+    for name in set(sys.modules) - imported_before:
         module = sys.modules[name]
         if str(tmp_path) in str(getattr(module, "__file__", None) or getattr(module, "__path__", "")):
             del sys.modules[name]
@@ -67,7 +67,7 @@ def test_python_in_documents_runs(document, monkeypatch, tmp_path):
 
 
 def run_shortly(line: str) -> None:
-    """Run a command of muster as it is printed, but for how long it trains and how many episodes it evaluates."""
+    """Run a command of muster as printed, except for the length of training and the number of episodes."""
     shorter = re.sub(r"--(minutes|steps) \S+", "--steps 1000 --evaluate-episodes 4", line)
     shorter = re.sub(r"--learner es", "--learner es --es.pairs 2 --es.episodes 2", shorter)
     program, command, *words = shlex.split(re.sub(r"--episodes \d+", "--episodes 4", shorter))
@@ -77,7 +77,7 @@ def run_shortly(line: str) -> None:
 
 
 def shown_output(text: str) -> str:
-    """What a page says that the block before `text` prints: indented lines that follow at once, up to an ellipsis."""
+    """Output that a page shows after a block: indented lines at the start of `text`, up to an ellipsis."""
     following = OUTPUT.match(text)
     if not following or following[1].startswith(COMMAND):
         return ""
@@ -85,7 +85,7 @@ def shown_output(text: str) -> str:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS + RECORDS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_links_and_anchors_lead_somewhere(document):
+def test_links_and_anchors_have_a_target(document):
     text = FENCE.sub("", document.read_text(encoding="utf-8"))
     for target, anchor in LINK.findall(text):
         path = document.parent / target if target else document
@@ -95,7 +95,7 @@ def test_links_and_anchors_lead_somewhere(document):
 
 @EVERYWHERE
 def test_tables_have_a_header_and_rows_of_its_length(document):
-    """A row that lost its table, or a bar within a cell, is shown as text."""
+    """Markdown shows a row without a table, or one with a bar within a cell, as text."""
     text = FENCE.sub("", document.read_text(encoding="utf-8"))
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         rows = [re.sub(r"`[^`]*`|\\\|", "", row) for row in table.splitlines()]
@@ -106,18 +106,18 @@ def test_tables_have_a_header_and_rows_of_its_length(document):
 
 @cache
 def anchors(document: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub and the site make them; a heading that comes again gets a number."""
-    found: set[str] = set()
+    """Anchors of a page's headings, as GitHub and the site make them; a repeated heading gets a number."""
+    slugs: set[str] = set()
     for title in HEADING.findall(FENCE.sub("", document.read_text(encoding="utf-8"))):
         anchor = program("hooks").slug(re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title))
-        again = [f"{anchor}-{number}" for number in range(1, 100)]
-        found.add(next(one for one in (anchor, *again) if one not in found))
-    return found
+        numbered = [f"{anchor}-{number}" for number in range(1, 100)]
+        slugs.add(next(slug for slug in (anchor, *numbered) if slug not in slugs))
+    return slugs
 
 
 @EVERYWHERE
 def test_commands_in_documents_parse(document, monkeypatch, tmp_path):
-    """Every `muster …` of a block is a command with all it needs; every one in a sentence has no foreign flag."""
+    """A `muster …` in a block is a complete command; one in a sentence has no unknown flag."""
     monkeypatch.chdir(tmp_path)
     text = document.read_text(encoding="utf-8")
     for _, file, code in BLOCK.findall(text):
@@ -146,7 +146,7 @@ def shell_lines(text: str) -> Iterator[str]:
 
 
 def check_command(line: str, whole: bool) -> None:
-    """Raise unless the command exists and reads what it is given; `whole` if nothing is left out of it."""
+    """Raise unless the command exists and its arguments parse; `whole`: the line is complete."""
     program, *words = shlex.split(line.partition(" >")[0])
     if program == "make":
         assert f"\n{words[0]}:" in (ROOT / "Makefile").read_text(encoding="utf-8"), line
@@ -154,9 +154,9 @@ def check_command(line: str, whole: bool) -> None:
     if program == "python":
         assert importlib.util.find_spec(words[1]), line
         if words[1] == "paper":
-            from paper.__main__ import COMMANDS as LABORATORY
+            from paper.__main__ import COMMANDS as PAPER_COMMANDS
 
-            tyro.cli(LABORATORY[words[2]], args=words[3:])
+            tyro.cli(PAPER_COMMANDS[words[2]], args=words[3:])
         return
     if words[0].isupper() or words[0].startswith("-"):
         return
@@ -169,9 +169,9 @@ def check_command(line: str, whole: bool) -> None:
 
 
 def parse(name: str, words: list[str]) -> None:
-    """Read the arguments as the command line does, and do nothing."""
+    """Parse the arguments as the command line does, without running the command."""
     command = command_class(name)
-    # A run to go on with is not there, so its settings cannot be read.
+    # There is no run to resume, so its settings cannot be read.
     words = [word for word in words if word != "--resume"]
     try:
         command.from_arguments(words) if hasattr(command, "from_arguments") else tyro.cli(command, args=words)
@@ -185,13 +185,13 @@ def command_class(name: str) -> Any:
 
 
 def flags_of(name: str) -> set[str]:
-    found = {row.split("`")[1] for row in program("generate").rows(command_class(name), flags=True)}
-    return {"--help"} | found | {flag.replace("--", "--no-", 1) for flag in found}
+    flags = {row.split("`")[1] for row in program("generate").rows(command_class(name), flags=True)}
+    return {"--help"} | flags | {flag.replace("--", "--no-", 1) for flag in flags}
 
 
 @cache
 def program(name: str) -> ModuleType:
-    """A program of docs/: hooks makes the site, generate the reference, pictures those of the cookbook."""
+    """A module of docs/: `hooks` of the site, `generate` for the reference, `pictures` of the cookbook."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -212,6 +212,18 @@ def test_readme_is_short_and_names_the_two_commands():
     assert len(text.splitlines()) < 150
     assert "make demo" in text
     assert "make test" in text
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/cookbook/*.md")), ids=lambda path: path.stem)
+def test_a_recipe_has_all_its_parts(page):
+    """In this order, and Python between them."""
+    text = page.read_text(encoding="utf-8")
+    picture = f"](../images/cookbook/{page.stem}.svg)"
+    places = [
+        text.find(part) for part in ("**Data.**", "**Formulation.**", "```python", picture, "**When not to use it.**")
+    ]
+    assert -1 not in places
+    assert places == sorted(places)
 
 
 def test_the_smallest_environment_is_small():
