@@ -16,6 +16,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from examples import couriers, field_service, warehouse
 from muster.data import BatchObservation, Floats
-from muster.envs.registry import resized
+from muster.envs.registry import make, resized
 from muster.envs.singles import BatchOfSingles
 from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import bootstrap_interval
@@ -49,7 +50,7 @@ class Staged(BatchOfSingles):
         """`seed` of the linear policy; 0 agents and tasks: as many as it was trained with."""
         sizes = {"n_agents": n_agents, "n_tasks": n_tasks} if n_agents else {}
         super().__init__(n_envs, **sizes)
-        self.linear = LearnedPolicy.load(self.start_of(seed))
+        self.linear, self.scale = LearnedPolicy.load(self.start_of(seed)), scale_of(type(self), seed)
 
     @classmethod
     def start_of(cls, seed: int) -> Path:
@@ -58,9 +59,15 @@ class Staged(BatchOfSingles):
         return folder / f"{cls.start}-lp-linear-es-s{seed}.safetensors"
 
     def observe(self) -> BatchObservation:
-        """The observation of the environment, with the scores of the linear policy as its prior."""
+        """The observation of the environment, with the scores of the linear policy as its prior.
+
+        They vary about ten times as much as the environment's own prior, so that the noise of PPO would change no
+        decision: they are scaled to its standard deviation, and so is the cost of a switch.
+        """
         observation = super().observe()
-        return replace(observation, prior=self.linear.scores(observation)[0].astype(np.float64))
+        cost = None if observation.switch_cost is None else observation.switch_cost / self.scale
+        prior = self.linear.scores(observation)[0] / np.float64(self.scale)
+        return replace(observation, prior=prior, switch_cost=cost)
 
     @classmethod
     def baselines(cls) -> Mapping[str, object]:  # type: ignore[override]
@@ -84,6 +91,21 @@ class FieldService(Staged):
     """Field service whose prior is a linear policy."""
 
     single, start = field_service.FieldService, "field-6x18"
+
+
+@cache
+def scale_of(staged: type[Staged], seed: int) -> float:
+    """Standard deviation of a linear policy's scores over that of the environment's prior, at the start of episodes."""
+    env = make(f"{staged.single.__module__}:{staged.single.__name__}", 16)
+    linear = LearnedPolicy.load(staged.start_of(seed))
+    scores, priors = [], []
+    for _ in range(8):
+        observation = env.observe()
+        assert observation.prior is not None
+        scores.append(linear.scores(observation)[0][observation.pairs])
+        priors.append(observation.prior[observation.pairs])
+        env.step(linear.act(observation))
+    return float(np.concatenate(scores).std() / np.concatenate(priors).std())
 
 
 @dataclass(frozen=True, slots=True)
