@@ -3,7 +3,7 @@
     python -m paper.stages [--only 'couriers-*'] [--list | --markdown]
 
 A run starts from a recorded policy of `python -m paper train outside`, the linear model after three CPU minutes, whose
-scores take the place of the environment's prior, and trains a direct model on top of them for 1.5 more. The policy kept
+scores take the place of the environment's prior, and trains a direct model on top of them for one more. The policy kept
 is the one that validation chooses, which may be the start. Each is evaluated on the same episodes as its start, at home
 and at five times the size: paper/stages/record.json, with policies, settings and logs beside it.
 """
@@ -35,7 +35,7 @@ from paper.train import keep, train
 
 RUNS = Path("runs") / "stages"
 RECORD = PAPER / "stages" / "record.json"
-LEARNERS, SEEDS, MINUTES = ("ppo", "es"), 3, 1.5
+LEARNERS, SEEDS, MINUTES = ("ppo",), 3, 1.0
 SEED = 16_001
 """Names the evaluation episodes, which nothing was tuned, trained or validated on."""
 
