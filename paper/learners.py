@@ -309,7 +309,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="*", help="names to run, such as 'couriers-es-*'")
     parser.add_argument("--list", action="store_true", help="print the commands and stop")
-    parser.add_argument("--pair", action="store_true", help="evaluate the runs of three minutes side by side and stop")
+    parser.add_argument(
+        "--pair", action="store_true", help="evaluate the runs of three minutes side by side, of envs --only, and stop"
+    )
     parser.add_argument("--markdown", action="store_true", help="print the record and stop")
     asked = parser.parse_args()
     record: Record[Run] = Record({"seed": SEED}, [])
@@ -326,9 +328,13 @@ def main() -> None:
         )
         return
     if asked.pair:
-        cells = [cell for key, env in ENVS.items() if env.linear for cell in pair(key)]
-        head = {"seed": SEED, "command": "python -m paper.learners --pair", COMMITS: [clean_commit()]}
-        Record(head, cells).save(PAIRED)
+        paired: Record[Paired] = Record({"seed": SEED, "command": "python -m paper.learners --pair", COMMITS: []}, [])
+        if PAIRED.exists():
+            paired = read_record(PAIRED, Paired, ("seed", "command"), "run python -m paper.learners --pair")
+        for key in (key for key, env in ENVS.items() if env.linear and fnmatch.fnmatch(key, asked.only)):
+            paired.cells = [cell for cell in paired.cells if cell.env != key] + list(pair(key))
+            paired.head[COMMITS] = sorted({*paired.head[COMMITS], clean_commit()})
+            paired.save(PAIRED)
         return
     for name, (key, learner, seed, minutes, arguments) in runs_of(asked.seeds, asked.only).items():
         if asked.list:
