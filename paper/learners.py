@@ -1,13 +1,14 @@
 """Learners side by side: each with its default settings, all for the same few CPU minutes in an environment, then all
 for three; and PPO without each of the things that steady it.
 
-    python -m paper.learners [--seeds 3] [--only 'couriers-*'] [--list | --markdown]
+    python -m paper.learners [--seeds 3] [--only 'couriers-*'] [--list | --pair | --markdown]
 
 A run is one `muster train` in runs/learners, resumed if it was cut short, then evaluated on fixed test episodes. What
 it leaves: paper/learners/record.json with one line a run, and the run's policy, settings and log beside it. Runs in the
 record are not made again. `linear`, the linear model by ES, is what `muster train` does without flags where there is a
-prior; its runs of three minutes are those of `python -m paper train outside`. `--markdown` prints the medians over
-seeds from the record, and how the learners rank by them.
+prior; its runs of three minutes are those of `python -m paper train outside`. Where it is, `--pair` evaluates all runs
+of three minutes on the same episodes, at home and at five times the size: paper/learners/paired.json. `--markdown`
+prints the medians over seeds from the record, how the learners rank by them, and the paired differences.
 """
 
 from __future__ import annotations
@@ -17,18 +18,22 @@ import csv
 import fnmatch
 import json
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median_low
 
 import muster
-from paper.run_names import PAPER, policy_files
-from paper.tables.engine import Record, read_record
+from muster.data import Floats
+from muster.envs.registry import resized
+from muster.evaluation.statistics import bootstrap_interval
+from paper.run_names import PAPER, RunName, policy_files
+from paper.tables.engine import COMMITS, Record, clean_commit, evaluate_side_by_side, read_record
 from paper.train import as_recorded, keep, train
 
 RUNS = Path("runs") / "learners"
 RECORD = PAPER / "learners" / "record.json"
+PAIRED = RECORD.with_name("paired.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,8 @@ class Place:
     """Whether less is better."""
     linear: str = ""
     """The folder of its default policies in paper/outside/policies; "": there is no prior to correct."""
+    larger: tuple[int, int, int] = (0, 0, 0)
+    """Agents and tasks of the larger size where there is a prior, and evaluation episodes there."""
     fixed_sizes: bool = True
     """Whether updates have the sizes of the older records; else the measured speed decides, as it does by default."""
 
@@ -58,10 +65,21 @@ ENVS = {
     "m10v10": Place("battle:m10v10", "lp", "c", 400, 1.5),
     "w15v17": Place("battle:w15v17", "quad", "wcnoks", 400, 1.5),
     "zh10v10": Place("battle:zh10v10", "lp", "c", 400, 2.0),
-    "couriers": Place("examples.couriers:Couriers", "quad", "nearest", 500, 0.5, lower=True, linear="couriers"),
-    "warehouse": Place("examples.warehouse:Warehouse", "quad", "worth", 500, 0.5, linear="warehouse"),
+    "couriers": Place(
+        "examples.couriers:Couriers", "quad", "nearest", 500, 0.5, lower=True, linear="couriers", larger=(15, 30, 200)
+    ),
+    "warehouse": Place(
+        "examples.warehouse:Warehouse", "quad", "worth", 500, 0.5, linear="warehouse", larger=(20, 60, 100)
+    ),
     "field-service": Place(
-        "examples.field_service:FieldService", "lp", "match", 300, 0.5, linear="field", fixed_sizes=False
+        "examples.field_service:FieldService",
+        "lp",
+        "match",
+        300,
+        0.5,
+        linear="field",
+        larger=(30, 90, 60),
+        fixed_sizes=False,
     ),
 }
 LONG = 3.0
@@ -82,6 +100,13 @@ STEADY: dict[str, list[str] | None] = {
     "constant-rate": None,
 }
 """PPO with its default settings and with one thing less; None: in the record, and no setting any more."""
+OTHER_INFERENCE = {
+    "couriers": {
+        "linear-quad": ["--inference", "quad"],
+        "ppo-lp": ["--inference", "lp", "--learner", "ppo", "--model", "dm"],
+    }
+}
+"""Runs of LONG minutes with the inference of the other, LP or QUAD."""
 STEADY_MINUTES = 0.5
 STEADY_ENVS = ("rescue-2x4", "m10v10")
 
@@ -104,6 +129,28 @@ class Run:
     """How often the run went back to its best state."""
 
 
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """A baseline, a run, or all seeds of a learner (the mean over seeds of each episode) at one size."""
+
+    env: str
+    size: str
+    """"home", or "larger": five times the size."""
+    policy: str
+    """The learner's name for all its seeds, as the baseline's."""
+    learner: str
+    """"" for a baseline."""
+    seeds: list[int]
+    episodes: int
+    mean: float
+    low: float
+    high: float
+    """Of the 95 % interval of the mean."""
+    gains: dict[str, tuple[float, float, float]]
+    """Mean difference from the linear model (the mean over its seeds) and from the best baseline, episode by episode,
+    and its 95 % interval."""
+
+
 def runs_of(seeds: int, only: str) -> dict[str, tuple[str, str, int, float, list[str]]]:
     """Environment, learner, seed, minutes and arguments of every run, by name.
 
@@ -115,15 +162,18 @@ def runs_of(seeds: int, only: str) -> dict[str, tuple[str, str, int, float, list
     for long in (False, True):
         for seed in range(seeds):
             for key, env in ENVS.items():
-                for learner, flags in (usual | (less if key in STEADY_ENVS and not long else {})).items():
+                more = OTHER_INFERENCE.get(key, {}) if long else less if key in STEADY_ENVS else {}
+                for learner, flags in (usual | more).items():
                     name = f"{key}-{learner}-{'long-' if long else ''}s{seed}"
                     if not fnmatch.fnmatch(name, only) or (learner == "imitation" and not env.teacher):
                         continue
-                    arguments = [env.name, "--inference", env.inference, *flags]
+                    inference = [] if "--inference" in flags else ["--inference", env.inference]
+                    arguments = [env.name, *inference, *flags]
                     arguments += ["--teacher", env.teacher] * (learner == "imitation")
                     minutes = LONG if long else STEADY_MINUTES if learner in STEADY else env.minutes
                     arguments += ["--minutes", f"{minutes:g}", "--seed", str(seed)]
-                    sized = as_recorded(arguments) if env.fixed_sizes else arguments
+                    # The linear model by default settings, as in `python -m paper train outside`.
+                    sized = as_recorded(arguments) if env.fixed_sizes and "--learner" in flags else arguments
                     found[name] = key, learner, seed, minutes, sized
     return found
 
@@ -214,12 +264,54 @@ def markdown(runs: list[Run], columns: Sequence[str], envs: Collection[str], min
     return "\n".join(lines)
 
 
+def pair(key: str) -> Iterator[Paired]:
+    """The baseline, every run of LONG minutes, and all runs of each learner, at home and at the larger size."""
+    env = ENVS[key]
+    runs = policy_files(PAPER / "outside" / "policies" / env.linear, env.linear)
+    runs = {path: replace(run, learner=LINEAR) for path, run in runs.items()}
+    for path in sorted((RECORD.parent / "policies").glob(f"{key}-*-long-s*")):
+        learner, seed = path.stem.removeprefix(f"{key}-").split("-long-s")
+        runs[path] = RunName(key, "", env.inference, "dm", "", learner, int(seed))
+    agents, tasks, episodes = env.larger
+    sizes = {"home": (env.name, env.episodes), "larger": (resized(env.name, agents, tasks), episodes)}
+    for size, (text, count) in sizes.items():
+        found = list(evaluate_side_by_side(text, [env.baseline], runs, count, SEED, lambda run: run.learner))
+        references = {name: next(one for one in found if one.policy == name) for name in (LINEAR, env.baseline)}
+        for one in found:
+            others = [name for name in references if one.policy not in (name, env.baseline)]
+            gains = {name: _mean(one.outcome - references[name].outcome) for name in others}
+            yield Paired(key, size, one.policy, one.learner, one.seeds, count, *_mean(one.outcome), gains)
+
+
+def paired_markdown(cells: Sequence[Paired]) -> str:
+    """A row for each learner in each environment and size, less the linear model and less the baseline."""
+    lines = [
+        "| | learner | mean of each seed | minus linear (95 %) | minus the best baseline (95 %) |",
+        "|---" * 5 + "|",
+    ]
+    for cell in (cell for cell in cells if cell.policy == cell.learner):
+        ones = [one for one in cells if one.policy != one.learner == cell.learner]
+        seeds = " ".join(f"{one.mean:.2f}" for one in ones if (one.env, one.size) == (cell.env, cell.size))
+        gains = [cell.gains.get(name) for name in (LINEAR, ENVS[cell.env].baseline)]
+        texts = ["" if gain is None else f"{gain[0]:+.2f} ({gain[1]:+.2f} to {gain[2]:+.2f})" for gain in gains]
+        lines.append(f"| {cell.env}, {cell.size} | {cell.learner} | {seeds} | {' | '.join(texts)} |")
+    return "\n".join(lines)
+
+
+def _mean(values: Floats) -> tuple[float, float, float]:
+    """A mean and its 95 % interval."""
+    return float(values.mean()), *bootstrap_interval(values)
+
+
 def main() -> None:
     """Run what is asked for and not yet in the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="*", help="names to run, such as 'couriers-es-*'")
     parser.add_argument("--list", action="store_true", help="print the commands and stop")
+    parser.add_argument(
+        "--pair", action="store_true", help="evaluate the runs of three minutes side by side, of envs --only, and stop"
+    )
     parser.add_argument("--markdown", action="store_true", help="print the record and stop")
     asked = parser.parse_args()
     record: Record[Run] = Record({"seed": SEED}, [])
@@ -231,6 +323,18 @@ def main() -> None:
         print(f"\n{markdown(runs, ['baseline', *LEARNERS, LINEAR], ENVS, LONG)}")
         print(f"\n{standing(runs, EVERYWHERE, LONG)}")
         print(f"\n{markdown(runs, list(STEADY), STEADY_ENVS, STEADY_MINUTES)}")
+        print(
+            f"\n{paired_markdown(read_record(PAIRED, Paired, ('seed',), 'run python -m paper.learners --pair').cells)}"
+        )
+        return
+    if asked.pair:
+        paired: Record[Paired] = Record({"seed": SEED, "command": "python -m paper.learners --pair", COMMITS: []}, [])
+        if PAIRED.exists():
+            paired = read_record(PAIRED, Paired, ("seed", "command"), "run python -m paper.learners --pair")
+        for key in (key for key, env in ENVS.items() if env.linear and fnmatch.fnmatch(key, asked.only)):
+            paired.cells = [cell for cell in paired.cells if cell.env != key] + list(pair(key))
+            paired.head[COMMITS] = sorted({*paired.head[COMMITS], clean_commit()})
+            paired.save(PAIRED)
         return
     for name, (key, learner, seed, minutes, arguments) in runs_of(asked.seeds, asked.only).items():
         if asked.list:

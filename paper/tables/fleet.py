@@ -29,8 +29,8 @@ TESTS = {
     "300": "fleet:300,city=large",
 }
 """The 20 published test days of both cities, and 100 hours of our own with three times the fleet."""
-LEADING = "lp-dm", "es"
-"""The method and learner that are run with look-ahead too."""
+LEADING = ("lp-dm", "es"), ("lp-dm-again", "es")
+"""Methods and learners that are run with look-ahead too."""
 CITY_EPISODES = 100
 TITLES = {
     "24": "24 vehicles, 11 zones: 20 test days",
@@ -73,7 +73,7 @@ class Fleet(Table[Cell]):
         known = policy_files(self.policies(asked), "fleet", asked.only)
         for test in asked.tests or TESTS:
             env, ahead = env_of(test), LOOK_AHEAD if test == AHEAD else None
-            runs = {path: run for path, run in known.items() if not ahead or (run.method, run.learner) == LEADING}
+            runs = {path: run for path, run in known.items() if not ahead or (run.method, run.learner) in LEADING}
             # With all requests of 300 vehicles known, planning takes minutes an hour.
             baselines = REFERENCES if test == AHEAD else BASELINES if "trips=" in env else BASELINES[:-1]
             episodes = CITY_EPISODES if make(env).all_episodes() is None else "all"
