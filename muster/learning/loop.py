@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.checkout import code_commit
-from muster.errors import EnvError, InputError, MusterError
+from muster.errors import EnvError, MusterError
 from muster.evaluation.card import write_run_card
 from muster.evaluation.episodes import run_episodes
 from muster.learning.envs import make_env
-from muster.learning.learner import VALIDATION, component, prefixed
+from muster.learning.learner import VALIDATION, checked_update, component, prefixed
 from muster.learning.learners import make_learner
 from muster.learning.metrics import Metrics, summarise
 from muster.learning.run import Run, damaged
@@ -130,14 +130,9 @@ class Loop:
             while self.progress < 1 and not self.stopped and not enough:
                 before = learner.steps
                 try:
-                    metrics = learner.update(self.progress)
+                    metrics = checked_update(learner, self.progress, str(self.settings.learner))
                 except EnvError as failure:
                     raise self._kept(failure) from failure
-                if not isinstance(metrics, dict):
-                    raise InputError(
-                        f"update() of {self.settings.learner} must return a dict of numbers, reward and episodes among "
-                        f"them, got {metrics!r:.80}"
-                    )
                 self.window.append(metrics | (self.pool.metrics() if self.pool else {}))
                 self.updates += 1
                 self._remember()

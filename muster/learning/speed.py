@@ -11,6 +11,7 @@ import math
 import time
 from dataclasses import dataclass
 
+from muster.learning.learner import checked_update
 from muster.learning.learners import make_learner
 from muster.learning.settings import CUSTOM_ENVS, TrainSettings
 
@@ -119,7 +120,7 @@ def measure(settings: TrainSettings) -> Speed:
         probe = _probe(settings, sizes)
         learner = make_learner(probe)
         began = time.process_time()
-        metrics = learner.update()
+        metrics = checked_update(learner, 0.0, str(settings.learner))
         seconds = max(time.process_time() - began, 1e-6)
         found = Speed(seconds, learner.steps, metrics["episodes"], size_of(probe))
         # What a run of so many steps is given must not depend on the machine.
