@@ -298,7 +298,7 @@ class SRL(Learner):
         """One step of the critic; returns its loss, in standard deviations of the returns."""
         if not len(one.returns):
             return 0.0
-        self.critic.follow(one.returns)
+        self.critic.update_units(one.returns)
         _, loss = self.critic.add_gradient(one.seen, one.returns)
         self.critic.step(factor * CRITIC_LEARNING_RATE)
         return loss / self.critic.unit

@@ -83,10 +83,10 @@ def test_gumbel_innovations_have_mean_0_and_deviation_1_and_make_a_softmax():
 
 def test_a_fall_that_lasts_is_a_collapse_and_a_short_one_is_not():
     watch, rng = Rollback(), np.random.default_rng(0)
-    said = [watch.see(1 + 0.1 * rng.normal(), 0.5, 10, 0.1) for _ in range(200)]
+    said = [watch.update(1 + 0.1 * rng.normal(), 0.5, 10, 0.1) for _ in range(200)]
     assert "collapsed" not in said
     assert said.count("best") >= 1
-    said = [watch.see(-1.0, 0.5, 10, 0.1) for _ in range(WINDOW + LASTING)]
+    said = [watch.update(-1.0, 0.5, 10, 0.1) for _ in range(WINDOW + LASTING)]
     assert said.count("collapsed") == 1
     assert watch.rollbacks == 1
 
@@ -96,7 +96,7 @@ def decline(by, episodes, updates=2 * LONG):
     watch, rng = Rollback(), np.random.default_rng(1)
     level = [0.0] * (6 * LONG) + [-by] * updates
     noise = rng.normal(0, 1 / np.sqrt(episodes), len(level))
-    said = [watch.see(mean + off, 1.0, episodes, 0.1) for mean, off in zip(level, noise, strict=True)]
+    said = [watch.update(mean + off, 1.0, episodes, 0.1) for mean, off in zip(level, noise, strict=True)]
     assert "collapsed" not in said[: 6 * LONG]
     return said.count("collapsed")
 
@@ -112,9 +112,9 @@ def test_all_agents_idle_is_a_collapse_sooner_unless_it_pays():
     worse, better = Rollback(), Rollback()
     for watch in (worse, better):
         for _ in range(2 * WINDOW):
-            watch.see(1.0, 0.5, 10, 0.1)
-    assert "collapsed" in [worse.see(0.0, 0.5, 10, 1.0) for _ in range(WINDOW)]
-    assert "collapsed" not in [better.see(2.0, 0.5, 10, 1.0) for _ in range(WINDOW)]
+            watch.update(1.0, 0.5, 10, 0.1)
+    assert "collapsed" in [worse.update(0.0, 0.5, 10, 1.0) for _ in range(WINDOW)]
+    assert "collapsed" not in [better.update(2.0, 0.5, 10, 1.0) for _ in range(WINDOW)]
 
 
 @pytest.mark.parametrize(("learner", "at_zero"), [("ppo", True), ("a2c", False)])

@@ -162,7 +162,7 @@ def test_a_critic_learns_returns_of_any_size():
         seen = env.observe()
         earned = 1000.0 + 200.0 * seen.agent_features[:, :, 0].sum(axis=1)
         if round_ < 199:
-            critic.follow(earned)
+            critic.update_units(earned)
             critic.add_gradient(seen, earned)
             critic.step(1e-2)
     assert earned.std() > 20
