@@ -239,7 +239,7 @@ def test_a_collapsed_run_goes_on_from_its_best_state_and_says_so_once(tmp_path, 
         self.rollbacks += verdict == "collapsed"
         return verdict
 
-    monkeypatch.setattr(Rollback, "see", see)
+    monkeypatch.setattr(Rollback, "update", see)
     settings = TrainSettings(env=ROOMY, inference="lp", steps=8 * 128, log_every=128, num_envs=32, ppo=PPO)
     learner = make_learner(settings)
     step = learner.actor.step
