@@ -11,7 +11,7 @@ from muster.envs.vector import BatchEnv
 
 Metrics = dict[str, float]
 EpisodeMetrics = dict[str, Floats]
-"""One number for each episode."""
+"""By name, [E] one number for each episode."""
 
 # Metrics of an update as a whole; all others are means over the episodes that ended in it.
 BY_UPDATE = (
@@ -26,9 +26,9 @@ RESERVED = (
 
 
 def episode_metrics(env: BatchEnv, reward: Floats) -> EpisodeMetrics:
-    """Metrics [B] of the episodes in all slots, by the names that the log has for them; those that ended count.
+    """Metrics [B] of the episodes in all slots under their names in the log; those of ended episodes are final.
 
-    `reward` is the sum of an episode's rewards.
+    `reward` [B] is the undiscounted return so far.
     """
     found = {"outcome": env.outcome(), "reward": reward}
     for name, values in env.metrics().items():
@@ -45,7 +45,7 @@ def mean_metrics(values: EpisodeMetrics, episodes: int) -> Metrics:
 
 
 def combine(envs: Sequence[BatchEnv], found: Sequence[Metrics]) -> Metrics:
-    """Metrics of a run's environments in one: of one environment as they are; of several by name."""
+    """Metrics of all environments of a run: of one as they are, of several under metric/environment."""
     if len(found) == 1:
         return dict(found[0])
     combined: Metrics = {"episodes": sum(metrics["episodes"] for metrics in found)}
@@ -55,10 +55,10 @@ def combine(envs: Sequence[BatchEnv], found: Sequence[Metrics]) -> Metrics:
 
 
 def summarise(window: Sequence[Metrics]) -> Metrics:
-    """One row for several updates: metrics by episode weighted by the episodes, those of several environments averaged.
+    """One row of the log for several updates: episode metrics weighted by episodes, others averaged over updates.
 
-    An average is over all environments or is left out: over those in which an episode happened to end, rows could not
-    be compared, and the best would be one that left the hardest environment out.
+    The mean over environments is of all or is left out: rows with a mean over those in which an episode happened to end
+    could not be compared, and the best row would be one without the hardest environment.
     """
     keys = {key: None for metrics in window for key in metrics}
     row: Metrics = {"episodes": sum(metrics["episodes"] for metrics in window)}
