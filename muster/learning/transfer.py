@@ -1,6 +1,6 @@
-"""Going on from a trained policy: its numbers in a new model, whose new inputs and scores start at zero.
+"""Starting from a trained policy (--from): its parameters in a new model, whose new inputs and scores start at 0.
 
-So before the first update the new policy decides as the old one did, under the new one's inference.
+Before the first update the new policy has the scores of the old one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from muster.models.spec import ModelSpec
 from muster.policy.learned import LearnedPolicy
 
 MAY_BE_NEW = ("pair_width", "task_pair_width", "global_width", "planes")
-"""Inputs that the policy may have done without."""
+"""Inputs that the new model may have and the policy may lack."""
 FORM = ("blind", "distances", "distance_unit", "distance_prior")
 SIZES = {
     "agent_width": "features of an agent",
@@ -38,7 +38,7 @@ SIZES = {
 
 
 def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: str, env: BatchEnv) -> None:
-    """Refuse, in a sentence, a policy that the model of a run cannot go on from."""
+    """Raise InputError unless a run's model can start from the policy."""
     old, name, fades = policy.spec, policy.name, spec.pair_scale == "fade"
     trained_on = str(policy.header.get("env", env.name))
     if kind_of(trained_on) != kind_of(env.name):
@@ -84,7 +84,7 @@ def check_fit(policy: LearnedPolicy, spec: ModelSpec, method: str, env: BatchEnv
 
 
 def carried_over(policy: LearnedPolicy, spec: ModelSpec, fresh: Parameters) -> Parameters:
-    """The `fresh` parameters of a model, in place of which the policy's stand where it has any."""
+    """The policy's parameters fitted to a new model, and the `fresh` ones where the policy has none."""
     old, found = policy.spec, dict(fresh)
     if is_custom(old.kind):
         return found | policy.parameters
@@ -102,7 +102,7 @@ def carried_over(policy: LearnedPolicy, spec: ModelSpec, fresh: Parameters) -> P
         else:
             found[name] = array.copy()
     if old.pair_scale == "size" and spec.trained_agents:
-        # What was learned of two tasks is as large as it was among that many agents: so is the diagonal, which was not.
+        # g at the size of the policy's training, with the diagonal, which is not scaled by itself, to match.
         factor = np.float32(old.pair_share(np.array(spec.trained_agents)))
         for name in ("g.weight", "g.weight3", "g.bias3"):
             if name in found:
@@ -113,7 +113,7 @@ def carried_over(policy: LearnedPolicy, spec: ModelSpec, fresh: Parameters) -> P
         if f"{net}.scale" in found and not prior and f"{net}.bias1" in policy.parameters:
             found[f"{net}.scale"] = np.zeros_like(fresh[f"{net}.scale"])
     if spec.task_scores and not old.task_scores:
-        # What two tasks are worth together begins at nothing.
+        # Scores of pairs of tasks start at 0.
         for part in ("weight3", "bias3", "scale"):
             if f"g.{part}" in fresh:
                 found[f"g.{part}"] = np.zeros_like(fresh[f"g.{part}"])
@@ -121,7 +121,7 @@ def carried_over(policy: LearnedPolicy, spec: ModelSpec, fresh: Parameters) -> P
 
 
 def _placed(array: Floats32, had: tuple[int, ...], has: tuple[int, ...]) -> Floats32:
-    """Rows of an input layer in blocks: each block's first rows are the old ones, the others 0."""
+    """An input layer with more inputs: in each block of rows the old ones first, then zeros."""
     rows, begin = [], 0
     for old, new in zip(had, has, strict=True):
         rows += [array[begin : begin + old], np.zeros((new - old, array.shape[1]), np.float32)]
