@@ -1,6 +1,6 @@
-"""A policy's scoring model as a torch module of plain tensors: to embed elsewhere, or for torch.onnx.export.
+"""Export of a policy's scoring model as a torch module of plain tensors, for use elsewhere or torch.onnx.export.
 
-Of situations without padding: all agents and tasks that are given count, and all pairs are allowed.
+Inputs have no padding: all agents and tasks are alive, and all pairs are allowed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from muster.models.torch_networks import CustomNetwork, network_from
 
 
 class TensorModel(nn.Module):
-    """h [B, N, M], and g [B, M, M] if the model has one, from the tensors that `inputs` names, in that order."""
+    """Module from the tensors named by `inputs`, in that order, to h [B, N, M] and, if there is one, g [B, M, M]."""
 
     def __init__(self, spec: ModelSpec, parameters: Parameters) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class TensorModel(nn.Module):
             self.inputs.remove("task_pair_features")
 
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Scores of B situations, from tensors with the shapes that a BatchObservation has."""
+        """Scores of B observations, from tensors with the shapes of a BatchObservation."""
         spec, seen = self.spec, dict(zip(self.inputs, tensors, strict=True))
         agents, tasks = seen["agent_features"], seen["task_features"]
         batch, n, m = agents.shape[0], agents.shape[1], tasks.shape[1]
@@ -66,7 +66,7 @@ class TensorModel(nn.Module):
         return (h,) if g is None else (h, self._scaled(seen, g, n, m))
 
     def _scaled(self, seen: dict[str, torch.Tensor], g: torch.Tensor, n: int, m: int) -> torch.Tensor:
-        """The learned part of g as it counts at this size; see `muster.models.pair_scale`."""
+        """The scaled g; see `muster.models.pair_scale`."""
         spec = self.spec
         if spec.pair_scale == "none":
             return g
@@ -83,7 +83,7 @@ class TensorModel(nn.Module):
 
 
 class LinearNetwork(nn.Module):
-    """A linear model (`muster.models.linear` has its formula)."""
+    """The linear model in torch (formula: `muster.models.linear`)."""
 
     def __init__(self, spec: ModelSpec, parameters: Parameters) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ class LinearNetwork(nn.Module):
         return h, g + seen.task_prior if self.spec.task_prior else g
 
     def _correction(self, net: str, columns: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
-        """What is added to the prior, from columns [..., F]; `first` is what w_0 is multiplied by."""
+        """Correction of the prior, from features [..., F]; `first` is the factor of w_0."""
         weight = self.weights[f"{net}_weight"]
         z = (columns - getattr(self, f"{net}_means")) * getattr(self, f"{net}_factor")
         found = weight[0] * first + z @ weight[1:]
@@ -132,7 +132,7 @@ def _own(spec: ModelSpec, parameters: Parameters) -> nn.Module:
 
 
 def _with_context(spec: ModelSpec, seen: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Pair features with those of `muster.models.context_features` behind them."""
+    """Pair features followed by those of `muster.models.context_features`."""
     worth = seen["prior"] / spec.prior_unit
     gaps = {"agent_gap": _gap(worth, 2), "task_gap": _gap(worth, 1)}
     if "partner_wait" in spec.context_features:
@@ -142,7 +142,7 @@ def _with_context(spec: ModelSpec, seen: dict[str, torch.Tensor]) -> torch.Tenso
 
 
 def _gap(worth: torch.Tensor, axis: int) -> torch.Tensor:
-    """[B, N, M] how much more a pair is worth than the best other along the axis; 0 where there is no other."""
+    """[B, N, M] value of each pair minus that of the best other along the axis; 0 where there is no other."""
     if worth.shape[axis] < 2:
         return torch.zeros_like(worth)
     top = worth.topk(2, dim=axis).values
@@ -151,7 +151,7 @@ def _gap(worth: torch.Tensor, axis: int) -> torch.Tensor:
 
 
 def _centred(agents: torch.Tensor, tasks: torch.Tensor, columns: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Positions as differences from the mean of all."""
+    """Features with positions as differences from their mean over all agents and tasks."""
     mean = torch.cat([agents[..., list(columns)], tasks[..., list(columns)]], dim=1).mean(1, keepdim=True)
     found = []
     for features in (agents, tasks):
