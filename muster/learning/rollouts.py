@@ -184,7 +184,7 @@ class Recording:
     def act(self, observation: BatchObservation) -> Ints:
         """Decide in every slot, and record the decision."""
         acting = self.acting
-        self.collector.noise.follow(observation)
+        self.collector.noise.track(observation)
         limit = None if acting.limits is None else self._limit
         decision = decide(observation, acting.spec, acting.scorer, acting.solver, self._explore, limit)
         self._keep(**{f"observation/{name}": array for name, array in _present(decision.observation).items()})

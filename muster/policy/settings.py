@@ -1,4 +1,4 @@
-"""Settings that a policy keeps. Nothing heavy: the command line reads it."""
+"""Settings of look-ahead and exploration noise; imports nothing heavy, since the command line reads it."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class NoiseSettings:
     """Exploration noise on the scores; by default the paper's."""
 
     sigma: Annotated[float, Positive()] = 1.0
-    """p times the standard deviation of a decision's own noise."""
+    """p times the standard deviation of an innovation, the noise that a decision adds."""
     correlated_steps: Annotated[int, AtLeast(1)] = 5
-    """p: for how many decisions the noise of one is remembered."""
+    """p: number of later decisions in which an innovation is kept."""
     distribution: Literal["normal", "gumbel"] = "normal"
-    """Of a decision's own noise; under Gumbel noise a choice is a softmax."""
+    """Distribution of innovations; under Gumbel noise an agent's choice is a softmax."""
     task_scores: bool = True
     """Whether g has noise too."""
 
@@ -77,7 +77,7 @@ class NoiseSettings:
 
     @property
     def innovation(self) -> float:
-        """Standard deviation of a decision's own noise on a score."""
+        """Standard deviation of an innovation."""
         return self.sigma / self.correlated_steps
 
 
