@@ -1,4 +1,4 @@
-"""Every setting of a training run, checked when made."""
+"""Settings of a training run, checked when made."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from muster.settings import AtLeast, Between, Positive, check_fields
 
 LearnerName = Literal["ppo", "a2c", "es", "srl", "imitation"]
 NUM_ENVS = {"ppo": 64, "a2c": 256, "srl": 32, "imitation": 128}
-"""By learner, environments run side by side."""
+"""Default number of parallel environments, by learner."""
 CUSTOM_ENVS = 64
-"""Those of a custom learner."""
+"""Default number of parallel environments of a custom learner."""
 ES_SIZES = {"pairs": 32, "episodes": 16}
-"""Of an update of es, where there is time for many updates."""
+"""Default sizes of an update of es, where there is time for many updates."""
 CORRELATED_STEPS = 10
-"""Of ppo: decisions for which the noise of one is remembered."""
+"""Decisions for which ppo keeps the noise of one."""
 LOG_EVERY = 100_000
-"""Environment steps between two rows of the log where neither speed nor length says otherwise."""
+"""Environment steps between two rows of the log, unless chosen by speed or by a length in steps."""
 Learn = Literal["capacities", "contributions", "capacities,contributions"]
 LARGEST_SEED = 2**32 - 1
-"""Of a run or a search: no set of episodes that they draw from is the sealed one (`muster.rng`)."""
+"""Largest seed of a run or a search: none of their sets of episodes is the sealed one (`muster.rng`)."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class PPOSettings:
 
     @property
     def noise(self) -> NoiseSettings:
-        """Of exploration; under Gumbel noise a choice is a softmax."""
+        """Exploration noise; under Gumbel noise an agent's choice is a softmax."""
         return NoiseSettings(self.sigma, CORRELATED_STEPS, "gumbel", task_scores=False)
 
 
@@ -87,7 +87,7 @@ class A2CSettings:
 
     @property
     def noise(self) -> NoiseSettings:
-        """Of exploration."""
+        """Exploration noise."""
         return NoiseSettings(self.sigma, self.correlated_steps)
 
 
@@ -108,7 +108,7 @@ class ESSettings:
         check_fields(self)
 
     def of_model(self, kind: str) -> ESSettings:
-        """The same with the values for this kind of model where the settings leave them open."""
+        """The settings with sigma and learning rate of this kind of model where they are open."""
         sigma, learning_rate = (0.3, 0.15) if kind == "linear" else (0.07, 0.03)
         return replace(self, sigma=self.sigma or sigma, learning_rate=self.learning_rate or learning_rate)
 
@@ -228,11 +228,10 @@ class TrainSettings:
             )
 
     def _choose_open(self) -> None:
-        """Choose model, learner and inference where the settings leave them open, by what the environment shows.
+        """Choose model, learner and inference where the settings leave them open, by the environment's observations.
 
-        With a prior a linear correction of it, learned by evolution strategies, wins on what new users bring
-        (docs/choose.md); without one, and in the environments that come with muster, a direct model learned by PPO is
-        the better start.
+        With a prior, a linear correction of it learned by ES is the best start on problems of new users
+        (docs/choose.md); without one, and in the built-in environments, it is a direct model learned by PPO.
         """
         for name, known in (("model", ModelKind), ("learner", LearnerName), ("inference", Method)):
             if (text := getattr(self, name)) is not None:
@@ -240,8 +239,8 @@ class TrainSettings:
         model, learner, inference = self.model, self.learner, self.inference
         if model is None:
             corrects = self.prior and learner in (None, "es") and inference != "routes"
-            other = self.teacher or self.from_log or self.learn or self.form
-            model = _model_for(self.envs[0], self.from_policy) if corrects and not other else "dm"
+            needs_dm = self.teacher or self.from_log or self.learn or self.form
+            model = _model_for(self.envs[0], self.from_policy) if corrects and not needs_dm else "dm"
         if learner is None:
             usual: LearnerName = "es" if inference == "routes" or model == "linear" or _is_plain(model) else "ppo"
             learner = "imitation" if self.teacher or self.from_log else usual
@@ -252,7 +251,7 @@ class TrainSettings:
             object.__setattr__(self, name, value)
 
     def _check_teacher(self) -> None:
-        """Imitation has a teacher or a log of decisions; nothing else has."""
+        """Raise InputError unless imitation has one teacher or one log, and other learners have neither."""
         if self.learner != "imitation" and (self.teacher or self.from_log):
             raise InputError(f"a teacher or a log is for --learner imitation; {self.learner} learns from rewards")
         if self.learner == "imitation" and not (self.teacher or self.from_log):
@@ -267,6 +266,7 @@ class TrainSettings:
             raise InputError(f"the name of a log must have no comma, got {self.from_log!r}")
 
     def _check_limits(self) -> None:
+        """Raise InputError unless model, inference and learner can learn the limits of `learn`."""
         if self.learn and self.inference not in ("lp", "quad"):
             raise InputError(
                 f"--learn {self.learn} is about capacities, which {self.inference} does not weigh; use lp or quad"
@@ -278,7 +278,7 @@ class TrainSettings:
 
     @property
     def learned(self) -> tuple[Learned, ...]:
-        """What is learned beside scores."""
+        """Limits that are learned beside scores."""
         return tuple(name for name in get_args(Learned) if name in (self.learn or "").split(","))
 
     @property
@@ -288,29 +288,26 @@ class TrainSettings:
 
     @property
     def only_log(self) -> bool:
-        """Whether a log is imitated without naming another environment: then some of its lines are held out."""
+        """Whether a log is imitated without another environment, so that some of its lines are held out."""
         return self.from_log is not None and self.envs[0].startswith("log:")
 
     def filled(self, log_every: int = LOG_EVERY, **sizes: int) -> TrainSettings:
-        """The same with `sizes` of an update, or the usual ones, and this log_every, where the settings leave them
-        open.
-        """
+        """The settings with these or the default sizes of an update, and this log_every, where they are open."""
         if self.log_every == 0 and self.steps is not None:
             log_every = max(1, self.steps // 100)
-        usual = ES_SIZES if self.learner == "es" else {"num_envs": NUM_ENVS.get(str(self.learner), CUSTOM_ENVS)}
-        of_update = self.update_sizes
-        sizes = {name: of_update[name] or size for name, size in (usual | sizes).items()}
+        default = ES_SIZES if self.learner == "es" else {"num_envs": NUM_ENVS.get(str(self.learner), CUSTOM_ENVS)}
+        sizes = {name: self.update_sizes[name] or size for name, size in (default | sizes).items()}
         return replace(self.with_sizes(**sizes), log_every=self.log_every or log_every)
 
     @property
     def update_sizes(self) -> dict[str, int]:
-        """What sets the size of an update: pairs and episodes of es, num_envs of the others; 0 where that is open."""
+        """Sizes of an update: pairs and episodes of es, num_envs of other learners; 0 where open."""
         if self.learner == "es":
             return {"pairs": self.es.pairs, "episodes": self.es.episodes}
         return {"num_envs": self.num_envs}
 
     def with_sizes(self, **sizes: int) -> TrainSettings:
-        """The same with updates of these sizes, of which every environment has a share."""
+        """The settings with updates of these sizes, at least one slot or episode an environment."""
         divided = "episodes" if self.learner == "es" else "num_envs"
         sizes[divided] = max(sizes[divided], len(self.envs))
         if self.learner == "es":
@@ -319,39 +316,39 @@ class TrainSettings:
 
     @property
     def shared(self) -> int:
-        """Slots (of es: a candidate's episodes) that are divided among the environments; 0 where that is left open."""
+        """Slots (of es: episodes of a candidate) that the environments share; 0 where open."""
         return self.es.episodes if self.learner == "es" else self.num_envs
 
 
-def refuse_others(settings: TrainSettings, given: Iterable[tuple[str, str]]) -> None:
-    """Raise InputError for a table of settings, with the words that gave it, of another learner than the run's own."""
-    for table, words in given:
-        if table in get_args(LearnerName) and table != settings.learner:
-            raise InputError(f"{words} is for the learner {table}, but this run learns by {settings.learner}")
+def refuse_others(settings: TrainSettings, names: Iterable[str]) -> None:
+    """Raise InputError if the settings of another learner than the run's own were given, by their names."""
+    for name in names:
+        if name in get_args(LearnerName) and name != settings.learner:
+            raise InputError(f"{name} is for the learner {name}, but this run learns by {settings.learner}")
 
 
 class Shown(NamedTuple):
-    """What a custom environment shows."""
+    """Which scores of its own a custom environment observes."""
 
     prior: bool
     task_pairs: bool
-    """Whether it tells anything of two tasks: features or a prior."""
+    """Whether there are task-pair features or a task_prior."""
 
 
 def shown_by(env: str) -> Shown:
-    """What to choose by; nothing for environments that come with muster, and for those that cannot be made."""
+    """Priors and task pairs of a custom environment; none for built-in ones and those that cannot be made."""
     from muster.envs.registry import BUILT_IN, kind_of, make
 
     with suppress(MusterError):
         if kind_of(env) not in BUILT_IN:
-            seen = make(env).observe()
-            of_two = seen.task_prior is not None or seen.task_pair_features.shape[-1] > 0
-            return Shown(seen.prior is not None, of_two)
+            observation = make(env).observe()
+            task_pairs = observation.task_prior is not None or observation.task_pair_features.shape[-1] > 0
+            return Shown(observation.prior is not None, task_pairs)
     return Shown(False, False)
 
 
 def _model_for(env: str, from_policy: str | None) -> ModelKind:
-    """That of the policy that the run goes on from; else linear where there is a prior to correct."""
+    """Kind of the policy that the run starts from; otherwise linear where there is a prior to correct, else dm."""
     if from_policy is not None:
         from muster.policy.names import load
 
@@ -362,7 +359,7 @@ def _model_for(env: str, from_policy: str | None) -> ModelKind:
 
 
 def _inference_for(env: str, from_policy: str | None) -> str:
-    """Of a linear model: quad only where the environment tells something of two tasks."""
+    """Default inference of a linear model: quad only where the environment observes pairs of tasks."""
     if from_policy is not None:
         from muster.policy.names import load
 
@@ -372,7 +369,7 @@ def _inference_for(env: str, from_policy: str | None) -> str:
 
 
 def _is_plain(model: str) -> bool:
-    """Whether a model is a custom one that is no torch module: only evolution strategies need no gradients."""
+    """Whether a model is a custom one without torch, which only evolution strategies can train."""
     from muster.models.custom import needs_torch
 
     return is_custom(model) and not needs_torch(model)
