@@ -60,7 +60,8 @@ class OtherWeights:
         del seen
         parameters: Parameters = {}
         begin = 0
-        for name, array in self.policy.parameters.items():
+        # By name, the order of policy files: the candidates of a policy stay the same when it is saved and loaded.
+        for name, array in sorted(self.policy.parameters.items()):
             end = begin + array.size
             spread = np.float32(self.size * array.std()) if array.size else np.float32(0.0)
             parameters[name] = array + spread * moves[:, begin:end].reshape(len(moves), *array.shape)
