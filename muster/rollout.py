@@ -34,7 +34,7 @@ class Transition(NamedTuple):
     active: Ints
     """Slots whose episodes were in progress."""
     ended: Ints
-    """Those of them whose episodes ended with this step."""
+    """Slots whose episodes ended with this step."""
     seconds: float
     """Time spent in `act`."""
 

@@ -37,17 +37,17 @@ class PPOSettings:
     rollout_length: Annotated[int, AtLeast(1)] = 32
     """Decisions in each environment between two updates."""
     discount: Annotated[float, Between(0, 1)] = 0.999
-    """What a reward is worth one decision later."""
+    """Discount factor of rewards, for each decision."""
     learning_rate: Annotated[float, Positive()] = 3e-3
-    """Of the scoring model, at the start; a cosine takes it to 0."""
+    """Initial learning rate of the scoring model; a cosine schedule takes it to 0."""
     gae_lambda: Annotated[float, Between(0, 1)] = 0.95
     """Lambda of generalised advantage estimation; 1: n-step returns."""
     minibatches: Annotated[int, AtLeast(1)] = 8
-    """Parts of a rollout, each of which makes one step of the optimisers."""
+    """Minibatches of a rollout, one step of the optimisers each."""
     clip_range: Annotated[float, AtLeast(0)] = 0.2
-    """How far the probability ratio of a choice may move before its gradient stops; 0: no clipping."""
+    """Clip range of a choice's probability ratio: its gradient stops outside 1 ± clip_range; 0: no clipping."""
     entropy_coef: Annotated[float, AtLeast(0)] = 0.003
-    """Weight of the entropy of a choice beside an advantage of standard deviation 1."""
+    """Entropy coefficient: weight of a choice's entropy relative to advantages of standard deviation 1."""
     sigma: Annotated[float, Positive()] = 0.5
     """Exploration: 10 times the standard deviation of a decision's Gumbel noise on a score, remembered for 10
     decisions."""
@@ -66,17 +66,17 @@ class A2CSettings:
     """A2C as in the paper (Algorithms 1 and 2): the scores with their noise are the action."""
 
     discount: ClassVar[float] = 0.999
-    """What a reward is worth one decision later."""
+    """Discount factor of rewards, for each decision."""
     rollout_length: Annotated[int, AtLeast(1)] = 5
     """n of the n-step return: decisions in each environment between two updates."""
     learning_rate: Annotated[float, Positive()] = 1e-3
-    """Of the scoring model; constant."""
+    """Learning rate of the scoring model; constant."""
     critic_learning_rate: Annotated[float, Positive()] = 1e-3
-    """Of the critic; constant."""
+    """Learning rate of the critic; constant."""
     policy_weight: Annotated[float, Positive()] = 1.0
     """lambda: weight of the policy loss."""
     optimiser: Literal["adam", "sgd"] = "adam"
-    """Of the scoring model and of the critic."""
+    """Optimiser of scoring model and critic."""
     sigma: Annotated[float, Positive()] = 1.0
     """Exploration: correlated_steps times the standard deviation of a decision's normal noise on a score."""
     correlated_steps: Annotated[int, AtLeast(1)] = 5
@@ -100,9 +100,9 @@ class ESSettings:
     episodes: Annotated[int, AtLeast(0)] = 0
     """Episodes of each candidate, the same for all; 0: 16, or fewer likewise."""
     sigma: Annotated[float | None, Positive()] = None
-    """Standard deviation of the candidates round the parameters; None: 0.07, of a linear model 0.3."""
+    """Standard deviation of the candidates' perturbations; None: 0.07, for a linear model 0.3."""
     learning_rate: Annotated[float | None, Positive()] = None
-    """Of Adam, at the start, from where it goes to 0; None: 0.03, of a linear model 0.15."""
+    """Initial learning rate of Adam, which falls to 0; None: 0.03, for a linear model 0.15."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -121,12 +121,12 @@ class ImitationSettings:
     """fenchel-young: the solver's answers to perturbed scores are to be the teacher's, all agents at once;
     cross-entropy: each agent's softmax over all tasks, the others on the teacher's."""
     learning_rate: Annotated[float, Positive()] = 3e-3
-    """Of Adam, after 50 updates in which it rises; a cosine then takes it to 0."""
+    """Learning rate of Adam after 50 warm-up updates; a cosine schedule takes it to 0."""
     states: Literal["mixed", "student", "regret"] = "mixed"
-    """Where the student learns. mixed: in a quarter of the environments the teacher is followed, in a quarter the
-    student with noise on h, in the others the student; student: it alone is followed; regret: likewise, and decisions
-    count by what they cost by the teacher's own plan (teachers with an expected return: topline and routes-distance of
-    rescue)."""
+    """States in which the student learns. mixed: the teacher acts in a quarter of the environments, the student with
+    noise on h in a quarter, the student in the others; student: it alone acts; regret: likewise, and decisions are
+    weighted by their regret under the teacher's own plan (teachers with an expected return: topline and
+    routes-distance of rescue)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -134,7 +134,7 @@ class ImitationSettings:
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """What to learn, how, for how long, and where to."""
+    """Settings of a training run: environments, learner, inference, model, length, validation, workers."""
 
     env: str | tuple[str, ...]
     """The environment to learn on, such as rescue:2x4; or several of one kind, in turn."""
@@ -152,7 +152,7 @@ class TrainSettings:
     """Environment steps to train for, and as many more as complete the last update (of es, the episodes of all
     candidates)."""
     seed: Annotated[int, Between(0, LARGEST_SEED)] = 0
-    """Of the first parameters, the noise and the episodes."""
+    """Seed of initial parameters, noise and episodes."""
     model: ModelKind | str | None = None
     """dm: direct model; pem: positional embedding model (needs a grid; extra `torch`); context: every agent and task
     sees all others (any environment; extra `torch` to learn); linear: the environment's prior plus a weighted sum of
@@ -167,15 +167,15 @@ class TrainSettings:
     """Policy to start from (--from): shipped, a run or a file, of the same kind of environment. What the model reads or
     scores beyond it starts at zero, and so do critic and optimisers."""
     learn: Learn | None = None
-    """What the model learns in place of what the environment gives: how much each task takes (capacities), how much of
-    it each agent uses up (contributions), or both (LP and QUAD, direct model)."""
+    """Limits that the model learns in place of the environment's: capacities of tasks, contributions of agents, or
+    both (LP and QUAD, direct model)."""
     prior: bool = True
-    """Let the model correct the environment's own scores, where it has some, rather than learn from nothing."""
+    """Let the model correct the environment's own scores, where it has some."""
     form: Form | None = None
-    """What the model reads of positions. plain: those on the map, and relative ones where the environment has them as
-    an option; paper: those on the map alone; centred: as plain, but from the middle of all that live (battles); local:
-    none on the map, h corrects -0.5·distance (or the environment's prior), and g fades with distance (environments that
-    name their distances). None: local for a context model where it can be, otherwise plain."""
+    """How the model reads positions. plain: on the map, and relative ones where the environment has them as an option;
+    paper: on the map alone; centred: as plain, but relative to the mean of all that are alive (battles); local: none on
+    the map, h corrects -0.5·distance (or the environment's prior), and g fades with distance (environments that name
+    their distances). None: local for a context model where possible, otherwise plain."""
     assign_all: bool | None = None
     """Assign every agent that fits somewhere; None: unless idling can be a good choice in this environment."""
     num_envs: Annotated[int, AtLeast(0)] = 0

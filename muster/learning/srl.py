@@ -62,7 +62,7 @@ HORIZON = 10
 SPACING = 4
 """Decisions of the policy between two updates."""
 TEMPERATURE = 1.0
-"""Of the softmax over the candidates' values, in standard deviations of a state's values."""
+"""Temperature of the softmax over the candidates' values, in standard deviations of a state's values."""
 DISCOUNT = 0.999
 LEARNING_RATE, CRITIC_LEARNING_RATE = 3e-3, 2e-3
 """Initial values of a cosine schedule that ends at 0."""

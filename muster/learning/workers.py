@@ -51,7 +51,7 @@ BOOT = (
 
 
 class Job(ABC):
-    """What a worker needs to know before its first message; sent once."""
+    """The work of one worker, sent to it once, before its first message."""
 
     @abstractmethod
     def make(self) -> Callable[[Any], Any]:
@@ -223,7 +223,7 @@ class Due(NamedTuple):
     """Deadline of an answer."""
 
     moment: float
-    """Of the monotonic clock."""
+    """Time of the monotonic clock at which the worker counts as hanging."""
     patience: float
     new: bool
     """Whether the worker has just started."""

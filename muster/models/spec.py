@@ -85,9 +85,9 @@ class ModelSpec:
     heads: Width = 4
     """Ways to weigh who speaks, each for its part of the values (context)."""
     rounds: Width = 2
-    """How often every token listens to the others (context)."""
+    """Rounds of attention among the tokens (context)."""
     learned: tuple[Learned, ...] = ()
-    """What is learned in place of what the environment gives (limits.py; dm)."""
+    """Limits that are learned in place of the environment's (limits.py; dm)."""
     unlimited: bool = False
     """Whether the environment's capacities are left out."""
     context_features: tuple[ContextFeature, ...] = ()
@@ -97,9 +97,9 @@ class ModelSpec:
     products: bool = False
     """Whether features are multiplied by those of the environment (linear)."""
     h_statistics: Statistics | None = None
-    """Of the columns of h (linear)."""
+    """Statistics of the features of h (linear)."""
     g_statistics: Statistics | None = None
-    """Of the columns of g (linear)."""
+    """Statistics of the features of g (linear)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
