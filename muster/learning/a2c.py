@@ -29,8 +29,9 @@ from muster.learning.parallel_rollouts import ParallelCollectors
 from muster.learning.rollouts import Acting, Collector, Rollout
 from muster.learning.settings import A2CSettings, PPOSettings
 from muster.learning.workers import WorkerPool
-from muster.models.direct import DirectModel, Parameters
+from muster.models.direct import DirectModel
 from muster.models.limits import NETWORKS
+from muster.models.spec import Parameters
 
 SMALLEST_RATIO, LARGEST_RATIO = 1e-6, 10.0
 """Clamp of the importance ratio, as in the authors' code."""

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Ints
 from muster.learning.optimiser import Optimiser
-from muster.models.direct import Gates, Parameters, Scores, init_parameters, make_model
+from muster.models.direct import Gates, init_parameters, make_model
 from muster.models.limits import Limits
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Parameters, Scores
 
 if TYPE_CHECKING:
     from muster.learning.torch_actor import TorchActor

@@ -22,8 +22,8 @@ from muster.learning.learner import Learner
 from muster.learning.learners import make_learner
 from muster.learning.settings import TrainSettings
 from muster.models.custom import FILLED, CustomModel, make_custom, parameters_of
-from muster.models.direct import Scores, init_parameters
-from muster.models.spec import ModelSpec
+from muster.models.direct import init_parameters
+from muster.models.spec import ModelSpec, Scores
 
 TOLERANCE = 1e-4
 """Tolerance of scores: those of torch depend on the batch in their last bits."""

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from muster.data import BatchObservation, Floats, Floats32
 from muster.learning.optimiser import Optimiser
 from muster.models.critic import EntityCritic, critic_shapes, init_critic
-from muster.models.direct import Parameters
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Parameters
 
 MEMORY = 0.99
 """Decay of the running mean and variance of the returns."""

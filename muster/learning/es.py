@@ -32,8 +32,8 @@ from muster.learning.optimiser import Adam, cosine_decay
 from muster.learning.rollouts import check_finite
 from muster.learning.settings import ESSettings, TrainSettings
 from muster.learning.workers import Job, WorkerPool, shares
-from muster.models.direct import Parameters, init_parameters, parameter_shapes, unflatten
-from muster.models.spec import ModelSpec
+from muster.models.direct import init_parameters, parameter_shapes, unflatten
+from muster.models.spec import ModelSpec, Parameters
 from muster.policy.decision import Scorer, decide
 from muster.policy.learned import make_scorer
 from muster.rollout import rollout

@@ -36,7 +36,7 @@ from muster.learning.metrics import Metrics, combine, episode_metrics, mean_metr
 from muster.learning.optimiser import cosine_decay
 from muster.learning.rollouts import check_finite
 from muster.learning.settings import ImitationSettings
-from muster.models.direct import Parameters, Scores
+from muster.models.spec import Parameters, Scores
 from muster.policy.decision import Decision, decide
 from muster.policy.noise import GUMBEL_STD
 from muster.rollout import act_with, reset, rollout

@@ -18,8 +18,8 @@ from muster.errors import InputError
 from muster.evaluation.episodes import Episodes, run_episodes
 from muster.learning.metrics import Metrics
 from muster.models.custom import needs_torch
-from muster.models.direct import Parameters, init_parameters
-from muster.models.spec import ModelSpec
+from muster.models.direct import init_parameters
+from muster.models.spec import ModelSpec, Parameters
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import PAPER_NOISE, NoiseSettings
 from muster.rng import Seeds, episode_seeds

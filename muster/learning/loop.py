@@ -30,7 +30,7 @@ from muster.learning.speed import run_seconds
 from muster.learning.transfer import carried_over, check_fit
 from muster.learning.validation import LOG_EPISODES, Validation, validate
 from muster.learning.workers import WorkerPool
-from muster.models.direct import Parameters
+from muster.models.spec import Parameters
 from muster.policy.files import CHECKPOINT
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import load

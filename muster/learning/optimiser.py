@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from muster.data import Floats
 from muster.errors import MusterError
 from muster.kernels import core
-from muster.models.direct import Parameters, unflatten
+from muster.models.direct import unflatten
+from muster.models.spec import Parameters
 
 BETA1, BETA2 = 0.9, 0.999
 """Adam's decay rates, as in core/learning/adam.cpp."""

@@ -22,8 +22,8 @@ from muster.learning.rollouts import Acting, Collector, Part, Rollout
 from muster.learning.settings import TrainSettings
 from muster.learning.workers import Job, WorkerPool, shares
 from muster.models.critic import EntityCritic
-from muster.models.direct import Parameters, make_model
-from muster.models.spec import ModelSpec
+from muster.models.direct import make_model
+from muster.models.spec import ModelSpec, Parameters
 
 
 class Collect(NamedTuple):

@@ -19,9 +19,8 @@ from muster.envs.vector import BatchEnv
 from muster.learning.learner import Arrays, SlotEpisodes, State, component, prefixed
 from muster.learning.metrics import Metrics, episode_metrics, mean_metrics
 from muster.learning.optimiser import TrainingError
-from muster.models.direct import Scores
 from muster.models.limits import Limits, with_limits
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Scores
 from muster.policy.decision import Inference, Scorer, decide
 from muster.policy.noise import ScoreNoise, standard_gumbels
 from muster.policy.settings import NoiseSettings

@@ -41,8 +41,7 @@ from muster.learning.losses.fenchel_young import Moments, slopes_of_model
 from muster.learning.metrics import Metrics, combine
 from muster.learning.optimiser import cosine_decay
 from muster.learning.rollouts import Acting, Collector, Rollout, check_finite
-from muster.models.direct import Parameters, Scores
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Parameters, Scores
 from muster.policy.candidates import HeldNoise
 from muster.policy.decision import Decision, Explore, decide
 from muster.policy.noise import ScoreNoise

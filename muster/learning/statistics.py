@@ -13,9 +13,8 @@ from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.envs.vector import BatchEnv
 from muster.learning.learner import STATISTICS, stream, training_seeds
 from muster.models.context_features import available
-from muster.models.direct import Scores
 from muster.models.linear import Block, g_blocks, h_blocks
-from muster.models.spec import ModelSpec, Statistics
+from muster.models.spec import ModelSpec, Scores, Statistics
 from muster.policy.decision import decide
 from muster.rollout import rollout
 

@@ -13,9 +13,8 @@ from torch import nn
 from muster.data import BatchObservation, Ints
 from muster.learning.actor import LAST_LAYER_OF_G
 from muster.learning.optimiser import TrainingError
-from muster.models.direct import Parameters, Scores
 from muster.models.limits import Limits
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Parameters, Scores
 from muster.models.torch_networks import make_network, network_from, parameters_of
 
 # One thread: the networks are small, and a run is then the same on every machine with these libraries.

@@ -20,7 +20,7 @@ from muster.learning.settings import TrainSettings, refuse_others
 from muster.learning.speed import choose_sizes
 from muster.learning.workers import closing
 from muster.models.custom import FILLED, parameters_of
-from muster.models.direct import Parameters
+from muster.models.spec import Parameters
 from muster.policy.learned import LearnedPolicy
 from muster.settings import as_table, build, differences, overlaid
 from muster.storage import sole_writer

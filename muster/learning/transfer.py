@@ -13,8 +13,7 @@ from muster.envs.registry import kind_of
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError
 from muster.models.context import context_shapes
-from muster.models.direct import Parameters
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Parameters
 from muster.policy.learned import LearnedPolicy
 
 MAY_BE_NEW = ("pair_width", "task_pair_width", "global_width", "planes")

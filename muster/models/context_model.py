@@ -9,9 +9,9 @@ import numpy as np
 from muster.data import BatchObservation, Floats32
 from muster.kernels import core
 from muster.models.context import AGENT, LISTENING, TASK, relate
-from muster.models.direct import DirectModel, Parameters, Scores
+from muster.models.direct import DirectModel
 from muster.models.pair_scale import exp
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Parameters, Scores
 
 
 class ContextModel:

@@ -15,7 +15,8 @@ import numpy as np
 
 from muster.data import BatchObservation, Floats32
 from muster.kernels import core
-from muster.models.direct import NOT_SHARED, Parameters, unflatten
+from muster.models.direct import NOT_SHARED, unflatten
+from muster.models.spec import Parameters
 
 WIDTH = 32
 """Hidden units of every layer."""

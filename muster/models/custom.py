@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 from muster.custom import construct, find, is_custom, split
 from muster.data import BatchObservation, Floats32
 from muster.errors import InputError
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Scores
 
 FILLED = ("agent_width", "task_width", "pair_width", "task_pair_width", "global_width", "task_scores", "rng")
 """Widths of the features, whether g is needed, and a numpy generator for the initial parameters."""
-Scores = tuple[Floats32, Floats32 | None]
 Arrays = dict[str, NDArray[Any]]
 
 

@@ -23,11 +23,8 @@ from muster.models.context import context_shapes, init_context
 from muster.models.custom import custom_shapes, init_custom
 from muster.models.limits import START, Limits, start_of, with_limits
 from muster.models.linear import LinearModel, linear_shapes
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Parameters, Scores
 
-Parameters = dict[str, Floats32]
-Scores = tuple[Floats32, Floats32 | None]
-"""h [B, N, M], and g [B, M, M] if the model has one."""
 Gates = dict[str, NDArray[np.uint32]]
 """By network, bits for the hidden units of each pair above 0, which the gradient needs of the forward pass."""
 

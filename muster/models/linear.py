@@ -20,10 +20,7 @@ import numpy as np
 
 from muster.data import BatchObservation, Floats32
 from muster.errors import InputError
-from muster.models.spec import ModelSpec, Statistics
-
-Parameters = dict[str, Floats32]
-Scores = tuple[Floats32, Floats32 | None]
+from muster.models.spec import ModelSpec, Parameters, Scores, Statistics
 
 
 class Block(NamedTuple):

@@ -9,12 +9,16 @@ from typing import Annotated, Any, get_args
 import numpy as np
 
 from muster.custom import is_custom
-from muster.data import BatchObservation, Floats, Ints
+from muster.data import BatchObservation, Floats, Floats32, Ints
 from muster.errors import InputError, UnknownNameError
 from muster.models import ContextFeature, Learned, ModelKind, PairScale
 from muster.models.context_features import with_context
 from muster.settings import AtLeast, Between, Positive, check_fields
 
+Parameters = dict[str, Floats32]
+"""Arrays of a scoring model by name."""
+Scores = tuple[Floats32, Floats32 | None]
+"""h [B, N, M], and g [B, M, M] if the model has one."""
 DISTANCE_WEIGHT = 0.5
 """Cost of a unit of distance in a prior made of distances."""
 Width = Annotated[int, Between(0, 4096)]

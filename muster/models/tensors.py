@@ -12,10 +12,9 @@ from torch import nn
 
 from muster.data import BatchObservation
 from muster.errors import InputError
-from muster.models.direct import Parameters
 from muster.models.linear import LinearModel
 from muster.models.pair_scale import RANGE
-from muster.models.spec import DISTANCE_WEIGHT, ModelSpec
+from muster.models.spec import DISTANCE_WEIGHT, ModelSpec, Parameters
 from muster.models.torch_networks import CustomNetwork, network_from
 
 

@@ -12,8 +12,8 @@ from muster.custom import is_custom
 from muster.data import BatchObservation, Floats, Floats32
 from muster.models import custom
 from muster.models.context import AGENT, LEAST_SPACING, LISTENING, TASK, measured, relate
-from muster.models.direct import Parameters, Scores, init_parameters, parameter_shapes
-from muster.models.spec import ModelSpec
+from muster.models.direct import init_parameters, parameter_shapes
+from muster.models.spec import ModelSpec, Parameters, Scores
 
 SILENT = -1e9
 """Logit of a masked speaker."""

@@ -15,7 +15,8 @@ import numpy as np
 from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError
-from muster.models.direct import DirectModel, Parameters, Scores
+from muster.models.direct import DirectModel
+from muster.models.spec import Parameters, Scores
 from muster.policy.decision import Decision, decide, make_problem
 from muster.policy.learned import LearnedPolicy
 

@@ -13,9 +13,9 @@ from muster.assign.problem import Output
 from muster.assign.switching import less_switch_cost
 from muster.data import BatchObservation, Floats, Ints, Problem
 from muster.envs.vector import IDLE
-from muster.models.direct import DirectModel, Scores
+from muster.models.direct import DirectModel
 from muster.models.pair_scale import scale_pairs
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Scores
 
 Scorer = Callable[[BatchObservation], Scores]
 """A scoring model."""

@@ -15,8 +15,8 @@ from muster.assign.settings import InferenceSettings
 from muster.custom import is_custom
 from muster.errors import InputError, ModelFileError
 from muster.models.critic import NETWORKS, EntityCritic
-from muster.models.direct import Parameters, parameter_shapes
-from muster.models.spec import ModelSpec
+from muster.models.direct import parameter_shapes
+from muster.models.spec import ModelSpec, Parameters
 from muster.policy.settings import NoiseSettings
 from muster.storage import check_regular, write_atomically
 

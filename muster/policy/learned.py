@@ -25,8 +25,8 @@ from muster.envs.vector import BatchEnv, Policy, State
 from muster.errors import InputError, MissingExtraError, MusterError, UnknownNameError
 from muster.models.context_model import ContextModel
 from muster.models.custom import CustomModel
-from muster.models.direct import Parameters, Scores, init_parameters, make_model
-from muster.models.spec import ModelSpec
+from muster.models.direct import init_parameters, make_model
+from muster.models.spec import ModelSpec, Parameters, Scores
 from muster.policy.decision import Decision, Scorer, decide, read_observation, score
 from muster.policy.files import PolicyFile, read_policy, write_policy
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from muster.data import BatchObservation, Bools, Floats32, Ints
 from muster.errors import InputError
 from muster.kernels import core
-from muster.models.direct import Scores
 from muster.models.limits import Limits
+from muster.models.spec import Scores
 from muster.policy.settings import NoiseSettings
 from muster.rng import Seeds
 

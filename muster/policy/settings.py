@@ -35,8 +35,8 @@ class RolloutSettings:
     """theta: with moved weights; scores: with noise on h for five decisions; None: theta for a direct model. With
     several futures: noise on h at the first decision."""
     size: Annotated[float | None, Positive()] = None
-    """Standard deviation of the perturbations: of weights relative to that of their array (0.3), of noise on h (1), with
-    several futures relative to that of h over the pairs that the policy chooses."""
+    """Standard deviation of the perturbations: of weights relative to that of their array (0.3), of noise on h (1),
+    with several futures relative to that of h over the pairs that the policy chooses."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -30,7 +30,7 @@ import numpy as np
 
 from muster.data import Bools, Floats, Floats32, Ints
 from muster.kernels import core
-from muster.models.direct import Scores
+from muster.models.spec import Scores
 
 NO_G = np.zeros((0, 0, 0), np.float32)
 NO_MINIMUMS: Floats = np.zeros((0, 0))

@@ -20,8 +20,8 @@ from muster.assign.settings import InferenceSettings
 from muster.data import BatchObservation, Floats, Floats32, Ints
 from muster.learning.losses.choices import NO_MINIMUMS, Choices
 from muster.learning.rollouts import Rollout
-from muster.models.direct import Scores
 from muster.models.limits import Limits
+from muster.models.spec import Scores
 from muster.policy.decision import less_switching
 
 FEW = 0.1

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from muster.assign.solver import Solver
 from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
-from muster.models.direct import Scores
 from muster.models.pair_scale import pair_factor
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Scores
 from muster.policy.decision import less_switching, make_problem
 from muster.policy.noise import standard_gumbels
 
