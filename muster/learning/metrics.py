@@ -30,26 +30,26 @@ def episode_metrics(env: BatchEnv, reward: Floats) -> EpisodeMetrics:
 
     `reward` [B] is the undiscounted return so far.
     """
-    found = {"outcome": env.outcome(), "reward": reward}
+    metrics = {"outcome": env.outcome(), "reward": reward}
     for name, values in env.metrics().items():
         plain = name.replace("/", "_")
-        found[f"env_{plain}" if plain in RESERVED else plain] = values
-    return found
+        metrics[f"env_{plain}" if plain in RESERVED else plain] = values
+    return metrics
 
 
 def mean_metrics(values: EpisodeMetrics, episodes: int) -> Metrics:
     """The number of episodes, and the mean of each metric over those that have it."""
-    known = {name: found[np.isfinite(found)] for name, found in values.items()}
-    means = {name: float(found.mean()) for name, found in known.items() if len(found)}
+    finite = {name: array[np.isfinite(array)] for name, array in values.items()}
+    means = {name: float(array.mean()) for name, array in finite.items() if len(array)}
     return {"episodes": float(episodes), "outcome": float("nan"), "reward": float("nan"), **means}
 
 
-def combine(envs: Sequence[BatchEnv], found: Sequence[Metrics]) -> Metrics:
+def combine(envs: Sequence[BatchEnv], by_env: Sequence[Metrics]) -> Metrics:
     """Metrics of all environments of a run: of one as they are, of several under metric/environment."""
-    if len(found) == 1:
-        return dict(found[0])
-    combined: Metrics = {"episodes": sum(metrics["episodes"] for metrics in found)}
-    for env, metrics in zip(envs, found, strict=True):
+    if len(by_env) == 1:
+        return dict(by_env[0])
+    combined: Metrics = {"episodes": sum(metrics["episodes"] for metrics in by_env)}
+    for env, metrics in zip(envs, by_env, strict=True):
         combined |= {f"{key}/{env.name}": value for key, value in metrics.items()}
     return combined
 

@@ -113,28 +113,28 @@ def choose_sizes(settings: TrainSettings) -> tuple[TrainSettings, Speed | None]:
 
 def measure(settings: TrainSettings) -> Speed:
     """The speed of a throw-away learner with the run's own first policy, on training episodes."""
-    found = None
+    speed = None
     for sizes in PROBES.get(str(settings.learner), ({"num_envs": CUSTOM_ENVS},)):
         probe = _probe(settings, sizes)
         learner = make_learner(probe)
         began = time.process_time()
         metrics = checked_update(learner, 0.0, str(settings.learner))
         seconds = max(time.process_time() - began, 1e-6)
-        found = Speed(seconds, learner.steps, metrics["episodes"], size_of(probe))
+        speed = Speed(seconds, learner.steps, metrics["episodes"], size_of(probe))
         # The sizes of a run whose length is given in steps must not depend on the machine.
         if seconds > TIMED or settings.steps is not None:
             break
-    assert found is not None
-    return found
+    assert speed is not None
+    return speed
 
 
 def _probe(settings: TrainSettings, sizes: Sizes) -> TrainSettings:
     """The settings with updates of these sizes, or of smaller ones where the settings give them."""
-    given = settings.update_sizes
+    sizes_set = settings.update_sizes
     if "rollout_length" in sizes:
         length = min(sizes["rollout_length"], settings.ppo.rollout_length)
         settings = dataclasses.replace(settings, ppo=dataclasses.replace(settings.ppo, rollout_length=length))
-    return settings.with_sizes(**{name: min(sizes[name], size or sizes[name]) for name, size in given.items()})
+    return settings.with_sizes(**{name: min(sizes[name], size or sizes[name]) for name, size in sizes_set.items()})
 
 
 def run_seconds(settings: TrainSettings) -> float:

@@ -33,8 +33,8 @@ def with_statistics(spec: ModelSpec, envs: Sequence[BatchEnv], inference: Infere
 
     They are measured in training episodes of the prior policy, or of random scores where there is no prior.
     """
-    seen = [one for k, env in enumerate(envs) for one in _run_prior(spec, env, inference, seed, k)]
-    bare = [spec.read(one) for one in seen]
+    observations = [one for k, env in enumerate(envs) for one in _run_prior(spec, env, inference, seed, k)]
+    bare = [spec.read(one) for one in observations]
     unit, task_unit = 1.0, 0.0
     if spec.prior:
         unit = _std(np.concatenate([read.prior[read.pairs] for read in bare if read.prior is not None])) or 1.0
@@ -48,7 +48,7 @@ def with_statistics(spec: ModelSpec, envs: Sequence[BatchEnv], inference: Infere
     )
     local = spec.h_columns - spec.global_width
     spec = dataclasses.replace(spec, products=0 < local * spec.global_width <= MOST_PRODUCTS)
-    read = [spec.read(one) for one in seen]
+    read = [spec.read(one) for one in observations]
     h = _statistics(unit, read, lambda one: h_blocks(spec, one), lambda one: one.pairs)
     if not spec.task_scores:
         return dataclasses.replace(spec, h_statistics=h)
@@ -72,13 +72,13 @@ def _run_prior(
     def act(observation: BatchObservation) -> Ints:
         return decide(observation, spec, score, solver).actions(env.reads_reasons)
 
-    seen = []
+    observations = []
     for step, transition in enumerate(rollout(env, act, np.ones(env.n_envs, np.bool_))):
         if step % EVERY == 0:
-            seen.append(transition.observation)
+            observations.append(transition.observation)
         if step == STEPS:
             break
-    return seen
+    return observations
 
 
 def _statistics(
@@ -104,8 +104,8 @@ def _statistics(
 
 def _rows(blocks: list[Block], pairs: Bools) -> Floats:
     """[K, F] features of at most MOST_PAIRS pairs, evenly spaced among all."""
-    found = np.argwhere(pairs)
-    chosen = found[:: -(-len(found) // MOST_PAIRS)] if len(found) else found
+    every = np.argwhere(pairs)
+    chosen = every[:: -(-len(every) // MOST_PAIRS)] if len(every) else every
     at = dict(zip("bnm", chosen.T, strict=True))
     width = max(block.begin + block.values.shape[-1] for block in blocks)
     rows = np.zeros((len(chosen), width))

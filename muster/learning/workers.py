@@ -90,9 +90,9 @@ def as_sent(error: Exception) -> MusterError:
     if isinstance(error, MusterError):
         kinds = (kind for kind in (InputError, EnvError, TrainingError) if isinstance(error, kind))
         return next(kinds, MusterError)(str(error))
-    found = MusterError(f"a worker failed: {in_words(error)}")
-    found.add_note(f"in a worker:\n{traceback.format_exc()}")
-    return found
+    failure = MusterError(f"a worker failed: {in_words(error)}")
+    failure.add_note(f"in a worker:\n{traceback.format_exc()}")
+    return failure
 
 
 def _packed(message: Any) -> bytes:

@@ -33,7 +33,7 @@ class Candidates(Protocol):
 
     width: int
 
-    def prepare(self, moves: Floats32, seen: BatchObservation) -> None:
+    def prepare(self, moves: Floats32, observation: BatchObservation) -> None:
         """Set the candidates of P environments: moves [P, width], 0 for the policy itself."""
         ...
 
@@ -56,9 +56,9 @@ class OtherWeights:
         self.width = sum(array.size for array in policy.parameters.values())
         self._model: DirectModel | None = None
 
-    def prepare(self, moves: Floats32, seen: BatchObservation) -> None:
+    def prepare(self, moves: Floats32, observation: BatchObservation) -> None:
         """Pack the models of P environments."""
-        del seen
+        del observation
         parameters: Parameters = {}
         begin = 0
         # By name, the order of policy files: the candidates of a policy stay the same when it is saved and loaded.
@@ -79,15 +79,15 @@ class OtherWeights:
 class HeldNoise:
     """Noise on h [P, N, M] that is held for several decisions, for the agents and tasks that are present now."""
 
-    def __init__(self, noise: Floats32, seen: BatchObservation) -> None:
+    def __init__(self, noise: Floats32, observation: BatchObservation) -> None:
         self.noise = noise
-        self.agents, self.tasks = seen.agent_ids, seen.task_ids
+        self.agents, self.tasks = observation.agent_ids, observation.task_ids
 
-    def add(self, scores: Scores, seen: BatchObservation) -> Scores:
+    def add(self, scores: Scores, observation: BatchObservation) -> Scores:
         """The scores with the noise, except for agents and tasks that have appeared since in a reused slot."""
         h, g = scores
         same: Floats32 | np.float32 = np.float32(1.0)
-        for then, now, axis in ((self.agents, seen.agent_ids, 2), (self.tasks, seen.task_ids, 1)):
+        for then, now, axis in ((self.agents, observation.agent_ids, 2), (self.tasks, observation.task_ids, 1)):
             if then is not None and now is not None:
                 same = same * np.expand_dims(then == now, axis).astype(np.float32)
         return h + self.noise * same, g
@@ -104,9 +104,9 @@ class NoisyScores:
         self._held: HeldNoise | None = None
         self._step = 0
 
-    def prepare(self, moves: Floats32, seen: BatchObservation) -> None:
+    def prepare(self, moves: Floats32, observation: BatchObservation) -> None:
         """Set the noise of P environments, for the agents and tasks that are present now."""
-        self._held, self._step = HeldNoise(self.size * moves.reshape(-1, *self.shape), seen), 0
+        self._held, self._step = HeldNoise(self.size * moves.reshape(-1, *self.shape), observation), 0
 
     def act(self, observation: BatchObservation) -> Ints:
         """[P, N] actions, with each candidate's noise on h for the first HELD decisions."""

@@ -215,17 +215,17 @@ class LookAhead(Policy):
         `running` [P] is modified in place.
         """
         cut = self.settings.cut
-        earned = np.zeros(copies.n_envs)
+        returns = np.zeros(copies.n_envs)
         failed = np.zeros(copies.n_envs, np.bool_)
         for transition in islice(rollout(copies, act, running), cut or copies.max_steps):
-            earned += transition.result.reward
+            returns += transition.result.reward
             failed |= transition.result.truncated
             if time.perf_counter() > over:
                 return None
         critic = self.policy.critic if cut else None
         if critic and running.any():
-            earned += np.where(running, critic(self.policy.spec.read(copies.observe())), 0.0)
-        return worth_of(copies, earned, running | failed, critic is not None)
+            returns += np.where(running, critic(self.policy.spec.read(copies.observe())), 0.0)
+        return worth_of(copies, returns, running | failed, critic is not None)
 
 
 def _first_then(first: Ints, act: Act) -> Act:
@@ -247,14 +247,14 @@ def best_beyond_chance(worth: Floats, standard_errors: float) -> tuple[Ints, Flo
     return top, gain[np.arange(len(worth)), top]
 
 
-def worth_of(env: BatchEnv, earned: Floats, unfinished: Bools, valued: bool) -> Floats:
+def worth_of(env: BatchEnv, returns: Floats, unfinished: Bools, valued: bool) -> Floats:
     """[B] value of an episode by its metric: win + 0.5·return, the return, or -(steps + tasks left).
 
     With a critic's value at the horizon (`valued`) it is the return for metric "steps" too.
     """
     if env.metric == "win_rate":
-        return env.outcome() + RETURN_WEIGHT * earned
+        return env.outcome() + RETURN_WEIGHT * returns
     if env.metric == "return" or valued:
-        return earned
+        return returns
     left = env.observe().task_alive.sum(axis=1) * unfinished
     return -env.outcome() - left

@@ -105,12 +105,12 @@ class ScoreNoise:
 
     def track(self, observation: BatchObservation) -> None:
         """Set the noise of agents and tasks to 0 that are new in their slots, by the observation's ids."""
-        newcomers = []
+        is_new = []
         for known, now in ((self.agents, observation.agent_ids), (self.tasks, observation.task_ids)):
-            newcomers.append(np.zeros(known.shape, np.bool_) if now is None else known != now)
+            is_new.append(np.zeros(known.shape, np.bool_) if now is None else known != now)
             if now is not None:
                 known[...] = now
-        agents, tasks = newcomers
+        agents, tasks = is_new
         if agents.any() or tasks.any():
             self.h.forget(agents[:, :, None] | tasks[:, None, :])
             if self.g is not None:

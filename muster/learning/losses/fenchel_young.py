@@ -75,9 +75,9 @@ def draw_noise(rng: np.random.Generator, samples: int, shape: tuple[int, ...], k
     return rng.standard_normal((samples, *shape), np.float32)
 
 
-def solve_perturbed(seen: BatchObservation, scores: Scores, noise: Floats32, solver: Solver) -> Ints:
+def solve_perturbed(observation: BatchObservation, scores: Scores, noise: Floats32, solver: Solver) -> Ints:
     """[K, B, N] the solver's assignments for h + noise [K, B, N, M] and g, in one call."""
-    problem = make_problem(seen, *scores)
+    problem = make_problem(observation, *scores)
     perturbed = np.asarray(problem.scores + noise, np.float64)
     names = ("task_scores", "contributions", "capacities", "agent_alive", "task_alive", "allowed", "minimums")
     tiled: dict[str, Any] = {name: _tile(getattr(problem, name), len(noise)) for name in names}
@@ -104,50 +104,52 @@ class Loss(NamedTuple):
     """[K, B, N] solutions of the perturbed problems."""
 
 
-def fenchel_young(seen: BatchObservation, scores: Scores, target: Moments, noise: Floats32, solver: Solver) -> Loss:
+def fenchel_young(
+    observation: BatchObservation, scores: Scores, target: Moments, noise: Floats32, solver: Solver
+) -> Loss:
     """The loss against a target, under noise [K, B, N, M]: epsilon times draws of mean 0.
 
-    `seen` is what is observed as the model reads it, `scores` its h and g as they count at this size (`scale_pairs`).
+    `observation` is as the model reads it, `scores` are its h and its g scaled to this size (`scale_pairs`).
     """
     h, g = scores
-    alive = seen.pairs
-    answers = solve_perturbed(seen, scores, noise, solver)
+    alive = observation.pairs
+    answers = solve_perturbed(observation, scores, noise, solver)
     mean = Moments.of(answers, alive, pairs=g is not None)
     slope_h = mean.h - target.h
     slope_g = None if mean.g is None or target.g is None else mean.g - target.g
     # V is linear in the moments: slopes times scores are the answers' value above the target's, to which the noise
     # under each answer is added. Switch costs are part of h.
-    loss = Moments(slope_h, slope_g).value((np.where(alive, less_switching(seen, h), 0.0), g))
+    loss = Moments(slope_h, slope_g).value((np.where(alive, less_switching(observation, h), 0.0), g))
     loss += np.einsum("kbnm,kbnm->b", noise, indicators(answers, alive) - target.h, dtype=np.float64) / len(noise)
     states = np.float32(max(len(h), 1))
     return Loss(loss, (slope_h / states, None if slope_g is None else slope_g / states), answers)
 
 
-def slopes_of_model(spec: ModelSpec, seen: BatchObservation, slopes: Scores) -> Scores:
+def slopes_of_model(spec: ModelSpec, observation: BatchObservation, slopes: Scores) -> Scores:
     """Slopes in the model's own h and g, from those in h and the scaled g (chain rule of `scale_pairs`)."""
     h, g = slopes
-    if g is None or (factor := pair_factor(spec, seen)) is None:
+    if g is None or (factor := pair_factor(spec, observation)) is None:
         return slopes
     return h, g * factor
 
 
-def completed(seen: BatchObservation, scores: Scores, assignment: Ints, solver: Solver) -> Ints:
+def completed(observation: BatchObservation, scores: Scores, assignment: Ints, solver: Solver) -> Ints:
     """The assignment [B, N] with tasks for those that it leaves idle, where the solver assigns all that fit.
 
     A teacher may leave agents idle where the student cannot. They get the student's own choice given the others' tasks,
     so that nothing is learned from what it cannot do.
     """
-    alive = seen.pairs
-    idle = seen.agent_alive & (assignment < 0)
+    alive = observation.pairs
+    idle = observation.agent_alive & (assignment < 0)
     if not solver.assign_all or not idle.any():
         return assignment
     chosen = indicators(assignment, alive)
     h, g = scores
     if g is not None:
         h = h + np.einsum("bj,bjl->bl", chosen.sum(axis=1), g + g.transpose(0, 2, 1))[:, None, :]
-    problem = make_problem(seen, h, g)
-    load = (seen.contributions * chosen).sum(axis=1)
-    left, minimums = np.maximum(seen.capacities - load, 0.0), seen.minimums
+    problem = make_problem(observation, h, g)
+    load = (observation.contributions * chosen).sum(axis=1)
+    left, minimums = np.maximum(observation.capacities - load, 0.0), observation.minimums
     if minimums is not None:
         # A task that has its minimum takes any more, one that others have begun takes none.
         left = np.where((load > 0.0) & (load < minimums), 0.0, left)
