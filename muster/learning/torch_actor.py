@@ -17,9 +17,6 @@ from muster.models.limits import Limits
 from muster.models.spec import ModelSpec, Parameters, Scores
 from muster.models.torch_networks import make_network, network_from, parameters_of
 
-# One thread: the networks are small, and a run is then the same on every machine with these libraries.
-torch.set_num_threads(1)
-
 
 class TorchActor:
     """A torch network with the methods of `DirectActor`.
@@ -42,6 +39,8 @@ class TorchActor:
         batch_statistics: bool = False,
     ) -> None:
         self.spec, self.with_g, self.max_grad_norm = spec, spec.task_scores, max_grad_norm
+        # One thread: the networks are small, and a run is then the same on every machine with these libraries.
+        torch.set_num_threads(1)
         torch.manual_seed(seed)
         self.model = make_network(spec, rng)
         self.model.train(batch_statistics)
