@@ -20,7 +20,7 @@ from muster.learning.learner import (
     component,
     join_states,
     prefixed,
-    restore_states,
+    split_states,
     stream,
 )
 from muster.learning.metrics import Metrics, combine
@@ -112,7 +112,8 @@ class ActorCritic(Learner):
     def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
         """Restore the state that `get_state` returned."""
         self.set_learned(arrays)
-        restore_states(self.collectors, arrays, plain["environments"])
+        for collector, state in zip(self.collectors, split_states(arrays, plain["environments"]), strict=True):
+            collector.set_state(*state)
         if self.parallel:
             self.parallel.set_state()
         self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]

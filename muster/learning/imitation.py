@@ -28,7 +28,7 @@ from muster.learning.learner import (
     component,
     join_states,
     prefixed,
-    restore_states,
+    split_states,
 )
 from muster.learning.losses.choices import Choices
 from muster.learning.losses.fenchel_young import Moments, completed, draw_noise, fenchel_young, slopes_of_model
@@ -257,7 +257,8 @@ class Imitation(Learner):
     def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
         """Restore the state that `get_state` returned."""
         self.student.set_state(component(arrays, "student"))
-        restore_states(self.labelled, arrays, plain["environments"])
+        for labelled, state in zip(self.labelled, split_states(arrays, plain["environments"]), strict=True):
+            labelled.set_state(*state)
         self.steps, self.updates = plain["steps"], plain["updates"]
         self.rng.bit_generator.state = plain["rng"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,18 +148,6 @@ def checked_update(learner: Learner, progress: float, name: str) -> Metrics:
     return metrics
 
 
-class Stateful(Protocol):
-    """A component with a state of its own, such as the episodes of one environment."""
-
-    def get_state(self) -> State:
-        """Checkpoint of the component."""
-        ...
-
-    def set_state(self, arrays: Arrays, plain: dict[str, Any], /) -> None:
-        """Restore the state that `get_state` returned."""
-        ...
-
-
 def join_states(states: Sequence[State]) -> tuple[Arrays, list[dict[str, Any]]]:
     """States of a run's environments in one: their arrays under environment0/, environment1/, …; and their values."""
     arrays: Arrays = {}
@@ -168,10 +156,9 @@ def join_states(states: Sequence[State]) -> tuple[Arrays, list[dict[str, Any]]]:
     return arrays, [values for _, values in states]
 
 
-def restore_states(parts: Sequence[Stateful], arrays: Arrays, values: Sequence[dict[str, Any]]) -> None:
-    """Give each environment its part of what `join_states` returned."""
-    for k, (part, own) in enumerate(zip(parts, values, strict=True)):
-        part.set_state(component(arrays, f"environment{k}"), own)
+def split_states(arrays: Arrays, values: Sequence[dict[str, Any]]) -> list[State]:
+    """The inverse of `join_states`."""
+    return [(component(arrays, f"environment{k}"), own) for k, own in enumerate(values)]
 
 
 def training_seeds(seed: int, index: int, numbers: Ints) -> Seeds:

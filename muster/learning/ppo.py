@@ -3,8 +3,8 @@
 g is learned otherwise than h. Exploration noise is on h alone, and an agent's choice weighs one h against the sum of g
 over all the others' tasks: with many agents a random g would decide everything before anything is tried, and a step of
 g's network moves choices some N/2 times as far as one of h's. Therefore g starts at 0 with a learning rate 2/N of h's.
-With more than SOME agents g is learned only after G_AFTER of the run: some runs on w15v17 that learned both from the
-start learned next to nothing (docs/results/battle.md).
+With more than FEW_AGENTS g is learned only after G_AFTER of the run: some runs on w15v17 that learned both from the start
+learned next to nothing (docs/results/battle.md).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from muster.learning.workers import WorkerPool
 from muster.models.direct import DirectModel
 from muster.policy.noise import GUMBEL_STD, LIMIT_SIGMA
 
-SOME = 5
+FEW_AGENTS = 5
 """Up to so many agents g is learned from the start, and from moves alone."""
 G_AFTER = 0.5
 """Share of a run after which g is learned with more agents."""
-CHOICELESS = 5
+ADVICE_UPDATES = 5
 """Updates without a choice, or from the start without one in doubt, after which the user gets advice."""
-DOUBT = 0.02
+LEAST_ENTROPY = 0.02
 """Mean entropy of the options below which the noise is too small to explore."""
 CRITIC_LEARNING_RATE = 2e-3
 """Initial value of a cosine schedule that ends at 0."""
@@ -44,17 +44,17 @@ MAX_GRAD_NORM = 1.0
 # pseudo-likelihood can lead away from it: too slowly to be seen in a few updates, and without recovering soon.
 WINDOW = 16
 """Updates over which rewards are averaged."""
-LASTING = 16
-"""Updates for which the mean must stay FAR below its best; a quarter of them with all agents idle are enough."""
-FAR = 1.0
+COLLAPSE_UPDATES = 16
+"""Updates for which the mean must stay COLLAPSE_STDS below its best, or a quarter of them with all agents idle."""
+COLLAPSE_STDS = 1.0
 """In standard deviations of an episode's reward at the best mean."""
-IDLE = 0.99
+ALL_IDLE = 0.99
 """Share of idle agents that counts as all."""
-LONG = 4 * WINDOW
+DECLINE_WINDOW = 4 * WINDOW
 """Updates over which rewards are averaged to detect a slow decline."""
-LESS = 0.1
+DECLINE_STDS = 0.1
 """Decline below the best such mean, in standard deviations of an episode's reward,"""
-SURE = 6.5
+DECLINE_ERRORS = 6.5
 """and in standard errors of the mean; both must be exceeded."""
 
 
@@ -70,7 +70,7 @@ class PPO(ActorCritic):
         critic = Critic(setup.spec, stream(setup.seed, CRITIC), MAX_GRAD_NORM)
         super().__init__(setup, settings, actor, critic, pool)
         self.settings = settings
-        self.g_after = G_AFTER if n_agents > SOME else 0.0
+        self.g_after = G_AFTER if n_agents > FEW_AGENTS else 0.0
         self.exchanging = exchanges_count(self.spec.task_scores, n_agents)
         self.tau = self.noise.innovation / GUMBEL_STD
         """Scale of the Gumbel noise of a decision: the temperature of the softmax."""
@@ -88,12 +88,12 @@ class PPO(ActorCritic):
 
     def advice(self) -> str | None:
         """Advice where there is nothing to choose, nothing in doubt, or a rollback."""
-        if self.choiceless >= CHOICELESS:
+        if self.choiceless >= ADVICE_UPDATES:
             return (
-                f"no agent had a choice in {CHOICELESS} updates: there was one task to take and no agent to exchange "
-                "it with, so choices teach nothing here. Let agents idle (--assign-all False), or check what is allowed"
+                f"no agent had a choice in {ADVICE_UPDATES} updates: there was one task to take and no agent to "
+                "exchange it with, so choices teach nothing here. Let agents idle (--assign-all False), or check what is allowed"
             )
-        if self.certain >= CHOICELESS:
+        if self.certain >= ADVICE_UPDATES:
             return (
                 "the noise hardly ever makes an agent choose otherwise, so there is little to learn from: raise "
                 f"--ppo.sigma (now {self.settings.sigma})"
@@ -142,7 +142,7 @@ class PPO(ActorCritic):
             metrics["policy_loss"] += policy_loss / count
         no_choice = metrics["entropy"] == 0 and not any(batch.able for batch in batches)
         self.choiceless = self.choiceless + 1 if no_choice else 0
-        self.certain = self.certain + 1 if self.certain >= 0 and metrics["entropy"] < DOUBT else -1
+        self.certain = self.certain + 1 if self.certain >= 0 and metrics["entropy"] < LEAST_ENTROPY else -1
         metrics["advantage"] = sum(share * batch.size for batch, share in zip(batches, shares, strict=True))
         return metrics
 
@@ -199,7 +199,7 @@ def exchanges_count(task_scores: bool, n_agents: int) -> bool:
     Their gradient moves h and not g, which lags behind where it is learned from the start: on rescue:5x10 with QUAD
     (1.5 CPU minutes, seeds 0 and 1, validation episodes) 9.53 and 9.52 steps with them, 9.50 and 9.41 without.
     """
-    return not task_scores or n_agents > SOME
+    return not task_scores or n_agents > FEW_AGENTS
 
 
 class Rollback:
@@ -215,9 +215,9 @@ class Rollback:
 
     def update(self, reward: float, std: float, episodes: float, idle: float) -> Literal["best", "collapsed", ""]:
         """Verdict on the latest update; `idle` is the share of agents that took no task although they could."""
-        self.idle = self.idle + 1 if idle > IDLE else 0
+        self.idle = self.idle + 1 if idle > ALL_IDLE else 0
         if np.isfinite(reward) and np.isfinite(std):
-            self.recent = [*self.recent[1 - LONG :], [reward, std, episodes]]
+            self.recent = [*self.recent[1 - DECLINE_WINDOW :], [reward, std, episodes]]
         if len(self.recent) < WINDOW:
             return ""
         declined = self._declined()
@@ -226,21 +226,21 @@ class Rollback:
         if self.best is None or mean > self.best:
             self.best, self.std, self.below = mean, float(np.average(stds, weights=weights)), 0
             return "best"
-        self.below = self.below + 1 if mean < self.best - FAR * self.std else 0
-        all_idle = self.idle >= LASTING // 4 and mean <= self.best - 0.1 * self.std
-        if self.below < LASTING and not all_idle and not declined:
+        self.below = self.below + 1 if mean < self.best - COLLAPSE_STDS * self.std else 0
+        all_idle = self.idle >= COLLAPSE_UPDATES // 4 and mean <= self.best - 0.1 * self.std
+        if self.below < COLLAPSE_UPDATES and not all_idle and not declined:
             return ""
         self.rollbacks += 1
         self.recent, self.below, self.idle = [], 0, 0
         return "collapsed"
 
     def _declined(self) -> bool:
-        """Whether the mean over LONG updates is significantly below its best."""
-        if len(self.recent) < LONG:
+        """Whether the mean over DECLINE_WINDOW updates is significantly below its best."""
+        if len(self.recent) < DECLINE_WINDOW:
             return False
         rewards, _, weights = np.array(self.recent).T
         mean = float(np.average(rewards, weights=weights))
         if self.best_long is None or mean > self.best_long:
             self.best_long = mean
-        margin = max(LESS, SURE / float(np.sqrt(weights.sum()))) * self.std
+        margin = max(DECLINE_STDS, DECLINE_ERRORS / float(np.sqrt(weights.sum()))) * self.std
         return mean < self.best_long - margin

@@ -34,7 +34,7 @@ from muster.learning.learner import (
     component,
     join_states,
     prefixed,
-    restore_states,
+    split_states,
     stream,
 )
 from muster.learning.losses.fenchel_young import Moments, slopes_of_model
@@ -325,6 +325,7 @@ class SRL(Learner):
         self.actor.set_state(component(arrays, "actor"))
         self.critic.set_state(component(arrays, "critic"))
         self._set_sigma(plain["sigma"])
-        restore_states(self.collectors, arrays, plain["environments"])
+        for collector, state in zip(self.collectors, split_states(arrays, plain["environments"]), strict=True):
+            collector.set_state(*state)
         self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]
         self.alike, self.usual = plain["alike"], list(plain["usual"])
