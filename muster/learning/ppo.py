@@ -3,8 +3,8 @@
 g is learned otherwise than h. Exploration noise is on h alone, and an agent's choice weighs one h against the sum of g
 over all the others' tasks: with many agents a random g would decide everything before anything is tried, and a step of
 g's network moves choices some N/2 times as far as one of h's. Therefore g starts at 0 with a learning rate 2/N of h's.
-With more than FEW_AGENTS g is learned only after G_AFTER of the run: some runs on w15v17 that learned both from the start
-learned next to nothing (docs/results/battle.md).
+With more than FEW_AGENTS g is learned only after G_AFTER of the run: some runs on w15v17 that learned both from the
+start learned next to nothing (docs/results/battle.md).
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ class PPO(ActorCritic):
         if self.choiceless >= ADVICE_UPDATES:
             return (
                 f"no agent had a choice in {ADVICE_UPDATES} updates: there was one task to take and no agent to "
-                "exchange it with, so choices teach nothing here. Let agents idle (--assign-all False), or check what is allowed"
+                "exchange it with, so choices teach nothing here. Let agents idle (--assign-all False), or check what is "
+                "allowed"
             )
         if self.certain >= ADVICE_UPDATES:
             return (
