@@ -91,8 +91,8 @@ class PPO(ActorCritic):
         if self.choiceless >= ADVICE_UPDATES:
             return (
                 f"no agent had a choice in {ADVICE_UPDATES} updates: there was one task to take and no agent to "
-                "exchange it with, so choices teach nothing here. Let agents idle (--assign-all False), or check what is "
-                "allowed"
+                "exchange it with, so choices teach nothing here. Let agents idle (--assign-all False), or check what "
+                "is allowed"
             )
         if self.certain >= ADVICE_UPDATES:
             return (
