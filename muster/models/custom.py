@@ -90,44 +90,44 @@ def load_parameters(model: Any, parameters: Arrays, kind: str) -> None:
 def custom_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
     """Name and shape of every array that is trained."""
     model = make_custom(spec)
-    found = parameters_of(model)
+    parameters = parameters_of(model)
     if not learned_by(model):
         raise InputError(f"{spec.kind} has no parameters to learn")
-    return {name: found[name].shape for name in learned_by(model)}
+    return {name: parameters[name].shape for name in learned_by(model)}
 
 
 def init_custom(spec: ModelSpec, rng: np.random.Generator) -> dict[str, Floats32]:
     """Initial values of the arrays that are trained."""
     model = make_custom(spec, rng)
-    found = parameters_of(model)
-    return {name: found[name].astype(np.float32) for name in learned_by(model)}
+    parameters = parameters_of(model)
+    return {name: parameters[name].astype(np.float32) for name in learned_by(model)}
 
 
-def checked_scores(spec: ModelSpec, observation: BatchObservation, found: Any) -> Any:
+def checked_scores(spec: ModelSpec, observation: BatchObservation, scores: Any) -> Any:
     """h and g as arrays (or tensors) of single precision; InputError where they do not fit the observation."""
     batch, m = observation.task_alive.shape
-    if not isinstance(found, tuple) or len(found) != 2:
-        raise InputError(f"{spec.kind} must return two things, h and g (or None for g), got {type(found).__name__}")
-    wanted = [("h", found[0], (batch, observation.agent_alive.shape[1], m))]
-    wanted += [("g", found[1], (batch, m, m))] if spec.task_scores else []
-    for name, scores, shape in wanted:
-        if scores is None or tuple(np.shape(scores)) != shape:
-            got = "none" if scores is None else f"shape {tuple(np.shape(scores))}"
+    if not isinstance(scores, tuple) or len(scores) != 2:
+        raise InputError(f"{spec.kind} must return two things, h and g (or None for g), got {type(scores).__name__}")
+    expected = [("h", scores[0], (batch, observation.agent_alive.shape[1], m))]
+    expected += [("g", scores[1], (batch, m, m))] if spec.task_scores else []
+    for name, array, shape in expected:
+        if array is None or tuple(np.shape(array)) != shape:
+            got = "none" if array is None else f"shape {tuple(np.shape(array))}"
             raise InputError(f"{spec.kind} must return {name} of shape {shape}, got {got}")
-    if hasattr(found[0], "detach"):
-        return found[0].float(), found[1].float() if spec.task_scores else None
-    return np.asarray(found[0], np.float32), np.asarray(found[1], np.float32) if spec.task_scores else None
+    if hasattr(scores[0], "detach"):
+        return scores[0].float(), scores[1].float() if spec.task_scores else None
+    return np.asarray(scores[0], np.float32), np.asarray(scores[1], np.float32) if spec.task_scores else None
 
 
 def as_tensors(observation: BatchObservation) -> Any:
     """The observation with tensors in place of arrays, numbers in single precision."""
     import torch
 
-    found = {entry.name: getattr(observation, entry.name) for entry in dataclasses.fields(BatchObservation)}
-    for name, array in found.items():
+    fields = {entry.name: getattr(observation, entry.name) for entry in dataclasses.fields(BatchObservation)}
+    for name, array in fields.items():
         if array is not None:
-            found[name] = torch.from_numpy(np.array(array, np.float32 if array.dtype.kind == "f" else None))
-    return BatchObservation(**found)
+            fields[name] = torch.from_numpy(np.array(array, np.float32 if array.dtype.kind == "f" else None))
+    return BatchObservation(**fields)
 
 
 class CustomModel:

@@ -187,7 +187,7 @@ def relate_tensors(spec: ModelSpec, observation: BatchObservation) -> Relations:
         (TASK, TASK): (observation.task_pair_features, observation.task_prior if spec.task_prior else None),
         (AGENT, AGENT): (features[AGENT].new_zeros(*features[AGENT].shape[:2], features[AGENT].shape[1], 0), None),
     }
-    found: Relations = {}
+    relations: Relations = {}
     unit: torch.Tensor | None = None
     for (listener, speaker), (declared, prior) in own.items():
         heard = torch.ones_like(declared[..., :1].sum(-1), dtype=torch.bool)
@@ -209,10 +209,10 @@ def relate_tensors(spec: ModelSpec, observation: BatchObservation) -> Relations:
             parts += [distance[..., None], torch.exp(-distance)[..., None]]
         if prior is not None:
             parts.append(prior[..., None])
-        found[listener, speaker] = torch.cat(parts, dim=-1) * heard[..., None], distance, heard
-    features_of_pairs, distance, heard = found[AGENT, TASK]
-    found[TASK, AGENT] = features_of_pairs.transpose(1, 2), distance.transpose(1, 2), heard.transpose(1, 2)
-    return found
+        relations[listener, speaker] = torch.cat(parts, dim=-1) * heard[..., None], distance, heard
+    features_of_pairs, distance, heard = relations[AGENT, TASK]
+    relations[TASK, AGENT] = features_of_pairs.transpose(1, 2), distance.transpose(1, 2), heard.transpose(1, 2)
+    return relations
 
 
 def contextual(

@@ -120,8 +120,7 @@ class LearnedPolicy(Policy):
         from an observation to state values [B] at the horizon (`muster.policy.files.run_critic`). Such a policy acts in
         `muster.evaluate` and wherever else there is an environment to copy.
         """
-        wanted = RolloutSettings(rollouts, **settings)
-        return self.variant(rollouts=wanted, critic=critic or self.critic)
+        return self.variant(rollouts=RolloutSettings(rollouts, **settings), critic=critic or self.critic)
 
     def with_inference(self, **changes: Any) -> Self:
         """The same scores under other inference settings, such as effort="best"."""
@@ -355,14 +354,14 @@ def prior_policy(
     """
     if spec is None or not spec.corrects:
         env.show()
-        seen = env.observe()
-        if seen.prior is None:
+        observation = env.observe()
+        if observation.prior is None:
             raise InputError(
                 f"{env.name} shows no prior for the policy 'prior' to go by; a custom environment gives one as "
                 "Observation(prior=...), [N, M]"
             )
-        with_g = seen.task_prior is not None if inference is None else inference.method == "quad"
-        spec = ModelSpec.of(seen, "dm", with_g)
+        with_g = observation.task_prior is not None if inference is None else inference.method == "quad"
+        spec = ModelSpec.of(observation, "dm", with_g)
     spec = dataclasses.replace(spec, **PLAIN, pair_scale="none", learned=())
     if inference is None:
         inference = InferenceSettings("quad" if spec.task_scores else "lp", "fast", assign_all=not env.idling)

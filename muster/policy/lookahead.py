@@ -100,17 +100,17 @@ class LookAhead(Policy):
             if rounds == 0:
                 moves[:, 0] = 0.0
                 moves[:, 1:2] = np.where(known[:, None].any(axis=2, keepdims=True), known[:, None], moves[:, 1:2])
-            found, first = self._try(slots, state, moves, rounds)
+            values, first = self._try(slots, state, moves, rounds)
             # Ties go to the policy itself, then to the best candidate of the last decision.
-            top = found.argmax(axis=1)
-            better = found[rows, top] > worth
-            worth = np.where(better, found[rows, top], worth)
+            top = values.argmax(axis=1)
+            better = values[rows, top] > worth
+            worth = np.where(better, values[rows, top], worth)
             self.best[slots[better]] = moves[rows, top][better]
             assignment[better] = first[rows, top][better]
             rounds += 1
         return assignment
 
-    def _decide_over_futures(self, slots: Ints, state: State, each: int, seen: BatchObservation) -> Ints:
+    def _decide_over_futures(self, slots: Ints, state: State, each: int, observation: BatchObservation) -> Ints:
         """[S, N] actions: the policy's own, or the best of the candidates that are significantly better.
 
         A round that is not finished in time does not count.
@@ -118,7 +118,7 @@ class LookAhead(Policy):
         until = self.settings.until
         over = math.inf if until is None else time.perf_counter() + until * len(slots)
         policy, reasons = self.policy, self.env.reads_reasons
-        own = decide(seen, policy.spec, policy.scorer, policy.solver)
+        own = decide(observation, policy.spec, policy.scorer, policy.solver)
         first = own.actions(reasons)[:, None]
         chosen, best = first[:, 0].copy(), np.zeros(len(slots))
         rounds = 0
@@ -147,20 +147,20 @@ class LookAhead(Policy):
         futures = episode_seeds(0, self._fresh(slots, 1).astype(np.int64)[:, None] + np.arange(n_futures))
         sources, seeds = np.repeat(slots[rows], n_futures), futures[rows].reshape(-1)
         first = np.repeat(moves[rows, columns], n_futures, axis=0)
-        found = np.zeros(len(sources))
+        values = np.zeros(len(sources))
         most = max(1, min(MOST_COPIES, MOST_PAIRS // (self.env.n_agents * self.env.n_tasks)))
         for begin in range(0, len(sources), most):
             part = slice(begin, begin + most)
             copies, running = self._copy(sources[part], state, seeds[part])
-            given = np.full((copies.n_envs, n_agents), -1, np.int64)
-            given[: running.sum()] = first[part]
+            padded = np.full((copies.n_envs, n_agents), -1, np.int64)
+            padded[: running.sum()] = first[part]
             size = len(sources[part])
-            worth = self._play(copies, _first_then(given, self._own), running, over)
+            worth = self._play(copies, _first_then(padded, self._own), running, over)
             if worth is None:
                 return None
-            found[part] = worth[:size]
+            values[part] = worth[:size]
         worth = np.zeros((n_slots, each, n_futures))
-        worth[rows, columns] = found.reshape(-1, n_futures)
+        worth[rows, columns] = values.reshape(-1, n_futures)
         return worth[np.arange(n_slots)[:, None], alike]
 
     def _own(self, observation: BatchObservation) -> Ints:
@@ -230,8 +230,8 @@ class LookAhead(Policy):
 
 def _first_then(first: Ints, act: Act) -> Act:
     """A function that returns `first` for the first decision, and acts as `act` afterwards."""
-    given = [first]
-    return lambda observation: given.pop() if given else act(observation)
+    rest = [first]
+    return lambda observation: rest.pop() if rest else act(observation)
 
 
 def best_beyond_chance(worth: Floats, standard_errors: float) -> tuple[Ints, Floats]:
