@@ -1,4 +1,4 @@
-"""What users bring, by name: environments, models, inference procedures and learners.
+"""Custom environments, models, inference procedures and learners, by name.
 
     package.module:Name[,option=value…]
 
@@ -24,7 +24,7 @@ GROUPS = {
     "inference": "muster.inference",
     "learner": "muster.learners",
 }
-"""Of entry points, by kind of part."""
+"""Group of entry points, by kind of part."""
 
 
 def entries(kind: str) -> dict[str, str]:
@@ -35,19 +35,19 @@ def entries(kind: str) -> dict[str, str]:
 
 
 def is_custom(text: str) -> bool:
-    """Whether it is package.module:Name rather than the name of a part of muster; not for environments."""
+    """Whether a text is package.module:Name rather than the name of a built-in part; not for environments."""
     return ":" in text
 
 
 def expanded(kind: str, text: str) -> str:
-    """The text with what an entry point stands for in place of its name, if it begins with one."""
+    """The text with the name of an entry point, if it begins with one, replaced by package.module:Name."""
     name, comma, options = text.partition(",")
     found = {} if ":" in name else entries(kind)
     return f"{found[name]}{comma}{options}" if name in found else text
 
 
 def full_name(kind: str, text: str, known: Iterable[str], word: str = "") -> str:
-    """The same; UnknownNameError for a text that is neither package.module:Name nor one of `known` either."""
+    """As `expanded`; UnknownNameError unless the text is package.module:Name or one of the `known` names."""
     name = text.partition(",")[0]
     if name in known:
         return text
@@ -58,7 +58,7 @@ def full_name(kind: str, text: str, known: Iterable[str], word: str = "") -> str
 
 
 def text_of(kind: str, given: Any, filled: Iterable[str] = ()) -> str:
-    """The text that finds a class or function again, or makes an object like this one; a text stays as it is.
+    """The text package.module:Name,option=value… of a class, function or object; a text is returned as it is.
 
     An object keeps its constructor's arguments as attributes of the same names, but for those that are `filled` in.
     """
@@ -112,7 +112,7 @@ def split(kind: str, text: str, known: Iterable[str] = ()) -> tuple[str, str, li
 
 
 def find(kind: str, module: str, name: str, known: Iterable[str] = ()) -> Any:
-    """What a user's module has under that name; imports the module."""
+    """Import a user's module and return its attribute of that name."""
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as missing:

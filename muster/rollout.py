@@ -1,8 +1,7 @@
-"""The one loop: observe, act, step, until the episodes have ended.
+"""The loop of every episode: observe, act, step.
 
-Everything that runs an environment iterates over `rollout`: evaluation and replay, learners, candidates and look-ahead
-on copies of a state. What they do beside it (recording, returns, new episodes) stands in their own loop over its
-transitions.
+Evaluation and replay, learners, and look-ahead on copies of a state all iterate over `rollout`; recording, returns and
+resets are done in their own loops over its transitions.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from muster.errors import EnvError, MusterError
 from muster.rng import Seeds
 
 Act = Callable[[BatchObservation], Ints]
-"""From an observation to what the environment is given: an assignment [B, N], -1 or IDLE for none."""
+"""From an observation to actions [B, N]: a task index for each agent, -1 or IDLE for none."""
 
 
 class Transition(NamedTuple):
-    """One decision in every slot, and what came of it."""
+    """One decision in every slot and its result."""
 
     observation: BatchObservation
     """Before the decision. Slots that are not active have no living agents."""
@@ -33,9 +32,9 @@ class Transition(NamedTuple):
     """[B, N]"""
     result: Step
     active: Ints
-    """Slots whose episodes were under way."""
+    """Slots whose episodes were in progress."""
     ended: Ints
-    """Those of them whose episodes ended with this step."""
+    """Slots whose episodes ended with this step."""
     seconds: float
     """Time spent in `act`."""
 
@@ -43,8 +42,8 @@ class Transition(NamedTuple):
 def rollout(env: BatchEnv, act: Act, active: Bools) -> Iterator[Transition]:
     """Yield a transition for each step as long as any slot is `active` [B].
 
-    `active` is modified in place: slots whose episodes end leave it. A caller that resets some of them sets it again
-    before it goes on; one that has seen enough stops iterating.
+    `active` is modified in place: False for slots whose episodes have ended. A caller that resets some of them sets it
+    to True again; one that needs no more steps stops iterating.
     """
     step = 0
     while active.any():
@@ -52,10 +51,10 @@ def rollout(env: BatchEnv, act: Act, active: Bools) -> Iterator[Transition]:
         observation = env.observe()
         if len(slots) < len(active):
             observation = _only_active(observation, active.copy())
-        asked = time.perf_counter()
+        began = time.perf_counter()
         with naming_bad_values(env, observation, step):
             action = act(observation)
-        seconds = time.perf_counter() - asked
+        seconds = time.perf_counter() - began
         result = env.step(action)
         _check_rewards(env, result.reward, step)
         ended = slots[(result.terminated | result.truncated)[slots]]
@@ -74,7 +73,7 @@ def _only_active(observation: BatchObservation, active: Bools) -> BatchObservati
 
 
 def act_with(policy: Policy, env: BatchEnv) -> Act:
-    """How `policy` acts in `env`: with reasons where the environment reads them."""
+    """The function by which `policy` acts in `env`: with IDLE where the environment reads reasons."""
     return policy.actions if env.reads_reasons else policy.act
 
 
@@ -86,9 +85,9 @@ def reset(env: BatchEnv, policy: Policy, slots: Ints, seeds: Seeds) -> None:
 
 @contextmanager
 def naming_bad_values(env: BatchEnv, observation: BatchObservation, step: int) -> Iterator[None]:
-    """Where a decision fails because a value of the observation is not finite, raise EnvError that says which.
+    """Context that raises EnvError, naming the value, where a decision fails because an observation is not finite.
 
-    It looks only after a failure, so it costs nothing while all goes well. `step` counts from the start of the rollout.
+    It searches only after a failure, so it costs nothing otherwise. `step` counts from the start of the rollout.
     """
     try:
         yield

@@ -27,7 +27,7 @@ from muster.errors import InputError, UnknownNameError
 
 Variant = Literal["perturbed", "regularised"]
 _CLOSE = 1e-9
-"""Of the largest score: the regularised assignment is found up to a vertex that would gain no more."""
+"""Tolerance of the regularised assignment, relative to the largest score."""
 _MOST_VERTICES = 500
 
 

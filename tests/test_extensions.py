@@ -166,6 +166,21 @@ class Silent(muster.Learner):
         pass
 
 
+class Uncounted(Silent):
+    """Reports rewards without the number of episodes."""
+
+    def update(self, progress=0.0):
+        super().update(progress)
+        return {"reward": 1.0}
+
+
+@pytest.mark.parametrize("learner", [Silent, Uncounted])
+@pytest.mark.parametrize("length", [{"steps": 10}, {"minutes": 0.01}])
+def test_a_learner_without_metrics_is_refused_whether_timed_or_not(learner, length):
+    with pytest.raises(InputError, match="must return a dict of numbers, reward and episodes among them, got"):
+        muster.train("couriers", learner=f"{__name__}:{learner.__name__}", **length)
+
+
 class Rootless(Silent):
     """Forgets its base class."""
 

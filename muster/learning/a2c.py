@@ -10,22 +10,35 @@ import numpy as np
 from muster.data import BatchObservation, Bools, Floats, Floats32
 from muster.learning.actor import Actor
 from muster.learning.critic import Critic
-from muster.learning.learner import CRITIC, Arrays, Learner, Setup, SlotEpisodes, State, component, prefixed, stream
+from muster.learning.learner import (
+    CRITIC,
+    Arrays,
+    Learner,
+    Setup,
+    SlotEpisodes,
+    State,
+    component,
+    join_states,
+    prefixed,
+    split_states,
+    stream,
+)
 from muster.learning.metrics import Metrics, combine
 from muster.learning.optimiser import TrainingError
 from muster.learning.parallel_rollouts import ParallelCollectors
 from muster.learning.rollouts import Acting, Collector, Rollout
 from muster.learning.settings import A2CSettings, PPOSettings
 from muster.learning.workers import WorkerPool
-from muster.models.direct import DirectModel, Parameters
+from muster.models.direct import DirectModel
 from muster.models.limits import NETWORKS
+from muster.models.spec import Parameters
 
 SMALLEST_RATIO, LARGEST_RATIO = 1e-6, 10.0
-"""Bounds of the importance ratio, as in the authors' code."""
+"""Clamp of the importance ratio, as in the authors' code."""
 
 
 class ActorCritic(Learner):
-    """Collects rollouts with noise on the scores, here or by workers, and learns scoring model and critic from them."""
+    """Base of A2C and PPO: collects rollouts with noise on the scores, in this process or by workers."""
 
     keep_history: ClassVar[bool] = False
 
@@ -40,7 +53,7 @@ class ActorCritic(Learner):
         super().__init__(setup)
         self.noise, self.actor, self.critic = settings.noise, actor, critic
         self.discount, self.rollout_length = settings.discount, settings.rollout_length
-        heads = [NETWORKS[what] for what in self.spec.learned]
+        heads = [NETWORKS[limit] for limit in self.spec.learned]
         self.collectors = [
             Collector(env, SlotEpisodes(env.n_envs, self.seed, k), self.noise, self.spec.task_scores, heads)
             for k, env in enumerate(self.envs)
@@ -49,68 +62,75 @@ class ActorCritic(Learner):
         self.n_envs = sum(env.n_envs for env in self.envs)
 
     def parameters(self) -> Parameters:
-        """Of the scoring model."""
+        """Copies of the scoring model's parameters."""
         return self.actor.parameters()
 
     def start(self, parameters: Parameters) -> None:
-        """Begin with these values."""
+        """Set the scoring model's parameters, before the first update."""
         self.actor.start(parameters)
 
     def values(self, observation: BatchObservation) -> Floats32:
-        """[B] of the critic, in the precision in which workers know them."""
+        """[B] values of the critic in single precision, as workers compute them."""
         return self.critic(observation).astype(np.float32)
 
     def collect(self) -> list[Rollout]:
-        """A rollout of every environment."""
+        """One rollout of every environment."""
         actor = self.actor
         if self.parallel:
             rollouts = self.parallel.collect(actor.parameters(), actor.with_g, self.critic.parameters(), self.rng)
         else:
             model = getattr(actor, "model", None)
             limits = model.limits if self.spec.learned and isinstance(model, DirectModel) else None
-            length = self.rollout_length, self.discount
-            acting = Acting(self.spec, actor.scores, self.solver, self.values, *length, self.keep_history, limits)
-            rollouts = [Rollout.of([one.collect(acting, self.rng)], one.buffers) for one in self.collectors]
+            acting = Acting(
+                spec=self.spec,
+                scorer=actor.scores,
+                solver=self.solver,
+                values=self.values,
+                steps=self.rollout_length,
+                discount=self.discount,
+                keep_history=self.keep_history,
+                limits=limits,
+            )
+            rollouts = [Rollout.of([part.collect(acting, self.rng)], part.buffers) for part in self.collectors]
         self.steps += self.rollout_length * self.n_envs
         return rollouts
 
     def finish(self, rollouts: Sequence[Rollout], losses: Metrics) -> Metrics:
-        """After the steps of the optimisers: let statistics follow the states; the metrics of the update."""
+        """Metrics of the update, after the optimisers' steps; updates running statistics (BatchNorm)."""
         for rollout in rollouts:
-            self.actor.see(rollout.last)
+            self.actor.update_statistics(rollout.last)
         return combine(self.envs, [rollout.metrics for rollout in rollouts]) | losses
 
     def get_state(self) -> State:
-        """Everything needed to go on bit for bit."""
+        """Checkpoint of networks, optimisers and environments."""
         arrays = self.learned()
-        states = self.parallel.get_state() if self.parallel else [one.get_state() for one in self.collectors]
-        for k, (of_env, _) in enumerate(states):
-            arrays |= prefixed(f"environment{k}", of_env)
-        plain = {"rng": self.rng.bit_generator.state, "steps": self.steps}
-        return arrays, plain | {"environments": [plain for _, plain in states]}
+        states = self.parallel.get_state() if self.parallel else [part.get_state() for part in self.collectors]
+        env_arrays, env_values = join_states(states)
+        values = {"rng": self.rng.bit_generator.state, "steps": self.steps, "environments": env_values}
+        return arrays | env_arrays, values
 
     def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
-        """Go on from what `get_state` returned."""
+        """Restore the state that `get_state` returned."""
         self.set_learned(arrays)
-        for k, (collector, of_env) in enumerate(zip(self.collectors, plain["environments"], strict=True)):
-            collector.set_state(component(arrays, f"environment{k}"), of_env)
+        for collector, state in zip(self.collectors, split_states(arrays, plain["environments"]), strict=True):
+            collector.set_state(*state)
         if self.parallel:
             self.parallel.set_state()
         self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]
 
     def learned(self) -> Arrays:
-        """Copies of parameters, statistics and the optimisers' memories; and the critic's values, for look-ahead."""
+        """Copies of actor and critic with their optimisers; and the critic's parameters alone, for look-ahead."""
         arrays = prefixed("actor", self.actor.get_state()) | prefixed("critic_state", self.critic.get_state())
         return arrays | prefixed("critic", self.critic.parameters())
 
     def set_learned(self, arrays: Arrays) -> None:
-        """Go on from what `learned` returned."""
+        """Restore actor and critic from what `learned` returned."""
         self.actor.set_state(component(arrays, "actor"))
         self.critic.set_state(component(arrays, "critic_state"))
 
 
 class A2C(ActorCritic):
-    """One step on every rollout, with n-step returns and the likelihood of the explored scores."""
+    """One gradient step on every rollout, with n-step returns and the likelihood of the noisy scores."""
 
     name = "a2c"
 
@@ -121,7 +141,7 @@ class A2C(ActorCritic):
         self.settings = settings
 
     def update(self, progress: float = 0.0) -> Metrics:
-        """Collect rollouts, and one step of critic and scoring model."""
+        """Collect rollouts, and take one step of critic and scoring model."""
         del progress
         rollouts = self.collect()
         losses = {"value_loss": 0.0, "policy_loss": 0.0, "advantage": 0.0}
@@ -144,14 +164,14 @@ class A2C(ActorCritic):
         return self.finish(rollouts, losses)
 
     def _policy_gradient(self, rollout: Rollout, advantage: Floats32, share: float) -> float:
-        """Loss of the policy; adds its gradient, times lambda and the environment's share of the slots."""
-        seen = rollout.observation
-        now = self.actor.forward(seen)
+        """Policy loss; adds its gradient, weighted by lambda and the environment's share of the slots."""
+        observation = rollout.observation
+        means = self.actor.forward(observation)
         weight = np.float32(share * self.settings.policy_weight)
         total = 0.0
         slopes: list[Floats32 | None] = []
-        there = seen.pairs, seen.task_pairs
-        for mean, alive, old, explored in zip(now, there, rollout.scores, rollout.explored, strict=True):
+        masks = observation.pairs, observation.task_pairs
+        for mean, alive, old, explored in zip(means, masks, rollout.scores, rollout.explored, strict=True):
             if mean is None or old is None or explored is None:
                 slopes.append(None)
                 continue
@@ -159,43 +179,43 @@ class A2C(ActorCritic):
             total += loss
             slopes.append(weight * slope)
         assert slopes[0] is not None
-        self.actor.backward(seen, (slopes[0], slopes[1]))
+        self.actor.backward(observation, (slopes[0], slopes[1]))
         return total
 
 
 def explored_slopes(
     mean: Floats32, old: Floats32, explored: Floats32, alive: Bools, advantage: Floats32, sigma: float
 ) -> tuple[float, Floats32]:
-    """Loss -mean over states of advantage · sum over living pairs of ratio·log N(explored; mean, sigma); its slopes.
+    """Loss L = -mean over states of A · sum over living pairs of ratio · log N(explored; mean, sigma), and its slopes.
 
-    ratio is that of the likelihoods under the present scores and under the `old` ones that acted, clamped; no
-    gradient runs through it.
+    ratio = N(explored; mean, sigma) / N(explored; old, sigma), clamped and without a gradient; `old` are the scores of
+    the policy that acted, A is the advantage.
     """
-    off = explored - mean
-    likelihood = -0.5 * (off / np.float32(sigma)) ** 2
-    before = -0.5 * ((explored - old) / np.float32(sigma)) ** 2
-    ratio = np.clip(np.exp(likelihood - before), SMALLEST_RATIO, LARGEST_RATIO)
+    residual = explored - mean
+    log_likelihood = -0.5 * (residual / np.float32(sigma)) ** 2
+    old_log_likelihood = -0.5 * ((explored - old) / np.float32(sigma)) ** 2
+    ratio = np.clip(np.exp(log_likelihood - old_log_likelihood), SMALLEST_RATIO, LARGEST_RATIO)
     gain = ratio * alive * advantage[:, None, None]
-    loss = -float((gain * likelihood).sum(axis=(1, 2), dtype=np.float64).mean())
-    return loss, (-gain * off / np.float32(sigma * sigma * len(mean))).astype(np.float32)
+    loss = -float((gain * log_likelihood).sum(axis=(1, 2), dtype=np.float64).mean())
+    return loss, (-gain * residual / np.float32(sigma * sigma * len(mean))).astype(np.float32)
 
 
 def returns_of(
     rewards: Floats, ended: Bools, after: Floats, discount: float, values: Floats | None = None, gae_lambda: float = 1.0
 ) -> Floats:
-    """R_t = r_t + discount·((1 - lambda)·V_{t+1} + lambda·R_{t+1}), or r_t where the episode ended; R_T = V_T = after.
+    """TD(lambda) returns R_t = r_t + discount·((1 - lambda)·V_{t+1} + lambda·R_{t+1}), or r_t where the episode ended.
 
-    rewards, ended and values, those of the states decided in, are [T, B], after is [B]. With lambda 1 these are n-step
-    returns, for which values are not needed; less the values they are generalised advantage estimates. A truncated
-    step's reward must already hold the value of its last state.
+    rewards, ended and values V_0 .. V_{T-1} are [T, B]; `after` [B] is R_T = V_T. R_t - V_t is the generalised
+    advantage estimate. With lambda 1 these are n-step returns, which need no values. The reward of a truncated step
+    must include discount·V of the episode's last state.
     """
     returns = np.empty_like(rewards)
-    following = after
+    next_return = after
     for t in reversed(range(len(rewards))):
         if values is not None and t + 1 < len(rewards):
-            following = (1.0 - gae_lambda) * values[t + 1] + gae_lambda * following
-        following = rewards[t] + discount * np.where(ended[t], 0.0, following)
-        returns[t] = following
+            next_return = (1.0 - gae_lambda) * values[t + 1] + gae_lambda * next_return
+        next_return = rewards[t] + discount * np.where(ended[t], 0.0, next_return)
+        returns[t] = next_return
     return returns
 
 

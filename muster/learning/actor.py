@@ -1,4 +1,4 @@
-"""A scoring model that learns from slopes of a loss in its scores: forward, backward, step."""
+"""A scoring model with its optimiser: forward, backward from a loss's slopes in the scores, step."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from numpy.typing import NDArray
 
 from muster.data import BatchObservation, Ints
 from muster.learning.optimiser import Optimiser
-from muster.models.direct import Gates, Parameters, Scores, init_parameters, make_model
+from muster.models.direct import Gates, init_parameters, make_model
 from muster.models.limits import Limits
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Parameters, Scores
 
 if TYPE_CHECKING:
     from muster.learning.torch_actor import TorchActor
 
 LAST_LAYER_OF_G = ("g.weight3", "g.bias3")
-"""Of a direct model; a linear one starts at 0 anyway."""
+"""Arrays of a direct model; all weights of a linear one start at 0."""
 
 
 Actor: TypeAlias = "DirectActor | TorchActor"
-"""The model, whatever computes its gradients."""
+"""A scoring model whose gradients compiled code or torch computes."""
 
 
 class DirectActor:
-    """The direct or linear model: needs no torch."""
+    """The direct or linear model, whose gradients need no torch."""
 
     def __init__(
         self,
@@ -39,9 +39,9 @@ class DirectActor:
         g_share: float = 1.0,
         g_from_zero: bool = False,
     ) -> None:
-        """`g_share` is the part of the learning rate that g's network has; `g_from_zero`: g starts as 0."""
+        """`g_share` multiplies the learning rate of g's network; with `g_from_zero` g starts at 0."""
         self.spec, self.with_g = spec, spec.task_scores
-        """Whether the task scores g count now; see `set_with_g`."""
+        """Whether the task scores g are used now; see `set_with_g`."""
         start = init_parameters(spec, rng)
         self.names = list(start)
         if g_from_zero:
@@ -61,28 +61,28 @@ class DirectActor:
         self._forward: tuple[BatchObservation, Gates] | None = None
 
     def parameters(self) -> Parameters:
-        """Copies of its arrays, under the names of policy files."""
-        found = {name: array for _, group in self.groups for name, array in group.parameters().items()}
-        return {name: found[name] for name in self.names}
+        """Copies of the arrays, under the names of policy files."""
+        arrays = {name: array for _, group in self.groups for name, array in group.parameters().items()}
+        return {name: arrays[name] for name in self.names}
 
     def start(self, parameters: Parameters) -> None:
-        """Begin with these values."""
+        """Set the parameters."""
         for _, group in self.groups:
             group.start(parameters)
         self._pack()
 
     def set_with_g(self, with_g: bool) -> None:
-        """Let g count, or not: without it QUAD decides and learns as LP does."""
+        """Use g, or not: without it QUAD decides and learns as LP does."""
         if with_g != self.with_g:
             self.with_g = with_g
             self._pack()
 
     def scores(self, observation: BatchObservation) -> Scores:
-        """h and g."""
+        """h and g of a batch of observations."""
         return self.model(observation)
 
     def forward(self, observation: BatchObservation) -> Scores:
-        """The same, to be followed by `backward` for the same states."""
+        """h and g, to be followed by `backward` for the same observations."""
         scores, gates = self.model.forward(observation)
         self._forward = observation, gates
         return scores
@@ -106,21 +106,21 @@ class DirectActor:
             if all(name in gradients for name in group.shapes):  # g has none while it does not count
                 group.add(gradients)
 
-    def see(self, observation: BatchObservation) -> None:
-        """Let running statistics follow new states, of which there are none here (BatchNorm)."""
+    def update_statistics(self, observation: BatchObservation) -> None:
+        """Update running statistics (BatchNorm), of which there are none here."""
 
     def norm(self) -> float:
-        """Of the gradient that was added."""
+        """Norm of the gradients since the last step."""
         return math.hypot(*(group.norm() for _, group in self.groups))
 
     def step(self, rate: float) -> None:
-        """Move against the gradients that were added, and clear them."""
+        """One step of the optimiser, against the gradients since the last one."""
         for share, group in self.groups:
             group.step(rate * share)
         self._pack()
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Parameters and the optimisers' memories."""
+        """Parameters and the optimisers' moments."""
         return {
             f"{k}/{name}": array
             for k, (_, group) in enumerate(self.groups)
@@ -128,13 +128,13 @@ class DirectActor:
         }
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from what `get_state` returned."""
+        """Restore the state that `get_state` returned."""
         for k, (_, group) in enumerate(self.groups):
             group.set_state({name.removeprefix(f"{k}/"): array for name, array in arrays.items()})
         self._pack()
 
 
 def g_is_zero(parameters: Parameters) -> bool:
-    """Whether there is a g, and it is 0 in every state: its last layer is, and there is no prior that it corrects."""
+    """Whether the model has a g that is 0 in every state: its last layer is 0, and it corrects no prior."""
     last = [parameters[name] for name in LAST_LAYER_OF_G if name in parameters]
     return bool(last) and "g.scale" not in parameters and not any(array.any() for array in last)

@@ -1,4 +1,4 @@
-"""Contract checks of models, inference procedures and learners of one's own, as `check_env` does for environments."""
+"""Checks of custom models, inference procedures and learners, as `check_env` does for environments."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from muster.envs.registry import EnvLike, make
 from muster.learning.learner import Learner
 from muster.learning.learners import make_learner
 from muster.learning.settings import TrainSettings
-from muster.models.custom import FILLED, make_custom, parameters_of
-from muster.models.custom_model import CustomModel
-from muster.models.direct import Scores, init_parameters
-from muster.models.spec import ModelSpec
+from muster.models.custom import FILLED, CustomModel, make_custom, parameters_of
+from muster.models.direct import init_parameters
+from muster.models.spec import ModelSpec, Scores
 
 TOLERANCE = 1e-4
-"""Of scores: what torch gives for a state depends on the batch in the last bits."""
+"""Tolerance of scores: those of torch depend on the batch in their last bits."""
 SLOTS, STEPS = 3, 4
 INSTANCES = 20
 
@@ -38,23 +37,24 @@ class Model(NamedTuple):
     spec: ModelSpec
     parameters: dict[str, Any]
     scorer: CustomModel
-    seen: list[BatchObservation]
+    observations: list[BatchObservation]
 
 
 def check_model(model: Any, env: EnvLike = "rescue:2x4", inference: str = "lp") -> list[Finding]:
-    """Run every check on a class, an object or a name, with what an environment shows; `inference` says whether a g is
-    wanted.
+    """Run every check on a model (class, object or name) with observations of an environment.
+
+    `inference` decides whether the model has to return g.
     """
-    batch, rng, seen = make(env, SLOTS), np.random.default_rng(0), []
+    batch, rng, observations = make(env, SLOTS), np.random.default_rng(0), []
     batch.show(pair_features=True)
     for _ in range(STEPS):
-        seen.append(batch.observe())
-        batch.step(random_assignment(seen[-1], rng))
+        observations.append(batch.observe())
+        batch.step(random_assignment(observations[-1], rng))
     kind = full_name("model", text_of("model", model, FILLED), ())
-    spec = ModelSpec.of(seen[0], kind, reads_task_scores(inference))
+    spec = ModelSpec.of(observations[0], kind, reads_task_scores(inference))
     parameters = {name: array + rng.normal(0.0, 0.3, array.shape) for name, array in init_parameters(spec, rng).items()}
     parameters = {name: array.astype(np.float32) for name, array in parameters.items()}
-    subject = Model(spec, parameters, CustomModel(spec, parameters), [spec.read(one) for one in seen])
+    subject = Model(spec, parameters, CustomModel(spec, parameters), [spec.read(one) for one in observations])
     return [try_check(name, check, subject) for name, check in MODEL_CHECKS.items()]
 
 
@@ -66,17 +66,18 @@ def _close(one: Scores, other: Scores) -> bool:
 
 
 def scores_are_finite(model: Model) -> None:
-    """h, and g if it is wanted, have their shapes (which the scorer checks) and are numbers."""
-    for seen in model.seen:
-        require(all(one is None or np.isfinite(one).all() for one in model.scorer(seen)), "a score is not finite")
+    """h, and g if there is one, are finite; the scorer checks their shapes."""
+    for observation in model.observations:
+        scores = model.scorer(observation)
+        require(all(one is None or np.isfinite(one).all() for one in scores), "a score is not finite")
 
 
 def states_are_scored_alone(model: Model) -> None:
-    """A state's scores are the same in any batch."""
-    for seen in model.seen:
-        h, g = model.scorer(seen)
-        for slot in range(seen.batch):
-            alone = model.scorer(seen.take(np.array([slot])))
+    """A state's scores do not depend on the batch."""
+    for observation in model.observations:
+        h, g = model.scorer(observation)
+        for slot in range(observation.batch):
+            alone = model.scorer(observation.take(np.array([slot])))
             same = _close(alone, (h[[slot]], None if g is None else g[[slot]]))
             require(same, f"what slot {slot} shows is scored otherwise alone")
 
@@ -84,34 +85,35 @@ def states_are_scored_alone(model: Model) -> None:
 def numbers_mean_nothing(model: Model) -> None:
     """Renumbering agents and tasks renumbers the scores."""
     rng = np.random.default_rng(1)
-    for seen in model.seen:
-        h, g = model.scorer(seen)
+    for observation in model.observations:
+        h, g = model.scorer(observation)
         agents, tasks = rng.permutation(h.shape[1]), rng.permutation(h.shape[2])
         expected = h[:, agents][:, :, tasks], None if g is None else g[:, tasks][:, :, tasks]
         require(
-            _close(model.scorer(permuted(seen, agents, tasks)), expected),
+            _close(model.scorer(permuted(observation, agents, tasks)), expected),
             "scores depend on the indices of agents or tasks, so they cannot generalise to other sizes",
         )
 
 
 def masked_agents_count_for_nothing(model: Model) -> None:
-    """Whether agents are masked or left out, the others are scored alike."""
-    for seen in model.seen:
-        some = seen.agent_alive & (np.arange(seen.agent_alive.shape[1]) > 0)
-        masked = replace(seen, agent_alive=some)
+    """The others have the same scores whether agents are masked or left out."""
+    for observation in model.observations:
+        some = observation.agent_alive & (np.arange(observation.agent_alive.shape[1]) > 0)
+        masked = replace(observation, agent_alive=some)
         h, _ = model.scorer(masked)
-        for slot in range(seen.batch):
+        for slot in range(observation.batch):
             rest, left = living_agents(masked, slot)
             same = np.allclose(model.scorer(rest)[0], h[[slot]][:, left], TOLERANCE, TOLERANCE)
             require(same, "scores change where masked agents are left out")
 
 
 def parameters_are_what_it_learns(model: Model) -> None:
-    """Other parameters make other scores, and the same ones the same."""
+    """The same parameters give the same scores, others give others."""
     again = CustomModel(model.spec, model.parameters)
-    require(_close(again(model.seen[0]), model.scorer(model.seen[0])), "the same parameters make other scores")
-    first = CustomModel(model.spec, parameters_of(make_custom(model.spec)))
-    differ = not all(_close(first(seen), model.scorer(seen)) for seen in model.seen)
+    first = model.observations[0]
+    require(_close(again(first), model.scorer(first)), "the same parameters make other scores")
+    initial = CustomModel(model.spec, parameters_of(make_custom(model.spec)))
+    differ = not all(_close(initial(one), model.scorer(one)) for one in model.observations)
     require(differ, "other parameters make no difference to the scores")
 
 
@@ -125,7 +127,7 @@ MODEL_CHECKS: dict[str, Callable[[Model], None]] = {
 
 
 def check_inference(inference: Any) -> list[Finding]:
-    """Run every check on a function, an object or a name, on small random problems."""
+    """Run every check on an inference procedure (function, object or name) on small random problems."""
     solver = Solver(full_name("inference", text_of("inference", inference), ()))
     findings = [try_check(name, check, solver) for name, check in INFERENCE_CHECKS.items()]
     if all(finding.status == "passed" for finding in findings):
@@ -135,19 +137,21 @@ def check_inference(inference: Any) -> list[Finding]:
 
 
 def _problems() -> list[Problem]:
-    """Batches of three: plain, with capacities and contributions, with masks."""
-    rng, found = np.random.default_rng(0), []
+    """Random problems in batches of three: plain, with capacities and contributions, with masks."""
+    rng, problems = np.random.default_rng(0), []
     for k in range(INSTANCES):
         n, m = rng.integers(1, 5, 2)
-        more: dict[str, Any] = {"task_scores": rng.normal(0.0, 0.2, (3, m, m))}
+        extra: dict[str, Any] = {"task_scores": rng.normal(0.0, 0.2, (3, m, m))}
         if k % 3 == 1:
-            more |= {"contributions": rng.uniform(0.5, 1.5, (3, n, m)), "capacities": rng.uniform(1.0, 3.0, (3, m))}
+            extra |= {
+                "contributions": rng.uniform(0.5, 1.5, (3, n, m)),
+                "capacities": rng.uniform(1.0, 3.0, (3, m)),
+            }
         if k % 3 == 2:
-            more |= {"agent_alive": rng.random((3, n)) < 0.8, "task_alive": rng.random((3, m)) < 0.8}
-            more |= {"allowed": rng.random((3, n, m)) < 0.8}
-        # One agent is always worth something: there is an optimum above 0.
-        found.append(Problem(rng.uniform(0.2, 1.0, (3, n, m)), **more))
-    return found
+            extra |= {"agent_alive": rng.random((3, n)) < 0.8, "task_alive": rng.random((3, m)) < 0.8}
+            extra |= {"allowed": rng.random((3, n, m)) < 0.8}
+        problems.append(Problem(rng.uniform(0.2, 1.0, (3, n, m)), **extra))
+    return problems
 
 
 def _value(solver: Solver, problem: Problem) -> Any:
@@ -159,13 +163,13 @@ def _best(solver: Solver, problem: Problem) -> Any:
 
 
 def answers_are_feasible(solver: Solver) -> None:
-    """Tasks that exist, pairs that are allowed, capacities: the solver raises where it is otherwise."""
+    """Answers respect tasks, masks and capacities, or the solver raises."""
     for problem in [*_problems(), Problem(np.zeros((1, 0, 2))), Problem(np.zeros((1, 2, 0)))]:
         solver(problem)
 
 
 def answers_repeat(solver: Solver) -> None:
-    """The same problem has the same answer, alone or in a batch, and is left as it was."""
+    """The same problem has the same answer, alone or in a batch, and is not modified."""
     for problem in _problems():
         before = copy.deepcopy(problem)
         answer = solver(problem).assignment
@@ -180,7 +184,7 @@ def answers_repeat(solver: Solver) -> None:
 
 
 def bounds_hold(solver: Solver) -> None:
-    """No assignment is worth more than the bound, where there is one."""
+    """No assignment has an objective above the bound, where there is one."""
     for problem in _problems():
         bound, best = solver(problem).bound + 1.0, _best(solver, problem)
         require(not (bound < best - 1e-7).any(), f"the bound {bound.min() - 1:g} is below an assignment's worth")
@@ -194,7 +198,7 @@ INFERENCE_CHECKS: dict[str, Callable[[Solver], None]] = {
 
 
 def check_learner(learner: Any, env: EnvLike = "rescue:2x4", **settings: Any) -> list[Finding]:
-    """Run every check on a class or a name, in an environment; `settings` are those of a run, such as model."""
+    """Run every check on a learner (class or name) in an environment; `settings` are those of a run, such as model."""
     text = text_of("learner", learner, ("setup",))
     chosen = TrainSettings(text_of("environment", env), learner=text, **{"steps": 1, "num_envs": 4} | settings)
     return [try_check(name, check, lambda: make_learner(chosen)) for name, check in LEARNER_CHECKS.items()]
@@ -204,7 +208,7 @@ MakeLearner = Callable[[], Learner]
 
 
 def updates_report(make: MakeLearner) -> None:
-    """An update counts steps and says what was earned."""
+    """An update counts environment steps and returns reward and episodes."""
     learner = make()
     metrics = learner.update(0.0)
     require(learner.steps > 0, "no environment steps are counted (steps)")
@@ -213,22 +217,22 @@ def updates_report(make: MakeLearner) -> None:
 
 
 def parameters_can_be_given(make: MakeLearner) -> None:
-    """What `start` is given, `parameters` returns; the policy has them, and acts."""
+    """`parameters` returns what `start` set; the policy has the same parameters, and acts."""
     learner = make()
-    given = {name: array + 1 for name, array in learner.parameters().items()}
-    learner.start(given)
-    require(_equal(learner.parameters(), given), "parameters() are not those that start() was given")
+    parameters = {name: array + 1 for name, array in learner.parameters().items()}
+    learner.start(parameters)
+    require(_equal(learner.parameters(), parameters), "parameters() are not those that start() was given")
     policy = learner.policy()
-    require(_equal(policy.parameters, given), "the policy has other parameters than the learner")
+    require(_equal(policy.parameters, parameters), "the policy has other parameters than the learner")
     policy.act(learner.envs[0].observe())
 
 
 def states_go_on(make: MakeLearner) -> None:
-    """A learner that goes on from a saved state learns, to the last bit, what the one that was saved learns."""
+    """A learner restored from a saved state continues bit for bit."""
     learner, other = make(), make()
     learner.update(0.0)
     arrays, plain = learner.get_state()
-    # As a file keeps it: by name, and as JSON.
+    # As from a checkpoint: sorted by name, and JSON.
     other.set_state({name: np.array(arrays[name]) for name in sorted(arrays)}, json.loads(json.dumps(plain)))
     require(other.steps == learner.steps, "the steps are not part of the state")
     for turn in (0.3, 0.6):

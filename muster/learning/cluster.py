@@ -1,4 +1,4 @@
-"""Workers of a Ray cluster: the same jobs with the same messages, as actors."""
+"""Workers as actors of a Ray cluster, with the same jobs and messages as local processes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ CONNECTION_TIMEOUT = 10.0
 
 
 class Remote:
-    """One worker: an actor, and the answer that it owes."""
+    """A worker that is a Ray actor."""
 
     def __init__(self, ray: Any, actor: Any) -> None:
         self.ray, self.actor = ray, actor
         self.answer: Any = None
 
     def send(self, data: bytes) -> None:
-        """Send bytes; what becomes of them shows in the answer."""
+        """Send bytes; failures show in `receive`."""
         self.answer = self.actor.answer.remote(data)
 
     def receive(self) -> bytes:
-        """The answer that has come."""
+        """The answer that has arrived."""
         try:
             found: bytes = self.ray.get(self.answer)
         except self.ray.exceptions.RayError as error:
@@ -36,7 +36,7 @@ class Remote:
         return found
 
     def end(self) -> None:
-        """End it at once."""
+        """Kill the actor."""
         self.ray.kill(self.actor)
 
 
@@ -48,7 +48,7 @@ def check_listens(address: str) -> None:
 
 
 class Cluster:
-    """Where workers are actors of Ray, with a core each."""
+    """Executor of Ray actors with a core each."""
 
     def __init__(self, address: str, workers: int | None) -> None:
         try:
@@ -59,7 +59,7 @@ class Cluster:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         more: dict[str, Any] = {}
         if self.local:
-            # Workers of a machine of one's own would otherwise give way to whatever else runs on it.
+            # Otherwise local workers would run at a lower priority than other processes.
             os.environ.setdefault("RAY_worker_niceness", "0")
             path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
             more = {"num_cpus": workers, "include_dashboard": False, "runtime_env": {"env_vars": {"PYTHONPATH": path}}}
@@ -83,11 +83,11 @@ class Cluster:
         return int(self.ray.cluster_resources().get("CPU", 1))
 
     def start(self) -> Worker:
-        """A new worker, on whichever machine has a core left."""
+        """A new actor, on a machine with a free core."""
         return Remote(self.ray, self.worker.remote())
 
     def wait(self, workers: Sequence[Worker], seconds: float) -> list[Worker]:
-        """Those whose answer has come, or will never."""
+        """Workers whose answer has arrived, or that are lost."""
         owed = {worker.answer: worker for worker in workers if isinstance(worker, Remote)}
         ready, _ = self.ray.wait(list(owed), num_returns=1, timeout=max(0.0, seconds))
         if ready:
@@ -95,5 +95,5 @@ class Cluster:
         return [owed[answer] for answer in ready]
 
     def close(self) -> None:
-        """Leave the cluster; one that was begun here ends."""
+        """Disconnect; a local cluster ends."""
         self.ray.shutdown()

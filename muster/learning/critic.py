@@ -1,4 +1,4 @@
-"""The critic: an entity network that says what is still to be earned in a state."""
+"""The critic: an entity network that estimates the return from a state on."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from numpy.typing import NDArray
 from muster.data import BatchObservation, Floats, Floats32
 from muster.learning.optimiser import Optimiser
 from muster.models.critic import EntityCritic, critic_shapes, init_critic
-from muster.models.direct import Parameters
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Parameters
 
 MEMORY = 0.99
-"""Share of what is known of the returns' mean and variance that an update keeps."""
+"""Decay of the running mean and variance of the returns."""
 LAST = ("head.2.weight", "head.2.bias")
 
 
 class Critic:
-    """Values of states: value = offset + unit · network, so that the network's targets are about 1 in size.
+    """State values V = offset + unit · network, so that the network's targets are about 1 in size.
 
-    The loss is Huber's: squared only where errors are small. Beyond that it would seek the median of the targets, which
-    knows nothing of the one decision in many after which there is nothing more to earn, and grow without end.
+    The loss is Huber's, squared where errors are below 1. Were the unit smaller than the targets, it would be the
+    absolute error, whose minimum is the median: that ignores the one state in many with nothing more to earn.
     """
 
     def __init__(
@@ -38,18 +37,18 @@ class Critic:
         self.optimiser = Optimiser(init_critic(shapes, rng), max_grad_norm, method=method)
         self.offset, self.unit = 0.0, 1.0
         self.weight = self.first = self.second = 0.0
-        """Of `follow`: weight of the returns seen, and their weighted sums and sums of squares."""
+        """Running moments of `update_units`: weight of the returns so far, their weighted sum and sum of squares."""
         self._pack()
 
     def _pack(self) -> None:
         self._network = EntityCritic(self.optimiser.parameters())
 
     def __call__(self, observation: BatchObservation) -> Floats:
-        """[B] values, in the rewards' units."""
+        """[B] values, in units of reward."""
         return self.offset + self.unit * self._network(observation).astype(np.float64)
 
     def fit_unit(self, targets: Floats32) -> None:
-        """Make the unit, a power of 2, large enough for the targets; the values stay what they are."""
+        """Raise the unit, a power of 2, to the size of the targets; the values do not change."""
         size = float(np.sqrt(np.mean(np.square(targets, dtype=np.float64))))
         if not self.unit < size < math.inf:
             return
@@ -58,8 +57,8 @@ class Critic:
         self.optimiser.scale(LAST, 1.0 / factor)
         self._pack()
 
-    def follow(self, returns: Floats) -> None:
-        """Let offset and unit follow the mean and standard deviation of the returns."""
+    def update_units(self, returns: Floats) -> None:
+        """Set offset and unit to the running mean and standard deviation of the returns."""
         self.weight = MEMORY * self.weight + 1 - MEMORY
         self.first = MEMORY * self.first + (1 - MEMORY) * float(returns.mean())
         self.second = MEMORY * self.second + (1 - MEMORY) * float((returns**2).mean())
@@ -81,17 +80,17 @@ class Critic:
         self._pack()
 
     def parameters(self) -> Parameters:
-        """Of a network that gives the values themselves, for offset 0."""
+        """Parameters of a network that returns the values themselves, where the offset is 0."""
         parameters = self.optimiser.parameters()
         return parameters | {name: parameters[name] * np.float32(self.unit) for name in LAST}
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Arrays to go on from."""
+        """Parameters, the optimiser's moments and the units."""
         units = np.array([self.offset, self.unit, self.weight, self.first, self.second])
         return {**self.optimiser.get_state(), "units": units}
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from what `get_state` returned."""
+        """Restore the state that `get_state` returned."""
         self.optimiser.set_state(arrays)
         self.offset, self.unit, self.weight, self.first, self.second = arrays["units"].tolist()
         self._pack()

@@ -1,4 +1,4 @@
-"""The environments of a run and the model that reads all of them."""
+"""The environments of a training run, and one model for all of them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from muster.settings import differences
 
 
 def make_env(settings: TrainSettings, name: str, n_envs: int) -> BatchEnv:
-    """An environment of the settings that shows what the model reads, on one core.
+    """An environment that shows what the model of the settings reads, with one thread.
 
     Several runs share a machine better than one run its threads.
     """
     env = make(name, n_envs, settings.seed)
-    # Costs of routes are best learned as what distances leave out.
+    # Costs of routes are best learned as a correction of distances.
     prior = settings.inference == "routes" and settings.prior
     env.show(pair_features=settings.form != "paper", planes=settings.model == "pem", prior=prior)
     env.threads = 1
@@ -39,7 +39,7 @@ def make_env(settings: TrainSettings, name: str, n_envs: int) -> BatchEnv:
 
 
 def prepare(settings: TrainSettings, times: int = 1) -> Setup:
-    """The environments of a run, among which the learner's slots are divided evenly, each `times`; and the model."""
+    """Environments, model and inference of a run. The environments share the slots evenly, `times` as many for ES."""
     count, slots = len(settings.envs), settings.shared
     sizes = [slots // count + (k < slots % count) for k in range(count)]
     envs = [make_env(settings, name, times * size) for name, size in zip(settings.envs, sizes, strict=True)]
@@ -75,14 +75,14 @@ def make_actor(settings: TrainSettings, spec: ModelSpec, batch_statistics: bool 
 
 
 def _feature_names(env: BatchEnv) -> dict[str, list[str]]:
-    """Those that the environment gives; InputError where they are not as many as its features."""
+    """Feature names of the environment; InputError unless there are as many as features."""
     names = env.feature_names()
     FeatureNames.of(widths_of(env.observe()), names, env.name)
     return {kind: list(own) for kind, own in names.items()}
 
 
 def _normalised(settings: TrainSettings, spec: ModelSpec, inference: InferenceSettings) -> ModelSpec:
-    """The linear model with statistics of what it reads: those of the policy that the run goes on from, or new ones."""
+    """The linear model with statistics of its features: those of the policy it starts from, or measured ones."""
     if settings.from_policy is not None:
         old = load(settings.from_policy).spec
         if old.kind == "linear":
@@ -93,10 +93,8 @@ def _normalised(settings: TrainSettings, spec: ModelSpec, inference: InferenceSe
 
 
 def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpec, bool]:
-    """The model for all environments, and whether every agent is assigned; InputError where one policy cannot act in
-    all of them.
-    """
-    found: list[tuple[ModelSpec, bool]] = []
+    """One model for all environments, and assign_all; InputError where one policy cannot act in all of them."""
+    candidates: list[tuple[ModelSpec, bool]] = []
     assert settings.model is not None
     for env in envs:
         if settings.form == "centred" and not env.positions:
@@ -104,30 +102,31 @@ def _common(settings: TrainSettings, envs: Sequence[BatchEnv]) -> tuple[ModelSpe
         centred = env.positions if settings.form == "centred" else ()
         with_g = reads_task_scores(str(settings.inference))
         observation = env.observe()
-        more = model_options(settings, env, observation) | {"learned": settings.learned}
-        spec = ModelSpec.of(observation, settings.model, with_g, centred=centred, prior=settings.prior, **more)
-        found.append((spec, settings.assign_all if settings.assign_all is not None else not env.idling))
-    for env, (spec, assign_all) in zip(envs, found, strict=True):
+        options = model_options(settings, env, observation) | {"learned": settings.learned}
+        spec = ModelSpec.of(observation, settings.model, with_g, centred=centred, prior=settings.prior, **options)
+        candidates.append((spec, settings.assign_all if settings.assign_all is not None else not env.idling))
+    first_spec, first_assign_all = candidates[0]
+    for env, (spec, assign_all) in zip(envs, candidates, strict=True):
         if kind_of(env.name) != kind_of(envs[0].name):
             raise InputError(f"a policy learns on environments of one kind; {envs[0].name} and {env.name} are of two")
-        told = "; ".join(f"{name} {one} and {other}" for name, one, other in differences(found[0][0], spec))
-        if told:
-            raise InputError(f"one model cannot read both {envs[0].name} and {env.name}: {told}")
-        if assign_all != found[0][1]:
+        if gaps := differences(first_spec, spec):
+            reasons = "; ".join(f"{name} {one} and {other}" for name, one, other in gaps)
+            raise InputError(f"one model cannot read both {envs[0].name} and {env.name}: {reasons}")
+        if assign_all != first_assign_all:
             raise InputError(
                 f"idling is a choice in only one of {envs[0].name} and {env.name}; say --assign-all True or False"
             )
-    spec, assign_all = found[0]
+    spec = first_spec
     if spec.task_scores:
         sizes = [env.n_agents for env in envs]
         fewest = min(sizes) if all(env.agents_stay for env in envs) else 0
         scale = choose_pair_scale(settings, envs)
         spec = dataclasses.replace(spec, trained_agents=max(sizes), fewest_agents=fewest, pair_scale=scale)
-    return spec, assign_all
+    return spec, first_assign_all
 
 
 def form_of(settings: TrainSettings, env: BatchEnv) -> Form:
-    """What was asked for; a model that sees everyone needs no positions on the map where there are distances."""
+    """The form of the settings, or the default: local for a context model where there are distances, else plain."""
     if settings.form is not None:
         return settings.form
     return "local" if settings.model == "context" and names_distances(env) else "plain"
@@ -139,19 +138,19 @@ def names_distances(env: BatchEnv) -> bool:
 
 
 def model_options(settings: TrainSettings, env: BatchEnv, observation: BatchObservation) -> dict[str, Any]:
-    """What a model of these settings must know of an environment beyond the widths of its features."""
-    found = local_form(env, observation) if form_of(settings, env) == "local" else {}
+    """Fields of ModelSpec that follow from an environment, beyond the widths of its features."""
+    options = local_form(env, observation) if form_of(settings, env) == "local" else {}
     if settings.model != "context":
-        return found
-    found["places"] = env.positions
+        return options
+    options["places"] = env.positions
     # Only an environment that shows its pairs shows their distances.
     if names_distances(env) and observation.pair_features.shape[-1]:
-        found |= {"distances": env.distances, "distance_unit": env.distance_unit}
-    return found
+        options |= {"distances": env.distances, "distance_unit": env.distance_unit}
+    return options
 
 
 def local_form(env: BatchEnv, observation: BatchObservation) -> dict[str, Any]:
-    """What a model must know of an environment to read nothing that says where on the map: its columns."""
+    """Fields of ModelSpec for a model without positions on the map: the columns that are positions and distances."""
     if not names_distances(env):
         raise InputError(
             f"{env.name} does not say which of its pair features are distances (distances, distance_unit): "
@@ -166,11 +165,11 @@ def local_form(env: BatchEnv, observation: BatchObservation) -> dict[str, Any]:
 
 
 def choose_pair_scale(settings: TrainSettings, envs: Sequence[BatchEnv]) -> PairScale:
-    """How g is scaled so that it generalises to other sizes."""
+    """Scaling of g by which it generalises to other sizes."""
     if settings.inference == "routes":
-        # Costs of going from task to task are what they are, however many agents there are.
+        # Costs of going from task to task do not depend on the number of agents.
         return "none"
-    # The gradients of ppo and a2c know of no factor on g: there it must be 1 in training.
+    # The gradients of ppo and a2c leave out the factor on g, so it must be 1 in training.
     if settings.learner not in ("ppo", "a2c") and form_of(settings, envs[0]) == "local":
         return "fade"
     return "size"

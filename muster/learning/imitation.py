@@ -1,10 +1,10 @@
-"""Imitation: a teacher labels every visited state (DAgger), and the student learns to decide alike.
+"""Imitation learning by DAgger: a teacher labels every visited state, and the student learns its decisions.
 
-Were the teacher alone followed, a student would never see where its own mistakes lead (Ross et al., 2011). So in some
-slots of an environment the teacher is followed, in some the student, in some the student with noise. One decision in
-every slot is one update: the scores that act are the scores that learn. The loss is how far the solver's answers under
-noise are from the teacher's (Fenchel-Young), or, agent by agent, the cross-entropy of the teacher's task under a
-softmax over all tasks, the others' being the teacher's.
+If only the teacher acted, the student would never see where its own mistakes lead (Ross et al., 2011). So the teacher
+acts in some slots of an environment, the student in others, with noise in some of them. One decision in every slot is
+one update: the scores that act are the scores that learn. The loss is the perturbed Fenchel-Young loss between the
+solver's answers and the teacher's assignment, or for each agent the cross-entropy of the teacher's task under a softmax
+over all tasks, with the other agents on the teacher's.
 """
 
 from __future__ import annotations
@@ -19,54 +19,64 @@ from muster.envs.vector import BatchEnv, Policy, Step
 from muster.errors import InputError
 from muster.learning.a2c import check_loss
 from muster.learning.actor import Actor
-from muster.learning.learner import Arrays, Learner, Setup, SlotEpisodes, State, component, prefixed
+from muster.learning.learner import (
+    Arrays,
+    Learner,
+    Setup,
+    SlotEpisodes,
+    State,
+    component,
+    join_states,
+    prefixed,
+    split_states,
+)
 from muster.learning.losses.choices import Choices
 from muster.learning.losses.fenchel_young import Moments, completed, draw_noise, fenchel_young, slopes_of_model
 from muster.learning.metrics import Metrics, combine, episode_metrics, mean_metrics
 from muster.learning.optimiser import cosine_decay
 from muster.learning.rollouts import check_finite
 from muster.learning.settings import ImitationSettings
-from muster.models.direct import Parameters, Scores
+from muster.models.spec import Parameters, Scores
 from muster.policy.decision import Decision, decide
 from muster.policy.noise import GUMBEL_STD
 from muster.rollout import act_with, reset, rollout
 
-# What no recorded run has varied.
+# Constants rather than settings: no recorded run has varied them.
 PERTURBATIONS = 4
 """Perturbed problems that are solved for each state (fenchel-young)."""
 EPSILON = 0.3
 """Standard deviation of the perturbations of h (fenchel-young)."""
 WARM_UP = 50
-"""Updates over which the learning rate rises."""
+"""Updates over which the learning rate rises linearly."""
 MAX_GRAD_NORM = 1.0
 WEIGHT_DECAY = 0.01
 ROUNDING = 1e-9
-"""Share of the expected return that is no regret."""
+"""Regret below this share of the expected return counts as 0."""
 
 
 class Roles(NamedTuple):
-    """Who is followed in each slot [B]; where neither is True, the student as it is."""
+    """Who acts in each slot [B]: the teacher, the student with noise, or, where neither is True, the student."""
 
     teacher: Bools
     noisy: Bools
 
     @classmethod
     def of(cls, n_envs: int, mixed: bool) -> Roles:
-        """Mixed: a quarter of the slots follow the teacher, the next quarter the student with noise."""
+        """With `mixed` the teacher acts in the first quarter of the slots, the student with noise in the second."""
         slots = np.arange(n_envs)
         first, second = (round(0.25 * n_envs), round(0.5 * n_envs)) if mixed else (0, 0)
         return cls(slots < first, (slots >= first) & (slots < second))
 
 
 class LabelledEnv:
-    """One environment of the run, its teacher, and the episodes under way."""
+    """One environment of the run, its teacher, and the episodes in progress."""
 
     def __init__(self, env: BatchEnv, teacher: Policy, roles: Roles, seed: int, index: int = 0) -> None:
         self.env, self.teacher, self.roles = env, teacher, roles
         self.episodes = SlotEpisodes(env.n_envs, seed, index)
         self.running_reward = np.zeros(env.n_envs)
         self._actions: Ints | None = None
-        """[B, N] the teacher's in the present states; None before it was asked."""
+        """[B, N] the teacher's actions in the present states; None until they are computed."""
         self._begin(np.arange(env.n_envs))
 
     def _begin(self, slots: Ints) -> None:
@@ -74,55 +84,54 @@ class LabelledEnv:
             reset(self.env, self.teacher, slots, self.episodes.take(slots))
 
     def labels(self, observation: BatchObservation) -> Ints:
-        """[B, N] what the teacher would do now, -1 for no task. It is asked once before each step."""
+        """[B, N] the teacher's tasks in the present states, -1 for none; computed once for each step."""
         if self._actions is None:
             self._actions = act_with(self.teacher, self.env)(observation)
         return np.where(self._actions < 0, -1, self._actions)
 
-    def followed(self, actions: Ints) -> Ints:
-        """The student's actions [B, N], and the teacher's where it is followed."""
+    def executed(self, actions: Ints) -> Ints:
+        """Actions to execute [B, N]: the student's, and the teacher's where it acts."""
         assert self._actions is not None
         return np.where(self.roles.teacher[:, None], self._actions, actions)
 
     def finish(self, action: Ints, result: Step) -> Metrics:
-        """Begin new episodes where some ended; metrics of those.
+        """Reset slots whose episodes ended; metrics of those episodes.
 
-        Only where the student is followed, without noise, is it known how good it is; where the teacher alone is
-        followed, metrics are the teacher's.
+        Metrics are of slots in which the student acts without noise, or the teacher's where there are none.
         """
-        asked = self._actions
-        assert asked is not None
+        teacher_action = self._actions
+        assert teacher_action is not None
         self.running_reward += result.reward
         ended = np.flatnonzero(result.terminated | result.truncated)
-        own = ~(self.roles.teacher | self.roles.noisy)
-        counted = own if own.any() else self.roles.teacher
+        student = ~(self.roles.teacher | self.roles.noisy)
+        counted = student if student.any() else self.roles.teacher
         over = ended[counted[ended]]
-        known = episode_metrics(self.env, self.running_reward) if len(over) else {}
-        metrics = mean_metrics({name: values[over] for name, values in known.items()}, len(over))
+        by_slot = episode_metrics(self.env, self.running_reward) if len(over) else {}
+        metrics = mean_metrics({name: values[over] for name, values in by_slot.items()}, len(over))
         self.running_reward[ended] = 0.0
-        # A plan holds only as long as it is followed.
-        strayed = (np.where(action < 0, -1, action) != np.where(asked < 0, -1, asked)).any(axis=1)
+        # The teacher's plan is void where the student did something else.
+        strayed = (np.where(action < 0, -1, action) != np.where(teacher_action < 0, -1, teacher_action)).any(axis=1)
         self.teacher.replan(np.flatnonzero(strayed))
         self._begin(ended)
         self._actions = None
         return metrics
 
     def expected_return(self, observation: BatchObservation) -> Floats:
-        """[B] what the teacher's plan is to earn from the present states on."""
+        """[B] return of the teacher's plan from the present states on."""
         self.labels(observation)
-        found = self.teacher.expected_return(observation)
-        assert found is not None
-        return found
+        expected = self.teacher.expected_return(observation)
+        assert expected is not None
+        return expected
 
     def get_state(self) -> State:
-        """Everything needed to go on bit for bit, between two decisions."""
+        """Checkpoint of environment, teacher and episodes, between two decisions."""
         arrays = prefixed("env", self.env.get_state()) | prefixed("teacher", self.teacher.get_memory())
         if self._actions is not None:
             arrays["actions"] = self._actions.copy()
         return arrays | {"running_reward": self.running_reward.copy(), "begun": self.episodes.begun.copy()}, {}
 
     def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
-        """Go on from what `get_state` returned."""
+        """Restore the state that `get_state` returned."""
         self.env.set_state(component(arrays, "env"))
         self.teacher.set_memory(component(arrays, "teacher"))
         self._actions = np.array(arrays["actions"]) if "actions" in arrays else None
@@ -130,10 +139,10 @@ class LabelledEnv:
 
 
 class Imitation(Learner):
-    """One labelled decision in every slot is one update."""
+    """DAgger: one update is one labelled decision in every slot, and one step of the optimiser."""
 
     name = "imitation"
-    # Its learning rate ends at 0, and the rows of its log differ by which episodes ended more than by the policy.
+    # The learning rate ends at 0, and rewards of the log differ by the episodes that ended more than by the policy.
     last_is_best = True
 
     def __init__(self, setup: Setup, settings: ImitationSettings, teachers: Sequence[Policy], student: Actor) -> None:
@@ -153,31 +162,32 @@ class Imitation(Learner):
         self.updates = 0
 
     def parameters(self) -> Parameters:
-        """Of the student."""
+        """Copies of the student's parameters."""
         return self.student.parameters()
 
     def start(self, parameters: Parameters) -> None:
-        """Begin with these values."""
+        """Set the student's parameters, before the first update."""
         self.student.start(parameters)
 
     def update(self, progress: float = 0.0) -> Metrics:
-        """One decision in every slot, and one step of the optimiser."""
-        found, learned = [], dict.fromkeys(("loss", "agreement", *(("regret",) if self.by_regret else ())), 0.0)
+        """Decide in every slot, and take one step of the optimiser."""
+        episodes: list[Metrics] = []
+        learned = dict.fromkeys(("loss", "agreement", *(("regret",) if self.by_regret else ())), 0.0)
         for labelled in self.labelled:
             share = labelled.env.n_envs / self.n_envs
-            metrics, of_env = self._decide_and_learn(labelled, share)
-            found.append(metrics)
+            metrics, env_learned = self._decide_and_learn(labelled, share)
+            episodes.append(metrics)
             for name in learned:
-                learned[name] += share * of_env[name]
+                learned[name] += share * env_learned[name]
         check_loss("loss", learned["loss"])
         self.updates += 1
-        warm = min(1.0, self.updates / WARM_UP)
-        self.student.step(self.settings.learning_rate * warm * cosine_decay(progress))
+        warm_up = min(1.0, self.updates / WARM_UP)
+        self.student.step(self.settings.learning_rate * warm_up * cosine_decay(progress))
         self.steps += self.n_envs
-        return combine(self.envs, found) | learned
+        return combine(self.envs, episodes) | learned
 
     def _decide_and_learn(self, labelled: LabelledEnv, share: float) -> tuple[Metrics, Metrics]:
-        """Decide, ask the teacher, step, add the gradient: metrics of the episodes that ended, and of learning."""
+        """One decision of student and teacher, and its gradient; metrics of ended episodes, and of learning."""
         env, noisy = labelled.env, labelled.roles.noisy
         made: list[tuple[Decision, Ints, Floats | None]] = []
 
@@ -186,7 +196,7 @@ class Imitation(Learner):
             expected = labelled.expected_return(observation) if self.by_regret else None
             decision = decide(observation, self.spec, self.student.forward, self.solver, explore)
             made.append((decision, labels, expected))
-            return labelled.followed(decision.actions(env.reads_reasons))
+            return labelled.executed(decision.actions(env.reads_reasons))
 
         def explore(scores: Scores) -> Scores:
             check_finite("score", *scores)
@@ -195,72 +205,72 @@ class Imitation(Learner):
 
         transition = next(rollout(env, act, np.ones(env.n_envs, np.bool_)))
         decision, labels, expected = made[0]
-        seen, scores = decision.observation, decision.scores
-        learned = {"agreement": agreement(seen, decision.assignment, labels, ~noisy)}
+        observation, scores = decision.observation, decision.scores
+        learned = {"agreement": agreement(observation, decision.assignment, labels, ~noisy)}
         metrics = labelled.finish(transition.action, transition.result)
         if expected is None:
-            loss, slopes = self._loss(seen, scores, labels)
-            self.student.backward(seen, _times(slopes_of_model(self.spec, seen, slopes), np.float32(share)))
+            loss, slopes = self._loss(observation, scores, labels)
+            slopes = _times(slopes_of_model(self.spec, observation, slopes), np.float32(share))
+            self.student.backward(observation, slopes)
             return metrics, learned | {"loss": loss}
         regret = regrets(expected, transition.result, labelled.expected_return(env.observe()))
-        loss = self._learn_where(np.flatnonzero(regret), regret, seen, scores, labels, share)
+        loss = self._learn_where(np.flatnonzero(regret), regret, observation, scores, labels, share)
         return metrics, learned | {"loss": loss, "regret": float(regret.mean())}
 
     def _learn_where(
-        self, states: Ints, weights: Floats, seen: BatchObservation, scores: Scores, labels: Ints, share: float
+        self, states: Ints, weights: Floats, observation: BatchObservation, scores: Scores, labels: Ints, share: float
     ) -> float:
-        """Add the gradient of some states, each by its weight; returns their mean loss, 0 of none."""
+        """Add the gradient of some states, weighted by state; their mean loss, 0 where there are none."""
         if not len(states):
             return 0.0
-        some, given = seen.take(states), (scores[0][states], None if scores[1] is None else scores[1][states])
-        loss, slopes = self._loss(some, given, labels[states])
+        h, g = scores
+        some = observation.take(states)
+        loss, slopes = self._loss(some, (h[states], None if g is None else g[states]), labels[states])
         factors = share * weights[states] / weights[states].mean()
         slopes = _times(slopes_of_model(self.spec, some, slopes), factors.astype(np.float32)[:, None, None])
-        self.student.backward(seen, slopes, states=states)
+        self.student.backward(observation, slopes, states=states)
         return loss
 
     def _noise(self, samples: int, shape: tuple[int, ...]) -> Floats32:
-        """[K, B, N, M] as in the loss: under a softmax over scores, choices are made by Gumbel noise of scale 1."""
+        """Perturbations of h [K, B, N, M]: Gumbel noise of scale 1 for the softmax of cross-entropy, else normal."""
         if self.settings.loss == "cross-entropy":
             return np.float32(GUMBEL_STD) * draw_noise(self.rng, samples, shape, "gumbel")
         return np.float32(EPSILON) * draw_noise(self.rng, samples, shape, "normal")
 
-    def _loss(self, seen: BatchObservation, scores: Scores, labels: Ints) -> tuple[float, Scores]:
-        """The mean loss of the states and its slopes in the scores as they count."""
+    def _loss(self, observation: BatchObservation, scores: Scores, labels: Ints) -> tuple[float, Scores]:
+        """Mean loss of the states, and its slopes in h and the scaled g."""
         if self.settings.loss == "cross-entropy":
-            return cross_entropy(seen, scores, labels, idling=not self.inference.assign_all)
-        target = completed(seen, scores, labels, self.solver)
-        moments = Moments.of(target, seen.pairs, pairs=scores[1] is not None)
+            return cross_entropy(observation, scores, labels, idling=not self.inference.assign_all)
+        target = completed(observation, scores, labels, self.solver)
+        moments = Moments.of(target, observation.pairs, pairs=scores[1] is not None)
         noise = self._noise(PERTURBATIONS, scores[0].shape)
-        found = fenchel_young(seen, scores, moments, noise, self.solver)
-        return float(found.loss.mean()), found.slopes
+        result = fenchel_young(observation, scores, moments, noise, self.solver)
+        return float(result.loss.mean()), result.slopes
 
     def get_state(self) -> State:
-        """Everything needed to go on bit for bit."""
-        arrays = prefixed("student", self.student.get_state())
-        states = [labelled.get_state() for labelled in self.labelled]
-        for k, (of_env, _) in enumerate(states):
-            arrays |= prefixed(f"environment{k}", of_env)
-        counts = {"steps": self.steps, "updates": self.updates, "rng": self.rng.bit_generator.state}
-        return arrays, counts | {"environments": [plain for _, plain in states]}
+        """Checkpoint of student, optimiser, environments and random generator."""
+        arrays, env_values = join_states([labelled.get_state() for labelled in self.labelled])
+        values = {"steps": self.steps, "updates": self.updates, "rng": self.rng.bit_generator.state}
+        arrays |= prefixed("student", self.student.get_state())
+        return arrays, values | {"environments": env_values}
 
     def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
-        """Go on from what `get_state` returned."""
+        """Restore the state that `get_state` returned."""
         self.student.set_state(component(arrays, "student"))
-        for k, (labelled, of_env) in enumerate(zip(self.labelled, plain["environments"], strict=True)):
-            labelled.set_state(component(arrays, f"environment{k}"), of_env)
+        for labelled, state in zip(self.labelled, split_states(arrays, plain["environments"]), strict=True):
+            labelled.set_state(*state)
         self.steps, self.updates = plain["steps"], plain["updates"]
         self.rng.bit_generator.state = plain["rng"]
 
 
-def cross_entropy(seen: BatchObservation, scores: Scores, labels: Ints, idling: bool) -> tuple[float, Scores]:
-    """Mean over the agents of -log softmax of the teacher's task, and its slopes.
+def cross_entropy(observation: BatchObservation, scores: Scores, labels: Ints, idling: bool) -> tuple[float, Scores]:
+    """Loss -mean over agents of log softmax(u)[label] with utilities u of the tasks, and its slopes.
 
     An agent's options are all tasks that it may take, whatever their loads, and no task, worth 0, where `idling` is a
-    choice. Where it is not, agents without a label teach nothing.
+    choice. Where it is not, agents without a label are left out.
     """
-    counted = seen.agent_alive if idling else seen.agent_alive & (labels >= 0)
-    alive = seen.pairs
+    counted = observation.agent_alive if idling else observation.agent_alive & (labels >= 0)
+    alive = observation.pairs
     # A label that is not allowed cannot be learned.
     rows, agents = np.nonzero(labels >= 0)
     counted = counted.copy()
@@ -268,8 +278,8 @@ def cross_entropy(seen: BatchObservation, scores: Scores, labels: Ints, idling: 
     choices = Choices(
         assignment=labels,
         history=np.zeros(scores[0].shape, np.float32),
-        contributions=np.ascontiguousarray(seen.contributions),
-        capacities=np.full(seen.capacities.shape, np.inf),
+        contributions=np.ascontiguousarray(observation.contributions),
+        capacities=np.full(observation.capacities.shape, np.inf),
         agent_alive=counted,
         open=alive,
         idling=idling,
@@ -281,17 +291,16 @@ def cross_entropy(seen: BatchObservation, scores: Scores, labels: Ints, idling: 
     return -float(likelihood.sum()) / max(int(counted.sum()), 1), slopes
 
 
-def agreement(seen: BatchObservation, assignment: Ints, labels: Ints, slots: Bools) -> float:
-    """Share of the living agents with a choice of tasks that do what the teacher would, in some of the slots."""
-    could = seen.pairs.any(axis=2) & slots[:, None]
+def agreement(observation: BatchObservation, assignment: Ints, labels: Ints, slots: Bools) -> float:
+    """Share of the agents with tasks to choose from, in `slots` [B], whose task is the teacher's."""
+    could = observation.pairs.any(axis=2) & slots[:, None]
     return float((assignment == labels)[could].mean()) if could.any() else float("nan")
 
 
 def regrets(expected: Floats, result: Step, after: Floats) -> Floats:
-    """[B] cost of a decision by the teacher's plan: the return expected before it, less the reward and the return
-    expected `after` it.
+    """[B] regret of a decision by the teacher's plan: expected return before it - reward - expected return `after` it.
 
-    0 where chance or a better plan made up for it, and where an episode was truncated, which leaves its end unknown.
+    It is 0 where chance or a better plan made up for it, and where an episode was truncated, whose end is unknown.
     """
     cost = expected - result.reward - np.where(result.terminated, 0.0, after)
     return np.where(result.truncated | (cost <= ROUNDING * np.abs(expected)), 0.0, cost)

@@ -1,9 +1,10 @@
-"""What the training loop asks of a learner, and what every learner is made of."""
+"""The interface between training loop and learner, and the parts that learners share: seeds, episodes, state."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,11 +14,12 @@ from muster.assign.settings import InferenceSettings
 from muster.assign.solver import Solver
 from muster.data import Ints
 from muster.envs.vector import BatchEnv
+from muster.errors import InputError
 from muster.evaluation.episodes import Episodes, run_episodes
 from muster.learning.metrics import Metrics
 from muster.models.custom import needs_torch
-from muster.models.direct import Parameters, init_parameters
-from muster.models.spec import ModelSpec
+from muster.models.direct import init_parameters
+from muster.models.spec import ModelSpec, Parameters
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import PAPER_NOISE, NoiseSettings
 from muster.rng import Seeds, episode_seeds
@@ -27,59 +29,60 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, NDArray[Any]]
 State = tuple[Arrays, dict[str, Any]]
-"""Everything needed to go on bit for bit: arrays, and plain values."""
+"""Checkpoint of a component, from which it resumes bit for bit: arrays, and values that JSON can hold."""
 
 # Test sets are named by small seeds; those of training, of choosing a checkpoint and of reporting on it lie far from
 # them and from each other.
 TRAINING, VALIDATION, REPORT = 2**40, 2**41, 2**42
-# Environments of one run take their episodes this far apart.
+# Episode numbers of a run's environments begin this far apart.
 ENV_OFFSET = 2**40
-# What a run's seed is used for.
+# Independent random streams of a run.
 EXPLORATION, WEIGHTS, CANDIDATES, CRITIC, STATISTICS = 1, 2, 3, 4, 5
 
 
 def stream(seed: int, use: int) -> np.random.Generator:
-    """The run's generator for one use of its seed."""
+    """Random generator of a run for one purpose: EXPLORATION, WEIGHTS, …"""
     return np.random.default_rng([seed, use])
 
 
 class Setup(NamedTuple):
-    """What every learner is made of."""
+    """Environments, model specification and inference of a run: the argument of every learner's constructor."""
 
     envs: list[BatchEnv]
     spec: ModelSpec
     inference: InferenceSettings
     header: dict[str, Any]
-    """Of the policies' files."""
+    """Header of the policy files that the run writes."""
     seed: int
     make_actor: Callable[..., Actor]
-    """Makes the scoring model with its first parameters, ready to learn by gradients; takes what `DirectActor` takes
-    beyond the model's specification and its generator."""
+    """Makes the scoring model with its initial parameters and an optimiser; takes the keyword arguments of
+    `DirectActor`."""
 
     def first_parameters(self) -> Parameters:
-        """Those that the scoring model of the run begins with."""
+        """Initial parameters of the scoring model."""
         if needs_torch(self.spec.kind):
             return self.make_actor().parameters()
         return init_parameters(self.spec, stream(self.seed, WEIGHTS))
 
 
 class Learner(ABC):
-    """Runs environments and learns, an update at a time; its state can be saved between two updates.
+    """A learning algorithm: each `update` runs the environments and improves the scoring model.
 
-    A custom one is a class with `update`, `parameters` and `start`; its constructor takes `setup`, and options.
+    Its state can be saved between two updates. A custom learner is a class with `update`, `parameters` and `start`; its
+    constructor takes `setup`, and options.
     """
 
     name: ClassVar[str] = "custom"
     last_is_best: ClassVar[bool] = False
-    """Whether the last policy stands for the run, rather than the one with the best row of the log."""
+    """Whether the last policy is the run's best, rather than the one with the highest reward in the log."""
     averages = False
-    """Whether the policy already is a mean over the later half of the run."""
+    """Whether `parameters` are already averaged over the later half of the run."""
     noise: NoiseSettings = PAPER_NOISE
-    """Of exploration, for those who evaluate the policy with noise."""
+    """Exploration noise, kept in the policy file for evaluation with noise."""
 
     def __init__(self, setup: Setup) -> None:
         self.envs, self.spec, self.inference, self.header, self.seed, _ = setup
-        # One core a run: several runs share a machine better than one run its threads.
+        # One thread: several runs share a machine better than one run its threads.
         self.solver = Solver.of(self.inference, threads=1)
         self.rng = stream(self.seed, EXPLORATION)
         self.steps = 0
@@ -87,21 +90,21 @@ class Learner(ABC):
 
     @abstractmethod
     def update(self, progress: float = 0.0) -> Metrics:
-        """Run the environments and learn once; `progress` in [0, 1] is how far the run has come.
+        """Run the environments and learn once; `progress` in [0, 1] is the share of the run that is over.
 
-        Returns what the log is to say: numbers by name, `reward` (a mean over episodes) and `episodes` among them.
+        Returns metrics for the log: numbers by name, among them `reward` (a mean over episodes) and `episodes`.
         """
 
     @abstractmethod
     def parameters(self) -> Parameters:
-        """Of the scoring model as it stands (copies)."""
+        """Copies of the scoring model's present parameters."""
 
     @abstractmethod
     def start(self, parameters: Parameters) -> None:
-        """Begin with these values in the scoring model."""
+        """Set the scoring model's parameters, before the first update."""
 
     def policy(self) -> LearnedPolicy:
-        """The policy as it stands."""
+        """The present policy."""
         return self.policy_of(self.parameters())
 
     def policy_of(self, parameters: Parameters) -> LearnedPolicy:
@@ -112,63 +115,86 @@ class Learner(ABC):
         """Training episodes `first` to first + count of every environment, by a model with these parameters."""
         numbers = first + np.arange(count)
         policy = self.policy_of(parameters)
-        found = [run_episodes(env, policy, training_seeds(self.seed, k, numbers)) for k, env in enumerate(self.envs)]
-        self.steps += sum(int(episodes.steps.sum()) for episodes in found)
-        return found
+        results = [run_episodes(env, policy, training_seeds(self.seed, k, numbers)) for k, env in enumerate(self.envs)]
+        self.steps += sum(int(episodes.steps.sum()) for episodes in results)
+        return results
 
     def advice(self) -> str | None:
-        """What a user should hear, if anything."""
+        """Advice to the user where learning makes no progress, else None."""
         return None
 
     def counts(self) -> Mapping[str, int]:
-        """What the log should say of the run so far, if anything."""
+        """Further columns of the log: totals over the run so far."""
         return {}
 
     def get_state(self) -> State:
-        """Everything needed to go on bit for bit: here parameters, generator and steps."""
+        """Parameters, random generator and steps, from which `set_state` resumes bit for bit."""
         return prefixed("model", self.parameters()), {"rng": self.rng.bit_generator.state, "steps": self.steps}
 
     def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
-        """Go on from what `get_state` returned."""
+        """Restore the state that `get_state` returned."""
         saved = component(arrays, "model")
         self.start({name: saved[name] for name in self.parameters()})  # in their order, which files do not keep
         self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]
 
 
-def training_seeds(seed: int, index: int, numbers: Ints) -> Seeds:
-    """Seeds of a run's training episodes, by number; `index` counts the environments of the run.
+def checked_update(learner: Learner, progress: float, name: str) -> Metrics:
+    """Metrics of one update; InputError, naming a custom learner, unless they are a dict with a number of episodes."""
+    metrics = learner.update(progress)
+    if not isinstance(metrics, dict) or not isinstance(metrics.get("episodes"), Real):
+        raise InputError(
+            f"update() of {name} must return a dict of numbers, reward and episodes among them, got {metrics!r:.80}"
+        )
+    return metrics
 
-    None of them is ever one of a test set.
+
+def join_states(states: Sequence[State]) -> tuple[Arrays, list[dict[str, Any]]]:
+    """States of a run's environments in one: their arrays under environment0/, environment1/, …; and their values."""
+    arrays: Arrays = {}
+    for k, (env_arrays, _) in enumerate(states):
+        arrays |= prefixed(f"environment{k}", env_arrays)
+    return arrays, [values for _, values in states]
+
+
+def split_states(arrays: Arrays, values: Sequence[dict[str, Any]]) -> list[State]:
+    """The inverse of `join_states`."""
+    return [(component(arrays, f"environment{k}"), own) for k, own in enumerate(values)]
+
+
+def training_seeds(seed: int, index: int, numbers: Ints) -> Seeds:
+    """Seeds of the training episodes with these numbers, in environment `index` of the run.
+
+    No test set has any of them.
     """
     return episode_seeds(TRAINING + seed, index * ENV_OFFSET + numbers)
 
 
 class SlotEpisodes:
-    """The episodes of an environment's slots: of B slots, slot b has numbers b, B + b, 2B + b, ...
+    """Episode numbers of an environment's slots: of B slots, slot b runs episodes b, B + b, 2B + b, …
 
-    So they do not depend on who runs the slots: `block` says which of B this environment has.
+    So a slot's episodes do not depend on the process that runs it: `block` is the range of slots that this one runs.
     """
 
     def __init__(self, n_envs: int, seed: int, index: int = 0, block: tuple[int, int] | None = None) -> None:
-        """`n_envs` is B."""
+        """`n_envs` is B, the slots of all blocks."""
         self.total, self.seed, self.index = n_envs, seed, index
         self.block = slice(*(block or (0, n_envs)))
         self.slots = np.arange(n_envs)[self.block]
         self.begun = np.zeros(len(self.slots), np.int64)
-        """Episodes so far, in each slot."""
+        """Episodes that each slot of the block has begun."""
 
     def take(self, slots: Ints) -> Seeds:
-        """Seeds of the next episode in each of these slots."""
+        """Seeds of the next episode of each of these slots."""
         numbers = self.slots[slots] + self.total * self.begun[slots]
         self.begun[slots] += 1
         return training_seeds(self.seed, self.index, numbers)
 
 
 def prefixed(name: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
-    """A component's arrays as a checkpoint names them beside those of others."""
+    """The arrays of one component under the names that they have in a checkpoint: `name/key`."""
     return {f"{name}/{key}": array for key, array in arrays.items()}
 
 
 def component(arrays: Mapping[str, NDArray[Any]], name: str) -> Arrays:
-    """The arrays of one component, by the names that they have there."""
+    """The inverse of `prefixed`: a checkpoint's arrays of one component, without the prefix."""
     return {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}

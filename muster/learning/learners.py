@@ -1,4 +1,4 @@
-"""From settings to a learner and its workers."""
+"""Makes the learner and the worker pool of a run's settings."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from muster.models.custom import needs_torch
 from muster.policy.names import resolve
 
 PARALLEL = ("ppo", "a2c", "es")
-"""Learners whose environments several workers can run."""
+"""Learners whose environments can run in several workers."""
 
 
 def make_learner(settings: TrainSettings, pool: WorkerPool | None = None) -> Learner:
-    """Environments, model and learner of the settings; with a pool its workers run the environments."""
+    """The learner of the settings with its environments and model; a pool's workers run the environments."""
     settings = settings.filled()
     if settings.learner == "es":
-        # Without workers every candidate runs its episodes here, all at once.
+        # Without workers the episodes of all candidates run in one batch.
         setup = prepare(settings, 1 if pool else 2 * settings.es.pairs)
         if pool:
             assign_candidates(pool, settings, setup.spec, setup.inference, [env.n_envs for env in setup.envs])
@@ -51,18 +51,18 @@ def make_learner(settings: TrainSettings, pool: WorkerPool | None = None) -> Lea
 
 def _make_custom(settings: TrainSettings) -> Learner:
     module, name, _ = split("learner", str(settings.learner))
-    found = find("learner", module, name)
-    if not isinstance(found, type) or not issubclass(found, Learner):
+    kind = find("learner", module, name)
+    if not isinstance(kind, type) or not issubclass(kind, Learner):
         raise InputError(f"{module}:{name} must be a subclass of muster.Learner")
-    made: Learner = construct("learner", str(settings.learner), {"setup": prepare(settings)})
-    if not hasattr(made, "steps"):
+    learner: Learner = construct("learner", str(settings.learner), {"setup": prepare(settings)})
+    if not hasattr(learner, "steps"):
         raise InputError(f"the constructor of {module}:{name} must call super().__init__(setup)")
-    if not isinstance(arrays := made.parameters(), dict):
+    if not isinstance(arrays := learner.parameters(), dict):
         raise InputError(
             f"parameters() of {module}:{name} must return a dict of arrays, as setup.first_parameters() is; got "
             f"{arrays!r:.80}"
         )
-    return made
+    return learner
 
 
 def _make_imitation(settings: TrainSettings) -> Learner:
@@ -70,19 +70,20 @@ def _make_imitation(settings: TrainSettings) -> Learner:
     teachers = []
     for env in setup.envs:
         teachers.append(resolve(settings.teacher or "taken", env))
-        # A teacher may have the environment show what it reads itself; the student has to find what it reads, too.
+        # The teacher may have changed what the environment shows; the student needs its own inputs as well.
         env.show(**setup.spec.shown)
-    told = {"teacher": settings.teacher} if settings.teacher else {"log": settings.from_log}
-    # A policy of a log belongs to the environment that was named, if one was.
-    named = {} if settings.only_log else {"env": settings.envs[0]}
-    setup = setup._replace(header=setup.header | named | told)
-    own = {"max_grad_norm": imitation.MAX_GRAD_NORM, "weight_decay": imitation.WEIGHT_DECAY}
-    student = setup.make_actor(batch_statistics=True, **own)
+    source = {"teacher": settings.teacher} if settings.teacher else {"log": settings.from_log}
+    # A policy learned from a log is for the environment of the settings, if they name one.
+    env_name = {} if settings.only_log else {"env": settings.envs[0]}
+    setup = setup._replace(header=setup.header | env_name | source)
+    student = setup.make_actor(
+        batch_statistics=True, max_grad_norm=imitation.MAX_GRAD_NORM, weight_decay=imitation.WEIGHT_DECAY
+    )
     return Imitation(setup, settings.imitation, teachers, student)
 
 
 def _on_log(settings: TrainSettings) -> TrainSettings:
-    """The same with the log as the environment to learn on; the one that was named says whether idling is a choice."""
+    """The settings with the log as environment, and with assign_all of the environment that they name."""
     if settings.only_log:
         return dataclasses.replace(settings, env=f"log:{settings.from_log},set=training")
     assign_all = not make(settings.envs[0]).idling if settings.assign_all is None else settings.assign_all
@@ -90,27 +91,27 @@ def _on_log(settings: TrainSettings) -> TrainSettings:
 
 
 def make_pool(settings: TrainSettings) -> WorkerPool | None:
-    """Workers as the settings ask for, which start when they are first needed; None where there is one process."""
+    """The worker pool of the settings; None for a run in one process."""
     if settings.cluster is None and settings.workers in (None, 1):
         return None
     if settings.learner not in PARALLEL:
         raise InputError(f"the learner {settings.learner} runs in one process; leave out --workers and --cluster")
     if needs_torch(str(settings.model)):
-        # What torch gives for a state depends on the batch it is in.
+        # Scores computed by torch depend on the batch in their last bits.
         raise InputError("models of torch run in one process; leave out --workers, or use --model dm")
     if settings.learn and settings.learner != "es":
         raise InputError(f"ppo learns {settings.learn} in one process: leave out --workers, or use --learner es")
-    most, what = _divisible(settings.filled())
+    most, unit = _divisible(settings.filled())
     size = settings.workers if isinstance(settings.workers, int) else None
     if size is not None and size > most:
-        raise InputError(f"there are {most} {what} to divide, too few for {size} workers; use at most {most}")
+        raise InputError(f"there are {most} {unit} to divide, too few for {size} workers; use at most {most}")
     executor: Executor = Processes() if settings.cluster is None else Cluster(settings.cluster, size)
     return WorkerPool(executor, min(executor.capacity(), most) if size is None else size)
 
 
 def _divisible(settings: TrainSettings) -> tuple[int, str]:
-    """Into how many parts an update can be divided, and what they are."""
+    """Largest number of parts into which an update can be divided, and the unit of a part."""
     if settings.learner == "es":
         return 2 * settings.es.pairs, "candidates (twice es.pairs)"
-    what = "slots (num_envs)"
-    return settings.shared // len(settings.envs), what if len(settings.envs) == 1 else f"{what} of an environment"
+    unit = "slots (num_envs)"
+    return settings.shared // len(settings.envs), unit if len(settings.envs) == 1 else f"{unit} of an environment"

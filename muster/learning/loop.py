@@ -1,4 +1,4 @@
-"""The training loop: learner, log, checkpoints, candidates for the best policy."""
+"""The training loop: updates, log, checkpoints, and candidates for the best policy."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.checkout import code_commit
-from muster.errors import EnvError, InputError, MusterError
+from muster.errors import EnvError, MusterError
 from muster.evaluation.card import write_run_card
 from muster.evaluation.episodes import run_episodes
 from muster.learning.envs import make_env
-from muster.learning.learner import VALIDATION, component, prefixed
+from muster.learning.learner import VALIDATION, Learner, checked_update, component, prefixed
 from muster.learning.learners import make_learner
 from muster.learning.metrics import Metrics, summarise
 from muster.learning.run import Run, damaged
@@ -30,78 +30,121 @@ from muster.learning.speed import run_seconds
 from muster.learning.transfer import carried_over, check_fit
 from muster.learning.validation import LOG_EPISODES, Validation, validate
 from muster.learning.workers import WorkerPool
-from muster.models.direct import Parameters
+from muster.models.spec import Parameters
 from muster.policy.files import CHECKPOINT
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import load
 from muster.rng import episode_seeds
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""What asks a run to end: Ctrl-C, the system, a terminal that is closed."""
+"""Signals that end a run after its checkpoint: Ctrl-C, a request of the system, a closed terminal."""
 AVERAGED = ("dm", "linear")
 """Kinds of models whose parameters may be averaged: all of them are weights, and few."""
 
 
 class Report(Protocol):
-    """What hears of a run's progress: a function of a row of the log and of how far the run is."""
+    """Callback of a training run, called with each row of the log and the run's progress."""
 
     def __call__(self, row: Mapping[str, Any], progress: float, /) -> bool | None:
-        """`row` has what metrics.jsonl has: steps, updates, episodes, reward, outcome, losses or fitness, cpu_seconds,
-        steps_per_second and, after an evaluation, validation. `progress` goes from 0 to 1. True ends the run here, as
-        if its time were up.
+        """`row` is that of metrics.jsonl: steps, updates, episodes, reward, outcome, losses or fitness, cpu_seconds,
+        steps_per_second and, after an evaluation, validation. `progress` goes from 0 to 1. Return True to finish the
+        run here, as if its time were up.
         """
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a run came to."""
+    """Result of a training run."""
 
     policy: LearnedPolicy
-    """The best: of a run with a folder by validation, otherwise by training reward."""
+    """The best policy: by validation in a run with a folder, otherwise by training reward."""
     steps: int
     cpu_minutes: float
     finished: bool
-    """False if it was interrupted."""
+    """False if the run was interrupted."""
     validation: Validation | None = None
-    """Of a finished run with a folder: what was kept, beside baselines and prior at several sizes."""
+    """Evaluations beside baselines and prior at several sizes, of a finished run with a folder."""
+
+
+class Snapshots:
+    """Parameters from the course of a run: after each quarter, and the mean over the updates of the later half."""
+
+    def __init__(self) -> None:
+        self.quarters: dict[int, Parameters] = {}
+        """After one, two and three quarters of the run."""
+        self.mean: dict[str, NDArray[Any]] = {}
+        """In double precision, over `averaged` updates."""
+        self.averaged = 0
+
+    def add(self, learner: Learner, progress: float) -> None:
+        """Take the learner's parameters after an update, where they are needed."""
+        quarter = min(3, int(4 * progress))
+        if learner.spec.kind not in AVERAGED or quarter == 0:
+            return
+        parameters = learner.parameters()
+        self.quarters.setdefault(quarter, parameters)
+        if quarter == 1 or learner.averages:
+            return
+        self.averaged += 1
+        for name, array in parameters.items():
+            mean = self.mean.get(name, np.zeros(array.shape))
+            self.mean[name] = mean + (array - mean) / self.averaged
+
+    def named(self) -> dict[str, Parameters]:
+        """The snapshots under the names that validation gives them."""
+        mean = {name: array.astype(np.float32) for name, array in self.mean.items()}
+        return {"mean of the later half": mean} | {f"{25 * k} %": parameters for k, parameters in self.quarters.items()}
+
+    def get_arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays of a checkpoint; the count `averaged` is kept beside them."""
+        arrays = prefixed("mean", self.mean)
+        for quarter, parameters in self.quarters.items():
+            arrays |= prefixed(f"quarter{quarter}", parameters)
+        return arrays
+
+    def set_arrays(self, arrays: Mapping[str, NDArray[Any]], averaged: int) -> None:
+        """Restore what `get_arrays` returned."""
+        quarters = {quarter: component(arrays, f"quarter{quarter}") for quarter in (1, 2, 3)}
+        self.quarters = {quarter: parameters for quarter, parameters in quarters.items() if parameters}
+        self.mean, self.averaged = component(arrays, "mean"), averaged
 
 
 class Loop:
-    """One training run in progress."""
+    """A training run in progress: `train` runs it to its end."""
 
     def __init__(
         self, settings: TrainSettings, run: Run | None, pool: WorkerPool | None = None, fresh: bool = False
     ) -> None:
         self.settings, self.run, self.pool = settings, run, pool
         self.fresh = fresh
-        """Whether the run's folder was made for it just now."""
+        """Whether the run's folder is new, so that a failure before the first update removes it."""
         self.learner = make_learner(settings, pool)
         commit = code_commit()
         self.origin = {} if commit is None else {"commit": commit}
         """The commit of the code, where it is known."""
         self.updates = 0
         self.cpu_before = 0.0
+        """CPU seconds of the run before it was resumed."""
         self.best_reward = -math.inf
-        self.best: dict[str, NDArray[Any]] = {}
+        self.best: Parameters = {}
+        """Parameters at the best row of the log."""
         self.window: list[Metrics] = []
+        """Metrics of the updates since the last row of the log."""
         self.advised, self.remark = False, ""
-        self.quarters: dict[int, dict[str, NDArray[Any]]] = {}
-        """Parameters after one, two and three quarters of the run."""
-        self.mean: dict[str, NDArray[Any]] = {}
-        """Of the parameters after each update of the later half."""
-        self.averaged = 0
-        """Over so many updates."""
-        saved = run.load_checkpoint() if run else None
-        if run and saved:
+        """Whether the learner's advice was shown, and the advice until the next row of the log has it."""
+        self.snapshots = Snapshots()
+        checkpoint = run.load_checkpoint() if run else None
+        if run and checkpoint:
             try:
-                self._restore(*saved)
+                self._restore(*checkpoint)
             except (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
                 raise damaged(run.folder / CHECKPOINT, error) from None
         elif settings.from_policy is not None:
             self._start_from(load(settings.from_policy).variant(name=settings.from_policy))
-        self.began = self._clock()
+        self.clock_at_start = self._clock()
         self.stopped = False
-        self.told_to_end: int | None = None
+        self.signal: int | None = None
+        """The signal other than Ctrl-C that stopped the run."""
 
     def _start_from(self, policy: LearnedPolicy) -> None:
         learner = self.learner
@@ -111,106 +154,84 @@ class Loop:
     @property
     def cpu_seconds(self) -> float:
         """CPU time of the run's updates so far, its workers' included; setting up is not counted."""
-        return self.cpu_before + self._clock() - self.began
+        return self.cpu_before + self._clock() - self.clock_at_start
 
     def _clock(self) -> float:
         return time.process_time() + (self.pool.cpu_seconds if self.pool else 0.0)
 
     @property
     def progress(self) -> float:
-        """From 0 to 1."""
+        """Share of the run's length that is over, from 0 to 1."""
         if self.settings.steps is not None:
             return self.learner.steps / self.settings.steps
         return self.cpu_seconds / run_seconds(self.settings)
 
-    def go(self, report: Report | None) -> Outcome:
-        """Train until the end, or until interrupted: then the state is saved after the update that was under way."""
-        learner, enough = self.learner, False
+    def train(self, report: Report | None) -> Outcome:
+        """Train until the end or until interrupted, and save the state after the last update."""
+        learner, ended_by_report = self.learner, False
         with self._interruptible():
-            while self.progress < 1 and not self.stopped and not enough:
-                before = learner.steps
+            while self.progress < 1 and not self.stopped and not ended_by_report:
+                steps = learner.steps
                 try:
-                    metrics = learner.update(self.progress)
+                    metrics = checked_update(learner, self.progress, str(self.settings.learner))
                 except EnvError as failure:
-                    raise self._kept(failure) from failure
-                if not isinstance(metrics, dict):
-                    raise InputError(
-                        f"update() of {self.settings.learner} must return a dict of numbers, reward and episodes among "
-                        f"them, got {metrics!r:.80}"
-                    )
+                    raise self._save_at_failure(failure) from failure
                 self.window.append(metrics | (self.pool.metrics() if self.pool else {}))
                 self.updates += 1
-                self._remember()
+                self.snapshots.add(learner, self.progress)
                 self._advise()
-                if crossed(before, learner.steps, self.settings.log_every):
+                if crossed(steps, learner.steps, self.settings.log_every):
                     row = self._log()
                     self._save()
                     if report:
-                        enough = report(row, min(self.progress, 1.0)) is True
+                        ended_by_report = report(row, min(self.progress, 1.0)) is True
         finished = not self.stopped
         if self.window and finished:
             self._log()
         self._save()
         outcome = Outcome(self._best_policy(), learner.steps, self.cpu_seconds / 60, finished)
-        if self.told_to_end is not None:
-            signal.raise_signal(self.told_to_end)  # saved: now the process may end as it was told to
+        if self.signal is not None:
+            signal.raise_signal(self.signal)  # everything is saved: the process ends as the signal asks
         return self._finish(self.run, outcome) if self.run and finished else outcome
 
     def _finish(self, run: Run, outcome: Outcome) -> Outcome:
-        """Validate, and write what the run came to; with the policy that validation chose."""
+        """Validate, and write policies, summary and card; the outcome with the policy that validation chose."""
         run.save_policy(self.learner.policy(), "last")
         if self.settings.only_log:
             run.amend(self._held_out())
         else:
-            found = validate(self.settings, self._candidates(outcome.policy), 60 * outcome.cpu_minutes)
-            outcome = dataclasses.replace(outcome, policy=found.policy, validation=found)
-            run.amend(found.last)
+            validation = validate(self.settings, self._candidates(outcome.policy), 60 * outcome.cpu_minutes)
+            outcome = dataclasses.replace(outcome, policy=validation.policy, validation=validation)
+            run.amend(validation.last)
         self._save()
         run.save_policy(outcome.policy, "best")
         run.finish(self._summary(outcome))
-        self._write_card(outcome.validation)
+        self._write_card(run, outcome.validation)
         return outcome
 
-    def _remember(self) -> None:
-        """Keep the parameters after each quarter of the run, and the mean of those of the later half."""
-        quarter = min(3, int(4 * self.progress))
-        if self.learner.spec.kind not in AVERAGED or quarter == 0:
-            return
-        now = self.learner.parameters()
-        self.quarters.setdefault(quarter, now)
-        if quarter == 1 or self.learner.averages:
-            return
-        self.averaged += 1
-        for name, array in now.items():
-            before = self.mean.get(name, np.zeros(array.shape))
-            self.mean[name] = before + (array - before) / self.averaged
-
     def _candidates(self, best: LearnedPolicy) -> dict[str, LearnedPolicy]:
-        """What validation chooses among, without those that are the same."""
-        last = self.learner.parameters()
-        mean = {name: array.astype(last[name].dtype) for name, array in self.mean.items()}
-        named = {"last": last, "best row": best.parameters, "mean of the later half": mean}
-        named |= {f"{25 * quarter} %": kept for quarter, kept in self.quarters.items()}
-        found: dict[str, LearnedPolicy] = {}
-        for name, parameters in named.items():
-            if parameters and not any(same_arrays(parameters, one.parameters) for one in found.values()):
-                found[name] = best.variant(parameters=parameters)
-        return found
+        """Policies that validation chooses among, by name, without duplicates."""
+        parameter_sets = {"last": self.learner.parameters(), "best row": best.parameters, **self.snapshots.named()}
+        candidates: dict[str, LearnedPolicy] = {}
+        for name, parameters in parameter_sets.items():
+            if parameters and not any(same_arrays(parameters, other.parameters) for other in candidates.values()):
+                candidates[name] = best.variant(parameters=parameters)
+        return candidates
 
-    def _write_card(self, validation: Validation | None) -> None:
-        assert self.run is not None
+    def _write_card(self, run: Run, validation: Validation | None) -> None:
         facts: dict[str, Any] = {"command": self._command()}
         if validation:
             facts["results_from"] = "validation at the end of the run"
             if validation.fell_back:
                 facts["about"] = "The environment's prior: nothing that the run learned was better."
-        write_run_card(self.run.folder, validation.results() if validation else (), **facts)
+        write_run_card(run.folder, validation.results() if validation else (), **facts)
 
     def _command(self) -> str | None:
-        """What repeats the run."""
+        """Command line that repeats the run."""
         return f"muster train --config {self.run.folder / 'config.toml'}" if self.run else None
 
     def _log(self) -> dict[str, Any]:
+        """Write the next row of the log, of the updates since the last one; keep the parameters if it is the best."""
         window, self.window = self.window, []
         row: dict[str, Any] = {"steps": self.learner.steps, "updates": self.updates, **summarise(window)}
         row["episodes"] = int(row["episodes"])
@@ -230,14 +251,14 @@ class Loop:
         return row
 
     def _advise(self) -> None:
-        """Say once, on standard error and in the next row of the log, that learning stands still and what to do."""
+        """Show the learner's advice once, on standard error and in the next row of the log."""
         advice = None if self.advised else self.learner.advice()
         if advice:
             self.remark, self.advised = advice, True
             print(f"muster: {advice}", file=sys.stderr, flush=True)
 
     def _held_out(self) -> Metrics:
-        """Mean outcome of the present policy, without noise, on the lines of a log that were held out."""
+        """Mean outcome of the present policy, without noise, on the held-out lines of a log."""
         (log,) = self.settings.envs
         episodes = self.settings.evaluate_episodes or LOG_EPISODES
         env = make_env(self.settings, f"{log.partition(',set=')[0]},set=validation", min(256, episodes))
@@ -245,6 +266,7 @@ class Loop:
         return {"validation": float(run_episodes(env, self.learner.policy(), seeds).outcome.mean())}
 
     def _best_policy(self) -> LearnedPolicy:
+        """The policy of the best row of the log, or the present one; its header has the facts of the run."""
         policy = self.learner.policy()
         header = {
             **policy.header,
@@ -258,6 +280,7 @@ class Loop:
         return policy.variant(parameters=self.best or policy.parameters, header=header)
 
     def _summary(self, outcome: Outcome) -> dict[str, Any]:
+        """Contents of summary.json."""
         return {
             "env": self.settings.envs[0],
             "envs": list(self.settings.envs),
@@ -274,8 +297,8 @@ class Loop:
             **(outcome.validation.summary() if outcome.validation else {}),
         }
 
-    def _kept(self, failure: EnvError) -> EnvError:
-        """Save what was learned before a user's environment failed, and say so."""
+    def _save_at_failure(self, failure: EnvError) -> EnvError:
+        """Save the run after a user's environment failed; the error, with the place where the policy is."""
         if self.run is None:
             return failure
         if self.updates == 0 and self.fresh:
@@ -284,7 +307,7 @@ class Loop:
         self.run.save_policy(self.learner.policy(), "last")
         try:
             self._save()
-        except MusterError:  # an environment that cannot tell its state either: the policies are there all the same
+        except MusterError:  # the environment cannot give its state either: the policies are saved all the same
             return EnvError(f"{failure}; the policy so far is {self.run.folder / 'last.safetensors'}")
         return EnvError(f"{failure}; what was learned is in {self.run.folder}, and --resume goes on from there")
 
@@ -293,9 +316,7 @@ class Loop:
             return
         arrays, plain = self.learner.get_state()
         arrays = {f"learner/{name}": np.ascontiguousarray(array) for name, array in arrays.items()}
-        arrays |= prefixed("best", self.best) | prefixed("mean", self.mean)
-        for quarter, parameters in self.quarters.items():
-            arrays |= prefixed(f"quarter{quarter}", parameters)
+        arrays |= prefixed("best", self.best) | self.snapshots.get_arrays()
         self.run.save_checkpoint(
             arrays,
             {
@@ -304,7 +325,7 @@ class Loop:
                 "cpu_seconds": self.cpu_seconds,
                 "best_reward": self.best_reward if self.best else None,
                 "window": self.window,
-                "averaged": self.averaged,
+                "averaged": self.snapshots.averaged,
                 "advised": self.advised,
                 "remark": self.remark,
             },
@@ -315,14 +336,12 @@ class Loop:
         self.best = component(arrays, "best")
         self.best_reward = -math.inf if plain["best_reward"] is None else plain["best_reward"]
         self.updates, self.cpu_before, self.window = plain["updates"], plain["cpu_seconds"], plain["window"]
-        kept = {quarter: component(arrays, f"quarter{quarter}") for quarter in (1, 2, 3)}
-        self.quarters = {quarter: parameters for quarter, parameters in kept.items() if parameters}
-        self.mean, self.averaged = component(arrays, "mean"), plain["averaged"]
+        self.snapshots.set_arrays(arrays, plain["averaged"])
         self.advised, self.remark = plain["advised"], plain["remark"]
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Ctrl-C, or the system's request to end, ends the loop after the present update; a second one at once."""
+        """Turn SIGNALS into a stop after the present update; a second signal interrupts at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -331,15 +350,15 @@ class Loop:
             if self.stopped:
                 raise KeyboardInterrupt
             self.stopped = True
-            self.told_to_end = None if signum == signal.SIGINT else signum
+            self.signal = None if signum == signal.SIGINT else signum
 
-        # A run begun with nohup is to outlive its terminal.
-        deaf = [number for number in SIGNALS if number != signal.SIGINT and signal.getsignal(number) == signal.SIG_IGN]
-        before = {number: signal.signal(number, stop) for number in SIGNALS if number not in deaf}
+        # A signal that is ignored stays so: under nohup a run outlives its terminal.
+        caught = [k for k in SIGNALS if k == signal.SIGINT or signal.getsignal(k) != signal.SIG_IGN]
+        handlers = {number: signal.signal(number, stop) for number in caught}
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in handlers.items():
                 signal.signal(number, handler)
 
 

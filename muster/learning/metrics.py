@@ -11,7 +11,7 @@ from muster.envs.vector import BatchEnv
 
 Metrics = dict[str, float]
 EpisodeMetrics = dict[str, Floats]
-"""One number for each episode."""
+"""By name, [E] one number for each episode."""
 
 # Metrics of an update as a whole; all others are means over the episodes that ended in it.
 BY_UPDATE = (
@@ -26,39 +26,39 @@ RESERVED = (
 
 
 def episode_metrics(env: BatchEnv, reward: Floats) -> EpisodeMetrics:
-    """Metrics [B] of the episodes in all slots, by the names that the log has for them; those that ended count.
+    """Metrics [B] of the episodes in all slots under their names in the log; those of ended episodes are final.
 
-    `reward` is the sum of an episode's rewards.
+    `reward` [B] is the undiscounted return so far.
     """
-    found = {"outcome": env.outcome(), "reward": reward}
+    metrics = {"outcome": env.outcome(), "reward": reward}
     for name, values in env.metrics().items():
         plain = name.replace("/", "_")
-        found[f"env_{plain}" if plain in RESERVED else plain] = values
-    return found
+        metrics[f"env_{plain}" if plain in RESERVED else plain] = values
+    return metrics
 
 
 def mean_metrics(values: EpisodeMetrics, episodes: int) -> Metrics:
     """The number of episodes, and the mean of each metric over those that have it."""
-    known = {name: found[np.isfinite(found)] for name, found in values.items()}
-    means = {name: float(found.mean()) for name, found in known.items() if len(found)}
+    finite = {name: array[np.isfinite(array)] for name, array in values.items()}
+    means = {name: float(array.mean()) for name, array in finite.items() if len(array)}
     return {"episodes": float(episodes), "outcome": float("nan"), "reward": float("nan"), **means}
 
 
-def combine(envs: Sequence[BatchEnv], found: Sequence[Metrics]) -> Metrics:
-    """Metrics of a run's environments in one: of one environment as they are; of several by name."""
-    if len(found) == 1:
-        return dict(found[0])
-    combined: Metrics = {"episodes": sum(metrics["episodes"] for metrics in found)}
-    for env, metrics in zip(envs, found, strict=True):
+def combine(envs: Sequence[BatchEnv], by_env: Sequence[Metrics]) -> Metrics:
+    """Metrics of all environments of a run: of one as they are, of several under metric/environment."""
+    if len(by_env) == 1:
+        return dict(by_env[0])
+    combined: Metrics = {"episodes": sum(metrics["episodes"] for metrics in by_env)}
+    for env, metrics in zip(envs, by_env, strict=True):
         combined |= {f"{key}/{env.name}": value for key, value in metrics.items()}
     return combined
 
 
 def summarise(window: Sequence[Metrics]) -> Metrics:
-    """One row for several updates: metrics by episode weighted by the episodes, those of several environments averaged.
+    """One row of the log for several updates: episode metrics weighted by episodes, others averaged over updates.
 
-    An average is over all environments or is left out: over those in which an episode happened to end, rows could not
-    be compared, and the best would be one that left the hardest environment out.
+    The mean over environments is of all or is left out: rows with a mean over those in which an episode happened to end
+    could not be compared, and the best row would be one without the hardest environment.
     """
     keys = {key: None for metrics in window for key in metrics}
     row: Metrics = {"episodes": sum(metrics["episodes"] for metrics in window)}

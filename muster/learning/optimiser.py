@@ -1,4 +1,4 @@
-"""How parameters move: the schedule of the learning rate, and Adam or SGD on named arrays."""
+"""Optimisers on named arrays, Adam and SGD, and the schedule of their learning rate."""
 
 from __future__ import annotations
 
@@ -12,35 +12,36 @@ from numpy.typing import NDArray
 from muster.data import Floats
 from muster.errors import MusterError
 from muster.kernels import core
-from muster.models.direct import Parameters, unflatten
+from muster.models.direct import unflatten
+from muster.models.spec import Parameters
 
 BETA1, BETA2 = 0.9, 0.999
-"""Adam's usual memory, as in core/learning/adam.cpp."""
+"""Adam's decay rates, as in core/learning/adam.cpp."""
 
 
 class TrainingError(MusterError):
-    """Training cannot go on; the message names the quantity that went wrong."""
+    """Training cannot continue; the message names the quantity that is not finite."""
 
 
 def cosine_decay(progress: float) -> float:
-    """What the learning rate is multiplied by when `progress` (0 to 1) of the run is over."""
+    """Factor of the learning rate at `progress` in [0, 1]: (1 + cos(pi·progress)) / 2."""
     return 0.5 * (1.0 + float(np.cos(np.pi * min(progress, 1.0))))
 
 
 class Adam:
-    """Ascent on a vector along gradients whose mean and variance it remembers, without their early bias."""
+    """Adam (Kingma and Ba, 2015) as ascent on a vector, with bias-corrected moments."""
 
     def __init__(self, size: int) -> None:
         self.updates = 0
         self.mean, self.variance = np.zeros(size), np.zeros(size)
 
     def step(self, theta: Floats, gradient: Floats, rate: float, weight_decay: float = 0.0) -> Floats:
-        """The parameters after one more gradient; `weight_decay` is decoupled, as in AdamW."""
+        """The parameters after one step; `weight_decay` is decoupled, as in AdamW."""
         self.updates += 1
-        known = 1 - BETA1**self.updates, 1 - BETA2**self.updates
-        moved = theta.copy()
-        core.learning.climb(gradient, rate, weight_decay, *known, self.mean, self.variance, moved)
-        return moved
+        corrections = 1 - BETA1**self.updates, 1 - BETA2**self.updates
+        theta = theta.copy()
+        core.learning.climb(gradient, rate, weight_decay, *corrections, self.mean, self.variance, theta)
+        return theta
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Arrays to go on from."""
@@ -53,7 +54,7 @@ class Adam:
 
 
 class Optimiser:
-    """Named arrays that go down a loss along sums of gradients."""
+    """Gradient descent on named arrays: gradients are added up, then `step` follows their sum."""
 
     def __init__(
         self,
@@ -62,25 +63,25 @@ class Optimiser:
         weight_decay: float = 0.0,
         method: Literal["adam", "sgd"] = "adam",
     ) -> None:
-        """Gradients longer than `max_grad_norm` are scaled down to it; 0: none is."""
+        """Gradients are clipped to the norm `max_grad_norm`; 0: no clipping."""
         self.shapes = {name: array.shape for name, array in parameters.items()}
         self.theta = self._flatten(parameters)
         self.adam = Adam(len(self.theta)) if method == "adam" else None
         self.gradient = np.zeros(len(self.theta))
-        """The sum of the gradients since the last step."""
+        """Sum of the gradients since the last step."""
         self.empty = True
-        """Whether there was none."""
+        """Whether there were none."""
         self.max_grad_norm, self.weight_decay = max_grad_norm, weight_decay
 
     def _flatten(self, parameters: Mapping[str, NDArray[Any]]) -> Floats:
         return np.concatenate([parameters[name].ravel() for name in self.shapes]).astype(np.float64)
 
     def parameters(self) -> Parameters:
-        """The arrays as they stand (copies)."""
+        """Copies of the arrays."""
         return unflatten(self.theta, self.shapes)
 
     def start(self, parameters: Parameters) -> None:
-        """Begin with these values."""
+        """Set the arrays."""
         self.theta = self._flatten(parameters)
 
     def scale(self, names: Collection[str], factor: float) -> None:
@@ -97,11 +98,11 @@ class Optimiser:
         self.empty = False
 
     def norm(self) -> float:
-        """Of the sum of the gradients, before it is scaled down."""
+        """Norm of the sum of the gradients, before clipping."""
         return math.sqrt(core.learning.sum_squares(self.gradient))
 
     def step(self, rate: float) -> None:
-        """One step against the sum of the gradients, which is then cleared; nothing where there was none."""
+        """One step against the sum of the gradients, which is then 0; no step where none were added."""
         if self.empty:
             return
         norm = self.norm()

@@ -1,8 +1,8 @@
 """Rollouts by several workers, each with a block of every environment's slots; the run itself learns.
 
-Every slot has episodes of its own, and noise comes from one generator: each worker draws it for all slots and keeps
-that of its block. So the rollout is the same however it is divided. A worker gets its block's state and returns it with
-its part of the rollout, so that another can take its place at any time.
+Every slot has its own episodes, and the noise comes from one generator: each worker draws it for all slots and keeps
+the part of its block. So the rollout does not depend on the number of workers. A worker receives its block's state and
+returns it with its part of the rollout, so that another can replace it at any time.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from muster.learning.rollouts import Acting, Collector, Part, Rollout
 from muster.learning.settings import TrainSettings
 from muster.learning.workers import Job, WorkerPool, shares
 from muster.models.critic import EntityCritic
-from muster.models.direct import Parameters, make_model
-from muster.models.spec import ModelSpec
+from muster.models.direct import make_model
+from muster.models.spec import ModelSpec, Parameters
 
 
 class Collect(NamedTuple):
@@ -31,16 +31,16 @@ class Collect(NamedTuple):
 
     env: int
     state: State
-    """Of the block's part of it."""
+    """State of the block's slots."""
     model: Parameters
     with_g: bool
     critic: Parameters
     generator: dict[str, Any]
-    """Of the noise."""
+    """State of the noise's random generator."""
 
 
 class Collected(NamedTuple):
-    """Answer: a block's part of the rollout, and how the block and the generator stand after it."""
+    """Answer: a block's part of the rollout, and the states of block and generator after it."""
 
     part: Part
     state: State
@@ -49,7 +49,7 @@ class Collected(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockJob(Job):
-    """To run a block of each environment's slots."""
+    """A worker's job: a block of each environment's slots."""
 
     settings: TrainSettings
     spec: ModelSpec
@@ -57,10 +57,10 @@ class BlockJob(Job):
     sizes: Sequence[int]
     """Slots of each environment, all blocks together."""
     ranges: Sequence[tuple[int, int]]
-    """Those of this block."""
+    """Range of slots of this block, in each environment."""
 
     def make(self) -> Callable[[Collect], Collected]:
-        """With environments for this block alone."""
+        """The function of a block with environments of its size."""
         return Block(self).collect
 
 
@@ -78,7 +78,7 @@ class Block:
             self.collectors.append(Collector(env, episodes, self.own.noise, job.spec.task_scores))
 
     def collect(self, message: Collect) -> Collected:
-        """Go on from where the block stands."""
+        """Collect the block's part of a rollout, from the state in the message."""
         collector = self.collectors[message.env]
         collector.set_state(*message.state)
         self.rng.bit_generator.state = message.generator
@@ -102,11 +102,11 @@ class ParallelCollectors:
         self.pool, self.collectors = pool, collectors
         self.ranges = [shares(collector.env.n_envs, pool.size) for collector in collectors]
         self.blocks: list[list[State]] = []
-        """[worker][environment] as they were after the last update."""
+        """[worker][environment] states after the last update."""
         self.set_state()
 
     def set_state(self) -> None:
-        """Go on from the state of the collectors here."""
+        """Divide the state of the run's own collectors among the blocks."""
         self.blocks = [[] for _ in range(self.pool.size)]
         for collector, ranges in zip(self.collectors, self.ranges, strict=True):
             arrays, plain = collector.get_state()
@@ -114,23 +114,23 @@ class ParallelCollectors:
                 block.append((split(arrays, begin, end, collector.env.n_envs, collector.env.name), plain))
 
     def get_state(self) -> list[State]:
-        """Of every environment, all blocks together."""
-        found = []
+        """State of every environment, joined from all blocks."""
+        states = []
         for k in range(len(self.collectors)):
             parts = [block[k] for block in self.blocks]
-            found.append((join_blocks([arrays for arrays, _ in parts]), parts[0][1]))
-        return found
+            states.append((join_blocks([arrays for arrays, _ in parts]), parts[0][1]))
+        return states
 
     def collect(self, model: Parameters, with_g: bool, critic: Parameters, rng: np.random.Generator) -> list[Rollout]:
-        """A rollout of every environment; `rng` is left as if it had drawn the noise itself."""
+        """One rollout of every environment; `rng` advances as if the noise were drawn here."""
         rollouts = []
         for k, collector in enumerate(self.collectors):
-            more = model, with_g, critic, dict(rng.bit_generator.state)
-            found: list[Collected] = self.pool.call([Collect(k, block[k], *more) for block in self.blocks])
-            rng.bit_generator.state = found[0].generator
-            for block, one in zip(self.blocks, found, strict=True):
-                block[k] = one.state
-            rollouts.append(Rollout.of([one.part for one in found], collector.buffers))
+            common = model, with_g, critic, dict(rng.bit_generator.state)
+            answers: list[Collected] = self.pool.call([Collect(k, block[k], *common) for block in self.blocks])
+            rng.bit_generator.state = answers[0].generator
+            for block, answer in zip(self.blocks, answers, strict=True):
+                block[k] = answer.state
+            rollouts.append(Rollout.of([answer.part for answer in answers], collector.buffers))
         return rollouts
 
 
@@ -143,7 +143,7 @@ def assign_blocks(
 
 
 def split(arrays: Arrays, begin: int, end: int, size: int, name: str) -> Arrays:
-    """The rows of some slots."""
+    """Arrays of a collector's state for slots `begin` to `end` of `size`."""
     for key, array in arrays.items():
         if array.ndim <= _axis(key) or array.shape[_axis(key)] != size:
             raise InputError(
@@ -154,20 +154,20 @@ def split(arrays: Arrays, begin: int, end: int, size: int, name: str) -> Arrays:
 
 
 def join_blocks(parts: Sequence[Arrays]) -> Arrays:
-    """The rows of all slots; histories that are longer in one block than in another are filled up."""
-    found = {}
+    """Arrays of all slots from those of the blocks; shorter histories are padded to the longest."""
+    joined = {}
     for key in parts[0]:
         arrays, axis = [part[key] for part in parts], _axis(key)
         longest = [max(array.shape[d] for array in arrays) for d in range(arrays[0].ndim)]
         filled = []
         for array in arrays:
             missing = [(0, 0 if d == axis else longest[d] - array.shape[d]) for d in range(array.ndim)]
-            # As environments do it themselves: no task where no step was taken.
+            # As in the environments: -1, no task, where no step was taken.
             filled.append(np.pad(array, missing, constant_values=-1 if key == "env/history" else 0))
-        found[key] = np.concatenate(filled, axis)
-    return found
+        joined[key] = np.concatenate(filled, axis)
+    return joined
 
 
 def _axis(key: str) -> int:
-    """Which axis of an array of a collector's state counts the slots."""
+    """Axis of the slots in an array of a collector's state."""
     return 1 if key.startswith("noise_") and key.endswith("/queue") else 0

@@ -1,10 +1,10 @@
 """PPO on the agents' choices, the default learner: clipped ratios, minibatches, generalised advantage estimation.
 
-What it does otherwise with g than with h: its noise is on h alone, and an agent's choice weighs one h against what g
-adds on joining all the others. So with many agents a random g decides everything before anything was tried, and a step
-of g's network moves choices some N/2 times as far as one of h's. Therefore g starts at 0, and its network takes steps
-that are so much smaller. And where agents are many, g waits until h is learned: a step of g's moves all of them at
-once, and of the runs on w15v17 whose g began to learn with h some learned next to nothing (docs/results/battle.md).
+g is learned otherwise than h. Exploration noise is on h alone, and an agent's choice weighs one h against the sum of g
+over all the others' tasks: with many agents a random g would decide everything before anything is tried, and a step of
+g's network moves choices some N/2 times as far as one of h's. Therefore g starts at 0 with a learning rate 2/N of h's.
+With more than FEW_AGENTS g is learned only after G_AFTER of the run: some runs on w15v17 that learned both from the
+start learned next to nothing (docs/results/battle.md).
 """
 
 from __future__ import annotations
@@ -27,38 +27,39 @@ from muster.learning.workers import WorkerPool
 from muster.models.direct import DirectModel
 from muster.policy.noise import GUMBEL_STD, LIMIT_SIGMA
 
-SOME = 5
-"""Agents up to whom g is learned from the start, and from moves alone."""
+FEW_AGENTS = 5
+"""Up to so many agents g is learned from the start, and from moves alone."""
 G_AFTER = 0.5
-"""Share of a run after which g is learned with more."""
-CHOICELESS = 5
-"""Updates without a choice, or without one in doubt from the start, after which the user is told."""
-DOUBT = 0.02
-"""Mean entropy of the options below which noise is too small to try anything else."""
+"""Share of a run after which g is learned with more agents."""
+ADVICE_UPDATES = 5
+"""Updates without a choice, or from the start without one in doubt, after which the user gets advice."""
+LEAST_ENTROPY = 0.02
+"""Mean entropy of the options below which the noise is too small to explore."""
 CRITIC_LEARNING_RATE = 2e-3
-"""At the start; a cosine takes it to 0."""
+"""Initial value of a cosine schedule that ends at 0."""
 MAX_GRAD_NORM = 1.0
-"""Longer gradients are scaled down to this norm."""
+"""Norm to which longer gradients are clipped."""
 
-# When a run has lost what it had learned. Once a policy is fair, advantages are mostly chance, and what is wrong in a
-# likelihood can lead away from what was good: too slowly to be seen in a few updates, and without coming back soon.
+# Thresholds of a collapse (Rollback). Once a policy is fair, advantages are mostly chance, and the bias of the
+# pseudo-likelihood can lead away from it: too slowly to be seen in a few updates, and without recovering soon.
 WINDOW = 16
-"""Updates that a mean reward is taken over."""
-LASTING = 16
-"""Updates that it has to stay far below its best; that all agents have to be idle, a quarter of them."""
-FAR = 1.0
-"""Far below: by this many standard deviations of an episode's reward at the best."""
-IDLE = 0.99
-LONG = 4 * WINDOW
-"""Updates of the mean that shows a decline."""
-LESS = 0.1
-"""By how many such standard deviations it has to be below the best of its kind,"""
-SURE = 6.5
-"""and by how many standard errors of its own."""
+"""Updates over which rewards are averaged."""
+COLLAPSE_UPDATES = 16
+"""Updates for which the mean must stay COLLAPSE_STDS below its best, or a quarter of them with all agents idle."""
+COLLAPSE_STDS = 1.0
+"""In standard deviations of an episode's reward at the best mean."""
+ALL_IDLE = 0.99
+"""Share of idle agents that counts as all."""
+DECLINE_WINDOW = 4 * WINDOW
+"""Updates over which rewards are averaged to detect a slow decline."""
+DECLINE_STDS = 0.1
+"""Decline below the best such mean, in standard deviations of an episode's reward,"""
+DECLINE_ERRORS = 6.5
+"""and in standard errors of the mean; both must be exceeded."""
 
 
 class PPO(ActorCritic):
-    """One pass in minibatches over every rollout; goes back to the best state when rewards have collapsed."""
+    """One epoch of minibatches on every rollout; rolls back to the best state when rewards have collapsed."""
 
     name = "ppo"
     keep_history = True
@@ -69,30 +70,31 @@ class PPO(ActorCritic):
         critic = Critic(setup.spec, stream(setup.seed, CRITIC), MAX_GRAD_NORM)
         super().__init__(setup, settings, actor, critic, pool)
         self.settings = settings
-        self.g_after = G_AFTER if n_agents > SOME else 0.0
+        self.g_after = G_AFTER if n_agents > FEW_AGENTS else 0.0
         self.exchanging = exchanges_count(self.spec.task_scores, n_agents)
         self.tau = self.noise.innovation / GUMBEL_STD
         """Scale of the Gumbel noise of a decision: the temperature of the softmax."""
         self.rollback = Rollback()
         self.best: Arrays = {}
-        """What was learned when the rewards were best."""
+        """State of the networks and optimisers when the mean reward was best."""
         self.choiceless = 0
-        """Updates, up to the last, in which no agent had a choice."""
+        """Consecutive updates, up to the last, in which no agent had a choice."""
         self.certain = 0
-        """First updates in which next to no choice was in doubt; -1 once one was."""
+        """Updates from the first in which next to no choice was in doubt; -1 after one with some."""
 
     def counts(self) -> Mapping[str, int]:
-        """How often the run went back to its best state, if it did."""
+        """Number of rollbacks so far, if any."""
         return {"rollbacks": self.rollback.rollbacks} if self.rollback.rollbacks else {}
 
     def advice(self) -> str | None:
-        """What a user should hear, if anything."""
-        if self.choiceless >= CHOICELESS:
+        """Advice where there is nothing to choose, nothing in doubt, or a rollback."""
+        if self.choiceless >= ADVICE_UPDATES:
             return (
-                f"no agent had a choice in {CHOICELESS} updates: there was one task to take and no agent to exchange "
-                "it with, so choices teach nothing here. Let agents idle (--assign-all False), or check what is allowed"
+                f"no agent had a choice in {ADVICE_UPDATES} updates: there was one task to take and no agent to "
+                "exchange it with, so choices teach nothing here. Let agents idle (--assign-all False), or check what "
+                "is allowed"
             )
-        if self.certain >= CHOICELESS:
+        if self.certain >= ADVICE_UPDATES:
             return (
                 "the noise hardly ever makes an agent choose otherwise, so there is little to learn from: raise "
                 f"--ppo.sigma (now {self.settings.sigma})"
@@ -106,7 +108,7 @@ class PPO(ActorCritic):
         )
 
     def update(self, progress: float = 0.0) -> Metrics:
-        """Collect rollouts, and a step of critic and scoring model for each minibatch."""
+        """Collect rollouts, and take a step of critic and scoring model on each minibatch."""
         if self.spec.task_scores:
             self.actor.set_with_g(progress >= self.g_after or not g_is_zero(self.actor.parameters()))
         factor = cosine_decay(progress) * 0.5**self.rollback.rollbacks
@@ -116,6 +118,7 @@ class PPO(ActorCritic):
         return metrics
 
     def _learn(self, rollouts: Sequence[Rollout], factor: float) -> Metrics:
+        """One epoch of minibatches, with learning rates times `factor`; mean losses, entropy and size of advantages."""
         settings, count = self.settings, self.settings.minibatches
         shares = [rollout.rewards.shape[1] / self.n_envs for rollout in rollouts]
         batches = [self._batch(rollout) for rollout in rollouts]
@@ -138,21 +141,21 @@ class PPO(ActorCritic):
             self.actor.step(settings.learning_rate * factor)
             metrics["value_loss"] += value_loss / count
             metrics["policy_loss"] += policy_loss / count
-        without = metrics["entropy"] == 0 and not any(batch.able for batch in batches)
-        self.choiceless = self.choiceless + 1 if without else 0
-        self.certain = self.certain + 1 if self.certain >= 0 and metrics["entropy"] < DOUBT else -1
+        no_choice = metrics["entropy"] == 0 and not any(batch.able for batch in batches)
+        self.choiceless = self.choiceless + 1 if no_choice else 0
+        self.certain = self.certain + 1 if self.certain >= 0 and metrics["entropy"] < LEAST_ENTROPY else -1
         metrics["advantage"] = sum(share * batch.size for batch, share in zip(batches, shares, strict=True))
         return metrics
 
     def _batch(self, rollout: Rollout) -> ChoiceBatch:
-        """The rollout with targets of the values and the likelihood that each choice had."""
+        """The rollout with its value targets, advantages and the likelihood of each choice under the old policy."""
         values = self.critic(rollout.observation).reshape(rollout.rewards.shape)
         after = self.critic(rollout.after)
         returns = returns_of(rollout.rewards, rollout.ended, after, self.discount, values, self.settings.gae_lambda)
         return ChoiceBatch.of(rollout, self.inference, returns, returns - values, self.tau, self.exchanging)
 
     def _choice_gradient(self, batch: ChoiceBatch, share: float) -> tuple[float, float]:
-        """Loss and mean entropy of the choices; adds the loss's gradient, times the share of the slots."""
+        """Loss and mean entropy of the choices; adds the loss's gradient, weighted by the share of the slots."""
         settings = self.settings
         now = self.actor.forward(batch.observation)
         loss, entropy, slopes = batch.slopes(now, self.tau, settings.clip_range, settings.entropy_coef, share)
@@ -161,30 +164,30 @@ class PPO(ActorCritic):
             assert isinstance(self.actor, DirectActor)
             assert isinstance(self.actor.model, DirectModel)
             z, std = self.actor.model.limits(batch.observation), LIMIT_SIGMA / CORRELATED_STEPS
-            more, limits = batch.limit_slopes(z, std, settings.clip_range, share)
-            loss += more
+            limit_loss, limits = batch.limit_slopes(z, std, settings.clip_range, share)
+            loss += limit_loss
         self.actor.backward(batch.observation, slopes, limits)
         return loss, entropy
 
     def _watch(self, rollouts: Sequence[Rollout]) -> None:
-        """Keep what was learned while rewards are at their best; go back to it when they have collapsed."""
+        """Keep the learned state while rewards are at their best; roll back to it when they have collapsed."""
         reward = float(np.mean([rollout.metrics["reward"] for rollout in rollouts]))
         std = float(np.mean([rollout.reward_std for rollout in rollouts]))
         episodes = sum(rollout.metrics["episodes"] for rollout in rollouts)
-        verdict = self.rollback.see(reward, std, episodes, idle_share(rollouts))
+        verdict = self.rollback.update(reward, std, episodes, idle_share(rollouts))
         if verdict == "best":
             self.best = self.learned()
         elif verdict == "collapsed":
             self.set_learned(self.best)
 
     def get_state(self) -> State:
-        """Everything needed to go on bit for bit."""
+        """Checkpoint of networks, optimisers, environments and rollback."""
         arrays, plain = super().get_state()
         own = {"rollback": dict(vars(self.rollback)), "choiceless": self.choiceless, "certain": self.certain}
         return arrays | prefixed("best", self.best), plain | own
 
     def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
-        """Go on from what `get_state` returned."""
+        """Restore the state that `get_state` returned."""
         super().set_state(arrays, plain)
         self.best = component(arrays, "best")
         vars(self.rollback).update(plain["rollback"])
@@ -192,30 +195,30 @@ class PPO(ActorCritic):
 
 
 def exchanges_count(task_scores: bool, n_agents: int) -> bool:
-    """Whether exchanges of tasks are among the choices that are learned from, wherever there are any.
+    """Whether exchanges of tasks count among the choices that are learned from.
 
-    They move h and not g, which is left behind where it is learned from the start: on rescue:5x10 with QUAD (1.5 CPU
-    minutes, seeds 0 and 1, validation episodes) 9.53 and 9.52 steps with them, 9.50 and 9.41 without.
+    Their gradient moves h and not g, which lags behind where it is learned from the start: on rescue:5x10 with QUAD
+    (1.5 CPU minutes, seeds 0 and 1, validation episodes) 9.53 and 9.52 steps with them, 9.50 and 9.41 without.
     """
-    return not task_scores or n_agents > SOME
+    return not task_scores or n_agents > FEW_AGENTS
 
 
 class Rollback:
-    """Follows the rewards of a run, update by update, and tells when it has lost what it had learned."""
+    """Detects a collapse from the rewards of a run, update by update."""
 
     def __init__(self) -> None:
         self.recent: list[list[float]] = []
-        """Reward, its standard deviation and the number of episodes of the last updates in which some ended."""
+        """Mean reward, its standard deviation and the number of episodes of recent updates in which episodes ended."""
         self.best: float | None = None
         self.best_long: float | None = None
         self.std = 0.0
         self.below = self.idle = self.rollbacks = 0
 
-    def see(self, reward: float, std: float, episodes: float, idle: float) -> Literal["best", "collapsed", ""]:
-        """What the last update says; `idle` is the share of agents that took no task although they could."""
-        self.idle = self.idle + 1 if idle > IDLE else 0
+    def update(self, reward: float, std: float, episodes: float, idle: float) -> Literal["best", "collapsed", ""]:
+        """Verdict on the latest update; `idle` is the share of agents that took no task although they could."""
+        self.idle = self.idle + 1 if idle > ALL_IDLE else 0
         if np.isfinite(reward) and np.isfinite(std):
-            self.recent = [*self.recent[1 - LONG :], [reward, std, episodes]]
+            self.recent = [*self.recent[1 - DECLINE_WINDOW :], [reward, std, episodes]]
         if len(self.recent) < WINDOW:
             return ""
         declined = self._declined()
@@ -224,21 +227,21 @@ class Rollback:
         if self.best is None or mean > self.best:
             self.best, self.std, self.below = mean, float(np.average(stds, weights=weights)), 0
             return "best"
-        self.below = self.below + 1 if mean < self.best - FAR * self.std else 0
-        all_idle = self.idle >= LASTING // 4 and mean <= self.best - 0.1 * self.std
-        if self.below < LASTING and not all_idle and not declined:
+        self.below = self.below + 1 if mean < self.best - COLLAPSE_STDS * self.std else 0
+        all_idle = self.idle >= COLLAPSE_UPDATES // 4 and mean <= self.best - 0.1 * self.std
+        if self.below < COLLAPSE_UPDATES and not all_idle and not declined:
             return ""
         self.rollbacks += 1
         self.recent, self.below, self.idle = [], 0, 0
         return "collapsed"
 
     def _declined(self) -> bool:
-        """Whether the mean over many updates is clearly below what it was at its best."""
-        if len(self.recent) < LONG:
+        """Whether the mean over DECLINE_WINDOW updates is significantly below its best."""
+        if len(self.recent) < DECLINE_WINDOW:
             return False
         rewards, _, weights = np.array(self.recent).T
         mean = float(np.average(rewards, weights=weights))
         if self.best_long is None or mean > self.best_long:
             self.best_long = mean
-        clearly = max(LESS, SURE / float(np.sqrt(weights.sum()))) * self.std
-        return mean < self.best_long - clearly
+        margin = max(DECLINE_STDS, DECLINE_ERRORS / float(np.sqrt(weights.sum()))) * self.std
+        return mean < self.best_long - margin

@@ -1,7 +1,7 @@
-"""Rollouts with exploration: some decisions in every slot of an environment, with noise on the scores.
+"""Rollouts with exploration: a number of decisions in every slot of an environment, with noise on the scores.
 
-One process runs all slots of an environment, or several run a block each (parallel_rollouts.py): a rollout is put
-together from the parts of its blocks, and is the same however it was divided.
+One process runs all slots of an environment, or several run a block of slots each (parallel_rollouts.py). A rollout is
+joined from the parts of its blocks, and is the same however the slots were divided.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from muster.envs.vector import BatchEnv
 from muster.learning.learner import Arrays, SlotEpisodes, State, component, prefixed
 from muster.learning.metrics import Metrics, episode_metrics, mean_metrics
 from muster.learning.optimiser import TrainingError
-from muster.models.direct import Scores
 from muster.models.limits import Limits, with_limits
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Scores
 from muster.policy.decision import Inference, Scorer, decide
 from muster.policy.noise import ScoreNoise, standard_gumbels
 from muster.policy.settings import NoiseSettings
@@ -31,53 +30,52 @@ NO_SCORES = np.zeros((0, 0, 0), np.float32)
 
 
 class Part(NamedTuple):
-    """What a block of b slots adds to a rollout of T decisions."""
+    """A block's part of a rollout: b slots, T decisions."""
 
     states: Arrays
-    """[T, b, ...] by name: observation/…, scores/h, assignment, rewards, …; metrics/… are NaN where no episode ended.
-    """
+    """[T, b, …] by name: observation/…, scores/h, assignment, rewards, …; metrics/… are NaN where no episode ended."""
     after: Arrays
-    """[b, ...] of the observation after the last decision."""
+    """[b, …] arrays of the observation after the last decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """T decisions of B slots. Arrays over T·B states are overwritten by the environment's next rollout."""
+    """T decisions in B slots. Arrays of T·B states are overwritten by the environment's next rollout."""
 
     observation: BatchObservation
-    """Of T·B states, as the model reads them."""
+    """T·B observations, as the model reads them."""
     last: BatchObservation
-    """The last B of them."""
+    """The last B of these observations."""
     scores: Scores
-    """h and g of T·B states as the model gave them: the old policy."""
+    """h and g of T·B states, of the policy that acted (the old policy of PPO)."""
     explored: Scores
-    """The same with noise, as the inference was given them; nothing [0, ...] where the history is kept."""
+    """The same with noise, as the solver received them; empty where `history` is kept."""
     history: Scores
-    """Noise of earlier decisions on h and g; nothing [0, ...] unless it is kept."""
+    """Noise of earlier decisions in these scores; empty unless it is kept."""
     assignment: Ints
     """[T·B, N]"""
     rewards: Floats
-    """[T, B] with the value of the last state where an episode was truncated."""
+    """[T, B]; those of truncated steps include discount times the value of the episode's last state."""
     ended: Bools
-    """[T, B]"""
+    """[T, B] terminated or truncated."""
     after: BatchObservation
-    """Of the B states after the last decision."""
+    """B observations after the last decision."""
     metrics: Metrics
-    """Of the episodes that ended."""
+    """Means over the episodes that ended."""
     reward_std: float
     """Standard deviation of their rewards; NaN if fewer than two ended."""
     limits: tuple[Limits, Limits]
-    """z of learned limits, of T·B states: as the model gave it, and with this decision's noise alone."""
+    """z of learned limits in T·B states: the model's, and the same with this decision's noise alone."""
 
     @classmethod
     def of(cls, parts: Sequence[Part], buffers: Arrays) -> Rollout:
-        """The rollout of all slots from the parts of its blocks; `buffers` is memory that is used again."""
+        """Join the parts of all blocks; `buffers` is memory that the next rollout reuses."""
         names = dict.fromkeys(name for part in parts for name in part.states)
         states = {name: _side_by_side(name, parts, buffers) for name in names}
         ended = states["ended"]
         flat = {name: array.reshape(ended.size, *array.shape[2:]) for name, array in states.items()}
         after = {name: np.concatenate([part.after[name] for part in parts]) for name in parts[0].after}
-        # In the order in which one process sees them end: by time, then by slot.
+        # Episodes by time, then by slot: the order does not depend on the blocks.
         metrics = {name: values[ended] for name, values in component(states, "metrics").items()}
         returns = metrics.get("reward", np.zeros(0))
 
@@ -101,24 +99,24 @@ class Rollout:
 
 
 class Acting(NamedTuple):
-    """Who acts in a rollout, and how it is recorded."""
+    """The policy that acts in a rollout, and what of it is recorded."""
 
     spec: ModelSpec
     scorer: Scorer
     solver: Inference
     values: Callable[[BatchObservation], NDArray[np.floating]]
-    """[B] what is still to be earned where an episode is truncated."""
+    """[B] state values, to bootstrap where an episode is truncated."""
     steps: int
     """Decisions in every slot."""
     discount: float
     keep_history: bool = False
-    """Keep the noise of earlier decisions apart from that of each, instead of the scores with all of it."""
+    """Record the noise of earlier decisions instead of the noisy scores."""
     limits: Callable[[BatchObservation], Limits] | None = None
-    """z of learned capacities and contributions; None: none are learned."""
+    """z of learned capacities and contributions, if there are any."""
 
 
 class Collector:
-    """A block of one environment's slots: its episodes and their exploration noise."""
+    """Collects rollouts in a block of one environment's slots: their episodes and exploration noise."""
 
     def __init__(
         self,
@@ -132,26 +130,26 @@ class Collector:
         self.noise = ScoreNoise(noise, env.n_envs, env.n_agents, env.n_tasks, task_scores, heads)
         self.running_reward = np.zeros(env.n_envs)
         self.buffers: Arrays = {}
-        self.begin(np.arange(env.n_envs))
+        self.reset(np.arange(env.n_envs))
 
     def collect(self, acting: Acting, rng: np.random.Generator) -> Part:
-        """Some decisions in every slot; episodes that end are followed by new ones."""
+        """Take `acting.steps` decisions in every slot; slots whose episodes end are reset."""
         recording = Recording(self, acting, rng)
         active = np.ones(self.env.n_envs, np.bool_)
         for transition in islice(rollout(self.env, recording.act, active), acting.steps):
-            recording.note(transition)
-            self.begin(transition.ended)
+            recording.add(transition)
+            self.reset(transition.ended)
             active[:] = True
         return recording.part()
 
-    def begin(self, slots: Ints) -> None:
-        """New episodes in these slots."""
+    def reset(self, slots: Ints) -> None:
+        """Begin new episodes in these slots."""
         if slots.size:
             self.env.reset(slots, self.episodes.take(slots))
             self.noise.reset(slots)
 
     def get_state(self) -> State:
-        """Everything needed to go on bit for bit."""
+        """Checkpoint of environment, noise and episodes."""
         arrays = prefixed("env", self.env.get_state())
         for name, noise in self.noise.parts.items():
             arrays |= {f"noise_{name}/queue": noise.queue.copy(), f"noise_{name}/total": noise.total.copy()}
@@ -160,7 +158,7 @@ class Collector:
         return arrays, {"oldest": {name: noise.oldest for name, noise in self.noise.parts.items()}}
 
     def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
-        """Go on from what `get_state` returned."""
+        """Restore the state that `get_state` returned."""
         self.env.set_state(component(arrays, "env"))
         for name, noise in self.noise.parts.items():
             noise.queue[...] = arrays[f"noise_{name}/queue"]
@@ -171,20 +169,21 @@ class Collector:
 
 
 class Recording:
-    """A part of a rollout under way."""
+    """Records the part of a rollout while it is collected."""
 
     def __init__(self, collector: Collector, acting: Acting, rng: np.random.Generator) -> None:
         self.collector, self.env, self.acting, self.rng = collector, collector.env, acting, rng
         shape = (acting.steps, collector.env.n_envs)
-        self.whole: Arrays = {"rewards": np.zeros(shape), "ended": np.zeros(shape, np.bool_)}
+        self.results: Arrays = {"rewards": np.zeros(shape), "ended": np.zeros(shape, np.bool_)}
+        """By name, arrays [T, b] of what followed the decisions."""
         self.steps: dict[str, list[NDArray[Any]]] = {}
-        """By name, an array [b, ...] for each decision so far."""
-        self.made = 0
+        """By name, an array [b, …] for each decision so far."""
+        self.step = 0
 
     def act(self, observation: BatchObservation) -> Ints:
-        """One decision in every slot, which is kept."""
+        """Decide in every slot, and record the decision."""
         acting = self.acting
-        self.collector.noise.follow(observation)
+        self.collector.noise.track(observation)
         limit = None if acting.limits is None else self._limit
         decision = decide(observation, acting.spec, acting.scorer, acting.solver, self._explore, limit)
         self._keep(**{f"observation/{name}": array for name, array in _present(decision.observation).items()})
@@ -211,78 +210,77 @@ class Recording:
         return explored
 
     def _limit(self, observation: BatchObservation) -> BatchObservation:
-        """The observation with learned limits, with noise."""
+        """The observation with learned limits and their exploration noise."""
         assert self.acting.limits is not None
-        given = self.acting.limits(observation)
-        explored, drawn = self.collector.noise.add_to_limits(given, self._normals)
+        z = self.acting.limits(observation)
+        explored, drawn = self.collector.noise.add_to_limits(z, self._normals)
         check_finite("limit", *explored.values())
-        self._keep(**prefixed("given", given), **prefixed("drawn", drawn))
+        self._keep(**prefixed("given", z), **prefixed("drawn", drawn))
         return with_limits(observation, explored)
 
     def _normals(self, shape: tuple[int, ...]) -> Floats32:
-        """[b, ...] of standard normals that are drawn for all slots of the environment."""
+        """[b, …] standard normals: the block's part of those drawn for all slots of the environment."""
         episodes = self.collector.episodes
         return self.rng.standard_normal((episodes.total, *shape[1:]), np.float32)[episodes.block]
 
     def _gumbels(self, shape: tuple[int, ...]) -> Floats32:
-        """Likewise of Gumbel noise."""
+        """[b, …] Gumbel variables of mean 0 and standard deviation 1, likewise."""
         episodes = self.collector.episodes
-        whole = self.rng.standard_exponential((episodes.total, *shape[1:]), np.float32)
-        return standard_gumbels(whole[episodes.block])
+        draws = self.rng.standard_exponential((episodes.total, *shape[1:]), np.float32)
+        return standard_gumbels(draws[episodes.block])
 
-    def note(self, transition: Transition) -> None:
-        """What came of a decision."""
+    def add(self, transition: Transition) -> None:
+        """Record rewards, ends and metrics after a decision."""
         collector, acting, result, slots = self.collector, self.acting, transition.result, transition.ended
-        rewards = self.whole["rewards"][self.made]
+        rewards = self.results["rewards"][self.step]
         rewards[:] = result.reward
         collector.running_reward += result.reward
         if result.truncated.any():
-            # A truncated episode would have gone on: its last state's value belongs to the return.
+            # Bootstrap: a truncated episode would have gone on from its last state.
             cut = np.flatnonzero(result.truncated)
             rewards[cut] += acting.discount * acting.values(acting.spec.read(self.env.observe()))[cut]
         if slots.size:
-            self.whole["ended"][self.made, slots] = True
+            self.results["ended"][self.step, slots] = True
             for name, values in episode_metrics(self.env, collector.running_reward).items():
-                nowhere = np.full(self.whole["ended"].shape, np.nan)
-                self.whole.setdefault(f"metrics/{name}", nowhere)[self.made, slots] = values[slots]
+                missing = np.full(self.results["ended"].shape, np.nan)
+                self.results.setdefault(f"metrics/{name}", missing)[self.step, slots] = values[slots]
             collector.running_reward[slots] = 0.0
-        self.made += 1
+        self.step += 1
 
     def part(self) -> Part:
-        """All of it."""
+        """The recorded part."""
         buffers = self.collector.buffers
         states = {name: _in_buffer(name, buffers, np.stack, arrays, 0) for name, arrays in self.steps.items()}
-        return Part(states | self.whole, _present(self.acting.spec.read(self.env.observe())))
+        return Part(states | self.results, _present(self.acting.spec.read(self.env.observe())))
 
 
 def _side_by_side(name: str, parts: Sequence[Part], buffers: Arrays) -> NDArray[Any]:
-    """[T, B, ...] from the blocks' [T, b, ...]; NaN for metrics that a block does not have."""
+    """[T, B, …] from the blocks' [T, b, …]; NaN for metrics that a block does not have."""
     if len(parts) == 1:
         return parts[0].states[name]
-    nowhere = [np.full(part.states["ended"].shape, np.nan) for part in parts]
-    arrays = [part.states.get(name, missing) for part, missing in zip(parts, nowhere, strict=True)]
+    arrays = [part.states.get(name, np.full(part.states["ended"].shape, np.nan)) for part in parts]
     return _in_buffer(name, buffers, np.concatenate, arrays, 1)
 
 
 def _in_buffer(
     name: str, buffers: Arrays, join: Callable[..., Any], arrays: Sequence[NDArray[Any]], axis: int
 ) -> NDArray[Any]:
-    """Joined in memory that is used again: finding new memory takes longer than filling it."""
-    old = buffers.get(name)
+    """The arrays joined in the buffer of that name: allocating memory takes longer than filling it."""
     try:
-        buffers[name] = join(arrays, axis, out=old)
+        buffers[name] = join(arrays, axis, out=buffers.get(name))
     except ValueError:  # of another shape
         buffers[name] = join(arrays, axis)
     return buffers[name]
 
 
 def _present(observation: BatchObservation) -> Arrays:
-    """The arrays of an observation that it has."""
+    """Arrays of an observation by field, without those that are None."""
     arrays = {entry.name: getattr(observation, entry.name) for entry in fields(BatchObservation)}
     return {name: array for name, array in arrays.items() if array is not None}
 
 
 def _observation(arrays: Arrays) -> BatchObservation:
+    """The inverse of `_present`."""
     return BatchObservation(**{entry.name: arrays.get(entry.name) for entry in fields(BatchObservation)})  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""The folder of a training run: settings, log, checkpoint, policies. Nothing in it is ever half-written."""
+"""The folder of a training run: settings, log, checkpoint, policies. Files are replaced atomically."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ COLUMNS = (
     "cpu_seconds",
     "steps_per_second",
 )
-"""Of metrics.csv; what else a row has follows: an environment's own metrics, those of each environment, remarks."""
+"""First columns of metrics.csv; an environment's own metrics, those by environment and remarks follow."""
 
 
 class Run:
-    """One run's folder."""
+    """The files in a run's folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -50,7 +50,7 @@ class Run:
 
     @classmethod
     def create(cls, folder: Path, settings: TrainSettings) -> Run:
-        """Begin a run; a folder that already holds one is refused."""
+        """Make the folder of a new run; InputError where it already holds one."""
         cls.refuse_another(folder, settings)
         run = cls(folder)
         write_atomically(folder / "config.toml", to_toml(settings).encode())
@@ -67,7 +67,7 @@ class Run:
             )
 
     def undo(self) -> None:
-        """Leave the folder as it was before `create`: nothing was learned, so there is nothing to go on with."""
+        """Remove the files of `create`, where a run fails before its first update."""
         for name in ("config.toml", "metrics.csv", "metrics.jsonl"):
             with writing(self.folder):
                 (self.folder / name).unlink(missing_ok=True)
@@ -96,14 +96,14 @@ class Run:
             self._show(_tidy(metrics), self.rows[-1]["steps"])
 
     def _show(self, metrics: dict[str, Any], steps: int) -> None:
-        """On TensorBoard, if there is one."""
+        """Add metrics to TensorBoard, where it is installed."""
         if self._tensorboard is None:
             self._tensorboard = _open_tensorboard(self.folder)
         if self._tensorboard:
             self._tensorboard.add(metrics, steps)
 
     def save_checkpoint(self, arrays: dict[str, NDArray[Any]], plain: dict[str, Any]) -> None:
-        """Replace the checkpoint; it holds the log's rows too, so that log and weights cannot disagree."""
+        """Replace the checkpoint, which has the log's rows too, so that log and weights always agree."""
         from safetensors.numpy import save
 
         self._still_there()
@@ -112,14 +112,14 @@ class Run:
         write_atomically(self.folder / CHECKPOINT, save(arrays, metadata=metadata))
 
     def load_checkpoint(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
-        """What `save_checkpoint` last wrote, with the logs cut back to it; None if it never did."""
+        """Arrays and values of the last checkpoint, with the logs cut back to it; None where there is none."""
         path = self.folder / CHECKPOINT
         if not path.exists():
             self._write_rows()
             return None
         try:
             arrays, metadata = read_arrays(path, MOST_IN_CHECKPOINT)
-            # Checkpoints of before there was a hash have none.
+            # Checkpoints of early versions have no hash.
             if metadata.get("hash", "") not in ("", _seal(arrays, metadata["muster"])):
                 raise ValueError("its numbers do not match its hash")
             plain = json.loads(metadata["muster"])
@@ -132,24 +132,25 @@ class Run:
     def save_policy(self, policy: LearnedPolicy, which: str) -> None:
         """Write best.safetensors or last.safetensors."""
         self._still_there()
-        if which == "best":  # a card that is there is of other weights
+        if which == "best":  # the present card describes other weights
             with writing(self.folder):
                 (self.folder / RUN_CARD).unlink(missing_ok=True)
         policy.save(self.folder / f"{which}.safetensors")
 
     def finish(self, summary: dict[str, Any]) -> None:
-        """Write what the run came to."""
+        """Write summary.json and close TensorBoard."""
         self._still_there()
         write_atomically(self.folder / "summary.json", (json.dumps(summary, indent=2) + "\n").encode())
         if self._tensorboard:
             self._tensorboard.close()
 
     def _still_there(self) -> None:
-        """Refuse to make a folder anew that somebody removed: what is written there could not be resumed."""
+        """InputError where the folder was removed meanwhile: files written to a new one could not be resumed."""
         if not (self.folder / "config.toml").exists():
             raise InputError(f"cannot write {self.folder}: it, or its config.toml, was removed while the run went on")
 
     def _write_rows(self) -> None:
+        """Write all rows of the log anew, with a column for every metric."""
         make_folder(self.folder)
         rows = [_tidy(row) for row in self.rows]
         self._columns = list(dict.fromkeys([*COLUMNS, *(name for row in rows for name in row)]))
@@ -162,24 +163,24 @@ class Run:
 
 
 def stored_settings(folder: Path) -> TrainSettings:
-    """What the run in a folder was begun with."""
+    """Settings of the run in a folder."""
     if not (folder / "config.toml").exists():
         raise InputError(f"{folder} holds no run to resume")
     return from_toml(TrainSettings, folder / "config.toml")
 
 
 def damaged(path: Path, error: Exception) -> ModelFileError:
-    """What to say of a checkpoint that nothing can be made of."""
+    """Error for a checkpoint that cannot be read."""
     return ModelFileError(f"{path} is damaged ({in_a_line(error)}); begin the run anew in another folder")
 
 
 def _seal(arrays: dict[str, NDArray[Any]], text: str) -> str:
-    """SHA-256 over all that a checkpoint holds."""
+    """SHA-256 over the contents of a checkpoint."""
     return hashlib.sha256((fingerprint(arrays) + text).encode()).hexdigest()
 
 
 def _tidy(row: dict[str, Any]) -> dict[str, Any]:
-    """Without what is not there (NaN)."""
+    """The row without missing values (NaN)."""
     return {name: value for name, value in row.items() if value == value}
 
 
@@ -192,9 +193,9 @@ def _open_tensorboard(folder: Path) -> TensorBoard | Literal[False]:
 
 
 class TensorBoard:
-    """Writes rows as TensorBoard reads them; ImportError where it is not installed.
+    """Writer of event files for TensorBoard; ImportError where it is not installed.
 
-    Without torch: its own writer would be half of a short run's time.
+    It needs no torch, whose own writer would take half of a short run's time to import.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -217,5 +218,5 @@ class TensorBoard:
         self._writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))
 
     def close(self) -> None:
-        """Write what is still to be written."""
+        """Flush and close the file."""
         self._writer.close()

@@ -1,4 +1,4 @@
-"""Every setting of a training run, checked when made."""
+"""Settings of a training run, checked when made."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from muster.settings import AtLeast, Between, Positive, check_fields
 
 LearnerName = Literal["ppo", "a2c", "es", "srl", "imitation"]
 NUM_ENVS = {"ppo": 64, "a2c": 256, "srl": 32, "imitation": 128}
-"""By learner, environments run side by side."""
+"""Default number of parallel environments, by learner."""
 CUSTOM_ENVS = 64
-"""Those of a custom learner."""
+"""Default number of parallel environments of a custom learner."""
 ES_SIZES = {"pairs": 32, "episodes": 16}
-"""Of an update of es, where there is time for many updates."""
+"""Default sizes of an update of es, where there is time for many updates."""
 CORRELATED_STEPS = 10
-"""Of ppo: decisions for which the noise of one is remembered."""
+"""Decisions for which ppo keeps the noise of one."""
 LOG_EVERY = 100_000
-"""Environment steps between two rows of the log where neither speed nor length says otherwise."""
+"""Environment steps between two rows of the log, unless chosen by speed or by a length in steps."""
 Learn = Literal["capacities", "contributions", "capacities,contributions"]
 LARGEST_SEED = 2**32 - 1
-"""Of a run or a search: no set of episodes that they draw from is the sealed one (`muster.rng`)."""
+"""Largest seed of a run or a search: none of their sets of episodes is the sealed one (`muster.rng`)."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class PPOSettings:
     rollout_length: Annotated[int, AtLeast(1)] = 32
     """Decisions in each environment between two updates."""
     discount: Annotated[float, Between(0, 1)] = 0.999
-    """What a reward is worth one decision later."""
+    """Discount factor of rewards, for each decision."""
     learning_rate: Annotated[float, Positive()] = 3e-3
-    """Of the scoring model, at the start; a cosine takes it to 0."""
+    """Initial learning rate of the scoring model; a cosine schedule takes it to 0."""
     gae_lambda: Annotated[float, Between(0, 1)] = 0.95
     """Lambda of generalised advantage estimation; 1: n-step returns."""
     minibatches: Annotated[int, AtLeast(1)] = 8
-    """Parts of a rollout, each of which makes one step of the optimisers."""
+    """Minibatches of a rollout, one step of the optimisers each."""
     clip_range: Annotated[float, AtLeast(0)] = 0.2
-    """How far the probability ratio of a choice may move before its gradient stops; 0: no clipping."""
+    """Clip range of a choice's probability ratio: its gradient stops outside 1 ± clip_range; 0: no clipping."""
     entropy_coef: Annotated[float, AtLeast(0)] = 0.003
-    """Weight of the entropy of a choice beside an advantage of standard deviation 1."""
+    """Entropy coefficient: weight of a choice's entropy relative to advantages of standard deviation 1."""
     sigma: Annotated[float, Positive()] = 0.5
     """Exploration: 10 times the standard deviation of a decision's Gumbel noise on a score, remembered for 10
     decisions."""
@@ -57,7 +57,7 @@ class PPOSettings:
 
     @property
     def noise(self) -> NoiseSettings:
-        """Of exploration; under Gumbel noise a choice is a softmax."""
+        """Exploration noise; under Gumbel noise an agent's choice is a softmax."""
         return NoiseSettings(self.sigma, CORRELATED_STEPS, "gumbel", task_scores=False)
 
 
@@ -66,17 +66,17 @@ class A2CSettings:
     """A2C as in the paper (Algorithms 1 and 2): the scores with their noise are the action."""
 
     discount: ClassVar[float] = 0.999
-    """What a reward is worth one decision later."""
+    """Discount factor of rewards, for each decision."""
     rollout_length: Annotated[int, AtLeast(1)] = 5
     """n of the n-step return: decisions in each environment between two updates."""
     learning_rate: Annotated[float, Positive()] = 1e-3
-    """Of the scoring model; constant."""
+    """Learning rate of the scoring model; constant."""
     critic_learning_rate: Annotated[float, Positive()] = 1e-3
-    """Of the critic; constant."""
+    """Learning rate of the critic; constant."""
     policy_weight: Annotated[float, Positive()] = 1.0
     """lambda: weight of the policy loss."""
     optimiser: Literal["adam", "sgd"] = "adam"
-    """Of the scoring model and of the critic."""
+    """Optimiser of scoring model and critic."""
     sigma: Annotated[float, Positive()] = 1.0
     """Exploration: correlated_steps times the standard deviation of a decision's normal noise on a score."""
     correlated_steps: Annotated[int, AtLeast(1)] = 5
@@ -87,7 +87,7 @@ class A2CSettings:
 
     @property
     def noise(self) -> NoiseSettings:
-        """Of exploration."""
+        """Exploration noise."""
         return NoiseSettings(self.sigma, self.correlated_steps)
 
 
@@ -100,15 +100,15 @@ class ESSettings:
     episodes: Annotated[int, AtLeast(0)] = 0
     """Episodes of each candidate, the same for all; 0: 16, or fewer likewise."""
     sigma: Annotated[float | None, Positive()] = None
-    """Standard deviation of the candidates round the parameters; None: 0.07, of a linear model 0.3."""
+    """Standard deviation of the candidates' perturbations; None: 0.07, for a linear model 0.3."""
     learning_rate: Annotated[float | None, Positive()] = None
-    """Of Adam, at the start, from where it goes to 0; None: 0.03, of a linear model 0.15."""
+    """Initial learning rate of Adam, which falls to 0; None: 0.03, for a linear model 0.15."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     def of_model(self, kind: str) -> ESSettings:
-        """The same with the values for this kind of model where the settings leave them open."""
+        """The settings with sigma and learning rate of this kind of model where they are open."""
         sigma, learning_rate = (0.3, 0.15) if kind == "linear" else (0.07, 0.03)
         return replace(self, sigma=self.sigma or sigma, learning_rate=self.learning_rate or learning_rate)
 
@@ -121,12 +121,12 @@ class ImitationSettings:
     """fenchel-young: the solver's answers to perturbed scores are to be the teacher's, all agents at once;
     cross-entropy: each agent's softmax over all tasks, the others on the teacher's."""
     learning_rate: Annotated[float, Positive()] = 3e-3
-    """Of Adam, after 50 updates in which it rises; a cosine then takes it to 0."""
+    """Learning rate of Adam after 50 warm-up updates; a cosine schedule takes it to 0."""
     states: Literal["mixed", "student", "regret"] = "mixed"
-    """Where the student learns. mixed: in a quarter of the environments the teacher is followed, in a quarter the
-    student with noise on h, in the others the student; student: it alone is followed; regret: likewise, and decisions
-    count by what they cost by the teacher's own plan (teachers with an expected return: topline and routes-distance of
-    rescue)."""
+    """States in which the student learns. mixed: the teacher acts in a quarter of the environments, the student with
+    noise on h in a quarter, the student in the others; student: it alone acts; regret: likewise, and decisions are
+    weighted by their regret under the teacher's own plan (teachers with an expected return: topline and
+    routes-distance of rescue)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -134,7 +134,7 @@ class ImitationSettings:
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """What to learn, how, for how long, and where to."""
+    """Settings of a training run: environments, learner, inference, model, length, validation, workers."""
 
     env: str | tuple[str, ...]
     """The environment to learn on, such as rescue:2x4; or several of one kind, in turn."""
@@ -152,7 +152,7 @@ class TrainSettings:
     """Environment steps to train for, and as many more as complete the last update (of es, the episodes of all
     candidates)."""
     seed: Annotated[int, Between(0, LARGEST_SEED)] = 0
-    """Of the first parameters, the noise and the episodes."""
+    """Seed of initial parameters, noise and episodes."""
     model: ModelKind | str | None = None
     """dm: direct model; pem: positional embedding model (needs a grid; extra `torch`); context: every agent and task
     sees all others (any environment; extra `torch` to learn); linear: the environment's prior plus a weighted sum of
@@ -167,15 +167,15 @@ class TrainSettings:
     """Policy to start from (--from): shipped, a run or a file, of the same kind of environment. What the model reads or
     scores beyond it starts at zero, and so do critic and optimisers."""
     learn: Learn | None = None
-    """What the model learns in place of what the environment gives: how much each task takes (capacities), how much of
-    it each agent uses up (contributions), or both (LP and QUAD, direct model)."""
+    """Limits that the model learns in place of the environment's: capacities of tasks, contributions of agents, or
+    both (LP and QUAD, direct model)."""
     prior: bool = True
-    """Let the model correct the environment's own scores, where it has some, rather than learn from nothing."""
+    """Let the model correct the environment's own scores, where it has some."""
     form: Form | None = None
-    """What the model reads of positions. plain: those on the map, and relative ones where the environment has them as
-    an option; paper: those on the map alone; centred: as plain, but from the middle of all that live (battles); local:
-    none on the map, h corrects -0.5·distance (or the environment's prior), and g fades with distance (environments that
-    name their distances). None: local for a context model where it can be, otherwise plain."""
+    """How the model reads positions. plain: on the map, and relative ones where the environment has them as an option;
+    paper: on the map alone; centred: as plain, but relative to the mean of all that are alive (battles); local: none on
+    the map, h corrects -0.5·distance (or the environment's prior), and g fades with distance (environments that name
+    their distances). None: local for a context model where possible, otherwise plain."""
     assign_all: bool | None = None
     """Assign every agent that fits somewhere; None: unless idling can be a good choice in this environment."""
     num_envs: Annotated[int, AtLeast(0)] = 0
@@ -228,11 +228,10 @@ class TrainSettings:
             )
 
     def _choose_open(self) -> None:
-        """Choose model, learner and inference where the settings leave them open, by what the environment shows.
+        """Choose model, learner and inference where the settings leave them open, by the environment's observations.
 
-        With a prior a linear correction of it, learned by evolution strategies, wins on what new users bring
-        (docs/choose.md); without one, and in the environments that come with muster, a direct model learned by PPO is
-        the better start.
+        With a prior, a linear correction of it learned by ES is the best start on problems of new users
+        (docs/choose.md); without one, and in the built-in environments, it is a direct model learned by PPO.
         """
         for name, known in (("model", ModelKind), ("learner", LearnerName), ("inference", Method)):
             if (text := getattr(self, name)) is not None:
@@ -240,8 +239,8 @@ class TrainSettings:
         model, learner, inference = self.model, self.learner, self.inference
         if model is None:
             corrects = self.prior and learner in (None, "es") and inference != "routes"
-            other = self.teacher or self.from_log or self.learn or self.form
-            model = _model_for(self.envs[0], self.from_policy) if corrects and not other else "dm"
+            needs_dm = self.teacher or self.from_log or self.learn or self.form
+            model = _model_for(self.envs[0], self.from_policy) if corrects and not needs_dm else "dm"
         if learner is None:
             usual: LearnerName = "es" if inference == "routes" or model == "linear" or _is_plain(model) else "ppo"
             learner = "imitation" if self.teacher or self.from_log else usual
@@ -252,7 +251,7 @@ class TrainSettings:
             object.__setattr__(self, name, value)
 
     def _check_teacher(self) -> None:
-        """Imitation has a teacher or a log of decisions; nothing else has."""
+        """Raise InputError unless imitation has one teacher or one log, and other learners have neither."""
         if self.learner != "imitation" and (self.teacher or self.from_log):
             raise InputError(f"a teacher or a log is for --learner imitation; {self.learner} learns from rewards")
         if self.learner == "imitation" and not (self.teacher or self.from_log):
@@ -267,6 +266,7 @@ class TrainSettings:
             raise InputError(f"the name of a log must have no comma, got {self.from_log!r}")
 
     def _check_limits(self) -> None:
+        """Raise InputError unless model, inference and learner can learn the limits of `learn`."""
         if self.learn and self.inference not in ("lp", "quad"):
             raise InputError(
                 f"--learn {self.learn} is about capacities, which {self.inference} does not weigh; use lp or quad"
@@ -278,7 +278,7 @@ class TrainSettings:
 
     @property
     def learned(self) -> tuple[Learned, ...]:
-        """What is learned beside scores."""
+        """Limits that are learned beside scores."""
         return tuple(name for name in get_args(Learned) if name in (self.learn or "").split(","))
 
     @property
@@ -288,29 +288,26 @@ class TrainSettings:
 
     @property
     def only_log(self) -> bool:
-        """Whether a log is imitated without naming another environment: then some of its lines are held out."""
+        """Whether a log is imitated without another environment, so that some of its lines are held out."""
         return self.from_log is not None and self.envs[0].startswith("log:")
 
     def filled(self, log_every: int = LOG_EVERY, **sizes: int) -> TrainSettings:
-        """The same with `sizes` of an update, or the usual ones, and this log_every, where the settings leave them
-        open.
-        """
+        """The settings with these or the default sizes of an update, and this log_every, where they are open."""
         if self.log_every == 0 and self.steps is not None:
             log_every = max(1, self.steps // 100)
-        usual = ES_SIZES if self.learner == "es" else {"num_envs": NUM_ENVS.get(str(self.learner), CUSTOM_ENVS)}
-        of_update = self.update_sizes
-        sizes = {name: of_update[name] or size for name, size in (usual | sizes).items()}
+        default = ES_SIZES if self.learner == "es" else {"num_envs": NUM_ENVS.get(str(self.learner), CUSTOM_ENVS)}
+        sizes = {name: self.update_sizes[name] or size for name, size in (default | sizes).items()}
         return replace(self.with_sizes(**sizes), log_every=self.log_every or log_every)
 
     @property
     def update_sizes(self) -> dict[str, int]:
-        """What sets the size of an update: pairs and episodes of es, num_envs of the others; 0 where that is open."""
+        """Sizes of an update: pairs and episodes of es, num_envs of other learners; 0 where open."""
         if self.learner == "es":
             return {"pairs": self.es.pairs, "episodes": self.es.episodes}
         return {"num_envs": self.num_envs}
 
     def with_sizes(self, **sizes: int) -> TrainSettings:
-        """The same with updates of these sizes, of which every environment has a share."""
+        """The settings with updates of these sizes, at least one slot or episode an environment."""
         divided = "episodes" if self.learner == "es" else "num_envs"
         sizes[divided] = max(sizes[divided], len(self.envs))
         if self.learner == "es":
@@ -319,39 +316,39 @@ class TrainSettings:
 
     @property
     def shared(self) -> int:
-        """Slots (of es: a candidate's episodes) that are divided among the environments; 0 where that is left open."""
+        """Slots (of es: episodes of a candidate) that the environments share; 0 where open."""
         return self.es.episodes if self.learner == "es" else self.num_envs
 
 
-def refuse_others(settings: TrainSettings, given: Iterable[tuple[str, str]]) -> None:
-    """Raise InputError for a table of settings, with the words that gave it, of another learner than the run's own."""
-    for table, words in given:
-        if table in get_args(LearnerName) and table != settings.learner:
-            raise InputError(f"{words} is for the learner {table}, but this run learns by {settings.learner}")
+def refuse_others(settings: TrainSettings, names: Iterable[str]) -> None:
+    """Raise InputError if the settings of another learner than the run's own were given, by their names."""
+    for name in names:
+        if name in get_args(LearnerName) and name != settings.learner:
+            raise InputError(f"{name} is for the learner {name}, but this run learns by {settings.learner}")
 
 
 class Shown(NamedTuple):
-    """What a custom environment shows."""
+    """Which scores of its own a custom environment observes."""
 
     prior: bool
     task_pairs: bool
-    """Whether it tells anything of two tasks: features or a prior."""
+    """Whether there are task-pair features or a task_prior."""
 
 
 def shown_by(env: str) -> Shown:
-    """What to choose by; nothing for environments that come with muster, and for those that cannot be made."""
+    """Priors and task pairs of a custom environment; none for built-in ones and those that cannot be made."""
     from muster.envs.registry import BUILT_IN, kind_of, make
 
     with suppress(MusterError):
         if kind_of(env) not in BUILT_IN:
-            seen = make(env).observe()
-            of_two = seen.task_prior is not None or seen.task_pair_features.shape[-1] > 0
-            return Shown(seen.prior is not None, of_two)
+            observation = make(env).observe()
+            task_pairs = observation.task_prior is not None or observation.task_pair_features.shape[-1] > 0
+            return Shown(observation.prior is not None, task_pairs)
     return Shown(False, False)
 
 
 def _model_for(env: str, from_policy: str | None) -> ModelKind:
-    """That of the policy that the run goes on from; else linear where there is a prior to correct."""
+    """Kind of the policy that the run starts from; otherwise linear where there is a prior to correct, else dm."""
     if from_policy is not None:
         from muster.policy.names import load
 
@@ -362,7 +359,7 @@ def _model_for(env: str, from_policy: str | None) -> ModelKind:
 
 
 def _inference_for(env: str, from_policy: str | None) -> str:
-    """Of a linear model: quad only where the environment tells something of two tasks."""
+    """Default inference of a linear model: quad only where the environment observes pairs of tasks."""
     if from_policy is not None:
         from muster.policy.names import load
 
@@ -372,7 +369,7 @@ def _inference_for(env: str, from_policy: str | None) -> str:
 
 
 def _is_plain(model: str) -> bool:
-    """Whether a model is a custom one that is no torch module: only evolution strategies need no gradients."""
+    """Whether a model is a custom one without torch, which only evolution strategies can train."""
     from muster.models.custom import needs_torch
 
     return is_custom(model) and not needs_torch(model)

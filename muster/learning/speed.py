@@ -1,7 +1,7 @@
-"""How fast a run will learn, measured before it begins, and the size of its updates that follows.
+"""The speed of updates, measured before a run begins, and the sizes of updates chosen by it.
 
-A throw-away learner makes one update, and larger ones as long as they are over too soon to be timed. What follows from
-the time is written to the run's configuration as plain numbers, so that a repetition does not depend on the machine.
+A throw-away learner makes one update, and larger ones as long as they are too short to be timed. The chosen sizes are
+written to the run's configuration, so that its repetition does not depend on the machine's speed.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ import math
 import time
 from dataclasses import dataclass
 
+from muster.learning.learner import checked_update
 from muster.learning.learners import make_learner
 from muster.learning.settings import CUSTOM_ENVS, TrainSettings
 
 DEFAULT_MINUTES = 5.0
 WANTED, WANTED_LINEAR = 60, 200
-"""Updates that a run should have: where it would have fewer, they become smaller. A linear model has few weights, so
-that few candidates show the way."""
+"""Updates that a run should have: where it would have fewer, they become smaller. A linear model has few weights, for
+which few candidates an update are enough."""
 FEW = 20
-"""Updates below which a run is not expected to learn."""
+"""Fewer updates than this are worth a warning."""
 ROW_SECONDS, ROWS = 5.0, 20
-"""Between two rows of the log, and how many there should be at least."""
+"""Seconds between two rows of the log, and the least number of rows."""
 TIMED = 0.25
-"""CPU seconds after which the speed is known well enough."""
+"""CPU seconds of an update that are long enough to be timed."""
 
 Sizes = dict[str, int]
 LADDERS: dict[str, tuple[Sizes, ...]] = {
@@ -42,20 +43,20 @@ PROBES: dict[str, tuple[Sizes, ...]] = {
     "es": tuple({"pairs": pairs, "episodes": episodes} for pairs, episodes in ((2, 1), (8, 2), (32, 4))),
     "imitation": tuple({"num_envs": envs} for envs in (8, 32, 128)),
 }
-"""By learner, updates to time."""
+"""By learner, sizes of the updates to time, the smallest first."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What one update of a throw-away learner took."""
+    """Time and size of one update of a throw-away learner."""
 
     seconds: float
     """CPU time."""
     steps: int
     episodes: float
-    """That ended."""
+    """Episodes that ended."""
     size: int
-    """Of the update, by `size_of`."""
+    """Size of the update as of `size_of`."""
 
     @property
     def steps_per_second(self) -> float:
@@ -63,27 +64,27 @@ class Speed:
         return self.steps / self.seconds
 
     def updates(self, settings: TrainSettings) -> float:
-        """How many a run of these settings can expect."""
+        """Expected number of updates in a run of these settings."""
         share = self.size / size_of(settings)
         if settings.steps is not None:
             return settings.steps / self.steps * share
         return run_seconds(settings) / self.seconds * share
 
     def describe(self, settings: TrainSettings) -> str:
-        """What to expect, in a line."""
+        """One line on the expected speed and number of updates."""
         speed = ""
         if settings.steps is None:
             speed = f"about {_rounded(self.steps_per_second):,} environment steps per second, "
         length = (
             f"{run_seconds(settings) / 60:g} CPU minutes" if settings.steps is None else f"{settings.steps:,} steps"
         )
-        whole = settings.learner == "es" and self.episodes
-        lasting = f"episodes of about {self.steps / self.episodes:.0f} steps, " if whole else ""
+        whole_episodes = settings.learner == "es" and self.episodes
+        lasting = f"episodes of about {self.steps / self.episodes:.0f} steps, " if whole_episodes else ""
         updates = f"{_rounded(self.updates(settings)):,} updates of {_update_in_words(settings)}"
         return f"{speed}{lasting}{updates} to expect in {length}"
 
     def warning(self, settings: TrainSettings) -> str | None:
-        """What to change where there will be too few updates to learn from."""
+        """Advice where there will be too few updates to learn much, else None."""
         updates = self.updates(settings)
         if updates >= FEW:
             return None
@@ -97,9 +98,7 @@ class Speed:
 
 
 def choose_sizes(settings: TrainSettings) -> tuple[TrainSettings, Speed | None]:
-    """The settings with all that they leave open chosen by measured speed, and that speed; None where it was not
-    needed.
-    """
+    """The settings with open sizes chosen by measured speed; and that speed, None where it was not needed."""
     ladder = LADDERS.get(str(settings.learner), ({},))
     if settings.steps is not None and (ladder == ({},) or all(settings.update_sizes.values())):
         return settings.filled(), None
@@ -114,37 +113,37 @@ def choose_sizes(settings: TrainSettings) -> tuple[TrainSettings, Speed | None]:
 
 def measure(settings: TrainSettings) -> Speed:
     """The speed of a throw-away learner with the run's own first policy, on training episodes."""
-    found = None
+    speed = None
     for sizes in PROBES.get(str(settings.learner), ({"num_envs": CUSTOM_ENVS},)):
         probe = _probe(settings, sizes)
         learner = make_learner(probe)
         began = time.process_time()
-        metrics = learner.update()
+        metrics = checked_update(learner, 0.0, str(settings.learner))
         seconds = max(time.process_time() - began, 1e-6)
-        found = Speed(seconds, learner.steps, metrics["episodes"], size_of(probe))
-        # What a run of so many steps is given must not depend on the machine.
+        speed = Speed(seconds, learner.steps, metrics["episodes"], size_of(probe))
+        # The sizes of a run whose length is given in steps must not depend on the machine.
         if seconds > TIMED or settings.steps is not None:
             break
-    assert found is not None
-    return found
+    assert speed is not None
+    return speed
 
 
 def _probe(settings: TrainSettings, sizes: Sizes) -> TrainSettings:
-    """The settings with an update of these sizes, or of smaller ones that the settings give."""
-    given = settings.update_sizes
+    """The settings with updates of these sizes, or of smaller ones where the settings give them."""
+    sizes_set = settings.update_sizes
     if "rollout_length" in sizes:
         length = min(sizes["rollout_length"], settings.ppo.rollout_length)
         settings = dataclasses.replace(settings, ppo=dataclasses.replace(settings.ppo, rollout_length=length))
-    return settings.with_sizes(**{name: min(sizes[name], size or sizes[name]) for name, size in given.items()})
+    return settings.with_sizes(**{name: min(sizes[name], size or sizes[name]) for name, size in sizes_set.items()})
 
 
 def run_seconds(settings: TrainSettings) -> float:
-    """Length of a run, where it is not given in steps."""
+    """CPU seconds of a run whose length is not given in steps."""
     return 60 * (settings.minutes or DEFAULT_MINUTES)
 
 
 def size_of(settings: TrainSettings) -> int:
-    """What the time of an update is proportional to: episodes, decisions or states."""
+    """Work of an update, to which its time is proportional: episodes, decisions or states."""
     if settings.learner == "es":
         return 2 * settings.es.pairs * settings.es.episodes
     return settings.num_envs * _decisions(settings)
@@ -163,6 +162,6 @@ def _update_in_words(settings: TrainSettings) -> str:
 
 
 def _rounded(number: float) -> int:
-    """To two digits."""
+    """The number to two significant digits."""
     digits = max(0, math.floor(math.log10(max(number, 1.0))) - 1)
     return round(number / 10**digits) * 10**digits

@@ -1,11 +1,12 @@
-"""Structured reinforcement learning (Hoppe et al., 2025): learn what the better of several assignments have in common.
+"""Structured reinforcement learning (Hoppe et al., 2025): learn towards the better of several candidate assignments.
 
-In each state noise on h makes the solver answer otherwise, K times; each answer is valued; the softmax of the values
-weights the answers, and their weighted mean is the target of a Fenchel-Young loss (losses/fenchel_young.py). Its slopes
-are the plain mean of the answers less the weighted one: what is better than usual becomes likelier, and nothing moves
-where all answers have the same value. No gradient runs through the solver or through the environment.
+In each state the solver answers K perturbed problems h + noise. With values v_k of the answers y_k, the target of a
+Fenchel-Young loss (losses/fenchel_young.py) is their weighted mean, and the loss has the slopes
 
-Answers are valued by candidate rollouts on copies of the environment; a critic values what comes after them.
+    dL/dh = mean of y_k - sum over k of softmax(v / temperature)_k · y_k
+
+so better answers become likelier, and nothing moves where all values are equal. No gradient runs through the solver or
+the environment. Values are returns of candidate rollouts on copies of the environment, with a critic at their horizon.
 """
 
 from __future__ import annotations
@@ -31,15 +32,16 @@ from muster.learning.learner import (
     SlotEpisodes,
     State,
     component,
+    join_states,
     prefixed,
+    split_states,
     stream,
 )
 from muster.learning.losses.fenchel_young import Moments, slopes_of_model
 from muster.learning.metrics import Metrics, combine
 from muster.learning.optimiser import cosine_decay
 from muster.learning.rollouts import Acting, Collector, Rollout, check_finite
-from muster.models.direct import Parameters, Scores
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Parameters, Scores
 from muster.policy.candidates import HeldNoise
 from muster.policy.decision import Decision, Explore, decide
 from muster.policy.noise import ScoreNoise
@@ -47,72 +49,72 @@ from muster.policy.settings import NoiseSettings
 from muster.rng import Seeds
 from muster.rollout import rollout
 
-# What no recorded run has varied.
+# Constants rather than settings: no recorded run has varied them.
 CANDIDATES = 8
-"""Assignments valued in each state."""
+"""K, assignments valued in each state."""
 SIGMA = 0.5
-"""Standard deviation of the candidates' noise on h; times that of h at the start, where that is above 1."""
+"""Standard deviation of the candidates' noise on h; multiplied by that of the initial h where it is above 1."""
 HOLD = 8
-"""Decisions for which a candidate keeps its noise in a rollout."""
+"""Decisions of a rollout for which a candidate keeps its noise."""
 HORIZON = 10
 """Decisions of a candidate's rollout."""
 SPACING = 4
-"""Decisions between two updates."""
+"""Decisions of the policy between two updates."""
 TEMPERATURE = 1.0
-"""Of the softmax over the candidates' values, in standard deviations of a state's values."""
+"""Temperature of the softmax over the candidates' values, in standard deviations of a state's values."""
 DISCOUNT = 0.999
 LEARNING_RATE, CRITIC_LEARNING_RATE = 3e-3, 2e-3
-"""At the start; a cosine takes them to 0."""
+"""Initial values of a cosine schedule that ends at 0."""
 MAX_GRAD_NORM = 1.0
 MEMORY = 0.99
-"""Share of what is known of the values' standard deviation that an update keeps."""
+"""Decay of the running standard deviation of the values."""
 ALIKE = 20
-"""Updates in which all candidates have the same value, after which the user is told."""
+"""Updates with equal values of all candidates, after which the user gets advice."""
 
 
-class Valued(NamedTuple):
-    """K assignments in each of S states, and what is learned of values there."""
+class Experience(NamedTuple):
+    """K valued assignments in each of S states, and targets of the critic."""
 
     observation: BatchObservation
-    answers: Ints
+    assignments: Ints
     """[K, S, N]"""
     values: Floats
     """[K, S]"""
-    seen: BatchObservation
-    """States, or assignments in them, whose returns are known,"""
+    critic_states: BatchObservation
+    """States of the rollouts in which the critic learns,"""
     returns: Floats
-    """and those returns."""
+    """and their returns."""
     metrics: Metrics
-    """Of the episodes that ended meanwhile."""
+    """Metrics of the episodes that ended meanwhile."""
 
 
-class Candidates(NamedTuple):
-    """K candidates in each of S states, tried out."""
+class CandidateReturns(NamedTuple):
+    """Result of the rollouts of K candidates in each of S states."""
 
     first: Ints
-    """[K, S, N] their assignments in those states."""
+    """[K, S, N] first assignments."""
     values: Floats
-    """[K, S] their rewards, and the value of the state where they were cut off, discounted."""
+    """[K, S] discounted returns, with the critic's value at the horizon."""
     midway: BatchObservation
-    """[K·S] of the copies after some decisions."""
+    """[K·S] observations of the copies after a random number of decisions."""
     returns: Floats
-    """[K·S] what was earned from there on."""
+    """[K·S] returns from there on."""
     going: Bools
-    """[K·S] whether they had not ended by then."""
+    """[K·S] whether the episode was still under way there."""
     steps: int
     """Environment steps."""
 
 
 class CandidateRollouts:
-    """Tries candidates on copies of the environment: scores with noise that is kept for a while.
+    """Rollouts of candidates, scores with noise held for HOLD decisions, on copies of the environment.
 
-    All candidates of a state have the same fresh random numbers: what they differ by is what they do, and none of them
-    knows what chance will bring in the environment itself.
+    All candidates of a state have common random numbers, which are not those of the environment itself: values differ
+    by the decisions alone, and no candidate knows the future.
     """
 
-    def __init__(self, env: BatchEnv, spec: ModelSpec, horizon: int = HORIZON, times: int = CANDIDATES) -> None:
-        self.env, self.times, self.horizon = env, times, horizon
-        self.copies = another(env, times * env.n_envs)
+    def __init__(self, env: BatchEnv, spec: ModelSpec, horizon: int = HORIZON, candidates: int = CANDIDATES) -> None:
+        self.env, self.candidates, self.horizon = env, candidates, horizon
+        self.copies = another(env, candidates * env.n_envs)
         self.copies.show(**spec.shown)
         self.copies.threads = env.threads
         try:
@@ -124,75 +126,71 @@ class CandidateRollouts:
             ) from None
 
     def _copy(self, seeds: Seeds) -> None:
-        """Every present state, once for each candidate; all candidates of a state with the same fresh seed [S]."""
+        """Copy every present state for each candidate; the copies of a state have the same new seed [S]."""
         state = self.env.get_state()
-        self.copies.set_state({name: np.concatenate([array] * self.times) for name, array in state.items()})
-        self.copies.reseed(np.tile(seeds, self.times))
+        self.copies.set_state({name: np.concatenate([array] * self.candidates) for name, array in state.items()})
+        self.copies.reseed(np.tile(seeds, self.candidates))
 
-    def run(self, learner: SRL, noise: Floats32, rng: np.random.Generator) -> Candidates:
-        """Noise is [K, S, N, M]."""
+    def run(self, learner: SRL, noise: Floats32, rng: np.random.Generator) -> CandidateReturns:
+        """Roll the candidates out, each with its noise [K, S, N, M] on h."""
         copies, states = self.copies, self.env.n_envs
         self._copy(rng.integers(2**63, size=states, dtype=np.uint64))
         midway = int(rng.integers(self.horizon))
         size = copies.n_envs
-        earned, factor = np.zeros(size), np.ones(size)
+        returns, discount = np.zeros(size), np.ones(size)
         active, terminated = np.ones(size, np.bool_), np.zeros(size, np.bool_)
         held = HeldNoise(noise.reshape(size, *noise.shape[2:]), copies.observe())
-        made, kept = 0, {}
+        decisions: list[Decision | None] = []
 
         def act(observation: BatchObservation) -> Ints:
-            nonlocal made
-            explore = None if made >= HOLD else lambda scores: held.add(scores, observation)
+            explore = None if len(decisions) >= HOLD else lambda scores: held.add(scores, observation)
             decision = learner.decide(observation, explore)
             check_finite("score", decision.explored[0])
-            if made in (0, midway):
-                kept[made] = decision
-            made += 1
+            decisions.append(decision if len(decisions) in (0, midway) else None)
             return decision.actions(copies.reads_reasons)
 
-        steps, marks = 0, (earned, factor, active)
+        steps, midway_returns, midway_discount, going = 0, returns, discount, np.zeros(size, np.bool_)
         for t, transition in enumerate(islice(rollout(copies, act, active), self.horizon)):
             running = np.zeros(size, np.bool_)
             running[transition.active] = True
             if t == midway:
-                marks = earned.copy(), factor.copy(), running
-            earned += factor * transition.result.reward
+                midway_returns, midway_discount, going = returns.copy(), discount.copy(), running
+            returns += discount * transition.result.reward
             steps += len(transition.active)
-            factor[running] *= DISCOUNT
+            discount[running] *= DISCOUNT
             terminated |= transition.result.terminated
-        read = learner.spec.read
-        # What was cut off, by the horizon or by the environment's step limit, would have gone on.
-        values = earned + np.where(terminated, 0.0, factor * learner.critic(read(copies.observe())))
-        so_far, since, going = marks
-        reached = midway in kept
-        return Candidates(
-            first=kept[0].assignment.reshape(self.times, states, -1),
-            values=values.reshape(self.times, states),
-            midway=kept[midway if reached else 0].observation,
-            returns=(values - so_far) / since,
-            going=going if reached else np.zeros(size, np.bool_),
+        # Bootstrap where the horizon or the environment's step limit cut an episode off.
+        values = returns + np.where(terminated, 0.0, discount * learner.critic(learner.spec.read(copies.observe())))
+        first, at_midway = decisions[0], decisions[min(midway, len(decisions) - 1)]
+        assert first is not None
+        return CandidateReturns(
+            first=first.assignment.reshape(self.candidates, states, -1),
+            values=values.reshape(self.candidates, states),
+            midway=(at_midway or first).observation,
+            returns=(values - midway_returns) / midway_discount,
+            going=going,
             steps=steps,
         )
 
 
 def candidate_weights(values: Floats, temperature: float, usual: float) -> Floats:
-    """Shares [K, S] of the candidates of S states in what is learned: softmax of value / (temperature · spread).
+    """Weights [K, S] of the candidates of S states: softmax over K of value / (temperature · spread).
 
-    The spread is that of a state's own values, at least half of it what is `usual`: where all candidates have nearly
-    the same value, they have nearly the same share. With no spread at all every candidate has the same share.
+    spread² is the mean of the state's own variance and `usual`²: where all candidates have nearly the same value, they
+    have nearly the same weight. With no spread at all the weights are equal.
     """
     own = values.std(axis=0)
     spread = np.sqrt(0.5 * (own**2 + usual**2))
-    height = (values - values.max(axis=0)) / np.where(spread > 0, temperature * spread, 1.0)
-    weights = np.exp(height)
+    logits = (values - values.max(axis=0)) / np.where(spread > 0, temperature * spread, 1.0)
+    weights = np.exp(logits)
     return weights / weights.sum(axis=0)
 
 
 class SRL(Learner):
-    """An update values the candidates of every state, learns, and goes on to the next states."""
+    """Structured RL: an update values the candidates of every state, learns, and advances the environments."""
 
     name = "srl"
-    # Rows of its log are means of few episodes, and rates fall to 0: the last policy is the most settled one.
+    # Rewards of the log are means of few episodes, and learning rates fall to 0: the last policy is the best estimate.
     last_is_best = True
 
     def __init__(self, setup: Setup) -> None:
@@ -205,13 +203,13 @@ class SRL(Learner):
         ]
         self.candidates = [CandidateRollouts(env, self.spec) for env in self.envs]
         self.usual = [0.0] * len(self.envs)
-        """Standard deviation of the values of a state's candidates, as it usually is, in each environment."""
+        """Running standard deviation of the values of a state's candidates, in each environment."""
         self.alike = 0
-        """Updates, up to the last, in which all candidates had the same value."""
+        """Consecutive updates, up to the last, in which all candidates had the same value."""
         self._set_sigma(self._initial_sigma())
 
     def _initial_sigma(self) -> float:
-        """The usual one, but no smaller beside the scores that the run begins with."""
+        """SIGMA, multiplied by the standard deviation of the initial scores where that is above 1."""
         spreads = []
         for env in self.envs:
             observation = self.spec.read(env.observe())
@@ -220,7 +218,7 @@ class SRL(Learner):
         return SIGMA * max(1.0, float(np.mean(spreads)))
 
     def _noise(self, sigma: float) -> NoiseSettings:
-        """Of exploration: far smaller than a candidate's, so that states are those of the policy, or near them."""
+        """Exploration noise between updates: far smaller than a candidate's, so that states stay near the policy's."""
         return NoiseSettings(0.5 * sigma, HOLD, task_scores=False)
 
     def _set_sigma(self, sigma: float) -> None:
@@ -230,41 +228,42 @@ class SRL(Learner):
             collector.noise = ScoreNoise(self.noise, env.n_envs, env.n_agents, env.n_tasks, self.spec.task_scores)
 
     def parameters(self) -> Parameters:
-        """Of the scoring model."""
+        """Copies of the scoring model's parameters."""
         return self.actor.parameters()
 
     def start(self, parameters: Parameters) -> None:
-        """Begin with these values."""
+        """Set the scoring model's parameters, before the first update."""
         self.actor.start(parameters)
         self._set_sigma(self._initial_sigma())
 
     def decide(self, observation: BatchObservation, explore: Explore | None = None) -> Decision:
-        """One decision of the present policy."""
+        """Decisions of the present policy."""
         return decide(observation, self.spec, self.actor.scores, self.solver, explore)
 
     def update(self, progress: float = 0.0) -> Metrics:
-        """Value candidates, learn and go on, in every environment."""
-        found = [self.value(k) for k in range(len(self.envs))]
+        """Value candidates and advance every environment, then take a step of scoring model and critic."""
+        batch = [self.value(k) for k in range(len(self.envs))]
         factor = cosine_decay(progress)
-        self.alike = self.alike + 1 if all((one.values == one.values[0]).all() for one in found) else 0
-        norm = self.learn(found, factor)
-        loss = float(np.mean([self.learn_values(one, factor) for one in found]))
-        metrics = combine(self.envs, [one.metrics for one in found])
+        self.alike = self.alike + 1 if all((one.values == one.values[0]).all() for one in batch) else 0
+        norm = self.learn(batch, factor)
+        loss = float(np.mean([self.learn_values(experience, factor) for experience in batch]))
+        metrics = combine(self.envs, [experience.metrics for experience in batch])
         spread = float(np.mean(self.usual))
         return metrics | {"value_loss": loss, "policy_gradient": norm, "advantage": spread}
 
-    def value(self, k: int) -> Valued:
-        """The candidates of an environment's states and their values; the environment goes on."""
+    def value(self, k: int) -> Experience:
+        """Valued candidates of environment k's present states; the environment then advances."""
         env = self.envs[k]
         observation = self.spec.read(env.observe())
-        tried = self.candidates[k].run(self, self.draw(env.n_envs, env.n_agents, env.n_tasks), self.rng)
-        self.steps += tried.steps
+        rollouts = self.candidates[k].run(self, self.draw(env.n_envs, env.n_agents, env.n_tasks), self.rng)
+        self.steps += rollouts.steps
         metrics = self.collect(k)
-        going = np.flatnonzero(tried.going)
-        return Valued(observation, tried.first, tried.values, tried.midway.take(going), tried.returns[going], metrics)
+        going = np.flatnonzero(rollouts.going)
+        targets = rollouts.midway.take(going), rollouts.returns[going]
+        return Experience(observation, rollouts.first, rollouts.values, *targets, metrics)
 
     def collect(self, k: int) -> Metrics:
-        """Some decisions in every slot of an environment, with some noise; metrics of the episodes that ended."""
+        """SPACING decisions with noise in every slot of environment k; metrics of the episodes that ended."""
         collector = self.collectors[k]
         acting = Acting(self.spec, self.actor.scores, self.solver, self.critic, SPACING, DISCOUNT)
         part = collector.collect(acting, self.rng)
@@ -272,39 +271,40 @@ class SRL(Learner):
         return Rollout.of([part], collector.buffers).metrics
 
     def draw(self, *shape: int) -> Floats32:
-        """Noise of the candidates [K, S, N, M]."""
+        """Noise of the candidates on h [K, S, N, M]."""
         return np.float32(self.sigma) * self.rng.standard_normal((CANDIDATES, *shape), np.float32)
 
-    def learn(self, found: Sequence[Valued], factor: float) -> float:
+    def learn(self, batch: Sequence[Experience], factor: float) -> float:
         """One step of the scoring model; returns the norm of its gradient."""
-        for k, one in enumerate(found):
-            spread = float(np.sqrt(one.values.var(axis=0).mean()))
+        for k, experience in enumerate(batch):
+            spread = float(np.sqrt(experience.values.var(axis=0).mean()))
             self.usual[k] = MEMORY * self.usual[k] + (1 - MEMORY) * spread if self.usual[k] else spread
-            weights = candidate_weights(one.values, TEMPERATURE, self.usual[k])
-            self.actor.backward(one.observation, self.slopes(one, weights, len(found)))
+            weights = candidate_weights(experience.values, TEMPERATURE, self.usual[k])
+            self.actor.backward(experience.observation, self.slopes(experience, weights, len(batch)))
         norm = self.actor.norm()
         self.actor.step(factor * LEARNING_RATE)
         return norm
 
-    def slopes(self, one: Valued, weights: Floats, n_envs: int) -> Scores:
-        """Of the mean loss whose target is the weighted mean of the answers, of which the plain mean is the sample."""
-        alive, pairs = one.observation.pairs, self.spec.task_scores
-        target, found = Moments.of(one.answers, alive, pairs, weights), Moments.of(one.answers, alive, pairs)
+    def slopes(self, experience: Experience, weights: Floats, n_envs: int) -> Scores:
+        """Slopes in h and g of the mean Fenchel-Young loss: plain mean of the assignments minus the weighted one."""
+        alive, pairs = experience.observation.pairs, self.spec.task_scores
+        target = Moments.of(experience.assignments, alive, pairs, weights)
+        mean = Moments.of(experience.assignments, alive, pairs)
         states = np.float32(len(alive) * n_envs)
-        slope_g = None if found.g is None or target.g is None else (found.g - target.g) / states
-        return slopes_of_model(self.spec, one.observation, ((found.h - target.h) / states, slope_g))
+        slope_g = None if mean.g is None or target.g is None else (mean.g - target.g) / states
+        return slopes_of_model(self.spec, experience.observation, ((mean.h - target.h) / states, slope_g))
 
-    def learn_values(self, one: Valued, factor: float) -> float:
+    def learn_values(self, experience: Experience, factor: float) -> float:
         """One step of the critic; returns its loss, in standard deviations of the returns."""
-        if not len(one.returns):
+        if not len(experience.returns):
             return 0.0
-        self.critic.follow(one.returns)
-        _, loss = self.critic.add_gradient(one.seen, one.returns)
+        self.critic.update_units(experience.returns)
+        _, loss = self.critic.add_gradient(experience.critic_states, experience.returns)
         self.critic.step(factor * CRITIC_LEARNING_RATE)
         return loss / self.critic.unit
 
     def advice(self) -> str | None:
-        """What to do where all candidates have the same value."""
+        """Advice where all candidates have the same value."""
         if self.alike != ALIKE:
             return None
         return (
@@ -314,20 +314,18 @@ class SRL(Learner):
         )
 
     def get_state(self) -> State:
-        """Everything needed to go on bit for bit."""
+        """Checkpoint of networks, optimisers, environments and random generator."""
         arrays = prefixed("actor", self.actor.get_state()) | prefixed("critic", self.critic.get_state())
-        states = [collector.get_state() for collector in self.collectors]
-        for k, (of_env, _) in enumerate(states):
-            arrays |= prefixed(f"environment{k}", of_env)
+        env_arrays, env_values = join_states([collector.get_state() for collector in self.collectors])
         plain = {"rng": self.rng.bit_generator.state, "steps": self.steps, "alike": self.alike, "sigma": self.sigma}
-        return arrays, plain | {"environments": [plain for _, plain in states], "usual": self.usual}
+        return arrays | env_arrays, plain | {"environments": env_values, "usual": self.usual}
 
     def set_state(self, arrays: Arrays, plain: dict[str, Any]) -> None:
-        """Go on from what `get_state` returned."""
+        """Restore the state that `get_state` returned."""
         self.actor.set_state(component(arrays, "actor"))
         self.critic.set_state(component(arrays, "critic"))
         self._set_sigma(plain["sigma"])
-        for k, (collector, of_env) in enumerate(zip(self.collectors, plain["environments"], strict=True)):
-            collector.set_state(component(arrays, f"environment{k}"), of_env)
+        for collector, state in zip(self.collectors, split_states(arrays, plain["environments"]), strict=True):
+            collector.set_state(*state)
         self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]
         self.alike, self.usual = plain["alike"], list(plain["usual"])

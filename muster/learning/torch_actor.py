@@ -1,4 +1,4 @@
-"""Models whose gradients torch computes: the positional model and the context model."""
+"""Scoring models whose gradients torch computes: positional, context and custom ones."""
 
 from __future__ import annotations
 
@@ -13,21 +13,17 @@ from torch import nn
 from muster.data import BatchObservation, Ints
 from muster.learning.actor import LAST_LAYER_OF_G
 from muster.learning.optimiser import TrainingError
-from muster.models.direct import Parameters, Scores
 from muster.models.limits import Limits
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Parameters, Scores
 from muster.models.torch_networks import make_network, network_from, parameters_of
-
-# One thread: the networks are small, and a run is then the same on every machine with these libraries.
-torch.set_num_threads(1)
 
 
 class TorchActor:
     """A torch network with the methods of `DirectActor`.
 
-    BatchNorm normalises by its running statistics, which move between updates only (`see`): were an update to normalise
-    by its own batch, its scores would not be those that acted, and the gradient would pull towards the difference. With
-    `batch_statistics` one forward pass serves acting and learning, so it normalises by the states themselves.
+    BatchNorm normalises by its running statistics, which change between updates only (`update_statistics`): normalised
+    by its own batch, an update would have other scores than those that acted, and the gradient would be biased. With
+    `batch_statistics` one forward pass serves acting and learning, so that the batch's own statistics are right.
     """
 
     def __init__(
@@ -43,6 +39,8 @@ class TorchActor:
         batch_statistics: bool = False,
     ) -> None:
         self.spec, self.with_g, self.max_grad_norm = spec, spec.task_scores, max_grad_norm
+        # One thread: the networks are small, and a run is then the same on every machine with these libraries.
+        torch.set_num_threads(1)
         torch.manual_seed(seed)
         self.model = make_network(spec, rng)
         self.model.train(batch_statistics)
@@ -62,19 +60,19 @@ class TorchActor:
         self._forward: tuple[torch.Tensor, torch.Tensor | None] | None = None
 
     def parameters(self) -> Parameters:
-        """Copies of its arrays, BatchNorm's statistics among them."""
+        """Copies of the arrays, BatchNorm's statistics among them."""
         return parameters_of(self.model)
 
     def start(self, parameters: Parameters) -> None:
-        """Begin with these values."""
+        """Set the parameters."""
         self.model.load_state_dict(network_from(self.spec, parameters).state_dict())
 
     def set_with_g(self, with_g: bool) -> None:
-        """Let g count, or not."""
+        """Use g, or not."""
         self.with_g = with_g
 
     def scores(self, observation: BatchObservation) -> Scores:
-        """h and g."""
+        """h and g of a batch of observations."""
         h, g = self.model.scores(observation)
         return h, g if self.with_g else None
 
@@ -91,7 +89,7 @@ class TorchActor:
         limits: Limits | None = None,
         states: Ints | None = None,
     ) -> None:
-        """Add a gradient."""
+        """Add the gradient of a loss, given its slopes in h and g, all or those of some `states`."""
         del observation, limits
         assert self._forward is not None
         some = slice(None) if states is None else torch.from_numpy(states)
@@ -100,7 +98,7 @@ class TorchActor:
         self._forward = None
 
     def step(self, rate: float) -> None:
-        """Move against the gradients, each group's scaled down to the longest norm."""
+        """One step of the optimiser, with the gradient of each group clipped to the largest norm."""
         for group, share in zip(self.optimiser.param_groups, self.shares, strict=True):
             norm = torch.nn.utils.clip_grad_norm_(group["params"], self.max_grad_norm or float("inf"))
             if not np.isfinite(float(norm)):
@@ -110,27 +108,26 @@ class TorchActor:
         self.optimiser.zero_grad(set_to_none=True)
 
     @torch.no_grad()
-    def see(self, observation: BatchObservation) -> None:
-        """Let BatchNorm's running statistics follow new states."""
+    def update_statistics(self, observation: BatchObservation) -> None:
+        """Update BatchNorm's running statistics by new states."""
         if any(True for _ in self.model.buffers()):
             self.model.train()
             self.model(observation)
             self.model.train(self.batch_statistics)
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Parameters, statistics and the optimiser's memory."""
-        memory = self.optimiser.state_dict()["state"]
-        found = {f"model/{name}": array for name, array in self.parameters().items()}
-        for index, entry in memory.items():
-            found |= {f"optimiser/{index}/{name}": value.numpy().copy() for name, value in entry.items()}
-        return found
+        """Parameters, statistics and the optimiser's moments."""
+        arrays = {f"model/{name}": array for name, array in self.parameters().items()}
+        for index, entry in self.optimiser.state_dict()["state"].items():
+            arrays |= {f"optimiser/{index}/{name}": value.numpy().copy() for name, value in entry.items()}
+        return arrays
 
     def set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from what `get_state` returned."""
+        """Restore the state that `get_state` returned."""
         self.start({key.removeprefix("model/"): value for key, value in arrays.items() if key.startswith("model/")})
-        memory: dict[int, dict[str, torch.Tensor]] = {}
+        moments: dict[int, dict[str, torch.Tensor]] = {}
         for key, value in arrays.items():
             kind, index, *name = key.split("/")
             if kind == "optimiser":
-                memory.setdefault(int(index), {})[name[0]] = torch.from_numpy(np.array(value))
-        self.optimiser.load_state_dict({"state": memory, "param_groups": self.optimiser.state_dict()["param_groups"]})
+                moments.setdefault(int(index), {})[name[0]] = torch.from_numpy(np.array(value))
+        self.optimiser.load_state_dict({"state": moments, "param_groups": self.optimiser.state_dict()["param_groups"]})

@@ -1,4 +1,4 @@
-"""Train a policy in a run's folder; interrupted at any moment, a run goes on bit for bit."""
+"""`muster.train`: train a policy, in a folder from which an interrupted run resumes bit for bit."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from muster.learning.settings import TrainSettings, refuse_others
 from muster.learning.speed import choose_sizes
 from muster.learning.workers import closing
 from muster.models.custom import FILLED, parameters_of
-from muster.models.direct import Parameters
+from muster.models.spec import Parameters
 from muster.policy.learned import LearnedPolicy
 from muster.settings import as_table, build, differences, overlaid
 from muster.storage import sole_writer
 
 LENGTH = ("minutes", "steps")
-"""Settings that may change when a run is resumed, and are not taken from it."""
+"""Settings that may differ when a run is resumed, and are not read from its folder."""
 WITHOUT_EFFECT = ("workers", "cluster")
-"""Settings that may change because they make no difference to the result."""
+"""Settings that may differ because the result does not depend on them."""
 
 
 def train(
@@ -39,47 +39,45 @@ def train(
     report: Report | None = None,
     **settings: Any,
 ) -> LearnedPolicy:
-    """Learn a policy on a small environment, or on several in turn, and return the best one.
+    """Train a policy on a small environment, or on several in turn, and return the best one.
 
     With `out` that is the best by validation, or the environment's prior where nothing learned is better; without, the
     best by training reward.
 
     `env` is an environment string, or a class whose module can be imported; `model`, `inference` and `learner` are
-    names, or parts of your own: classes, functions or objects that can be imported (docs/research/extend.md). A run
-    starts from the parameters of a model that is given as an object.
+    names, or your own classes, functions or objects that can be imported (docs/research/extend.md). A model given as an
+    object is trained from its own parameters.
     The settings are the fields of `muster.learning.settings.TrainSettings`, where each is explained; those of a learner
     may be given as a dictionary: es={"sigma": 0.1}. With `out`, the run's folder keeps log, checkpoint
-    and policies, and `resume` goes on with it as it was begun: only `minutes` or `steps`, `workers` and `cluster` may
-    then be other than they were.
-    `report` hears every row of the log (see `Report`). Ctrl-C ends the run after the update under way: its state is
-    saved, and the best policy so far returned.
+    and policies, and `resume` continues the run with its own settings: only `minutes` or `steps`, `workers` and
+    `cluster` may differ.
+    `report` is called with every row of the log (see `Report`). Ctrl-C ends the run after the present update: its state
+    is saved, and the best policy so far returned.
     """
-    if isinstance(env, Sequence) and not isinstance(env, str):
-        given = {"env": [text_of(one) for one in env], **settings}
-    else:
-        given = {"env": text_of(env), **settings}
+    names = [text_of(one) for one in env] if isinstance(env, Sequence) and not isinstance(env, str) else text_of(env)
+    table = {"env": names, **settings}
     start = None
     for kind, filled in (("model", FILLED), ("inference", ()), ("learner", ("setup",))):
-        own = given.get(kind)
-        if own is not None and not isinstance(own, str):
-            given[kind] = custom_text(kind, own, filled)
-            start = parameters_of(own) if kind == "model" and not isinstance(own, type) else start
+        part = table.get(kind)
+        if part is not None and not isinstance(part, str):
+            table[kind] = custom_text(kind, part, filled)
+            start = parameters_of(part) if kind == "model" and not isinstance(part, type) else start
     if resume:
         if out is None:
             raise InputError("resume needs the folder of the run (out)")
         stored = as_table(stored_settings(Path(out)))
-        given = overlaid({name: value for name, value in stored.items() if name not in LENGTH}, given)
-    made = build(TrainSettings, given, "")
-    refuse_others(made, ((name, name) for name in settings))
-    return run_training(made, None if out is None else Path(out), resume, report, start=start).policy
+        table = overlaid({name: value for name, value in stored.items() if name not in LENGTH}, table)
+    checked = build(TrainSettings, table, "")
+    refuse_others(checked, settings)
+    return run_training(checked, None if out is None else Path(out), resume, report, start=start).policy
 
 
 def _show_settings() -> None:
-    """Let help() and notebooks show every setting of `train`, each of which is written down once, in TrainSettings."""
-    own = list(inspect.signature(train).parameters.values())[:-1]
+    """Show every field of TrainSettings in the signature of `train`, for help() and notebooks."""
+    parameters = list(inspect.signature(train).parameters.values())[:-1]
     fields = inspect.signature(TrainSettings).parameters.values()
-    more = [field.replace(kind=field.KEYWORD_ONLY) for field in fields if field.name != "env"]
-    train.__signature__ = inspect.signature(train).replace(parameters=own + more)  # type: ignore[attr-defined]
+    parameters += [field.replace(kind=field.KEYWORD_ONLY) for field in fields if field.name != "env"]
+    train.__signature__ = inspect.signature(train).replace(parameters=parameters)  # type: ignore[attr-defined]
 
 
 _show_settings()
@@ -93,9 +91,10 @@ def run_training(
     announce: Callable[[str], None] | None = None,
     start: Parameters | None = None,
 ) -> Outcome:
-    """Train as the settings say, in the folder `out` or in none; see `train`.
+    """Train by the settings, in the folder `out` or without one; see `train`.
 
-    `announce` hears, before the first update, how many to expect; `start` are other first parameters than the model's.
+    `announce` is called before the first update with the number of updates to expect; `start` replaces the model's
+    initial parameters.
     """
     if out is None and resume:
         raise InputError("resume needs the folder of the run (out)")
@@ -110,48 +109,44 @@ def run_training(
             run = None if out is None else Run(out) if resume else Run.create(out, settings)
             try:
                 loop = Loop(settings, run, pool, fresh=not resume)
-            except MusterError:  # what was asked for cannot be: the next try may have the same folder
+            except MusterError:  # no run can be made of these settings: the folder stays free for the next try
                 if run and not resume:
                     run.undo()
                 raise
             if start and not resume:
                 loop.learner.start(start)
-            return loop.go(report)
+            return loop.train(report)
 
 
 def _sized(settings: TrainSettings, announce: Callable[[str], None] | None) -> TrainSettings:
-    """The settings with what they leave open chosen by measured speed; a warning where few updates are to come."""
-    make_pool(dataclasses.replace(settings, cluster=None))  # what cannot be is refused before anything is timed
+    """The settings with open sizes chosen by measured speed; warns of a run that is too short to learn much."""
+    make_pool(dataclasses.replace(settings, cluster=None))  # refuses impossible settings before anything is timed
     sized, speed = choose_sizes(settings)
     if speed and announce:
         announce(speed.describe(sized))
-    warning = speed and speed.warning(sized)
-    if warning:
+    if speed and (warning := speed.warning(sized)):
         print(f"muster: {warning}", file=sys.stderr, flush=True)
     return sized
 
 
 def check_training(settings: TrainSettings) -> None:
-    """Make learner and environments of a run, and drop them: raises InputError where no run can be made.
-
-    No cluster is asked for: whether one answers says nothing about the settings.
-    """
+    """Raise InputError unless learner and environments can be made of the settings. Connects to no cluster."""
     with closing(make_pool(dataclasses.replace(settings, cluster=None))) as pool:
         Loop(settings, None, pool)
 
 
 def _resumed(settings: TrainSettings, out: Path) -> TrainSettings:
-    """The settings of the run in `out`, longer or shorter if asked; whatever else differs is refused."""
+    """The settings of the run in `out`, with another length if one is given; InputError where others differ."""
     stored = stored_settings(out)
     changed = [
-        (name, was, now) for name, was, now in differences(stored, settings) if name not in LENGTH + WITHOUT_EFFECT
+        f"{name} is {before!r} there, not {now!r}"
+        for name, before, now in differences(stored, settings)
+        if name not in LENGTH + WITHOUT_EFFECT
     ]
     if changed:
-        told = "; ".join(f"{name} is {was!r} there, not {now!r}" for name, was, now in changed)
-        raise InputError(f"{out} holds a run with other settings: {told}. Leave them out, or begin a run elsewhere")
-    longer = settings.minutes is not None or settings.steps is not None
-    return (
-        settings
-        if longer
-        else dataclasses.replace(stored, **{name: getattr(settings, name) for name in WITHOUT_EFFECT})
-    )
+        raise InputError(
+            f"{out} holds a run with other settings: {'; '.join(changed)}. Leave them out, or begin a run elsewhere"
+        )
+    if settings.minutes is not None or settings.steps is not None:
+        return settings
+    return dataclasses.replace(stored, **{name: getattr(settings, name) for name in WITHOUT_EFFECT})

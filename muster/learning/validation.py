@@ -1,8 +1,8 @@
-"""Is what a run learned better than the environment's own baselines and prior, at home and at larger sizes?
+"""Validation at the end of a run: is its policy better than baselines and prior, at larger sizes too?
 
-Every run ends with paired validation episodes. On one set of them a checkpoint is chosen, or the prior where none is
-better than it at one size and worse at none; on a second set that policy is compared with prior and baselines, so that
-being chosen does not flatter it.
+Episodes are paired: all policies run the same ones. On one set of episodes the best checkpoint is chosen, or the prior
+where no checkpoint is better at one size and worse at none. On a second set that policy is compared with prior and
+baselines, so that the choice does not bias the result.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from muster.learning.settings import TrainSettings
 from muster.policy.learned import PRIOR, LearnedPolicy, prior_policy
 
 FACTORS = (2, 5)
-"""Larger sizes, in multiples of the training size, where --validate-on names none."""
+"""Larger sizes, in multiples of the training size, unless --validate-on names environments."""
 EPISODES = 100
-"""At each size, of a run whose length is given in steps."""
+"""Episodes at each size, in a run whose length is given in steps."""
 PILOT, MOST = 16, 500
-"""Episodes that are timed, and the most that follow, in a run whose length is given in minutes."""
+"""Episodes that are timed, and the largest number after that, in a run whose length is given in minutes."""
 ROUGH = 4
-"""Episodes of a larger size in the first round, after which the last policy and the best other one are left."""
+"""Episodes of a larger size in the first round, which leaves the last policy and the best of the others."""
 SHARE, LEAST_SECONDS = 0.25, 6.0
-"""Of the training time that validation may take, and what it may take at least; half of it for choosing."""
+"""Share of the training time for validation, and its minimum in seconds; half of it is for choosing."""
 LOG_EPISODES = 500
-"""Held-out lines of a log that is imitated without an environment."""
+"""Held-out lines that validate the imitation of a log without an environment."""
 
 Evaluations = dict[str, tuple[Evaluation, ...]]
-"""By environment, of several policies on the same episodes."""
+"""By environment, those of several policies on the same episodes."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """One environment: what was kept beside the baselines and the prior, on the same episodes."""
+    """The policy beside its rivals, baselines and prior, on the same episodes of one environment."""
 
     policy: Evaluation
     rivals: tuple[Evaluation, ...]
     gaps: tuple[Difference, ...]
-    """The policy minus each rival."""
+    """Paired difference, policy minus rival, of each."""
 
     @property
     def best(self) -> int | None:
@@ -63,11 +63,11 @@ class Size:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Of the policy against the best rival."""
+        """Whether the policy is better than the best rival, even or worse."""
         return None if self.best is None else self.gaps[self.best].verdict(self.policy.metric)
 
     def as_dict(self) -> dict[str, Any]:
-        """What summary.json says of this environment."""
+        """Entry of this environment in summary.json."""
         return {
             "metric": self.policy.metric,
             "episodes": self.policy.episodes,
@@ -83,7 +83,7 @@ class Size:
         }
 
     def result(self) -> Result:
-        """What a card says of it."""
+        """Entry of this environment in the policy's card."""
         assert self.best is not None
         assert self.verdict is not None
         own = self.policy
@@ -104,18 +104,18 @@ class Size:
 
 @dataclass(frozen=True, repr=False)
 class Validation:
-    """What a run came to."""
+    """Result of a run's validation."""
 
     policy: LearnedPolicy
-    """The checkpoint that was kept, or the prior."""
+    """The chosen checkpoint, or the prior."""
     sizes: dict[str, Size]
-    """By environment: those of the training first."""
+    """By environment, those of the training first."""
     home: int
-    """How many of them are those of the training."""
+    """Number of training environments among them."""
     kept: str
-    """Which checkpoint that is; or `prior`, where nothing learned was better than it."""
+    """Name of the chosen checkpoint; `prior` where none was better."""
     last: Metrics
-    """Mean outcome of the last policy on the episodes of choosing, of each training environment and of all."""
+    """Mean outcome of the last policy on the first set of episodes, in each training environment and in all."""
     remarks: tuple[str, ...] = ()
 
     @property
@@ -125,12 +125,12 @@ class Validation:
 
     @property
     def beats_baselines(self) -> bool:
-        """Better than the best of baselines and prior on every training environment, and worse at no size."""
-        found = [size.verdict for size in self.sizes.values()]
-        return all(one == "better" for one in found[: self.home]) and "worse" not in found
+        """Whether the policy is better than the best rival on every training environment, and worse at no size."""
+        verdicts = [size.verdict for size in self.sizes.values()]
+        return all(verdict == "better" for verdict in verdicts[: self.home]) and "worse" not in verdicts
 
     def results(self) -> list[Result]:
-        """What a card says of it."""
+        """Entries of the policy's card."""
         return [size.result() for size in self.sizes.values() if size.best is not None]
 
     def summary(self) -> dict[str, Any]:
@@ -150,14 +150,13 @@ class Validation:
             metric = size.policy.metric
             rows.append([env, "this run", in_brackets(size.policy, metric), "", ""])
             for k, (rival, gap) in enumerate(zip(size.rivals, size.gaps, strict=True)):
-                told = gap.verdict(metric)
                 rows.append(
                     [
                         "" if k else f"  {rival.episodes} episodes",
                         rival.policy,
                         in_brackets(rival, metric),
                         in_brackets(gap, metric, "+"),
-                        told,
+                        gap.verdict(metric),
                     ]
                 )
         first = next(iter(self.sizes.values())).policy
@@ -171,7 +170,7 @@ class Validation:
         return text_table(head, rows, [*self.remarks, self.conclusion()])
 
     def conclusion(self) -> str:
-        """Whether the run was worth it, in a sentence, and what to try where it was not."""
+        """The result in a sentence, with advice where the policy is not better than its rivals."""
         if not any(size.rivals for size in self.sizes.values()):
             return "nothing to compare with: give the environment baselines() and a prior to see whether learning pays"
         if self.beats_baselines:
@@ -192,41 +191,42 @@ class Validation:
 
 
 def validate(settings: TrainSettings, candidates: Mapping[str, LearnedPolicy], train_seconds: float) -> Validation:
-    """The best of a run's candidates, or the prior, beside the baselines on the same episodes of every size."""
+    """Choose the best of a run's candidates, or the prior, and compare it with the baselines at every size."""
     first = next(iter(candidates.values()))
     prior = _prior(make_env(settings, settings.envs[0], 1), first)
     envs, remarks = _usable_envs(settings)
     seconds = max(SHARE * train_seconds, LEAST_SECONDS) / 2
     kept, last = _choose(settings, envs, candidates, prior, seconds)
-    among = [*candidates, *([PRIOR] if prior else [])]
-    if len(among) > 1:
-        remarks.append(f"kept: {kept}, chosen among {', '.join(among)} on other validation episodes")
-    own = candidates.get(kept, prior)
-    assert own is not None
-    policies = [own, prior] if prior and kept != PRIOR else [own]
-    found = _on_sizes(settings, envs, policies, REPORT, seconds, baselines=True)
-    if len(policies) > 1 and any(_verdict(one, 0, 1) == "worse" for one in found.values()):
+    names = [*candidates, *([PRIOR] if prior else [])]
+    if len(names) > 1:
+        remarks.append(f"kept: {kept}, chosen among {', '.join(names)} on other validation episodes")
+    policy = candidates.get(kept, prior)
+    assert policy is not None
+    policies = [policy, prior] if prior and kept != PRIOR else [policy]
+    evaluations = _on_sizes(settings, envs, policies, REPORT, seconds, baselines=True)
+    if len(policies) > 1 and any(_verdict(at_size, 0, 1) == "worse" for at_size in evaluations.values()):
         assert prior is not None
-        kept, own, found = PRIOR, prior, {name: one[1:] for name, one in found.items()}
+        kept, policy = PRIOR, prior
+        evaluations = {name: at_size[1:] for name, at_size in evaluations.items()}
         remarks.append("but these episodes show it worse than the prior, which was kept in its place")
     sizes = {}
-    for name, (one, *others) in found.items():
-        rivals = (one, *others) if kept == PRIOR else tuple(others)
-        sizes[name] = Size(one, rivals, tuple(differences([rival, one])[0] for rival in rivals))
-    return Validation(own.variant(header=first.header), sizes, len(settings.envs), kept, last, tuple(remarks))
+    for name, (own, *others) in evaluations.items():
+        rivals = (own, *others) if kept == PRIOR else tuple(others)
+        sizes[name] = Size(own, rivals, tuple(differences([rival, own])[0] for rival in rivals))
+    return Validation(policy.variant(header=first.header), sizes, len(settings.envs), kept, last, tuple(remarks))
 
 
 def _usable_envs(settings: TrainSettings) -> tuple[list[str], list[str]]:
-    """The environments to validate on, those of the training first, and what to say of those that cannot be made."""
-    found, remarks = list(settings.envs), []
+    """Environments to validate on, those of the training first, and remarks on those that cannot be made."""
+    envs, remarks = list(settings.envs), []
     for name in larger_envs(settings):
         try:
             make_env(settings, name, 1)
         except MusterError as error:
             remarks.append(f"not validated on {name}: {error}")
         else:
-            found += [] if name in found else [name]
-    return found, remarks
+            envs += [] if name in envs else [name]
+    return envs, remarks
 
 
 def _choose(
@@ -236,8 +236,8 @@ def _choose(
     prior: LearnedPolicy | None,
     seconds: float,
 ) -> tuple[str, Metrics]:
-    """Name of the candidate that is best over all sizes and better than the prior, or of the prior; and the outcome of
-    the first one, the last policy, in the training environments, for the log.
+    """Name of the candidate that is best over all sizes and better than the prior, or PRIOR; and the outcomes of the
+    first candidate, the last policy, in the training environments.
     """
     names = list(candidates)
     if len(names) > 2 and _fixed_episodes(settings) is None:
@@ -248,15 +248,16 @@ def _choose(
         best = max(range(1, len(names)), key=lambda k: _merit(rough, k))
         names = [names[0], names[best]]
     policies = [*(candidates[name] for name in names), *([prior] if prior else [])]
-    # With nothing to choose, all that is wanted is what the log says.
-    found = _on_sizes(settings, envs if len(policies) > 1 else settings.envs, policies, VALIDATION, seconds)
-    better = [k for k in range(len(names)) if prior is None or _improves(found, k, len(names))]
-    return (names[max(better, key=lambda k: _merit(found, k))] if better else PRIOR), _outcomes(settings, found, 0)
+    # With nothing to choose among, only the outcomes for the log are needed.
+    evaluations = _on_sizes(settings, envs if len(policies) > 1 else settings.envs, policies, VALIDATION, seconds)
+    better = [k for k in range(len(names)) if prior is None or _improves(evaluations, k, len(names))]
+    chosen = names[max(better, key=lambda k: _merit(evaluations, k))] if better else PRIOR
+    return chosen, _outcomes_of_first(settings, evaluations)
 
 
-def _outcomes(settings: TrainSettings, found: Evaluations, candidate: int) -> Metrics:
-    """Mean outcome of a candidate in each training environment and in all, as the log names them."""
-    means = {f"validation/{name}": float(found[name][candidate].records.outcome.mean()) for name in settings.envs}
+def _outcomes_of_first(settings: TrainSettings, evaluations: Evaluations) -> Metrics:
+    """Mean outcome of the first policy in each training environment and in all, under their names in the log."""
+    means = {f"validation/{name}": float(evaluations[name][0].records.outcome.mean()) for name in settings.envs}
     mean = {"validation": float(np.mean(list(means.values())))}
     return mean if len(means) == 1 else mean | means
 
@@ -269,30 +270,30 @@ def _on_sizes(
     seconds: float,
     baselines: bool = False,
 ) -> Evaluations:
-    """The policies, and the baselines if asked for, on as many episodes of each environment as there is time for."""
-    fixed, found, costs = _fixed_episodes(settings), {}, {}
+    """Evaluate the policies, and on request the baselines, on as many episodes at each size as the time allows."""
+    fixed, evaluations, costs = _fixed_episodes(settings), {}, {}
     for name in envs:
         began = time.process_time()
-        found[name] = _run(settings, name, policies, fixed or PILOT, seed, baselines)
+        evaluations[name] = _run(settings, name, policies, fixed or PILOT, seed, baselines)
         costs[name] = max(time.process_time() - began, 1e-4) / PILOT
     if fixed is not None:
-        return found
+        return evaluations
     home = [name for name in envs if name in settings.envs]
     larger = [name for name in envs if name not in settings.envs]
-    # Half of the time is for the training environments, however slow larger ones are; those get what is left of it.
+    # Half of the time is for the training environments, however slow the larger ones are, which get the rest.
     for group, share in ((home, 0.5 if larger else 1.0), (larger, 1.0)):
         budget = share * seconds - PILOT * sum(costs[name] for name in group)
         for k, name in enumerate(sorted(group, key=costs.__getitem__)):
             episodes = min(MOST, int(budget / (len(group) - k) / costs[name]))
             if episodes >= 2 * PILOT:
-                found[name] = _run(settings, name, policies, episodes, seed, baselines)
+                evaluations[name] = _run(settings, name, policies, episodes, seed, baselines)
                 budget -= episodes * costs[name]
         seconds = (1 - share) * seconds + max(budget, 0.0)
-    return found
+    return evaluations
 
 
 def _fixed_episodes(settings: TrainSettings) -> int | None:
-    """How many at each size; None: as many as there is time for."""
+    """Episodes at each size; None: as many as the time allows."""
     return settings.evaluate_episodes or (EPISODES if settings.steps is not None else None)
 
 
@@ -304,7 +305,7 @@ def _run(
     seed: int,
     baselines: bool = False,
 ) -> tuple[Evaluation, ...]:
-    """Policies, and then the baselines if asked for, on the same episodes of one environment."""
+    """Evaluate policies, and on request the baselines, on the same episodes of one environment."""
     env = make_env(settings, name, 1)
     rivals = [baseline for baseline in env.baselines() if baseline not in BOUNDS] if baselines else []
     largest = min(BATCH, max(1, LARGEST_BATCH // (env.n_agents * env.n_tasks)))
@@ -350,26 +351,27 @@ def _prior(env: BatchEnv, candidate: LearnedPolicy) -> LearnedPolicy | None:
 
 
 def goodness(one: Evaluation) -> float:
-    """Largest for the best policy."""
+    """Mean outcome, with the sign by which more is better."""
     return MEANINGS[one.metric].better * one.mean
 
 
 def _verdict(evaluations: Sequence[Evaluation], own: int, rival: int) -> Verdict:
-    """Of one of the policies against another."""
+    """Whether one policy is better than another on the same episodes, even or worse."""
     one, other = evaluations[own], evaluations[rival]
     return differences([other, one])[0].verdict(one.metric)
 
 
-def _improves(found: Evaluations, candidate: int, prior: int) -> bool:
-    """Whether a candidate is better than the prior somewhere, and worse nowhere."""
-    told = [_verdict(one, candidate, prior) for one in found.values()]
-    return "better" in told and "worse" not in told
+def _improves(evaluations: Evaluations, candidate: int, prior: int) -> bool:
+    """Whether a candidate is better than the prior at one size and worse at none."""
+    verdicts = [_verdict(at_size, candidate, prior) for at_size in evaluations.values()]
+    return "better" in verdicts and "worse" not in verdicts
 
 
-def _merit(found: Evaluations, candidate: int) -> float:
-    """Mean over the environments of how much better a candidate is than the first one, in shares of its mean."""
+def _merit(evaluations: Evaluations, candidate: int) -> float:
+    """Improvement of a candidate on the first one, relative to its mean outcome, averaged over the sizes."""
     total = 0.0
-    for one in found.values():
-        gap = differences([one[0], one[candidate]])[0]
-        total += MEANINGS[one[0].metric].better * gap.mean / (abs(one[0].mean) or 1.0)
-    return total / len(found)
+    for at_size in evaluations.values():
+        first = at_size[0]
+        gap = differences([first, at_size[candidate]])[0]
+        total += MEANINGS[first.metric].better * gap.mean / (abs(first.mean) or 1.0)
+    return total / len(evaluations)

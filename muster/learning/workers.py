@@ -1,8 +1,8 @@
-"""The workers of a run: each runs a share of every update, and one that dies or hangs is replaced.
+"""Worker processes: each runs a share of every update, and one that dies or hangs is replaced.
 
-A learner that divides its work gives every worker of the pool a `Job`, and then calls the pool with a message for each.
-A worker that is new, at the start or in place of one that was lost, gets the job with the message. As an answer depends
-on nothing but the two, a loss changes nothing but the time that an update takes.
+A learner gives every worker of the pool a `Job`, and then calls the pool with a message for each. A new worker, at the
+start or in place of a lost one, receives the job with its first message. An answer depends on job and message alone, so
+losing a worker costs time and changes no result.
 
 On one machine workers are processes without torch: fresh interpreters with the run's module path, so that they find a
 custom environment, in sessions of their own, so that Ctrl-C reaches the run alone. A worker's standard input is a pipe
@@ -35,15 +35,15 @@ from muster.learning.optimiser import TrainingError
 from muster.parallel import thread_count
 
 PATIENCE = 60.0
-"""Seconds after which a worker that does not answer is taken to hang, unless answers have been known to take long."""
+"""Seconds without an answer after which a worker counts as hanging, unless earlier answers took long."""
 LONGER = 20.0
-"""How many times longer than the longest answer so far one may take."""
+"""An answer may take so many times as long as the longest before it."""
 STARTING = 60.0
-"""Seconds more for a worker that has just started."""
+"""Additional seconds for the first answer of a worker."""
 ATTEMPTS = 3
-"""Workers that a share may cost before the run gives up."""
+"""Workers lost over the same share of an update before the run gives up."""
 STALL = 60
-"""Seconds in which not a byte moves, after which a message is given up."""
+"""Seconds without a byte sent or received after which a message fails."""
 BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
     "from muster.learning.workers import serve; serve(int(sys.argv[1]))"
@@ -51,28 +51,28 @@ BOOT = (
 
 
 class Job(ABC):
-    """All that it takes to make, in a worker, what answers messages there."""
+    """The work of one worker, sent to it once, before its first message."""
 
     @abstractmethod
     def make(self) -> Callable[[Any], Any]:
-        """From a message to its answer, which depends on nothing else; with environments of its own."""
+        """The worker's function from a message to its answer, which depends on nothing else."""
 
 
 class Reply(NamedTuple):
-    """What comes back for a message."""
+    """A worker's answer with the time that it took."""
 
     answer: Any
-    """Or a MusterError."""
+    """The answer, or a MusterError."""
     seconds: float
     cpu_seconds: float
-    """Of the message alone: making environments is no part of the training."""
+    """CPU time of the message alone: making environments is not part of the training."""
 
 
 class Host:
     """The worker's side: bytes in, bytes out."""
 
     def answer(self, data: bytes) -> bytes:
-        """Do what the message says, with a job if it is the first."""
+        """Answer one message; the first comes with the job."""
         began, cpu = time.perf_counter(), time.process_time()
         try:
             job, message = pickle.loads(data)
@@ -86,13 +86,13 @@ class Host:
 
 
 def as_sent(error: Exception) -> MusterError:
-    """What the run raises for a worker's error: of a class that any process can make of one text."""
+    """A worker's error as one that pickles: of a class with one text as its argument."""
     if isinstance(error, MusterError):
         kinds = (kind for kind in (InputError, EnvError, TrainingError) if isinstance(error, kind))
         return next(kinds, MusterError)(str(error))
-    found = MusterError(f"a worker failed: {in_words(error)}")
-    found.add_note(f"in a worker:\n{traceback.format_exc()}")
-    return found
+    failure = MusterError(f"a worker failed: {in_words(error)}")
+    failure.add_note(f"in a worker:\n{traceback.format_exc()}")
+    return failure
 
 
 def _packed(message: Any) -> bytes:
@@ -100,40 +100,40 @@ def _packed(message: Any) -> bytes:
 
 
 class WorkerLostError(Exception):
-    """A worker is gone; says how."""
+    """A worker has ended or cannot be reached; the message says how."""
 
 
 class Worker(Protocol):
-    """One worker, seen from the run."""
+    """The run's side of one worker."""
 
     def send(self, data: bytes) -> None:
         """Send bytes; WorkerLostError where it is gone."""
 
     def receive(self) -> bytes:
-        """The answer; WorkerLostError where it is gone. Only after `Executor.wait` named it."""
+        """The answer; WorkerLostError where it is gone. Only after `Executor.wait` returned the worker."""
 
     def end(self) -> None:
-        """End it at once."""
+        """Kill the worker."""
 
 
 class Executor(Protocol):
-    """Where workers run."""
+    """Starts workers: processes of this machine, or actors of a cluster."""
 
     def capacity(self) -> int:
-        """How many have a core each."""
+        """Number of workers with a core each."""
 
     def start(self) -> Worker:
         """A new worker."""
 
     def wait(self, workers: Sequence[Worker], seconds: float) -> list[Worker]:
-        """Those that have answered, or have ended, within so many seconds; none if none has."""
+        """Workers that have answered, or have ended, within so many seconds; none if none has."""
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Release resources."""
 
 
 class Process:
-    """A worker on this machine."""
+    """A worker in a process of this machine."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -157,14 +157,14 @@ class Process:
             raise WorkerLostError(self._ending()) from None
 
     def receive(self) -> bytes:
-        """The answer that has begun to come."""
+        """Receive the answer that has begun to arrive."""
         try:
             return self.pipe.recv_bytes()
         except (OSError, EOFError):
             raise WorkerLostError(self._ending()) from None
 
     def end(self) -> None:
-        """End it at once: all that counts is in the run."""
+        """Kill the process: the run has all state."""
         self.child.kill()
         self.child.wait()
         self.pipe.close()
@@ -180,14 +180,14 @@ class Process:
 
 
 class Processes:
-    """Workers on this machine."""
+    """Executor of processes of this machine."""
 
     def __init__(self) -> None:
         if os.name != "posix":
             raise InputError("--workers needs Linux or macOS; leave it out")
 
     def capacity(self) -> int:
-        """Cores that there are for workers."""
+        """Cores of this machine, or as many as MUSTER_NUM_THREADS says."""
         return thread_count()
 
     def start(self) -> Worker:
@@ -195,16 +195,16 @@ class Processes:
         return Process()
 
     def wait(self, workers: Sequence[Worker], seconds: float) -> list[Worker]:
-        """Those that have answered, or have ended, within so many seconds."""
+        """Workers that have answered, or have ended, within so many seconds."""
         pipes = {worker.pipe: worker for worker in workers if isinstance(worker, Process)}
         return [pipes[pipe] for pipe in connection.wait(list(pipes), max(0.0, seconds))]  # type: ignore[index]
 
     def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to release."""
 
 
 def serve(handle: int) -> None:
-    """The worker's process: answer until the run ends."""
+    """Main loop of a worker's process: answer messages until the run ends."""
     threading.Thread(target=_end_with_the_run, daemon=True).start()
     host = Host()
     with connection.Connection(handle) as pipe, suppress(EOFError, OSError):
@@ -213,29 +213,31 @@ def serve(handle: int) -> None:
 
 
 def _end_with_the_run() -> None:
+    """Exit when standard input closes, as it does when the run's process ends."""
     while os.read(0, 1):
         pass
     os._exit(0)
 
 
 class Due(NamedTuple):
-    """By when an answer is awaited."""
+    """Deadline of an answer."""
 
     moment: float
+    """Time of the monotonic clock at which the worker counts as hanging."""
     patience: float
     new: bool
     """Whether the worker has just started."""
 
 
 class WorkerPool:
-    """As many workers as the run asked for, by index."""
+    """A fixed number of workers, by index, started when they are first needed."""
 
     def __init__(self, executor: Executor, size: int) -> None:
         self.executor, self.size = executor, size
         self.jobs: Sequence[Job] = ()
         self.workers: dict[int, Worker] = {}
-        self._told: set[int] = set()
-        """Indices of workers that know their job."""
+        self._have_job: set[int] = set()
+        """Indices of workers that have received their job."""
         self.patience, self.starting = PATIENCE, STARTING
         self.cpu_seconds = 0.0
         """CPU time of all workers so far."""
@@ -245,18 +247,18 @@ class WorkerPool:
         self._messages, self._bytes, self._busy, self._since = 0, 0, 0.0, time.perf_counter()
 
     def assign(self, jobs: Sequence[Job]) -> None:
-        """One job for each worker; those that had another forget it."""
+        """Give each worker a job in place of its present one."""
         assert len(jobs) == self.size
         self.jobs = jobs
-        self._told.clear()
+        self._have_job.clear()
 
     def call(self, messages: Sequence[Any]) -> list[Any]:
-        """The answer of each worker to its message; raises what a worker raised."""
+        """Answers of the workers to one message each; raises the first error of a worker."""
         losses = [0] * self.size
         awaited = {index: self._send(index, message) for index, message in enumerate(messages)}
         answers: dict[int, Any] = {}
         while awaited:
-            for index, why in self._hear(awaited, answers).items():
+            for index, why in self._receive_next(awaited, answers).items():
                 losses[index] += 1
                 self.replaced += 1
                 self._dismiss(index)
@@ -266,47 +268,46 @@ class WorkerPool:
                         "for all of them, and does every step of the environment come to an end? Try fewer --workers"
                     )
                 awaited[index] = self._send(index, messages[index])
-        found = [answers[index] for index in range(self.size)]
-        for answer in found:
-            if isinstance(answer, MusterError):
-                raise answer
-        return found
+        for index in range(self.size):
+            if isinstance(answers[index], MusterError):
+                raise answers[index]
+        return [answers[index] for index in range(self.size)]
 
     def metrics(self) -> Metrics:
-        """Since it was last asked: seconds, share of the workers' time that was idle, messages and bytes either way."""
+        """Since the last call: seconds, idle share of the workers' time, messages and bytes in both directions."""
         now = time.perf_counter()
         seconds = now - self._since
         idle = 1.0 - self._busy / max(seconds * self.size, 1e-9)
-        found = {"update_seconds": seconds, "idle": min(max(idle, 0.0), 1.0), "messages": float(self._messages)}
-        found["message_bytes"] = float(self._bytes)
+        metrics = {"update_seconds": seconds, "idle": min(max(idle, 0.0), 1.0), "messages": float(self._messages)}
+        metrics["message_bytes"] = float(self._bytes)
         self._messages, self._bytes, self._busy, self._since = 0, 0, 0.0, now
-        return found
+        return metrics
 
     def close(self) -> None:
-        """End all workers."""
+        """Kill all workers and release the executor."""
         for index in list(self.workers):
             self._dismiss(index)
         self.executor.close()
 
     def _send(self, index: int, message: Any) -> Due:
-        """Send the message, to a new worker with its job."""
+        """Send the message, with the job to a worker that does not have it; the deadline of the answer."""
         patience = max(self.patience, LONGER * self._longest)
-        new = index not in self._told
+        new = index not in self._have_job
         if new:
             if index not in self.workers:
                 self.workers[index] = self.executor.start()
-            self._told.add(index)
+            self._have_job.add(index)
             patience += self.starting
         data = _packed((self.jobs[index] if new else None, message))
         self._messages += 1
         self._bytes += len(data)
-        # A worker that is gone already is found out when its answer is waited for.
+        # `_receive_next` notices a worker that is gone already.
         with suppress(WorkerLostError):
             self.workers[index].send(data)
         return Due(time.monotonic() + patience, patience, new)
 
-    def _hear(self, awaited: dict[int, Due], answers: dict[int, Any]) -> dict[int, str]:
-        """Wait for the next answers, which are moved from `awaited` to `answers`; who was lost meanwhile, and how."""
+    def _receive_next(self, awaited: dict[int, Due], answers: dict[int, Any]) -> dict[int, str]:
+        """Wait for the next answers and move them from `awaited` to `answers`; workers lost meanwhile, with reasons."""
         lost: dict[int, str] = {}
         indices = {id(self.workers[index]): index for index in awaited}
         left = min(due.moment for due in awaited.values()) - time.monotonic()
@@ -320,7 +321,7 @@ class WorkerPool:
                 del awaited[index]
         now = time.monotonic()
         for index, due in awaited.items():
-            # The run itself may have stood still: an answer that has come meanwhile counts.
+            # The run itself may have been suspended: an answer that has arrived meanwhile counts.
             if index not in lost and due.moment < now and not self.executor.wait([self.workers[index]], 0.0):
                 lost[index] = f"no answer within {due.patience:.0f} s"
         return lost
@@ -337,20 +338,20 @@ class WorkerPool:
         return reply.answer
 
     def _dismiss(self, index: int) -> None:
-        self._told.discard(index)
+        self._have_job.discard(index)
         worker = self.workers.pop(index, None)
         if worker is not None:
             worker.end()
 
 
 def shares(size: int, parts: int) -> list[tuple[int, int]]:
-    """Neighbouring ranges (begin, end) of range(size), as equal as can be."""
+    """Divide range(size) into consecutive ranges (begin, end), as equal as possible."""
     return list(pairwise(k * size // parts for k in range(parts + 1)))
 
 
 @contextmanager
 def closing(pool: WorkerPool | None) -> Iterator[WorkerPool | None]:
-    """The pool, whose workers end with the block."""
+    """Context in which the pool is open; its workers end with it."""
     try:
         yield pool
     finally:

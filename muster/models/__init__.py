@@ -7,10 +7,10 @@ from typing import Literal
 # Nothing heavy here: the command line reads it.
 ModelKind = Literal["dm", "pem", "context", "linear"]
 Form = Literal["plain", "paper", "centred", "local"]
-"""What a model reads of positions (muster.learning.settings)."""
+"""How a model reads positions (`TrainSettings.form`)."""
 PairScale = Literal["none", "size", "fade"]
-"""By what g is multiplied, so that it keeps its meaning at other sizes (muster.models.pair_scale)."""
+"""Factor on g by which it generalises to other sizes (muster.models.pair_scale)."""
 Learned = Literal["capacities", "contributions"]
-"""What a model may learn beside scores."""
+"""Limits that a model may learn beside scores."""
 ContextFeature = Literal["agent_gap", "task_gap", "partner_wait"]
-"""Features of a pair that any observation has (muster.models.context_features)."""
+"""Features of a pair computed from any observation with a prior (muster.models.context_features)."""

@@ -1,19 +1,19 @@
-"""The context model's arrays, and what its agents and tasks know of each other.
+"""The context model: its parameters, and the relations between its agents and tasks.
 
-Every agent and every task is a token of C values, made of its own features. In each round it listens to the agents and
-to the tasks: with listener x, speaker y and their relation r,
+Every agent and every task is a token of C values, embedded from its own features. In each round tokens attend to those
+of agents and of tasks: with listener x, speaker y and their relation r,
 
-    u_xy = relu(S y + T x + R r + b)                 what is said
-    w_xy = exp(L u_xy - d_xy / (reach·s)) / (1 + sum over the speakers)       how much it counts, for each head
+    u_xy = relu(S y + T x + R r + b)                                          message
+    w_xy = exp(L u_xy - d_xy / (reach·s)) / (1 + sum over the speakers)       attention weight, for each head
     x   <- x + W2 relu(W1 [x, sum of w u over agents, sum of w u over tasks] + b1) + b2
 
 where d is their distance and s the mean distance of agents to their nearest task (pair_scale.py), so that a token has
-about as many neighbours that matter in a large environment as in a small one of the same density. The 1 stands for
-silence: far from all others a token hears next to nothing, and how much it hears tells how many are near. Where an
-environment names neither distances nor positions, this is attention by what is said alone.
+about as many relevant neighbours in a large environment as in a small one of the same density. The 1 lets the weights
+add up to less than 1: far from all others a token attends to next to nothing, and their sum tells how many are near.
+Where an environment names neither distances nor positions, weights depend on the messages alone.
 
-The tokens of the last round stand beside the features that the pair networks read (muster.models.direct). The rounds
-themselves are in context_model.py, and in torch_networks.py for learning.
+The tokens of the last round are further features of the pair networks (muster.models.direct). The rounds are computed
+in context_model.py, and in torch_networks.py for learning.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from muster.models.spec import ModelSpec
 
 AGENT, TASK = "agent", "task"
 LISTENING = ((AGENT, AGENT), (AGENT, TASK), (TASK, AGENT), (TASK, TASK))
-"""Listener and speaker."""
+"""Pairs of listener and speaker."""
 APART = 4
-"""Of two positions: their differences in both directions, with and without sign."""
+"""Features of two positions: their differences in both coordinates, with and without sign."""
 NEARNESS = 2
-"""Of a distance: in units of s, and exp of minus that."""
+"""Features of a distance: d / s and exp(-d / s)."""
 FIRST_REACH, LAST_REACH = 0.5, 2.0
-"""Of the heads, in s, when nothing is learned yet."""
+"""Initial reach of the first and the last head, in units of s."""
 
 
 def measured(spec: ModelSpec, listener: str, speaker: str) -> bool:
-    """Whether there is a distance between the two."""
+    """Whether a listener and a speaker of these kinds have a distance."""
     return bool(spec.places) or (bool(spec.distances) and declared(spec, listener, speaker) > 0)
 
 
 def declared(spec: ModelSpec, listener: str, speaker: str) -> int:
-    """Width of the features that the environment itself has of two objects."""
+    """Width of the environment's own features of two objects."""
     if listener == speaker:
         return spec.task_pair_width if listener == TASK else 0
     return spec.pair_width
 
 
 def relation_width(spec: ModelSpec, listener: str, speaker: str) -> int:
-    """What a listener knows of itself and a speaker together."""
+    """Width of a relation's features."""
     width = declared(spec, listener, speaker)
-    # An environment that says which of its features are distances says with them where others are.
+    # Where the environment's own features have distances, differences of positions are left out.
     width += APART if spec.places and not (width and spec.distances) else 0
     width += NEARNESS if measured(spec, listener, speaker) else 0
     if listener != speaker:
@@ -63,7 +63,7 @@ def relation_width(spec: ModelSpec, listener: str, speaker: str) -> int:
 
 
 def context_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every array that makes the tokens, in their fixed order."""
+    """Name and shape of every array of embeddings and rounds, in their fixed order."""
     c = spec.context
     shapes: dict[str, tuple[int, ...]] = {}
     for who, width in ((AGENT, spec.agent_width), (TASK, spec.task_width)):
@@ -87,12 +87,12 @@ def context_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
 
 
 def init_context(spec: ModelSpec, rng: np.random.Generator) -> dict[str, Floats32]:
-    """Uniform within 1/sqrt(inputs) of each layer; heads that reach from near to far."""
-    found: dict[str, Floats32] = {}
+    """Initial arrays: uniform within 1/sqrt(inputs) of each layer; the heads' reaches spread geometrically."""
+    arrays: dict[str, Floats32] = {}
     inputs = 1
     for name, shape in context_shapes(spec).items():
         if name.endswith("_reach"):
-            found[name] = np.log(np.geomspace(FIRST_REACH, LAST_REACH, spec.heads)).astype(np.float32)
+            arrays[name] = np.log(np.geomspace(FIRST_REACH, LAST_REACH, spec.heads)).astype(np.float32)
             continue
         if name.endswith("_listener"):
             relation = name.replace("_listener", "_relation")
@@ -100,31 +100,31 @@ def init_context(spec: ModelSpec, rng: np.random.Generator) -> dict[str, Floats3
         elif name.endswith("_logit") or "_mix" in name or name.startswith("token"):
             inputs = shape[0] if len(shape) == 2 else inputs
         bound = 1.0 / np.sqrt(max(inputs, 1))
-        found[name] = rng.uniform(-bound, bound, shape).astype(np.float32)
-    return found
+        arrays[name] = rng.uniform(-bound, bound, shape).astype(np.float32)
+    return arrays
 
 
 LEAST_SPACING = 1e-3
-"""In units of distance of an environment that does not say what its shortest one is."""
+"""Least spacing s, for environments without a `distance_unit`."""
 
 
 class Relation(NamedTuple):
-    """Of X listeners and Y speakers."""
+    """Relations between X listeners and Y speakers."""
 
     features: Floats32
     """[B, X, Y, R]"""
     distance: Floats32
     """[B, X, Y] in units of s; 0 where there is none."""
     heard: Bools
-    """[B, X, Y] True where both live, are not one and the same, and may have to do with each other."""
+    """[B, X, Y] True where both are alive, not the same object, and allowed as a pair."""
 
     def turned(self) -> Relation:
-        """The same for who was the speaker."""
+        """The relations with listeners and speakers exchanged."""
         return Relation(*(np.ascontiguousarray(part.swapaxes(1, 2)) for part in self))  # type: ignore[arg-type]
 
 
 def relate(spec: ModelSpec, observation: BatchObservation) -> dict[tuple[str, str], Relation]:
-    """Relations of every kind of listener and speaker, in this observation."""
+    """Relations between listeners and speakers of all kinds."""
     features = {AGENT: observation.agent_features, TASK: observation.task_features}
     alive = {AGENT: observation.agent_alive, TASK: observation.task_alive}
     prior = observation.prior if spec.reads_prior else None
@@ -133,7 +133,7 @@ def relate(spec: ModelSpec, observation: BatchObservation) -> dict[tuple[str, st
         (TASK, TASK): (observation.task_pair_features, observation.task_prior if spec.task_prior else None),
         (AGENT, AGENT): (None, None),
     }
-    found: dict[tuple[str, str], Relation] = {}
+    relations: dict[tuple[str, str], Relation] = {}
     unit: Floats32 | None = None
     for (listener, speaker), (declared, prior) in own.items():
         heard = alive[listener][:, :, None] & alive[speaker][:, None, :]
@@ -159,8 +159,8 @@ def relate(spec: ModelSpec, observation: BatchObservation) -> dict[tuple[str, st
             parts += [distance[..., None], exp(-distance)[..., None]]
         if prior is not None:
             parts.append(np.asarray(prior, np.float32)[..., None])
-        together = np.concatenate(parts, axis=-1) if parts else np.zeros((*heard.shape, 0), np.float32)
-        together[~heard] = 0.0
-        found[listener, speaker] = Relation(together, distance, heard)
-    found[TASK, AGENT] = found[AGENT, TASK].turned()
-    return found
+        relation = np.concatenate(parts, axis=-1) if parts else np.zeros((*heard.shape, 0), np.float32)
+        relation[~heard] = 0.0
+        relations[listener, speaker] = Relation(relation, distance, heard)
+    relations[TASK, AGENT] = relations[AGENT, TASK].turned()
+    return relations

@@ -1,13 +1,12 @@
-"""Features of a pair that any observation has: how it compares with the alternatives of its agent and of its task.
+"""Context features: how a pair compares with the alternatives of its agent and of its task.
 
-Of the prior p, over pairs of the living that are allowed, in units u of its standard deviation:
+With the prior p over allowed pairs of the living, and its standard deviation u:
 
     agent_gap     (p_ij - max over other tasks of p_i.) / u                  to the agent's best alternative
     task_gap      (p_ij - max over other agents of p_.j) / u                 to the task's best other agent
     partner_wait  max(0, task_gap) where the task needs more than this agent brings, else 0
 
-A gap is 0 where there is no other. None depends on how many agents and tasks there are far away, and an agent or a task
-that is masked counts as if it were left out.
+A gap is 0 where there is no alternative. Masked agents and tasks count as if they were left out.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ AGENTS, TASKS = 1, 2
 
 
 def available(observation: BatchObservation, prior: bool) -> tuple[ContextFeature, ...]:
-    """Those that can be made of what is observed; `prior`: whether there is a prior to compare by."""
+    """Context features that can be computed from the observation; they need a prior."""
     names = get_args(ContextFeature) if prior else ()
     return tuple(name for name in names if name != "partner_wait" or observation.minimums is not None)
 
 
 def with_context(observation: BatchObservation, names: Sequence[ContextFeature], unit: float) -> BatchObservation:
-    """The observation with these features behind its own pair features; `unit`: standard deviation of the prior."""
+    """The observation with context features after its own pair features; `unit`: standard deviation of the prior."""
     there, own = observation.pairs, observation.pair_features
     pairs = np.zeros((*there.shape, own.shape[-1] + len(names)), np.float32)
     pairs[..., : own.shape[-1]] = own
@@ -61,7 +60,7 @@ def _columns(observation: BatchObservation, names: Sequence[ContextFeature], uni
 
 
 def _gap(worth: Floats, axis: int) -> Floats:
-    """[B, N, M] how much more a pair is worth than the best other along the axis; 0 where there is no other."""
+    """[B, N, M] value of each pair minus that of the best other along the axis; 0 where there is no other."""
     if not worth.size:
         return worth
     best = worth.max(axis=axis, keepdims=True)

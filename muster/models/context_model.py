@@ -1,4 +1,4 @@
-"""The context model without torch: tokens that listen to all others, and the pair networks that read them."""
+"""The context model without torch: attention among tokens, and the pair networks that read them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from muster.data import BatchObservation, Floats32
 from muster.kernels import core
 from muster.models.context import AGENT, LISTENING, TASK, relate
-from muster.models.direct import DirectModel, Parameters, Scores
+from muster.models.direct import DirectModel
 from muster.models.pair_scale import exp
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Parameters, Scores
 
 
 class ContextModel:
@@ -21,7 +21,7 @@ class ContextModel:
         self.spec, self.parameters = spec, parameters
         self.direct = DirectModel(parameters, spec.task_scores)
         self.edges: dict[str, tuple[Floats32, Floats32, Floats32]] = {}
-        """How listeners hear speakers: weights of the relation [R, C], of the logits [H, C], and 1 / reach [H]."""
+        """By listener and speaker: weights of relations [R, C] and of logits [H, C], and 1 / reach [H]."""
         for number in range(spec.rounds):
             for listener, speaker in LISTENING:
                 edge = f"round{number}.{listener}_{speaker}"
@@ -41,7 +41,7 @@ class ContextModel:
         return self.direct(dataclasses.replace(observation, agent_features=agents, task_features=tasks))
 
     def read(self, observation: BatchObservation) -> tuple[Floats32, Floats32]:
-        """Features of the living agents and tasks, less those that say where on the map."""
+        """Features of living agents and tasks, with 0 for others and for positions that the model does not read."""
         agents = np.where(observation.agent_alive[..., None], observation.agent_features, np.float32(0.0))
         tasks = np.where(observation.task_alive[..., None], observation.task_features, np.float32(0.0))
         if self.spec.blind:
@@ -49,7 +49,7 @@ class ContextModel:
         return agents, tasks
 
     def tokens(self, observation: BatchObservation, agents: Floats32, tasks: Floats32) -> tuple[Floats32, Floats32]:
-        """[B, N, C] and [B, M, C] after all rounds."""
+        """Tokens of agents [B, N, C] and tasks [B, M, C] after all rounds."""
         spec, weights = self.spec, self.parameters
         relations = relate(spec, observation)
         tokens: dict[str, Floats32] = {}
@@ -78,14 +78,14 @@ class ContextModel:
 
 
 def layer(x: Floats32, weight: Floats32, bias: Floats32, rectified: bool) -> Floats32:
-    """[B, N, C] of x [B, N, D], each row by itself: what stands beside it in a batch changes no bit."""
+    """A linear layer, rectified or not, of x [B, N, D]: [B, N, C]. A row's bits do not depend on the batch."""
     y = np.empty((*x.shape[:2], weight.shape[1]), np.float32)
     core.models.fill_layer(x, weight, bias, rectified, y)
     return y
 
 
 def beside(features: Floats32, shared: Floats32 | None) -> Floats32:
-    """[B, N, D + F] features of objects [B, N, D], followed by those [B, F] of their environment."""
+    """[B, N, D + F] features of objects [B, N, D] followed by global features [B, F]."""
     if shared is None or not shared.shape[-1]:
         return features
     batch, n, _ = features.shape

@@ -1,8 +1,8 @@
-"""The entity critic: values of states, and the gradient of their loss, by compiled code (core/models/critic.cpp).
+"""The entity critic: state values and the gradient of their loss, by compiled code (core/models/critic.cpp).
 
-A network reads every living object; a head reads the mean and the maximum over a state's agents, the share of them that
-live, the same of its tasks, and the features of the whole environment. The loss is Huber's, averaged over the states.
-Parameters have the names and shapes of torch's linear layers.
+One network embeds every living agent, another every living task; a head reads the mean and the maximum of the agents'
+embeddings, the share of living agents, the same of tasks, and global features. The loss is Huber's, averaged over the
+states. Parameters have the names and shapes of torch's linear layers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 
 from muster.data import BatchObservation, Floats32
 from muster.kernels import core
-from muster.models.direct import NOT_SHARED, Parameters, unflatten
+from muster.models.direct import NOT_SHARED, unflatten
+from muster.models.spec import Parameters
 
 WIDTH = 32
 """Hidden units of every layer."""
@@ -23,7 +24,7 @@ NETWORKS = ("agent", "task", "head")
 
 
 def critic_shapes(agents: int, tasks: int, shared: int, width: int = WIDTH) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every array of a critic that reads so many features, in their fixed order."""
+    """Name and shape of every array, by the widths of agent, task and global features, in their fixed order."""
     inputs = {"agent": agents, "task": tasks, "head": 4 * width + 2 + shared}
     shapes: dict[str, tuple[int, ...]] = {}
     for net, reads in inputs.items():
@@ -34,17 +35,17 @@ def critic_shapes(agents: int, tasks: int, shared: int, width: int = WIDTH) -> d
 
 
 def init_critic(shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator) -> Parameters:
-    """Parameters to start from: uniform within 1/sqrt(inputs) of each layer."""
-    found: Parameters = {}
+    """Initial parameters: uniform within 1/sqrt(inputs) of each layer."""
+    parameters: Parameters = {}
     for name, shape in shapes.items():
         inputs = shapes[name.replace("bias", "weight")][1]
         bound = 1.0 / np.sqrt(max(inputs, 1))
-        found[name] = rng.uniform(-bound, bound, shape).astype(np.float32)
-    return found
+        parameters[name] = rng.uniform(-bound, bound, shape).astype(np.float32)
+    return parameters
 
 
 class EntityCritic:
-    """Values of states; packed once for as long as its parameters are constant."""
+    """State values of a critic with constant parameters, packed for the compiled code."""
 
     def __init__(self, parameters: Parameters) -> None:
         width, agents = parameters["agent.0.weight"].shape
@@ -55,7 +56,7 @@ class EntityCritic:
         self.network = core.models.EntityCritic(flat, agents, tasks, shared, width)
 
     def __call__(self, observation: BatchObservation) -> Floats32:
-        """[B]"""
+        """State values [B]."""
         values = np.empty(observation.batch, np.float32)
         self.network.value(*_read(observation), values)
         return values

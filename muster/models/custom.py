@@ -1,16 +1,17 @@
-"""A custom scoring model, by the name of its class: package.module:Class[,option=value…].
+"""Custom scoring models, by the name of their class: package.module:Class[,option=value…].
 
     plain           scores(observation) -> h, g     and `parameters`, a dict of arrays that `scores` reads
     torch module    forward(observation) -> h, g    where the observation's arrays are tensors
 
-h is [B, N, M], g [B, M, M], or None under an inference that reads none. Evolution strategies learn either, learners
+h is [B, N, M], g [B, M, M], or None under an inference that reads none. Evolution strategies train either, learners
 that need gradients a torch module. The observation is a BatchObservation; constructor arguments with names of FILLED
-are filled in, so that a model need not be told how many features there are.
+are filled in, such as the numbers of features.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -20,11 +21,10 @@ from numpy.typing import NDArray
 from muster.custom import construct, find, is_custom, split
 from muster.data import BatchObservation, Floats32
 from muster.errors import InputError
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Scores
 
 FILLED = ("agent_width", "task_width", "pair_width", "task_pair_width", "global_width", "task_scores", "rng")
-"""Widths of the features, whether a g is wanted, and a numpy generator for the first parameters."""
-Scores = tuple[Floats32, Floats32 | None]
+"""Widths of the features, whether g is needed, and a numpy generator for the initial parameters."""
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -34,7 +34,7 @@ def is_module(model: Any) -> bool:
 
 
 def needs_torch(kind: str) -> bool:
-    """Whether torch computes the scores of a kind of model while it learns; imports a custom one."""
+    """Whether a kind of model is trained in torch; imports a custom one."""
     if not is_custom(kind):
         return kind in ("pem", "context")
     module, name, _ = split("model", kind)
@@ -42,7 +42,7 @@ def needs_torch(kind: str) -> bool:
 
 
 def make_custom(spec: ModelSpec, rng: np.random.Generator | None = None) -> Any:
-    """The model with its first parameters; InputError where it is none."""
+    """The custom model with initial parameters; InputError where the class is no model."""
     rng = np.random.default_rng(0) if rng is None else rng
     filled = {name: getattr(spec, name) for name in FILLED[:-1]} | {"rng": rng}
     if not needs_torch(spec.kind):
@@ -60,19 +60,19 @@ def make_custom(spec: ModelSpec, rng: np.random.Generator | None = None) -> Any:
 
 
 def parameters_of(model: Any) -> Arrays:
-    """Copies of all its arrays; of a torch module, those of its state_dict."""
+    """Copies of a model's arrays; of a torch module, those of its state_dict."""
     if is_module(model):
         return {name: tensor.detach().cpu().numpy().copy() for name, tensor in model.state_dict().items()}
     return {name: np.array(array, np.float32) for name, array in model.parameters.items()}
 
 
 def learned_by(model: Any) -> list[str]:
-    """Names of the arrays that are learned: of a torch module without its buffers."""
+    """Names of the arrays that are trained: of a torch module those that are not buffers."""
     return [name for name, _ in model.named_parameters()] if is_module(model) else list(model.parameters)
 
 
 def load_parameters(model: Any, parameters: Arrays, kind: str) -> None:
-    """Give a model these arrays; InputError where they are not its own. Buffers may be missing."""
+    """Set a model's arrays; InputError where names or shapes differ. Buffers may be missing."""
     own = parameters_of(model)
     wrong = [name for name, array in parameters.items() if name not in own or own[name].shape != array.shape]
     wrong += [name for name in learned_by(model) if name not in parameters]
@@ -88,43 +88,74 @@ def load_parameters(model: Any, parameters: Arrays, kind: str) -> None:
 
 @lru_cache(maxsize=16)
 def custom_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every array that is learned."""
+    """Name and shape of every array that is trained."""
     model = make_custom(spec)
-    found = parameters_of(model)
+    parameters = parameters_of(model)
     if not learned_by(model):
         raise InputError(f"{spec.kind} has no parameters to learn")
-    return {name: found[name].shape for name in learned_by(model)}
+    return {name: parameters[name].shape for name in learned_by(model)}
 
 
 def init_custom(spec: ModelSpec, rng: np.random.Generator) -> dict[str, Floats32]:
-    """What a model starts with: the arrays that are learned."""
+    """Initial values of the arrays that are trained."""
     model = make_custom(spec, rng)
-    found = parameters_of(model)
-    return {name: found[name].astype(np.float32) for name in learned_by(model)}
+    parameters = parameters_of(model)
+    return {name: parameters[name].astype(np.float32) for name in learned_by(model)}
 
 
-def checked_scores(spec: ModelSpec, observation: BatchObservation, found: Any) -> Any:
+def checked_scores(spec: ModelSpec, observation: BatchObservation, scores: Any) -> Any:
     """h and g as arrays (or tensors) of single precision; InputError where they do not fit the observation."""
     batch, m = observation.task_alive.shape
-    if not isinstance(found, tuple) or len(found) != 2:
-        raise InputError(f"{spec.kind} must return two things, h and g (or None for g), got {type(found).__name__}")
-    wanted = [("h", found[0], (batch, observation.agent_alive.shape[1], m))]
-    wanted += [("g", found[1], (batch, m, m))] if spec.task_scores else []
-    for name, scores, shape in wanted:
-        if scores is None or tuple(np.shape(scores)) != shape:
-            got = "none" if scores is None else f"shape {tuple(np.shape(scores))}"
+    if not isinstance(scores, tuple) or len(scores) != 2:
+        raise InputError(f"{spec.kind} must return two things, h and g (or None for g), got {type(scores).__name__}")
+    expected = [("h", scores[0], (batch, observation.agent_alive.shape[1], m))]
+    expected += [("g", scores[1], (batch, m, m))] if spec.task_scores else []
+    for name, array, shape in expected:
+        if array is None or tuple(np.shape(array)) != shape:
+            got = "none" if array is None else f"shape {tuple(np.shape(array))}"
             raise InputError(f"{spec.kind} must return {name} of shape {shape}, got {got}")
-    if hasattr(found[0], "detach"):
-        return found[0].float(), found[1].float() if spec.task_scores else None
-    return np.asarray(found[0], np.float32), np.asarray(found[1], np.float32) if spec.task_scores else None
+    if hasattr(scores[0], "detach"):
+        return scores[0].float(), scores[1].float() if spec.task_scores else None
+    return np.asarray(scores[0], np.float32), np.asarray(scores[1], np.float32) if spec.task_scores else None
 
 
 def as_tensors(observation: BatchObservation) -> Any:
-    """The observation with tensors for arrays, numbers in single precision: what a torch module is given."""
+    """The observation with tensors in place of arrays, numbers in single precision."""
     import torch
 
-    found = {entry.name: getattr(observation, entry.name) for entry in dataclasses.fields(BatchObservation)}
-    for name, array in found.items():
+    fields = {entry.name: getattr(observation, entry.name) for entry in dataclasses.fields(BatchObservation)}
+    for name, array in fields.items():
         if array is not None:
-            found[name] = torch.from_numpy(np.array(array, np.float32 if array.dtype.kind == "f" else None))
-    return BatchObservation(**found)
+            fields[name] = torch.from_numpy(np.array(array, np.float32 if array.dtype.kind == "f" else None))
+    return BatchObservation(**fields)
+
+
+class CustomModel:
+    """A custom model, or P of them, each for its own share of the batch, where its arrays have a leading axis."""
+
+    def __init__(self, spec: ModelSpec, parameters: Arrays) -> None:
+        name, shape = next(iter(custom_shapes(spec).items()))
+        first = parameters.get(name)
+        models = [parameters]
+        if first is not None and first.ndim > len(shape):
+            models = [{key: array[p] for key, array in parameters.items()} for p in range(len(first))]
+        self.scorers = [_scorer(spec, one) for one in models]
+
+    def __call__(self, observation: BatchObservation) -> Scores:
+        """h [B, N, M], and g [B, M, M] if the model has one."""
+        if len(self.scorers) == 1:
+            return self.scorers[0](observation)
+        shares = np.array_split(np.arange(observation.batch), len(self.scorers))
+        parts = [score(observation.take(rows)) for score, rows in zip(self.scorers, shares, strict=True)]
+        g = [part[1] for part in parts if part[1] is not None]
+        return np.concatenate([part[0] for part in parts]), np.concatenate(g) if g else None
+
+
+def _scorer(spec: ModelSpec, parameters: Arrays) -> Callable[[BatchObservation], Scores]:
+    if needs_torch(spec.kind):
+        from muster.models.torch_networks import network_from
+
+        return network_from(spec, parameters).scores
+    model = make_custom(spec)
+    load_parameters(model, parameters, spec.kind)
+    return lambda observation: checked_scores(spec, observation, model.scores(observation))

@@ -1,11 +1,10 @@
-"""The direct model: two small networks over pairs of objects.
+"""The direct model: scores of pairs by two small networks.
 
     h(i, j) = scale·prior_ij + w3·relu(W2 relu(Wa x_i + Wt s_j + Wp f_ij + b1) + b2) + b3
 
-and g(j, l) likewise from the two tasks; features of the whole environment stand beside x_i, and where it shows no prior
-there is no scale. Parameters are a dict of arrays; with a leading axis P they are P models, each for its own share of
-the batch (as evolution strategies need them). Only living and allowed pairs are scored. The networks themselves are
-compiled code (core/models).
+and g(j, l) likewise from the two tasks. Global features are appended to x_i; without a prior there is no scale.
+Parameters are a dict of arrays; with a leading axis P they are P models, each for its own share of the batch (for
+evolution strategies). Only living and allowed pairs are scored. The networks are compiled code (core/models).
 """
 
 from __future__ import annotations
@@ -24,23 +23,20 @@ from muster.models.context import context_shapes, init_context
 from muster.models.custom import custom_shapes, init_custom
 from muster.models.limits import START, Limits, start_of, with_limits
 from muster.models.linear import LinearModel, linear_shapes
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Parameters, Scores
 
-Parameters = dict[str, Floats32]
-Scores = tuple[Floats32, Floats32 | None]
-"""h [B, N, M], and g [B, M, M] if the model has one."""
 Gates = dict[str, NDArray[np.uint32]]
-"""By network, which hidden units of each pair are above 0, as bits: what a gradient needs of the forward pass."""
+"""By network, bits for the hidden units of each pair above 0, which the gradient needs of the forward pass."""
 
 PARTS = ("left", "right", "pair", "bias1", "weight2", "bias2", "weight3", "bias3", "scale")
-"""Arrays of a network, in the order in which compiled code reads them."""
+"""Arrays of a network, in the order of the compiled code."""
 NO_PRIOR = np.zeros((0, 0, 0))
 ALL_ALLOWED = np.zeros((0, 0, 0), np.bool_)
 NOT_SHARED = np.zeros((0, 0), np.float32)
 
 
 def parameter_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every array of the model but a CNN's, in their fixed order."""
+    """Name and shape of every array of the model except those of a CNN, in their fixed order."""
     if is_custom(spec.kind):
         return custom_shapes(spec)
     if spec.kind == "linear":
@@ -74,11 +70,11 @@ def parameter_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
 
 
 def init_parameters(spec: ModelSpec, rng: np.random.Generator) -> Parameters:
-    """Parameters to start from: uniform within 1/sqrt(inputs) of each layer, as torch's linear layers are.
+    """Initial parameters: uniform within 1/sqrt(inputs) of each layer, as in torch's linear layers.
 
     A model that corrects a prior starts as the prior itself: its last layers are 0, its scales 1. The last layers of
-    learned limits are 0 too: every task has the same capacity, and all agents contribute alike. So are all weights of
-    a linear model.
+    learned limits are 0 too, so that all tasks have equal capacities and all agents contribute equally. All weights of
+    a linear model are 0.
     """
     if is_custom(spec.kind):
         return init_custom(spec, rng)
@@ -104,17 +100,17 @@ def init_parameters(spec: ModelSpec, rng: np.random.Generator) -> Parameters:
 
 
 def unflatten(flat: NDArray[np.floating], shapes: Mapping[str, tuple[int, ...]]) -> Parameters:
-    """Arrays of these shapes from a vector [D], or P of each, with a leading axis, from vectors [P, D] (copies)."""
-    found: Parameters = {}
+    """Arrays of these shapes from a vector [D], or with a leading axis P from vectors [P, D] (copies)."""
+    parameters: Parameters = {}
     flat, end = flat.astype(np.float32), 0
     for name, shape in shapes.items():
         begin, end = end, end + math.prod(shape)
-        found[name] = flat[..., begin:end].reshape(*flat.shape[:-1], *shape)
-    return found
+        parameters[name] = flat[..., begin:end].reshape(*flat.shape[:-1], *shape)
+    return parameters
 
 
 class DirectModel:
-    """h and g of a direct model, or of P; packed once for as long as its parameters are constant."""
+    """A direct model, or P of them, with constant parameters, packed for the compiled code."""
 
     def __init__(self, parameters: Parameters, task_scores: bool) -> None:
         self.parameters = parameters
@@ -128,7 +124,7 @@ class DirectModel:
         return scores[0], scores[1] if len(scores) > 1 else None
 
     def forward(self, observation: BatchObservation) -> tuple[Scores, Gates]:
-        """The same, and what `gradient` can go on from."""
+        """Scores, and the gates by which `gradient` saves a forward pass."""
         gates: Gates = {}
         scores = [self._score(net, observation, gates) for net in self.scored]
         return (scores[0], scores[1] if len(scores) > 1 else None), gates
@@ -138,13 +134,13 @@ class DirectModel:
     ) -> Parameters:
         """Gradient of a loss for every parameter, given its slopes in h [B, N, M], g [B, M, M] and z of the limits.
 
-        Most agents are in no doubt, so that most slopes of their choices are next to nothing: pairs whose slopes are
-        below 1e-5 of the mean are passed over. `gates` are those of `forward` on the same observation, if it was run.
+        Most agents are nearly certain of their choice, so most slopes are tiny: pairs whose slopes are below 1e-5 of
+        the mean are skipped. `gates` are those of `forward` on the same observation, if it was run.
         """
-        given = dict(zip("hg", slopes, strict=True)) | (limits or {})
-        found: Parameters = {}
+        slope_of = dict(zip("hg", slopes, strict=True)) | (limits or {})
+        gradient: Parameters = {}
         for net, network in self.networks.items():
-            slope = given.get(net)
+            slope = slope_of.get(net)
             if slope is None:
                 continue
             shapes = {
@@ -152,15 +148,15 @@ class DirectModel:
             }
             flat = np.zeros(sum(map(math.prod, shapes.values())))
             network.add_gradient(self.pairs(net, observation), slope, (gates or {}).get(net), flat)
-            found |= unflatten(flat, shapes)
-        return found
+            gradient |= unflatten(flat, shapes)
+        return gradient
 
     def limits(self, observation: BatchObservation) -> Limits:
-        """z of the capacities [B, 1, M] and of the contributions [B, N, M], of those that the model learns."""
+        """z of learned capacities [B, 1, M] and contributions [B, N, M], as far as the model has them."""
         return {net: self._score(net, observation) for net in START if net in self.networks}
 
     def limit(self, observation: BatchObservation) -> BatchObservation:
-        """The observation with the capacities and contributions that the model has learned."""
+        """The observation with learned capacities and contributions in place of the environment's."""
         limits = self.limits(observation)
         return with_limits(observation, limits) if limits else observation
 
@@ -174,7 +170,7 @@ class DirectModel:
         return scores
 
     def pairs(self, net: str, observation: BatchObservation) -> Any:
-        """What a network reads: agents and tasks for h and contributions, tasks twice for g, tasks for capacities."""
+        """Inputs of a network: agents and tasks for h and contributions, tasks twice for g, tasks for capacities."""
         left, alive, pair = observation.agent_features, observation.agent_alive, observation.pair_features
         prior, allowed = observation.prior, observation.allowed
         if net == "g":
@@ -197,7 +193,7 @@ class DirectModel:
 
 
 def pack(parameters: Parameters, net: str) -> Any:
-    """The network `net` of one model, or of P with a leading axis, for the compiled code."""
+    """Pack the network `net` of one model, or of P with a leading axis, for the compiled code."""
     bias, scale = parameters[f"{net}.bias1"], f"{net}.scale" in parameters
     models = len(bias) if bias.ndim == 2 else 1
     arrays = [parameters[f"{net}.{part}"].reshape(models, -1) for part in (PARTS if scale else PARTS[:-1])]
@@ -207,7 +203,7 @@ def pack(parameters: Parameters, net: str) -> Any:
 
 
 def make_model(spec: ModelSpec, parameters: Parameters, task_scores: bool) -> DirectModel | LinearModel:
-    """The model, or P of them, of a specification whose kind needs no torch to learn."""
+    """The direct or linear model of a specification, or P of them."""
     if spec.kind == "linear":
         return LinearModel(spec, parameters, task_scores)
     return DirectModel(parameters, task_scores)

@@ -1,13 +1,13 @@
-"""The linear model: a correction of the prior that a person can read.
+"""The linear model: the prior plus a weighted sum of features, which a person can read.
 
     h(i, j) = prior_ij + u·(w_0 + sum over f of w_f z_f + sum over f, k of w_fk z_f z_k)
     g(j, l) = task_prior_jl + v·(w_0 [j = l] + sum over f of w_f z_f)
 
 z = (x - mean) / standard deviation are the features of agent, task and pair, the prior itself and the features of the
-environment; the products are with the latter. For g they are the sum of the two tasks' features, and those of the two
-together. Means and standard deviations are measured before learning (`ModelSpec.h_statistics`), and so is u, the
-standard deviation of the prior: a weight says by how many of them a score rises with one standard deviation of the
-feature. A feature that did not vary has no influence. All weights are 0 at the start: the model decides as the prior.
+environment; the products are with the latter. For g they are the sum of the two tasks' features and the features of the
+pair. Means and standard deviations are measured before learning (`ModelSpec.h_statistics`), and so is u, the standard
+deviation of the prior: a weight is the rise of the score, in units of u, for one standard deviation of the feature. A
+feature that did not vary has no influence. All weights are 0 at the start: the model decides as the prior.
 
 Parameters with a leading axis P are P models, each for its own share of the batch.
 """
@@ -20,19 +20,16 @@ import numpy as np
 
 from muster.data import BatchObservation, Floats32
 from muster.errors import InputError
-from muster.models.spec import ModelSpec, Statistics
-
-Parameters = dict[str, Floats32]
-Scores = tuple[Floats32, Floats32 | None]
+from muster.models.spec import ModelSpec, Parameters, Scores, Statistics
 
 
 class Block(NamedTuple):
-    """Columns of the features that a score is a sum of."""
+    """Consecutive features of the weighted sum."""
 
     begin: int
     """Number of the first column."""
     axes: str
-    """Of the letters b (batch), n (left object) and m (right object)."""
+    """Axes of the values: letters of b (batch), n (left object) and m (right object)."""
     values: Floats32
     """[*axes, F]"""
 
@@ -48,7 +45,7 @@ def linear_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
 
 
 def h_blocks(spec: ModelSpec, read: BatchObservation) -> list[Block]:
-    """What h is a sum of, in the order of its weights; the last of them has the features of the environment."""
+    """Features of h in the order of its weights; global features come last."""
     blocks = [("bn", read.agent_features), ("bm", read.task_features), ("bnm", read.pair_features)]
     if spec.prior:
         assert read.prior is not None
@@ -61,16 +58,16 @@ def h_blocks(spec: ModelSpec, read: BatchObservation) -> list[Block]:
 
 
 def g_blocks(spec: ModelSpec, read: BatchObservation) -> list[Block]:
-    """What g is a sum of; both tasks of a pair have the same columns."""
+    """Features of g; the two tasks of a pair share columns, so that their features are added."""
     tasks = read.task_features
     return [Block(0, "bn", tasks), Block(0, "bm", tasks), Block(spec.task_width, "bnm", read.task_pair_features)]
 
 
 class LinearModel:
-    """h and g of a linear model, or of P."""
+    """A linear model, or P of them."""
 
     def __init__(self, spec: ModelSpec, parameters: Parameters, task_scores: bool) -> None:
-        """`task_scores`: whether g counts."""
+        """`task_scores`: whether to compute g."""
         self.spec = spec
         self.h = Correction("h", parameters, spec.h_statistics)
         self.g = Correction("g", parameters, spec.g_statistics) if task_scores else None
@@ -93,7 +90,7 @@ class LinearModel:
         return h, np.where(pairs, g, np.float32(0.0))
 
     def forward(self, read: BatchObservation) -> tuple[Scores, dict[str, Any]]:
-        """The same; a gradient needs nothing else of it."""
+        """Scores, and no gates: the gradient needs nothing from the forward pass."""
         return self(read), {}
 
     def gradient(self, read: BatchObservation, slopes: Scores, *_: Any) -> Parameters:
@@ -110,15 +107,15 @@ class LinearModel:
 
 
 class Correction:
-    """What a linear model adds to a prior: w_0·first + a sum over normalised features, times the unit."""
+    """The correction of a prior: unit·(w_0·first + weighted sum of normalised features)."""
 
     def __init__(self, net: str, parameters: Parameters, statistics: Statistics | None) -> None:
         if statistics is None:
             raise InputError("a linear model needs the means and standard deviations of its features")
         self.net, self.unit = net, np.float32(statistics.unit)
         self.means = np.array(statistics.means, np.float32)
-        deviations = np.array(statistics.deviations, np.float32)
-        self.factor = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
+        stds = np.array(statistics.deviations, np.float32)
+        self.factor = np.divide(1.0, stds, out=np.zeros_like(stds), where=stds > 0)
         """[F] 1 / standard deviation; 0 for a feature that does not vary."""
         self.weights = parameters[f"{net}.weight"].reshape(-1, 1 + len(self.means))
         """[P, 1 + F]"""
@@ -129,7 +126,7 @@ class Correction:
     def scores(
         self, blocks: list[Block], first: Floats32 | np.float32, shape: tuple[int, ...], shared: Floats32 | None = None
     ) -> Floats32:
-        """[B, N, M]; `first` is what w_0 is multiplied by, `shared` the features of the environment."""
+        """[B, N, M] corrections; `first` is the factor of w_0, `shared` are the global features."""
         batch = shape[0]
         weights = np.repeat(self.weights, batch // len(self.weights), axis=0)
         start, slopes = weights[:, 0], weights[:, 1:]
@@ -139,25 +136,25 @@ class Correction:
             slopes = slopes.copy()
             slopes[:, : products.shape[1]] += np.einsum("bfk,bk->bf", products, self.normal(shared))
         slopes = self.unit * self.factor * slopes
-        found = np.empty(shape, np.float32)
-        found[...] = (self.unit * start)[:, None, None] * first - np.einsum("bf,f->b", slopes, self.means)[
+        scores = np.empty(shape, np.float32)
+        scores[...] = (self.unit * start)[:, None, None] * first - np.einsum("bf,f->b", slopes, self.means)[
             :, None, None
         ]
         for begin, axes, values in blocks:
             if width := values.shape[-1]:
                 part = np.einsum(f"{axes}f,bf->{axes}", values, slopes[:, begin : begin + width])
-                found += part.reshape([size if axis in axes else 1 for axis, size in zip("bnm", shape, strict=True)])
-        return found
+                scores += part.reshape([size if axis in axes else 1 for axis, size in zip("bnm", shape, strict=True)])
+        return scores
 
     def normal(self, shared: Floats32) -> Floats32:
-        """[B, G] normalised features of the environment, which are the last columns."""
+        """[B, G] normalised global features, which are the last columns."""
         last = slice(len(self.means) - shared.shape[1], None)
         return (shared - self.means[last]) * self.factor[last]
 
     def gradient(
         self, blocks: list[Block], slopes: Floats32, first: Floats32, shared: Floats32 | None = None
     ) -> Parameters:
-        """Of the weights of one model, given slopes [B, N, M] and their sum [B] over where w_0 counts."""
+        """Gradient of one model's weights, given slopes [B, N, M] and `first` [B], the slope of w_0 / unit."""
         sums = np.zeros((len(slopes), len(self.means)), np.float32)
         for begin, axes, values in blocks:
             sums[:, begin : begin + values.shape[-1]] += np.einsum(f"bnm,{axes}f->bf", slopes, values)

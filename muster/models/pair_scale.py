@@ -1,18 +1,18 @@
-"""Task scores that keep their meaning at other sizes.
+"""Scaling of task scores by which they generalise to other sizes.
 
-The sum of h grows with the number of agents, the sum of g over pairs of tasks with its square. What a model has learned
-of two different tasks is therefore multiplied by
+The sum of h grows with the number of agents, the sum of g over pairs of tasks with its square. The learned score of two
+different tasks is therefore multiplied by
 
-    size    N0 / N, agents in training over agents alive; 1 for any N that there was in training
+    size    N0 / N, agents in training over agents alive; 1 for any N that occurred in training
     fade    exp(-d / (1.25 s)), where d is the distance of the two tasks and s the spacing
 
 Where agents may be missing in training N0 is every number up to the largest, so that g only ever shrinks.
-The diagonal, a task's own term, stays as it is, and so does the environment's task_prior: it means the same at every
-size. Agents that are not alive count for nothing: masked or left out, the decision is the same.
+The diagonal, a task's own term, and the environment's task_prior are not scaled. Masked agents count as if they were
+left out.
 
 The spacing s is the mean over the living agents of the distance to the nearest task that they may take, but at least
-the environment's unit of distance. However large the environment, a task then has about as many neighbours that matter
-as in a small one of the same density.
+the environment's unit of distance. In a large environment a task then has about as many relevant neighbours as in a
+small one of the same density.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from muster.kernels import core
 from muster.models.spec import ModelSpec
 
 RANGE = np.float32(1.25)
-"""In units of the spacing."""
+"""Distance at which g fades to 1/e, in units of the spacing."""
 
 
 def scale_pairs(spec: ModelSpec, observation: BatchObservation, g: Floats32 | None) -> Floats32 | None:
-    """g [B, M, M] as it counts in this observation: task_prior + factor · (g - task_prior)."""
+    """The scaled g [B, M, M]: task_prior + factor·(g - task_prior)."""
     if g is None or (factor := pair_factor(spec, observation)) is None:
         return g
     if not spec.task_prior:
         return g * factor
-    # In this form a factor of 1, and a g that is the prior, change no bit.
+    # Written so that a factor of 1, or g equal to the prior, changes no bit.
     prior = np.where(observation.task_pairs, np.asarray(observation.task_prior, np.float32), np.float32(0.0))
     return g - (np.float32(1.0) - factor) * (g - prior)
 
 
 def pair_factor(spec: ModelSpec, observation: BatchObservation) -> Floats32 | None:
-    """[B, M, M] by what the learned part of g is multiplied in this observation; None for 1 everywhere."""
+    """[B, M, M] factors of the learned part of g; None for 1 everywhere."""
     if spec.pair_scale == "none":
         return None
     m = observation.task_alive.shape[1]
@@ -60,7 +60,7 @@ def pair_factor(spec: ModelSpec, observation: BatchObservation) -> Floats32 | No
 
 
 def spacing(distance: Floats32, there: Bools, unit: float) -> Floats32:
-    """[B] the mean distance [B, N, M] of agents to their nearest tasks among the pairs `there`, at least one unit."""
+    """[B] mean over agents of the distance [B, N, M] to the nearest task among the pairs `there`, at least `unit`."""
     nearest = np.where(there, distance, np.inf).min(axis=2, initial=np.inf)
     found = np.isfinite(nearest)
     mean = np.where(found, nearest, 0.0).sum(axis=1) / np.maximum(found.sum(axis=1), 1)

@@ -1,4 +1,4 @@
-"""What a scoring model looks like: everything needed to make one, apart from its parameters."""
+"""Specification of a scoring model: everything needed to make one, apart from its parameters."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ from typing import Annotated, Any, get_args
 import numpy as np
 
 from muster.custom import is_custom
-from muster.data import BatchObservation, Floats, Ints
+from muster.data import BatchObservation, Floats, Floats32, Ints
 from muster.errors import InputError, UnknownNameError
 from muster.models import ContextFeature, Learned, ModelKind, PairScale
 from muster.models.context_features import with_context
 from muster.settings import AtLeast, Between, Positive, check_fields
 
+Parameters = dict[str, Floats32]
+"""Arrays of a scoring model by name."""
+Scores = tuple[Floats32, Floats32 | None]
+"""h [B, N, M], and g [B, M, M] if the model has one."""
 DISTANCE_WEIGHT = 0.5
-"""Of a unit of distance in the prior that is made of distances."""
+"""Cost of a unit of distance in a prior made of distances."""
 Width = Annotated[int, Between(0, 4096)]
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of the columns that a linear model reads, over pairs of training episodes."""
+    """Means and standard deviations of a linear model's features, over pairs of training episodes."""
 
     unit: Annotated[float, Positive()]
-    """Standard deviation of the prior; 1 without one. Of g without one: that of h over the number of agents."""
+    """Standard deviation of the prior; without one 1, and for g that of h divided by the number of agents."""
     means: tuple[float, ...]
     deviations: tuple[Annotated[float, AtLeast(0)], ...]
     """Standard deviations; a column of 0 has no influence."""
@@ -36,7 +40,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """Sizes of a scoring model. Checked when made."""
+    """Kind, sizes and inputs of a scoring model; checked when made."""
 
     kind: ModelKind | str
     """dm: scores from the features of the two objects; pem: with an embedding of their cells from a CNN as well;
@@ -85,9 +89,9 @@ class ModelSpec:
     heads: Width = 4
     """Ways to weigh who speaks, each for its part of the values (context)."""
     rounds: Width = 2
-    """How often every token listens to the others (context)."""
+    """Rounds of attention among the tokens (context)."""
     learned: tuple[Learned, ...] = ()
-    """What is learned in place of what the environment gives (limits.py; dm)."""
+    """Limits that are learned in place of the environment's (limits.py; dm)."""
     unlimited: bool = False
     """Whether the environment's capacities are left out."""
     context_features: tuple[ContextFeature, ...] = ()
@@ -97,9 +101,9 @@ class ModelSpec:
     products: bool = False
     """Whether features are multiplied by those of the environment (linear)."""
     h_statistics: Statistics | None = None
-    """Of the columns of h (linear)."""
+    """Statistics of the features of h (linear)."""
     g_statistics: Statistics | None = None
-    """Of the columns of g (linear)."""
+    """Statistics of the features of g (linear)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -148,7 +152,7 @@ class ModelSpec:
         prior: bool = True,
         **more: Any,
     ) -> ModelSpec:
-        """A model for what is observed; `prior`: that corrects the environment's own scores, where it shows some."""
+        """Specification of a model for this observation; with `prior` it corrects the environment's scores, if any."""
         planes = 0
         if kind == "pem":
             if observation.planes is None:
@@ -171,7 +175,7 @@ class ModelSpec:
 
     @property
     def widths(self) -> dict[str, int]:
-        """How many features of each kind it reads, by the names of an observation's fields."""
+        """Widths of the features that the model reads, by the observation's fields."""
         return {
             "agent_features": self.agent_width,
             "task_features": self.task_width,
@@ -180,7 +184,7 @@ class ModelSpec:
         }
 
     def check(self, observation: BatchObservation, env: str) -> None:
-        """Refuse an environment whose features are not those the model was made for."""
+        """Raise InputError unless the observation has the features that the model reads."""
         widths = {field: (wanted, getattr(observation, field).shape[-1]) for field, wanted in self.widths.items()}
         widths["global_features"] = self.global_width, _global_width(observation)
         for field, (wanted, got) in widths.items():
@@ -198,9 +202,9 @@ class ModelSpec:
             )
 
     def read(self, observation: BatchObservation, env: str = "what is observed") -> BatchObservation:
-        """The observation as the model reads it: without other features, positions centred.
+        """The observation as the model reads it: other features dropped, positions centred or blinded, priors computed.
 
-        Raises InputError where the model reads features that are not there.
+        Raises InputError where features that the model reads are missing.
         """
         observation = self._trimmed(observation)
         self.check(observation, env)
@@ -238,7 +242,7 @@ class ModelSpec:
         return dataclasses.replace(observation, agent_features=agents, task_features=tasks)
 
     def _trimmed(self, observation: BatchObservation) -> BatchObservation:
-        """Without blocks of features that the model does not read."""
+        """The observation without blocks of features that the model does not read."""
         if not (self.pair_width or self.task_pair_width):
             nothing = observation.pair_features[..., :0], observation.task_pair_features[..., :0]
             observation = dataclasses.replace(observation, pair_features=nothing[0], task_pair_features=nothing[1])
@@ -248,47 +252,47 @@ class ModelSpec:
 
     @property
     def shown(self) -> dict[str, bool]:
-        """What an environment has to show: keyword arguments of `BatchEnv.show`."""
+        """Keyword arguments of `BatchEnv.show` for this model."""
         pairs = self.pair_width > 0 or self.task_pair_width > 0
         return {"pair_features": pairs, "planes": self.kind == "pem", "prior": self.reads_prior or self.task_prior}
 
     @property
     def extra(self) -> int:
-        """Width that an embedding, or a token, adds to each object's features."""
+        """Width of the embedding or token that is appended to each object's features."""
         return {"pem": self.embedding // 2, "context": self.context}.get(self.kind, 0)
 
     @property
     def h_columns(self) -> int:
-        """Columns that h of a linear model is a sum of."""
+        """Number of features in h of a linear model."""
         pairs = self.pair_width + len(self.context_features) + self.prior
         return self.agent_width + self.task_width + pairs + self.global_width
 
     @property
     def g_columns(self) -> int:
-        """Columns that g of a linear model is a sum of."""
+        """Number of features in g of a linear model."""
         return self.task_width + self.task_pair_width
 
     @property
     def reads_prior(self) -> bool:
-        """Whether it reads the prior that an environment shows: one of distances is made of features."""
+        """Whether the model reads the environment's prior; one of distances is computed from features instead."""
         return self.prior and not self.distance_prior
 
     @property
     def corrects(self) -> bool:
-        """Whether the model starts as what the environment would use as scores anyway."""
+        """Whether the model's scores are corrections of a prior."""
         return self.prior or self.task_prior
 
     def pair_share(self, agents: Ints) -> Floats:
-        """By what learned scores of two tasks are multiplied among so many living agents, to weigh as in training."""
+        """Factor of the learned scores of two tasks among so many living agents (pair_scale "size")."""
         return np.clip(agents, self.fewest_agents, self.trained_agents) / np.maximum(agents, 1)
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The specification as plain values."""
         return dataclasses.asdict(self)
 
 
 def _consecutive(columns: tuple[int, ...]) -> slice | list[int]:
-    """The columns as a slice if they follow one another: numpy takes those in half the time."""
+    """The columns, as a slice where they are consecutive: numpy copies those in half the time."""
     first, end = columns[0], columns[0] + len(columns)
     return slice(first, end) if columns == tuple(range(first, end)) else list(columns)
 

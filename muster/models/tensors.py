@@ -1,6 +1,6 @@
-"""A policy's scoring model as a torch module of plain tensors: to embed elsewhere, or for torch.onnx.export.
+"""Export of a policy's scoring model as a torch module of plain tensors, for use elsewhere or torch.onnx.export.
 
-Of situations without padding: all agents and tasks that are given count, and all pairs are allowed.
+Inputs have no padding: all agents and tasks are alive, and all pairs are allowed.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from torch import nn
 
 from muster.data import BatchObservation
 from muster.errors import InputError
-from muster.models.direct import Parameters
 from muster.models.linear import LinearModel
 from muster.models.pair_scale import RANGE
-from muster.models.spec import DISTANCE_WEIGHT, ModelSpec
+from muster.models.spec import DISTANCE_WEIGHT, ModelSpec, Parameters
 from muster.models.torch_networks import CustomNetwork, network_from
 
 
 class TensorModel(nn.Module):
-    """h [B, N, M], and g [B, M, M] if the model has one, from the tensors that `inputs` names, in that order."""
+    """Module from the tensors named by `inputs`, in that order, to h [B, N, M] and, if there is one, g [B, M, M]."""
 
     def __init__(self, spec: ModelSpec, parameters: Parameters) -> None:
         super().__init__()
@@ -40,9 +39,9 @@ class TensorModel(nn.Module):
             self.inputs.remove("task_pair_features")
 
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Scores of B situations, from tensors with the shapes that a BatchObservation has."""
-        spec, seen = self.spec, dict(zip(self.inputs, tensors, strict=True))
-        agents, tasks = seen["agent_features"], seen["task_features"]
+        """Scores of B observations, from tensors with the shapes of a BatchObservation."""
+        spec, fields = self.spec, dict(zip(self.inputs, tensors, strict=True))
+        agents, tasks = fields["agent_features"], fields["task_features"]
         batch, n, m = agents.shape[0], agents.shape[1], tasks.shape[1]
         if spec.blind and spec.kind != "context":
             keep = torch.tensor([float(k not in spec.blind) for k in range(max(spec.agent_width, spec.task_width))])
@@ -50,7 +49,7 @@ class TensorModel(nn.Module):
         if spec.centred:
             agents, tasks = _centred(agents, tasks, spec.centred)
         if spec.distance_prior:
-            seen["prior"] = -DISTANCE_WEIGHT / spec.distance_unit * seen["pair_features"][..., spec.distances[0]]
+            fields["prior"] = -DISTANCE_WEIGHT / spec.distance_unit * fields["pair_features"][..., spec.distances[0]]
         filled: dict[str, Any] = {
             "pair_features": agents.new_zeros(batch, n, m, 0),
             "task_pair_features": agents.new_zeros(batch, m, m, 0),
@@ -59,31 +58,31 @@ class TensorModel(nn.Module):
             "contributions": agents.new_ones(batch, n, m),
             "capacities": agents.new_ones(batch, m),
         }
-        filled |= seen | {"agent_features": agents, "task_features": tasks}
+        filled |= fields | {"agent_features": agents, "task_features": tasks}
         if spec.context_features:
             filled["pair_features"] = _with_context(spec, filled)
         h, g = self.network(BatchObservation(**filled))
-        return (h,) if g is None else (h, self._scaled(seen, g, n, m))
+        return (h,) if g is None else (h, self._scaled(fields, g, n, m))
 
-    def _scaled(self, seen: dict[str, torch.Tensor], g: torch.Tensor, n: int, m: int) -> torch.Tensor:
-        """The learned part of g as it counts at this size; see `muster.models.pair_scale`."""
+    def _scaled(self, fields: dict[str, torch.Tensor], g: torch.Tensor, n: int, m: int) -> torch.Tensor:
+        """The scaled g; see `muster.models.pair_scale`."""
         spec = self.spec
         if spec.pair_scale == "none":
             return g
         if spec.pair_scale == "size":
             factor = g.new_ones(m, m) * (min(max(n, spec.fewest_agents), spec.trained_agents) / max(n, 1))
         else:
-            nearest = seen["pair_features"][..., spec.distances[0]].amin(2).mean(1).clamp(min=spec.distance_unit)
-            far = seen["task_pair_features"][..., spec.distances[1]].clamp(min=0.0)
+            nearest = fields["pair_features"][..., spec.distances[0]].amin(2).mean(1).clamp(min=spec.distance_unit)
+            far = fields["task_pair_features"][..., spec.distances[1]].clamp(min=0.0)
             factor = torch.exp(-far / (float(RANGE) * nearest[:, None, None]))
         own = torch.eye(m, dtype=g.dtype)
         factor = own + (1 - own) * factor
-        prior = seen["task_prior"] if spec.task_prior else torch.zeros_like(g)
+        prior = fields["task_prior"] if spec.task_prior else torch.zeros_like(g)
         return prior + factor * (g - prior)
 
 
 class LinearNetwork(nn.Module):
-    """A linear model (`muster.models.linear` has its formula)."""
+    """The linear model in torch (formula: `muster.models.linear`)."""
 
     def __init__(self, spec: ModelSpec, parameters: Parameters) -> None:
         super().__init__()
@@ -98,32 +97,32 @@ class LinearNetwork(nn.Module):
                 self.register_buffer(f"{part.net}_factor", torch.tensor(part.factor))
                 self.register_buffer(f"{part.net}_unit", torch.tensor(part.unit))
 
-    def forward(self, seen: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def forward(self, observation: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
         """h [B, N, M] and g [B, M, M] (None unless the model has one)."""
-        n, m = seen.agent_features.shape[1], seen.task_features.shape[1]
-        parts = [seen.agent_features.unsqueeze(2).expand(-1, -1, m, -1)]
-        parts += [seen.task_features.unsqueeze(1).expand(-1, n, -1, -1), seen.pair_features]
+        n, m = observation.agent_features.shape[1], observation.task_features.shape[1]
+        parts = [observation.agent_features.unsqueeze(2).expand(-1, -1, m, -1)]
+        parts += [observation.task_features.unsqueeze(1).expand(-1, n, -1, -1), observation.pair_features]
         if self.spec.prior:
-            parts.append(seen.prior.unsqueeze(-1))
+            parts.append(observation.prior.unsqueeze(-1))
         if self.spec.global_width:
-            parts.append(seen.global_features[:, None, None].expand(-1, n, m, -1))
+            parts.append(observation.global_features[:, None, None].expand(-1, n, m, -1))
         h = self._correction("h", torch.cat(parts, dim=-1), torch.ones(n, m))
-        h = h + seen.prior if self.spec.prior else h
+        h = h + observation.prior if self.spec.prior else h
         if not self.spec.task_scores:
             return h, None
-        both = seen.task_features.unsqueeze(2) + seen.task_features.unsqueeze(1)
-        g = self._correction("g", torch.cat([both, seen.task_pair_features], dim=-1), torch.eye(m))
-        return h, g + seen.task_prior if self.spec.task_prior else g
+        both = observation.task_features.unsqueeze(2) + observation.task_features.unsqueeze(1)
+        g = self._correction("g", torch.cat([both, observation.task_pair_features], dim=-1), torch.eye(m))
+        return h, g + observation.task_prior if self.spec.task_prior else g
 
     def _correction(self, net: str, columns: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
-        """What is added to the prior, from columns [..., F]; `first` is what w_0 is multiplied by."""
+        """Correction of the prior, from features [..., F]; `first` is the factor of w_0."""
         weight = self.weights[f"{net}_weight"]
         z = (columns - getattr(self, f"{net}_means")) * getattr(self, f"{net}_factor")
-        found = weight[0] * first + z @ weight[1:]
+        correction = weight[0] * first + z @ weight[1:]
         if f"{net}_products" in self.weights:
             products = self.weights[f"{net}_products"]
-            found = found + ((z[..., : len(products)] @ products) * z[..., len(products) :]).sum(-1)
-        return torch.as_tensor(getattr(self, f"{net}_unit") * found)
+            correction = correction + ((z[..., : len(products)] @ products) * z[..., len(products) :]).sum(-1)
+        return torch.as_tensor(getattr(self, f"{net}_unit") * correction)
 
 
 def _own(spec: ModelSpec, parameters: Parameters) -> nn.Module:
@@ -131,18 +130,18 @@ def _own(spec: ModelSpec, parameters: Parameters) -> nn.Module:
     return network.own if isinstance(network, CustomNetwork) else network
 
 
-def _with_context(spec: ModelSpec, seen: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Pair features with those of `muster.models.context_features` behind them."""
-    worth = seen["prior"] / spec.prior_unit
+def _with_context(spec: ModelSpec, fields: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Pair features followed by those of `muster.models.context_features`."""
+    worth = fields["prior"] / spec.prior_unit
     gaps = {"agent_gap": _gap(worth, 2), "task_gap": _gap(worth, 1)}
     if "partner_wait" in spec.context_features:
-        short = seen["minimums"][:, None] > seen["contributions"]
+        short = fields["minimums"][:, None] > fields["contributions"]
         gaps["partner_wait"] = torch.where(short, gaps["task_gap"].clamp(min=0.0), 0.0)
-    return torch.cat([seen["pair_features"], *(gaps[name].unsqueeze(-1) for name in spec.context_features)], dim=-1)
+    return torch.cat([fields["pair_features"], *(gaps[name].unsqueeze(-1) for name in spec.context_features)], dim=-1)
 
 
 def _gap(worth: torch.Tensor, axis: int) -> torch.Tensor:
-    """[B, N, M] how much more a pair is worth than the best other along the axis; 0 where there is no other."""
+    """[B, N, M] value of each pair minus that of the best other along the axis; 0 where there is no other."""
     if worth.shape[axis] < 2:
         return torch.zeros_like(worth)
     top = worth.topk(2, dim=axis).values
@@ -151,13 +150,13 @@ def _gap(worth: torch.Tensor, axis: int) -> torch.Tensor:
 
 
 def _centred(agents: torch.Tensor, tasks: torch.Tensor, columns: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Positions as differences from the mean of all."""
+    """Features with positions as differences from their mean over all agents and tasks."""
     mean = torch.cat([agents[..., list(columns)], tasks[..., list(columns)]], dim=1).mean(1, keepdim=True)
-    found = []
+    parts = []
     for features in (agents, tasks):
-        parts = [
+        columns_of = [
             features[..., [k]] - mean[..., [columns.index(k)]] if k in columns else features[..., [k]]
             for k in range(features.shape[-1])
         ]
-        found.append(torch.cat(parts, dim=-1))
-    return found[0], found[1]
+        parts.append(torch.cat(columns_of, dim=-1))
+    return parts[0], parts[1]

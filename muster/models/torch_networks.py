@@ -1,4 +1,4 @@
-"""The networks in torch, by which the positional and the context model learn."""
+"""The networks in torch, in which positional, context and custom models learn."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from muster.custom import is_custom
 from muster.data import BatchObservation, Floats, Floats32
 from muster.models import custom
 from muster.models.context import AGENT, LEAST_SPACING, LISTENING, TASK, measured, relate
-from muster.models.direct import Parameters, Scores, init_parameters, parameter_shapes
-from muster.models.spec import ModelSpec
+from muster.models.direct import init_parameters, parameter_shapes
+from muster.models.spec import ModelSpec, Parameters, Scores
 
 SILENT = -1e9
-"""Logit of a speaker that is not there."""
+"""Logit of a masked speaker."""
 Relations = dict[tuple[str, str], tuple[torch.Tensor, ...]]
-"""Of listener and speaker: features, distance, and where they are heard (`muster.models.context.Relation`)."""
+"""By listener and speaker: features, distance and mask of `muster.models.context.Relation`."""
 
 
 class ScoringModel(nn.Module):
-    """h and g of a model of any kind. The parameters of the pair networks are those of `direct.py`."""
+    """Scoring model of any kind in torch. The parameters of the pair networks are those of `direct.py`."""
 
     def __init__(self, spec: ModelSpec, rng: np.random.Generator) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class ScoringModel(nn.Module):
     def _in_context(
         self, observation: BatchObservation, agents: torch.Tensor, tasks: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Features, less those that say where on the map, and beside them the tokens that have heard of the others."""
+        """Features without positions that the model does not read, followed by the tokens after all rounds."""
         if self.spec.blind:
             agents, tasks = agents.clone(), tasks.clone()
             agents[..., list(self.spec.blind)] = tasks[..., list(self.spec.blind)] = 0.0
@@ -69,7 +69,7 @@ class ScoringModel(nn.Module):
 
     @torch.no_grad()
     def scores(self, observation: BatchObservation) -> Scores:
-        """The same as arrays."""
+        """h and g as arrays, without gradients."""
         h, g = self(observation)
         return h.numpy(), None if g is None else g.numpy()
 
@@ -98,7 +98,7 @@ def at_cells(planes: torch.Tensor, cells: np.ndarray) -> torch.Tensor:
 
 
 class CustomNetwork(ScoringModel):
-    """A user's torch module as one of ours."""
+    """A user's torch module as a `ScoringModel`."""
 
     def __init__(self, spec: ModelSpec, rng: np.random.Generator) -> None:
         nn.Module.__init__(self)
@@ -111,7 +111,7 @@ class CustomNetwork(ScoringModel):
 
 
 class Residual(nn.Module):
-    """Residual blocks of two 3x3 convolutions with BatchNorm, at the input's resolution; then `out` planes."""
+    """CNN of residual blocks, each two 3x3 convolutions with BatchNorm, at the input's resolution."""
 
     def __init__(self, planes: int, channels: int, blocks: int, out: int) -> None:
         super().__init__()
@@ -137,12 +137,12 @@ class Residual(nn.Module):
 
 
 def make_network(spec: ModelSpec, rng: np.random.Generator) -> ScoringModel:
-    """The network with its first parameters."""
+    """The network with initial parameters."""
     return CustomNetwork(spec, rng) if is_custom(spec.kind) else ScoringModel(spec, rng)
 
 
 def network_from(spec: ModelSpec, parameters: Parameters) -> ScoringModel:
-    """The torch network of a policy, in evaluation mode."""
+    """The torch network with a policy's parameters, in evaluation mode."""
     model = make_network(spec, np.random.default_rng(0))
     if isinstance(model, CustomNetwork):
         custom.load_parameters(model.own, parameters, spec.kind)
@@ -154,7 +154,7 @@ def network_from(spec: ModelSpec, parameters: Parameters) -> ScoringModel:
 
 
 def parameters_of(model: ScoringModel) -> Parameters:
-    """All arrays of a torch network, under the names that policy files use (copies)."""
+    """Copies of all arrays of a torch network, under their names in policy files."""
     if isinstance(model, CustomNetwork):
         return custom.parameters_of(model.own)
     names = file_names(model.spec)
@@ -162,7 +162,7 @@ def parameters_of(model: ScoringModel) -> Parameters:
 
 
 def file_names(spec: ModelSpec) -> dict[str, str]:
-    """Names of parameters in policy files, by their names in torch; those of the CNN are the same."""
+    """Names in policy files by names in torch, where they differ: those of the CNN are the same."""
     return {f"pairs.{_key(name)}": name for name in parameter_shapes(spec)}
 
 
@@ -172,7 +172,7 @@ def _key(name: str) -> str:
 
 
 def relations_of(spec: ModelSpec, observation: BatchObservation) -> Relations:
-    """What listeners and speakers know of each other, of an observation of arrays or of tensors."""
+    """Relations between listeners and speakers as tensors, from an observation of arrays or of tensors."""
     features: Any = observation.agent_features
     if isinstance(features, torch.Tensor):
         return relate_tensors(spec, observation)
@@ -180,14 +180,14 @@ def relations_of(spec: ModelSpec, observation: BatchObservation) -> Relations:
 
 
 def relate_tensors(spec: ModelSpec, observation: BatchObservation) -> Relations:
-    """`muster.models.context.relate` of tensors, without padding: all live, and all pairs are allowed."""
+    """`muster.models.context.relate` for tensors, without padding: all are alive, and all pairs are allowed."""
     features: dict[str, Any] = {AGENT: observation.agent_features, TASK: observation.task_features}
     own: dict[tuple[str, str], tuple[Any, Any]] = {
         (AGENT, TASK): (observation.pair_features, observation.prior if spec.reads_prior else None),
         (TASK, TASK): (observation.task_pair_features, observation.task_prior if spec.task_prior else None),
         (AGENT, AGENT): (features[AGENT].new_zeros(*features[AGENT].shape[:2], features[AGENT].shape[1], 0), None),
     }
-    found: Relations = {}
+    relations: Relations = {}
     unit: torch.Tensor | None = None
     for (listener, speaker), (declared, prior) in own.items():
         heard = torch.ones_like(declared[..., :1].sum(-1), dtype=torch.bool)
@@ -209,10 +209,10 @@ def relate_tensors(spec: ModelSpec, observation: BatchObservation) -> Relations:
             parts += [distance[..., None], torch.exp(-distance)[..., None]]
         if prior is not None:
             parts.append(prior[..., None])
-        found[listener, speaker] = torch.cat(parts, dim=-1) * heard[..., None], distance, heard
-    features_of_pairs, distance, heard = found[AGENT, TASK]
-    found[TASK, AGENT] = features_of_pairs.transpose(1, 2), distance.transpose(1, 2), heard.transpose(1, 2)
-    return found
+        relations[listener, speaker] = torch.cat(parts, dim=-1) * heard[..., None], distance, heard
+    features_of_pairs, distance, heard = relations[AGENT, TASK]
+    relations[TASK, AGENT] = features_of_pairs.transpose(1, 2), distance.transpose(1, 2), heard.transpose(1, 2)
+    return relations
 
 
 def contextual(
@@ -222,7 +222,7 @@ def contextual(
     agents: torch.Tensor,
     tasks: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Tokens [B, N, C] and [B, M, C] after all rounds, of features [B, N, D] and [B, M, E] that the model may read."""
+    """Tokens [B, N, C] and [B, M, C] after all rounds, from features [B, N, D] and [B, M, E]."""
     relations = relations_of(spec, observation)
     tokens: dict[str, torch.Tensor] = {}
     for who, features, alive in ((AGENT, agents, observation.agent_alive), (TASK, tasks, observation.task_alive)):
@@ -253,7 +253,7 @@ def listen(
     relation: tuple[torch.Tensor, ...],
     heads: int,
 ) -> torch.Tensor:
-    """[B, X, C] what each listener hears of all speakers."""
+    """[B, X, C] messages of all speakers, weighted by attention, for each listener."""
     features, distance, audible = relation
     x = (listeners @ weights[f"{edge}_listener"] + weights[f"{edge}_bias"]).unsqueeze(2)
     x = x + (speakers @ weights[f"{edge}_speaker"]).unsqueeze(1)
@@ -264,7 +264,7 @@ def listen(
     if f"{edge}_reach" in weights:
         logits = logits - distance.unsqueeze(-1) * torch.exp(-weights[f"{edge}_reach"])
     logits = torch.where(audible.unsqueeze(-1), logits, SILENT)
-    # Silence has logit 0; all are shifted by the largest so that no exponential overflows.
+    # The 1 of the denominator has logit 0; all logits are shifted by the largest so that no exponential overflows.
     top = logits.detach().amax(2, keepdim=True).clamp(min=0.0)
     counts = torch.exp(logits - top)
     share = counts / (torch.exp(-top) + counts.sum(2, keepdim=True))

@@ -1,4 +1,4 @@
-"""The spine, observation -> scores -> assignment, in one function for policies, learners, look-ahead, service."""
+"""One decision, observation -> scores -> assignment, for policies, learners, look-ahead and service."""
 
 from __future__ import annotations
 
@@ -13,44 +13,45 @@ from muster.assign.problem import Output
 from muster.assign.switching import less_switch_cost
 from muster.data import BatchObservation, Floats, Ints, Problem
 from muster.envs.vector import IDLE
-from muster.models.direct import DirectModel, Scores
+from muster.models.direct import DirectModel
 from muster.models.pair_scale import scale_pairs
-from muster.models.spec import ModelSpec
+from muster.models.spec import ModelSpec, Scores
 
 Scorer = Callable[[BatchObservation], Scores]
+"""A scoring model."""
 Explore = Callable[[Scores], Scores]
-"""Adds noise to scores."""
+"""Adds exploration noise to scores."""
 Limit = Callable[[BatchObservation], BatchObservation]
 """Puts learned capacities and contributions in place of the environment's."""
 
 
 class Inference(Protocol):
-    """A coordination inference procedure: `muster.assign.solver.Solver`, or one that remembers its last answer."""
+    """A coordination inference procedure: `muster.assign.solver.Solver`, or one with a memory of its last answer."""
 
     def run(self, problem: Problem) -> tuple[Output, Ints | None]:
-        """Assignments with their codes, and the number of changes where there was a previous assignment."""
+        """Assignments with status and reason codes, and the number of changes from a previous assignment."""
         ...
 
 
 class Decision(NamedTuple):
-    """An assignment and what led to it."""
+    """Assignments with the observation and scores from which they follow."""
 
     observation: BatchObservation
-    """As the model reads it, with the limits that it has learned, if any."""
+    """As the model reads it, with learned limits, if any."""
     scores: Scores
-    """h and g of the model, g as it counts at this size."""
+    """The model's h, and its g scaled to this size."""
     explored: Scores
-    """The same with the noise of exploration: what the inference was given."""
+    """The same with exploration noise: input of the inference."""
     solution: Output
-    """The inference's answer; reasons and statuses are codes (`muster.assign.outcomes`)."""
+    """Output of the inference; reasons and statuses are codes (`muster.assign.outcomes`)."""
 
     @property
     def assignment(self) -> Ints:
-        """[B, N] a task for each agent, -1 for none."""
+        """[B, N] task of each agent, -1 for none."""
         return self.solution.assignment
 
     def actions(self, with_reasons: bool) -> Ints:
-        """What an environment is given: the assignment, with IDLE for agents that prefer none if it reads reasons."""
+        """Actions for an environment: the assignment, with IDLE for agents that prefer no task if it reads reasons."""
         if not with_reasons:
             return self.assignment
         reason = self.solution.reason
@@ -65,7 +66,7 @@ def decide(
     explore: Explore | None = None,
     limit: Limit | None = None,
 ) -> Decision:
-    """One decision for each of B environments; `limit`: None for the limits that the scorer has learned, if any."""
+    """Decide in each of B environments; `limit` None stands for the limits that the scorer has learned, if any."""
     read = read_observation(observation, spec, scorer, limit)
     scores = score(read, spec, scorer)
     explored = explore(scores) if explore else scores
@@ -90,13 +91,13 @@ def read_observation(
 
 
 def score(read: BatchObservation, spec: ModelSpec, scorer: Scorer) -> Scores:
-    """h and g of what `read_observation` returned, g as it counts at this size."""
+    """h and the scaled g of an observation from `read_observation`."""
     h, g = scorer(read)
     return h, scale_pairs(spec, read, g)
 
 
 def make_problem(read: BatchObservation, h: NDArray[Any], g: NDArray[Any] | None) -> Problem:
-    """The assignment problem that scores pose in what is observed."""
+    """The assignment problem of these scores under the observation's constraints."""
     return Problem(
         scores=less_switching(read, h),
         task_scores=None if g is None else np.asarray(g, np.float64),
@@ -110,13 +111,13 @@ def make_problem(read: BatchObservation, h: NDArray[Any], g: NDArray[Any] | None
 
 
 def less_switching(read: BatchObservation, h: NDArray[Any]) -> NDArray[Any]:
-    """h [B, N, M] less the switch cost where an agent would leave a task that is still there."""
+    """h [B, N, M] minus the switch cost of leaving a task that is still there."""
     if read.switch_cost is None or read.previous is None:
         return h
     return less_switch_cost(np.asarray(h, np.float64), read.previous, read.task_alive, read.switch_cost)
 
 
 def allowed_scores(read: BatchObservation, h: NDArray[Any]) -> Floats:
-    """The same with -inf where a pair is not allowed."""
+    """h [B, N, M] minus switch costs, -inf where a pair is not allowed."""
     scores = np.asarray(less_switching(read, h), np.float64)
     return scores if read.allowed is None else np.where(read.allowed, scores, -np.inf)

@@ -1,4 +1,4 @@
-"""Policy files: safetensors with a JSON header, checked in every respect before a number of them is used."""
+"""Policy files: safetensors with a JSON header, validated before use."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from muster.assign.settings import InferenceSettings
 from muster.custom import is_custom
 from muster.errors import InputError, ModelFileError
 from muster.models.critic import NETWORKS, EntityCritic
-from muster.models.direct import Parameters, parameter_shapes
-from muster.models.spec import ModelSpec
+from muster.models.direct import parameter_shapes
+from muster.models.spec import ModelSpec, Parameters
 from muster.policy.settings import NoiseSettings
 from muster.storage import check_regular, write_atomically
 
 FORMAT = "muster-policy"
 VERSION = 3
 READABLE = (1, 2, 3)
-"""Version 1 is from when LP knew no local search: "fast" then meant for it what "paper" does now. Up to version 2 some
-settings and their values had other names."""
+"""In version 1 LP had no local search: its effort "fast" is "paper" now. Up to version 2 some settings and their values
+had other names."""
 CRITIC = "learner/critic/"
-"""Of the critic's arrays in the checkpoint of a run."""
+"""Prefix of the critic's arrays in the checkpoint of a run."""
 BEST = "best.safetensors"
-"""The policy that a run's folder keeps; it is called like the folder."""
+"""File of a run's policy, whose name is that of the folder."""
 LARGEST_FILE = 64 * 2**20
 MOST_TENSORS, MOST_IN_CHECKPOINT = 1000, 10_000
 CHECKPOINT = "checkpoint.safetensors"
-"""What a run's folder has to go on from."""
+"""File from which a run resumes."""
 SEAL = "seal"
-"""Of the header: a hash of all else in it. Files of before there was one are read without."""
+"""Header entry with a hash of all others; early files have none."""
 
 
 class PolicyFile(NamedTuple):
-    """What a policy file holds."""
+    """Contents of a policy file."""
 
     name: str
     spec: ModelSpec
@@ -49,7 +49,7 @@ class PolicyFile(NamedTuple):
 
 
 def write_policy(path: str | Path, policy: PolicyFile) -> None:
-    """Write a policy; a file that is there is replaced at once or not at all."""
+    """Write a policy file, replacing an existing one atomically."""
     from safetensors.numpy import save
 
     header = {
@@ -103,7 +103,7 @@ def read_policy(path: str | Path) -> PolicyFile:
 
 def _spec(header: dict[str, Any]) -> ModelSpec:
     named = dict(header["spec"])
-    # Files of before it was known whether agents may be missing: in these environments they never are.
+    # Early files lack `fewest_agents`; in these environments no agent is ever missing.
     stay = str(header.get("env", "")).partition(":")[0] in ("rescue", "pursuit")
     if stay and named.get("pair_scale") == "size" and "fewest_agents" not in named:
         named["fewest_agents"] = named["trained_agents"]
@@ -125,7 +125,7 @@ def _inference(header: dict[str, Any]) -> InferenceSettings:
 def _noise(header: dict[str, Any]) -> NoiseSettings:
     named = dict(header["noise"])
     if header["version"] < 3:
-        # What a file left open was the default; noise on learned limits, and shared by all agents, is for learners.
+        # None stood for the default; noise on learned limits or shared by all agents is no setting any more.
         named = {name: value for name, value in named.items() if name not in ("limits", "together")}
         named = {"distribution" if name == "innovations" else name: value for name, value in named.items()}
         named = {name: value for name, value in named.items() if value is not None}
@@ -133,7 +133,7 @@ def _noise(header: dict[str, Any]) -> NoiseSettings:
 
 
 def fingerprint(tensors: dict[str, NDArray[Any]]) -> str:
-    """SHA-256 over names, shapes and numbers."""
+    """SHA-256 over names, shapes and values of arrays."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         array = np.ascontiguousarray(tensors[name])
@@ -143,7 +143,7 @@ def fingerprint(tensors: dict[str, NDArray[Any]]) -> str:
 
 
 def _seal(header: dict[str, Any]) -> str:
-    """SHA-256 over the header's text, without the seal."""
+    """SHA-256 over the header without its seal."""
     return hashlib.sha256(json.dumps({k: v for k, v in header.items() if k != SEAL}).encode()).hexdigest()
 
 
@@ -163,9 +163,9 @@ def _read(path: Path) -> tuple[dict[str, Any], Parameters]:
 
 
 def read_arrays(path: Path, most: int, prefix: str = "") -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """The arrays of a safetensors file whose names begin so, by the rest of their names; and its metadata.
+    """Arrays of a safetensors file whose names begin with `prefix`, by the rest of their names; and its metadata.
 
-    ValueError for what is no such file, and for one of more arrays than `most`, which would take seconds to be read.
+    ValueError where it is no such file, or has more than `most` arrays, which would take seconds to read.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -184,12 +184,12 @@ def read_arrays(path: Path, most: int, prefix: str = "") -> tuple[dict[str, NDAr
 
 
 def in_a_line(error: Exception) -> str:
-    """What an error says, short and without line breaks."""
+    """Message of an error, shortened to one line."""
     return " ".join(str(error).split())[:200]
 
 
 def _check(path: Path, spec: ModelSpec, tensors: Parameters) -> None:
-    # What a custom model has is known to its class, which is not imported before the policy is to act.
+    # The shapes of a custom model are known to its class, which is imported only when the policy acts.
     shapes = {name: array.shape for name, array in tensors.items()} if is_custom(spec.kind) else parameter_shapes(spec)
     missing = [name for name in shapes if name not in tensors]
     foreign = [name for name in tensors if name not in shapes and not (spec.kind == "pem" and name.startswith("grid."))]
@@ -205,7 +205,7 @@ def _check(path: Path, spec: ModelSpec, tensors: Parameters) -> None:
 
 
 def run_critic(folder: str | Path) -> EntityCritic | None:
-    """The entity critic that the actor-critic left in the folder of a run; None where there is none."""
+    """The critic in the folder of a run by ppo or a2c; None where there is none."""
     path = Path(folder) / CHECKPOINT
     if not path.exists():
         return None

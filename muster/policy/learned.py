@@ -1,4 +1,4 @@
-"""A learned policy: scoring model, exploration noise (if wanted) and coordination inference in one."""
+"""Learned policies: scoring model, optional exploration noise, and coordination inference."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from muster.envs.registry import BUILT_IN, kind_of, make
 from muster.envs.vector import BatchEnv, Policy, State
 from muster.errors import InputError, MissingExtraError, MusterError, UnknownNameError
 from muster.models.context_model import ContextModel
-from muster.models.custom_model import CustomModel
-from muster.models.direct import Parameters, Scores, init_parameters, make_model
-from muster.models.spec import ModelSpec
+from muster.models.custom import CustomModel
+from muster.models.direct import init_parameters, make_model
+from muster.models.spec import ModelSpec, Parameters, Scores
 from muster.policy.decision import Decision, Scorer, decide, read_observation, score
 from muster.policy.files import PolicyFile, read_policy, write_policy
 from muster.policy.noise import ScoreNoise, draw_exponentials, draw_normals, standard_gumbels
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from muster.models.tensors import TensorModel
 
 PRIOR = "prior"
-"""Name of the policy that is the inference on an environment's prior."""
+"""Name of the policy whose scores are the environment's prior."""
 PLAIN: dict[str, Any] = {"kind": "dm", "context_features": (), "products": False}
 PLAIN |= {"h_statistics": None, "g_statistics": None}
-"""What a model of a prior alone does without."""
+"""Fields of ModelSpec for a model of a prior alone."""
 Critic = Callable[[BatchObservation], NDArray[np.floating]]
-"""What is still to be earned [B] from what is observed on."""
+"""State values [B]."""
 
 
 class LearnedPolicy(Policy):
-    """observation -> scores -> assignment. Direct and context models need no torch.
+    """A trained policy, observation -> scores -> assignment. Direct, linear and context models need no torch.
 
-    A policy does not change: `variant` makes another. What it remembers is the noise of the episodes under way.
+    A policy is immutable (`variant` makes another), except for the noise and routes of episodes in progress.
     """
 
     def __init__(
@@ -70,23 +70,22 @@ class LearnedPolicy(Policy):
         self.noise = noise
         self.header = header or {}
         self.noisy = noisy
-        """Whether the exploration noise of its training is left on."""
+        """Whether it acts with the exploration noise of its training."""
         if noisy and rollouts:
             raise InputError("look-ahead tries moves of its own: it has no use for the exploration noise of training")
         self.rollouts = rollouts
-        """How it looks ahead in the environment that it acts in (`muster.policy.lookahead`); None: not at all."""
+        """Settings of look-ahead in its environment (`muster.policy.lookahead`); None: no look-ahead."""
         self.critic = critic
-        """What is still to be earned, for look-ahead with a horizon."""
+        """State values at the horizon of look-ahead."""
         self.solver = Solver.of(inference)
-        """Its inference."""
         self._plans: RouteMemory | None = None
-        """Of the episodes under way, if routes are made."""
+        """Routes of the episodes in progress (method routes)."""
         self._scorer: Scorer | None = None
         self._states: Seeds = np.zeros(0, np.uint64)
         self._exploration: ScoreNoise | None = None
 
     def variant(self, **changes: Any) -> Self:
-        """The same policy but for what is named: any argument of the constructor."""
+        """The same policy with some of the constructor's arguments changed."""
         names = ("name", "spec", "parameters", "inference", "noise", "header", "noisy", "rollouts", "critic")
         copy = type(self)(**{name: getattr(self, name) for name in names} | changes)
         if not changes.keys() & {"spec", "parameters"}:
@@ -94,7 +93,7 @@ class LearnedPolicy(Policy):
         return copy
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file that `muster.load` reads; a file that is there is replaced at once or not at all."""
+        """Write the policy to a file that `muster.load` reads, replacing an existing one atomically."""
         write_policy(path, PolicyFile(self.name, self.spec, self.parameters, self.inference, self.noise, self.header))
 
     def to_torch(self) -> TensorModel:
@@ -111,18 +110,17 @@ class LearnedPolicy(Policy):
         return cls(*read_policy(path))
 
     def with_noise(self) -> Self:
-        """The same policy with the exploration noise of its training left on."""
+        """The same policy with the exploration noise of its training."""
         return self.variant(noisy=True)
 
     def with_rollouts(self, rollouts: int | None = None, critic: Critic | None = None, **settings: Any) -> Self:
-        """The same policy, looking ahead: `rollouts` candidates a decision, or `until` so many seconds.
+        """The same policy with look-ahead: `rollouts` candidates a decision, or as many as `until` seconds allow.
 
         `settings` are further ones of `RolloutSettings`: futures, horizon, candidates, size. `critic` is a function
-        from an observation to what is still to be earned [B], for what is cut at the horizon (`muster.policy.files`).
-        It acts in `muster.evaluate` and wherever else there is an environment to try moves in.
+        from an observation to state values [B] at the horizon (`muster.policy.files.run_critic`). Such a policy acts in
+        `muster.evaluate` and wherever else there is an environment to copy.
         """
-        wanted = RolloutSettings(rollouts, **settings)
-        return self.variant(rollouts=wanted, critic=critic or self.critic)
+        return self.variant(rollouts=RolloutSettings(rollouts, **settings), critic=critic or self.critic)
 
     def with_inference(self, **changes: Any) -> Self:
         """The same scores under other inference settings, such as effort="best"."""
@@ -138,7 +136,7 @@ class LearnedPolicy(Policy):
         return self.variant(inference=dataclasses.replace(self.inference, **changes))
 
     def without_task_scores(self) -> Self:
-        """A QUAD policy's h alone, under LP: what its g is worth."""
+        """A QUAD policy's h alone under LP, to measure what its g contributes."""
         return self.variant(
             spec=dataclasses.replace(self.spec, task_scores=False),
             parameters={name: array for name, array in self.parameters.items() if not name.startswith("g.")},
@@ -146,7 +144,7 @@ class LearnedPolicy(Policy):
         )
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """New episodes start in these slots: their noise follows from their seeds, and they have no routes yet."""
+        """Begin episodes in these slots: their noise follows from their seeds, and they have no routes yet."""
         if self.inference.method == "routes":
             self._plans = self._plans or RouteMemory(self.solver)
             self._plans.forget(np.asarray(slots))
@@ -158,18 +156,18 @@ class LearnedPolicy(Policy):
             self._exploration.reset(slots)
 
     def get_memory(self) -> State:
-        """Of the episodes under way: the routes, if it makes any. Noise is not among it."""
+        """Routes of the episodes in progress, if any; not the noise."""
         return {} if self._plans is None else {"routes": self._plans.routes.copy()}
 
     def set_memory(self, memory: State) -> None:
-        """Go on from what `get_memory` returned."""
+        """Restore what `get_memory` returned."""
         if "routes" in memory:
             self._plans = self._plans or RouteMemory(self.solver)
             self._plans.routes = np.array(memory["routes"], np.int64)
 
     @property
     def scorer(self) -> Scorer:
-        """The model, made ready once: its weights do not change."""
+        """The scoring model, made when first used."""
         if self._scorer is None:
             self._scorer = make_scorer(self.spec, self.parameters)
         return self._scorer
@@ -179,12 +177,12 @@ class LearnedPolicy(Policy):
         return score(self.spec.read(observation), self.spec, self.scorer)
 
     def read(self, observation: BatchObservation, env: str = "what is observed") -> BatchObservation:
-        """What is observed, as the model reads it, with the capacities and contributions that it has learned."""
+        """The observation as the model reads it, with learned capacities and contributions in place."""
         return read_observation(observation, self.spec, self.scorer, env=env)
 
-    def score(self, seen: BatchObservation) -> tuple[Floats32, Floats32 | None]:
-        """h and g of what `read` returns, g as it counts at this size."""
-        return score(seen, self.spec, self.scorer)
+    def score(self, read: BatchObservation) -> tuple[Floats32, Floats32 | None]:
+        """h and the scaled g of an observation from `read`."""
+        return score(read, self.spec, self.scorer)
 
     @overload
     def act(self, observation: BatchObservation) -> Ints: ...
@@ -216,11 +214,11 @@ class LearnedPolicy(Policy):
         return self._act_on([_view(view, fields) for view in several])
 
     def actions(self, observation: BatchObservation) -> Ints:
-        """As `act`, with `IDLE` for agents that prefer to do nothing: for an environment that reads reasons."""
+        """As `act`, with `IDLE` for agents that prefer to do nothing, for an environment that reads reasons."""
         return self.decide(observation).actions(with_reasons=True)
 
     def decide(self, observation: BatchObservation) -> Decision:
-        """The assignments with the scores that led to them."""
+        """Assignments with the scores that led to them."""
         explore = partial(self._explore, observation) if self.noisy else None
         return decide(observation, self.spec, self.scorer, self._plans or self.solver, explore)
 
@@ -239,7 +237,7 @@ class LearnedPolicy(Policy):
         self._make_room(batch)
         if self._exploration is None or self._exploration.h.total.shape != (batch, n, m):
             self._exploration = ScoreNoise(self.noise, batch, n, m, self.spec.task_scores)
-        self._exploration.follow(observation)
+        self._exploration.track(observation)
         states = self._states[:batch]
 
         gumbel = self._exploration.gumbel
@@ -267,7 +265,7 @@ class LearnedPolicy(Policy):
         return f"<table><caption>LearnedPolicy {escape(self.name)}</caption>{''.join(rows)}</table>"
 
     def facts(self) -> dict[str, str]:
-        """What it is, in a few lines."""
+        """Facts about the policy by name: model, inference, training, features."""
         spec, inference, header = self.spec, self.inference, self.header
         size = sum(array.size for array in self.parameters.values())
         trained = [", ".join(header.get("envs", [])) or str(header.get("env", "unknown"))]
@@ -292,7 +290,7 @@ class LearnedPolicy(Policy):
 
 
 def adapt(policy: LearnedPolicy, env: BatchEnv) -> BatchEnv:
-    """Make `env` show what the policy reads; refuse an environment of another kind or with other features."""
+    """Make `env` show what the policy reads; InputError for another kind of environment or other features."""
     trained_on = str(policy.header.get("env", env.name))
     kinds = {kind_of(trained_on), kind_of(env.name)}
     if len(kinds) > 1 and "log" not in kinds:
@@ -303,7 +301,7 @@ def adapt(policy: LearnedPolicy, env: BatchEnv) -> BatchEnv:
 
 
 def _view(view: Any, fields: dict[str, Any]) -> Observation:
-    """The view itself, or one of the keywords."""
+    """The observation itself, or one made of keyword arguments."""
     if isinstance(view, Observation) and not fields:
         return view
     if view is not None:
@@ -321,7 +319,7 @@ def _view(view: Any, fields: dict[str, Any]) -> Observation:
 
 
 def features_of(policy: LearnedPolicy) -> FeatureNames:
-    """Feature names of its file, or else of the environment that it was trained on, as far as the policy reads them."""
+    """Names of the features that a policy reads, from its file or else from its training environment."""
     spec = policy.spec
     widths = {
         "agent": spec.agent_width,
@@ -334,7 +332,7 @@ def features_of(policy: LearnedPolicy) -> FeatureNames:
 
 
 def _features_of_env(policy: LearnedPolicy) -> dict[str, tuple[str, ...]]:
-    """Feature names of its environment, if that comes with muster: no code or file that a header names is touched."""
+    """Feature names of a built-in training environment; no code or file that a header names is loaded."""
     name = str(policy.header.get("env", ""))
     if kind_of(name) not in BUILT_IN or kind_of(name) == "log":
         return {}
@@ -349,21 +347,21 @@ def _features_of_env(policy: LearnedPolicy) -> dict[str, tuple[str, ...]]:
 def prior_policy(
     env: BatchEnv, inference: InferenceSettings | None = None, spec: ModelSpec | None = None
 ) -> LearnedPolicy:
-    """The inference on the environment's prior, nothing learned: a policy whose corrections are all 0.
+    """The policy `prior`: the inference on the environment's prior, with corrections that are all 0.
 
-    `spec` is a model that corrects the prior, if there is one; `inference` is quad for an environment with a
-    task_prior, and lp for others, unless given.
+    `spec` may be that of a model that corrects the prior. `inference` is by default quad for an environment with a
+    task_prior, and lp for others.
     """
     if spec is None or not spec.corrects:
         env.show()
-        seen = env.observe()
-        if seen.prior is None:
+        observation = env.observe()
+        if observation.prior is None:
             raise InputError(
                 f"{env.name} shows no prior for the policy 'prior' to go by; a custom environment gives one as "
                 "Observation(prior=...), [N, M]"
             )
-        with_g = seen.task_prior is not None if inference is None else inference.method == "quad"
-        spec = ModelSpec.of(seen, "dm", with_g)
+        with_g = observation.task_prior is not None if inference is None else inference.method == "quad"
+        spec = ModelSpec.of(observation, "dm", with_g)
     spec = dataclasses.replace(spec, **PLAIN, pair_scale="none", learned=())
     if inference is None:
         inference = InferenceSettings("quad" if spec.task_scores else "lp", "fast", assign_all=not env.idling)
@@ -372,7 +370,7 @@ def prior_policy(
 
 
 def make_scorer(spec: ModelSpec, parameters: Parameters) -> Scorer:
-    """The model of a policy as a function from what it reads to scores; imports a custom one."""
+    """The scoring model of a policy; imports a custom one."""
     if is_custom(spec.kind):
         return CustomModel(spec, parameters)
     if spec.kind in ("dm", "linear"):

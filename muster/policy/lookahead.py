@@ -1,12 +1,12 @@
-"""Look-ahead: before each decision candidates are run on copies of the environment, and the best one's move is made.
+"""Look-ahead: before each decision candidates are rolled out on copies of the environment, and the best one acts.
 
-The copies get fresh random numbers: they know the present state, not what chance will bring. All candidates of all
-environments of a batch are run in one batch. An episode's decisions follow from its own seed, whatever the batch.
+The copies have new random seeds: candidates know the present state, but not the future. All candidates of all
+environments run in one batch. An episode's decisions depend on its own seed, not on the batch.
 
-With one future candidates are ways to act (`muster.policy.candidates`): the policy itself, the best one of the last
-decision, and new ones. With several they are first decisions, after which the policy itself goes on. All are tried in
-the same futures, and one replaces the policy's own decision only if it is better beyond chance: the best of several
-noisy means would often be worse.
+With one future candidates are policies (`muster.policy.candidates`): the policy itself, the best one of the last
+decision, and new ones. With several they are first decisions, after which the policy itself acts. All are tried in the
+same futures (common random numbers), and one replaces the policy's own decision only if it is significantly better: the
+best of several noisy means would often be worse.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from muster.data import BatchObservation, Bools, Floats, Floats32, Ints
 from muster.envs.registry import another
 from muster.envs.vector import BatchEnv, Policy, State
 from muster.errors import InputError
-from muster.policy.candidates import DEVIATION, Candidates, NoisyScores, OtherWeights, vary_decisions
+from muster.policy.candidates import NOISE_STD, Candidates, NoisyScores, OtherWeights, vary_decisions
 from muster.policy.decision import decide
 from muster.policy.learned import LearnedPolicy, adapt
 from muster.policy.noise import draw_normals
@@ -30,16 +30,16 @@ from muster.rollout import Act, rollout
 
 LOOKAHEAD_STREAM = np.uint64(0x5851F42D4C957F2D)
 RETURN_WEIGHT = 0.5
-"""Of the return beside a win."""
+"""Weight of the return relative to a win."""
 ROUND = 4
-"""Candidates tried at once where time decides how many."""
+"""Candidates a round, where a time limit decides how many are tried."""
 MOST_COPIES = 4096
 MOST_PAIRS = 2_000_000
-"""Copies, and agent-task pairs in them, that are run at once: bounds the memory."""
+"""Most copies, and agent-task pairs in them, that run at once: bounds the memory."""
 
 
 class LookAhead(Policy):
-    """A learned policy that tries its moves in the environment `env` first."""
+    """A learned policy with look-ahead in the environment `env`."""
 
     def __init__(self, policy: LearnedPolicy, env: BatchEnv) -> None:
         if policy.rollouts is None:
@@ -61,17 +61,17 @@ class LookAhead(Policy):
         self._copies: dict[int, BatchEnv] = {}
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """New episodes: nothing was best yet."""
+        """Forget the best candidates of the last episodes in these slots."""
         self.seeds[slots] = np.asarray(seeds, np.uint64) ^ LOOKAHEAD_STREAM
         self.decisions[slots] = 0
         self.best[slots] = 0.0
 
     def act(self, observation: BatchObservation) -> Ints:
-        """[B, N] the first move of the best candidate; -1 where no episode is under way."""
+        """[B, N] the best candidate's assignment; -1 where no episode is in progress."""
         return np.maximum(self.actions(observation), -1)
 
     def actions(self, observation: BatchObservation) -> Ints:
-        """As `act`, in an environment that reads reasons with IDLE for agents that prefer to do nothing."""
+        """As `act`, with IDLE for agents that prefer to do nothing, in an environment that reads reasons."""
         env, settings = self.env, self.settings
         assignment: Ints = np.full(observation.agent_alive.shape, -1, np.int64)
         going, state = np.flatnonzero(env.running()), env.get_state()
@@ -88,7 +88,7 @@ class LookAhead(Policy):
         return assignment
 
     def _decide(self, slots: Ints, state: State, each: int) -> Ints:
-        """[S, N] for these slots, with `each` candidates a slot at once: once, or until the time is over."""
+        """[S, N] actions with one future: rounds of `each` candidates a slot, one or as many as the time allows."""
         until = self.settings.until
         over = time.perf_counter() + (until or 0.0) * len(slots)
         rows, known = np.arange(len(slots)), self.best[slots]
@@ -100,31 +100,31 @@ class LookAhead(Policy):
             if rounds == 0:
                 moves[:, 0] = 0.0
                 moves[:, 1:2] = np.where(known[:, None].any(axis=2, keepdims=True), known[:, None], moves[:, 1:2])
-            found, first = self._try(slots, state, moves, rounds)
-            # Ties go to the policy itself, then to who was best before.
-            top = found.argmax(axis=1)
-            better = found[rows, top] > worth
-            worth = np.where(better, found[rows, top], worth)
+            values, first = self._try(slots, state, moves, rounds)
+            # Ties go to the policy itself, then to the best candidate of the last decision.
+            top = values.argmax(axis=1)
+            better = values[rows, top] > worth
+            worth = np.where(better, values[rows, top], worth)
             self.best[slots[better]] = moves[rows, top][better]
             assignment[better] = first[rows, top][better]
             rounds += 1
         return assignment
 
-    def _decide_over_futures(self, slots: Ints, state: State, each: int, seen: BatchObservation) -> Ints:
-        """[S, N] the policy's own decision, or the best of those that are better beyond chance.
+    def _decide_over_futures(self, slots: Ints, state: State, each: int, observation: BatchObservation) -> Ints:
+        """[S, N] actions: the policy's own, or the best of the candidates that are significantly better.
 
-        A round of candidates that is not through when the time is over does not count.
+        A round that is not finished in time does not count.
         """
         until = self.settings.until
         over = math.inf if until is None else time.perf_counter() + until * len(slots)
         policy, reasons = self.policy, self.env.reads_reasons
-        own = decide(seen, policy.spec, policy.scorer, policy.solver)
+        own = decide(observation, policy.spec, policy.scorer, policy.solver)
         first = own.actions(reasons)[:, None]
         chosen, best = first[:, 0].copy(), np.zeros(len(slots))
         rounds = 0
         while each > 1 and (rounds == 0 or (until is not None and time.perf_counter() < over)):
             draws = self._draw(slots, each - 1, rounds)
-            others = vary_decisions(own, policy, draws, self.settings.size or DEVIATION).actions(reasons)
+            others = vary_decisions(own, policy, draws, self.settings.size or NOISE_STD).actions(reasons)
             moves = np.concatenate([first, others.reshape(len(slots), each - 1, -1)], axis=1)
             worth = self._value(slots, state, moves, over)
             if worth is None:
@@ -137,39 +137,39 @@ class LookAhead(Policy):
         return chosen
 
     def _value(self, slots: Ints, state: State, moves: Ints, over: float) -> Floats | None:
-        """[S, K, F] worth of each first decision [S, K, N] in each of the slot's futures; None if time is over."""
+        """[S, K, F] values of first decisions [S, K, N] in each of the slot's futures; None if the time is over."""
         n_slots, each, n_agents = moves.shape
         n_futures = self.settings.futures
         alike = (moves[:, :, None] == moves[:, None]).all(axis=3).argmax(axis=2)
-        """[S, K] the first candidate that decides the same; only that one is tried, and nothing where all do."""
+        """[S, K] first candidate with the same decision: only that one is tried, and none where all are the same."""
         tried = (alike == np.arange(each)) & alike.any(axis=1, keepdims=True)
         rows, columns = np.nonzero(tried)
         futures = episode_seeds(0, self._fresh(slots, 1).astype(np.int64)[:, None] + np.arange(n_futures))
         sources, seeds = np.repeat(slots[rows], n_futures), futures[rows].reshape(-1)
         first = np.repeat(moves[rows, columns], n_futures, axis=0)
-        found = np.zeros(len(sources))
+        values = np.zeros(len(sources))
         most = max(1, min(MOST_COPIES, MOST_PAIRS // (self.env.n_agents * self.env.n_tasks)))
         for begin in range(0, len(sources), most):
             part = slice(begin, begin + most)
             copies, running = self._copy(sources[part], state, seeds[part])
-            given = np.full((copies.n_envs, n_agents), -1, np.int64)
-            given[: running.sum()] = first[part]
+            padded = np.full((copies.n_envs, n_agents), -1, np.int64)
+            padded[: running.sum()] = first[part]
             size = len(sources[part])
-            worth = self._play(copies, _first_then(given, self._own), running, over)
+            worth = self._play(copies, _first_then(padded, self._own), running, over)
             if worth is None:
                 return None
-            found[part] = worth[:size]
+            values[part] = worth[:size]
         worth = np.zeros((n_slots, each, n_futures))
-        worth[rows, columns] = found.reshape(-1, n_futures)
+        worth[rows, columns] = values.reshape(-1, n_futures)
         return worth[np.arange(n_slots)[:, None], alike]
 
     def _own(self, observation: BatchObservation) -> Ints:
-        """What the policy itself does in copies."""
+        """The policy's own actions in copies."""
         decision = decide(observation, self.policy.spec, self.policy.scorer, self.policy.solver)
         return decision.actions(self.env.reads_reasons)
 
     def _draw(self, slots: Ints, each: int, part: int) -> Floats32:
-        """[S, each, width] standard normals, from each episode's seed and the number of its decision."""
+        """[S, each, width] standard normals from each episode's seed and the number of its decision."""
         size = each * self.candidates.width
         return draw_normals(self._fresh(slots, 2 * part), size).reshape(len(slots), each, -1)
 
@@ -178,7 +178,7 @@ class LookAhead(Policy):
         return episode_seeds(use, (self.seeds[slots] + self.decisions[slots].astype(np.uint64)).astype(np.int64))
 
     def _try(self, slots: Ints, state: State, moves: Floats32, part: int) -> tuple[Floats, Ints]:
-        """Worth [S, K] of the candidates [S, K, width] and their first assignments [S, K, N]."""
+        """Values [S, K] of the candidates [S, K, width], and their first assignments [S, K, N]."""
         n_slots, each, width = moves.shape
         size = n_slots * each
         copies, running = self._copy(np.repeat(slots, each), state, np.repeat(self._fresh(slots, 2 * part + 1), each))
@@ -198,12 +198,11 @@ class LookAhead(Policy):
         return worth[:size].reshape(n_slots, each), first[0][:size].reshape(n_slots, each, -1)
 
     def _copy(self, sources: Ints, state: State, seeds: Seeds) -> tuple[BatchEnv, Bools]:
-        """Copies of slots `sources` [P] that go on with fresh random numbers, and which of the batch they are."""
+        """Copies of slots `sources` [P] with new seeds, padded to a power of 2; and the mask of those not padding."""
         size = 1 << (len(sources) - 1).bit_length()
         if size not in self._copies:
             self._copies[size] = adapt(self.policy, another(self.env, size))
         copies = self._copies[size]
-        # What fills the batch up is not under way.
         spare = size - len(sources)
         sources = np.concatenate([sources, np.full(spare, sources[0])])
         copies.set_state({name: array[sources] for name, array in state.items()})
@@ -211,35 +210,35 @@ class LookAhead(Policy):
         return copies, np.arange(size) < size - spare
 
     def _play(self, copies: BatchEnv, act: Act, running: Bools, over: float = math.inf) -> Floats | None:
-        """Worth [P] of acting so to the end, or to the horizon; None if that is not reached in time.
+        """Values [P] of acting so to the end or to the horizon; None if that is not reached in time.
 
         `running` [P] is modified in place.
         """
         cut = self.settings.cut
-        earned = np.zeros(copies.n_envs)
+        returns = np.zeros(copies.n_envs)
         failed = np.zeros(copies.n_envs, np.bool_)
         for transition in islice(rollout(copies, act, running), cut or copies.max_steps):
-            earned += transition.result.reward
+            returns += transition.result.reward
             failed |= transition.result.truncated
             if time.perf_counter() > over:
                 return None
         critic = self.policy.critic if cut else None
         if critic and running.any():
-            earned += np.where(running, critic(self.policy.spec.read(copies.observe())), 0.0)
-        return worth_of(copies, earned, running | failed, critic is not None)
+            returns += np.where(running, critic(self.policy.spec.read(copies.observe())), 0.0)
+        return worth_of(copies, returns, running | failed, critic is not None)
 
 
 def _first_then(first: Ints, act: Act) -> Act:
-    """Actions that are given for the first decision, and then as `act` decides."""
-    given = [first]
-    return lambda observation: given.pop() if given else act(observation)
+    """A function that returns `first` for the first decision, and acts as `act` afterwards."""
+    rest = [first]
+    return lambda observation: rest.pop() if rest else act(observation)
 
 
 def best_beyond_chance(worth: Floats, standard_errors: float) -> tuple[Ints, Floats]:
-    """[S] the candidate that gains most on candidate 0 of those whose gain is significant, and its mean gain.
+    """[S] candidate with the largest significant gain on candidate 0, and its mean gain, 0 where none is significant.
 
-    `worth` [S, K, F] is of K candidates in F futures, the same for all. The gain of a candidate is its mean difference
-    from candidate 0 over the futures, which must exceed so many of its standard errors; it is 0 where none does.
+    `worth` [S, K, F] has the values of K candidates in F common futures. The gain is the mean difference from candidate
+    0 over the futures; it is significant where it exceeds `standard_errors` of its standard errors.
     """
     gaps = worth - worth[:, :1]
     mean, error = gaps.mean(axis=2), gaps.std(axis=2, ddof=1) / math.sqrt(worth.shape[2])
@@ -248,14 +247,14 @@ def best_beyond_chance(worth: Floats, standard_errors: float) -> tuple[Ints, Flo
     return top, gain[np.arange(len(worth)), top]
 
 
-def worth_of(env: BatchEnv, earned: Floats, unfinished: Bools, valued: bool) -> Floats:
-    """[B] how well it went: win + 0.5·return, the return, or minus the steps, in which tasks still left count as steps.
+def worth_of(env: BatchEnv, returns: Floats, unfinished: Bools, valued: bool) -> Floats:
+    """[B] value of an episode by its metric: win + 0.5·return, the return, or -(steps + tasks left).
 
-    Where a critic has valued what was cut (`valued`), steps are told by what they cost: the return.
+    With a critic's value at the horizon (`valued`) it is the return for metric "steps" too.
     """
     if env.metric == "win_rate":
-        return env.outcome() + RETURN_WEIGHT * earned
+        return env.outcome() + RETURN_WEIGHT * returns
     if env.metric == "return" or valued:
-        return earned
+        return returns
     left = env.observe().task_alive.sum(axis=1) * unfinished
     return -env.outcome() - left

@@ -21,9 +21,9 @@ SHIPPED = Path(__file__).parent / "shipped"
 
 
 def resolve(policy: str | Path | Policy, env: BatchEnv, noise: bool = False) -> Policy:
-    """The policy that a name means for `env`, or the object itself, made ready for it.
+    """The policy of a name, path or object, adapted to `env`.
 
-    `noise` leaves a learned policy's exploration on. An object is not changed: a copy acts.
+    With `noise` a learned policy acts with its exploration noise. An object is copied, not changed.
     """
     if isinstance(policy, Path):
         policy = str(policy)
@@ -57,7 +57,7 @@ def resolve(policy: str | Path | Policy, env: BatchEnv, noise: bool = False) -> 
 
 
 class ForeignPolicy(Policy):
-    """An object with a name, act() and whatever else of `Policy` it defines, without being derived from it."""
+    """Adapter of an object with a name, act() and further methods of `Policy` that is not derived from it."""
 
     def __init__(self, policy: Any) -> None:
         self.name: str = policy.name
@@ -73,12 +73,12 @@ class ForeignPolicy(Policy):
 
 @cache
 def shipped() -> dict[str, str]:
-    """The learned policies that come with muster, with a line on each."""
+    """Policies that ship with muster, with a line on each."""
     return dict(json.loads((SHIPPED / "index.json").read_text()))
 
 
 def shipped_for(env: BatchEnv) -> list[str]:
-    """Those that learned on environments of this kind, by their names."""
+    """Names of the shipped policies for environments of this kind."""
     return [name for name in shipped() if name.startswith(f"{kind_of(env.name)}-")]
 
 
@@ -98,7 +98,7 @@ def is_learned(name: str) -> bool:
 
 
 def _unknown(name: str) -> str:
-    """Why no learned policy can be had by that name."""
+    """Error message for a name that is no learned policy's."""
     fixed = all_baselines()
     if name in fixed:
         return f"{name!r} is a baseline and needs its environment: muster.evaluate({name!r}, {fixed[name]!r})"

@@ -1,10 +1,10 @@
-"""Exploration that is correlated over time: each score keeps the sum of its last innovations.
+"""Exploration noise that is correlated over time: each score has the sum of its last innovations.
 
     explored(t) = score(t) + e(t) + e(t-1) + ... + e(t-p),   e ~ N(0, sigma / p) or Gumbel, as wide
 
-so neighbouring decisions see nearly the same noise and an agent stays on its task long enough to learn from it. Noise
-belongs to slots of agents and tasks, which do not move when others disappear, and starts from nothing at each episode,
-and where ids say that the slot has another agent or task.
+so consecutive decisions have nearly the same noise, and an agent stays on its task long enough to learn from it. Noise
+belongs to slots of agents and tasks. It starts at 0 in each episode, and where ids say that a slot has another agent or
+task.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from muster.data import BatchObservation, Bools, Floats32, Ints
 from muster.errors import InputError
 from muster.kernels import core
-from muster.models.direct import Scores
 from muster.models.limits import Limits
+from muster.models.spec import Scores
 from muster.policy.settings import NoiseSettings
 from muster.rng import Seeds
 
@@ -40,7 +40,7 @@ class CorrelatedNoise:
         self.queue: Floats32 = np.zeros((correlated_steps, batch, *shape), np.float32)
         """[p, B, ...] the last p innovations; `oldest` is the next to be forgotten."""
         self.total: Floats32 = np.zeros((batch, *shape), np.float32)
-        """[B, ...] their sum."""
+        """[B, ...] their sum, without the next to be forgotten."""
         self.oldest = 0
 
     def reset(self, slots: Ints) -> None:
@@ -54,7 +54,7 @@ class CorrelatedNoise:
         self.total[entries] = 0.0
 
     def add(self, draws: Floats32) -> Floats32:
-        """The noise of this decision, from standard normal draws [B, ...]."""
+        """Noise for this decision, with a new innovation from draws [B, ...] of standard deviation 1."""
         innovation = draws * self.scale
         noise = self.total + innovation
         forgotten = self.queue[self.oldest]
@@ -62,13 +62,13 @@ class CorrelatedNoise:
         self.queue[self.oldest] = innovation
         self.oldest = (self.oldest + 1) % len(self.queue)
         if self.oldest == 0:
-            # The running sum is made afresh once a round, so that rounding errors do not build up.
+            # Sum anew once a round, so that rounding errors do not accumulate.
             np.sum(self.queue, axis=0, out=self.total)
         return noise
 
 
 class ScoreNoise:
-    """Noise for h [B, N, M] and, if there is one, g [B, M, M]; and for the limits that are learned, by head."""
+    """Noise for h [B, N, M], g [B, M, M] if there is one, and z of learned limits by network."""
 
     def __init__(
         self,
@@ -89,12 +89,12 @@ class ScoreNoise:
             rows = 1 if head == "capacity" else n_agents
             self.limits[head] = CorrelatedNoise(batch, (rows, n_tasks), LIMIT_SIGMA, steps)
         self.agents: Ints = np.full((batch, n_agents), -1, np.int64)
-        """[B, N] whose noise it is, in environments where places are used again; likewise `tasks` [B, M]."""
+        """[B, N] ids of the agents whose noise it is, in environments that reuse slots; likewise `tasks` [B, M]."""
         self.tasks: Ints = np.full((batch, n_tasks), -1, np.int64)
 
     @property
     def parts(self) -> dict[str, CorrelatedNoise]:
-        """The noises that there are, by name."""
+        """Noises by name: h, g, and learned limits."""
         of_scores = (("h", self.h), ("g", self.g))
         return {name: part for name, part in of_scores if part is not None} | self.limits
 
@@ -103,14 +103,14 @@ class ScoreNoise:
         for part in self.parts.values():
             part.reset(slots)
 
-    def follow(self, seen: BatchObservation) -> None:
-        """An agent or task that is new in its slot starts without the noise of the one before it."""
-        newcomers = []
-        for known, now in ((self.agents, seen.agent_ids), (self.tasks, seen.task_ids)):
-            newcomers.append(np.zeros(known.shape, np.bool_) if now is None else known != now)
+    def track(self, observation: BatchObservation) -> None:
+        """Set the noise of agents and tasks to 0 that are new in their slots, by the observation's ids."""
+        is_new = []
+        for known, now in ((self.agents, observation.agent_ids), (self.tasks, observation.task_ids)):
+            is_new.append(np.zeros(known.shape, np.bool_) if now is None else known != now)
             if now is not None:
                 known[...] = now
-        agents, tasks = newcomers
+        agents, tasks = is_new
         if agents.any() or tasks.any():
             self.h.forget(agents[:, :, None] | tasks[:, None, :])
             if self.g is not None:
@@ -119,10 +119,10 @@ class ScoreNoise:
                 part.forget(tasks[:, None, :] if head == "capacity" else agents[:, :, None] | tasks[:, None, :])
 
     def add(self, scores: Scores, draw: Callable[[tuple[int, ...]], Floats32]) -> tuple[Scores, Scores]:
-        """The scores with the noise of this decision; and the noise of earlier decisions in it: `history`.
+        """The scores with noise, and the part of the noise that comes from earlier decisions (history).
 
-        `draw` gives noise of a shape [B, ...]: standard normals, or Gumbel variables of mean 0 and standard deviation 1
-        (`standard_gumbels`) where `gumbel` says so.
+        `draw` returns an array of a shape [B, ...]: standard normals, or with `gumbel` Gumbel variables of mean 0 and
+        standard deviation 1 (`standard_gumbels`).
         """
         h, g = scores
         history: Scores = self.h.total.copy(), None if self.g is None else self.g.total.copy()
@@ -130,7 +130,7 @@ class ScoreNoise:
         return (h, g if g is None or self.g is None else g + self.g.add(draw(g.shape))), history
 
     def add_to_limits(self, z: Limits, draw: Callable[[tuple[int, ...]], Floats32]) -> tuple[Limits, Limits]:
-        """z of the limits with the noise of this decision, from standard normal draws; and without that of earlier."""
+        """z of the limits with noise, from standard normal draws; and with this decision's innovation alone."""
         noisy, drawn = {}, {}
         for head, part in self.limits.items():
             history = part.total.copy()
@@ -146,7 +146,7 @@ def standard_gumbels(exponentials: NDArray[np.floating]) -> Floats32:
 
 
 def draw_normals(states: Seeds, size: int) -> Floats32:
-    """[B, size] standard normals, each row from its own slot's generator: independent of the batch."""
+    """[B, size] standard normals, each row from its own slot's generator, so that none depends on the batch."""
     draws = np.empty((len(states), size), np.float32)
     core.learning.draw_normals(states, draws)
     return draws

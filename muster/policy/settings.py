@@ -1,4 +1,4 @@
-"""Settings that a policy keeps. Nothing heavy: the command line reads it."""
+"""Settings of look-ahead and exploration noise; imports nothing heavy, since the command line reads it."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class RolloutSettings:
     """theta: with moved weights; scores: with noise on h for five decisions; None: theta for a direct model. With
     several futures: noise on h at the first decision."""
     size: Annotated[float | None, Positive()] = None
-    """How far weights are moved, in spreads of their array (0.3), or the standard deviation of the noise (1), with
-    several futures in standard deviations of h over the pairs that the policy chooses."""
+    """Standard deviation of the perturbations: of weights relative to that of their array (0.3), of noise on h (1),
+    with several futures relative to that of h over the pairs that the policy chooses."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -64,11 +64,11 @@ class NoiseSettings:
     """Exploration noise on the scores; by default the paper's."""
 
     sigma: Annotated[float, Positive()] = 1.0
-    """p times the standard deviation of a decision's own noise."""
+    """p times the standard deviation of an innovation, the noise that a decision adds."""
     correlated_steps: Annotated[int, AtLeast(1)] = 5
-    """p: for how many decisions the noise of one is remembered."""
+    """p: number of later decisions in which an innovation is kept."""
     distribution: Literal["normal", "gumbel"] = "normal"
-    """Of a decision's own noise; under Gumbel noise a choice is a softmax."""
+    """Distribution of innovations; under Gumbel noise an agent's choice is a softmax."""
     task_scores: bool = True
     """Whether g has noise too."""
 
@@ -77,7 +77,7 @@ class NoiseSettings:
 
     @property
     def innovation(self) -> float:
-        """Standard deviation of a decision's own noise on a score."""
+        """Standard deviation of an innovation."""
         return self.sigma / self.correlated_steps
 
 

@@ -381,7 +381,7 @@ def _suggest(trial: optuna.Trial, name: str, domain: Range | Choice) -> Any:
 
 
 def _reason_against(settings: TrainSettings) -> str:
-    """Why a run with these settings cannot be trained; empty if it can."""
+    """Reason why a run with these settings cannot be trained; empty if it can."""
     try:
         check_training(settings)
     except InputError as error:

@@ -59,4 +59,4 @@ def run_with(executor: Reused, settings: TrainSettings, workers: int, out: Path 
     if out is not None:
         run = Run(out) if (out / "config.toml").exists() else Run.create(out, settings)
     with closing(WorkerPool(executor, workers) if workers else None) as pool:
-        return Loop(settings, run, pool).go(None)
+        return Loop(settings, run, pool).train(None)

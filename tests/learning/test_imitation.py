@@ -108,7 +108,7 @@ def test_labels_of_a_planner_are_plans_from_where_the_student_went():
         asked = labelled.labels(env.observe())
         # The student sends all agents to the last victim that waits, the teacher is followed in two slots.
         last = 3 - np.argmax(env.observe().task_alive[:, ::-1], axis=1)
-        action = labelled.followed(np.repeat(last[:, None], 2, axis=1))
+        action = labelled.executed(np.repeat(last[:, None], 2, axis=1))
         labelled.finish(action, env.step(action))
         fresh = resolve("topline", env)
         fresh.reset(np.arange(8), np.zeros(8, np.uint64))

@@ -9,7 +9,7 @@ from muster import InputError
 from muster.learning.a2c import returns_of
 from muster.learning.actor import DirectActor
 from muster.learning.learners import make_learner
-from muster.learning.ppo import LASTING, LONG, WINDOW, Rollback
+from muster.learning.ppo import COLLAPSE_UPDATES, DECLINE_WINDOW, WINDOW, Rollback
 from muster.learning.settings import PPOSettings, TrainSettings
 from muster.learning.train import run_training
 from muster.models.torch_networks import network_from
@@ -83,38 +83,38 @@ def test_gumbel_innovations_have_mean_0_and_deviation_1_and_make_a_softmax():
 
 def test_a_fall_that_lasts_is_a_collapse_and_a_short_one_is_not():
     watch, rng = Rollback(), np.random.default_rng(0)
-    said = [watch.see(1 + 0.1 * rng.normal(), 0.5, 10, 0.1) for _ in range(200)]
+    said = [watch.update(1 + 0.1 * rng.normal(), 0.5, 10, 0.1) for _ in range(200)]
     assert "collapsed" not in said
     assert said.count("best") >= 1
-    said = [watch.see(-1.0, 0.5, 10, 0.1) for _ in range(WINDOW + LASTING)]
+    said = [watch.update(-1.0, 0.5, 10, 0.1) for _ in range(WINDOW + COLLAPSE_UPDATES)]
     assert said.count("collapsed") == 1
     assert watch.rollbacks == 1
 
 
-def decline(by, episodes, updates=2 * LONG):
+def decline(by, episodes, updates=2 * DECLINE_WINDOW):
     """How often a run goes back that is as good as ever for long, then worse by so many standard deviations."""
     watch, rng = Rollback(), np.random.default_rng(1)
-    level = [0.0] * (6 * LONG) + [-by] * updates
+    level = [0.0] * (6 * DECLINE_WINDOW) + [-by] * updates
     noise = rng.normal(0, 1 / np.sqrt(episodes), len(level))
-    said = [watch.see(mean + off, 1.0, episodes, 0.1) for mean, off in zip(level, noise, strict=True)]
-    assert "collapsed" not in said[: 6 * LONG]
+    said = [watch.update(mean + off, 1.0, episodes, 0.1) for mean, off in zip(level, noise, strict=True)]
+    assert "collapsed" not in said[: 6 * DECLINE_WINDOW]
     return said.count("collapsed")
 
 
 def test_a_slow_decline_is_noticed_where_there_are_episodes_enough_to_tell():
-    assert decline(by=0.2, episodes=100, updates=LONG) == 1
+    assert decline(by=0.2, episodes=100, updates=DECLINE_WINDOW) == 1
     assert decline(by=0.05, episodes=100) == 0  # no matter how sure
     assert decline(by=0.2, episodes=4) == 0  # chance does as much
-    assert decline(by=0.8, episodes=4, updates=LONG) == 1
+    assert decline(by=0.8, episodes=4, updates=DECLINE_WINDOW) == 1
 
 
 def test_all_agents_idle_is_a_collapse_sooner_unless_it_pays():
     worse, better = Rollback(), Rollback()
     for watch in (worse, better):
         for _ in range(2 * WINDOW):
-            watch.see(1.0, 0.5, 10, 0.1)
-    assert "collapsed" in [worse.see(0.0, 0.5, 10, 1.0) for _ in range(WINDOW)]
-    assert "collapsed" not in [better.see(2.0, 0.5, 10, 1.0) for _ in range(WINDOW)]
+            watch.update(1.0, 0.5, 10, 0.1)
+    assert "collapsed" in [worse.update(0.0, 0.5, 10, 1.0) for _ in range(WINDOW)]
+    assert "collapsed" not in [better.update(2.0, 0.5, 10, 1.0) for _ in range(WINDOW)]
 
 
 @pytest.mark.parametrize(("learner", "at_zero"), [("ppo", True), ("a2c", False)])
@@ -239,7 +239,7 @@ def test_a_collapsed_run_goes_on_from_its_best_state_and_says_so_once(tmp_path, 
         self.rollbacks += verdict == "collapsed"
         return verdict
 
-    monkeypatch.setattr(Rollback, "see", see)
+    monkeypatch.setattr(Rollback, "update", see)
     settings = TrainSettings(env=ROOMY, inference="lp", steps=8 * 128, log_every=128, num_envs=32, ppo=PPO)
     learner = make_learner(settings)
     step = learner.actor.step

@@ -11,7 +11,7 @@ from muster.learning.critic import Critic
 from muster.learning.learner import stream
 from muster.learning.learners import make_learner
 from muster.learning.settings import TrainSettings
-from muster.learning.srl import ALIKE, DISCOUNT, Valued, candidate_weights
+from muster.learning.srl import ALIKE, DISCOUNT, Experience, candidate_weights
 from muster.learning.train import run_training
 from muster.models.direct import DirectModel
 from tests.learning.short_runs import assert_same_end, rows_without_times
@@ -51,7 +51,7 @@ def test_the_gradient_is_that_of_the_mean_answer_less_the_target(inference):
     rng = np.random.default_rng(1)
     answers = rng.integers(-1, 3, (2, 8, 2))
     weights = np.stack([np.full(8, 0.3), np.full(8, 0.7)])
-    valued = Valued(observation, answers, weights, observation, np.zeros(0), {})
+    valued = Experience(observation, answers, weights, observation, np.zeros(0), {})
     learner.actor.backward(observation, learner.slopes(valued, weights, 1))
     ((_, optimiser),) = learner.actor.groups
     gradient = optimiser.gradient.copy()
@@ -91,7 +91,7 @@ def test_candidates_without_noise_have_the_same_value_and_nothing_moves():
     )
     parameters = learner.parameters()
     observation = learner.spec.read(env.observe())
-    found = Valued(observation, tried.first, tried.values, tried.midway, tried.returns, {})
+    found = Experience(observation, tried.first, tried.values, tried.midway, tried.returns, {})
     assert learner.learn([found], 1.0) == 0.0
     assert all(np.array_equal(array, parameters[name]) for name, array in learner.parameters().items())
 
@@ -162,7 +162,7 @@ def test_a_critic_learns_returns_of_any_size():
         seen = env.observe()
         earned = 1000.0 + 200.0 * seen.agent_features[:, :, 0].sum(axis=1)
         if round_ < 199:
-            critic.follow(earned)
+            critic.update_units(earned)
             critic.add_gradient(seen, earned)
             critic.step(1e-2)
     assert earned.std() > 20

@@ -33,6 +33,16 @@ def untrained(env: BatchEnv, method: str = "lp") -> LearnedPolicy:
     return LearnedPolicy("p", spec, parameters, InferenceSettings(method), NoiseSettings(), header)
 
 
+def test_look_ahead_of_a_loaded_policy_is_that_of_the_saved_one(tmp_path):
+    policy = untrained(make("battle:m5v5"), "quad")
+    policy.save(tmp_path / "p.safetensors")
+    loaded = LearnedPolicy.load(tmp_path / "p.safetensors")
+    ahead = [
+        evaluate(one.with_rollouts(4, candidates="theta"), make("battle:m5v5", 2), 2, 1) for one in (policy, loaded)
+    ]
+    assert ahead[0].records.reward.tolist() == ahead[1].records.reward.tolist()
+
+
 class Doors(Env):
     """One door of three is the right one, every time; an episode is a single decision. Nothing tells which."""
 

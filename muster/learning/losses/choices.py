@@ -1,4 +1,4 @@
-"""The likelihood of the choices that agents made, with the noise of the decision itself integrated out.
+"""Pseudo-likelihood of the agents' choices, with the noise of the decision itself integrated out.
 
 Scores act as h + history + e: history is the noise of earlier decisions, e this decision's. Were e Gumbel noise of
 scale tau, an agent alone would take task j with probability softmax(u / tau) over
@@ -30,14 +30,14 @@ import numpy as np
 
 from muster.data import Bools, Floats, Floats32, Ints
 from muster.kernels import core
-from muster.models.direct import Scores
+from muster.models.spec import Scores
 
 NO_G = np.zeros((0, 0, 0), np.float32)
 NO_MINIMUMS: Floats = np.zeros((0, 0))
 
 
 class Choices(NamedTuple):
-    """S assignments and what they were chosen under."""
+    """S assignments with the constraints and noise under which they were chosen."""
 
     assignment: Ints
     """[S, N] -1 for none."""
@@ -52,25 +52,25 @@ class Choices(NamedTuple):
     open: Bools
     """[S, N, M] living tasks that the agent may take."""
     idling: bool
-    """Whether an agent could have chosen no task although some had capacity left."""
+    """Whether no task is an option where some task has capacity left."""
     exchanging: bool
-    """Whether exchanges are among the options."""
+    """Whether exchanges of tasks are among the options."""
     minimums: Floats = NO_MINIMUMS
-    """[S, M] load that a task gets at least, or none; no rows where there are none."""
+    """[S, M] minimum load of a task that is served at all; no rows without minimums."""
 
     def take(self, states: Ints) -> Choices:
-        """Those of some states."""
+        """The choices of some states."""
         parts: list[Any] = [part[states] if isinstance(part, np.ndarray) and len(part) else part for part in self]
         return Choices(*parts)
 
     def likelihood(self, scores: Scores, tau: float) -> Floats:
         """[S, N] log-probability of each agent's choice; 0 for one that had none to make."""
-        found = np.zeros(self.assignment.shape)
-        core.learning.fill_likelihood(self._bound(), scores[0], _or_empty(scores[1]), tau, found)
-        return found
+        likelihood = np.zeros(self.assignment.shape)
+        core.learning.fill_likelihood(self._bound(), scores[0], _or_empty(scores[1]), tau, likelihood)
+        return likelihood
 
     def share_with_moves(self) -> float:
-        """Share of the living agents that had a choice of their own, given the others' tasks."""
+        """Share of the living agents with more than one option, given the others' tasks."""
         return float(core.learning.share_with_moves(self._bound()))
 
     def clipped_loss(

@@ -2,10 +2,10 @@
 
     L = -mean over agents of min(ratio·A, clip(ratio, 1 - c, 1 + c)·A) + entropy_coef·H
 
-where ratio is the probability of an agent's choice (choices.py) now by what it was when it was made, A the advantage of
-its state, of mean 0 and standard deviation 1, and H the entropy of its options. Learned limits (models/heads.py) are
-drawn before the agents choose: each has the same loss by itself, with the ratio of the densities N(z, s) of what was
-drawn beside the noise of earlier decisions, averaged over the limits that count.
+where ratio is the probability of an agent's choice (choices.py) under the present policy by that under the old one, A
+the advantage of its state, normalised to mean 0 and standard deviation 1, and H the entropy of its options. Learned
+limits (models/limits.py) are drawn before the agents choose: each has the same loss by itself, with the ratio of the
+densities N(z, s) of its draw, averaged over the limits of living tasks and pairs.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from muster.assign.settings import InferenceSettings
 from muster.data import BatchObservation, Floats, Floats32, Ints
 from muster.learning.losses.choices import NO_MINIMUMS, Choices
 from muster.learning.rollouts import Rollout
-from muster.models.direct import Scores
 from muster.models.limits import Limits
+from muster.models.spec import Scores
 from muster.policy.decision import less_switching
 
 FEW = 0.1
-"""Share of agents with a choice of their own below which exchanges are all there is to learn from."""
+"""Share of agents with more than one option below which exchanges count among the options in any case."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceBatch:
-    """S states, the choices made in them and what came of these."""
+    """S states, the choices made in them, their advantages and the critic's targets."""
 
     observation: BatchObservation
     choices: Choices
     target: Floats32
-    """[S] of the critic."""
+    """[S] targets of the critic."""
     advantage: Floats
-    """[S] of mean 0 and standard deviation 1."""
+    """[S] normalised to mean 0 and standard deviation 1."""
     before: Floats
-    """[S, N] log-likelihood of each choice when it was made."""
+    """[S, N] log-likelihood of each choice under the old policy."""
     size: float
     """Mean absolute advantage, before it was normalised."""
     able: float
-    """Share of the agents that had a choice of their own."""
+    """Share of the agents with more than one option."""
     z: Limits
-    """Of learned limits, as the model gave it: capacities [S, 1, M], contributions [S, N, M]."""
+    """z of learned limits by the old policy: capacities [S, 1, M], contributions [S, N, M]."""
     drawn: Limits
-    """The same with this decision's noise."""
+    """z with this decision's noise."""
 
     @classmethod
     def of(
@@ -59,14 +59,14 @@ class ChoiceBatch:
         tau: float,
         exchanging: bool,
     ) -> Self:
-        """A rollout with its returns and advantages [T, B]; where hardly any agent has a move, exchanges count."""
+        """The batch of a rollout with its returns and advantages [T, B]."""
         observation = rollout.observation
         choices = Choices(
             assignment=rollout.assignment,
-            # What an environment takes from scores (switch_cost) is known beforehand, as earlier noise is.
+            # Switch costs are known before the decision, as earlier noise is.
             history=less_switching(observation, rollout.history[0]).astype(np.float32),
             contributions=np.ascontiguousarray(observation.contributions),
-            # AMAX knows no capacities.
+            # AMAX ignores capacities.
             capacities=(
                 np.full_like(observation.capacities, np.inf) if inference.method == "amax" else observation.capacities
             ),
@@ -87,7 +87,7 @@ class ChoiceBatch:
         return cls(observation, choices, target, normalised, before, size, able, *rollout.limits)
 
     def take(self, states: Ints) -> Self:
-        """Some of the states."""
+        """The batch of some states."""
         return replace(
             self,
             observation=self.observation.take(states),
@@ -102,35 +102,34 @@ class ChoiceBatch:
     def slopes(
         self, now: Scores, tau: float, clip_range: float, entropy_coef: float, weight: float
     ) -> tuple[float, float, Scores]:
-        """Loss, mean entropy, and `weight` times the loss's slopes in the present h and g."""
+        """Loss, mean entropy, and `weight` times the loss's slopes in h and g; `now` are the present scores."""
         return self.choices.clipped_loss(now, tau, self.before, self.advantage, clip_range, entropy_coef, weight)
 
     def limit_slopes(self, now: Limits, std: float, clip_range: float, weight: float) -> tuple[float, Limits]:
         """Loss of the drawn limits, and `weight` times its slopes in the present z, for noise of `std` a decision."""
         loss, slopes = 0.0, {}
         for head, z in now.items():
-            off, was = self.drawn[head] - z, self.drawn[head] - self.z[head]
-            ratio = np.exp(np.clip((was**2 - off**2) / (2.0 * std**2), -20.0, 20.0))
-            worth, gain = clipped(ratio, self.advantage[:, None, None], clip_range)
+            residual, old_residual = self.drawn[head] - z, self.drawn[head] - self.z[head]
+            ratio = np.exp(np.clip((old_residual**2 - residual**2) / (2.0 * std**2), -20.0, 20.0))
+            objective, gain = clipped(ratio, self.advantage[:, None, None], clip_range)
             counts = self.choices.open if head == "contribution" else self.observation.task_alive[:, None, :]
             share = counts / max(int(counts.sum()), 1)
-            loss -= float((worth * share).sum())
-            slopes[head] = (-weight * gain * share * off / std**2).astype(np.float32)
+            loss -= float((objective * share).sum())
+            slopes[head] = (-weight * gain * share * residual / std**2).astype(np.float32)
         return loss, slopes
 
 
 def clipped(ratio: Floats, advantage: Floats, clip_range: float) -> tuple[Floats, Floats]:
-    """min(ratio·A, clip(ratio)·A), and ratio·A where a gradient runs through it; a clip range of 0 clips nothing."""
-    worth = gain = ratio * advantage
+    """min(ratio·A, clip(ratio)·A), and ratio·A where the gradient is not clipped; a clip range of 0 clips nothing."""
+    objective = gain = ratio * advantage
     if clip_range:
         bounded = np.clip(ratio, 1.0 - clip_range, 1.0 + clip_range) * advantage
-        # Where the bounded ratio is the worse one, no gradient runs through it.
-        worth, gain = np.minimum(worth, bounded), np.where(bounded < worth, 0.0, gain)
-    return worth, gain
+        objective, gain = np.minimum(objective, bounded), np.where(bounded < objective, 0.0, gain)
+    return objective, gain
 
 
 def idle_share(rollouts: Sequence[Rollout]) -> float:
-    """Share of the living agents, among those that could take a task, that took none."""
+    """Share of the agents without a task among those that could take one."""
     idle = able = 0
     for rollout in rollouts:
         could = rollout.observation.pairs.any(axis=2)
