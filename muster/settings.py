@@ -146,7 +146,7 @@ def read_options(
         if not equals:
             raise InputError(f"a {what} reads name=value, got {text.strip()!r}")
         if name in values:
-            raise InputError(f"the {what} {name} is given twice")
+            raise InputError(f"{name} is given twice; give each {what} once")
         values[name] = from_text(options[name].hint, value, name)
     return values
 

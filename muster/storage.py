@@ -18,7 +18,14 @@ LOCK = ".lock"
 def check_regular(path: Path, kind: type[MusterError] = InputError) -> None:
     """Refuse a pipe, a device or a folder, which reading would wait for or never come to the end of."""
     if path.exists() and not path.is_file():
-        raise kind(f"{path} is not a regular file")
+        what = "a folder" if path.is_dir() else "a pipe" if path.is_fifo() else "a device"
+        raise kind(f"{path} is {what}, not a regular file")
+
+
+def check_parent(path: Path) -> None:
+    """Refuse a file to be written to a folder that does not exist, before anything long is computed."""
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no folder {str(path.parent)!r}")
 
 
 @contextmanager

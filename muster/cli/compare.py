@@ -39,7 +39,8 @@ class Compare(PolicyFlags):
         from muster.evaluation.text import evaluation_table
 
         if len(self.names) < 3:
-            raise InputError(f"compare takes two or more policies and then the environment, got {' '.join(self.names)}")
+            got = " ".join(self.names) or "nothing"
+            raise InputError(f"compare takes two or more policies and then the environment, got {got}")
         *policies, env = self.names
         groups = [runs_that_match(name) if is_pattern(name) else [name] for name in policies]
         flat = iter(self.policies_of([name for group in groups for name in group], env))

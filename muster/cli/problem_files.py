@@ -15,6 +15,7 @@ import tyro
 
 from muster.assign.settings import Effort, Method, TaskScoresOn
 from muster.errors import InputError, UnknownNameError
+from muster.storage import check_regular
 
 FIELDS = (
     "scores",
@@ -185,7 +186,10 @@ def read_text(file: str, expected: str) -> str:
     """A file's text, or standard input's for -."""
     source = "standard input" if file == "-" else file
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+        if file == "-":
+            return sys.stdin.read()
+        check_regular(Path(file))
+        return Path(file).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"cannot read {source}: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -228,10 +232,10 @@ def read_csv(
         renamed = {column: name for name, column in pairs.items()}
         header = [renamed.get(cell, cell) for cell in header]
         words = [cell.lower() for cell in header]
-        if len(header) == 3 and not pairs:
-            expected = expected.replace("agent=tech,task=job,score=worth", "agent={},task={},score={}".format(*header))
         if {"agent", "task", "score"} <= set(words):
             ignored = {k for k, word in enumerate(words) if word not in ("agent", "task", "score", "contribution")}
+        elif len(header) == 3 and not pairs:
+            expected = expected.replace("agent=tech,task=job,score=worth", "agent={},task={},score={}".format(*header))
         if ignored:
             print(
                 f"muster: columns of {file} that are ignored: {', '.join(header[k] for k in ignored)}", file=sys.stderr

@@ -17,6 +17,7 @@ from muster.assign.outcomes import NEGATIVE_SCORES, REASONS
 from muster.assign.settings import Method, Objective, Rounding
 from muster.cli.problem_files import CsvTable, ProblemFlags, write_csv
 from muster.errors import InputError
+from muster.storage import check_parent
 
 if TYPE_CHECKING:
     from muster.assign.answer import Answer
@@ -51,8 +52,10 @@ class Solve(ProblemFlags):
 
     def run(self) -> None:
         """Read the problem, solve it, write and print the plan."""
-        if self.out is not None and Path(self.out).suffix.lower() not in (".csv", ".json"):
-            raise InputError(f"--out writes .csv or .json, got {self.out}")
+        if self.out is not None:
+            if Path(self.out).suffix.lower() not in (".csv", ".json"):
+                raise InputError(f"--out writes .csv or .json, got {self.out}")
+            check_parent(Path(self.out))
         problem = self.read(previous=self.previous)
         if self.switch_cost is not None:
             problem["switch_cost"] = self.switch_cost

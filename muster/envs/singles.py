@@ -333,7 +333,7 @@ def check_attributes(env: Env, name: str) -> None:
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise InputError(f"{name} must have {attribute}, {what}, a whole number from 1; got {value!r}")
     if env.metric not in get_args(Metric):
-        raise UnknownNameError(f"metric (of {name})", str(env.metric), get_args(Metric))
+        raise UnknownNameError("metric", str(env.metric), get_args(Metric), f"for {name}")
     if (type(env).get_state is Env.get_state) != (type(env).set_state is Env.set_state):
         raise InputError(f"{name} must define both get_state() and set_state(), or neither")
     try:

@@ -170,8 +170,6 @@ def choose_episodes(env: BatchEnv, episodes: Count, seed: SetName = 0) -> Seeds:
         if seed:
             raise InputError(f"all episodes are the same whatever the seed; leave it out, got {seed}")
         return seeds
-    if not isinstance(seed, (int, np.integer)) and seed != "sealed":
-        raise InputError(f"a seed is a whole number, or 'sealed', got {seed!r}")
     if not isinstance(episodes, int) or episodes < 1:
         raise InputError(f"an evaluation needs at least 1 episode, or 'all', got {episodes!r}")
     return episode_seeds(seed, np.arange(episodes))
