@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from muster.data import Floats
-from muster.envs.logs import line_of, open_log
+from muster.envs.log import line_of, open_log
 from muster.envs.registry import EnvLike, make
 from muster.envs.vector import BatchEnv, Metric, Policy
 from muster.errors import InputError
@@ -113,7 +113,7 @@ def evaluate(
 
     `env` is an environment string, a class of your own, or an environment object whose slots are then used; `batch`
     is the number of slots otherwise. Neither changes a result other than the times. Every decision is written to `log`,
-    if named, with its observation: a file to learn from (`muster.envs.logs`). Seed "sealed" names the set for final
+    if named, with its observation: a file to learn from (`muster.envs.log`). Seed "sealed" names the set for final
     evaluations: training and search cannot draw from it, and no log is written of it.
     """
     if seed == "sealed" and log is not None:
