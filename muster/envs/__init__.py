@@ -1,7 +1,7 @@
-"""Environments: search and rescue, battles, and the base for a user's own.
+"""Environments: search and rescue, battles, pursuit, fleets, logs, and the base classes of custom ones.
 
-Since version 1.0 gymnasium loads no plug-ins: a package registers its environments when it is imported. Importing
-`muster.envs` does it, and so does `import muster` once gymnasium is there.
+Importing `muster.envs` registers them with gymnasium, and so does `import muster` after gymnasium was imported: since
+version 1.0 gymnasium loads no plug-ins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ IDS = {
     "muster/Fleet-v0": "fleet",
     "muster/Assignment-v0": "",
 }
-"""The ids under which gymnasium knows them, each with its family; empty for any environment."""
+"""{gymnasium id: family of environments}; an empty family stands for any environment."""
 
 for _id, _family in IDS.items():
     if _id not in gymnasium.registry:
