@@ -22,7 +22,7 @@ class Compare(PolicyFlags):
     """Two or more policies, then the environment: POLICY POLICY… ENV. A pattern such as 'runs/ppo-s*' is a
     group of runs with different training seeds, compared by interquartile mean and probability of improvement."""
     episodes: int | Literal["all"] = 1000
-    """How many episodes of the set to run; all: each episode of an environment that has only so many."""
+    """Number of episodes of the set; all: every episode of an environment with finitely many."""
     seed: int | Literal["sealed"] = 0
     """Which set of episodes, the same for every policy; sealed: the set for final evaluations, which training and
     search cannot draw from."""

@@ -23,7 +23,7 @@ class New:
     name: Annotated[str, Positional, arg(metavar="NAME")]
     """The module's name, such as couriers: letters, digits and underscores."""
     folder: Path = Path()
-    """Where to write; the current folder by default."""
+    """Folder to write to; the current one by default."""
 
     def run(self) -> None:
         """Write both files and print the commands to use them with."""

@@ -53,7 +53,7 @@ class ProblemFlags:
     file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     method: Method = "quad"
     effort: Effort = "fast"
-    """How hard lp, quad and routes try; exact: until optimality is proved."""
+    """Effort of lp, quad and routes; exact: until optimality is proved."""
     minimise: bool = False
     """Scores are costs: minimise their sum (with --assign-all or --minimums, since an idle agent costs nothing)."""
     assign_all: bool = False

@@ -38,7 +38,7 @@ class Solve(ProblemFlags):
     rounding: Rounding = "strict"
     """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
     objective: Objective = "makespan"
-    """What routes minimises: the longest route, or the total of all."""
+    """Objective of routes: the longest route, or the total of all."""
     previous: str | None = None
     """CSV with the columns agent and task, such as an earlier --out: the previous plan."""
     switch_cost: float | None = None

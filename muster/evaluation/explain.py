@@ -36,7 +36,7 @@ class Scored:
     settings: InferenceSettings
     """The policy's inference."""
     source: str
-    """Where the scores come from, in words."""
+    """The source of the scores, in words."""
     costs: Floats | None = None
     """[1, M, M] score of going from task to task, for routes; None if there is none."""
 

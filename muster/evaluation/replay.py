@@ -165,7 +165,7 @@ def record(
 
 
 def ending(replay: Replay, env: BatchEnv) -> str:
-    """How the episode that `env` has just run ended, with its metrics, in words."""
+    """The ending and metrics of the episode that `env` has just run, in words."""
     steps = len(replay.assignments)
     if replay.metric in ("return", "agreement"):
         words = f"{replay.metric} {replay.outcome:.2f} after {steps} decisions"
@@ -204,7 +204,7 @@ class Film:
     crowded: Bools
     """[T, M] whether the capacity would be used up even without one of the task's agents."""
     ending: str
-    """How the episode ended, in words."""
+    """The ending of the episode, in words."""
     seconds_per_step: float
 
 

@@ -23,7 +23,7 @@ from muster.rng import episode_seeds
 from muster.storage import check_parent, write_atomically
 
 LAST_PICTURE_MILLISECONDS = 2000
-"""How long a GIF shows its last frame."""
+"""Duration of a GIF's last frame."""
 SHORTEST_PICTURE_MILLISECONDS = 40
 COLOURS = 64
 PALETTE_PICTURES = 12
