@@ -6,7 +6,7 @@ version 1.0 gymnasium loads no plug-ins.
 
 from __future__ import annotations
 
-import gymnasium
+import gymnasium as gym  # the submodule muster.envs.gymnasium takes the other name
 
 IDS = {
     "muster/SearchRescue-v0": "rescue",
@@ -17,11 +17,17 @@ IDS = {
 }
 """{gymnasium id: family of environments}; an empty family stands for any environment."""
 
-for _id, _family in IDS.items():
-    if _id not in gymnasium.registry:
-        gymnasium.register(
-            id=_id,
-            entry_point="muster.envs.gymnasium:single",
-            vector_entry_point="muster.envs.gymnasium:vector",
-            kwargs={"family": _family},
-        )
+
+def register() -> None:
+    """Register the environments with gymnasium, unless they are registered already."""
+    for name, family in IDS.items():
+        if name not in gym.registry:
+            gym.register(
+                id=name,
+                entry_point="muster.envs.gymnasium:single",
+                vector_entry_point="muster.envs.gymnasium:vector",
+                kwargs={"family": family},
+            )
+
+
+register()
