@@ -90,7 +90,7 @@ def check_fields(settings: Any) -> None:
     Equivalent values are converted to the annotated type: a list to a tuple, a mapping to the nested settings class, a
     whole number to a float.
     """
-    for name, option in options_of(type(settings)).items():
+    for name, option in options_of(settings.__class__).items():
         value = getattr(settings, name)
         converted = accept(option.hint, value, name)
         if converted is not value:
@@ -156,7 +156,7 @@ def read_table(kind: Callable[..., Any], table: Mapping[str, Any], where: str, p
     values: dict[str, Any] = {}
     for name, value in table.items():
         if name not in options:
-            raise UnknownNameError(f"setting{place}", f"{prefix}{name}", [prefix + known for known in options])
+            raise UnknownNameError("setting", f"{prefix}{name}", [prefix + known for known in options], place.strip())
         values[name] = accept(options[name].hint, value, f"{prefix}{name}", where)
     missing = [name for name, option in options.items() if option.default is NO_DEFAULT and name not in values]
     if missing:

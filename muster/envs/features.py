@@ -37,7 +37,7 @@ class FeatureNames:
         columns = {}
         for kind in given:
             if kind not in BLOCKS:
-                raise UnknownNameError(f"kind of feature of {where}", kind, BLOCKS)
+                raise UnknownNameError("kind of feature", kind, BLOCKS, f"of {where}")
         for kind, width in widths.items():
             names = tuple(given.get(kind, ()))
             if names and width and len(names) != width:

@@ -73,6 +73,8 @@ def test_the_version(capsys, flag):
         (("compare",), "two or more policies and then the environment, got nothing"),
         (("scale", "rescue-2x4-lp-dm"), "give --env; muster scale --help says more"),
         (("plot", "curve", "x"), "did you mean 'curves'?"),
+        (("plot", "scores", "x", "--agent", "3"), "--agent takes 2 values, got 3"),
+        (("plot", "scores", "x", "--agent", "3", "b"), "--agent must be a whole number, got 'b'"),
         (("serve", "--port", "abc"), "--port must be a whole number, got 'abc'"),
         (("train", "rescue:2x4", "--learner", "pp"), "did you mean 'ppo'?"),
         (("train", "rescue:2x4", "--assign-all", "yes"), "--assign-all must be True or False, got 'yes'"),

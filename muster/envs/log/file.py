@@ -102,7 +102,7 @@ def _parse(text: str, where: str) -> Decision:
     entries = {name: value for name, value in entries.items() if name not in SERVICE_FIELDS}
     for name in entries:
         if name not in (*FIELDS, "assignment"):
-            raise UnknownNameError(f"field in {where}", name, [*FIELDS, "assignment"])
+            raise UnknownNameError("field", name, [*FIELDS, "assignment"], f"in {where}")
     for name in ("agent_features", "task_features", "assignment"):
         if name not in entries:
             raise InputError(f"{where} lacks {name}")
