@@ -120,9 +120,7 @@ def options_of(kind: Any) -> dict[str, Option]:
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return field.default
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
 def read_options(

@@ -216,7 +216,7 @@ class Padded:
 
 
 def observation_of(
-    observations: Sequence[Observation], name: str = "the observation", widths: Mapping[str, int] = MappingProxyType({})
+    observations: Sequence[Observation], widths: Mapping[str, int] = MappingProxyType({})
 ) -> BatchObservation:
     """A batch of observations, padded to the largest; `previous` is -1 if they do not have it.
 
@@ -224,7 +224,7 @@ def observation_of(
     """
     agents = max(len(observation.agent_features) for observation in observations)  # type: ignore[arg-type]
     tasks = max(len(observation.task_features) for observation in observations)  # type: ignore[arg-type]
-    padded = Padded(name, len(observations), agents, tasks, widths=widths)
+    padded = Padded("the observation", len(observations), agents, tasks, widths=widths)
     for slot, observation in enumerate(observations):
         padded.write(slot, observation)
     padded.check(np.arange(len(observations)))

@@ -9,14 +9,7 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
-from muster.envs.gymnasium import (
-    FRAMES_A_SECOND,
-    checked_render_mode,
-    episode_seed,
-    render_modes,
-    show,
-    space_of,
-)
+from muster.envs.gymnasium import FRAMES_A_SECOND, checked_render_mode, episode_seed, render_modes, show, space_of
 from muster.envs.registry import make
 from muster.envs.vector import BatchEnv
 from muster.errors import MissingExtraError

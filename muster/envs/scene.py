@@ -5,6 +5,7 @@ x goes to the right and y down, in any unit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal
@@ -135,7 +136,7 @@ def checked(scene: Scene, n_agents: int, n_tasks: int, name: str) -> Scene:
         if count > most:
             raise InputError(f"the scene of {name} has {count} {kind}, but the environment at most {most}")
     for look in scene.stage.looks:
-        if look.colour and not _is_colour(look.colour):
+        if look.colour and not re.fullmatch("#[0-9a-fA-F]{6}", look.colour):
             raise InputError(f"a colour in the scene of {name} is written #rrggbb, got {look.colour!r}")
     return scene
 
@@ -155,7 +156,3 @@ def as_places(name: str, value: ArrayLike) -> Floats:
 def _column(count: int, x: float, longest: int) -> Floats:
     y = (np.arange(count) + 0.5) * longest / max(count, 1)
     return np.stack([np.full(count, x), y], axis=1)
-
-
-def _is_colour(text: str) -> bool:
-    return len(text) == 7 and text[0] == "#" and all(letter in "0123456789abcdefABCDEF" for letter in text[1:])

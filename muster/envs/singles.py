@@ -32,12 +32,7 @@ class BatchOfSingles(BatchEnv):
         if n_envs < 1:
             raise InputError(f"a batch needs at least 1 environment, got {n_envs}")
         self.name = type(self).single.__name__
-        try:
-            self.singles = [type(self).single(**options) for _ in range(n_envs)]
-        except MusterError:
-            raise
-        except Exception as error:
-            raise InputError(f"{self.name} cannot be made: {in_words(error)}") from error
+        self.singles = [type(self).single(**options) for _ in range(n_envs)]
         first = self.singles[0]
         check_attributes(first, self.name)
         self.metric, self.idling, self.positions = first.metric, bool(first.idling), tuple(first.positions)

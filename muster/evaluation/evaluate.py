@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from muster.data import Floats
-from muster.envs.log import line_of, open_log
+from muster.envs.log.file import line_of, open_log
 from muster.envs.registry import EnvLike, make
 from muster.envs.vector import BatchEnv, Metric, Policy
 from muster.errors import InputError

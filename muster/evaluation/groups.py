@@ -137,13 +137,13 @@ def _interval(outcomes: Sequence[Floats], statistic: Statistic) -> Interval:
     return float(low), float(high)
 
 
-def _resampled_means(outcomes: Sequence[Floats], resamples: int = RESAMPLES) -> Iterator[list[Floats]]:
+def _resampled_means(outcomes: Sequence[Floats]) -> Iterator[list[Floats]]:
     """Chunks of resampled means [S, R] for each group of outcomes [R, E]: seeds within groups, episodes jointly."""
     rng = np.random.default_rng(0)
     episodes = outcomes[0].shape[1]
     chunk = max(1, CHUNK // episodes)
-    for part in range(math.ceil(resamples / chunk)):
-        size = min(chunk, resamples - part * chunk)
+    for part in range(math.ceil(RESAMPLES / chunk)):
+        size = min(chunk, RESAMPLES - part * chunk)
         weights = rng.multinomial(episodes, np.full(episodes, 1 / episodes), size) / episodes
         means = [weights @ outcome.T for outcome in outcomes]
         yield [np.take_along_axis(mean, rng.integers(mean.shape[1], size=mean.shape), axis=1) for mean in means]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.data import BatchObservation
+from muster.envs.checks import reproducibility
 from muster.envs.checks.probes import (
     FailedCheckError,
     Make,
@@ -20,14 +21,6 @@ from muster.envs.checks.probes import (
     same,
     scribble,
     started,
-)
-from muster.envs.checks.reproducibility import (
-    batch_does_not_matter,
-    copies_are_alike,
-    fresh_numbers,
-    rewards,
-    seeds_decide,
-    state_resumes,
 )
 from muster.envs.history import pack_generator
 from muster.envs.identity import Ids, tasks_now
@@ -125,9 +118,10 @@ def forbidden_is_not_done(make: Make) -> None:
 def ids_tell_apart(make: Make) -> None:
     """Ids are unique; `previous` is the task of the agent's last assignment, at the present indices of both."""
     env, rng = started(make, 3), np.random.default_rng(0)
-    before, assignment, running = env.observe(), None, np.ones(3, np.bool_)
+    before, running = env.observe(), np.ones(3, np.bool_)
     if before.previous is None:
         return
+    assignment = np.full_like(before.previous, -1)
     for t in range(min(env.max_steps, 60)):
         observation = env.observe()
         assert observation.previous is not None
@@ -135,11 +129,7 @@ def ids_tell_apart(make: Make) -> None:
             ids = getattr(observation, name)
             twice = ids is not None and any(len(set(row[row >= 0])) < (row >= 0).sum() for row in ids)
             require(not twice, f"{name} holds the same id twice at step {t}")
-        expected = (
-            np.full_like(observation.previous, -1)
-            if assignment is None
-            else tasks_now(assignment, _ids(before), _ids(observation))
-        )
+        expected = tasks_now(assignment, _ids(before), _ids(observation))
         differs = (observation.previous >= 0) & (observation.previous != expected) & running[:, None]
         require(not differs.any(), f"previous is not the task that was given, or has become, at step {t}")
         before, assignment = observation, random_assignment(observation, rng)
@@ -258,13 +248,13 @@ CHECKS: dict[str, Check] = {
     "masks": masks,
     "what is forbidden is not done": forbidden_is_not_done,
     "ids tell apart": ids_tell_apart,
-    "seeds decide": seeds_decide,
-    "the batch does not matter": batch_does_not_matter,
+    "seeds decide": reproducibility.seeds_decide,
+    "the batch does not matter": reproducibility.batch_does_not_matter,
     "endings": endings,
-    "rewards add up": rewards,
+    "rewards add up": reproducibility.rewards,
     "nothing is mutated": nothing_mutated,
-    "a saved state resumes": state_resumes,
-    "copies are alike": copies_are_alike,
-    "fresh random numbers": fresh_numbers,
+    "a saved state resumes": reproducibility.state_resumes,
+    "copies are alike": reproducibility.copies_are_alike,
+    "fresh random numbers": reproducibility.fresh_numbers,
     "the numbering does not matter": numbering_does_not_matter,
 }

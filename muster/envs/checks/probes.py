@@ -63,15 +63,15 @@ def seeded_assignment(observation: BatchObservation, seeds: Seeds, t: int) -> In
     return np.array(rows)
 
 
-def digest_episodes(env: BatchEnv, seeds: Seeds, choices: Seeds | None = None, steps: int = 25) -> list[bytes]:
-    """Hashes of observations, rewards and outcomes in the first steps of each episode.
+def digest_episodes(env: BatchEnv, seeds: Seeds, choices: Seeds | None = None) -> list[bytes]:
+    """Hashes of observations, rewards and outcomes in the first 25 steps of each episode.
 
     The assignments follow from `choices`, or else from the episodes' own seeds.
     """
     choices = seeds if choices is None else choices
     env.reset(np.arange(len(seeds)), seeds)
     logs = [hashlib.blake2b() for _ in seeds]
-    for t in range(steps):
+    for t in range(25):
         observation = env.observe()
         result = env.step(seeded_assignment(observation, choices, t))
         arrays = [getattr(observation, field.name) for field in fields(observation)] + [*result, env.outcome()]

@@ -6,14 +6,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from muster.envs.checks.probes import (
-    Make,
-    UncheckedError,
-    digest_episodes,
-    require,
-    same,
-    seeded_assignment,
-)
+from muster.envs.checks.probes import Make, UncheckedError, digest_episodes, require, same, seeded_assignment
 from muster.envs.env import Env
 from muster.envs.history import pack_generator
 from muster.envs.singles import BatchOfSingles

@@ -10,13 +10,7 @@ from typing import Literal, TypeVar, cast
 import numpy as np
 
 from muster.envs.checks.contract import CHECKS, Check
-from muster.envs.checks.probes import (
-    FailedCheckError,
-    Make,
-    UncheckedError,
-    random_assignment,
-    started,
-)
+from muster.envs.checks.probes import FailedCheckError, Make, UncheckedError, random_assignment, started
 from muster.envs.env import Env
 from muster.envs.registry import make as make_env
 from muster.envs.singles import BatchOfSingles

@@ -93,7 +93,7 @@ class LogEnv(BatchEnv):
         """End every episode; reward: share of the agents with a possible task that get the log's task."""
         if assignment.max(initial=-1) >= self.n_tasks:
             raise InputError(f"tasks of {self.name} are 0 to {self.n_tasks - 1}, got {assignment.max()}")
-        able = self.observe().pairs.any(axis=2)
+        able = self.observe().pairs.sum(axis=2) > 0
         same = np.where(assignment < 0, -1, assignment) == self.taken
         share = np.where(able.any(1), (same & able).sum(1) / np.maximum(able.sum(1), 1), 1.0)
         reward = np.where(self._running, share, 0.0)

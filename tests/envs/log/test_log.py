@@ -11,7 +11,7 @@ import muster
 from muster import InputError
 from muster.envs.checks import check_env
 from muster.envs.env import Observation
-from muster.envs.log import read_log
+from muster.envs.log.file import read_log
 
 FLEET = "fleet:4,city=small"
 
