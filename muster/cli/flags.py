@@ -177,9 +177,7 @@ class Argument(NamedTuple):
     def check_several(self, texts: Sequence[str]) -> None:
         """Raise InputError if the texts cannot be read as the argument's tuple."""
         hint = _unwrapped(self.hint)[0]
-        if get_origin(hint) is not tuple:
-            return
-        entries = get_args(hint)
+        entries = get_args(hint) if get_origin(hint) is tuple else (str, ...)
         if Ellipsis in entries:
             entries = (entries[0],) * len(texts)
         if len(texts) != len(entries):

@@ -150,9 +150,8 @@ def _print_tables(solution: Answer, settings: Solve) -> None:
         if row["task"] is not None:
             agents.add_row(name(row["agent"]), name(row["task"]), f"{row['score']:.6g}")
         else:
-            reason = str(row["reason"]).replace(
-                "negative scores", "costs above 0" if settings.minimise else "negative scores"
-            )
+            reason = str(row["reason"])
+            reason = reason.replace("negative scores", "costs above 0") if settings.minimise else reason
             agents.add_row(name(row["agent"]), "–", f"[dim]{reason}")
     tasks = Table("task", "agents", "load", "capacity", "price", title="tasks", title_justify="left")
     capacities = solution.capacities

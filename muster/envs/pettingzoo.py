@@ -87,9 +87,6 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
         """A picture [height, width, 3] or text, by `render_mode`."""
         return show(self.batch_env, 0, self.render_mode)
 
-    def close(self) -> None:
-        """Do nothing: there is nothing to release."""
-
     def _observe(self, agents: list[str]) -> dict[str, Arrays]:
         observation = self.batch_env.observe()
         alive = np.broadcast_to(observation.task_alive[0], (self.batch_env.n_agents, self.batch_env.n_tasks))

@@ -29,9 +29,8 @@ def batch_does_not_matter(make: Make) -> None:
     seeds = episode_seeds(3, np.arange(7))
     together = digest_episodes(make(7), seeds)
     for k in (0, 3, 6):
-        require(
-            digest_episodes(make(1), seeds[k : k + 1])[0] == together[k], f"episode {k} of 7 differs when run alone"
-        )
+        alone = digest_episodes(make(1), seeds[k : k + 1])[0]
+        require(alone == together[k], f"episode {k} of 7 differs when run alone")
     used = make(7)
     digest_episodes(used, episode_seeds(4, np.arange(7)))
     require(digest_episodes(used, seeds) == together, "an episode depends on what was run in its slot before")
@@ -86,10 +85,8 @@ def copies_are_alike(make: Make) -> None:
     env.set_state({name: array[[1, 1, 1]] for name, array in state.items()})
     for t in range(5, 20):
         observation = env.observe()
-        alike = all(
-            array is None or bool((array == array[:1]).all())
-            for array in (getattr(observation, field.name) for field in fields(observation))
-        )
+        arrays = [getattr(observation, field.name) for field in fields(observation)]
+        alike = all(array is None or bool((array == array[:1]).all()) for array in arrays)
         require(alike, f"copies of one episode differ {t - 5} steps later")
         env.step(np.tile(seeded_assignment(observation, seeds, t)[:1], (3, 1)))
 
