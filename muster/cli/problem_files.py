@@ -176,7 +176,8 @@ def read_text(file: str, expected: str) -> str:
     try:
         if file == "-":
             return sys.stdin.read()
-        check_regular(Path(file))
+        if not file.startswith(("/dev/fd/", "/dev/stdin")):  # the pipe of a shell's <(command) has a writer
+            check_regular(Path(file))
         return Path(file).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"cannot read {source}: {error.strerror or error}") from None

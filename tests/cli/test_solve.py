@@ -171,6 +171,11 @@ def test_files_that_cannot_be_read(capsys, tmp_path):
     fails(capsys, "is a device, not a regular file", "/dev/zero")
     os.mkfifo(tmp_path / "pipe.csv")
     fails(capsys, "is a pipe, not a regular file", str(tmp_path / "pipe.csv"))
+    reader, writer = os.pipe()
+    os.write(writer, json.dumps(GOOD).encode())
+    os.close(writer)
+    assert solved(capsys, f"/dev/fd/{reader}")["assignment"] == [1, 0]
+    os.close(reader)
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfe\x00\x81")
     fails(capsys, "is not text", str(binary))
