@@ -1,19 +1,17 @@
-"""Field service: technicians with skills and shifts drive to jobs that come in all day; some jobs need two of them.
+"""Field service: technicians with skills and shifts drive to jobs that arrive all day; some jobs need two of them.
 
     muster check-env examples.field_service:FieldService
     muster compare match priority prior examples.field_service:FieldService --episodes 500 --seed 1
     muster train examples.field_service:FieldService --minutes 3 --out run
     muster compare match run examples.field_service:FieldService,n_agents=30,n_tasks=90 --episodes 100 --seed 1
 
-A decision is taken every five minutes, 72 a day: which of the technicians who are free go to which of the jobs that
-wait. Who is sent drives there, works until the job is done and is then free again, where the job was. A job pays its
-priority if work on it begins before its deadline, and every five minutes on the road cost something; what counts is
-the profit of the day. With more technicians there are as many more jobs, on a map as much larger.
+A decision every five minutes, 72 a day, assigns free technicians to waiting jobs. A technician drives to the job, works
+until it is done and is then free at its place. A job pays its priority if work begins before its deadline, five minutes
+of driving cost 0.1, and the return is the profit of the day. Jobs and map grow in proportion to the technicians.
 
 `match` is the baseline to beat: the best matching by `Worth`, the score that a dispatcher would write down. Its four
 constants are the best of 300 random ones on 200 days of their own, rounded (`python -m examples.field_service` tunes
-them again); no run is trained, validated or evaluated on those days. The same score is the prior that learning starts
-from.
+them again); no run is trained, validated or evaluated on those days. The same score is the prior of learning.
 """
 
 from __future__ import annotations
@@ -37,19 +35,19 @@ DURATIONS, DEADLINES = (3, 9), (10, 40)
 TEAMS = 0.2
 """Share of the jobs that need two technicians."""
 ARRIVALS, AT_OPENING = 0.14, 1.0
-"""Jobs a technician: every five minutes, and those that wait in the morning."""
+"""Jobs per technician: expected every five minutes, and at the start of the day."""
 SPEED = 0.15
-"""What a technician drives in five minutes, on a map with one unit of area for every six technicians."""
+"""Distance driven in five minutes; the map has one unit of area for every six technicians."""
 TRAVEL_COST = 0.1
 FAR = 30
-"""Steps that stand for "no colleague will come"."""
+"""Number of steps that means "no colleague will come"."""
 TUNING_SEED = 7_041_776
 LOOKS = (Look("technicians", "van", BLUE), Look("low", "disc", GREEN), Look("medium", "disc", ORANGE),
          Look("high priority", "disc", RED))  # fmt: skip
 
 
 class Jobs(NamedTuple):
-    """The jobs of a day in the order in which they come in, [J] each."""
+    """The jobs of a day in order of arrival, [J] each."""
 
     arrival: np.ndarray
     place: np.ndarray
@@ -65,25 +63,25 @@ class Jobs(NamedTuple):
 
 @dataclass(frozen=True)
 class Worth:
-    """What a dispatcher takes a job to be worth: its pay a technician, less the time that it takes up."""
+    """A dispatcher's score of a job for a technician: its pay per technician minus the price of the time."""
 
     time: float = 0.04
     """Price of five minutes of a technician."""
     travel: float = 0.25
-    """The same for driving, in addition."""
+    """Price of five minutes of driving, in addition."""
     urgency: float = 0.5
-    """For a job whose deadline comes next, falling to 0 for one that can wait two hours."""
+    """Bonus of a job that is due now, which falls to 0 for one that can wait two hours."""
     team: float = 0.37
-    """For a job that needs two."""
+    """Bonus of a job that needs two."""
 
     def __call__(self, jobs: Jobs, travel: np.ndarray, left: np.ndarray) -> np.ndarray:
-        """[N, M] score of sending a technician, with `travel` steps to drive [N, M] and `left` to begin [M]."""
-        of_job = jobs.priority / jobs.team - self.time * jobs.duration + self.team * (jobs.team - 1)
-        return of_job + self.urgency * np.maximum(0, 1 - left / 24) - (self.time + self.travel) * travel
+        """[N, M] scores, for `travel` steps of driving [N, M] and `left` steps until the deadline [M]."""
+        job_score = jobs.priority / jobs.team - self.time * jobs.duration + self.team * (jobs.team - 1)
+        return job_score + self.urgency * np.maximum(0, 1 - left / 24) - (self.time + self.travel) * travel
 
 
 class FieldService(Env):
-    """Technicians and the jobs that wait for them; as many jobs wait as there are slots, others are turned away."""
+    """Technicians and waiting jobs; at most n_tasks jobs wait, others are turned away."""
 
     metric = "return"
     max_steps = STEPS
@@ -101,25 +99,25 @@ class FieldService(Env):
         self.side = np.sqrt(n_agents / 6)
 
     def reset(self, rng: np.random.Generator) -> None:
-        """A new day: where technicians are, what they can do, when they work, and the jobs of the whole day."""
+        """Draw the technicians' positions, skills and shifts, and the jobs of the whole day."""
         n, pairs = self.n_agents, list(combinations(range(SKILLS), 2))
         self.t, self.served, self.turned_away = 0, 0, 0
         self.position = rng.random((n, 2)) * self.side
-        # Every pair of skills, and every shift, equally often, so that a day can be served at any size.
+        # Every pair of skills, and every shift, is equally frequent, so that any size can serve its jobs.
         self.able = np.zeros((n, SKILLS), bool)
         self.able[np.arange(n)[:, None], np.resize(pairs, (n, 2))[rng.permutation(n)]] = True
         self.free_at = np.resize(SHIFT_STARTS, n)[rng.permutation(n)]
         self.shift_end = self.free_at + SHIFT
-        # For pictures: where technicians came from, when they left, and when they arrived.
+        # For scenes: where each technician last left from, when, and the time of arrival.
         self.origin, self.left_at, self.there_at = self.position.copy(), np.zeros(n, int), np.zeros(n, int)
         self.jobs = self.draw_jobs(rng, 0)
         self.slots = np.full(self.n_tasks, -1)
-        """[M] the job that waits in each slot."""
+        """[M] the job at each task index, -1 for none."""
         self.next_job = 0
         self.arrive()
 
     def draw_jobs(self, rng: np.random.Generator, first: int) -> Jobs:
-        """The jobs that come in from step `first` on."""
+        """The jobs that arrive from step `first` on."""
         rates = np.full(STEPS, ARRIVALS * self.n_agents)
         rates[0] = AT_OPENING * self.n_agents
         arrival = np.repeat(np.arange(first, STEPS), rng.poisson(rates[first:]))
@@ -135,13 +133,13 @@ class FieldService(Env):
         )
 
     def redraw(self, rng: np.random.Generator) -> None:
-        """Other jobs from the next step on, so that look-ahead does not know those that will come."""
+        """Draw the jobs of later steps anew, so that look-ahead does not know them."""
         later = self.draw_jobs(rng, self.t + 1)
-        known = zip(self.jobs, later, strict=True)
-        self.jobs = Jobs(*(np.concatenate([drawn[: self.next_job], new]) for drawn, new in known))
+        columns = zip(self.jobs, later, strict=True)
+        self.jobs = Jobs(*(np.concatenate([past[: self.next_job], new]) for past, new in columns))
 
     def arrive(self) -> None:
-        """Give the jobs of this step to slots that are free; those for which there is none are turned away."""
+        """Put the jobs of this step into free slots; jobs without one are turned away."""
         coming = np.arange(self.next_job, np.searchsorted(self.jobs.arrival, self.t, side="right"))
         slots = np.flatnonzero(self.slots < 0)[: len(coming)]
         self.slots[slots] = coming[: len(slots)]
@@ -149,22 +147,22 @@ class FieldService(Env):
         self.turned_away += len(coming) - len(slots)
 
     def waiting(self) -> Jobs:
-        """The jobs of the slots [M]; anything where a slot is empty."""
+        """The jobs in the slots, [M] each; arbitrary values in empty slots."""
         return Jobs(*(column[self.slots] for column in self.jobs))
 
     def travel(self, place: np.ndarray) -> np.ndarray:
-        """[N, M] steps from every technician, or from where his present job is, to these places."""
+        """[N, M] steps from each technician, or from the place of a present job, to places [M, 2]."""
         way = place - self.position[:, None]
         return np.maximum(np.ceil(np.sqrt((way * way).sum(axis=-1)) / SPEED), 1).astype(int)
 
     def observe(self) -> Observation:
-        """Who is free for which job, how long it takes, and what a dispatcher would take it to be worth."""
+        """Features of technicians, jobs and pairs, the feasible pairs, and the dispatcher's score as prior."""
         jobs, there, t = self.waiting(), self.slots >= 0, self.t
         travel, free = self.travel(jobs.place), (self.free_at <= t) & (t < self.shift_end)
         arrival = np.maximum(self.free_at, t)[:, None] + travel
         spare, shift_left = jobs.deadline - arrival, self.shift_end[:, None] - arrival - jobs.duration
         in_time = self.able[:, jobs.skill] & (spare >= 0) & (shift_left >= 0) & there
-        # A busy colleague may be there soon: then a free technician is better kept for another job.
+        # If a busy colleague can be there soon, a free technician is better kept for another job.
         colleague = np.where(in_time & ~free[:, None], arrival - t, FAR).min(axis=0)
         pay = jobs.priority / (jobs.team * (travel + jobs.duration))
         left = jobs.deadline - t
@@ -184,7 +182,7 @@ class FieldService(Env):
         )
 
     def step(self, assignment: np.ndarray) -> tuple[float, bool]:
-        """Send technicians off, let five minutes pass; a job gets exactly the technicians that it needs, or none."""
+        """Send technicians to their jobs, if these have as many as they need, and let five minutes pass."""
         jobs, sent = self.waiting(), np.bincount(assignment[assignment >= 0], minlength=self.n_tasks)
         complete = sent == jobs.team
         going = np.flatnonzero((assignment >= 0) & complete[assignment])
@@ -203,25 +201,25 @@ class FieldService(Env):
         return float(reward), self.t >= STEPS
 
     def metrics(self) -> Mapping[str, float]:
-        """Jobs that were served, jobs that came in, and those for which there was no slot."""
+        """Numbers of jobs served, of all jobs, and of jobs turned away."""
         return {"served": self.served, "jobs": self.next_job, "turned away": self.turned_away}
 
     def get_state(self) -> Mapping[str, Any]:
-        """All that a day is; the generator is saved by muster."""
+        """Everything that changes; muster saves the generator."""
         return {name: value for name, value in vars(self).items() if name != "jobs"} | self.jobs._asdict()
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> None:
-        """Back to where `get_state` was."""
+        """Restore what `get_state` returned."""
         self.jobs = Jobs(*(state[name] for name in Jobs._fields))
         for name in state.keys() - set(Jobs._fields):
             setattr(self, name, state[name] if state[name].ndim else state[name].item())
 
     def scene(self) -> Scene:
-        """Technicians on their way, with the part of the shift that is left; jobs, with the time that they wait."""
+        """Technicians on their way, with the share of the shift left, and jobs with the time left."""
         jobs = self.waiting()
-        done = np.clip((self.t - self.left_at) / np.maximum(self.there_at - self.left_at, 1), 0, 1)[:, None]
+        share = np.clip((self.t - self.left_at) / np.maximum(self.there_at - self.left_at, 1), 0, 1)[:, None]
         return Scene(
-            agents=self.origin + done * (self.position - self.origin),
+            agents=self.origin + share * (self.position - self.origin),
             tasks=jobs.place,
             agent_alive=(self.shift_end - SHIFT <= self.t) & (self.t < self.shift_end),
             task_looks=1 + np.searchsorted(PRIORITIES, jobs.priority),
@@ -233,14 +231,14 @@ class FieldService(Env):
 
     @classmethod
     def baselines(cls) -> Mapping[str, Baseline]:
-        """The tuned matching, and a naive baseline."""
+        """The tuned matching, and jobs in order of priority."""
         return {"match": match, "priority": priority}
 
 
-def match(seen: Observation) -> np.ndarray:
-    """The best matching by the prior; jobs that got one of two technicians are left out, and all is matched again."""
-    prior, team = np.asarray(seen.prior), np.asarray(seen.capacities)
-    score = np.where(seen.allowed & (prior > 0), prior, -np.inf)
+def match(observation: Observation) -> np.ndarray:
+    """The best matching by the prior, repeated without the jobs that got one of two technicians."""
+    prior, team = np.asarray(observation.prior), np.asarray(observation.capacities)
+    score = np.where(observation.allowed & (prior > 0), prior, -np.inf)
     while True:
         chosen = assign(score, capacities=team, method="lp").assignment
         sent = np.bincount(chosen[chosen >= 0], minlength=len(team))
@@ -250,11 +248,11 @@ def match(seen: Observation) -> np.ndarray:
         score[:, incomplete] = -np.inf
 
 
-def priority(seen: Observation) -> np.ndarray:
-    """The highest priority first: the nearest technicians who may go, if there are enough."""
-    allowed, travel = np.array(seen.allowed), np.asarray(seen.pair_features)[:, :, 0]
-    chosen, team = np.full(len(travel), -1), np.asarray(seen.capacities, int)
-    for job in np.argsort(-np.asarray(seen.task_features)[:, 0], kind="stable"):
+def priority(observation: Observation) -> np.ndarray:
+    """Jobs in order of priority get the nearest technicians who may go, if there are enough."""
+    allowed, travel = np.array(observation.allowed), np.asarray(observation.pair_features)[:, :, 0]
+    chosen, team = np.full(len(travel), -1), np.asarray(observation.capacities, int)
+    for job in np.argsort(-np.asarray(observation.task_features)[:, 0], kind="stable"):
         able = np.flatnonzero(allowed[:, job] & (chosen < 0))
         if len(able) >= team[job]:
             chosen[able[np.argsort(travel[able, job], kind="stable")[: team[job]]]] = job
@@ -262,7 +260,7 @@ def priority(seen: Observation) -> np.ndarray:
 
 
 def profit(worth: Worth, days: int) -> float:
-    """Mean profit of `match` with these constants, on days that are for tuning only."""
+    """Mean profit of `match` with these constants, on days for tuning only."""
     env, total = FieldService(), 0.0
     env.worth = worth
     for day in range(days):
@@ -275,11 +273,11 @@ def profit(worth: Worth, days: int) -> float:
 
 
 def tune(trials: int = 300, days: int = 200) -> Worth:
-    """The constants of `match`: random ones on a tenth of the days, the best tenth of them on all."""
+    """Tune the constants: random ones on a tenth of the days, then the best tenth of them on all days."""
     rng = np.random.default_rng(TUNING_SEED)
-    drawn = [Worth(*rng.uniform((0, 0, 0, -0.5), (0.4, 0.3, 1.5, 1))) for _ in range(trials)]
-    drawn.sort(key=lambda worth: -profit(worth, days // 10))
-    return max(drawn[: trials // 10], key=lambda worth: profit(worth, days))
+    candidates = [Worth(*rng.uniform((0, 0, 0, -0.5), (0.4, 0.3, 1.5, 1))) for _ in range(trials)]
+    candidates.sort(key=lambda worth: -profit(worth, days // 10))
+    return max(candidates[: trials // 10], key=lambda worth: profit(worth, days))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""A policy from past decisions alone: no simulator is asked what would have happened.
+"""Learn a policy from past decisions alone, without a simulator.
 
     python examples/past_decisions.py
 
-Here the past is made up: a dispatcher who knew all requests of the hour (`hindsight`) decides on some days of a small
-city, and every decision is written down with what could be seen (a file as in docs/how-to/logs.md). A policy then
-learns from the file, and decides on other days beside the baselines. With recorded trips (docs/environments/fleet.md):
+Here the past is simulated: a dispatcher who knows all requests of the hour (`hindsight`) decides on some days of a
+small city, and every decision is logged with its observation (docs/how-to/logs.md). A policy learns from the log, and
+is compared with the baselines on other days. With recorded trips (docs/environments/fleet.md):
 
     python examples/past_decisions.py --past fleet:24,trips=FOLDER,set=training --future fleet:24,trips=FOLDER,set=test
 """
@@ -22,39 +22,38 @@ import muster
 
 @dataclass
 class Options:
-    """What to copy, from when, and how long to learn."""
+    """Environments, teacher and lengths of the demonstration."""
 
     past: str = "fleet:24,city=small"
     """The environment of the past decisions."""
     future: str = "fleet:24,city=small"
-    """The environment to evaluate in afterwards."""
+    """The environment of the evaluation."""
     teacher: str = "hindsight"
-    """Who decided."""
+    """Policy that takes the past decisions."""
     days: int | Literal["all"] = 200
-    """Days that were written down."""
+    """Days in the log."""
     minutes: float = 0.5
-    """CPU minutes to learn for."""
+    """CPU minutes of learning."""
     test_days: int | Literal["all"] = 200
-    """Days to evaluate on afterwards."""
+    """Days of the evaluation."""
     out: Path = Path("past")
     """Folder for the log and the run."""
 
 
 def main(options: Options) -> dict[str, float]:
-    """Write the log, learn from it, and compare; returns what each policy earns a day."""
+    """Write the log, learn from it, and compare; returns the mean return of each policy."""
     options.out.mkdir(parents=True, exist_ok=True)
     log = options.out / "decisions.jsonl.gz"
-    # Days of another seed than those that are evaluated afterwards; recorded days are apart by their set.
+    # Another seed than in the evaluation, so that the days differ; recorded days differ by their set.
     seed = 0 if options.days == "all" else 1
     muster.evaluate(options.teacher, options.past, options.days, seed=seed, log=log)
     learned = muster.train(options.past, from_log=str(log), inference="lp", minutes=options.minutes, seed=0)
-    earned = {}
+    returns = {}
     for policy in ("greedy", "match", "worth", learned):
-        found = muster.evaluate(policy, options.future, options.test_days)
         name = policy if isinstance(policy, str) else f"copy of {options.teacher}"
-        earned[name] = float(found.mean or 0.0)
-        print(f"{name:20} {earned[name]:8.2f}")
-    return earned
+        returns[name] = muster.evaluate(policy, options.future, options.test_days).mean
+        print(f"{name:20} {returns[name]:8.2f}")
+    return returns
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""A warehouse where orders arrive all the time: slots of orders are used again, ids tell which order is in one now.
+"""A warehouse where orders arrive all the time: task indices are used again, and ids identify the orders.
 
     muster check-env examples.warehouse:Warehouse
     muster train examples.warehouse:Warehouse --model dm --learner es --inference lp --minutes 2.5 --out run
     muster compare worth nearest run examples.warehouse:Warehouse --episodes 500 --seed 1
     muster compare worth nearest run examples.warehouse:Warehouse,n_agents=20,n_tasks=60 --episodes 200 --seed 1
 
-An order has a value and is lost when no robot comes in time; what counts is the value delivered, so the metric is
-"return". Robots that could not be there in time are not allowed to go.
+An order has a value and is lost if no robot arrives in time. The reward is the value delivered, so the metric is
+"return". Pairs of robots and orders that could not meet in time are not allowed.
 
-What these commands give is in docs/cookbook/warehouse.md.
+The results of these commands are in docs/cookbook/warehouse.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOOKS = (Look("robots", "square"), Look("orders", "disc", GREEN), Look("dear ord
 
 
 class Warehouse(Env):
-    """Robots on the unit square fetch orders; one order a robot arrives in four steps, which is too many."""
+    """Robots on the unit square fetch orders; in four steps one order per robot arrives, which is too many to serve."""
 
     metric = "return"
     switch_cost = 0.05
@@ -41,7 +41,7 @@ class Warehouse(Env):
         self.max_steps = steps + 1
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Robots anywhere, no order yet but those of the first step."""
+        """Place robots at random; the only orders are those of the first step."""
         self.rng, self.t, self.next_id, self.served = rng, 0, 0, 0
         self.robots = rng.random((self.n_agents, 2))
         self.places, self.value = np.zeros((self.n_tasks, 2)), np.zeros(self.n_tasks)
@@ -49,7 +49,7 @@ class Warehouse(Env):
         self.arrive()
 
     def arrive(self) -> None:
-        """New orders take the places that are free; those for which there is none are turned away."""
+        """Put new orders into free indices; orders without one are turned away."""
         coming = np.flatnonzero(self.ids < 0)[: self.rng.poisson(self.rate * self.n_agents)]
         self.places[coming] = self.rng.random((len(coming), 2))
         self.value[coming] = self.rng.choice(VALUES, len(coming))
@@ -58,7 +58,7 @@ class Warehouse(Env):
         self.next_id += len(coming)
 
     def observe(self) -> Observation:
-        """Where everyone is, what an order is worth and how long it waits; what a robot would earn a step as prior."""
+        """Positions, values and deadlines; the prior is the value that a robot would earn per step."""
         way = self.places - self.robots[:, None]
         needed = np.maximum(np.ceil(np.linalg.norm(way, axis=-1) / self.speed), 1)
         slack = np.maximum(self.left - needed, 0)
@@ -75,7 +75,7 @@ class Warehouse(Env):
         )
 
     def step(self, assignment: np.ndarray) -> tuple[float, bool]:
-        """Robots move; orders that are reached are delivered, and those that waited too long are lost."""
+        """Move robots, deliver the orders that are reached, and lose those that waited too long."""
         going, task = np.flatnonzero(assignment >= 0), assignment[assignment >= 0]
         way = self.places[task] - self.robots[going]
         length = np.linalg.norm(way, axis=1)
@@ -91,15 +91,15 @@ class Warehouse(Env):
         return reward, self.t >= self.steps
 
     def metrics(self) -> Mapping[str, float]:
-        """Beside the return: how many orders were delivered, and how many there were."""
+        """Numbers of orders delivered, and of all orders."""
         return {"served": self.served, "orders": self.next_id}
 
     def get_state(self) -> Mapping[str, Any]:
-        """All that changes; the generator is saved by muster."""
+        """Everything that changes; muster saves the generator."""
         return {name: getattr(self, name) for name in (*ARRAYS, "t", "next_id", "served")}
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> None:
-        """Back to where `get_state` was."""
+        """Restore what `get_state` returned."""
         for name, value in state.items():
             setattr(self, name, value if name in ARRAYS else int(value))
 
@@ -109,7 +109,7 @@ class Warehouse(Env):
         return {"worth": worth, "nearest": nearest}
 
     def scene(self) -> Scene:
-        """Robots and orders; what an order is worth is seen by its look, how long it waits by its bar."""
+        """Robots and orders; the look of an order shows its value, and its bar the time left."""
         stage = Stage(LOOKS, bounds=(0.0, 0.0, 1.0, 1.0))
         looks = np.where(self.value == VALUES[0], 1, 2)
         waits = np.clip(self.left / PATIENCE[1], 0, 1)
@@ -118,13 +118,13 @@ class Warehouse(Env):
         )
 
     def describe(self) -> str:
-        """The orders that wait, in words."""
+        """The waiting orders as text."""
         waiting = [f"order {self.ids[j]}: {self.value[j]:g}, {self.left[j]} steps left" for j in np.argsort(self.ids)]
         return "; ".join(waiting[int(np.sum(self.ids < 0)) :]) or "no orders"
 
 
 def worth(observation: Observation) -> np.ndarray:
-    """The pair that earns most a step first, then the next, each order once."""
+    """The pair with the largest value per step first, then the next, each order once."""
     return best_pairs_first(observation, np.asarray(observation.prior))
 
 
@@ -134,7 +134,7 @@ def nearest(observation: Observation) -> np.ndarray:
 
 
 def best_pairs_first(observation: Observation, score: np.ndarray) -> np.ndarray:
-    """Pairs in order of their score, as long as robot and order are free and the robot is allowed."""
+    """Assign allowed pairs in decreasing order of score, each robot and each order once."""
     score = np.where(observation.allowed, score, -np.inf)
     chosen = np.full(len(score), -1)
     while np.isfinite(score).any():

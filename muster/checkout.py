@@ -1,4 +1,4 @@
-"""Which commit the code is of, where it lies in a checkout of its repository and git is there to say so."""
+"""The commit of the code, if it is a checkout of its repository and git is installed."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
 SECONDS = 5.0
-"""That git may take."""
+"""Time limit of a git command."""
 
 
 @cache
 def code_commit() -> str | None:
-    """The commit that is checked out, "changed" beside it if the code is not as committed; None: unknown."""
-    commit = _ask("rev-parse", "--short=12", "HEAD")
+    """The commit that is checked out, followed by ", changed" if the code differs from it; None if unknown."""
+    commit = _git("rev-parse", "--short=12", "HEAD")
     if not commit:
         return None
-    changed = _ask("status", "--porcelain", "--untracked-files=no", "--", str(PACKAGE))
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", str(PACKAGE))
     return commit if changed == "" else f"{commit}, changed"
 
 
-def _ask(*words: str) -> str | None:
-    """What git says; None if there is no git, or no checkout that this package is the code of."""
+def _git(*words: str) -> str | None:
+    """Output of a git command; None without git or a checkout."""
     root = PACKAGE.parent
     if not (root / ".git").exists():
         return None

@@ -1,7 +1,7 @@
-"""The frozen types that carry everything: environment -> BatchObservation -> Problem -> Solution.
+"""The frozen types between layers: environment -> BatchObservation -> Problem -> Solution.
 
 Letters in shapes: B batch, N agents, M tasks, F features (see docs/glossary.md). Arrays are padded to the
-largest instance of the batch; `*_alive` is True where an agent or task is really there and still counts.
+largest instance of the batch; `*_alive` is False for padding, and for agents and tasks that are gone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class BatchObservation:
-    """What a policy sees of B environments. Any feature block may have width 0."""
+    """The observation of B environments. Any feature block may have width 0."""
 
     agent_features: Floats32
     """[B, N, Fa]"""
@@ -45,21 +45,21 @@ class BatchObservation:
     task_cells: Ints | None = None
     """[B, M, 2]"""
     allowed: Bools | None = None
-    """[B, N, M] False where the agent must not take the task; None means all may. What is forbidden is not scored."""
+    """[B, N, M] False where the agent must not take the task; None means all may. Forbidden pairs are not scored."""
     prior: Floats | None = None
-    """[B, N, M] what one would use as scores without learning (-distance, profit); a model corrects it."""
+    """[B, N, M] scores without learning, such as -distance or profit; a model corrects them."""
     task_prior: Floats | None = None
     """[B, M, M] likewise for task scores."""
     global_features: Floats32 | None = None
-    """[B, Fg] what every pair sees: the time of day, demand, density."""
+    """[B, Fg] features of the whole environment, shared by all pairs: the time of day, demand, density."""
     previous: Ints | None = None
-    """[B, N] the task that each agent had after the last decision, -1 for none, or if it has gone since."""
+    """[B, N] the task that each agent had after the last decision; -1 for none, or one that is gone."""
     agent_ids: Ints | None = None
-    """[B, N] who is in each slot, where slots are used again; None means that they never are."""
+    """[B, N] identity of the agent at each index; None: an index always means the same agent."""
     task_ids: Ints | None = None
-    """[B, M] likewise."""
+    """[B, M] likewise for tasks."""
     switch_cost: Floats | None = None
-    """[B, N, M] what is taken from a pair's score where the agent still has another task (`previous`)."""
+    """[B, N, M] subtracted from a pair's score if the agent still has another task (`previous`)."""
     minimums: Floats | None = None
     """[B, M] a task gets contributions of at least so much, or no agent; None means 0."""
 
@@ -70,17 +70,17 @@ class BatchObservation:
 
     @property
     def pairs(self) -> Bools:
-        """[B, N, M] True for an agent and a task that live, and that it may take."""
-        there = self.agent_alive[:, :, None] & self.task_alive[:, None, :]
-        return there if self.allowed is None else there & self.allowed
+        """[B, N, M] True for pairs of a living agent and a living task that are allowed."""
+        alive = self.agent_alive[:, :, None] & self.task_alive[:, None, :]
+        return alive if self.allowed is None else alive & self.allowed
 
     @property
     def task_pairs(self) -> Bools:
-        """[B, M, M] True for two tasks that live."""
+        """[B, M, M] True for pairs of living tasks."""
         return self.task_alive[:, :, None] & self.task_alive[:, None, :]
 
     def take(self, rows: Ints) -> BatchObservation:
-        """The observation of some of the environments, in that order; a row may come several times."""
+        """The observation of the environments `rows`, in that order; rows may repeat."""
         parts: dict[str, Any] = {}
         for entry in fields(self):
             array = getattr(self, entry.name)
@@ -88,7 +88,7 @@ class BatchObservation:
         return BatchObservation(**parts)
 
     def problem(self, scores: Floats, task_scores: Floats | None = None) -> Problem:
-        """The assignment problem of these scores, with the limits and masks that are observed."""
+        """The assignment problem of these scores with the observation's contributions, capacities and masks."""
         return Problem(
             scores=scores,
             task_scores=task_scores,
@@ -121,27 +121,27 @@ class Problem:
     task_alive: Bools | None = None
     """[B, M]; None means all."""
     allowed: Bools | None = None
-    """[B, N, M] False forbids a pair in every procedure, and its other entries may be anything; None means all."""
+    """[B, N, M] False forbids a pair, whatever its score; None means that all pairs are allowed."""
     end_scores: Floats | None = None
-    """[B, N, M] PLAN: what it is worth for an agent to end with a task, such as -(the way home); None means 0."""
+    """[B, N, M] routes: score of ending with a task, such as minus the distance home; None means 0."""
     routes: Ints | None = None
-    """[B, N, M] PLAN: routes to go on from (`Solution.routes` of the last decision), -1 behind the last stop."""
+    """[B, N, M] routes: those to start from (`Solution.routes` of the last decision), -1 after the last stop."""
     previous: Ints | None = None
-    """[B, N] the task that each agent had before, -1 for none: no answer is worth less than that, where it still can
-    be, and search begins there too. None means that there was no plan before."""
+    """[B, N] the previous plan, -1 for no task: search starts there too, and the solution is never worse than the part
+    of it that is still feasible. None without a previous plan."""
     switch_cost: Floats | float = 0.0
-    """A number or [B, N, M]: taken from a pair's score where the agent still has another task (`previous`)."""
+    """A number or [B, N, M]: subtracted from a pair's score if the agent still has another task (`previous`)."""
     minimums: Floats | None = None
     """[B, M] a task gets contributions of at least so much, or no agent; None means 0."""
     serve_all: bool = False
     """Whether every task has to get its minimum."""
     fixed: Ints | None = None
-    """[B, N] the task that an agent has to take, -1 for an agent that is free; None means that all are."""
+    """[B, N] the task that an agent must take, -1 for a free agent; None means that all are free."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Solution:
-    """An assignment and the certificate that goes with it.
+    """An assignment with its certificate.
 
     For a batch every field has a leading B; for one instance (see `muster.assign`) it has none and the
     scalars are Python numbers and strings.
@@ -150,13 +150,13 @@ class Solution:
     assignment: Ints
     """[B, N] task index, or -1 for unassigned."""
     objective: Floats
-    """[B] value of `assignment`, less what its changes cost."""
+    """[B] value of `assignment`, switch costs subtracted."""
     relaxed_objective: Floats
     """[B] value of the relaxed solution that was rounded."""
     bound: Floats
-    """[B] no assignment that the settings allow is worth more (assign_all: of those that assign everyone); NaN if
-    nothing is proven. AMAX: its own objective; LP: what the prices prove; QUAD: what pair terms can add at most, the
-    tangent where c'gc is concave, or a proof; at effort "paper" only where that is seen at a glance."""
+    """[B] upper bound on the objective of any assignment that the settings allow; NaN if none is proven. AMAX: its own
+    objective; LP: from the prices; QUAD: from the most that pair terms can add, the tangent where c'gc is concave, or a
+    proof by search; at effort "paper" only where it costs nothing."""
     status: Any
     """[B] one of `muster.assign.STATUSES`."""
     duality_gap: Floats
@@ -164,7 +164,7 @@ class Solution:
     frank_wolfe_gap: Floats
     """[B] <gradient, vertex - point> where Frank-Wolfe stopped; NaN unless QUAD."""
     loads: Floats
-    """[B, M] contributions that each task receives."""
+    """[B, M] sum of the contributions to each task."""
     prices: Floats
     """[B, M] worth of one more unit of each task's capacity (the linear programme's duals)."""
     reasons: Any
@@ -172,26 +172,26 @@ class Solution:
     seconds: float = 0.0
     """Time spent solving the whole batch."""
     routes: Any = None
-    """PLAN: [B, N, M] the tasks of each agent in order, then -1; a list of lists for one instance; None otherwise."""
+    """routes: [B, N, M] the tasks of each agent in order, then -1; a list of lists for one instance. None otherwise."""
     changes: Any = None
-    """[B] agents who left a task that is still there (`previous`) for another; None without a plan before."""
+    """[B] number of agents that left a living task (`previous`) for another; None without a previous plan."""
 
     @property
     def integer_gap(self) -> Any:
-        """By which share of the bound the objective may lie below the best: 0 is proven optimal, NaN means no bound."""
+        """(bound - objective) / larger of the two in absolute value: 0 is proven optimal, NaN means no bound."""
         size = np.maximum(np.abs(self.bound), np.abs(self.objective))
         return (np.subtract(self.bound, self.objective) / np.where(size == 0.0, 1.0, size))[()]
 
     @property
     def convergence_gap(self) -> Any:
-        """How far the relaxation is from proven convergence: Frank-Wolfe's gap for QUAD, the duality gap for LP.
+        """Gap of the relaxation: Frank-Wolfe's for QUAD, the duality gap for LP.
 
-        It says nothing about what rounding lost: that is `integer_gap`.
+        The loss by rounding is in `integer_gap`.
         """
         return np.where(np.isnan(self.frank_wolfe_gap), self.duality_gap, self.frank_wolfe_gap)[()]
 
     def _facts(self) -> dict[str, str]:
-        """What there is to say in a line."""
+        """{name: text} of the main results."""
         assigned = int(np.count_nonzero(self.assignment >= 0))
         facts = {"assigned": f"{assigned} of {self.assignment.size}"}
         if np.ndim(self.objective) == 0:

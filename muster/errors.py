@@ -1,7 +1,4 @@
-"""What muster raises when it is asked for something it cannot do.
-
-Every message says what was expected, what came and, where there is one, what to try.
-"""
+"""Errors that muster raises on purpose. A message says what was expected, what came and, if possible, what to try."""
 
 from __future__ import annotations
 
@@ -16,51 +13,51 @@ class MusterError(Exception):
 
 
 class InputError(MusterError, ValueError):
-    """A value that the caller gave is not one that muster can use."""
+    """An invalid value from the caller."""
 
 
 class UnknownNameError(InputError):
-    """A name that is not among those on offer."""
+    """An unknown name; the message suggests the nearest known one, or lists all."""
 
     def __init__(self, kind: str, name: str, options: Iterable[str], where: str = "") -> None:
         super().__init__(f"no {kind} {name!r}{where and f' {where}'}{suggestion(name, options)}")
 
 
 class EnvError(MusterError):
-    """A user's custom environment failed in the middle of an episode; the message says which, where and how."""
+    """A custom environment failed during an episode; the message has its name, step, seed and error."""
 
 
 class TimeLimitError(MusterError):
-    """What was asked for was not ready within its time limit."""
+    """A result was not ready within its time limit."""
 
 
 class ModelFileError(MusterError):
-    """A policy file that is damaged, foreign or of another version."""
+    """A file that is no policy file, or is damaged or of another version."""
 
 
 class MissingExtraError(MusterError):
-    """A feature whose optional dependency is not installed."""
+    """An optional dependency of a feature is not installed."""
 
     def __init__(self, feature: str, extra: str, instead: str = "") -> None:
         super().__init__(f"{feature} needs {_install_hint(extra)}{instead and f', or {instead}'}")
 
 
 def _install_hint(extra: str) -> str:
-    """How to install what an extra of muster adds: by the packages' own names, whatever muster was installed from."""
+    """The command that installs an extra, by the names of its packages, wherever muster was installed from."""
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
-        wanted = [line.partition(";") for line in requires("muster-rl") or ()]
+        requirements = [line.partition(";") for line in requires("muster-rl") or ()]
     except PackageNotFoundError:
-        wanted = []
-    packages = [name.strip() for name, _, marker in wanted if re.search(rf"extra == ['\"]{extra}['\"]", marker)]
+        requirements = []
+    packages = [name.strip() for name, _, marker in requirements if re.search(rf"extra == ['\"]{extra}['\"]", marker)]
     listed = " ".join(f"'{name}'" for name in packages) or f"'muster-rl[{extra}]'"
     return f"more packages; install them with: pip install {listed}"
 
 
 def in_words(error: Exception) -> str:
-    """A foreign error in one line, with the line of the file that raised it."""
-    # A syntax error says itself where it is.
+    """An error of other code in one line, with the file and line that raised it."""
+    # The text of a syntax error has its file and line.
     frames = [] if isinstance(error, SyntaxError) else traceback.extract_tb(error.__traceback__)
     where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     text = " ".join(str(error).split())
@@ -68,7 +65,7 @@ def in_words(error: Exception) -> str:
 
 
 def suggestion(name: str, options: Iterable[str]) -> str:
-    """The tail of an error message: the nearest option, or all of them when none is near."""
+    """The end of an error message: the nearest option, or all of them if none is near."""
     known = sorted(options)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if near:

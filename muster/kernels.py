@@ -1,7 +1,7 @@
-"""The compiled core, in the build that fits this processor.
+"""The compiled core, in the build for this processor.
 
-`core.rescue`, `core.assign`, ... are its submodules. Both builds give the same bits. MUSTER_CORE=portable takes the one
-that every processor runs.
+`core.rescue`, `core.assign`, ... are its submodules. Both builds give the same bits;
+MUSTER_CORE=portable chooses the one that runs on every processor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _choose() -> Any:
     if portable.supports_v3 and os.environ.get("MUSTER_CORE") != "portable":
         try:
             return importlib.import_module("muster._core_v3")
-        except ImportError:  # built where the compiler had no such target
+        except ImportError:  # the compiler had no such target
             return portable
     return portable
 
@@ -29,8 +29,8 @@ def _choose() -> Any:
 def _find() -> Any:
     """The portable build.
 
-    Where Python starts in the folder of a clone, the sources there hide the package that `pip install .` made: then the
-    core is that package's, unless the clone has newer sources of it.
+    If Python starts in the folder of a clone, its sources hide the package that `pip install .` made: then the core of
+    that package is used, unless the clone has newer sources of it.
     """
     core = importlib.import_module("muster._core")
     if hasattr(core, "supports_v3"):

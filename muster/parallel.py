@@ -1,4 +1,4 @@
-"""Several cores for one batch: plain threads round kernels that release the interpreter's lock."""
+"""Threads for one batch, around kernels that release the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from itertools import pairwise
 
 
 def thread_count() -> int:
-    """Cores this process may use, or MUSTER_NUM_THREADS if that is less."""
+    """Number of cores that this process may use, or MUSTER_NUM_THREADS if that is less."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     limit = os.environ.get("MUSTER_NUM_THREADS", "")
     return max(1, min(cores, int(limit))) if limit.isdecimal() else cores
 
 
 def share_out(size: int, threads: int, work: Callable[[int, int], None]) -> None:
-    """Call `work(begin, end)` on equal runs of range(size), a thread each; the caller's thread does the first.
+    """Call `work(begin, end)` on equal parts of range(size), one thread each; the caller's thread does the first.
 
-    Each thread takes neighbours: taking turns would have them write to the same cache lines.
+    Parts are contiguous, so that threads do not write to the same cache lines.
     """
     threads = max(1, min(threads, size))
     bounds = [k * size // threads for k in range(threads + 1)]
@@ -37,9 +37,9 @@ def share_out(size: int, threads: int, work: Callable[[int, int], None]) -> None
 
 
 class _Helper(threading.Thread):
-    """A thread that works on one run, and says when it is done.
+    """A thread that works on one part, with an event for its end.
 
-    An interrupted Thread.join of Python 3.11 takes the thread for ended while it runs, so nothing here asks for that.
+    Thread.join is not used: interrupted, that of Python 3.11 takes a running thread for ended.
     """
 
     def __init__(self, work: Callable[[int, int], None], begin: int, end: int, failures: list[BaseException]) -> None:
@@ -47,7 +47,7 @@ class _Helper(threading.Thread):
         self.work, self.bounds, self.failures, self.done = work, (begin, end), failures, threading.Event()
 
     def run(self) -> None:
-        """Work; a failure is the caller's to raise."""
+        """Work, and keep an exception for the caller to raise."""
         try:
             self.work(*self.bounds)
         except BaseException as failure:
@@ -57,11 +57,11 @@ class _Helper(threading.Thread):
 
 
 def _wait_for(helpers: list[_Helper]) -> None:
-    """Wait until all are done, also when interrupted meanwhile: they write to arrays that the caller goes on to use."""
+    """Wait for all threads, even if interrupted: they write to arrays that the caller goes on to use."""
     interrupted = False
     for helper in helpers:
         if helper.ident is None:
-            time.sleep(0.05)  # An interrupt within start() leaves a thread that is about to run, or none.
+            time.sleep(0.05)  # An interrupt within start() may leave a thread that is about to run.
         while helper.ident is not None and not helper.done.is_set():
             try:
                 helper.done.wait()

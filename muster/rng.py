@@ -11,6 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from muster.errors import InputError
+
 Seeds = NDArray[np.uint64]
 SetName = int | Literal["sealed"]
 """Which set of episodes: a number, or the sealed one, for final evaluations that nothing was tuned on."""
@@ -31,10 +33,12 @@ NOISE_STREAM = np.uint64(0xA5A5A5A55A5A5A5A)
 def episode_seeds(seed: SetName, indices: NDArray[np.int64]) -> Seeds:
     """One well-mixed 64-bit seed for each episode index of the set that `seed` names."""
     number = SEALED_SET if seed == "sealed" else seed
+    if not isinstance(number, (int, np.integer)) or not 0 <= number < 2**64:
+        raise InputError(f"a seed is a whole number from 0 to 2^64 - 1, or 'sealed', got {seed!r}")
     state = np.asarray(indices).astype(np.uint64)
     # Twice, so that neighbouring (seed, index) pairs share no structure.
     with np.errstate(over="ignore"):
-        state = _mix(state + np.uint64(1)) ^ _mix(np.array(number % 2**64, dtype=np.uint64) * _GOLDEN + _MIX_A)
+        state = _mix(state + np.uint64(1)) ^ _mix(np.array(number, dtype=np.uint64) * _GOLDEN + _MIX_A)
         return np.atleast_1d(_mix(state + _GOLDEN))
 
 

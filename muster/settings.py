@@ -1,11 +1,11 @@
-"""Settings: text, TOML or keywords -> checked values, typed by annotations, in one place.
+"""Settings: values from text, TOML or keywords, checked against type annotations.
 
-A settings class is a frozen dataclass whose `__post_init__` calls `check_fields`. Its annotations say all there is to
-check: int, float, bool, str, Literal, tuple, None, another settings class, and bounds:
+A settings class is a frozen dataclass whose `__post_init__` calls `check_fields`. Annotations may be int, float, bool,
+str, Literal, tuple, None, another settings class, and bounds:
 
     envs: Annotated[int, AtLeast(1)] = 256
 
-The same readers serve a user's own class: its options are typed by the constructor's signature.
+Options of a custom class are read in the same way, typed by the signature of its constructor.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Between:
     high: float
 
     def holds(self, value: float) -> bool:
-        """Whether the number is one of them."""
+        """Whether the number is within the bound."""
         return self.low <= value <= self.high
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class AtLeast:
     low: float
 
     def holds(self, value: float) -> bool:
-        """Whether the number is one of them."""
+        """Whether the number is within the bound."""
         return value >= self.low
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Positive:
     """A number above 0."""
 
     def holds(self, value: float) -> bool:
-        """Whether the number is one of them."""
+        """Whether the number is within the bound."""
         return value > 0
 
     def __str__(self) -> str:
@@ -77,33 +77,29 @@ Bound = Between | AtLeast | Positive
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One thing that can be set."""
+    """Annotation and default of a setting."""
 
     hint: Any
     default: Any = NO_DEFAULT
-    """NO_DEFAULT: must be given."""
+    """NO_DEFAULT: the setting is required."""
 
 
 def check_fields(settings: Any) -> None:
     """Check every field of a dataclass against its annotation; for `__post_init__`.
 
-    What means the same is stored in the annotated form: a list as a tuple, a mapping as the nested settings class, a
-    whole number as a float.
+    Equivalent values are converted to the annotated type: a list to a tuple, a mapping to the nested settings class, a
+    whole number to a float.
     """
-    for name, option in options_of(type(settings)).items():
+    for name, option in options_of(settings.__class__).items():
         value = getattr(settings, name)
-        fitting = accept(option.hint, value, name)
-        if fitting is not value:
-            object.__setattr__(settings, name, fitting)
-
-
-def options_of(kind: Callable[..., Any]) -> dict[str, Option]:
-    """What can be set of a dataclass, or given as keyword arguments to a class or function."""
-    return _options_of(kind)
+        converted = accept(option.hint, value, name)
+        if converted is not value:
+            object.__setattr__(settings, name, converted)
 
 
 @lru_cache(maxsize=256)
-def _options_of(kind: Any) -> dict[str, Option]:
+def options_of(kind: Any) -> dict[str, Option]:
+    """{name: Option} of the fields of a dataclass, or of the keyword arguments of a class or function."""
     if dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind, include_extras=True)
         return {field.name: Option(hints[field.name], _default(field)) for field in dataclasses.fields(kind)}
@@ -112,7 +108,7 @@ def _options_of(kind: Any) -> dict[str, Option]:
         return {}
     try:
         hints = typing.get_type_hints(function, include_extras=True)
-    except (NameError, TypeError):  # names that only a type checker imports: defaults must tell
+    except (NameError, TypeError):  # names that only a type checker imports: types follow from defaults
         hints = {}
     options = {}
     for name, parameter in inspect.signature(kind).parameters.items():
@@ -124,9 +120,7 @@ def _options_of(kind: Any) -> dict[str, Option]:
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return field.default
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
 def read_options(
@@ -134,7 +128,7 @@ def read_options(
 ) -> dict[str, Any]:
     """Keyword arguments for `kind` from texts "name=value", typed by its annotations.
 
-    `what` names one of them in messages, such as "rescue setting"; those in `skip` are not on offer.
+    `what` names an option in errors, such as "rescue setting"; names in `skip` are unknown.
     """
     known = kind if isinstance(kind, Mapping) else options_of(kind)
     options = {name: option for name, option in known.items() if name not in skip}
@@ -146,21 +140,21 @@ def read_options(
         if not equals:
             raise InputError(f"a {what} reads name=value, got {text.strip()!r}")
         if name in values:
-            raise InputError(f"the {what} {name} is given twice")
+            raise InputError(f"{name} is given twice; give each {what} once")
         values[name] = from_text(options[name].hint, value, name)
     return values
 
 
 def read_table(kind: Callable[..., Any], table: Mapping[str, Any], where: str, prefix: str = "") -> dict[str, Any]:
-    """Keyword arguments for `kind` from plain values (of a TOML file, of keywords); nested tables become settings.
+    """Keyword arguments for `kind` from plain values, of a TOML file or keywords; nested tables become settings.
 
-    `where` says in messages where they come from; `prefix` is the dotted name of a nested table, "a2c.".
+    `where` names the source in errors; `prefix` is the dotted name of a nested table, "a2c.".
     """
     options, place = options_of(kind), f" in {where}" if where else ""
     values: dict[str, Any] = {}
     for name, value in table.items():
         if name not in options:
-            raise UnknownNameError(f"setting{place}", f"{prefix}{name}", [prefix + known for known in options])
+            raise UnknownNameError("setting", f"{prefix}{name}", [prefix + known for known in options], place.strip())
         values[name] = accept(options[name].hint, value, f"{prefix}{name}", where)
     missing = [name for name, option in options.items() if option.default is NO_DEFAULT and name not in values]
     if missing:
@@ -169,7 +163,7 @@ def read_table(kind: Callable[..., Any], table: Mapping[str, Any], where: str, p
 
 
 def build(kind: type[Settings], table: Mapping[str, Any], where: str) -> Settings:
-    """An instance of a settings class from plain values, naming what does not fit."""
+    """A settings object from plain values; raises InputError that names the wrong one."""
     return kind(**read_table(kind, table, where))
 
 
@@ -179,7 +173,7 @@ def from_toml(kind: type[Settings], path: str | Path) -> Settings:
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
-    """The table that a TOML file holds."""
+    """The content of a TOML file."""
     check_regular(Path(path))
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -197,7 +191,7 @@ def to_toml(settings: Any) -> str:
 
 
 def as_table(settings: Any) -> dict[str, Any]:
-    """The settings as nested plain values, without those that are None: what `build` reads."""
+    """The settings as nested plain values, for `build`; None is left out."""
     table: dict[str, Any] = {}
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
@@ -208,7 +202,7 @@ def as_table(settings: Any) -> dict[str, Any]:
 
 
 def overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """One nested table on top of another."""
+    """A nested table with the values of `above` in place of those of `below`."""
     merged = dict(below)
     for name, value in above.items():
         both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
@@ -216,60 +210,60 @@ def overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, An
     return merged
 
 
-def differences(one: Any, other: Any) -> list[tuple[str, Any, Any]]:
-    """What two settings of one class disagree about: dotted name, the one's value, the other's."""
-    found: list[tuple[str, Any, Any]] = []
-    for field in dataclasses.fields(one):
-        a, b = getattr(one, field.name), getattr(other, field.name)
+def differences(left: Any, right: Any) -> list[tuple[str, Any, Any]]:
+    """(dotted name, value on the left, value on the right) of each setting that differs."""
+    unequal: list[tuple[str, Any, Any]] = []
+    for field in dataclasses.fields(left):
+        a, b = getattr(left, field.name), getattr(right, field.name)
         if dataclasses.is_dataclass(a) and type(a) is type(b):
-            found += [(f"{field.name}.{name}", *values) for name, *values in differences(a, b)]
+            unequal += [(f"{field.name}.{name}", *values) for name, *values in differences(a, b)]
         elif a != b:
-            found.append((field.name, a, b))
-    return found
+            unequal.append((field.name, a, b))
+    return unequal
 
 
 def accept(hint: Any, value: Any, name: str, where: str = "") -> Any:
-    """The value in the form that the annotation asks for; InputError where it is not one."""
+    """The value converted to the annotated type; raises InputError if it has another type or is out of bounds."""
     plain, bounds = _split(hint)
-    found = _convert(plain, value, name, where)
+    converted = _convert(plain, value, name, where)
     place = f" in {where}" if where else ""
-    if found is NO_DEFAULT:
+    if converted is NO_DEFAULT:
         choices = _choices(plain)
         if choices and isinstance(value, str):
             raise UnknownNameError(f"{name}{place}", value, choices)
-        raise InputError(f"{name}{place} must be {wanted(plain)}, got {value!r}")
+        raise InputError(f"{name}{place} must be {expected(plain)}, got {value!r}")
     for bound in bounds:
-        # Bounds are on numbers: what else an annotation allows (none, "auto") has none.
-        if _is_number(found, numbers.Real) and not bound.holds(found):
+        # Bounds are for numbers only; None or "auto" has no bound.
+        if _is_number(converted, numbers.Real) and not bound.holds(converted):
             raise InputError(f"{name}{place} must be {bound}, got {value}")
-    return found
+    return converted
 
 
 def from_text(hint: Any, text: str, name: str) -> Any:
-    """The value that a text means under the annotation; InputError where it means none."""
+    """The value of a text under the annotation; raises InputError if it cannot be read."""
     plain, _ = _split(hint)
-    found = _parse(plain, text)
-    if found is NO_DEFAULT:
+    value = _parse(plain, text)
+    if value is NO_DEFAULT:
         choices = _choices(plain)
         if choices:
             raise UnknownNameError(name, text, choices)
-        raise InputError(f"{name} must be {wanted(plain)}, got {text!r}")
-    return accept(hint, found, name)
+        raise InputError(f"{name} must be {expected(plain)}, got {text!r}")
+    return accept(hint, value, name)
 
 
 def to_text(value: Any) -> str:
-    """A value as `from_text` reads it."""
+    """The text of a value, for `from_text`."""
     if isinstance(value, (tuple, list)):
-        return ("+" if any(isinstance(one, str) for one in value) else "x").join(map(to_text, value))
+        return ("+" if any(isinstance(entry, str) for entry in value) else "x").join(map(to_text, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
-def wanted(hint: Any) -> str:
-    """What a value should have been, in words."""
+def expected(hint: Any) -> str:
+    """The values that an annotation allows, in words."""
     hint, _ = _split(hint)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return " or ".join(wanted(one) for one in arguments)
+        return " or ".join(map(expected, arguments))
     if origin is Literal:
         return "one of " * (len(arguments) > 1) + ", ".join(map(str, arguments))
     if origin in (tuple, list):
@@ -283,7 +277,7 @@ def wanted(hint: Any) -> str:
 
 
 def _split(hint: Any) -> tuple[Any, list[Bound]]:
-    """The annotation without its bounds, and the bounds."""
+    """An annotation without its bounds, and the bounds."""
     if get_origin(hint) is not Annotated:
         return hint, []
     plain, *extra = get_args(hint)
@@ -294,26 +288,26 @@ def _choices(hint: Any) -> list[str]:
     if get_origin(hint) is Literal:
         return [str(choice) for choice in get_args(hint)]
     if get_origin(hint) in (Union, types.UnionType):
-        parts = [_choices(one) for one in get_args(hint) if one is not type(None)]
+        parts = [_choices(part) for part in get_args(hint) if part is not type(None)]
         return [choice for part in parts for choice in part] if all(parts) else []
     return []
 
 
 def _convert(hint: Any, value: Any, name: str, where: str) -> Any:
-    """The value as the annotation wants it, or NO_DEFAULT."""
+    """The value converted to the annotated type; NO_DEFAULT if it has another type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any or isinstance(hint, (str, TypeVar)):
         return value
     if origin is Annotated:
         return accept(hint, value, name, where)
     if origin in (Union, types.UnionType):
-        found = [_convert(one, value, name, where) for one in arguments]
-        # The alternative that keeps the value as it is, rather than the first that could make something of it.
-        found.sort(key=lambda one: one is not value)
-        return next((one for one in found if one is not NO_DEFAULT), NO_DEFAULT)
+        candidates = [_convert(part, value, name, where) for part in arguments]
+        # An alternative that keeps the value comes before those that convert it.
+        candidates.sort(key=lambda candidate: candidate is not value)
+        return next((candidate for candidate in candidates if candidate is not NO_DEFAULT), NO_DEFAULT)
     if origin is Literal:
         flag = isinstance(value, bool)
-        return next((one for one in arguments if one == value and isinstance(one, bool) == flag), NO_DEFAULT)
+        return next((part for part in arguments if part == value and isinstance(part, bool) == flag), NO_DEFAULT)
     if origin in (tuple, list):
         return _convert_sequence(origin, arguments, value, name, where)
     if dataclasses.is_dataclass(hint):
@@ -335,12 +329,12 @@ def _convert(hint: Any, value: Any, name: str, where: str) -> Any:
 
 
 def _is_number(value: Any, kind: type) -> bool:
-    """Of Python or numpy; True and False are none."""
+    """Whether a value is a number of Python or numpy; True and False are not."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _same(hint: Any, value: Any) -> Any:
-    # An annotation that cannot be checked is the class's own business.
+    # Annotations that cannot be checked here are left to the class.
     checkable = get_origin(hint) or hint
     return value if not isinstance(checkable, type) or isinstance(value, checkable) else NO_DEFAULT
 
@@ -351,21 +345,21 @@ def _convert_sequence(origin: Any, arguments: tuple[Any, ...], value: Any, name:
     kinds = arguments
     if origin is list or Ellipsis in arguments:
         kinds = (arguments[0],) * len(value)
-    found = [_convert(kind, one, name, where) for kind, one in zip(kinds, value, strict=False)]
-    if len(kinds) != len(value) or any(one is NO_DEFAULT for one in found):
+    entries = [_convert(kind, entry, name, where) for kind, entry in zip(kinds, value, strict=False)]
+    if len(kinds) != len(value) or any(entry is NO_DEFAULT for entry in entries):
         return NO_DEFAULT
-    unchanged = type(value) is origin and all(new is old for new, old in zip(found, value, strict=True))
-    return value if unchanged else origin(found)
+    unchanged = type(value) is origin and all(new is old for new, old in zip(entries, value, strict=True))
+    return value if unchanged else origin(entries)
 
 
 def _parse(hint: Any, text: str) -> Any:
-    """What a text means under an annotation, or NO_DEFAULT."""
+    """The value of a text under an annotation; NO_DEFAULT if it cannot be read."""
     hint, _ = _split(hint)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        # Text can be read as anything, so it comes last.
-        parts = sorted(arguments, key=lambda one: one is str)
-        return next((found for one in parts if (found := _parse(one, text)) is not NO_DEFAULT), NO_DEFAULT)
+        # Any text can be read as a string, so that comes last.
+        parts = sorted(arguments, key=lambda part: part is str)
+        return next((value for part in parts if (value := _parse(part, text)) is not NO_DEFAULT), NO_DEFAULT)
     if origin is Literal:
         return next((choice for choice in arguments if str(choice).lower() == text.lower()), NO_DEFAULT)
     if origin in (tuple, list):
@@ -374,8 +368,8 @@ def _parse(hint: Any, text: str) -> Any:
         if fixed and len(parts_of_text) != len(arguments):
             return NO_DEFAULT
         kinds = arguments if fixed else (arguments[0],) * len(parts_of_text)
-        found = [_parse(kind, part.strip()) for kind, part in zip(kinds, parts_of_text, strict=True)]
-        return NO_DEFAULT if any(one is NO_DEFAULT for one in found) else origin(found)
+        entries = [_parse(kind, part.strip()) for kind, part in zip(kinds, parts_of_text, strict=True)]
+        return NO_DEFAULT if any(entry is NO_DEFAULT for entry in entries) else origin(entries)
     if hint is bool:
         return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(
             text.lower(), NO_DEFAULT

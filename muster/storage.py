@@ -1,4 +1,4 @@
-"""Files that are replaced at once or not at all, and folders that one process writes to at a time."""
+"""Atomic writes of files, and locks of folders that one process at a time may write to."""
 
 from __future__ import annotations
 
@@ -16,14 +16,21 @@ LOCK = ".lock"
 
 
 def check_regular(path: Path, kind: type[MusterError] = InputError) -> None:
-    """Refuse a pipe, a device or a folder, which reading would wait for or never come to the end of."""
+    """Raise an error for a folder, or for a pipe or device, from which reading might never end."""
     if path.exists() and not path.is_file():
-        raise kind(f"{path} is not a regular file")
+        what = "a folder" if path.is_dir() else "a pipe" if path.is_fifo() else "a device"
+        raise kind(f"{path} is {what}, not a regular file")
+
+
+def check_parent(path: Path) -> None:
+    """Refuse a file to be written to a folder that does not exist, before anything long is computed."""
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no folder {str(path.parent)!r}")
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what the system says against a path into one sentence."""
+    """Raise InputError in one sentence for an OSError while writing to `path`."""
     try:
         yield
     except OSError as error:
@@ -31,13 +38,13 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder and those above it, if need be."""
+    """Create the folder and its parents, if they do not exist."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace the file at once or not at all, whatever happens meanwhile."""
+    """Write a file completely or, if interrupted, not at all."""
     make_folder(path.parent)
     draft = path.with_name(path.name + ".part")
     with writing(path):
@@ -50,9 +57,9 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 @contextmanager
 def sole_writer(folder: Path) -> Iterator[None]:
-    """Keep other processes (and threads) from writing to the folder; the system lets go when this process ends.
+    """Lock a folder against other writing processes and threads; the lock ends with this process.
 
-    Systems without flock, which are not POSIX, go without.
+    There is no lock on systems without flock, which are not POSIX.
     """
     path = folder / LOCK
     file = take_lock(path)
@@ -67,14 +74,14 @@ def sole_writer(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            # The file stays: deleting it would let a third process lock another one of that name.
+            # The file is kept: if it were deleted, a third process could lock a new one of that name.
             file.truncate(0)
 
 
 def take_lock(path: Path, wait: bool = False) -> IO[str] | None:
     """The file at `path`, locked until it is closed or this process ends; None while another holds it.
 
-    With `wait`, for as long as that takes. The file stays when the lock is gone. Systems without flock lock nothing.
+    With `wait` the call blocks until the lock is free. The file is kept. There is no lock on systems without flock.
     """
     make_folder(path.parent)
     with writing(path):

@@ -1,4 +1,4 @@
-"""Level-based foraging (PyPI `lbforaging`, as it is): players lift food together if their levels add up to its level.
+"""Level-based foraging (PyPI `lbforaging`, unchanged): players lift food together if their levels sum to its level.
 
     pip install 'muster-rl[outside]'
     muster check-env examples.outside.foraging:Foraging
@@ -6,11 +6,10 @@
     muster train examples.outside.foraging:Foraging --minutes 3 --out run
     muster compare team run examples.outside.foraging:Foraging,n_agents=10,n_tasks=20 --episodes 100 --seed 1
 
-muster decides which player goes for which food: contributions are levels, the minimum of a task is the level of its
-food. The players' moves follow from that: the shortest way round food and players who wait, no two to the same cell,
-then lift. Players without a task go to the food, of what no player was sent to, that they could help soonest to lift,
-and teams that nothing was eaten by for 20 steps keep to their food until something is.
-Fields are as large as 8x8 for three foods: 20x20 for 20.
+muster assigns players to food: contributions are the players' levels, and the minimum of a task is the level of its
+food. Players then move on the shortest way around food and waiting players, no two to the same cell, and lift. Players
+without a task go to the unassigned food that they could help to lift soonest. If nothing was eaten for 20 steps, teams
+keep their food until something is. The area of the field is in proportion to the food: 8x8 for three, 20x20 for 20.
 """
 
 from __future__ import annotations
@@ -26,25 +25,25 @@ from muster.envs.scene import Look, Scene, Stage
 
 HORIZON = 100
 MOST_LEVEL = 2
-"""Of a player, as in the registered environments."""
+"""Largest level of a player, as in the registered environments."""
 FAR = 99
-"""Steps to food that no way leads to."""
+"""Number of steps that means "unreachable"."""
 PATIENCE = 3
-"""Every so many steps players whose way is taken step aside."""
+"""Blocked players step aside once in so many steps."""
 PERSISTENCE = 20
-"""Steps without a meal after which teams keep to their food."""
+"""Steps without a meal after which teams keep their food."""
 MOVES = {Action.NORTH: (-1, 0), Action.SOUTH: (1, 0), Action.WEST: (0, -1), Action.EAST: (0, 1)}
 
 
 class Field(ForagingEnv):
-    """The original without its observations, which are most of a step and not used here."""
+    """The original without its observations, which take most of a step's time and are not used here."""
 
     def _make_gym_obs(self) -> tuple[()]:
         return ()
 
 
 class Foraging(Env):
-    """Players and food on a grid; an episode lasts until all food is eaten."""
+    """Players and food on a grid; an episode terminates when all food is eaten."""
 
     metric = "steps"
     max_steps = HORIZON
@@ -75,38 +74,38 @@ class Foraging(Env):
         )
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Players and food anywhere."""
+        """Place players and food at random."""
         for player in self.field.players:
-            # Version 2.0.0 would keep new players off the cells of the episode before.
+            # Otherwise version 2.0.0 keeps new players off the cells of the last episode.
             player.position = None
         self.field.reset(seed=int(rng.integers(2**31)))
         self.place = np.argwhere(self.field.field > 0)
-        """[M, 2] row and column of every food."""
+        """[M, 2] row and column of each food."""
         self.food_level = self.field.field[tuple(self.place.T)].astype(float)
         self.level = np.array([player.level for player in self.field.players], float)
         self.left, self.last_free = np.zeros(len(self.place), bool), None
         self.sent = np.full(self.n_agents, -1)
-        """[N] the assignment before."""
+        """[N] the last assignment."""
         self.last_meal, self.kept = 0, self.sent
-        """The step, and [N] the food that players have kept to since it was long ago."""
+        """Step of the last meal, and [N] the food that players keep, or -1."""
         self.look()
 
     def look(self) -> None:
-        """Where players are, which food is left, and how far it is."""
+        """Update positions, the food that is left, and distances."""
         self.position = np.array([player.position for player in self.field.players])
         was, self.left = self.left, self.field.field[tuple(self.place.T)] > 0
         if (was != self.left).any():
             self.open_ways = self.ways(self.field.field == 0)
         self.there = (np.abs(self.position[:, None] - self.place).sum(axis=-1) == 1) & self.left
-        """[N, M] players beside food that is left."""
-        # Players who wait are no obstacle here: a distance that depends on them would change with every plan.
+        """[N, M] whether a player is beside food that is left."""
+        # Waiting players are no obstacle here: distances that depend on them would change with every plan.
         self.distance = self.open_ways[:, *(self.position.T + 1)].T
         """[N, M] steps to a cell beside each food."""
 
     def ways(self, free: np.ndarray) -> np.ndarray:
         """[M, size + 2, size + 2] steps to a cell beside each food from every `free` one, with a margin.
 
-        Cells are the bits of one number, so that all that are one step further out are found at once.
+        Cells are bits of an integer, so that all cells one step further out are computed at once.
         """
         open_cells = np.pad(free, 1)
         width, size = self.size + 2, open_cells.size // 8 + 1
@@ -128,7 +127,7 @@ class Foraging(Env):
         return steps.reshape(-1, width, width)
 
     def observe(self) -> Observation:
-        """Levels and distances; as prior a share of the food, less the way to it."""
+        """Levels and distances; the prior is the player's share of the food's level minus the distance."""
         left, distance = self.left, self.distance
         share = np.minimum(self.level[:, None] / self.food_level, 1)
         soonest = self.soonest(np.ones(self.n_agents))
@@ -141,7 +140,7 @@ class Foraging(Env):
         sent, planned = (chosen[:, None] == np.arange(len(left)) for chosen in (self.sent, planned))
         pairs = [distance / 10, share, np.maximum(wait, 0), np.maximum(-wait, 0), self.there]
         pairs += [sent, planned, share * delay]
-        # Levels are 1 and 2, so that a team need never be stronger than the food by more than one, and then of 2s only.
+        # Levels are 1 and 2, so a team need never exceed the food's level by more than one, and then only a team of 2s.
         spare = (self.food_level > 1) & (self.food_level % 2 == 1)
         return Observation(
             agent_features=self.level[:, None],
@@ -156,21 +155,21 @@ class Foraging(Env):
         )
 
     def soonest(self, players: np.ndarray) -> np.ndarray:
-        """[M] steps until the nearest of these `players` [N] who can lift a food together could all be there."""
+        """[M] steps until the nearest `players` [N] (0 or 1) that suffice to lift a food can all be there."""
         order = np.argsort(self.distance, axis=0, kind="stable")
         enough = np.cumsum((self.level * players)[order], axis=0) >= self.food_level
         last = order[enough.argmax(axis=0), np.arange(len(self.place))]
         return np.where(self.left & enough.any(axis=0), self.distance[last, np.arange(len(self.place))], FAR)
 
     def plan(self) -> tuple[np.ndarray, np.ndarray]:
-        """[M] steps until all is eaten if this food is lifted first, and [N] each player's first food in the best of
-        these plans: after the first food always the one that is lifted soonest, each by the nearest team.
+        """[M] steps until all food is eaten if this food is first, and [N] each player's first food in the best plan.
 
-        Teams gather while others are still busy; that players get in each other's way is not counted.
+        A plan always continues with the food that can be lifted soonest, each by the nearest team. Teams gather while
+        others are busy; collisions of players are not counted.
         """
         plans = np.arange(len(self.place))
         apart = np.maximum(np.abs(self.place[:, None] - self.place).sum(axis=-1) - 2, 0)
-        # Of every plan: when a player is free, how far food is from there, what is not lifted yet, the sum of times.
+        # Of each plan: when players are free, their distances to food then, food that is left, and the sum of times.
         free_at, way = np.zeros((len(plans), self.n_agents)), np.repeat(self.distance[None], len(plans), axis=0)
         waiting, times = np.repeat(self.left[None], len(plans), axis=0), np.zeros(len(plans))
         first = np.full((len(plans), self.n_agents), -1)
@@ -198,7 +197,7 @@ class Foraging(Env):
         return total, first[(total + times / 1000).argmin()]
 
     def step(self, assignment: np.ndarray) -> tuple[float, bool]:
-        """A step, or an attempt to lift, of every player."""
+        """One move or attempt to lift by every player."""
         if self.field.current_step - self.last_meal >= PERSISTENCE:
             assignment = self.keep_to(assignment)
         before = self.left
@@ -210,9 +209,9 @@ class Foraging(Env):
         return sum(rewards) - 0.02, not self.left.any()
 
     def keep_to(self, assignment: np.ndarray) -> np.ndarray:
-        """[N] the assignment with the food that teams keep to, from now on if they do not yet.
+        """[N] the assignment, with players of sufficient teams kept at their food from now on.
 
-        Else two players whose ways cross could take turns at being the nearer one, and never arrive.
+        Otherwise two players whose ways cross could take turns at being the nearer one, and never arrive.
         """
         if (self.kept < 0).all():
             enough = self.level @ (assignment[:, None] == np.arange(len(self.left))) >= self.food_level
@@ -220,25 +219,25 @@ class Foraging(Env):
         return np.where(self.kept >= 0, self.kept, assignment)
 
     def goals(self, assignment: np.ndarray) -> np.ndarray:
-        """[N] the food of every player: for those without a task, of the food that no player was sent to, the one they
-        could help soonest to lift, then the nearest.
+        """[N] the food of every player: the assigned one, or the unassigned food that it could help to lift soonest,
+        then the nearest.
         """
         waiting = self.left.copy()
         waiting[assignment[assignment >= 0]] = False
         waiting = waiting if waiting.any() else self.left
         soonest = self.soonest(assignment < 0)
-        # Ties go to the first, so that players who could lift several together do not wait at one each.
+        # Ties go to the first food, so that players who can lift several together do not wait at one each.
         lifted = np.where(soonest < FAR, np.maximum(self.distance, soonest), FAR + self.distance)
         return np.where(assignment >= 0, assignment, np.where(waiting, lifted, np.inf).argmin(axis=1))
 
     def actions(self, goal: np.ndarray) -> list[int]:
-        """An action for every player: those who are nearest to their food choose first, and no cell is taken twice."""
+        """An action for every player: the nearest to their food choose first, and no cell is taken twice."""
         actions, players = [Action.NONE.value] * self.n_agents, np.arange(self.n_agents)
         lifting, ways = self.there[players, goal], self.open_ways
         if lifting.any():
             free = self.field.field == 0
             free[tuple(self.position[lifting].T)] = False
-            # Teams wait for several steps, in which nothing changes.
+            # Teams wait for several steps, in which the free cells stay the same.
             if not np.array_equal(free, self.last_free):
                 self.last_free, self.last_ways = free, self.ways(free)
             ways = self.last_ways
@@ -255,7 +254,7 @@ class Foraging(Env):
                 for action, (down, right) in MOVES.items()
                 if (row + down, column + right) not in taken
             ]
-            # Who cannot get nearer waits, and makes way at times: else two could step aside for one another for ever.
+            # A player that cannot get nearer waits, and steps aside at times; at all times, two could do so for ever.
             limit = steps[row + 1, column + 1] if self.field.current_step % PATIENCE else FAR
             if moves and (best := min(moves))[0] < limit:
                 actions[player] = best[1]
@@ -264,11 +263,11 @@ class Foraging(Env):
         return actions
 
     def metrics(self) -> Mapping[str, float]:
-        """How much of the food was eaten."""
+        """Share of the food's levels that was eaten."""
         return {"eaten": float(1 - self.food_level[self.left].sum() / self.food_level.sum())}
 
     def get_state(self) -> Mapping[str, Any]:
-        """Food, players and time."""
+        """Food, players, kept food and time."""
         return {
             "field": self.field.field,
             "place": self.place,
@@ -283,7 +282,7 @@ class Foraging(Env):
         }
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> None:
-        """Back to where `get_state` was."""
+        """Restore what `get_state` returned."""
         self.place, self.food_level, self.level = state["place"], state["food_level"], state["level"]
         self.sent, self.last_meal, self.kept = state["sent"], int(state["last_meal"]), state["kept"]
         self.field.field, self.field.current_step = state["field"], int(state["time"])
@@ -296,22 +295,22 @@ class Foraging(Env):
 
     @classmethod
     def baselines(cls) -> Mapping[str, Baseline]:
-        """Teams by hand, and everybody to the nearest food."""
+        """Teams by a greedy rule, and all players to the nearest food."""
         return {"team": team, "nearest": nearest}
 
     def scene(self) -> Scene:
-        """The grid."""
+        """The grid with players and food."""
         stage = Stage(
             (Look("players", "person"), Look("food", "disc", "#2f9e6e")), bounds=(0, 0, self.size, self.size), grid=1
         )
         return Scene(self.position[:, ::-1] + 0.5, self.place[:, ::-1] + 0.5, stage=stage)
 
 
-def team(seen: Observation) -> np.ndarray:
-    """The food that is lifted soonest gets the nearest team that can lift it, then the next with the players left."""
-    distance = np.where(seen.allowed, np.asarray(seen.pair_features)[..., 0], np.inf)
-    level, food = np.asarray(seen.agent_features)[:, 0], np.asarray(seen.minimums)
-    chosen, open_food = np.full(len(level), -1), np.asarray(seen.task_alive).copy()
+def team(observation: Observation) -> np.ndarray:
+    """The food that can be lifted soonest gets the nearest sufficient team, then the next with the players left."""
+    distance = np.where(observation.allowed, np.asarray(observation.pair_features)[..., 0], np.inf)
+    level, food = np.asarray(observation.agent_features)[:, 0], np.asarray(observation.minimums)
+    chosen, open_food = np.full(len(level), -1), np.asarray(observation.task_alive).copy()
     while True:
         soonest, best = np.inf, None
         for j in np.flatnonzero(open_food):
@@ -332,7 +331,7 @@ def team(seen: Observation) -> np.ndarray:
         open_food[job] = False
 
 
-def nearest(seen: Observation) -> np.ndarray:
-    """Every player to the nearest food."""
-    distance = np.where(seen.allowed, np.asarray(seen.pair_features)[..., 0], np.inf)
+def nearest(observation: Observation) -> np.ndarray:
+    """Each player goes to the nearest food."""
+    distance = np.where(observation.allowed, np.asarray(observation.pair_features)[..., 0], np.inf)
     return np.where(np.isfinite(distance).any(axis=1), distance.argmin(axis=1), -1)

@@ -5,14 +5,14 @@
     muster train examples.outside.satellites:Constellation --minutes 5 --out run
     muster compare price run examples.outside.satellites:Constellation,n_agents=324,n_tasks=450 --episodes 10 --seed 1
 
-Every step each satellite points at a task, or rests. Pointing at a task in view pays what the task is worth from
-there, less a handover cost if it is not the task of the step before, and takes power; resting gives some back, and a
-satellite that runs out of power is lost. Nothing is random after the first step.
+In every step each satellite points at a task, or rests. Pointing at a task in view pays its worth from there, minus a
+handover cost if it is not the task of the step before, and uses power; resting restores some, and a satellite without
+power is lost. Nothing is random after the reset.
 
-With 324 satellites and 450 tasks it is the benchmark of the paper. Run beside the authors' code on the same tasks:
+With 324 satellites and 450 tasks it is the benchmark of the paper. Compared with the authors' code on the same tasks,
 orbits agree to 1e-10 km, proximities to 1e-12, pay and power to 1e-13 at every step, with random assignments and with
-those of the authors' policy. One thing differs: their satellites always point somewhere, and rest by pointing at a
-task out of view; here a satellite without a task rests. Other sizes have larger footprints and faster orbits, so that
+those of the authors' policy. The one difference: their satellites always point somewhere, and rest by pointing at a
+task out of view; here a satellite without a task rests. Smaller sizes have larger footprints and faster orbits, so that
 as many tasks are in view for as many steps.
 """
 
@@ -34,9 +34,9 @@ EQUATOR, POLE, ORBIT = 6378.1366, 6356.7519, 6378.1366 + 550
 INCLINATION, LATITUDES = np.deg2rad(58), 55
 PERIOD = 2 * np.pi * np.sqrt(ORBIT**3 / 398600.4418)
 STEP_SECONDS = 63.76469
-"""Four degrees of an orbit."""
+"""Time of four degrees of an orbit."""
 VIEW, EDGE = 60, 0.05
-"""Largest angle from the vertical, in degrees, and how much of a task's worth is left there."""
+"""Largest angle from the vertical, in degrees, and the share of a task's worth there."""
 HANDOVER = 0.5
 DRAIN, CHARGE = 0.2, 0.1
 NOTHING = 1e-12
@@ -44,7 +44,7 @@ LOOKS = (Look("satellites", "diamond"), Look("tasks", "disc", GREEN), Look("prio
 
 
 class Constellation(Env):
-    """Satellites in circular orbits, power for five services each, and tasks that pay 1 or 5 from straight above."""
+    """Satellites in circular orbits with power for five services each, and tasks worth 1 or 5 from straight above."""
 
     metric = "return"
     max_steps = STEPS
@@ -61,45 +61,45 @@ class Constellation(Env):
         self.orbits = orbits_of(n_agents)
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Tasks anywhere, one in four of priority 5; satellites with full power, each pointing at a task of its own."""
+        """Place tasks at random, a quarter of priority 5; satellites have full power and point at different tasks."""
         lat, lon = rng.uniform(-LATITUDES, LATITUDES, self.n_tasks), rng.uniform(-180, 180, self.n_tasks)
         self.tasks = np.column_stack([lon, lat])
         self.priority = rng.choice([1.0, 1.0, 1.0, 5.0], self.n_tasks)
         self.begin(rng.permutation(self.n_tasks)[: self.n_agents])
 
     def begin(self, previous: np.ndarray) -> None:
-        """The first step with these tasks and priorities, of satellites that point at `previous`."""
+        """Set the state of the first step, with satellites that point at tasks `previous` [N]."""
         self.k, self.power, self.before = 0, np.ones(self.n_agents), previous
         self.proximity = self.orbits.proximity(self.tasks)
         self.look_ahead()
 
     def look_ahead(self) -> None:
-        """What every task is worth to every satellite now, at the next step and at the one after."""
+        """Compute the worth of every task for every satellite at this step and the next two."""
         self.worth = [self.worth_at(k) for k in range(self.k, self.k + AHEAD)]
 
     def worth_at(self, k: int) -> np.ndarray:
-        """[N, M] what every task is worth to every satellite at step k."""
+        """[N, M] worth of every task for every satellite at step k."""
         return self.orbits.at(self.proximity, k) * self.priority
 
     def observe(self) -> Observation:
-        """The worth of the tasks in view, now and soon, and power; what pointing there now would pay as prior."""
+        """Power, and the worth of tasks in view now and soon; the prior is the present pay."""
         worth, power = self.worth, self.power
-        seen = sum(worth) > NOTHING
+        visible = sum(worth) > NOTHING
         had, serves = self.before[:, None] == np.arange(self.n_tasks), worth[0] > NOTHING
         alive, empty = power > 0, power - DRAIN < NOTHING
         left = STEPS - self.k
         return Observation(
-            agent_features=np.column_stack([power, empty, seen.sum(axis=1) / 10]),
-            task_features=np.column_stack([self.priority, seen.sum(axis=0) / 10]),
-            pair_features=np.stack([*worth, had & seen, serves, serves & empty[:, None]], axis=-1),
+            agent_features=np.column_stack([power, empty, visible.sum(axis=1) / 10]),
+            task_features=np.column_stack([self.priority, visible.sum(axis=0) / 10]),
+            pair_features=np.stack([*worth, had & visible, serves, serves & empty[:, None]], axis=-1),
             global_features=[left / STEPS, max(0.0, 1 - left / 8)],
             agent_alive=alive,
-            allowed=seen & alive[:, None],
-            prior=np.where(seen, worth[0] - HANDOVER * ~had, 0.0),
+            allowed=visible & alive[:, None],
+            prior=np.where(visible, worth[0] - HANDOVER * ~had, 0.0),
         )
 
     def step(self, assignment: np.ndarray) -> tuple[float, bool]:
-        """Point satellites at tasks, -1 at none; those who chose the same task share what it pays."""
+        """Point satellites at tasks, or at none (-1); satellites at the same task share its pay."""
         satellites, pointed = np.arange(self.n_agents), assignment >= 0
         worth = [step[satellites, assignment] * pointed for step in self.worth]
         pay = worth[0] - HANDOVER * ((assignment != self.before) & (sum(worth) > NOTHING))
@@ -114,15 +114,15 @@ class Constellation(Env):
         return float(pay.sum()), self.k >= STEPS
 
     def metrics(self) -> Mapping[str, float]:
-        """How many satellites are left at the end."""
+        """Share of satellites with power at the end."""
         return {"alive": float(np.mean(self.power > 0))}
 
     def get_state(self) -> Mapping[str, Any]:
-        """Tasks, and what satellites are at; the rest follows."""
+        """Tasks, power, previous tasks and step; the rest follows."""
         return {name: getattr(self, name) for name in ("tasks", "priority", "power", "before", "k")}
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> None:
-        """Back to where `get_state` was."""
+        """Restore what `get_state` returned."""
         self.tasks, self.priority = state["tasks"], state["priority"]
         self.begin(state["before"])
         self.power, self.k = state["power"], int(state["k"])
@@ -130,11 +130,11 @@ class Constellation(Env):
 
     @classmethod
     def baselines(cls) -> Mapping[str, Baseline]:
-        """What pays most now, and the same with a price for power that was set by hand."""
+        """The largest present pay, and the same with a price for power that was set by hand."""
         return {"price": price, "myopic": myopic}
 
     def scene(self) -> Scene:
-        """A map of the Earth, with the satellites over it and their power."""
+        """A map of the Earth with satellites and their power."""
         stage = Stage(LOOKS, bounds=(-180.0, -65.0, 180.0, 65.0), wraps=True)
         x, y, z = self.orbits.direction[:, :, min(self.k, STEPS - 1)].reshape(-1, 3).T
         return Scene(
@@ -149,19 +149,19 @@ class Constellation(Env):
 
 
 class Orbits(NamedTuple):
-    """Circular orbits in planes with equally many satellites, over an Earth that does not turn."""
+    """Circular orbits in planes with equally many satellites; the Earth does not rotate."""
 
     direction: np.ndarray
-    """[P, S, T, 3] from the middle of the Earth to every satellite at every step."""
+    """[P, S, T, 3] unit vector from the centre of the Earth to each satellite at each step."""
     scale: float
-    """How much larger than the paper's footprints and steps are."""
+    """Size of footprints and steps relative to the paper's."""
     shift: int
-    """Steps from one satellite of a plane to the next; 0 where that is no whole number."""
+    """Steps from one satellite of a plane to the next; 0 if not a whole number."""
 
     def proximity(self, tasks: np.ndarray) -> np.ndarray:
-        """[P, T, M] from 1 straight above a task to 0 out of view, for the first satellite of every plane.
+        """[P, T, M] from 1 straight above a task to 0 out of view, for the first satellite of each plane.
 
-        [P * S, T, M] for all of them, where one does not follow from another.
+        [P * S, T, M], for all satellites, if `shift` is 0.
         """
         direction = self.direction[:, 0] if self.shift else self.direction.reshape(-1, STEPS, 3)
         lon, lat = np.deg2rad(tasks).T
@@ -176,15 +176,15 @@ class Orbits(NamedTuple):
         apart, height = np.arccos(cosine[near]) / self.scale, np.broadcast_to(height, cosine.shape)[near]
         angle = np.rad2deg(np.arctan2(height * np.sin(apart), ORBIT - height * np.cos(apart)))
         in_view = (ORBIT * np.cos(apart) > height) & (angle < VIEW)
-        found = np.zeros(cosine.shape)
-        found[near] = np.where(in_view, EDGE ** ((angle / VIEW) ** 2), 0.0)
-        return found
+        proximity = np.zeros(cosine.shape)
+        proximity[near] = np.where(in_view, EDGE ** ((angle / VIEW) ** 2), 0.0)
+        return proximity
 
     def at(self, proximity: np.ndarray, k: int) -> np.ndarray:
-        """[N, M] of all satellites at step k; 0 after the end.
+        """[N, M] proximities of all satellites at step k; 0 after the end.
 
-        As in the authors' code a satellite sees what the first of its plane sees `shift` steps later for each place
-        between them, counted round from the last step to the first.
+        As in the authors' code, the k-th satellite of a plane has the proximities of the first k times `shift` steps
+        later, modulo the number of steps.
         """
         planes, in_plane = self.direction.shape[:2]
         if k >= STEPS:
@@ -196,7 +196,7 @@ class Orbits(NamedTuple):
 
 @lru_cache(maxsize=8)
 def orbits_of(n_agents: int) -> Orbits:
-    """18 planes of 18 satellites, as in the paper, or as square as the number allows."""
+    """Orbits of 18 planes of 18 satellites, as in the paper, or of as square a number of planes as possible."""
     planes = max(p for p in range(1, int(np.sqrt(n_agents)) + 1) if n_agents % p == 0)
     in_plane, scale = n_agents // planes, float(np.sqrt(PAPER_SIZE / n_agents))
     node = 2 * np.pi * np.arange(planes)[:, None, None] / planes
@@ -211,19 +211,19 @@ def orbits_of(n_agents: int) -> Orbits:
     return Orbits(direction, scale, round(steps) if abs(steps - round(steps)) < 1e-9 else 0)
 
 
-def myopic(seen: Observation) -> np.ndarray:
-    """The assignment that pays most now."""
-    return best_assignment(seen, np.asarray(seen.prior))
+def myopic(observation: Observation) -> np.ndarray:
+    """The assignment with the largest present pay."""
+    return best_assignment(observation, np.asarray(observation.prior))
 
 
-def price(seen: Observation) -> np.ndarray:
+def price(observation: Observation) -> np.ndarray:
     """The same with a price for power, set by hand, that falls to 0 in the last eight steps."""
-    takes_power, last_power = np.moveaxis(np.asarray(seen.pair_features)[:, :, 4:], -1, 0)
-    power, lasting = np.asarray(seen.agent_features)[:, :1], 1 - np.asarray(seen.global_features)[1]
+    takes_power, last_power = np.moveaxis(np.asarray(observation.pair_features)[:, :, 4:], -1, 0)
+    power, lasting = np.asarray(observation.agent_features)[:, :1], 1 - np.asarray(observation.global_features)[1]
     cost = 1.5 * (1 - power) * takes_power + 9 * last_power
-    return best_assignment(seen, np.asarray(seen.prior) - cost * lasting)
+    return best_assignment(observation, np.asarray(observation.prior) - cost * lasting)
 
 
-def best_assignment(seen: Observation, score: np.ndarray) -> np.ndarray:
-    """The pairs whose scores, where positive, add up to most."""
-    return assign(np.where(seen.allowed & (score > 0), score, -np.inf), method="lp").assignment
+def best_assignment(observation: Observation, score: np.ndarray) -> np.ndarray:
+    """The allowed assignment with the largest sum of positive scores."""
+    return assign(np.where(observation.allowed & (score > 0), score, -np.inf), method="lp").assignment

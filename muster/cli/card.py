@@ -36,7 +36,8 @@ class Card:
         episodes, seed = 100 if self.episodes is None else self.episodes, self.seed or 0
         if episodes < 1:
             raise InputError(f"episodes must be at least 1, got {episodes}")
-        from muster.evaluation.card import as_markdown, measure, measure_latency, read_card, with_results
+        from muster.evaluation.card import measure, measure_latency, read_card, with_results
+        from muster.evaluation.card_markdown import as_markdown
 
         card = read_card(self.policy)
         measured = {env: measure(self.policy, env, episodes, seed) for env in self.envs}

@@ -22,7 +22,7 @@ class Compare(PolicyFlags):
     """Two or more policies, then the environment: POLICY POLICY… ENV. A pattern such as 'runs/ppo-s*' is a
     group of runs with different training seeds, compared by interquartile mean and probability of improvement."""
     episodes: int | Literal["all"] = 1000
-    """How many episodes of the set to run; all: each episode of an environment that has only so many."""
+    """Number of episodes of the set; all: every episode of an environment with finitely many."""
     seed: int | Literal["sealed"] = 0
     """Which set of episodes, the same for every policy; sealed: the set for final evaluations, which training and
     search cannot draw from."""
@@ -39,7 +39,8 @@ class Compare(PolicyFlags):
         from muster.evaluation.text import evaluation_table
 
         if len(self.names) < 3:
-            raise InputError(f"compare takes two or more policies and then the environment, got {' '.join(self.names)}")
+            got = " ".join(self.names) or "nothing"
+            raise InputError(f"compare takes two or more policies and then the environment, got {got}")
         *policies, env = self.names
         groups = [runs_that_match(name) if is_pattern(name) else [name] for name in policies]
         flat = iter(self.policies_of([name for group in groups for name in group], env))

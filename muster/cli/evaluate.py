@@ -21,7 +21,7 @@ class Evaluate(PolicyFlags):
     env: Annotated[str, Positional, arg(metavar="ENV")]
     """rescue:2x4, battle:w15v17, or package.module:Class for your own."""
     episodes: int | Literal["all"] = 1000
-    """How many episodes of the set to run; all: each episode of an environment that has only so many."""
+    """Number of episodes of the set; all: every episode of an environment with finitely many."""
     seed: int | Literal["sealed"] = 0
     """Which set of episodes, the same for every policy; sealed: the set for final evaluations, which training and
     search cannot draw from."""

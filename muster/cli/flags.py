@@ -174,6 +174,17 @@ class Argument(NamedTuple):
         if bool in get_args(_unwrapped(self.hint)[0]) and text not in ("True", "False", "None"):
             raise InputError(f"{self.name} must be True or False, got {text!r}")
 
+    def check_several(self, texts: Sequence[str]) -> None:
+        """Raise InputError if the texts cannot be read as the argument's tuple."""
+        hint = _unwrapped(self.hint)[0]
+        entries = get_args(hint) if get_origin(hint) is tuple else (str, ...)
+        if Ellipsis in entries:
+            entries = (entries[0],) * len(texts)
+        if len(texts) != len(entries):
+            raise InputError(f"{self.name} takes {len(entries)} values, got {' '.join(texts) or 'none'}")
+        for entry, text in zip(entries, texts, strict=True):
+            from_text(entry, text, self.name)
+
 
 def check_arguments(prog: str, command: Any, arguments: Sequence[str]) -> None:
     """Raise InputError for the first argument that does not fit a command's dataclass.
@@ -196,8 +207,10 @@ def check_arguments(prog: str, command: Any, arguments: Sequence[str]) -> None:
         if known.hint is bool:
             continue
         if known.several:
+            texts = [value] if equals else []
             while words and not words[0].startswith("--"):
-                words.pop(0)
+                texts.append(words.pop(0))
+            known.check_several(texts)
             continue
         if not equals and (not words or words[0].startswith("--")):
             raise InputError(f"{flag} needs a value")

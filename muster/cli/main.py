@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 @contextmanager
 def exit_on_error(program: str) -> Iterator[None]:
-    """Exit with status 2 and the error's message on a user's mistake, with 130 on Ctrl-C."""
+    """Exit with status 2 and the error's message on a user's mistake or without memory, with 130 on Ctrl-C."""
     try:
         yield
     except MusterError as error:
@@ -59,6 +59,9 @@ def exit_on_error(program: str) -> Iterator[None]:
         # The reader (head, less) has closed the pipe, which is not an error.
         sys.stderr.close()
         raise SystemExit(0) from None
+    except MemoryError as error:
+        print(f"{program}: out of memory; use fewer episodes or a smaller problem ({error})", file=sys.stderr)
+        raise SystemExit(2) from None
     except OSError as error:
         if error.filename is None:
             raise

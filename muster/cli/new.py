@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.resources
 import keyword
+import sys
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 from string import Template
 from typing import Annotated
@@ -21,7 +23,7 @@ class New:
     name: Annotated[str, Positional, arg(metavar="NAME")]
     """The module's name, such as couriers: letters, digits and underscores."""
     folder: Path = Path()
-    """Where to write; the current folder by default."""
+    """Folder to write to; the current one by default."""
 
     def run(self) -> None:
         """Write both files and print the commands to use them with."""
@@ -36,6 +38,10 @@ class New:
         for path in files:
             if path.exists():
                 raise InputError(f"{path} is there already; choose another name, or move it away")
+        # Commands look for modules in the current folder first: json.py there would break them all.
+        installed = PathFinder.find_spec(module, [path for path in sys.path if path])
+        if module in sys.stdlib_module_names or installed is not None:
+            raise InputError(f"a file {module}.py would hide the module {module!r} of Python; choose another name")
         names = {"module": module, "Class": class_name(module)}
         for path, template in files.items():
             # The first is examples/couriers.py.

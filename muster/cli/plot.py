@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tyro.conf import Positional
 
 from muster.errors import InputError, MissingExtraError
+from muster.storage import check_parent
 
 if TYPE_CHECKING:
     from muster.policy.learned import LearnedPolicy
@@ -149,8 +150,7 @@ def figure_file(out: Path, feature: str) -> Iterator[tuple[Any, Any]]:
         kinds = sorted(figure.canvas.get_supported_filetypes())
         if out.suffix[1:].lower() not in kinds:
             raise InputError(f"cannot write {out}: a picture ends in one of .{', .'.join(kinds)}")
-        if not out.parent.is_dir():
-            raise InputError(f"cannot write {out}: there is no folder {out.parent}")
+        check_parent(out)
         yield figure, axes
         try:
             figure.savefig(out, dpi=110)

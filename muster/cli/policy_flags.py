@@ -20,18 +20,18 @@ class PolicyFlags:
     inference: Method | str | None = None
     """Solve a learned policy's scores by another method; routes only if it was trained with routes."""
     effort: Effort | None = None
-    """How hard quad or routes tries; lp and amax have no effort."""
+    """Effort of quad or routes; lp and amax have none."""
     rollouts: int | None = None
-    """Look ahead: before each decision, run so many candidates on copies of the env and take the best one's choice."""
+    """Look ahead: run this many candidates on copies of the environment before each decision, and take the best."""
     until: float | None = None
-    """Look ahead with as many candidates as fit into so many seconds per decision."""
+    """Look ahead with as many candidates as fit into this many seconds per decision."""
     futures: int | None = None
-    """Run each candidate, then another first decision, in so many random futures, the same for all; it is taken only
-    if its mean is higher by --standard-errors. By default 1."""
+    """Number of random futures, the same for all candidates, in which each is run (1). Another first decision is taken
+    only if its mean is higher by --standard-errors."""
     standard_errors: float | None = None
-    """Standard errors by which a candidate's mean over several futures must be higher; by default 1.5."""
+    """Standard errors by which a candidate's mean over several futures must be higher (1.5)."""
     horizon: int | None = None
-    """Decisions that a rollout is long; by default to the end of the episode, or 15 with several futures."""
+    """Length of a rollout in decisions; by default to the end of the episode, or 15 with several futures."""
     candidates: Literal["theta", "scores"] | None = None
     """theta: the policy with perturbed weights (the default for direct models); scores: with noise on its scores."""
 

@@ -15,34 +15,23 @@ import tyro
 
 from muster.assign.settings import Effort, Method, TaskScoresOn
 from muster.errors import InputError, UnknownNameError
+from muster.storage import check_regular
 
 FIELDS = (
-    "scores",
-    "task_scores",
-    "contributions",
-    "capacities",
-    "allowed",
-    "end_scores",
-    "routes",
-    "agents",
-    "tasks",
-    "previous",
-    "switch_cost",
-    "minimums",
-    "fixed",
+    *("scores", "task_scores", "contributions", "capacities", "allowed", "end_scores", "routes"),
+    *("agents", "tasks", "previous", "switch_cost", "minimums", "fixed", "task_scores_on"),
 )
-
-# Options that a problem's JSON may hold beside its arrays.
-OPTIONS = ("task_scores_on",)
-
-# Fields of the service's JSON that are flags here.
+"""Fields of a problem's JSON."""
 FLAGS = ("method", "effort", "rounding", "assign_all", "objective", "time_limit", "explain")
+"""Fields of the service's JSON that are flags here."""
 
 EXPECTED_SCORES = (
     "a table with the columns agent, task and score (other names: --columns agent=tech,task=job,score=worth), or a row "
     "per agent and a column per task"
 )
 TEXT_COLUMNS = ("agent", "task", "other", "from", "to", "reason")
+KNOWN_COLUMNS = (*TEXT_COLUMNS, "score", "contribution", "capacity")
+"""Columns whose names may be in upper or lower case."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +41,7 @@ class ProblemFlags:
     file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     method: Method = "quad"
     effort: Effort = "fast"
-    """How hard lp, quad and routes try; exact: until optimality is proved."""
+    """Effort of lp, quad and routes; exact: until optimality is proved."""
     minimise: bool = False
     """Scores are costs: minimise their sum (with --assign-all or --minimums, since an idle agent costs nothing)."""
     assign_all: bool = False
@@ -91,7 +80,7 @@ class ProblemFlags:
 
 def read_problem(file: str, *, extra: tuple[str, ...] = (), columns: str | None = None) -> dict[str, Any]:
     """Arguments of `muster.assign`, and `extra` fields, from a CSV or JSON file, or JSON on standard input (-)."""
-    if is_csv(file):
+    if Path(file).suffix.lower() in (".csv", ".tsv"):
         return {"scores": read_csv(file, EXPECTED_SCORES, pairs=read_columns(columns))}
     if columns is not None:
         raise InputError("--columns names the columns of a CSV file")
@@ -113,8 +102,8 @@ def read_problem(file: str, *, extra: tuple[str, ...] = (), columns: str | None 
             raise InputError(f"'sense' is no field of {source}: give --minimise")
         if key in FLAGS:
             raise InputError(f"{key!r} is no field of {source}: give --{key.replace('_', '-')}")
-        if key not in FIELDS + OPTIONS + extra:
-            raise UnknownNameError("field", key, FIELDS + OPTIONS + extra)
+        if key not in FIELDS + extra:
+            raise UnknownNameError("field", key, FIELDS + extra)
     if data.get("scores") is None:
         raise InputError(f"{source} has no 'scores': a row per agent with a number per task")
     scores = data["scores"]
@@ -185,16 +174,15 @@ def read_text(file: str, expected: str) -> str:
     """A file's text, or standard input's for -."""
     source = "standard input" if file == "-" else file
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+        if file == "-":
+            return sys.stdin.read()
+        if not file.startswith(("/dev/fd/", "/dev/stdin")):  # the pipe of a shell's <(command) has a writer
+            check_regular(Path(file))
+        return Path(file).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"cannot read {source}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise InputError(f"{source} is not text; expected {expected}") from None
-
-
-def is_csv(file: str) -> bool:
-    """Whether a file's name ends as that of a table."""
-    return Path(file).suffix.lower() in (".csv", ".tsv")
 
 
 def read_csv(
@@ -228,10 +216,10 @@ def read_csv(
         renamed = {column: name for name, column in pairs.items()}
         header = [renamed.get(cell, cell) for cell in header]
         words = [cell.lower() for cell in header]
-        if len(header) == 3 and not pairs:
-            expected = expected.replace("agent=tech,task=job,score=worth", "agent={},task={},score={}".format(*header))
         if {"agent", "task", "score"} <= set(words):
             ignored = {k for k, word in enumerate(words) if word not in ("agent", "task", "score", "contribution")}
+        elif len(header) == 3 and not pairs:
+            expected = expected.replace("agent=tech,task=job,score=worth", "agent={},task={},score={}".format(*header))
         if ignored:
             print(
                 f"muster: columns of {file} that are ignored: {', '.join(header[k] for k in ignored)}", file=sys.stderr
@@ -245,7 +233,7 @@ def read_csv(
             continue
         cells = [line[k].strip() for line in lines[1:]]
         named = k == 0 or name.lower() in TEXT_COLUMNS
-        columns[name.lower() if _is_known_column(name) else name] = (
+        columns[name.lower() if name.lower() in KNOWN_COLUMNS else name] = (
             cells if named else [_number(file, row, name, cell, expected) for row, cell in enumerate(cells, start=2)]
         )
     return CsvTable(columns)
@@ -258,11 +246,6 @@ def is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_known_column(name: str) -> bool:
-    """Whether a column's name, in upper or lower case, is one that muster knows."""
-    return name.lower() in (*TEXT_COLUMNS, "score", "contribution", "capacity")
 
 
 def _number(file: str, row: int, column: str, cell: str, expected: str) -> float | None:

@@ -71,7 +71,7 @@ class Search:
     config: str | None = None
     """TOML file with settings that all trials share; flags override it."""
     show: bool = False
-    """Print the results so far, and run nothing."""
+    """Print the results so far and run no trial."""
     json: bool = False
     """Print one JSON object instead of a table."""
 

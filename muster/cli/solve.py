@@ -17,6 +17,7 @@ from muster.assign.outcomes import NEGATIVE_SCORES, REASONS
 from muster.assign.settings import Method, Objective, Rounding
 from muster.cli.problem_files import CsvTable, ProblemFlags, write_csv
 from muster.errors import InputError
+from muster.storage import check_parent
 
 if TYPE_CHECKING:
     from muster.assign.answer import Answer
@@ -37,7 +38,7 @@ class Solve(ProblemFlags):
     rounding: Rounding = "strict"
     """Whether a capacity may never be exceeded, or by its last agent as in the authors' code."""
     objective: Objective = "makespan"
-    """What routes minimises: the longest route, or the total of all."""
+    """Objective of routes: the longest route, or the total of all."""
     previous: str | None = None
     """CSV with the columns agent and task, such as an earlier --out: the previous plan."""
     switch_cost: float | None = None
@@ -51,8 +52,10 @@ class Solve(ProblemFlags):
 
     def run(self) -> None:
         """Read the problem, solve it, write and print the plan."""
-        if self.out is not None and Path(self.out).suffix.lower() not in (".csv", ".json"):
-            raise InputError(f"--out writes .csv or .json, got {self.out}")
+        if self.out is not None:
+            if Path(self.out).suffix.lower() not in (".csv", ".json"):
+                raise InputError(f"--out writes .csv or .json, got {self.out}")
+            check_parent(Path(self.out))
         problem = self.read(previous=self.previous)
         if self.switch_cost is not None:
             problem["switch_cost"] = self.switch_cost
@@ -147,9 +150,8 @@ def _print_tables(solution: Answer, settings: Solve) -> None:
         if row["task"] is not None:
             agents.add_row(name(row["agent"]), name(row["task"]), f"{row['score']:.6g}")
         else:
-            reason = str(row["reason"]).replace(
-                "negative scores", "costs above 0" if settings.minimise else "negative scores"
-            )
+            reason = str(row["reason"])
+            reason = reason.replace("negative scores", "costs above 0") if settings.minimise else reason
             agents.add_row(name(row["agent"]), "–", f"[dim]{reason}")
     tasks = Table("task", "agents", "load", "capacity", "price", title="tasks", title_justify="left")
     capacities = solution.capacities

@@ -1,12 +1,12 @@
-"""Environments: search and rescue, battles, and the base for a user's own.
+"""Environments: search and rescue, battles, pursuit, fleets, logs, and the base classes of custom ones.
 
-Since version 1.0 gymnasium loads no plug-ins: a package registers its environments when it is imported. Importing
-`muster.envs` does it, and so does `import muster` once gymnasium is there.
+Importing `muster.envs` registers them with gymnasium, and so does `import muster` after gymnasium was imported: since
+version 1.0 gymnasium loads no plug-ins.
 """
 
 from __future__ import annotations
 
-import gymnasium
+import gymnasium as gym  # the submodule muster.envs.gymnasium takes the other name
 
 IDS = {
     "muster/SearchRescue-v0": "rescue",
@@ -15,13 +15,19 @@ IDS = {
     "muster/Fleet-v0": "fleet",
     "muster/Assignment-v0": "",
 }
-"""The ids under which gymnasium knows them, each with its family; empty for any environment."""
+"""{gymnasium id: family of environments}; an empty family stands for any environment."""
 
-for _id, _family in IDS.items():
-    if _id not in gymnasium.registry:
-        gymnasium.register(
-            id=_id,
-            entry_point="muster.envs.gymnasium:single",
-            vector_entry_point="muster.envs.gymnasium:vector",
-            kwargs={"family": _family},
-        )
+
+def register() -> None:
+    """Register the environments with gymnasium, unless they are registered already."""
+    for name, family in IDS.items():
+        if name not in gym.registry:
+            gym.register(
+                id=name,
+                entry_point="muster.envs.gymnasium:single",
+                vector_entry_point="muster.envs.gymnasium:vector",
+                kwargs={"family": family},
+            )
+
+
+register()

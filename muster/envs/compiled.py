@@ -1,4 +1,4 @@
-"""What the environments share whose steps are compiled: a state of named arrays, which kernels change in place."""
+"""The base of environments with compiled steps: a state of named arrays, which kernels change in place."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Threads = Literal["auto", "one", "all"]
 
 
 class CompiledEnv(BatchEnv):
-    """An environment that a class of `core` resets and steps."""
+    """An environment that is reset and stepped by a class of `core`."""
 
     kernel: Any
     """Made once from `arrays()`, which it changes in place."""
 
     def set_size(self, n_envs: int, n_agents: int, n_tasks: int, worthwhile: int, threads: Threads = "auto") -> None:
-        """Set the sizes, and how many threads step the batch: as many as are `worthwhile`, one, or one a core."""
+        """Set the sizes, and the most threads for a step: `worthwhile` ones ("auto"), one, or one per core ("all")."""
         if n_envs < 1:
             raise InputError(f"a batch needs at least 1 environment, got {n_envs}")
         self.n_envs, self.n_agents, self.n_tasks = n_envs, n_agents, n_tasks
@@ -35,14 +35,14 @@ class CompiledEnv(BatchEnv):
 
     @abstractmethod
     def arrays(self) -> Mapping[str, NDArray[Any]]:
-        """Everything that makes up the episodes under way, slot by slot."""
+        """The whole state of the running episodes: arrays with a row for each slot."""
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
         """Reset `slots[k]` to the first state of the episode of `seeds[k]`."""
         self.kernel.reset(np.asarray(slots, np.int64), np.asarray(seeds, np.uint64))
 
     def step(self, assignment: Ints) -> Step:
-        """Carry out one decision; InputError where a task is not -1 to M - 1."""
+        """Carry out one decision; raises InputError for a task that is not -1 to M - 1."""
         assignment = np.ascontiguousarray(assignment, np.int64)
         if assignment.shape != (self.n_envs, self.n_agents):
             raise InputError(f"the assignment must have shape {(self.n_envs, self.n_agents)}, got {assignment.shape}")
@@ -61,7 +61,7 @@ class CompiledEnv(BatchEnv):
         return result
 
     def share_out(self, work: Callable[[int, int], None]) -> None:
-        """Call `work(begin, end)` on shares of the slots, a thread each."""
+        """Call `work(begin, end)` on equal parts of the slots, one thread each."""
         if self._most_threads <= 1:
             work(0, self.n_envs)
         else:
@@ -72,13 +72,13 @@ class CompiledEnv(BatchEnv):
         return {name: array.copy() for name, array in self.arrays().items()}
 
     def set_state(self, state: State) -> None:
-        """Go on from what `get_state` returned."""
+        """Restore what `get_state` returned."""
         for name, array in self.arrays().items():
             array[...] = state[name]
 
 
 def env_name(head: str, settings: Any, size: tuple[str, ...]) -> str:
-    """`head`, which tells the settings called `size`, and every other that differs from its default."""
+    """An environment string: `head`, which includes the settings in `size`, and all others not at their default."""
     changed = [
         f"{field.name}={to_text(getattr(settings, field.name))}"
         for field in dataclasses.fields(settings)

@@ -1,4 +1,4 @@
-"""Names of what an environment shows: one for each column of its features."""
+"""Names of features: one for each column of an observation's blocks."""
 
 from __future__ import annotations
 
@@ -17,49 +17,48 @@ BLOCKS = {
     "task_pair": "task_pair_features",
     "global": "global_features",
 }
-"""Kind of feature -> the field of an observation that holds it."""
+"""Kind of feature -> field of an observation."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureNames:
-    """The columns of every block of features, in order."""
+    """Names of the columns of every block of features."""
 
     agent: tuple[str, ...] = ()
     task: tuple[str, ...] = ()
     pair: tuple[str, ...] = ()
     task_pair: tuple[str, ...] = ()
     global_: tuple[str, ...] = ()
-    """Of the whole environment (global features)."""
+    """Global features, of the whole environment."""
 
     @classmethod
     def of(cls, widths: Mapping[str, int], given: Mapping[str, Sequence[str]], where: str) -> FeatureNames:
-        """Those given; columns of blocks without names are numbered. InputError where they do not fit."""
-        names = {}
+        """The given names; numbers in blocks without. Raises InputError for names that do not fit the widths."""
+        columns = {}
         for kind in given:
             if kind not in BLOCKS:
-                raise UnknownNameError(f"kind of feature of {where}", kind, BLOCKS)
+                raise UnknownNameError("kind of feature", kind, BLOCKS, f"of {where}")
         for kind, width in widths.items():
-            own = tuple(given.get(kind, ()))
-            if own and width and len(own) != width:
-                raise InputError(f"{where} names {len(own)} {kind} features ({', '.join(own)}) but shows {width}")
-            if len(set(own)) < len(own):
-                raise InputError(f"{where} names two of its {kind} features alike: {', '.join(own)}")
-            names[kind.replace("global", "global_")] = (
-                (own or tuple(f"{kind} {k}" for k in range(width))) if width else ()
-            )
-        return cls(**names)
+            names = tuple(given.get(kind, ()))
+            if names and width and len(names) != width:
+                raise InputError(f"{where} names {len(names)} {kind} features ({', '.join(names)}) but shows {width}")
+            if len(set(names)) < len(names):
+                raise InputError(f"{where} names two of its {kind} features alike: {', '.join(names)}")
+            names = names or tuple(f"{kind} {k}" for k in range(width))
+            columns[kind.replace("global", "global_")] = names if width else ()
+        return cls(**columns)
 
     @property
     def hash(self) -> str:
-        """Twelve letters that differ where names or their order do."""
+        """Twelve letters of a hash of the names in their order."""
         return hashlib.sha256(json.dumps(self.as_dict()).encode()).hexdigest()[:12]
 
     def as_dict(self) -> dict[str, list[str]]:
-        """As plain values."""
+        """{kind: names} as JSON values."""
         return {kind.rstrip("_"): list(names) for kind, names in asdict(self).items()}
 
 
-def widths_of(seen: BatchObservation) -> dict[str, int]:
-    """How many features of each kind an observation has."""
-    blocks = {kind: getattr(seen, field) for kind, field in BLOCKS.items()}
+def widths_of(observation: BatchObservation) -> dict[str, int]:
+    """{kind: number of features} of an observation."""
+    blocks = {kind: getattr(observation, field) for kind, field in BLOCKS.items()}
     return {kind: 0 if block is None else int(block.shape[-1]) for kind, block in blocks.items()}

@@ -1,4 +1,4 @@
-"""Environments on a grid of cells: what search and rescue and pursuit have in common."""
+"""Environments on a grid of cells: the common part of search and rescue and of pursuit."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ UNITS_PER_CELL = 1 / 8
 """Coordinates and distances are observed in units of 8 cells: a distance means the same on any grid."""
 MOST_CELLS = 2**31
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
-"""Corners of a cell."""
+"""Corners of the cell at the origin."""
 
 
 class GridSettings:
-    """Settings of so many agents x tasks on a grid; the base of dataclasses with these fields."""
+    """Settings of agents x tasks on a grid; the base of dataclasses with these fields."""
 
     family: ClassVar[str]
     expected: ClassVar[str]
-    """What the text that names an environment must have."""
+    """The form of the environment string, for errors."""
     agents: int
     tasks: int
     grid: int | tuple[int, int] | None
@@ -42,12 +42,12 @@ class GridSettings:
 
     @property
     def default_side(self) -> int:
-        """Side of the grid where none is given."""
+        """Side of the grid by default."""
         raise NotImplementedError
 
     @property
     def cells(self) -> int:
-        """How many there are."""
+        """Number of cells."""
         return self.shape[0] * self.shape[1]
 
     @property
@@ -62,7 +62,7 @@ class GridSettings:
         return env_name(f"{self.family}:{self.agents}x{self.tasks}", self, ("agents", "tasks"))
 
     def check_grid(self, starts: int, remedy: str) -> None:
-        """Refuse a grid of no size, of too large a one, or without as many distinct cells to start from."""
+        """Raise InputError for an empty or too large grid, or one with fewer than `starts` cells."""
         height, width = self.shape
         if min(self.shape) < 1:
             raise InputError(f"the grid must have at least 1 row and 1 column, got {height}x{width}")
@@ -78,16 +78,16 @@ class GridSettings:
     def from_text(cls, text: str) -> Self:
         """Read "2x4" or "20x40,grid=32": agents x tasks, then any settings."""
         size, *options = [part.strip() for part in text.split(",")]
-        found = re.fullmatch(r"(\d+)x(\d+)", size)
-        if not found:
+        match = re.fullmatch(r"(\d+)x(\d+)", size)
+        if match is None:
             raise InputError(f"{cls.family} takes {cls.expected}; got {text!r}")
         values = read_options(cls, options, f"{cls.family} setting", skip=("agents", "tasks"))
-        made: Any = cls
-        return made(agents=int(found[1]), tasks=int(found[2]), **values)
+        settings: Any = cls
+        return settings(agents=int(match[1]), tasks=int(match[2]), **values)
 
 
 class GridEnv(CompiledEnv):
-    """B grids; an episode lasts until the last task is done."""
+    """B grids; an episode terminates when the last task is done."""
 
     metric: Metric = "steps"
     agents_stay = True
@@ -101,40 +101,40 @@ class GridEnv(CompiledEnv):
         self.agent_cells: Ints = np.zeros((n_envs, n, 2), np.int64)
         """[B, N, 2] row and column of each agent."""
         self.task_cells: Ints = np.zeros((n_envs, m, 2), np.int64)
-        """[B, M, 2] row and column of each task; of one that is done, where it was."""
+        """[B, M, 2] row and column of each task; the last one of a task that is done."""
         self.unsolved = np.zeros((n_envs, m), np.bool_)
-        """[B, M] the task is not done yet."""
+        """[B, M] whether the task is still to be done."""
         self.targets: Ints = np.full((n_envs, n), -1, np.int64)
-        """[B, N] the task that each agent went for last; -1 for none."""
+        """[B, N] the task of each agent at the last step; -1 for none."""
         self.steps: Ints = np.zeros(n_envs, np.int64)
         self._running = np.zeros(n_envs, np.bool_)
 
     def outcome(self) -> Floats:
-        """[B] T, the steps taken so far: at the end, the step in which the last task was done."""
+        """[B] T, the steps taken so far; at the end, the step of the last task."""
         return self.steps.astype(np.float64)
 
     def running(self) -> Bools:
-        """[B] where tasks are left and there is time."""
+        """[B] whether tasks and steps are left."""
         return self._running.copy()
 
 
 class GridRenderer(SceneRenderer):
-    """Agents and tasks in their cells."""
+    """Draws agents and tasks in their cells."""
 
     env: Any
     looks: tuple[Look, Look]
     marks: tuple[str, str, str]
-    """Letters of an agent, of a task, and of a task that is done."""
+    """Letters of an agent, a task, and a task that is done."""
     left: str
-    """What tasks that are not done are, such as "waiting"."""
+    """Adjective of tasks that are still to be done, such as "waiting"."""
 
     def muddy_cells(self, slot: int) -> Ints:
-        """[K, 2] cells that are drawn as mud."""
+        """[K, 2] cells to draw as mud."""
         del slot
         return np.zeros((0, 2), np.int64)
 
     def scene(self, slot: int) -> Scene:
-        """Agents and tasks for the viewer."""
+        """The grid with agents, tasks and mud."""
         env, (height, width) = self.env, self.env.settings.shape
         unsolved = env.unsolved[slot]
         mud = tuple(Zone(cell[::-1] + SQUARE, 1.0) for cell in self.muddy_cells(slot))
@@ -148,16 +148,16 @@ class GridRenderer(SceneRenderer):
         )
 
     def targets(self, slot: int) -> Ints:
-        """[N] the task that each agent is on its way to."""
+        """[N] the task of each agent at the last step."""
         return self.env.targets[slot]
 
     def describe(self, slot: int) -> str:
-        """A line a row: agents (2 to 9 or + for several), tasks, those that are done, ~ mud, . nothing."""
+        """One line per row: letters of agents (2 to 9 or + for several) and tasks, ~ for mud, . for an empty cell."""
         env, (agent, task, done) = self.env, self.marks
         board = np.full(env.settings.shape, ".", "<U1")
         board[tuple(self.muddy_cells(slot).T)] = "~"
-        for mark, wanted in ((done, False), (task, True)):
-            board[tuple(env.task_cells[slot][env.unsolved[slot] == wanted].T)] = mark
+        for mark, unsolved in ((done, False), (task, True)):
+            board[tuple(env.task_cells[slot][env.unsolved[slot] == unsolved].T)] = mark
         cells, counts = np.unique(env.agent_cells[slot], axis=0, return_counts=True)
         for (row, column), count in zip(cells, counts, strict=True):
             board[row, column] = agent if count == 1 else str(count) if count < 10 else "+"
@@ -165,7 +165,7 @@ class GridRenderer(SceneRenderer):
         return "\n".join([head, *(" ".join(row) for row in board)])
 
     def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
-        """Put agents and tasks that are to be done into the cells of these places."""
+        """Move agents and tasks to the cells of these positions; no task is done."""
         env = self.env
         last = np.array(env.settings.shape) - 1
         for cells, places in ((env.agent_cells, agents), (env.task_cells, tasks)):
@@ -174,7 +174,7 @@ class GridRenderer(SceneRenderer):
 
 
 class Closest(Policy):
-    """Each agent goes to the nearest task; ties at random."""
+    """Base of baselines that send each agent to the nearest task, ties broken at random."""
 
     remembered = ("rng",)
 
@@ -182,12 +182,12 @@ class Closest(Policy):
         self.rng = np.zeros(env.n_envs, np.uint64)
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """Ties in an episode follow from its seed."""
+        """Seed the random streams for ties."""
         self.rng[slots] = seeds ^ TIE_STREAM
 
 
 def least_distance(observation: BatchObservation, scores: Floats) -> Ints:
-    """[B, N] the optimum of the linear programme with h = -distance, every agent sent while there is capacity."""
+    """[B, N] the optimum of the linear programme with scores -distance; every agent that fits is assigned."""
     from muster.assign import solve
 
     return solve(observation.problem(scores), method="lp", assign_all=True).assignment

@@ -1,10 +1,10 @@
-"""muster's environments in gymnasium's shape: single (`gymnasium.make`) and vector (`gymnasium.make_vec`).
+"""Gymnasium environments: single (`gymnasium.make`) and vector (`gymnasium.make_vec`).
 
-An action is an assignment: for each agent a task index, or -1 for none. The environment string's settings are keyword
+An action is an assignment: a task index, or -1 for none, for each agent. Settings of the environment string are keyword
 arguments: `gymnasium.make("muster/SearchRescue-v0", agents=5, tasks=10, grid=32)`.
 
-Some learners, such as those of Stable-Baselines3, know only actions that count from 0. With `start=0` they do: 0 is no
-task and j + 1 is task j. What is observation is a dictionary, or one long vector after gymnasium's own wrapper:
+Some learners, such as those of Stable-Baselines3, need actions that start at 0. With `start=0`, 0 is no task and j + 1
+is task j. Observations are dictionaries; gymnasium's wrapper makes a vector of them:
 
     env = FlattenObservation(gymnasium.make("muster/Assignment-v0", env="couriers:Couriers", start=0))
     PPO("MlpPolicy", env).learn(10_000)
@@ -30,7 +30,7 @@ from muster.envs.vector import BatchEnv
 from muster.errors import InputError, MissingExtraError
 
 RENDER_MODES = {"rgb_array": "draw", "ansi": "describe"}
-"""Each with the method of an environment that it shows."""
+"""Render mode -> method of a renderer."""
 FRAMES_A_SECOND = 4
 SIZES: dict[str, dict[str, Any]] = {
     "rescue": {"agents": 2, "tasks": 4},
@@ -38,13 +38,13 @@ SIZES: dict[str, dict[str, Any]] = {
     "pursuit": {"agents": 4, "tasks": 2},
     "fleet": {"vehicles": 24},
 }
-"""By family, the settings that stand first in its environment string, and what they are if not given."""
+"""{family: settings at the beginning of its environment string, with defaults}."""
 
 Arrays = dict[str, NDArray[Any]]
 
 
 class AssignmentEnv(gymnasium.Env[Arrays, Ints]):
-    """One episode of an environment, as gymnasium wants it."""
+    """An environment with one slot as a `gymnasium.Env`."""
 
     def __init__(self, env: BatchEnv, render_mode: str | None = None, start: int = -1) -> None:
         self.metadata = {"render_modes": render_modes(env), "render_fps": FRAMES_A_SECOND}
@@ -55,27 +55,27 @@ class AssignmentEnv(gymnasium.Env[Arrays, Ints]):
         self.action_space = action_space(env, start)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
-        """Begin an episode; those after a seeded one follow from the same seed."""
+        """Start an episode; later episodes without a seed follow from the last seed."""
         super().reset(seed=seed)
         self.batch_env.reset(np.arange(1), np.array([episode_seed(self.np_random)]))
-        return self._see(), {}
+        return self._observe(), {}
 
     def step(self, action: Ints) -> tuple[Arrays, float, bool, bool, dict[str, Any]]:
-        """Carry out an assignment; `info["outcome"]` is the metric so far."""
+        """Carry out an assignment; `info["outcome"]` is the outcome so far."""
         result = self.batch_env.step(assignment_of(action, self.start)[None])
         info = {"outcome": float(self.batch_env.outcome()[0])}
-        return self._see(), float(result.reward[0]), bool(result.terminated[0]), bool(result.truncated[0]), info
+        return self._observe(), float(result.reward[0]), bool(result.terminated[0]), bool(result.truncated[0]), info
 
     def render(self) -> Any:
-        """A picture [height, width, 3] or text, as `render_mode` says."""
+        """A picture [height, width, 3] or text, by `render_mode`."""
         return show(self.batch_env, 0, self.render_mode)
 
-    def _see(self) -> Arrays:
+    def _observe(self) -> Arrays:
         return {name: array[0] for name, array in as_dict(self.batch_env.observe()).items()}
 
 
 class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
-    """B episodes; the step after an episode's end begins the next one there (autoreset mode NEXT_STEP)."""
+    """A batch of environments as a gymnasium `VectorEnv`; a slot is reset in the step after its end (NEXT_STEP)."""
 
     def __init__(self, env: BatchEnv, render_mode: str | None = None, start: int = -1) -> None:
         self.metadata = {
@@ -97,22 +97,22 @@ class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Arrays, dict[str, Any]]:
-        """Begin an episode in every slot; slot i of seed s has the episodes of a single environment of seed s + i."""
+        """Start an episode in every slot; slot i of seed s has the episodes of a single environment of seed s + i."""
         seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, int) else seed
         if seeds is not None:
             if len(seeds) != self.num_envs:
                 raise InputError(f"{self.num_envs} environments need as many seeds, got {len(seeds)}")
-            for slot, one in enumerate(seeds):
-                if one is not None:
-                    self._rngs[slot] = seeding.np_random(one)[0]
+            for slot, slot_seed in enumerate(seeds):
+                if slot_seed is not None:
+                    self._rngs[slot] = seeding.np_random(slot_seed)[0]
         self._start(np.arange(self.num_envs))
         self._ended[:] = False
         return as_dict(self.batch_env.observe()), {}
 
     def step(self, actions: Ints) -> tuple[Arrays, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Carry out assignments [B, N]; where an episode had ended the action is ignored and the next one begins."""
+        """Carry out assignments [B, N]; slots whose episode has ended ignore the action and are reset."""
         result = self.batch_env.step(assignment_of(actions, self.start))
-        # Ended slots stood still, so what is left to do there is to begin.
+        # Ended slots did not change in this step; they are reset.
         again = self._ended.copy()
         self._start(np.flatnonzero(again))
         reward = np.where(again, 0.0, result.reward)
@@ -121,7 +121,7 @@ class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
         return as_dict(self.batch_env.observe()), reward, terminated, truncated, {"outcome": self.batch_env.outcome()}
 
     def render(self) -> tuple[Any, ...] | None:
-        """A picture or text of each slot."""
+        """Pictures or texts of all slots."""
         if self.render_mode is None:
             return None
         return tuple(show(self.batch_env, slot, self.render_mode) for slot in range(self.num_envs))
@@ -132,9 +132,9 @@ class AssignmentVectorEnv(VectorEnv[Arrays, Ints, NDArray[Any]]):
 
 
 def single(family: str, render_mode: str | None = None, start: int = -1, **settings: Any) -> AssignmentEnv:
-    """What `gymnasium.make` makes of an id; keyword arguments are the settings of the environment string.
+    """The entry point of `gymnasium.make`; `settings` are those of the environment string.
 
-    Of `muster/Assignment-v0`: any environment string or class as `env`, and its options.
+    For `muster/Assignment-v0` they are `env`, any environment string or class, and its options.
     """
     return AssignmentEnv(_make(family, 1, settings), render_mode, start)
 
@@ -142,34 +142,34 @@ def single(family: str, render_mode: str | None = None, start: int = -1, **setti
 def vector(
     family: str, num_envs: int = 1, render_mode: str | None = None, start: int = -1, **settings: Any
 ) -> AssignmentVectorEnv:
-    """The same for `gymnasium.make_vec`."""
+    """The entry point of `gymnasium.make_vec`."""
     return AssignmentVectorEnv(_make(family, num_envs, settings), render_mode, start)
 
 
 def _make(family: str, num_envs: int, settings: dict[str, Any]) -> BatchEnv:
     if not family:
         return make(settings.pop("env", "rescue:2x4"), num_envs, **settings)
-    size = [str(settings.pop(name, usual)) for name, usual in SIZES[family].items()]
+    size = [str(settings.pop(name, default)) for name, default in SIZES[family].items()]
     return make(f"{family}:{'x'.join(size)}", num_envs, **settings)
 
 
 def observation_space(env: BatchEnv) -> Any:
-    """Space of one episode's observation: every block whose width is not 0."""
+    """The space of one slot's observation: a dictionary of the blocks that are not empty."""
     return spaces.Dict({name: space_of(name, array[0]) for name, array in as_dict(env.observe()).items()})
 
 
 def action_space(env: BatchEnv, start: int = -1) -> spaces.MultiDiscrete:
-    """For each agent `start` (no task) or one of the M numbers after it."""
+    """The space of actions: `start` (no task) or one of the M numbers after it, for each agent."""
     return spaces.MultiDiscrete(np.full(env.n_agents, env.n_tasks + 1), start=np.full(env.n_agents, start))
 
 
 def assignment_of(action: Any, start: int) -> Ints:
-    """The assignment that actions counted from `start` mean: -1 for no task, or a task index."""
+    """The assignment of an action whose numbers begin at `start`."""
     return np.asarray(action, np.int64) - (start + 1)
 
 
 def as_dict(observation: BatchObservation) -> Arrays:
-    """The observation's blocks by name, without those of width 0; masks as 0 and 1."""
+    """{name: array} of the observation's blocks that are not empty; masks as 0 and 1."""
     blocks = {field.name: getattr(observation, field.name) for field in fields(observation)}
     return {
         name: array.astype(np.int8) if array.dtype == np.bool_ else array
@@ -179,7 +179,7 @@ def as_dict(observation: BatchObservation) -> Arrays:
 
 
 def show(env: BatchEnv, slot: int, render_mode: str | None) -> Any:
-    """A picture [height, width, 3], text, or nothing, as `render_mode` says."""
+    """A picture [height, width, 3], text, or None, by `render_mode`."""
     if render_mode is None:
         return None
     renderer = env.renderer()
@@ -187,7 +187,7 @@ def show(env: BatchEnv, slot: int, render_mode: str | None) -> Any:
         return renderer.describe(slot)
     try:
         return np.asarray(renderer.draw(slot), np.uint8)
-    except ModuleNotFoundError as error:  # pictures of our own environments are drawn by pillow
+    except ModuleNotFoundError as error:  # built-in environments draw with pillow
         if error.name != "PIL":
             raise
         raise MissingExtraError("a picture", "plot", "use render_mode='ansi'") from None
@@ -199,7 +199,7 @@ def episode_seed(rng: np.random.Generator) -> np.uint64:
 
 
 def space_of(name: str, example: NDArray[Any]) -> spaces.Space[Any]:
-    """Space of the block `name`: all finite numbers, from 0 on for capacities, contributions and cells."""
+    """The space of a block: finite numbers, not negative for capacities, contributions and cells."""
     if example.dtype == np.int8:
         return spaces.MultiBinary(example.shape)
     kind: Any = example.dtype.type
@@ -209,13 +209,13 @@ def space_of(name: str, example: NDArray[Any]) -> spaces.Space[Any]:
 
 
 def render_modes(env: BatchEnv) -> list[str]:
-    """How an environment can be shown: as a picture if its renderer draws one, as text if it describes it."""
+    """Render modes of an environment: those whose method its renderer defines."""
     renderer = env.renderer()
     return [mode for mode, method in RENDER_MODES.items() if renderer.can(method)]
 
 
 def checked_render_mode(render_mode: str | None, env: BatchEnv) -> str | None:
-    """The render mode, if it is one of this environment; raises InputError otherwise."""
+    """The render mode; raises InputError if the environment does not have it."""
     modes = render_modes(env)
     if render_mode is None or render_mode in modes:
         return render_mode
@@ -225,7 +225,7 @@ def checked_render_mode(render_mode: str | None, env: BatchEnv) -> str | None:
 
 
 def checked_start(start: int) -> int:
-    """The number of the action "no task", if it can be; raises InputError otherwise."""
+    """The number of the action "no task"; raises InputError if it is neither -1 nor 0."""
     if start not in (-1, 0):
         raise InputError(f"start is -1 (an action is a task index, or -1) or 0 (0 is no task), got {start!r}")
     return start

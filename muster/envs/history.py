@@ -1,4 +1,4 @@
-"""The assignments of B episodes of a custom environment: what it takes to run them again."""
+"""Past assignments and packed states of custom environments, from which episodes are restored."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from muster.data import Ints
 from muster.errors import InputError, MusterError
 
 HISTORY_BYTES = 256 * 2**20
-"""The most memory that a batch takes to remember assignments; beyond it they are forgotten, and `get_state` refuses."""
+"""Most memory of a batch for past assignments; beyond it they are dropped, and `get_state` raises MusterError."""
 
 FIRST_STEPS = 16
-# PCG64: two numbers of 128 bits, a flag and a number of 32 bits.
+# Of PCG64: two numbers of 128 bits, a flag and a number of 32 bits.
 GENERATOR_WORDS = 6
 
 
 class History:
-    """The assignments of B episodes, growing as they do."""
+    """The past assignments of B episodes."""
 
     def __init__(self, n_envs: int, n_agents: int, n_tasks: int, max_steps: int) -> None:
         kind = np.int16 if n_tasks < 2**15 else np.int32
@@ -29,16 +29,16 @@ class History:
         self.assignments: NDArray[Any] = np.full((n_envs, min(FIRST_STEPS, max_steps), n_agents), -1, kind)
         """[B, T, N]"""
         self.agents: NDArray[np.int32] = np.zeros(self.assignments.shape[:2], np.int32)
-        """[B, T] how many agents there were at each step."""
+        """[B, T] number of agents at each step."""
         self.kept = True
 
     def forget(self, slots: Ints) -> None:
-        """New episodes begin in these slots; a state must not depend on what was run there before."""
+        """Clear these slots, so that a state does not depend on earlier episodes."""
         self.assignments[slots] = -1
         self.agents[slots] = 0
 
     def append(self, slots: Ints, steps: Ints, assignments: Ints, agents: Ints) -> None:
-        """These slots, having taken `steps` steps, now take one with these assignments."""
+        """Add assignments to these slots, at their step numbers `steps`."""
         if self.kept and len(slots) and steps.max() >= self.assignments.shape[1]:
             self._grow()
         if self.kept:
@@ -58,7 +58,7 @@ class History:
         self.agents = np.concatenate([self.agents, np.zeros((n_envs, more), np.int32)], axis=1)
 
     def arrays(self, steps: Ints, name: str) -> dict[str, NDArray[Any]]:
-        """Copies of what was done; MusterError where it was too much to remember."""
+        """Copies of the past assignments; raises MusterError if they were dropped."""
         if not self.kept:
             raise MusterError(
                 f"{len(steps)} episodes of {name} need more than the {HISTORY_BYTES // 2**20} MB that muster keeps "
@@ -68,7 +68,7 @@ class History:
         return {"history": self.assignments[:, :last].copy(), "history_agents": self.agents[:, :last].copy()}
 
     def restore(self, history: NDArray[Any], agents: NDArray[Any]) -> None:
-        """Go on from what `arrays` returned."""
+        """Restore what `arrays` returned."""
         while self.kept and self.assignments.shape[1] < history.shape[1]:
             self._grow()
         if self.kept:
@@ -77,7 +77,7 @@ class History:
 
 
 def pack_states(states: list[Mapping[str, ArrayLike]], name: str) -> dict[str, NDArray[Any]]:
-    """The states of B objects, each with arrays of any shape, as arrays with a row an object."""
+    """The states of B objects, with arrays of any shapes, as arrays with a row for each object."""
     try:
         packed = [save({key: np.array(value, order="C") for key, value in state.items()}) for state in states]
     except Exception as error:
@@ -90,19 +90,19 @@ def pack_states(states: list[Mapping[str, ArrayLike]], name: str) -> dict[str, N
 
 
 def unpack_state(row: NDArray[np.uint8], size: int) -> dict[str, NDArray[Any]]:
-    """One object's state, in arrays of its own that may be written to."""
+    """One object's state, in new arrays."""
     return {key: value.copy() for key, value in load(row[:size].tobytes()).items()}
 
 
 def pack_generator(rng: np.random.Generator) -> NDArray[np.uint64]:
-    """[6] everything that a generator of numpy's default kind will ever draw."""
+    """[6] the state of numpy's default generator (PCG64)."""
     state: Any = rng.bit_generator.state
     words = [part for number in (state["state"]["state"], state["state"]["inc"]) for part in divmod(number, 2**64)]
     return np.array([*words, state["has_uint32"], state["uinteger"]], np.uint64)
 
 
 def unpack_generator(rng: np.random.Generator, words: NDArray[np.uint64]) -> None:
-    """Make `rng` draw what the packed one would have drawn."""
+    """Restore the state of a generator from `pack_generator`."""
     high, low, more, less, flag, half = map(int, words)
     rng.bit_generator.state = {
         "bit_generator": "PCG64",

@@ -1,4 +1,4 @@
-"""Agents and tasks by their ids, where their indices are used again."""
+"""Agents and tasks matched by their ids, as their indices may change from step to step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from muster.data import Ints
 
 
 def follow(last: Ints, before: Ints, now: Ints) -> Ints:
-    """[B, N] the entries of `last` by the agents of now, given the ids before and now; -1 for new ones."""
+    """[B, N] the entries of `last`, from the agents with ids `before` to those with ids `now`; -1 for new agents."""
     if np.array_equal(before, now):
         return last
     at = find_ids(now, before, np.broadcast_to(np.arange(now.shape[1]), now.shape))
@@ -18,14 +18,14 @@ def follow(last: Ints, before: Ints, now: Ints) -> Ints:
 
 
 class Ids(NamedTuple):
-    """Who agents and tasks are, [B, N] and [B, M]; None where their indices are never used again."""
+    """Ids of agents [B, N] and tasks [B, M]; None if an index always means the same one."""
 
     agents: Ints | None
     tasks: Ints | None
 
 
 def tasks_now(last: Ints, before: Ids, now: Ids) -> Ints:
-    """[B, N] the index, now, of the task that each agent, now, had in the assignment `last`; -1 for none."""
+    """[B, N] the task of each present agent in the assignment `last`, by its present index; -1 for none."""
     if before.agents is not None and now.agents is not None:
         last = follow(last, before.agents, now.agents)
     if before.tasks is not None and now.tasks is not None:
@@ -36,10 +36,10 @@ def tasks_now(last: Ints, before: Ids, now: Ids) -> Ints:
 
 
 def find_ids(wanted: Ints, ids: Ints, guess: Ints) -> Ints:
-    """[B, K] index in each row of `ids` [B, M] the wanted ids are, -1 for none; `guess` is tried first."""
-    found = np.where((wanted >= 0) & (np.take_along_axis(ids, guess, axis=1) == wanted), guess, -1)
-    rows, columns = np.nonzero((wanted >= 0) & (found < 0))
+    """[B, K] index in each row of `ids` [B, M] of the wanted ids, -1 if missing; `guess` is tried first."""
+    index = np.where((wanted >= 0) & (np.take_along_axis(ids, guess, axis=1) == wanted), guess, -1)
+    rows, columns = np.nonzero((wanted >= 0) & (index < 0))
     if len(rows):
         same = ids[rows] == wanted[rows, columns][:, None]
-        found[rows, columns] = np.where(same.any(axis=1), same.argmax(axis=1), -1)
-    return found
+        index[rows, columns] = np.where(same.any(axis=1), same.argmax(axis=1), -1)
+    return index

@@ -1,4 +1,4 @@
-"""Observations of several environments, of any sizes, as one padded BatchObservation."""
+"""Observations of several environments, of any sizes, padded to one BatchObservation."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from muster.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """How one field of an observation becomes an array."""
+    """Shape, dtype and padding of one field of an observation."""
 
     axes: str
-    """N agents, M tasks, F a width of its own that never changes."""
+    """N agents, M tasks, F features of this block."""
     kind: type
     padding: float
-    """What stands where there is nothing."""
+    """Value beyond the agents and tasks of an observation."""
     default: float | None = None
-    """What it means to leave the field out; None: then it is left out always."""
+    """Value of a field that is left out; None: a field is in all observations of an environment or in none."""
 
 
 BLOCKS = {
@@ -48,12 +48,12 @@ BLOCKS = {
     "switch_cost": Block("NM", np.float64, 0),
     "previous": Block("N", np.int64, -1),
 }
-# An observation has these always, if need be with width 0.
+# These are never None in a batch: they have width 0 if observations leave them out.
 ALWAYS = ("pair_features", "task_pair_features")
 
 
 class WrongNumberError(InputError):
-    """A number in an observation that is not allowed, and the slot of the observation."""
+    """A number that an observation must not have, with the slot of the observation."""
 
     def __init__(self, text: str, slot: int) -> None:
         super().__init__(text)
@@ -61,7 +61,7 @@ class WrongNumberError(InputError):
 
 
 class Padded:
-    """B rows of every block. Those that the first observation has are those that there are."""
+    """Arrays with B rows for every block of the first observation, which later ones must have too."""
 
     def __init__(
         self,
@@ -72,26 +72,26 @@ class Padded:
         switch_cost: ArrayLike = 0.0,
         widths: Mapping[str, int] | None = None,
     ) -> None:
-        """`widths` are those of blocks of which no observation has a row: [] does not tell how wide one is.
+        """`widths`: numbers of features of blocks without a row in any observation, where [] does not say.
 
-        None: some observation must tell them before there is a batch.
+        None: some observation must have a row before a batch can be made.
         """
         self.name = name
         self._widths = widths
-        self._untold: set[str] = set()
-        """Blocks of which no observation so far has told the width."""
+        self._unknown_width: set[str] = set()
+        """Blocks of which no observation so far has a row."""
         self.switch_cost = np.asarray(switch_cost, np.float64)
-        """A number or [N, M], for observations that do not have their own."""
+        """A number or [N, M], for observations without `switch_cost`."""
         self.most = n_agents, n_tasks
         self.sizes: Ints = np.zeros((n_envs, 2), np.int64)
         """[B, 2] agents and tasks of each observation."""
         self.arrays: dict[str, NDArray[Any]] = {}
         self._absent: list[str] = []
-        self._never_given = {name for name, block in BLOCKS.items() if block.default is not None}
+        self._never_set = {name for name, block in BLOCKS.items() if block.default is not None}
         self._sizes_before: list[tuple[int, int] | None] = [None] * n_envs
 
     def write(self, slot: int, observation: Observation) -> None:
-        """Put an observation into its row; raises InputError where its shapes do not fit."""
+        """Write an observation to its row; raises InputError if its shapes do not fit."""
         if not self.arrays:
             self._begin(observation)
         agents, tasks = self._size(observation)
@@ -103,55 +103,55 @@ class Padded:
             if value is None and name == "capacities" and observation.minimums is not None:
                 value = np.maximum(1.0, np.asarray(observation.minimums, np.float64))
             if value is None:
-                # The default of what no observation has ever given stands there already, unless the size changed.
-                if resized or name not in self._never_given:
-                    self._leave_out(name, slot, agents, tasks)
+                # A row of a block that was never set has its default already, unless the size changed.
+                if resized or name not in self._never_set:
+                    self._write_default(name, slot, agents, tasks)
                 continue
-            self._never_given.discard(name)
-            given = np.asarray(value)
-            if name in self._untold and given.ndim == len(BLOCKS[name].axes):
-                array = self._widen(name, given.shape[-1])
-            wanted = _shape(BLOCKS[name].axes, agents, tasks, array.shape[-1])
-            if given.shape != wanted:
-                given = self._fit(name, given, wanted)
-            if wanted == array.shape[1:]:
-                array[slot] = given
+            self._never_set.discard(name)
+            block = np.asarray(value)
+            if name in self._unknown_width and block.ndim == len(BLOCKS[name].axes):
+                self._unknown_width.discard(name)
+                array = self._allocate(name, block.shape[-1])
+            shape = _shape(BLOCKS[name].axes, agents, tasks, array.shape[-1])
+            if block.shape != shape:
+                block = self._fit(name, block, shape)
+            if shape == array.shape[1:]:
+                array[slot] = block
             else:
                 array[slot] = BLOCKS[name].padding
-                array[slot][_corner(wanted)] = given
-            if array.dtype == np.int64 and given.dtype.kind not in "iu" and given.size:
-                raise InputError(f"{name} of {self.name} must be whole numbers, got {given.dtype}")
+                array[slot][_corner(shape)] = block
+            if array.dtype == np.int64 and block.dtype.kind not in "iu" and block.size:
+                raise InputError(f"{name} of {self.name} must be whole numbers, got {block.dtype}")
         for name in self._absent:
             if getattr(observation, name) is not None:
                 raise InputError(f"{name} of {self.name} must be in every observation or in none; the first had none")
         self._sizes_before[slot] = agents, tasks
 
     def check(self, slots: Ints) -> None:
-        """Raise WrongNumberError for numbers in these rows that are not finite, or negative where they must not be."""
+        """Raise WrongNumberError for a number in these rows that is not finite, or negative but must not be."""
         for name, array in self.arrays.items():
             if array.dtype.kind != "f":
                 if name.endswith("_ids"):
                     self._check_ids(name, slots)
                 continue
             rows = array[slots]
-            fine = np.isfinite(rows)
+            valid = np.isfinite(rows)
             if name == "capacities":
-                fine |= rows == np.inf
+                valid |= rows == np.inf
             if name in ("capacities", "minimums", "contributions", "switch_cost"):
-                fine &= rows >= 0
-            if not fine.all():
-                slot, *where = np.argwhere(~fine)[0].tolist()
-                wanted = "must be finite" if not np.isfinite(rows[(slot, *where)]) else "must not be negative"
-                text = f"{name} of {self.name} {wanted}, got {rows[(slot, *where)]} at {where}"
-                raise WrongNumberError(text, int(slots[slot]))
+                valid &= rows >= 0
+            if not valid.all():
+                row, *where = np.argwhere(~valid)[0].tolist()
+                number = rows[(row, *where)]
+                rule = "must not be negative" if np.isfinite(number) else "must be finite"
+                raise WrongNumberError(f"{name} of {self.name} {rule}, got {number} at {where}", int(slots[row]))
 
     def observation(self, previous: Ints) -> BatchObservation:
-        """Everything, in fresh arrays; `previous` [B, N] where the observations do not have it."""
-        if self._untold and self._widths is None:
-            name = min(self._untold)
+        """The batch, in new arrays; with `previous` [B, N] if the observations do not have it."""
+        if self._unknown_width and self._widths is None:
             raise InputError(
-                f"{name} of {self.name} are empty, and no observation so far has told how many columns there are: give "
-                "an empty array with that many, such as np.zeros((0, 3)), rather than []"
+                f"{min(self._unknown_width)} of {self.name} are empty, and so far no observation says how many columns "
+                "they have: give an empty array with columns, such as np.zeros((0, 3)), rather than []"
             )
         arrays = {name: array.copy() for name, array in self.arrays.items()}
         arrays.setdefault("previous", previous)
@@ -172,61 +172,59 @@ class Padded:
                 continue
             width = np.shape(value)[-1] if block.axes.endswith("F") and np.ndim(value) else 0
             if block.axes.endswith("F") and np.ndim(value) < len(block.axes) and not np.size(value):
-                self._untold.add(name)
+                self._unknown_width.add(name)
                 width = (self._widths or {}).get(name, 0)
-            shape = _shape(block.axes, *self.most, width)
-            self.arrays[name] = np.full((len(self.sizes), *shape), block.padding, block.kind)
+            self._allocate(name, width)
 
-    def _widen(self, name: str, width: int) -> NDArray[Any]:
-        """Arrays with so many columns, now that they are told; nothing was written there yet."""
-        self._untold.discard(name)
+    def _allocate(self, name: str, width: int) -> NDArray[Any]:
+        """A new array of a block, full of its padding."""
         shape, block = _shape(BLOCKS[name].axes, *self.most, width), BLOCKS[name]
         self.arrays[name] = np.full((len(self.sizes), *shape), block.padding, block.kind)
         return self.arrays[name]
 
     def _size(self, observation: Observation) -> tuple[int, int]:
         size = (len(observation.agent_features), len(observation.task_features))  # type: ignore[arg-type]
-        for name, found, most in zip(("agents", "tasks"), size, self.most, strict=True):
-            if found > most:
-                raise InputError(f"{self.name} shows {found} {name}, but its n_{name} says that {most} are the most")
+        for name, count, most in zip(("agents", "tasks"), size, self.most, strict=True):
+            if count > most:
+                raise InputError(f"{self.name} shows {count} {name}, but its n_{name} says that {most} are the most")
         return size
 
-    def _leave_out(self, name: str, slot: int, agents: int, tasks: int) -> None:
+    def _write_default(self, name: str, slot: int, agents: int, tasks: int) -> None:
         block, array = BLOCKS[name], self.arrays[name]
         if block.default is None:
             raise InputError(f"{name} of {self.name} must be in every observation or in none; the first had it")
         array[slot] = block.padding
         array[slot][_corner(_shape(block.axes, agents, tasks, 0))] = block.default
 
-    def _fit(self, name: str, given: NDArray[Any], wanted: tuple[int, ...]) -> NDArray[Any]:
-        if name == "switch_cost" and given.ndim == 0:
-            return np.broadcast_to(given, wanted)
-        if given.size == 0 and 0 in wanted:  # no agents or no tasks, written as []
-            return given.reshape(wanted)
-        agents, tasks = self.most
-        most = list(_shape(BLOCKS[name].axes, agents, tasks, wanted[-1]))
-        up_to = "" if most == list(wanted) else f" (of at most {most})"
-        raise InputError(f"{name} of {self.name} must have shape {list(wanted)}{up_to}, got {list(given.shape)}")
+    def _fit(self, name: str, block: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        """The block in the expected shape, if it is a single switch cost or empty; InputError otherwise."""
+        if name == "switch_cost" and block.ndim == 0:
+            return np.broadcast_to(block, shape)
+        if block.size == 0 and 0 in shape:  # no agents or no tasks, written as []
+            return block.reshape(shape)
+        most = _shape(BLOCKS[name].axes, *self.most, shape[-1])
+        up_to = "" if most == shape else f" (of at most {list(most)})"
+        raise InputError(f"{name} of {self.name} must have shape {list(shape)}{up_to}, got {list(block.shape)}")
 
     def _check_ids(self, name: str, slots: Ints) -> None:
         ids = np.sort(self.arrays[name][slots], axis=1)
-        twice = (ids[:, 1:] == ids[:, :-1]) & (ids[:, 1:] >= 0)
-        if twice.any():
-            raise InputError(f"{name} of {self.name} must all be different, got {ids[:, 1:][twice][0]} twice")
+        repeated = (ids[:, 1:] == ids[:, :-1]) & (ids[:, 1:] >= 0)
+        if repeated.any():
+            raise InputError(f"{name} of {self.name} must all be different, got {ids[:, 1:][repeated][0]} twice")
         if ids.min(initial=0) < -1:
             raise InputError(f"{name} of {self.name} are whole numbers from 0, or -1 for none, got {ids.min()}")
 
 
 def observation_of(
-    observations: Sequence[Observation], name: str = "the observation", widths: Mapping[str, int] = MappingProxyType({})
+    observations: Sequence[Observation], widths: Mapping[str, int] = MappingProxyType({})
 ) -> BatchObservation:
-    """Any observations as one batch, padded to the largest; `previous` is -1 where an observation does not say.
+    """A batch of observations, padded to the largest; `previous` is -1 if they do not have it.
 
-    `widths` are those of features of which no observation has a row, for instance because there are no tasks.
+    `widths`: numbers of features of blocks without a row in any observation, for instance because there are no tasks.
     """
     agents = max(len(observation.agent_features) for observation in observations)  # type: ignore[arg-type]
     tasks = max(len(observation.task_features) for observation in observations)  # type: ignore[arg-type]
-    padded = Padded(name, len(observations), agents, tasks, widths=widths)
+    padded = Padded("the observation", len(observations), agents, tasks, widths=widths)
     for slot, observation in enumerate(observations):
         padded.write(slot, observation)
     padded.check(np.arange(len(observations)))
@@ -234,7 +232,7 @@ def observation_of(
 
 
 def observation_at(batch: BatchObservation, slot: int, agents: int, tasks: int) -> Observation:
-    """One row of an observation without its padding."""
+    """The observation in a slot, without its padding."""
     fields = {}
     for name, block in BLOCKS.items():
         array = getattr(batch, name)

@@ -1,4 +1,4 @@
-"""muster's environments in pettingzoo's shape: every agent chooses its own task, all at once."""
+"""PettingZoo environments: a `ParallelEnv` in which every agent chooses its own task."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
-from muster.envs.gymnasium import (
-    FRAMES_A_SECOND,
-    checked_render_mode,
-    episode_seed,
-    render_modes,
-    show,
-    space_of,
-)
+from muster.envs.gymnasium import FRAMES_A_SECOND, checked_render_mode, episode_seed, render_modes, show, space_of
 from muster.envs.registry import make
 from muster.envs.vector import BatchEnv
 from muster.errors import MissingExtraError
@@ -30,9 +23,9 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships no types
-    """Agents "agent_0", "agent_1", …; each observes itself, all agents and all tasks, and gets the team's reward.
+    """Agents "agent_0", "agent_1", …, which observe themselves, all agents and all tasks, and share the team's reward.
 
-    An action is a task index, or -1 for none; `action_mask` says which, -1 first.
+    An action is a task index, or -1 for none; `action_mask` says which are possible, beginning with -1.
     """
 
     def __init__(self, env: BatchEnv, render_mode: str | None = None) -> None:
@@ -56,17 +49,17 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
         self._action_spaces = {agent: spaces.Discrete(env.n_tasks + 1, start=-1) for agent in self.possible_agents}
 
     def observation_space(self, agent: str) -> spaces.Dict:
-        """What `agent` observes."""
+        """The space of an agent's observation."""
         return self._observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Discrete:
-        """-1 or a task index."""
+        """The space of actions: -1 or a task index."""
         return self._action_spaces[agent]
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Arrays], dict[str, dict[str, Any]]]:
-        """Begin an episode; those after a seeded one follow from the same seed."""
+        """Start an episode; later episodes without a seed follow from the last seed."""
         if seed is not None:
             self._rng = seeding.np_random(seed)[0]
         self.batch_env.reset(np.arange(1), np.array([episode_seed(self._rng)]))
@@ -76,31 +69,28 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
     def step(
         self, actions: dict[str, int]
     ) -> tuple[dict[str, Arrays], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Carry out what each agent chose; one that is no longer alive leaves."""
+        """Carry out the agents' actions; agents that are no longer alive terminate."""
         assignment = np.full((1, self.batch_env.n_agents), -1, np.int64)
         for agent, task in actions.items():
             assignment[0, self._numbers[agent]] = task
         acting = self.agents
         result = self.batch_env.step(assignment)
         alive = self.batch_env.observe().agent_alive[0]
-        over = bool(result.terminated[0])
-        terminated = {agent: over or not alive[self._numbers[agent]] for agent in acting}
+        ended = bool(result.terminated[0])
+        terminated = {agent: ended or not alive[self._numbers[agent]] for agent in acting}
         truncated = dict.fromkeys(acting, bool(result.truncated[0]))
         observation, reward = self._observe(acting), dict.fromkeys(acting, float(result.reward[0]))
         self.agents = [agent for agent in acting if not (terminated[agent] or truncated[agent])]
         return observation, reward, terminated, truncated, {agent: {} for agent in acting}
 
     def render(self) -> Any:
-        """A picture [height, width, 3] or text, as `render_mode` says."""
+        """A picture [height, width, 3] or text, by `render_mode`."""
         return show(self.batch_env, 0, self.render_mode)
-
-    def close(self) -> None:
-        """Nothing to release."""
 
     def _observe(self, agents: list[str]) -> dict[str, Arrays]:
         observation = self.batch_env.observe()
-        free = np.broadcast_to(observation.task_alive[0], (self.batch_env.n_agents, self.batch_env.n_tasks))
-        possible = free if observation.allowed is None else free & observation.allowed[0]
+        alive = np.broadcast_to(observation.task_alive[0], (self.batch_env.n_agents, self.batch_env.n_tasks))
+        possible = alive if observation.allowed is None else alive & observation.allowed[0]
         common = {
             "agents": observation.agent_features[0],
             "tasks": observation.task_features[0],
@@ -121,5 +111,5 @@ class ParallelAssignment(ParallelEnv):  # type: ignore[misc]  # pettingzoo ships
 
 
 def parallel_env(env: str | type, render_mode: str | None = None, **options: Any) -> ParallelAssignment:
-    """An env as a pettingzoo ParallelEnv: an env string such as "rescue:3x6", or a class, and its options."""
+    """A pettingzoo ParallelEnv of an environment string such as "rescue:3x6", or of a class, with its options."""
     return ParallelAssignment(make(env, **options), render_mode)

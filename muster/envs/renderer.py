@@ -1,4 +1,4 @@
-"""How episodes are shown to people: as numbers for the viewer, as pictures, as text."""
+"""Renderers: scenes for the viewer, pictures and text of an episode."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from muster.envs.vector import BatchEnv
 
 SIDE = 512
-"""Pixels along the longer side, about."""
+"""Pixels of the longer side, about."""
 BANNER = 44
 NARROWEST = 420
-"""Pixels in width, at least: the line of text needs them."""
+"""Least width in pixels, for the line of text."""
 SMALLEST = 5
-"""Pixels of an object's radius, at least: in large environments they are larger than their size says."""
+"""Least radius of an object in pixels, so that large environments stay readable."""
 MANY = 12
-"""Agents beyond which lines to their tasks are thin."""
+"""Number of agents beyond which lines to their tasks are thin."""
 MOVES_A_STEP = 3
-"""Pictures of one step, from the scene before it towards the one after."""
-# Drawn at twice the size and shrunk: smooth edges without a drawing library.
+"""Frames of one step, from the scene before it to the one after."""
+# Pictures are drawn at twice the size and shrunk, for smooth edges.
 FINER = 2
 PAPER, LINES, INK, QUIET, GONE = "#faf8f3", "#e2ddd2", "#3e3c38", "#78746c", "#c4c0b8"
 SHOT, HEALTHY, HURT = "#e8a200", "#2f9e6e", "#d9534f"
 CALM, BUSY = (244, 241, 233), (226, 207, 178)
-# One colour each for objects whose look has none; they repeat after eight.
+# Colours of objects whose look has none, by index; they repeat after eight.
 COLOURS = ("#1f77b4", "#179076", "#9467bd", "#d68216", "#364993", "#8c564b", "#6c8e23", "#be468c")
 OUTLINES = {
     "square": ((-1.3, -0.8), (1.3, -0.8), (1.3, 0.8), (-1.3, 0.8)),
@@ -46,69 +46,69 @@ Point = tuple[float, float]
 
 
 class Renderer:
-    """Shows the episodes of one environment object; this one knows what can be told from observations."""
+    """Base of renderers: scenes from observations alone, no pictures and no text."""
 
     seconds_per_step: float = 0.4
-    """How long a moving picture shows one step."""
+    """Seconds for one step in a GIF or the viewer."""
 
     def __init__(self, env: BatchEnv) -> None:
         self.env: Any = env
 
     def scene(self, slot: int) -> Scene:
-        """What there is to draw of the episode in `slot`, as numbers."""
+        """The scene of the episode in `slot`."""
         return scene_of(self.env.observe(), slot, self.env.positions)
 
     def draw(self, slot: int) -> Any:
-        """A picture of the episode in `slot`: an array [height, width, 3] of uint8, or what numpy makes one of."""
-        raise MusterError(f"{self.env.name} has no picture of itself")
+        """A picture [height, width, 3] of uint8 of the episode in `slot`, or an object that numpy converts to one."""
+        raise MusterError(f"{self.env.name} has no picture")
 
     def describe(self, slot: int) -> str:
         """The episode in `slot` as text, for terminals."""
-        raise MusterError(f"{self.env.name} has no description of itself")
+        raise MusterError(f"{self.env.name} has no text for terminals")
 
     def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
-        """Put all agents [N, 2] and tasks [M, 2] of an episode that was just reset where a scene would show them."""
+        """Place agents [N, 2] and tasks [M, 2] of an episode that was just reset, in the coordinates of its scenes."""
         del slot, agents, tasks
         raise MusterError(f"{self.env.name} cannot be arranged by hand")
 
     def can(self, method: str) -> bool:
-        """Whether it has a `method` ("draw", "describe", "arrange") of its own."""
+        """Whether it defines a method: "draw", "describe" or "arrange"."""
         return getattr(type(self), method) is not getattr(Renderer, method)
 
 
 class SceneRenderer(Renderer):
-    """Draws its scenes."""
+    """Base of renderers that draw their scenes."""
 
     def targets(self, slot: int) -> Ints:
-        """[N] the task that each agent was last sent to, -1 for none."""
+        """[N] the task of each agent at the last step, -1 for none."""
         raise NotImplementedError
 
     def draw(self, slot: int) -> NDArray[np.uint8]:
-        """[height, width, 3] the scene, and a line from each agent to its task."""
+        """[height, width, 3] picture of the scene, with a line from each agent to its task."""
         return draw_scene(self.scene(slot), self.targets(slot))
 
 
 def scenes_between(old: Scene, new: Scene) -> list[Scene]:
-    """From one scene on the way to the next: agents, and tasks that are the same ones still, glide to their places."""
+    """Frames from one scene to the next: agents, and tasks that stay the same, move in equal parts of the way."""
     size = None
     if old.stage.wraps and old.stage.bounds:
         left, top, right, bottom = old.stage.bounds
         size = np.array([right - left, bottom - top])
     ways = _way(old.agents, new.agents, size), _way(old.tasks, new.tasks, size)
     shots = np.zeros((0, 3)) if new.shots is None else np.asarray(new.shots)
-    found = []
+    frames = []
     for k in range(MOVES_A_STEP):
         share = k / MOVES_A_STEP
         agents, tasks = np.asarray(old.agents) + share * ways[0], np.asarray(old.tasks)
         if old.task_ends is None:
             tasks = tasks + share * ways[1]
         fired = shots[(shots[:, 2] * MOVES_A_STEP).astype(np.int64).clip(max=MOVES_A_STEP - 1) == k]
-        found.append(replace(old, agents=agents, tasks=tasks, shots=fired))
-    return found
+        frames.append(replace(old, agents=agents, tasks=tasks, shots=fired))
+    return frames
 
 
 def draw_scene(scene: Scene, targets: Ints | None = None) -> NDArray[np.uint8]:
-    """[height, width, 3]; `targets` [N] as lines from agents to tasks that are still there."""
+    """[height, width, 3] picture of a scene, with lines from agents to those of their `targets` [N] that are alive."""
     from PIL import Image, ImageFont
 
     agents, tasks = as_places("agents", scene.agents), as_places("tasks", scene.tasks)
@@ -130,8 +130,8 @@ def draw_scene(scene: Scene, targets: Ints | None = None) -> NDArray[np.uint8]:
             canvas.arrow(tasks[j], np.asarray(scene.task_ends)[j], _colour(task_looks[j], j))
     for i, j in enumerate([] if targets is None else targets.tolist()):
         if 0 <= j < len(tasks) and agent_alive[i] and task_alive[j]:
-            there = agents[i] + canvas.way(agents[i], tasks[j])
-            canvas.line(agents[i], there, _colour(agent_looks[i], i), 1 if len(agents) > MANY else 2)
+            end = agents[i] + canvas.way(agents[i], tasks[j])
+            canvas.line(agents[i], end, _colour(agent_looks[i], i), 1 if len(agents) > MANY else 2)
     both = np.concatenate([agents, tasks])
     for source, target, _ in [] if scene.shots is None else np.asarray(scene.shots):
         canvas.line(both[int(source)], both[int(target)], SHOT, 3)
@@ -150,7 +150,7 @@ def draw_scene(scene: Scene, targets: Ints | None = None) -> NDArray[np.uint8]:
 
 
 class _Canvas:
-    """An image, and where on it the places of a scene are."""
+    """An image, and the coordinates of a scene on it."""
 
     def __init__(self, stage: Stage, places: Floats) -> None:
         from PIL import Image, ImageDraw
@@ -165,21 +165,21 @@ class _Canvas:
         self.pen = ImageDraw.Draw(self.image)
 
     def at(self, place: Any) -> Point:
-        """Pixels of a place."""
+        """Pixel coordinates of a position."""
         return self.start[0] + float(place[0]) * self.unit, self.start[1] + float(place[1]) * self.unit
 
     def way(self, here: Any, there: Any) -> Floats:
-        """From one place to another: the shorter way round where the ground wraps."""
+        """Vector from one position to another, by the shorter way round if the ground wraps."""
         return _way(here, there, self.size if self.wraps else None)
 
     def everywhere(self, place: Any) -> Iterator[Any]:
-        """The place; where the ground wraps, once more beyond each edge: what sticks out comes in on the other side."""
+        """A position and, if the ground wraps, its copies beyond each edge."""
         for x in (-1, 0, 1) if self.wraps else (0,):
             for y in (-1, 0, 1) if self.wraps else (0,):
                 yield place + self.size * (x, y)
 
     def draw_grid(self, grid: float) -> None:
-        """Lines of a grid, unless they would be too close to each other."""
+        """Draw the lines of a grid, unless they would be too close."""
         if not grid or grid * self.unit < 6 * FINER:
             return
         (left, top), (width, height) = self.corner, self.size
@@ -189,12 +189,12 @@ class _Canvas:
             self.pen.line([self.at((left, top + k * grid)), self.at((left + width, top + k * grid))], LINES, FINER)
 
     def line(self, start: Any, end: Any, colour: str, width: int) -> None:
-        """A line, beneath what is drawn later."""
+        """Draw a line."""
         for here in self.everywhere(start):
             self.pen.line([self.at(here), self.at(here + (np.asarray(end) - start))], colour, width * FINER)
 
     def arrow(self, start: Any, end: Any, colour: str) -> None:
-        """A thin line with a head."""
+        """Draw a thin line with a head."""
         self.line(start, end, colour, 1)
         (x, y), (a, b) = self.at(end), self.at(start)
         angle, head = math.atan2(y - b, x - a), 5 * FINER
@@ -202,11 +202,11 @@ class _Canvas:
         self.pen.polygon([(x, y), *wings], colour)
 
     def radius(self, look: Look) -> float:
-        """Pixels of an object's radius."""
+        """Radius of an object in pixels."""
         return max((look.size or 0.38) * self.unit, SMALLEST * FINER)
 
     def bar(self, place: Any, look: Look, share: float) -> None:
-        """A bar above an object: how much of its health is left."""
+        """Draw a health bar above an object."""
         (x, y), r, height = self.at(place), self.radius(look), 2 * FINER
         self.pen.rectangle([x - r, y - 1.6 * r - height, x + r, y - 1.6 * r], LINES)
         self.pen.rectangle(
@@ -214,7 +214,7 @@ class _Canvas:
         )
 
     def shape(self, look: Look, place: Any, colour: str, turn: float = 0.0) -> None:
-        """An agent or task that looks so many turns to the right of up."""
+        """Draw an agent or task, rotated by `turn` full turns clockwise."""
         r = self.radius(look)
         sin, cos = math.sin(2 * math.pi * turn), math.cos(2 * math.pi * turn)
         for x, y in map(self.at, self.everywhere(place)):
@@ -237,7 +237,7 @@ class _Canvas:
         self.pen.ellipse([x - radius, y - radius, x + radius, y + radius], colour)
 
     def write(self, text: str, looks: Any) -> None:
-        """A line of text, and what the shapes mean, in the banner."""
+        """Write a line of text and the legend into the banner."""
         from PIL import ImageFont
 
         font, small = ImageFont.load_default(15 * FINER), ImageFont.load_default(10 * FINER)
@@ -252,7 +252,7 @@ class _Canvas:
 
 
 def _square(places: Floats) -> Bounds:
-    """A square with all places [K, 2] and a margin: pictures of any moment then have the same size."""
+    """Bounds of a square with all positions [K, 2] and a margin."""
     low, high = (places.min(0), places.max(0)) if len(places) else (np.zeros(2), np.ones(2))
     middle, half = (low + high) / 2, 0.56 * max(float((high - low).max()), 1.0)
     return float(middle[0] - half), float(middle[1] - half), float(middle[0] + half), float(middle[1] + half)

@@ -1,4 +1,4 @@
-"""B objects of a user's own class behind the batch contract."""
+"""A batch of B objects of a custom `Env` class."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from muster.errors import EnvError, InputError, MusterError, UnknownNameError, i
 from muster.rng import Seeds
 
 KEPT = ("seeds", "steps", "running", "returns", "last", "last_agents", "last_tasks", "agent_order", "task_order")
-"""Arrays of a batch that its state holds, beside the states or the assignments of the objects."""
+"""Arrays in the state of a batch, beside the objects' own states or their past assignments."""
 
 
 class BatchOfSingles(BatchEnv):
-    """B objects of a user's class, each with a generator of its own; see `muster.envs.env.Env`."""
+    """B objects of a custom class, each with its own random generator; see `muster.envs.env.Env`."""
 
     single: ClassVar[type[Env]]
 
@@ -32,12 +32,7 @@ class BatchOfSingles(BatchEnv):
         if n_envs < 1:
             raise InputError(f"a batch needs at least 1 environment, got {n_envs}")
         self.name = type(self).single.__name__
-        try:
-            self.singles = [type(self).single(**options) for _ in range(n_envs)]
-        except MusterError:
-            raise
-        except Exception as error:
-            raise InputError(f"{self.name} cannot be made: {in_words(error)}") from error
+        self.singles = [type(self).single(**options) for _ in range(n_envs)]
         first = self.singles[0]
         check_attributes(first, self.name)
         self.metric, self.idling, self.positions = first.metric, bool(first.idling), tuple(first.positions)
@@ -45,14 +40,14 @@ class BatchOfSingles(BatchEnv):
         self.n_envs = n_envs
         self.n_agents, self.n_tasks, self.max_steps = first.n_agents, first.n_tasks, first.max_steps
         self.padded = Padded(self.name, n_envs, self.n_agents, self.n_tasks, first.switch_cost)
-        """The present observations, but for those that are `_stale`."""
+        """The present observations, except in slots that are `_stale`."""
         self._stale = np.ones(n_envs, np.bool_)
         self._seeds: Seeds = np.zeros(n_envs, np.uint64)
         self.generators = [np.random.default_rng(0) for _ in range(n_envs)]
         self._steps: Ints = np.zeros(n_envs, np.int64)
         self._running = np.zeros(n_envs, np.bool_)
         self._returns = np.zeros(n_envs)
-        # The last assignment, and who the agents and tasks of its indices were.
+        # The last assignment, and the ids of its agents and tasks.
         self._last: Ints = np.full((n_envs, self.n_agents), -1, np.int64)
         self._last_agents: Ints = np.full((n_envs, self.n_agents), -1, np.int64)
         self._last_tasks: Ints = np.full((n_envs, self.n_tasks), -1, np.int64)
@@ -64,7 +59,7 @@ class BatchOfSingles(BatchEnv):
         self.reset(np.arange(n_envs), np.zeros(n_envs, np.uint64))
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """Reset the objects in these slots, each with a generator of its own."""
+        """Reset the objects in `slots`, each with a new generator of its seed."""
         self._seeds[slots] = seeds
         self._steps[slots] = 0
         self._returns[slots] = 0
@@ -81,31 +76,31 @@ class BatchOfSingles(BatchEnv):
             self._reset(slot)
 
     def observe(self) -> BatchObservation:
-        """The observations, padded; InputError or EnvError for one that nothing can be made of."""
-        self._look()
+        """The observations, padded; raises InputError or EnvError for one that is not valid."""
+        self._refresh()
         return self.padded.observation(self._previous())
 
     def feature_names(self) -> Mapping[str, Sequence[str]]:
-        """Those of the class."""
+        """The class's `feature_names`."""
         return self.singles[0].feature_names
 
     def step(self, assignment: Ints) -> Step:
-        """Step every object whose episode is running; a task that is not there or not allowed means none."""
+        """Step every object whose episode is running; a task that is not alive or not allowed counts as none."""
         assignment = np.asarray(assignment, np.int64)
         if assignment.shape != (self.n_envs, self.n_agents):
             raise InputError(f"the assignment must have shape {(self.n_envs, self.n_agents)}, got {assignment.shape}")
         if assignment.min() < -1 or assignment.max() >= self.n_tasks:
             raise InputError(f"tasks are -1 to {self.n_tasks - 1}, got {assignment.min()} to {assignment.max()}")
-        self._look()
-        carried = self._possible(assignment)
+        self._refresh()
+        feasible = self._feasible(assignment)
         slots = np.flatnonzero(self._running)
         agents = self.padded.sizes[:, 0]
-        # The objects get a copy: what they do to it stays their own.
-        handed, lengths = carried.copy(), agents.tolist()
+        # The objects get a copy, which they may change.
+        copies, lengths = feasible.copy(), agents.tolist()
         reward, terminated = np.zeros(self.n_envs), np.zeros(self.n_envs, np.bool_)
         for slot in slots.tolist():
             try:
-                result = self.singles[slot].step(handed[slot, : lengths[slot]])
+                result = self.singles[slot].step(copies[slot, : lengths[slot]])
                 if not isinstance(result, (tuple, list)) or len(result) != 2:
                     raise self._failure(
                         "step()", slot, f"it must return the reward and whether the episode is over, got {result!r}"
@@ -117,8 +112,8 @@ class BatchOfSingles(BatchEnv):
             slot = int(np.flatnonzero(~np.isfinite(reward))[0])
             raise self._failure("step()", slot, f"a reward is not finite, but {reward[slot]}")
         if self._history:
-            self._history.append(slots, self._steps[slots], carried[slots], agents[slots])
-        self._remember(slots, carried)
+            self._history.append(slots, self._steps[slots], feasible[slots], agents[slots])
+        self._remember(slots, feasible)
         self._steps += self._running
         self._returns += reward
         self._stale |= self._running
@@ -132,19 +127,19 @@ class BatchOfSingles(BatchEnv):
             return self._steps.astype(np.float64)
         if self.metric == "return":
             return self._returns.copy()
-        return np.array([float(self.ask("won()", slot, single.won)) for slot, single in enumerate(self.singles)])
+        return np.array([float(self.call("won()", slot, single.won)) for slot, single in enumerate(self.singles)])
 
     def metrics(self) -> dict[str, Floats]:
-        """Metrics by name of the episodes that are over; NaN for the others, and for objects without that metric."""
-        over = np.flatnonzero(~self._running).tolist()
-        found: list[Mapping[str, float]] = [{} for _ in self.singles]
-        for slot in over:
-            found[slot] = self.ask("metrics()", slot, self.singles[slot].metrics)
-        names = {name: None for metrics in found for name in metrics}
-        return {name: np.array([float(metrics.get(name, np.nan)) for metrics in found]) for name in names}
+        """Metrics by name of the episodes that have ended; NaN for the others, and for objects without that metric."""
+        by_slot: list[Mapping[str, float]] = [
+            {} if self._running[slot] else self.call("metrics()", slot, single.metrics)
+            for slot, single in enumerate(self.singles)
+        ]
+        names = {name: None for metrics in by_slot for name in metrics}
+        return {name: np.array([float(metrics.get(name, np.nan)) for metrics in by_slot]) for name in names}
 
     def permute(self, agents: Ints, tasks: Ints) -> bool:
-        """Renumber every object; only before the first step of its episode."""
+        """Renumber every object; False after the first step of an episode, or if an object cannot."""
         if self._steps.any() or not all(single.permute(agents, tasks) for single in self.singles):
             return False
         self._agent_order[:] = self._agent_order[:, agents]
@@ -153,21 +148,21 @@ class BatchOfSingles(BatchEnv):
         return True
 
     def get_state(self) -> State:
-        """The objects' own states; or seeds, numbering and assignments, from which every episode can be run again."""
+        """The objects' own states; or seeds, numbering and past assignments, by which every episode can be rerun."""
         state: State = {name: array.copy() for name, array in self._arrays().items()}
         if self._history:
             if self._reseeded.any():
                 raise MusterError(
-                    f"an episode of {self.name} that was given fresh random numbers cannot be run again; define "
+                    f"an episode of {self.name} that was given fresh random numbers cannot be rerun; define "
                     "get_state() and set_state()"
                 )
             return state | self._history.arrays(self._steps, self.name)
-        saved = [self.ask("get_state()", slot, single.get_state) for slot, single in enumerate(self.singles)]
+        saved = [self.call("get_state()", slot, single.get_state) for slot, single in enumerate(self.singles)]
         generators = np.array([pack_generator(rng) for rng in self.generators])
         return state | pack_states(saved, self.name) | {"generators": generators.reshape(-1, GENERATOR_WORDS)}
 
     def set_state(self, state: State) -> None:
-        """Hand the objects what they saved, or run every episode again up to where it was."""
+        """Restore the objects' own states, or rerun every episode up to its step."""
         for name, array in self._arrays().items():
             array[...] = state[name]
         self._stale[:] = True
@@ -176,26 +171,26 @@ class BatchOfSingles(BatchEnv):
             self._reset(slot)
             if self._history is None:
                 saved = unpack_state(state["own"][slot], int(state["own_bytes"][slot]))
-                self.ask("set_state()", slot, partial(single.set_state, saved))
+                self.call("set_state()", slot, partial(single.set_state, saved))
                 unpack_generator(self.generators[slot], state["generators"][slot])
             else:
-                self._run_again(slot, state)
+                self._rerun(slot, state)
         if self._history:
             self._history.restore(state["history"], state["history_agents"])
 
     def running(self) -> Bools:
-        """[B] where the episode is not over."""
+        """[B] whether the episode has not ended."""
         return self._running.copy()
 
     def reseed(self, seeds: Seeds) -> None:
-        """Other numbers from the objects' generators from now on, and `redraw` for what was drawn before."""
+        """Seed the objects' generators anew, and `redraw` what was drawn before."""
         for slot, (seed, rng) in enumerate(zip(seeds.tolist(), self.generators, strict=True)):
             rng.bit_generator.state = np.random.default_rng(seed).bit_generator.state
-            self.ask("redraw()", slot, partial(self.singles[slot].redraw, rng))
+            self.call("redraw()", slot, partial(self.singles[slot].redraw, rng))
         self._reseeded[:] = True
 
     def renderer(self) -> Renderer:
-        """What the objects say of themselves."""
+        """A renderer that calls the objects' own methods."""
         return SinglesRenderer(self)
 
     @classmethod
@@ -212,31 +207,31 @@ class BatchOfSingles(BatchEnv):
 
     def _reset(self, slot: int) -> None:
         rng = self.generators[slot] = np.random.default_rng(int(self._seeds[slot]))
-        self.ask("reset()", slot, partial(self.singles[slot].reset, rng))
+        self.call("reset()", slot, partial(self.singles[slot].reset, rng))
 
-    def _run_again(self, slot: int, state: State) -> None:
+    def _rerun(self, slot: int, state: State) -> None:
         single, steps = self.singles[slot], int(self._steps[slot])
         agents, tasks = self._agent_order[slot], self._task_order[slot]
         if (np.diff(agents) < 0).any() or (np.diff(tasks) < 0).any():
             single.permute(agents, tasks)
         past = state["history"][slot, :steps].astype(np.int64)
         for assignment, length in zip(past, state["history_agents"][slot, :steps].tolist(), strict=True):
-            self.ask("step()", slot, partial(single.step, assignment[:length]))
+            self.call("step()", slot, partial(single.step, assignment[:length]))
 
-    def _look(self) -> None:
-        """Observe the objects that have moved since."""
+    def _refresh(self) -> None:
+        """Observe the objects in stale slots."""
         slots = np.flatnonzero(self._stale)
         if not len(slots):
             return
         slot = 0
         try:
-            # Numbers too large for a feature become infinite here, and are refused below.
+            # Numbers too large for float32 become infinite here, which `check` refuses.
             with np.errstate(over="ignore", invalid="ignore"):
                 for slot in slots.tolist():
-                    one = self.singles[slot].observe()
-                    if not isinstance(one, Observation):
-                        raise self._failure("observe()", slot, f"it must return an Observation, got {one!r}")
-                    self.padded.write(slot, one)
+                    observation = self.singles[slot].observe()
+                    if not isinstance(observation, Observation):
+                        raise self._failure("observe()", slot, f"it must return an Observation, got {observation!r}")
+                    self.padded.write(slot, observation)
             self.padded.check(slots)
         except WrongNumberError as wrong:
             raise self._failure("observe()", wrong.slot, str(wrong)) from None
@@ -246,70 +241,71 @@ class BatchOfSingles(BatchEnv):
             raise self._failure("observe()", slot, error) from error
         self._stale[slots] = False
 
-    def _possible(self, assignment: Ints) -> Ints:
-        """The assignment without what cannot be: agents and tasks that are not alive, pairs that are not allowed."""
-        arrays, at = self.padded.arrays, np.maximum(assignment, 0)
-        fine = (assignment >= 0) & arrays["agent_alive"] & np.take_along_axis(arrays["task_alive"], at, axis=1)
+    def _feasible(self, assignment: Ints) -> Ints:
+        """[B, N] the assignment, with -1 for agents or tasks that are not alive and for pairs that are not allowed."""
+        arrays, tasks = self.padded.arrays, np.maximum(assignment, 0)
+        feasible = (assignment >= 0) & arrays["agent_alive"] & np.take_along_axis(arrays["task_alive"], tasks, axis=1)
         if "allowed" in arrays:
-            fine &= np.take_along_axis(arrays["allowed"], at[:, :, None], axis=2)[:, :, 0]
-        return np.where(fine, assignment, -1)
+            feasible &= np.take_along_axis(arrays["allowed"], tasks[:, :, None], axis=2)[:, :, 0]
+        return np.where(feasible, assignment, -1)
 
-    def _remember(self, slots: Ints, carried: Ints) -> None:
-        self._last[slots] = carried[slots]
+    def _remember(self, slots: Ints, assignment: Ints) -> None:
+        self._last[slots] = assignment[slots]
         for name, last in (("agent_ids", self._last_agents), ("task_ids", self._last_tasks)):
             if name in self.padded.arrays:
                 last[slots] = self.padded.arrays[name][slots]
 
     def _previous(self) -> Ints:
-        """[B, N] the index, now, of the task that each agent, now, had after the last decision."""
+        """[B, N] the task of each present agent in the last assignment, by its present index; -1 for none."""
         arrays = self.padded.arrays
         now = Ids(arrays.get("agent_ids"), arrays.get("task_ids"))
         last = tasks_now(self._last, Ids(self._last_agents, self._last_tasks), now)
-        there = np.take_along_axis(arrays["task_alive"], np.maximum(last, 0), axis=1)
-        return np.where((last >= 0) & there, last, -1)
+        alive = np.take_along_axis(arrays["task_alive"], np.maximum(last, 0), axis=1)
+        return np.where((last >= 0) & alive, last, -1)
 
     def changed(self, slot: int) -> None:
-        """The object in `slot` has to be observed again."""
+        """Mark the object in `slot` to be observed again."""
         self._stale[slot] = True
 
-    def ask(self, what: str, slot: int, question: Callable[[], Any]) -> Any:
-        """The answer of an object; EnvError with its step and seed where it fails."""
+    def call(self, name: str, slot: int, method: Callable[[], Any]) -> Any:
+        """The result of an object's method; raises EnvError with step and seed if it fails."""
         try:
-            return question()
+            return method()
         except Exception as error:
-            raise self._failure(what, slot, error) from error
+            raise self._failure(name, slot, error) from error
 
-    def _failure(self, what: str, slot: int, why: Exception | str) -> MusterError:
-        if isinstance(why, MusterError):
-            return why
+    def _failure(self, name: str, slot: int, cause: Exception | str) -> MusterError:
+        if isinstance(cause, MusterError):
+            return cause
+        text = cause if isinstance(cause, str) else in_words(cause)
         return EnvError(
-            f"{what} of {self.name} failed at step {int(self._steps[slot])} of the episode with seed "
-            f"{int(self._seeds[slot])} (slot {slot} of {self.n_envs}): {why if isinstance(why, str) else in_words(why)}"
+            f"{name} of {self.name} failed at step {int(self._steps[slot])} of the episode with seed "
+            f"{int(self._seeds[slot])} (slot {slot} of {self.n_envs}): {text}"
         )
 
 
 class SinglesRenderer(Renderer):
-    """Shows what the objects of a user's class say of themselves, or else what their observations do."""
+    """Renders the objects of a custom class by their own methods, or scenes from their observations."""
 
     env: BatchOfSingles
 
     def scene(self, slot: int) -> Scene:
-        """What the object in `slot` says, or what its observation does."""
+        """The scene of the object in `slot`, or one made from its observation."""
         env = self.env
-        found = env.ask("scene()", slot, env.singles[slot].scene)
-        return super().scene(slot) if found is None else checked(found, env.n_agents, env.n_tasks, env.name)
+        scene = env.call("scene()", slot, env.singles[slot].scene)
+        return super().scene(slot) if scene is None else checked(scene, env.n_agents, env.n_tasks, env.name)
 
     def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
-        """Let the object in `slot` put its agents and tasks there."""
-        self.env.ask("arrange()", slot, partial(self.env.singles[slot].arrange, agents, tasks))
+        """Have the object in `slot` place its agents and tasks."""
+        self.env.call("arrange()", slot, partial(self.env.singles[slot].arrange, agents, tasks))
         self.env.changed(slot)
 
     def draw(self, slot: int) -> Any:
-        """What the object in `slot` draws."""
+        """The picture that the object in `slot` draws."""
         return self.env.singles[slot].draw()
 
     def describe(self, slot: int) -> str:
-        """What the object in `slot` says of itself."""
+        """The text of the object in `slot`."""
         return self.env.singles[slot].describe()
 
     def can(self, method: str) -> bool:
@@ -318,22 +314,22 @@ class SinglesRenderer(Renderer):
 
 
 def batched(single: type[Env]) -> type[BatchOfSingles]:
-    """The batch class of a user's class."""
+    """The class of batches of a custom class."""
     return type(f"BatchOf{single.__name__}", (BatchOfSingles,), {"single": single, "__doc__": single.__doc__})
 
 
 def check_attributes(env: Env, name: str) -> None:
-    """Refuse an environment whose sizes or metric nothing can be made of."""
-    for attribute, what in (
+    """Raise InputError unless sizes, metric, state methods and switch cost of a custom environment are valid."""
+    for attribute, meaning in (
         ("n_agents", "the most agents that there ever are"),
         ("n_tasks", "the most tasks that there ever are at once"),
         ("max_steps", "the step limit"),
     ):
         value = getattr(env, attribute, None)
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise InputError(f"{name} must have {attribute}, {what}, a whole number from 1; got {value!r}")
+            raise InputError(f"{name} must have {attribute}, {meaning}, a whole number from 1; got {value!r}")
     if env.metric not in get_args(Metric):
-        raise UnknownNameError(f"metric (of {name})", str(env.metric), get_args(Metric))
+        raise UnknownNameError("metric", str(env.metric), get_args(Metric), f"for {name}")
     if (type(env).get_state is Env.get_state) != (type(env).set_state is Env.set_state):
         raise InputError(f"{name} must define both get_state() and set_state(), or neither")
     try:
@@ -345,7 +341,7 @@ def check_attributes(env: Env, name: str) -> None:
 
 
 class BaselinePolicy(Policy):
-    """A baseline for one environment, applied to each environment of a batch."""
+    """A baseline function of a custom class as a policy: called for each environment of a batch."""
 
     def __init__(self, name: str, baseline: Baseline, env: BatchOfSingles) -> None:
         self.name = name
@@ -354,12 +350,12 @@ class BaselinePolicy(Policy):
         self._env = env
 
     def act(self, observation: BatchObservation) -> Ints:
-        """[B, N] what the baseline says for each environment of the observation."""
+        """[B, N] the baseline's assignment for each environment of the observation."""
         assignment = np.full((observation.batch, self._env.n_agents), -1, np.int64)
-        # Only the environment itself knows what is padding; the observation of another batch counts as full.
-        ours = observation.batch == self._env.n_envs
+        # Only the environment knows the padding of its observations; another batch's count as full.
+        own = observation.batch == self._env.n_envs
         full = [(self._env.n_agents, self._env.n_tasks)] * observation.batch
-        for slot, (agents, tasks) in enumerate(self._env.padded.sizes.tolist() if ours else full):
+        for slot, (agents, tasks) in enumerate(self._env.padded.sizes.tolist() if own else full):
             try:
                 chosen = np.asarray(self._baseline(observation_at(observation, slot, agents, tasks)))
             except Exception as error:
@@ -369,13 +365,13 @@ class BaselinePolicy(Policy):
         return assignment
 
     def _check(self, observation: BatchObservation, slot: int, chosen: Ints, agents: int, tasks: int) -> None:
-        which = f"the baseline {self.name!r} of {self._env.name}"
+        subject = f"the baseline {self.name!r} of {self._env.name}"
         fits = chosen.shape == (agents,) and (chosen.dtype.kind in "iu" or not agents)
         if not fits or (agents and not -1 <= chosen.min() <= chosen.max() < tasks):
             tasks_of = f"a task from 0 to {tasks - 1}, or -1," if tasks else "-1"
-            raise InputError(f"{which} must give {tasks_of} for each of {agents} agents, got {chosen.tolist()}")
+            raise InputError(f"{subject} must give {tasks_of} for each of {agents} agents, got {chosen.tolist()}")
         if observation.allowed is not None and agents:
             forbidden = (chosen >= 0) & ~observation.allowed[slot, np.arange(agents), chosen]
             if forbidden.any():
                 agent = int(np.flatnonzero(forbidden)[0])
-                raise InputError(f"{which} sends agent {agent} to task {chosen[agent]}, which `allowed` forbids")
+                raise InputError(f"{subject} sends agent {agent} to task {chosen[agent]}, which `allowed` forbids")

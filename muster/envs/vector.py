@@ -1,4 +1,4 @@
-"""The contract between environments and everything that acts in them."""
+"""The contract between batches of environments and policies."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ from muster.rng import Seeds
 
 State = dict[str, NDArray[np.generic]]
 Metric = Literal["steps", "win_rate", "return", "agreement"]
-"""steps: until done, fewer are better; win_rate: share of episodes won; return: sum of rewards, more is better."""
+"""steps: steps to the last task, fewer are better; win_rate: share of episodes won; return: sum of rewards; agreement:
+share of agents with the log's task."""
 
 
 class Step(NamedTuple):
-    """What one step of B environments gives back."""
+    """The result of one step of B environments."""
 
     reward: Floats
     """[B]"""
     terminated: Bools
-    """[B] the episode reached its end."""
+    """[B] whether the episode terminated in this step."""
     truncated: Bools
-    """[B] the episode hit the step limit."""
+    """[B] whether it was truncated at the step limit instead."""
 
 
 IDLE = -2
-"""In place of -1, to an environment that reads reasons (`BatchEnv.reads_reasons`): the agent prefers to do nothing."""
+"""Used instead of -1 in environments with `reads_reasons`: the agent chose to idle."""
 
 
 class Policy(ABC):
-    """Turns observations of B environments into one assignment for each. Only `name` and `act` are needed."""
+    """Maps observations of B environments to assignments. Only `name` and `act` are required."""
 
     name: str
     remembered: tuple[str, ...] = ()
-    """Names of the arrays by which it remembers episodes under way, such as plans or streams of random numbers."""
+    """Names of its arrays with a row for each slot, such as plans or random streams: the memory of running episodes."""
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """New episodes start in these slots, before `act` is asked about them; randomness follows from `seeds`."""
+        """Forget these slots: new episodes start there. Any randomness must follow from `seeds`."""
         del slots, seeds
 
     @abstractmethod
@@ -50,24 +51,24 @@ class Policy(ABC):
         """Assignment [B, N]: a task index for each agent, -1 for none."""
 
     def actions(self, observation: BatchObservation) -> Ints:
-        """As `act`, with IDLE for agents that prefer to do nothing, where the policy can tell."""
+        """As `act`, with IDLE instead of -1 for agents that chose to idle, if the policy knows."""
         return self.act(observation)
 
     def get_memory(self) -> State:
-        """What it remembers of the episodes under way: copies."""
+        """Copies of the memory of the running episodes."""
         return {name: getattr(self, name).copy() for name in self.remembered}
 
     def set_memory(self, memory: State) -> None:
-        """Go on from what `get_memory` returned."""
+        """Restore what `get_memory` returned."""
         for name in self.remembered:
             getattr(self, name)[...] = memory[name]
 
     def replan(self, slots: Ints) -> None:
-        """Something else was done in these slots than it decided last: a policy that follows a plan makes a new one."""
+        """Make a new plan in these slots, where another decision than the policy's was carried out."""
         del slots
 
     def expected_return(self, observation: BatchObservation) -> Floats | None:
-        """[B] rewards from here on if its plan is carried out, in the state it was last asked about; None: unknown."""
+        """[B] the return from the last observed state on if the policy's plan is carried out; None if unknown."""
         del observation
         return None
 
@@ -75,39 +76,37 @@ class Policy(ABC):
 class BatchEnv(ABC):
     """B independent episodes of one environment, stepped together.
 
-    An episode is wholly determined by its 64-bit seed and by the assignments it receives: not by its slot, by its
-    neighbours or by the number of threads. A slot whose episode has ended stands still, with reward 0, until it is
-    `reset`.
+    An episode is determined by its 64-bit seed and its assignments, whatever its slot, the other episodes of the batch
+    and the number of threads. A slot whose episode has ended does not change, with reward 0, until it is `reset`.
     """
 
     name: str
     """The environment string that makes it, such as "rescue:2x4"."""
     metric: Metric
-    """What `outcome` measures."""
+    """The unit of `outcome`."""
     n_envs: int
     n_agents: int
     n_tasks: int
     max_steps: int
     """Step limit, after which an episode is truncated."""
     idling: bool = False
-    """Whether leaving an agent without a task can be a good choice; if not, learned policies assign all they can."""
+    """Whether idling can be a good choice; if not, learned policies assign every agent that fits."""
     reads_reasons: bool = False
-    """Whether `step` tells agents that prefer to do nothing (IDLE) from those that no task had capacity for (-1);
-    policies whose inference knows then say so."""
+    """Whether `step` distinguishes agents that chose to idle (IDLE) from those that found no capacity (-1)."""
     agents_stay: bool = False
-    """Whether every agent is alive from the first step to the last."""
+    """Whether all agents are always alive."""
     positions: tuple[int, ...] = ()
-    """Columns of the features of agents and tasks that are coordinates, which a model may read from their middle."""
+    """Columns of agent and task features that are coordinates, which models may centre or compare."""
     distances: tuple[int, ...] = ()
-    """Columns of the pair features and of the task-pair features that are distances; () where there are none."""
+    """Columns of pair features and of task-pair features that are distances; () if there are none."""
     distance_unit: float = 0.0
-    """The shortest distance that matters, such as a cell, in the units of those features."""
+    """The smallest distance that matters, such as a cell, in the units of those features."""
     random: bool = True
-    """Whether anything is left to chance once an episode has begun."""
+    """Whether anything is random after the reset."""
     threads: int | None = None
-    """Threads for large batches; None for one a core (or MUSTER_NUM_THREADS). Environments are free to use fewer."""
+    """Most threads for large batches; None for one per core, or MUSTER_NUM_THREADS."""
     made_by: Callable[[int], BatchEnv] | None = None
-    """Makes another batch of this environment, of a given size; None where it was not made by `muster.make`."""
+    """Makes a new batch of this environment with a given number of slots; None if not made by `muster.make`."""
 
     @abstractmethod
     def reset(self, slots: Ints, seeds: Seeds) -> None:
@@ -115,17 +114,17 @@ class BatchEnv(ABC):
 
     @abstractmethod
     def observe(self) -> BatchObservation:
-        """What is observed now, in fresh arrays that later steps do not touch."""
+        """The present observation, in new arrays that later steps do not change."""
 
     @abstractmethod
     def step(self, assignment: Ints) -> Step:
         """Carry out one decision: `assignment` [B, N] has a task index for each agent, or -1."""
 
     def show(self, *, pair_features: bool = True, planes: bool = False, prior: bool = False) -> None:
-        """Make `observe` include what a policy reads; InputError for planes where there are none.
+        """Choose the parts of an observation that a policy reads; raises InputError for planes if there are none.
 
-        Features of pairs, which may be left out where they are not read; planes for a CNN; and priors of pairs and
-        tasks for policies that plan routes. Priors that an environment has anyway are there without asking.
+        Features of pairs, planes for a CNN, and priors of pairs and tasks for policies that plan routes. Environments
+        whose prior costs nothing always include it.
         """
         del pair_features, prior
         if planes:
@@ -133,42 +132,42 @@ class BatchEnv(ABC):
 
     @abstractmethod
     def outcome(self) -> Floats:
-        """[B] for the episode in each slot: steps taken, 1 for a win, or the sum of rewards, as `metric` says."""
+        """[B] outcome of the episode in each slot, as `metric` says: steps taken, 1 for a win, or sum of rewards."""
 
     def metrics(self) -> dict[str, Floats]:
-        """Further named metrics [B] of the episode in each slot, such as requests served, to be averaged and shown."""
+        """{name: [B]} further metrics of the episodes, such as requests served, which evaluation averages."""
         return {}
 
     def feature_names(self) -> Mapping[str, Sequence[str]]:
-        """A name for each column of "agent", "task", "pair", "task_pair" and "global" features.
+        """Names of the columns of "agent", "task", "pair", "task_pair" and "global" features.
 
-        Services, cards and messages use them; columns without a name are numbered.
+        Used by the service, cards and messages; blocks without names are numbered.
         """
         return {}
 
     def all_episodes(self) -> Seeds | None:
-        """The seeds of all episodes, in order, of an env that has only so many (recorded days); None without end.
+        """The seeds of all episodes of an environment with finitely many, such as recorded days; None for others.
 
-        `--episodes all` runs each of them once. An env that has them takes other seeds as well, for training.
+        `--episodes all` runs each of them once. Other seeds are valid too, for training.
         """
         return None
 
     @abstractmethod
     def get_state(self) -> State:
-        """Everything needed to go on later, as plain arrays (copies)."""
+        """The whole state of all slots: copies of arrays with a row for each slot."""
 
     @abstractmethod
     def set_state(self, state: State) -> None:
-        """Go on from what `get_state` returned, bit for bit."""
+        """Restore what `get_state` returned: episodes continue bit for bit."""
 
     def running(self) -> Bools:
-        """[B] whether an episode is under way in each slot; an env that does not say is taken to be under way."""
+        """[B] whether an episode is running in each slot; all, unless the environment defines this."""
         return np.ones(self.n_envs, np.bool_)
 
     def reseed(self, seeds: Seeds) -> None:
-        """Draw anew, from `seeds` [B], all that is still to come and that no observation shows yet.
+        """Draw everything that is still to come anew, from `seeds` [B]; the present observation stays as it is.
 
-        What is observed now stays as it is. Look-ahead does it to its copies, which would otherwise see the future.
+        Look-ahead calls it on its copies of the environment, so that they do not reveal the future.
         """
         del seeds
         raise MusterError(f"{self.name} cannot be given fresh random numbers: it has no reseed()")
@@ -176,16 +175,16 @@ class BatchEnv(ABC):
     @classmethod
     @abstractmethod
     def baselines(cls) -> Mapping[str, Callable[[Self], Policy]]:
-        """Built-in policies by name; each is made for one environment object and may look inside it."""
+        """{name: constructor of a policy for an environment object}, which may read more than observations."""
 
     def permute(self, agents: Ints, tasks: Ints) -> bool:
         """Renumber every slot: agent i is the former `agents[i]`, task j the former `tasks[j]`.
 
-        False, and nothing done, where an environment cannot; numbering then goes unchecked.
+        Returns False, and does nothing, if the environment cannot; the check of numbering is then skipped.
         """
         del agents, tasks
         return False
 
     def renderer(self) -> Renderer:
-        """What shows its episodes to people; by default what can be told from `observe`."""
+        """The renderer of its episodes; by default one that uses observations only."""
         return Renderer(self)

@@ -73,10 +73,10 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """The comparison as in `muster compare --json`."""
         return {
-            "policies": [one.as_dict() for one in self.evaluations],
-            "differences": [one.as_dict() for one in self.differences],
-            "groups": [asdict(one) for one in self.groups],
-            "group_differences": [one.as_dict() for one in self.group_differences],
+            "policies": [evaluation.as_dict() for evaluation in self.evaluations],
+            "differences": [difference.as_dict() for difference in self.differences],
+            "groups": [asdict(group) for group in self.groups],
+            "group_differences": [difference.as_dict() for difference in self.group_differences],
         }
 
     @property
@@ -88,9 +88,9 @@ class Comparison:
         """The differences in words."""
         metric = self.evaluations[0].metric
         if self.groups:
-            lines = [group_line(one, metric) for one in self.groups]
-            return lines + [line for one in self.group_differences for line in group_difference_lines(one, metric)]
-        return [line for one in self.differences for line in difference_lines(one, metric)]
+            lines = [group_line(group, metric) for group in self.groups]
+            return lines + [line for gap in self.group_differences for line in group_difference_lines(gap, metric)]
+        return [line for gap in self.differences for line in difference_lines(gap, metric)]
 
     def __repr__(self) -> str:
         return self.title + "\n" + text_table(*evaluation_table(self.evaluations), self.remarks())
@@ -152,7 +152,7 @@ def _unique_name(name: str, others: Sequence[str]) -> str:
 
 def differences(evaluations: Sequence[Evaluation]) -> list[Difference]:
     """Each later evaluation minus the first, on the same episodes."""
-    return [_difference(other, evaluations[0]) for other in evaluations[1:]]
+    return [_difference(evaluation, evaluations[0]) for evaluation in evaluations[1:]]
 
 
 def _difference(policy: Evaluation, reference: Evaluation) -> Difference:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from muster.data import Floats
-from muster.envs.logs import line_of, open_log
+from muster.envs.log.file import line_of, open_log
 from muster.envs.registry import EnvLike, make
 from muster.envs.vector import BatchEnv, Metric, Policy
 from muster.errors import InputError
@@ -113,7 +113,7 @@ def evaluate(
 
     `env` is an environment string, a class of your own, or an environment object whose slots are then used; `batch`
     is the number of slots otherwise. Neither changes a result other than the times. Every decision is written to `log`,
-    if named, with its observation: a file to learn from (`muster.envs.logs`). Seed "sealed" names the set for final
+    if named, with its observation: a file to learn from (`muster.envs.log`). Seed "sealed" names the set for final
     evaluations: training and search cannot draw from it, and no log is written of it.
     """
     if seed == "sealed" and log is not None:
@@ -170,8 +170,6 @@ def choose_episodes(env: BatchEnv, episodes: Count, seed: SetName = 0) -> Seeds:
         if seed:
             raise InputError(f"all episodes are the same whatever the seed; leave it out, got {seed}")
         return seeds
-    if not isinstance(seed, (int, np.integer)) and seed != "sealed":
-        raise InputError(f"a seed is a whole number, or 'sealed', got {seed!r}")
     if not isinstance(episodes, int) or episodes < 1:
         raise InputError(f"an evaluation needs at least 1 episode, or 'all', got {episodes!r}")
     return episode_seeds(seed, np.arange(episodes))

@@ -36,7 +36,7 @@ class Scored:
     settings: InferenceSettings
     """The policy's inference."""
     source: str
-    """Where the scores come from, in words."""
+    """The source of the scores, in words."""
     costs: Floats | None = None
     """[1, M, M] score of going from task to task, for routes; None if there is none."""
 
@@ -98,13 +98,13 @@ def explain(scored: Scored, method: Method | None, agent: int | None = None) -> 
     problem = scored.problem
     solution, settings = solve(scored, method)
     _, n, m = problem.scores.shape
-    possible = _possible(problem)
+    rows = zip(problem.scores[0].tolist(), _possible(problem).tolist(), strict=True)
     answer: dict[str, Any] = {
         "source": scored.source,
         "method": settings.method,
         "own_method": scored.settings.method,
         "assign_all": settings.assign_all,
-        "scores": [[finite(x) if ok else None for x, ok in zip(*row, strict=True)] for row in _rows(problem, possible)],
+        "scores": [[finite(x) if ok else None for x, ok in zip(*row, strict=True)] for row in rows],
         "assignment": plain_assignment(solution.assignment[0]),
         "objective": finite(solution.objective[0]),
         "bound": finite(solution.bound[0]),
@@ -173,10 +173,6 @@ def _possible(problem: Problem) -> Any:
         if mask is not None:
             possible &= np.expand_dims(mask[0], axis)
     return possible if problem.allowed is None else possible & problem.allowed[0]
-
-
-def _rows(problem: Problem, possible: Any) -> Any:
-    return zip(problem.scores[0].tolist(), possible.tolist(), strict=True)
 
 
 def _contributions(problem: Problem) -> Any:

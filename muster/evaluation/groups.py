@@ -58,7 +58,7 @@ class GroupDifference:
 
     def as_dict(self) -> dict[str, Any]:
         """The difference as in `muster compare --json`."""
-        return asdict(self) | {"metrics": {name: one._asdict() for name, one in self.metrics.items()}}
+        return asdict(self) | {"metrics": {name: mean._asdict() for name, mean in self.metrics.items()}}
 
 
 def runs_that_match(pattern: str) -> list[str]:
@@ -94,13 +94,13 @@ def probability_of_improvement(runs: Floats, reference: Floats, better: int) -> 
 
 def summarise_groups(groups: Sequence[Sequence[Evaluation]]) -> tuple[list[Group], list[GroupDifference]]:
     """Summary of each group, and the difference of each later one from the first."""
-    names = [name_of_group([one.policy for one in group]) for group in groups]
-    outcomes = [np.array([one.records.outcome for one in group]) for group in groups]
+    names = [name_of_group([run.policy for run in group]) for group in groups]
+    outcomes = [np.array([run.records.outcome for run in group]) for group in groups]
     summaries = []
     for name, group, outcome in zip(names, groups, outcomes, strict=True):
         interval = _interval([outcome], lambda means: interquartile_mean(means[0]))
         iqm = float(interquartile_mean(outcome.mean(axis=1)))
-        summaries.append(Group(name, tuple(one.policy for one in group), iqm, interval))
+        summaries.append(Group(name, tuple(run.policy for run in group), iqm, interval))
     return summaries, [_group_difference(names[k], groups[k], names[0], groups[0]) for k in range(1, len(groups))]
 
 
@@ -116,13 +116,13 @@ def _group_difference(
         return probability_of_improvement(means[0], means[1], better)
 
     def estimate(statistic: Statistic, outcomes: Sequence[Floats]) -> Mean:
-        return Mean(float(statistic([one.mean(axis=1) for one in outcomes])), _interval(outcomes, statistic))
+        return Mean(float(statistic([outcome.mean(axis=1) for outcome in outcomes])), _interval(outcomes, statistic))
 
-    both = [np.array([one.records.outcome for one in runs]) for runs in (group, reference)]
+    both = [np.array([run.records.outcome for run in runs]) for runs in (group, reference)]
     metrics = {}
     for metric in group[0].records.metrics:
-        if all(metric in one.records.metrics for one in (*group, *reference)):
-            values = [np.array([one.records.metrics[metric] for one in runs]) for runs in (group, reference)]
+        if all(metric in run.records.metrics for run in (*group, *reference)):
+            values = [np.array([run.records.metrics[metric] for run in runs]) for runs in (group, reference)]
             known = np.isfinite(np.concatenate(values)).all(axis=0)
             if known.any():
                 metrics[metric] = estimate(difference, [runs[:, known] for runs in values])
@@ -137,13 +137,13 @@ def _interval(outcomes: Sequence[Floats], statistic: Statistic) -> Interval:
     return float(low), float(high)
 
 
-def _resampled_means(outcomes: Sequence[Floats], resamples: int = RESAMPLES) -> Iterator[list[Floats]]:
+def _resampled_means(outcomes: Sequence[Floats]) -> Iterator[list[Floats]]:
     """Chunks of resampled means [S, R] for each group of outcomes [R, E]: seeds within groups, episodes jointly."""
     rng = np.random.default_rng(0)
     episodes = outcomes[0].shape[1]
     chunk = max(1, CHUNK // episodes)
-    for part in range(math.ceil(resamples / chunk)):
-        size = min(chunk, resamples - part * chunk)
+    for part in range(math.ceil(RESAMPLES / chunk)):
+        size = min(chunk, RESAMPLES - part * chunk)
         weights = rng.multinomial(episodes, np.full(episodes, 1 / episodes), size) / episodes
         means = [weights @ outcome.T for outcome in outcomes]
-        yield [np.take_along_axis(one, rng.integers(one.shape[1], size=one.shape), axis=1) for one in means]
+        yield [np.take_along_axis(mean, rng.integers(mean.shape[1], size=mean.shape), axis=1) for mean in means]

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from muster.errors import InputError, MusterError
-from muster.evaluation.card import RUN_CARD, as_markdown, make_card, read_card, write_card
+from muster.evaluation.card import RUN_CARD, make_card, read_card, write_card
+from muster.evaluation.card_markdown import as_markdown
 from muster.policy.files import BEST
 from muster.policy.learned import LearnedPolicy
 from muster.policy.names import load

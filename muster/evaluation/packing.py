@@ -92,7 +92,9 @@ def _ending(film: Film) -> str:
 def _film(film: Film, box: Sequence[float]) -> dict[str, Any]:
     replay = film.replay
     fields = [*_fields(film, box), *_shots(film)]
-    values = np.concatenate([_differences(field) for _, field in fields])
+    # Differences between rows; the first row unchanged.
+    rows = [np.diff(field, axis=0, prepend=np.zeros_like(field[:1])) for _, field in fields]
+    values = np.concatenate([row.reshape(-1) for row in rows])
     return {
         "policy": replay.policy,
         "label": label(replay.policy, replay.env),
@@ -204,11 +206,6 @@ def around(places: Floats) -> Bounds:
     low, high = places.min(0), places.max(0)
     margin = 0.06 * float(max((high - low).max(), 1e-6))
     return float(low[0] - margin), float(low[1] - margin), float(high[0] + margin), float(high[1] + margin)
-
-
-def _differences(field: Ints) -> Ints:
-    """Differences between rows, flattened; the first row unchanged."""
-    return np.diff(field, axis=0, prepend=np.zeros((1, field.shape[1]), np.int64)).reshape(-1)
 
 
 def varints(values: Ints) -> bytes:

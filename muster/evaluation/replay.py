@@ -165,7 +165,7 @@ def record(
 
 
 def ending(replay: Replay, env: BatchEnv) -> str:
-    """How the episode that `env` has just run ended, with its metrics, in words."""
+    """The ending and metrics of the episode that `env` has just run, in words."""
     steps = len(replay.assignments)
     if replay.metric in ("return", "agreement"):
         words = f"{replay.metric} {replay.outcome:.2f} after {steps} decisions"
@@ -204,7 +204,7 @@ class Film:
     crowded: Bools
     """[T, M] whether the capacity would be used up even without one of the task's agents."""
     ending: str
-    """How the episode ended, in words."""
+    """The ending of the episode, in words."""
     seconds_per_step: float
 
 
@@ -224,15 +224,15 @@ def film(replay: Replay, env: BatchEnv | None = None) -> Film:
     return Film(replay, moments, np.array(loads), np.array(crowded), ending(replay, env), renderer.seconds_per_step)
 
 
-def moment(renderer: Renderer, observation: BatchObservation, slot: int = 0) -> Moment:
-    """The present moment of a slot."""
+def moment(renderer: Renderer, observation: BatchObservation) -> Moment:
+    """The present moment of slot 0."""
     env = renderer.env
-    scene = checked(renderer.scene(slot), env.n_agents, env.n_tasks, env.name)
+    scene = checked(renderer.scene(0), env.n_agents, env.n_tasks, env.name)
     return Moment(
         scene,
-        _alive(scene.agent_alive, len(np.asarray(scene.agents)), observation.agent_alive[slot]),
-        _alive(scene.task_alive, len(np.asarray(scene.tasks)), observation.task_alive[slot]),
-        None if observation.task_ids is None else observation.task_ids[slot],
+        _alive(scene.agent_alive, len(np.asarray(scene.agents)), observation.agent_alive[0]),
+        _alive(scene.task_alive, len(np.asarray(scene.tasks)), observation.task_alive[0]),
+        None if observation.task_ids is None else observation.task_ids[0],
     )
 
 

@@ -34,7 +34,7 @@ def read_curve(folder: Path, name: str) -> dict[str, Any]:
     """A run's description, the rows of its log, its baselines and its card."""
     known = {run["name"]: run for run in read_runs(folder)}
     if name not in known:
-        raise UnknownNameError(f"run in {folder}", name[:80], known)
+        raise UnknownNameError("run", name[:80], known, f"in {folder}")
     rows = []
     # A run that is training may have written its last line in part.
     for line in read_file(folder / name / "metrics.jsonl", LOG_BYTES).splitlines(keepends=True):

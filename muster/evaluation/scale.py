@@ -99,7 +99,7 @@ def split_env(env: str) -> tuple[Kind, str]:
         return KINDS[name], rest
     if ":" in name and name.partition(":")[0] not in BUILT_IN:
         return custom_kind(name, env), rest
-    raise UnknownNameError("kind of environment that comes in sizes", name, [*KINDS, OWN])
+    raise UnknownNameError("environment", name, [*KINDS, OWN], "that comes in sizes")
 
 
 def custom_kind(name: str, env: str) -> Kind:

@@ -1,4 +1,4 @@
-"""How each metric is read, and 95 % intervals of means and rates."""
+"""Labels and direction of each metric, and 95 % intervals of means and rates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Z95 = 1.959963984540054
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """How a metric is read."""
+    """Labels and direction of a metric."""
 
     label: str
     """Label of a plot's axis."""

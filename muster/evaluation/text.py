@@ -25,17 +25,14 @@ def evaluation_lines(evaluation: Evaluation) -> list[str]:
     def add(words: str, value: str) -> None:
         lines.append(f"  {words:{WIDTH}}{value}")
 
-    if evaluation.metric == "steps":
-        shifted = evaluation.ci95[0] - 1, evaluation.ci95[1] - 1
-        add("steps to the last task, T", with_interval(evaluation.mean, evaluation.ci95))
-        if evaluation.env.startswith("rescue:"):
-            add("T - 1, as the paper prints", with_interval(evaluation.mean - 1, shifted))
-    else:
-        meaning = MEANINGS[evaluation.metric]
-        add(meaning.label, with_interval(evaluation.mean, evaluation.ci95, meaning.digits))
+    meaning = MEANINGS[evaluation.metric]
+    add(meaning.label, with_interval(evaluation.mean, evaluation.ci95, meaning.digits))
+    if evaluation.env.startswith("rescue:"):
+        low, high = evaluation.ci95
+        add("T - 1, as the paper prints", with_interval(evaluation.mean - 1, (low - 1, high - 1)))
     for name, value in evaluation.metrics.items():
         add(name.replace("_", " "), "-" if value is None else with_interval(value.mean, value.ci95))
-    if MEANINGS[evaluation.metric].limit_fails:
+    if meaning.limit_fails:
         add("hit the step limit", f"{evaluation.failed} ({100 * evaluation.failed / evaluation.episodes:.1f} %)")
     if evaluation.changes_per_decision is not None:
         add("change of task", f"{100 * evaluation.changes_per_decision:.2f} % of the agents a decision")

@@ -70,9 +70,8 @@ def _weights(
 
 def in_words(weights: Sequence[Weight]) -> str:
     """A sentence about the features with the largest effects on a pair's score, beside the prior."""
-    largest = [one for one in weights if one.score == "h" and one.kind != "constant" and abs(one.effect) >= LEAST][
-        :NAMED
-    ]
+    strong = [one for one in weights if one.score == "h" and one.kind != "constant" and abs(one.effect) >= LEAST]
+    largest = strong[:NAMED]
     if not largest:
         return "It decides as the environment's prior does: no feature moves a score by much."
     parts = [f"{'a high' if one.effect > 0 else 'a low'} {one.feature} ({one.effect:+.2f})" for one in largest]

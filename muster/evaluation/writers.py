@@ -20,10 +20,10 @@ from muster.evaluation.packing import LONGEST_SECONDS, bounds_of, pack
 from muster.evaluation.replay import Film, Replay, film
 from muster.evaluation.viewer import page
 from muster.rng import episode_seeds
-from muster.storage import write_atomically
+from muster.storage import check_parent, write_atomically
 
 LAST_PICTURE_MILLISECONDS = 2000
-"""How long a GIF shows its last frame."""
+"""Duration of a GIF's last frame."""
 SHORTEST_PICTURE_MILLISECONDS = 40
 COLOURS = 64
 PALETTE_PICTURES = 12
@@ -120,8 +120,7 @@ def writer(path: Path, policies: int = 1) -> Writer:
         raise UnknownNameError("replay format", path.suffix or path.name, WRITERS)
     if policies > 1 and path.suffix != ".html":
         raise InputError(f"two policies side by side need a page, such as replay.html; {path.name} shows one")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
+    check_parent(path)
     if path.suffix == ".gif" and find_spec("PIL") is None:
         raise MissingExtraError(path.name, "plot", f"write a page such as {path.stem}.html")
     return WRITERS[path.suffix]

@@ -26,10 +26,10 @@ from muster.settings import (
     accept,
     build,
     check_fields,
+    expected,
     options_of,
     overlaid,
     read_toml,
-    wanted,
 )
 
 Sampler = Literal["random", "tpe"]
@@ -243,7 +243,7 @@ def flatten(table: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
     for name, entry in table.items():
         learner = name in options and name not in known
         if learner and not isinstance(entry, Mapping):
-            raise InputError(f"{name} in {where} must be {wanted(options[name].hint)}, got {entry!r}")
+            raise InputError(f"{name} in {where} must be {expected(options[name].hint)}, got {entry!r}")
         for dotted, value in ((f"{name}.{key}", entry[key]) for key in entry) if learner else ((name, entry),):
             if dotted not in known:
                 raise UnknownNameError(f"setting in {where}", dotted, known)
@@ -268,7 +268,7 @@ def _read_range(name: str, table: Mapping[str, Any], hint: Any, where: str) -> R
         raise InputError(f"the range of {name} in {where} needs both low and high")
     integer, real = _takes(hint, int), _takes(hint, float)
     if not integer and not real:
-        raise InputError(f"{name} in {where} has no range, it is {wanted(hint)}; list the values to try: [a, b]")
+        raise InputError(f"{name} in {where} has no range, it is {expected(hint)}; list the values to try: [a, b]")
     low, high = (accept(hint, table[end], f"{end} of {name}", where) for end in ("low", "high"))
     if not low < high:
         raise InputError(f"the range of {name} in {where} must have low below high, got {low} and {high}")

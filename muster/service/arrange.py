@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from muster.assign.settings import Method
-from muster.envs.registry import resized
 from muster.envs.scene import as_places
+from muster.envs.size import resized
 from muster.errors import InputError
 from muster.evaluation.explain import explain, plain_assignment, score_decision
 from muster.evaluation.packing import around, stage_json

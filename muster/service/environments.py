@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from muster.envs.registry import BUILT_IN, EXAMPLES, Size, kind_of, make, size_of
+from muster.envs.registry import BUILT_IN, EXAMPLES, kind_of, make
+from muster.envs.size import Size, size_of
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import InputError, MusterError, UnknownNameError
 from muster.evaluation.captions import caption, label

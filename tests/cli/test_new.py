@@ -75,5 +75,13 @@ def test_a_name_that_python_cannot_import_is_refused(name, capsys, tmp_path):
     assert "letters, digits and underscores" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["json", "numpy"])
+def test_a_name_that_would_hide_an_installed_module_is_refused(name, capsys, tmp_path):
+    with pytest.raises(SystemExit):
+        main(["new", name, "--folder", str(tmp_path)])
+    assert f"{name}.py would hide the module '{name}' of Python" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_class_names():
     assert [class_name(name) for name in ("couriers", "my_env", "_x")] == ["Couriers", "MyEnv", "X"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -166,7 +167,15 @@ def fails(capsys: pytest.CaptureFixture[str], complaint: str, *arguments: str) -
 
 def test_files_that_cannot_be_read(capsys, tmp_path):
     fails(capsys, "nowhere.json: No such file or directory", str(tmp_path / "nowhere.json"))
-    fails(capsys, "Is a directory", str(tmp_path))
+    fails(capsys, "is a folder, not a regular file", str(tmp_path))
+    fails(capsys, "is a device, not a regular file", "/dev/zero")
+    os.mkfifo(tmp_path / "pipe.csv")
+    fails(capsys, "is a pipe, not a regular file", str(tmp_path / "pipe.csv"))
+    reader, writer = os.pipe()
+    os.write(writer, json.dumps(GOOD).encode())
+    os.close(writer)
+    assert solved(capsys, f"/dev/fd/{reader}")["assignment"] == [1, 0]
+    os.close(reader)
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfe\x00\x81")
     fails(capsys, "is not text", str(binary))
@@ -281,8 +290,10 @@ def test_reasons_as_sentences_and_as_rows(folder, capsys):
     ("arguments", "complaint"),
     [
         (["long.csv", "--out", "plan.xlsx"], "--out writes .csv or .json, got plan.xlsx"),
+        (["long.csv", "--out", "none/plan.csv"], "cannot write none/plan.csv: there is no folder 'none'"),
         (["long.csv", "--capacities", "long.csv"], "capacities must have two columns"),
         (["bad.csv"], "bad.csv, row 3, column 'score': expected a number or nothing, got 'much'"),
+        (["bad.csv"], "(other names: --columns agent=tech,task=job,score=worth)"),
         (["ragged.csv"], "ragged.csv, row 2: expected 3 cells as in the first row, got 2"),
         (["twice.csv"], "has two columns called 'x'"),
         (["empty.csv"], "empty.csv is empty; expected a table with the columns agent, task and score"),

@@ -200,7 +200,7 @@ class CarriesOutWhatIsForbidden(BatchOfSingles):
 
     single = Orders
 
-    def _possible(self, assignment: Ints) -> Ints:
+    def _feasible(self, assignment: Ints) -> Ints:
         there = self.padded.arrays["task_alive"]
         return np.where(np.take_along_axis(there, np.maximum(assignment, 0), axis=1), assignment, -1)
 

@@ -68,5 +68,5 @@ def test_a_foreign_task_is_refused():
 
 
 def test_an_environment_without_a_picture_says_so():
-    with pytest.raises(MusterError, match="Countdown has no picture of itself"):
+    with pytest.raises(MusterError, match="Countdown has no picture"):
         batched(Countdown)(1).renderer().draw(0)

@@ -244,7 +244,7 @@ def test_a_baseline_that_cannot_be_followed_is_explained(baseline, complaint):
         ({"n_agents": 0}, "must have n_agents, the most agents that there ever are, a whole number from 1; got 0"),
         ({"n_tasks": None}, "must have n_tasks"),
         ({"max_steps": 2.5}, "must have max_steps, the step limit, a whole number from 1; got 2.5"),
-        ({"metric": "retrun"}, "no metric (of Bad) 'retrun'; did you mean 'return'?"),
+        ({"metric": "retrun"}, "no metric 'retrun' for Bad; did you mean 'return'?"),
         ({"switch_cost": -1}, "switch_cost of Bad must be finite and not negative"),
         ({"switch_cost": np.zeros((2, 2))}, "switch_cost of Bad must be a number or [n_agents, n_tasks]"),
         ({"get_state": lambda self: {}}, "must define both get_state() and set_state(), or neither"),

@@ -8,7 +8,7 @@ import pytest
 
 import muster
 from muster.cli.main import main
-from muster.envs.registry import resized, size_of
+from muster.envs.size import resized, size_of
 
 
 @pytest.mark.parametrize("env", ["rescue:2x4,grid=40_000", "rescue:2x4,grid=40000", "pursuit:4x2,grid=40000"])

@@ -8,7 +8,8 @@ import pytest
 
 from muster.cli.main import main
 from muster.errors import ModelFileError
-from muster.evaluation.card import as_markdown, make_card, read_card, write_card
+from muster.evaluation.card import make_card, read_card, write_card
+from muster.evaluation.card_markdown import as_markdown
 from muster.policy.learned import features_of
 from muster.policy.names import load, shipped
 

@@ -108,7 +108,7 @@ def test_win_rates_count_every_episode(monkeypatch):
         (("topline", "rescue:2x40"), InputError, "up to 16 victims, got 40"),
         ((lambda view: [0, 1], "rescue:2x4", 1), InputError, "a policy is a name, a path or an object with a name"),
         ((None, "rescue:2x4", 1), InputError, "got None; a function of your own"),
-        (("closest", "rescue:2x4", 1, "a"), InputError, "a seed is a whole number, or 'sealed', got 'a'"),
+        (("closest", "rescue:2x4", 1, "a"), InputError, "from 0 to 2^64 - 1, or 'sealed', got 'a'"),
     ],
 )
 def test_bad_input_gets_one_clear_sentence(arguments, error, complaint):

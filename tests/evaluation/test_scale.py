@@ -174,7 +174,7 @@ def test_the_command_prints_draws_and_gives_json(tmp_path: Path, capsys: pytest.
         (["closest", "--env", "rescue", "--sizes", "2", "--ratio", "-1"], "ratio must be positive"),
         (["closest", "--env", "rescue", "--sizes", "2", "--episodes", "0"], "at least 1"),
         (["closest", "--env", "rescue", "--sizes", "2", "--out", "x.nonsense"], "cannot write x.nonsense"),
-        (["closest", "--env", "rescue", "--sizes", "2", "--out", "nowhere/x.png"], "no folder nowhere"),
+        (["closest", "--env", "rescue", "--sizes", "2", "--out", "nowhere/x.png"], "no folder 'nowhere'"),
         (["nothing.safetensors", "--env", "rescue", "--sizes", "2"], "no policy file"),
         (["rescue-2x4-quad-dm", "--env", "battle:w", "--sizes", "3"], "cannot run battle:w3v4"),
     ],

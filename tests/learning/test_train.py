@@ -119,7 +119,7 @@ def test_settings_survive_a_round_trip_through_toml(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('env = "rescue:2x4"\nlerner = "es"', "no setting in .* 'lerner'; did you mean 'learner'"),
+        ('env = "rescue:2x4"\nlerner = "es"', "no setting 'lerner' in .*; did you mean 'learner'"),
         ('env = "rescue:2x4"\nnum_envs = "many"', "num_envs in .* must be a whole number, got 'many'"),
         ('env = "rescue:2x4"\n[ppo]\nsigma = -1.0', "ppo.sigma in .* must be positive"),
         ('env = "rescue:2x4"\nseed = true', "seed in .* must be a whole number"),

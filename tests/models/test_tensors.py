@@ -11,7 +11,7 @@ import torch
 
 import muster
 from muster.assign.settings import InferenceSettings
-from muster.envs.checks.probes import AXES, possible_pairs
+from muster.envs.checks.probes import AXES
 from muster.errors import InputError
 from muster.learning.envs import prepare
 from muster.learning.settings import TrainSettings
@@ -64,7 +64,7 @@ def situations(name):
     tensors = [torch.as_tensor(np.array(getattr(seen, field), np.float32)) for field in model.inputs]
     h, g = policy.scores(seen)
     # What is not possible scores 0 with us.
-    return model, tensors, (np.where(possible_pairs(seen), h, np.nan), g)
+    return model, tensors, (np.where(seen.pairs, h, np.nan), g)
 
 
 def _tasks(field, array, rows):

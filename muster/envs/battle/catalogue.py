@@ -1,4 +1,4 @@
-"""Unit types and scenarios: read from units.toml and scenarios.toml, and turned into the kernels' tables."""
+"""Unit types and scenarios from units.toml and scenarios.toml, and the tables that kernels read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from muster.envs.battle.layout import Int64s
 from muster.errors import InputError, UnknownNameError
 
 MAX_UNITS = 1000
-"""Most units of one side."""
+"""Most units of one type on a side."""
 
 _SIZES = ("small", "medium", "large")
 _SHOTS = {"instant": lay.SHOT_INSTANT, "missile": lay.SHOT_MISSILE, "melee": lay.SHOT_MELEE}
@@ -24,12 +24,12 @@ _SHOTS = {"instant": lay.SHOT_INSTANT, "missile": lay.SHOT_MISSILE, "melee": lay
 _QUARTERS = {"normal": (4, 4, 4), "explosive": (2, 3, 4), "concussive": (4, 2, 1)}
 
 Unit = dict[str, Any]
-"""Statistics of one unit type, as units.toml describes them."""
+"""Statistics of a unit type, as in units.toml."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Units of one type that start together; places in walk tiles of 8 pixels."""
+    """Units of one type that start together; positions in walk tiles of 8 pixels."""
 
     unit: str
     count: int
@@ -39,7 +39,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Two armies and where they start."""
+    """The units of both sides and their start positions."""
 
     name: str
     ours: tuple[Group, ...]
@@ -47,17 +47,17 @@ class Scenario:
 
     @property
     def n_ours(self) -> int:
-        """Units of ours."""
+        """Number of our units."""
         return sum(group.count for group in self.ours)
 
     @property
     def n_theirs(self) -> int:
-        """Units of theirs."""
+        """Number of the opponent's units."""
         return sum(group.count for group in self.theirs)
 
     @property
     def unit_names(self) -> tuple[str, ...]:
-        """Names of the unit types that take part, each once, in alphabetical order."""
+        """Names of the unit types, each once, in alphabetical order."""
         return tuple(sorted({group.unit for group in self.ours + self.theirs}))
 
     def roster(self) -> Int64s:
@@ -70,17 +70,17 @@ class Scenario:
         return np.array(rows, dtype=np.int64)
 
 
-def damage_on(unit: Unit, other: Unit) -> int:
-    """Damage of one hit on `other`, in 1/256 hit points."""
-    return max(unit["damage"] * 64 * _QUARTERS[unit["damage_type"]][_SIZES.index(other["size"])], 128)
+def damage_on(unit: Unit, target: Unit) -> int:
+    """Damage of one hit on a target, in 1/256 hit points."""
+    return max(unit["damage"] * 64 * _QUARTERS[unit["damage_type"]][_SIZES.index(target["size"])], 128)
 
 
 def type_table(units: list[Unit]) -> Int64s:
-    """The kernels' table [K, TYPE_FIELDS + 2 K] of these unit types; the last columns are damage on each."""
+    """[K, TYPE_FIELDS + 2 K] the kernels' table of K unit types; the last columns are the damage on each type."""
     table = np.zeros((len(units), lay.TYPE_FIELDS + 2 * len(units)), dtype=np.int64)
     for row, unit in zip(table, units, strict=True):
         walk = [round(256 * speed) for speed in unit.get("walk", (0,))]
-        # Along the edge of a unit in the way a walker has a speed of its own, by default its mean one.
+        # Walkers slide along the edge of a unit in their way at this speed, by default their mean speed.
         slide = round(256 * unit["slide"]) if "slide" in unit else sum(walk) // len(walk)
         fly = unit.get("fly", {"top_speed": slide, "acceleration": 1, "halt_distance": 0})
         missile = unit.get("missile", {"top_speed": 1, "acceleration": 1, "ahead": 0})
@@ -98,24 +98,24 @@ def type_table(units: list[Unit]) -> Int64s:
             unit.get("looks_when_ready", False), unit["air_range"] > 0, *attacks, len(walk),
             *walk, *(0,) * (lay.MAX_WALK - len(walk)),
         )  # fmt: skip
-        damage = [damage_on(unit, other) for other in units]
+        damage = [damage_on(unit, target) for target in units]
         row[:] = (*fixed, *damage, *(value >> 8 for value in damage))
     return table
 
 
 @cache
 def read_toml(name: str) -> dict[str, Any]:
-    """A data file of this folder: units.toml or scenarios.toml."""
+    """The table in units.toml or scenarios.toml."""
     return tomllib.loads(files("muster.envs.battle").joinpath(name).read_text(encoding="utf-8"))
 
 
 def unit_types() -> dict[str, Unit]:
-    """The unit types that come with muster, by name."""
+    """{name: unit type} of the built-in unit types."""
     return read_toml("units.toml")
 
 
 def scenario(name: str) -> Scenario:
-    """The scenario that a string such as "w15v17" names: a family, our number and theirs."""
+    """The scenario of a string such as "w15v17": a family, our number of units and theirs."""
     families = read_toml("scenarios.toml")
     match = re.fullmatch(r"([a-z]+)(\d+)v(\d+)", name)
     if match is None:

@@ -23,15 +23,15 @@ from muster.rng import Seeds
 from muster.settings import options_of, read_options
 
 BOT_STEPS = 5000
-"""Steps of the bot after which a battle is broken off."""
+"""Step limit of a battle, in steps of the bot."""
 UNIT_FEATURES = ("enemy", "x", "y", "velocity x", "velocity y", "health", "cooldown", "range")
 PAIR_FEATURES = ("distance", "was my target")
 GRID = 100
 """Side of the square of planes, in walk tiles."""
 DISTANCE_SCALE = 25.0
-"""Walk tiles that are shown as a distance of 1."""
+"""Walk tiles of an observed distance of 1."""
 UNITS_A_THREAD = 500
-"""Units in a thread's share of the battles from which it is worth its start."""
+"""Least number of units per thread for which another thread pays."""
 
 
 class BattleEnv(CompiledEnv):
@@ -70,7 +70,7 @@ class BattleEnv(CompiledEnv):
         self.bullets = np.zeros((n_envs, lay.BULLET_LIMIT, lay.BULLET_FIELDS), dtype=np.int32)
         self.cells = np.zeros((n_envs, lay.CELLS * lay.CELLS), dtype=np.int16)
         self.rng = np.zeros(n_envs, dtype=np.uint64)
-        # Nothing goes on in a slot until an episode is started there.
+        # No episode is running until the first reset.
         self.counters[:, lay.ENDED] = 1
         engine = {name: getattr(self.settings, name) for name in options_of(BattleSettings) if name not in SHOWN}
         self.kernel = core.battle.Battles(
@@ -78,17 +78,17 @@ class BattleEnv(CompiledEnv):
         )
 
     def feature_names(self) -> Mapping[str, Sequence[str]]:
-        """Of units, ours and theirs alike, and of pairs of them."""
+        """Names of the features of units, ours and theirs alike, and of pairs."""
         types = [f"is {name}" for name in self.scenario.unit_names] if self._one_hot else []
         return {"agent": [*UNIT_FEATURES, *types], "task": [*UNIT_FEATURES, *types], "pair": PAIR_FEATURES}
 
     def show(self, *, pair_features: bool = True, planes: bool = False, prior: bool = True) -> None:
-        """Include distances and last targets of pairs, and planes for a CNN; planes asked for by an option stay."""
+        """Choose whether observations have pair features, and planes for a CNN; the option `planes` keeps planes on."""
         del prior
         self._pairs, self._planes = pair_features, planes or self.settings.planes
 
     def observe(self) -> BatchObservation:
-        """What is seen now."""
+        """Features, contributions, capacities and masks of all units, in new arrays."""
         B, N, M, F = self.n_envs, self.n_agents, self.n_tasks, self._n_features
         agents = np.empty((B, N, F), dtype=np.float32)
         tasks = np.empty((B, M, F), dtype=np.float32)
@@ -123,32 +123,32 @@ class BattleEnv(CompiledEnv):
         )
 
     def resolve(self, assignment: Ints) -> Ints:
-        """The orders [B, N] that an assignment leads to: enemy index, -2 (stop) or -3 (attack-move).
+        """[B, N] the orders of an assignment: enemy index, -2 (stop) or -3 (attack-move).
 
-        See `step`; the option `idle` says what tells whether an unassigned unit chose to idle.
+        See `step`; the option `idle` says how an unassigned unit that chose to idle is recognised.
         """
-        wanted = np.asarray(assignment)
-        if wanted.shape != (self.n_envs, self.n_agents) or wanted.dtype.kind not in "iu":
+        tasks = np.asarray(assignment)
+        if tasks.shape != (self.n_envs, self.n_agents) or tasks.dtype.kind not in "iu":
             raise InputError(
                 f"assignment must be whole numbers of shape {(self.n_envs, self.n_agents)}, "
-                f"got {wanted.dtype} of shape {wanted.shape}"
+                f"got {tasks.dtype} of shape {tasks.shape}"
             )
-        orders = np.empty(wanted.shape, dtype=np.int64)
-        if not self.kernel.resolve(not self.reads_reasons, wanted.astype(np.int64, copy=False), orders):
+        orders = np.empty(tasks.shape, dtype=np.int64)
+        if not self.kernel.resolve(not self.reads_reasons, tasks.astype(np.int64, copy=False), orders):
             raise InputError(
                 f"assignment must lie in 0..{self.n_tasks - 1}, or be -1 (unassigned), -2 (stop) or -3 (attack-move), "
-                f"got {wanted.min()} to {wanted.max()}"
+                f"got {tasks.min()} to {tasks.max()}"
             )
         return orders
 
     def step(self, assignment: Ints) -> Step:
         """Carry out one decision: six frames, less if the battle ends before.
 
-        `assignment` [B, N]: an enemy's index, or -1. An agent with -1, or assigned to a dead enemy, stops if some
-        task still had capacity for it (so the policy chose idleness; unless the option `idle` is "reasons"); otherwise
-        it keeps its previous target if that lives and else attacks the closest enemy; with a single enemy left it
-        attacks that. Two more values bypass these rules: -2 stops the unit and -3 makes it attack-move to the middle
-        of the enemy's army.
+        `assignment` [B, N]: an enemy's index, or -1. An agent with -1, or assigned to a dead enemy, stops if some task
+        still has capacity for it, since then the policy chose to idle (unless the option `idle` is "reasons").
+        Otherwise it keeps its previous target if that is alive, and else attacks the closest enemy; with a single enemy
+        left it attacks that. -2 stops a unit and -3 makes it attack-move to the middle of the enemy's army,
+        whatever the rules above.
         """
         orders = self.resolve(assignment)
         result = Step(np.empty(self.n_envs), np.empty(self.n_envs, np.bool_), np.empty(self.n_envs, np.bool_))
@@ -157,31 +157,31 @@ class BattleEnv(CompiledEnv):
         return result
 
     def outcome(self) -> Floats:
-        """[B] 1 where more of our units are left than of theirs."""
+        """[B] 1 if more of our units are left than of theirs, else 0."""
         return (self.counters[:, lay.N_OURS] > self.counters[:, lay.N_THEIRS]).astype(np.float64)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What makes up the battles (see `muster.envs.battle.layout`)."""
+        """The arrays of the battles (see `muster.envs.battle.layout`)."""
         return {name: getattr(self, name) for name in ("units", "counters", "bullets", "cells", "rng")}
 
     def get_state(self) -> State:
         """Copies of the battles' arrays."""
         state = super().get_state()
-        # Beyond the live bullets their array holds what was there before, which makes no difference to the battle.
+        # Entries beyond the live bullets are stale and have no effect; zeros make equal states equal.
         stale = np.arange(lay.BULLET_LIMIT) >= self.counters[:, lay.N_BULLETS, None]
         state["bullets"][stale] = 0
         return state
 
     def running(self) -> Bools:
-        """[B] where the battle is not over."""
+        """[B] whether the battle has not ended."""
         return self.counters[:, lay.ENDED] == 0
 
     def reseed(self, seeds: Seeds) -> None:
-        """Draw chances to hit, and what else is random, from other seeds from now on."""
+        """Seed the battles' random streams anew."""
         self.rng[:] = seeds
 
     def renderer(self) -> Renderer:
-        """The map."""
+        """A renderer of the map."""
         from muster.envs.battle.renderer import BattleRenderer
 
         return BattleRenderer(self)
@@ -193,7 +193,7 @@ class BattleEnv(CompiledEnv):
 
 
 def from_options(text: str, n_envs: int) -> BattleEnv:
-    """The environment that `text` names: "w15v17" or "w15v17,latency=3,planes=true"."""
+    """The environment of "w15v17" or "w15v17,latency=3,planes=true"."""
     name, *options = [part.strip() for part in text.split(",")]
     settings = BattleSettings(**read_options(BattleSettings, options, "battle option"))
     return BattleEnv(name, n_envs, settings, name=f"battle:{text}")

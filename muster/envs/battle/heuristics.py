@@ -1,4 +1,4 @@
-"""The paper's heuristics as policies: as its authors ran them, and each without the bug that shapes their table."""
+"""The paper's heuristics as policies, with the search bug of the authors' code and without it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from muster.envs.battle.env import BattleEnv
 
 CLOSEST, WEAKEST, NO_OVERKILL, NO_OVERKILL_NO_CHANGE, NO_OVERKILL_SMART, RANDOM, ATTACK_MOVE = range(7)
-"""The engine's numbers of them (core/envs/battle/heuristics.hpp)."""
+"""The engine's codes of the heuristics (core/envs/battle/heuristics.hpp)."""
 
 
 class Heuristic(NamedTuple):
-    """One heuristic; `fixed`: without the authors' search bug."""
+    """A heuristic; `fixed`: without the authors' search bug."""
 
     code: int
     fixed: bool
@@ -40,11 +40,11 @@ HEURISTICS = {
     "wcnoks-fixed": Heuristic(NO_OVERKILL_SMART, True, "wcnoks without the authors' search bug"),
     "attack-move": Heuristic(ATTACK_MOVE, False, "the opponent's own behaviour: attack-move to the enemy's middle"),
 }
-"""The built-in policies by name."""
+"""{name of a baseline: heuristic}."""
 
 
 class HeuristicPolicy(Policy):
-    """A heuristic for one environment object; it looks inside it rather than at the observation."""
+    """A heuristic for one environment object, whose state it reads instead of observations."""
 
     remembered = ("rng", "memory")
 
@@ -57,12 +57,12 @@ class HeuristicPolicy(Policy):
         self.memory = np.zeros((env.n_envs, env.n_agents + 2), dtype=np.int64)
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """Forget the targets there. Only `rand-nc` draws random numbers, from a stream of its own."""
+        """Forget the targets in these slots, and seed the random stream, which only `rand-nc` uses."""
         self.memory[slots] = 0
         self.rng[slots] = np.asarray(seeds, dtype=np.uint64) ^ HEURISTIC_STREAM
 
     def act(self, observation: BatchObservation | None = None) -> Ints:
-        """Orders [B, N]; -2 tells a unit to stop, -3 to attack-move (see `BattleEnv.step`)."""
+        """[B, N] orders: an enemy's index, -2 to stop or -3 to attack-move (see `BattleEnv.step`)."""
         env, heuristic = self._env, self._heuristic
         orders = np.full((env.n_envs, env.n_agents), lay.HOLD, dtype=np.int64)
         env.share_out(

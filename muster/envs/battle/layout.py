@@ -1,4 +1,4 @@
-"""Where each quantity of a battle lives in the engine's arrays; core/envs/battle/layout.hpp has the same names.
+"""Indices of the quantities of a battle in the engine's arrays; core/envs/battle/layout.hpp has the same names.
 
 A batch of B battles is a few integer arrays, one leading index a battle:
 
@@ -21,7 +21,7 @@ Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
 FRAMES_A_SECOND = 24
-"""The game's pace, about."""
+"""Frames per second of the game, about."""
 DECISION_FRAMES = 6
 """Frames between two decisions."""
 LOOK_PERIOD = 9
@@ -45,9 +45,9 @@ UNIT_FIELDS = 75
 """Rows of `units`. LIVE is the list of live units in update order, `N_LIVE` of them."""
 
 IDLE_FIRST, IDLE, ATTACK, ATTACK_MOVE, STOP, NO_ORDER = range(6)
-"""What ORDER may be."""
+"""Values of ORDER."""
 UNASSIGNED, HOLD, MARCH = -1, -2, -3
-"""What a policy may ask of a unit instead of a target."""
+"""Orders of a policy without a target."""
 
 COUNTERS = 18
 (
@@ -60,7 +60,7 @@ BULLET_FIELDS = 10
 B_STATE, B_X, B_Y, B_SPEED, B_UNIT, B_TX, B_TY, B_SOURCE, B_TIMER, B_MISS = range(BULLET_FIELDS)
 """Columns of `bullets`."""
 INSTANT, FLYING, SHOWING = range(3)
-"""What B_STATE may be."""
+"""Values of B_STATE."""
 
 CELL_SIZE = 48
 CELLS = 96
@@ -80,7 +80,7 @@ MAX_WALK = 8
 TYPE_FIELDS = T_WALK + MAX_WALK
 """Columns of `types` [K, TYPE_FIELDS + 2 K]; after them come exact and integer damage on each type."""
 SHOT_INSTANT, SHOT_MISSILE, SHOT_MELEE = range(3)
-"""What T_SHOT may be."""
+"""Values of T_SHOT."""
 
 
 def shown_hit_points(units: Int32s) -> Ints:
@@ -89,15 +89,15 @@ def shown_hit_points(units: Int32s) -> Ints:
 
 
 def targets_of(units: Int32s) -> Ints:
-    """[U] the live unit that each live unit attacks, -1 for none."""
+    """[U] the living unit that each living unit attacks, -1 for none."""
     alive = units[ALIVE] != 0
-    wanted = units[ORDER_UNIT].astype(np.int64)
-    attacks = alive & (units[ORDER] == ATTACK) & (wanted >= 0)
-    return np.where(attacks & alive[np.maximum(wanted, 0)], wanted, -1)
+    target = units[ORDER_UNIT].astype(np.int64)
+    attacks = alive & (units[ORDER] == ATTACK) & (target >= 0)
+    return np.where(attacks & alive[np.maximum(target, 0)], target, -1)
 
 
 def incoming_damage(types: Ints, units: Int32s, targets: Ints) -> Ints:
-    """[U] the integer damage of the next hits of all that attack a unit."""
+    """[U] integer damage of the next hits of all attackers of each unit."""
     attackers = np.flatnonzero(targets >= 0)
     attacked = targets[attackers]
     damage = np.zeros(len(targets), dtype=np.int64)

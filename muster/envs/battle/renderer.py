@@ -1,4 +1,4 @@
-"""A battle to look at: scenes for the viewer and for pictures, text for terminals."""
+"""The renderer of battles: scenes for the viewer and pictures, text for terminals."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from muster.envs.battle.env import BattleEnv
 
 SHAPES: dict[str, Shape] = {"wraith": "dart", "zergling": "triangle", "hydralisk": "hexagon"}
-"""The others are discs."""
+"""{unit type: shape}; the others are discs."""
 COLUMNS, ROWS = 72, 24
-"""The map in characters is no larger than this; a character is twice as high as wide."""
+"""Largest map in characters; a character is twice as high as wide."""
 LEAST_PIXELS = 8
-"""Pixels of the game that one of its columns stands for, at least: one walk tile."""
+"""Least width of a character in pixels of the game: one walk tile."""
 
 
 class BattleRenderer(SceneRenderer):
-    """Units on the map."""
+    """Draws units on the map."""
 
     env: BattleEnv
     seconds_per_step = lay.DECISION_FRAMES / lay.FRAMES_A_SECOND
@@ -38,7 +38,7 @@ class BattleRenderer(SceneRenderer):
         health = np.clip(units[lay.HP] / env.types[units[lay.TYPE], lay.T_HP], 0, 1)
         angles = units[lay.HEADING] / 256
         targets = targets_of(units)
-        # Ours come first among the looks, a type each, then theirs.
+        # The looks are our unit types, then theirs.
         looks = units[lay.TYPE] + len(env.scenario.unit_names) * (np.arange(env.n_units) >= n)
         seconds = counters[lay.FRAME] / lay.FRAMES_A_SECOND
         return Scene(
@@ -68,15 +68,15 @@ class BattleRenderer(SceneRenderer):
         return Stage(looks, grid=128.0)
 
     def _shots(self, slot: int, targets: Ints) -> Floats:
-        """[K, 3] the shots of the last decision: from whom, at whom, and when in it."""
+        """[K, 3] source, target and time (0 to 1) of the shots of the last decision."""
         env, n = self.env, self.env.n_agents
         units, counters = env.units[slot], env.counters[slot]
         now = int(counters[lay.FRAME])
         aimed = targets.copy()
-        # A unit that killed its target has none any more, but ours remember what they were sent to.
+        # A unit that killed its target has none any more; ours keep the target of their last assignment.
         sent = units[lay.PREVIOUS, :n].astype(np.int64)
         aimed[:n] = np.where((aimed[:n] < 0) & (sent >= 0), sent + n, aimed[:n])
-        # A shot in the air, or showing its hit, knows better than orders that may have changed since.
+        # Bullets in the air, or showing their hit, have the true target: orders may have changed since.
         for bullet in env.bullets[slot, : counters[lay.N_BULLETS]]:
             if bullet[lay.B_UNIT] >= 0:
                 aimed[bullet[lay.B_SOURCE]] = bullet[lay.B_UNIT]
@@ -92,7 +92,7 @@ class BattleRenderer(SceneRenderer):
         return np.where(targets[:n] >= n, targets[:n] - n, -1)
 
     def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
-        """Move the units of a battle that has just begun to these places: every quantity that depends on them."""
+        """Move the units of a battle that was just reset, with all quantities that depend on their positions."""
         env, units = self.env, self.env.units[slot]
         flies = env.types[units[lay.TYPE], lay.T_FLYER] != 0
         at = np.clip(np.round(np.concatenate([agents, tasks])), lay.LOW, lay.HIGH).astype(np.int32)
@@ -107,10 +107,10 @@ class BattleRenderer(SceneRenderer):
         env.cells[slot] = np.bincount(cells[flies], minlength=lay.CELLS * lay.CELLS)
 
     def describe(self, slot: int) -> str:
-        """How many are left, the time, and a map of all live units.
+        """Numbers of units left, the time, and a map of all living units.
 
-        Ours are capital letters, theirs small ones, the first of their type's name. A digit (or +) stands for several
-        of ours in one place, ! for several of theirs and * for both sides.
+        Our units are capital letters and theirs small ones, the first of their type's name. A digit (or +) means
+        several of ours in one character, ! several of theirs and * both sides.
         """
         units, head = self.env.units[slot], self.scene(slot).text
         live = np.flatnonzero(units[lay.ALIVE])

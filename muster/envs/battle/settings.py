@@ -1,4 +1,4 @@
-"""What may be set of a battle: uncertain details of the engine, and what the environment shows and rewards."""
+"""Settings of battles: uncertain details of the engine, and observations and rewards."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from muster.errors import InputError
 from muster.settings import AtLeast, Between, check_fields
 
 SHOWN = ("final_reward", "planes", "raw_distance", "idle")
-"""Settings of what is shown and rewarded; the others are the engine's."""
+"""Settings of observations and rewards; the others are the engine's."""
 
 
 @dataclass(frozen=True, slots=True)
 class BattleSettings:
-    """Details of the engine that are uncertain or fitted; then what the environment shows and rewards."""
+    """Details of the engine that are uncertain or fitted; then settings of observations and rewards."""
 
     latency: Annotated[int, Between(0, DECISION_FRAMES - 1)] = 2
     """Frames from a command to its effect, 0 to 5."""
     bot_step: Annotated[int, AtLeast(1)] = 1
     """Frames between two steps of the bot; a unit without target is stopped at each. 1, 2, 3 or 6."""
     first_order: Annotated[int, Between(-60, 10_000)] = 3
-    """Frames by which the opponent's first order follows ours; negative: comes before it."""
+    """Frames from our first order to the opponent's; negative if theirs comes first."""
     fog: bool = True
-    """A target can be judged in range only once an ally has seen it."""
+    """Whether a target counts as in range only after an ally has seen it."""
     opponent_first: bool = True
-    """The opponent's units are updated before ours, as in the engine (they were created last)."""
+    """Whether the opponent's units are updated before ours, as in the game, where they were created last."""
     standing: Annotated[int, Between(0, LOOK_PERIOD)] = 0
     """Frames, up to 9, since all units appeared, at our first decision; 0: their timers are random."""
     final_reward: bool = False
@@ -34,11 +34,11 @@ class BattleSettings:
     planes: bool = False
     """Draw the units' features on a 100 x 100 grid of walk tiles, for convolutional models (slow)."""
     raw_distance: bool = False
-    """Show distances in walk tiles instead of in 25 of them."""
+    """Observe distances in walk tiles instead of in units of 25 walk tiles."""
     idle: Literal["capacity", "reasons"] = "capacity"
-    """What tells whether a unit without a target chose to stop: the capacity that the assignment leaves at any enemy,
-    also at one that it does not want, as in the authors' code ("capacity"); or the policy itself, whose inference knows
-    ("reasons"): -2 stops, -1 goes on with the last target."""
+    """How a unit that chose to idle is recognised. "capacity": any enemy has capacity left for it, wanted or not, as in
+    the authors' code. "reasons": the policy says so, whose inference knows: -2 stops a unit, -1 keeps its last
+    target."""
 
     def __post_init__(self) -> None:
         check_fields(self)

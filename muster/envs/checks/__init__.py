@@ -1,4 +1,4 @@
-"""The environment checks: what everything that learns, evaluates or replays relies on."""
+"""The environment checks, on which learning, evaluation and replays rely."""
 
 from muster.envs.checks.run import Finding, check_env
 

@@ -1,4 +1,4 @@
-"""What the checks share: random actions that depend on the episode alone, and comparing what was observed."""
+"""Tools of the checks: random assignments that depend on the episode alone, comparing and renumbering observations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from muster.data import BatchObservation, Bools, Ints
+from muster.data import BatchObservation, Ints
 from muster.envs.padding import BLOCKS
 from muster.envs.vector import BatchEnv
 from muster.rng import Seeds, episode_seeds
@@ -19,7 +19,7 @@ Make = Callable[[int], BatchEnv]
 
 AXES = {name: block.axes.rstrip("F") for name, block in BLOCKS.items()}
 AXES |= {"planes": "", "agent_cells": "N", "task_cells": "M"}
-"""Which of an array's axes, after the batch, are agents (N) and tasks (M)."""
+"""Axes of each array of an observation after the batch: agents (N) and tasks (M)."""
 
 
 class FailedCheckError(Exception):
@@ -27,41 +27,35 @@ class FailedCheckError(Exception):
 
 
 class UncheckedError(Exception):
-    """A check that cannot be run here; the message says why."""
+    """A check that cannot be run on this environment; the message says why."""
 
 
-def require(condition: bool, otherwise: str) -> None:
-    """Raise FailedCheckError with the message, unless the condition holds."""
+def require(condition: bool, message: str) -> None:
+    """Raise FailedCheckError unless the condition holds."""
     if not condition:
-        raise FailedCheckError(otherwise)
+        raise FailedCheckError(message)
 
 
 def started(make: Make, n_envs: int) -> BatchEnv:
-    """A batch with the same episodes every time."""
+    """A new batch, reset to the same episodes every time."""
     env = make(n_envs)
     slots = np.arange(n_envs)
     env.reset(slots, episode_seeds(0, slots))
     return env
 
 
-def possible_pairs(observation: BatchObservation) -> Bools:
-    """[B, N, M] a live agent, a live task, and not forbidden."""
-    pairs = observation.agent_alive[:, :, None] & observation.task_alive[:, None, :]
-    return pairs if observation.allowed is None else pairs & observation.allowed
-
-
 def random_assignment(observation: BatchObservation, rng: np.random.Generator) -> Ints:
-    """[B, N] any task that it may take for each agent, or now and then none."""
-    pairs = possible_pairs(observation)
-    # Above 0, so that a task that takes no agent never ties with one that does.
-    wish = (1 - rng.random(pairs.shape)) * pairs
+    """[B, N] a random possible task for each agent; none with probability 0.1, or if there is none."""
+    pairs = observation.pairs
+    # Weights in (0, 1], so that an impossible pair never ties with a possible one.
+    weights = (1 - rng.random(pairs.shape)) * pairs
     idle = ~pairs.any(axis=2)
     idle |= rng.random(idle.shape) < 0.1
-    return np.where(idle, -1, wish.argmax(axis=-1))
+    return np.where(idle, -1, weights.argmax(axis=-1))
 
 
 def seeded_assignment(observation: BatchObservation, seeds: Seeds, t: int) -> Ints:
-    """A random assignment that depends on each episode's own seed, step and masks alone."""
+    """[B, N] random assignments that depend only on each episode's seed, step and masks."""
     rows = []
     for slot, seed in enumerate(seeds):
         rng = np.random.default_rng([int(seed), t])
@@ -69,15 +63,15 @@ def seeded_assignment(observation: BatchObservation, seeds: Seeds, t: int) -> In
     return np.array(rows)
 
 
-def digest_episodes(env: BatchEnv, seeds: Seeds, choices: Seeds | None = None, steps: int = 25) -> list[bytes]:
-    """Digests of everything observed and earned in the first steps of each episode, to compare.
+def digest_episodes(env: BatchEnv, seeds: Seeds, choices: Seeds | None = None) -> list[bytes]:
+    """Hashes of observations, rewards and outcomes in the first 25 steps of each episode.
 
     The assignments follow from `choices`, or else from the episodes' own seeds.
     """
     choices = seeds if choices is None else choices
     env.reset(np.arange(len(seeds)), seeds)
     logs = [hashlib.blake2b() for _ in seeds]
-    for t in range(steps):
+    for t in range(25):
         observation = env.observe()
         result = env.step(seeded_assignment(observation, choices, t))
         arrays = [getattr(observation, field.name) for field in fields(observation)] + [*result, env.outcome()]
@@ -89,35 +83,35 @@ def digest_episodes(env: BatchEnv, seeds: Seeds, choices: Seeds | None = None, s
 
 
 def scribble(observation: BatchObservation) -> None:
-    """Overwrite every array that allows it."""
+    """Overwrite every writeable array of an observation."""
     for field in fields(observation):
         array = getattr(observation, field.name)
         if array is not None and array.flags.writeable:
             array[...] = ~array if array.dtype == np.bool_ else array + 1
 
 
-def same(one: BatchObservation, other: BatchObservation) -> bool:
-    """Are all arrays equal?"""
-    return all(_equal(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
+def same(left: BatchObservation, right: BatchObservation) -> bool:
+    """Whether all arrays are equal."""
+    return all(_equal(getattr(left, field.name), getattr(right, field.name)) for field in fields(left))
 
 
 def permuted(observation: BatchObservation, agents: Ints, tasks: Ints) -> BatchObservation:
     """The observation with its agents and tasks renumbered."""
-    found = _taken(observation, {"N": agents, "M": tasks})
-    if found.previous is None:
-        return found
-    # Task index -1 stays -1: the last place is what index -1 finds.
-    return replace(found, previous=np.append(np.argsort(tasks), -1)[found.previous])
+    renumbered = _take(observation, {"N": agents, "M": tasks})
+    if renumbered.previous is None:
+        return renumbered
+    # The last entry is what index -1, no task, becomes.
+    return replace(renumbered, previous=np.append(np.argsort(tasks), -1)[renumbered.previous])
 
 
 def living_agents(observation: BatchObservation, slot: int) -> tuple[BatchObservation, Ints]:
-    """What one slot shows, with masked agents left out, and the indices of those that are left."""
-    left = np.flatnonzero(observation.agent_alive[slot])
-    return _taken(observation.take(np.array([slot])), {"N": left}), left
+    """The observation of one slot without masked agents, and the indices of the others."""
+    alive = np.flatnonzero(observation.agent_alive[slot])
+    return _take(observation.take(np.array([slot])), {"N": alive}), alive
 
 
-def _taken(observation: BatchObservation, order: dict[str, Ints]) -> BatchObservation:
-    """An observation of the agents and tasks of these indices, in their order; None: all."""
+def _take(observation: BatchObservation, order: dict[str, Ints]) -> BatchObservation:
+    """The observation of the agents ("N") and tasks ("M") of these indices, in their order; all if not named."""
     arrays: dict[str, Any] = {}
     for field in fields(observation):
         array = getattr(observation, field.name)
@@ -128,7 +122,7 @@ def _taken(observation: BatchObservation, order: dict[str, Ints]) -> BatchObserv
     return BatchObservation(**arrays)
 
 
-def _equal(one: object, other: object) -> bool:
-    return one is other or (
-        isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.array_equal(one, other)
+def _equal(left: object, right: object) -> bool:
+    return left is right or (
+        isinstance(left, np.ndarray) and isinstance(right, np.ndarray) and np.array_equal(left, right)
     )

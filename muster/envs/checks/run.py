@@ -1,4 +1,4 @@
-"""Run the environment checks, measure the speed, and advise on what is allowed but unwise."""
+"""Run the environment checks, measure the speed, and give advice on what is allowed but makes learning harder."""
 
 from __future__ import annotations
 
@@ -10,14 +10,7 @@ from typing import Literal, TypeVar, cast
 import numpy as np
 
 from muster.envs.checks.contract import CHECKS, Check
-from muster.envs.checks.probes import (
-    FailedCheckError,
-    Make,
-    UncheckedError,
-    possible_pairs,
-    random_assignment,
-    started,
-)
+from muster.envs.checks.probes import FailedCheckError, Make, UncheckedError, random_assignment, started
 from muster.envs.env import Env
 from muster.envs.registry import make as make_env
 from muster.envs.singles import BatchOfSingles
@@ -36,7 +29,7 @@ pair to pair they change no decision."""
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check, or a word of advice."""
+    """The result of one check, the measured speed, or advice."""
 
     check: str
     status: Literal["passed", "failed", "unchecked", "measured", "advice"]
@@ -55,13 +48,13 @@ def check_env(env: str | type[Env] | Make, checks: Mapping[str, Check] = CHECKS)
 
 
 def _named(env: str | type[Env]) -> Make:
-    # An environment that cannot be made is the caller's mistake, not a failed check.
+    # An environment that cannot be made is an error of the caller, not a failed check.
     make_env(env)
     return lambda n_envs: make_env(env, n_envs)
 
 
 def try_check(name: str, check: Callable[[Subject], None], subject: Subject) -> Finding:
-    """What a check finds of its subject."""
+    """The result of a check on its subject."""
     try:
         check(subject)
     except UncheckedError as why:
@@ -83,56 +76,56 @@ def speed(make: Make) -> str:
         observation = env.observe()
         middle = time.perf_counter()
         assignment = random_assignment(observation, rng)
-        asked = time.perf_counter()
+        before_step = time.perf_counter()
         result = env.step(assignment)
         ended = np.flatnonzero(result.terminated | result.truncated)
         if ended.size:
             env.reset(ended, episode_seeds(rounds, ended))
         rounds += 1
-        stepping += time.perf_counter() - asked
+        stepping += time.perf_counter() - before_step
         observing += middle - began
     return f"{64 * rounds / stepping:,.0f} steps/s, {64 * rounds / observing:,.0f} observations/s"
 
 
 def advice(make: Make) -> dict[str, str]:
-    """A sentence on each thing that is worth changing, for a custom environment; none for others."""
+    """{subject: sentence} of what is worth changing in a custom environment; empty for others."""
     env = started(make, 16)
     if not isinstance(env, BatchOfSingles):
         return {}
-    found = {}
+    texts = {}
     rng = np.random.default_rng(0)
     largest: dict[str, float] = {}
     spreads: list[float] = []
-    earned, again, choices, running = 0.0, False, 0, np.ones(env.n_envs, np.bool_)
+    earned, reused, choices, running = 0.0, False, 0, np.ones(env.n_envs, np.bool_)
     was_task = np.ones((env.n_envs, env.n_tasks), np.bool_)
     gone = np.zeros_like(was_task)
     for _ in range(min(env.max_steps, ADVICE_STEPS)):
         observation = env.observe()
         for name in ("agent_features", "task_features", "pair_features", "task_pair_features"):
             largest[name] = max(largest.get(name, 0.0), float(np.abs(getattr(observation, name)).max(initial=0.0)))
-        if observation.prior is not None and (possible := possible_pairs(observation)).any():
+        if observation.prior is not None and (possible := observation.pairs).any():
             spreads.append(float(observation.prior[possible].std()))
         gone |= was_task & ~observation.task_alive
-        again |= bool((gone & observation.task_alive)[running].any())
+        reused |= bool((gone & observation.task_alive)[running].any())
         was_task = observation.task_alive
-        choices += int((possible_pairs(observation).sum(axis=2) > 1).sum())
+        choices += int((observation.pairs.sum(axis=2) > 1).sum())
         result = env.step(random_assignment(observation, rng))
         earned += float(np.abs(result.reward).sum())
         running &= ~(result.terminated | result.truncated)
     for name, size in largest.items():
         if size > LARGE_FEATURE:
-            found[name] = f"numbers up to {size:.3g}; learning goes better if they are scaled to about 1"
+            texts[name] = f"numbers up to {size:.3g}; learning goes better if they are scaled to about 1"
     if spreads and (spread := float(np.median(spreads))) > LARGE_PRIOR:
-        found["prior"] = (
+        texts["prior"] = (
             f"differs by {spread:.3g} from pair to pair; ES starts with corrections of less than a tenth: scale "
             "it to a few tenths, or raise --es.sigma and --es.learning-rate"
         )
     if earned == 0:
-        found["reward"] = f"none in {ADVICE_STEPS} random steps: a learner has nothing to tell policies apart by"
+        texts["reward"] = f"none in {ADVICE_STEPS} random steps: a learner cannot tell policies apart"
     if not choices:
-        found["choice"] = "no agent ever had more than one task to choose from"
-    if again and observation.task_ids is None:
-        found["task_ids"] = "indices of tasks are used again; give each task an id, so that `previous` and noise follow"
+        texts["choice"] = "no agent ever had more than one task to choose from"
+    if reused and observation.task_ids is None:
+        texts["task_ids"] = "indices of tasks are used again; give each task an id, so that `previous` and noise follow"
     if not env.baselines():
-        found["baselines"] = "none; name a policy of your own in baselines(), so that there is something to beat"
-    return found
+        texts["baselines"] = "none; return a policy of your own in baselines(), for learned policies to beat"
+    return texts

@@ -1,4 +1,4 @@
-"""Fleet: vehicles of a ride service take the minute's requests, or leave them (real trips, or a city of our own)."""
+"""Fleet: vehicles of a ride service take the requests of each minute, from recorded trips or a simulated city."""
 
 from muster.envs.fleet.baselines import upper_bound
 from muster.envs.fleet.env import FleetEnv, from_options

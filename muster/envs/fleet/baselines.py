@@ -1,4 +1,4 @@
-"""Baselines that need no learning: the nearest vehicle, and matchings of the minute, with a view to later or not."""
+"""Baselines: the nearest vehicle, matchings of the minute's requests, and the optimum in hindsight."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WORTH_GAINED = FEATURE_NAMES["pair"].index("worth gained")
 
 
 class Greedy(Policy):
-    """Requests in order, each to the nearest vehicle that is free to take it, in time and at a profit."""
+    """Requests in order, each to the nearest available vehicle that is in time and makes a profit."""
 
     name = "greedy"
 
@@ -29,7 +29,7 @@ class Greedy(Policy):
         self._env = env
 
     def act(self, observation: BatchObservation) -> Ints:
-        """[B, N]"""
+        """[B, N] by the greedy rule above."""
         del observation
         assignment = np.empty((self._env.n_envs, self._env.n_agents), np.int64)
         self._env.kernel.send_greedily(assignment)
@@ -37,7 +37,7 @@ class Greedy(Policy):
 
 
 class Match(Policy):
-    """The minute's requests and vehicles matched for the largest profit now: an LP, with no thought of later."""
+    """The matching of vehicles and the minute's requests with the largest present profit: an LP, with no look ahead."""
 
     name = "match"
 
@@ -51,9 +51,9 @@ class Match(Policy):
 
 
 class Worth(Policy):
-    """The same with thought of later: profit, and how much more the drop-off is worth than where the vehicle is.
+    """The matching with the largest profit plus gain in worth from the vehicle's zone to the drop-off's.
 
-    What a zone is worth follows from the rates, not from learning.
+    The worth of a zone is computed from the request rates, not learned.
     """
 
     name = "worth"
@@ -65,9 +65,7 @@ class Worth(Policy):
         """[B, N] the optimum of the linear programme with h = profit + worth gained."""
         assert observation.prior is not None
         if not observation.pair_features.shape[-1]:
-            raise InputError(
-                "worth reads the features of pairs, which are not observed; call env.show(pair_features=True)"
-            )
+            raise InputError("worth reads pair features, which are not observed; call env.show(pair_features=True)")
         return _best(observation, observation.prior + observation.pair_features[..., WORTH_GAINED])
 
 
@@ -78,14 +76,14 @@ def _best(observation: BatchObservation, scores: Floats) -> Ints:
 
 
 def list_requests(pickups: Zones, dropoffs: Zones, begin: int) -> Ints:
-    """[R, 4] minute, index, pick-up and drop-off of every request from minute `begin` on, in order."""
+    """[R, 4] minute, index, pick-up and drop-off zone of every request from minute `begin` on, in order."""
     minutes, indices = np.nonzero(pickups[begin:] >= 0)
     minutes += begin
     return np.stack([minutes, indices, pickups[minutes, indices], dropoffs[minutes, indices]], axis=1).astype(np.int64)
 
 
 def plan(env: FleetEnv, slot: int) -> tuple[float, Ints, Ints]:
-    """The best flow from here on: its value, the requests [R, 4], and the vehicle [R] that serves each, or -1."""
+    """The optimal flow from the present state on: its value, the requests [R, 4], and their vehicles [R], or -1."""
     from muster.assign import Solver
 
     fleet = env.fleet
@@ -93,24 +91,24 @@ def plan(env: FleetEnv, slot: int) -> tuple[float, Ints, Ints]:
     requests = list_requests(fleet.pickups[slot], fleet.dropoffs[slot], now)
     if not len(requests):
         return 0.0, requests, np.zeros(0, np.int64)
-    # What a request adds as a vehicle's first (rows 0 to N - 1), or as the next after another; 0 for not serving it.
+    # Profit of a request as a vehicle's first (rows 0 to N - 1), or as the next after another; 0 for not serving it.
     scores = np.empty((n + len(requests), len(requests)))
     env.kernel.score_flow(slot, requests, scores)
     solution = Solver(method="lp", assign_all=True, certify=False)(Problem(scores=scores[None]))
-    before = np.full(len(requests), -1, np.int64)
+    predecessor = np.full(len(requests), -1, np.int64)
     used = solution.assignment[0] >= 0
-    before[solution.assignment[0][used]] = np.flatnonzero(used)
-    value = scores[before, np.arange(len(requests))].sum()
-    # In order of time, so that the vehicle of the request before is known already.
+    predecessor[solution.assignment[0][used]] = np.flatnonzero(used)
+    value = scores[predecessor, np.arange(len(requests))].sum()
+    # In order of time, so that the vehicle of the preceding request is known.
     vehicle = np.full(len(requests), -1, np.int64)
-    for j, left in enumerate(before):
-        if left != n + j:
-            vehicle[j] = left if left < n else vehicle[left - n]
+    for j, row in enumerate(predecessor):
+        if row != n + j:
+            vehicle[j] = row if row < n else vehicle[row - n]
     return float(value), requests, vehicle
 
 
 def upper_bound(env: FleetEnv, seeds: Seeds) -> Floats:
-    """[E] what no policy can earn more than in the episodes of `seeds`; uses slot 0 of `env`."""
+    """[E] upper bounds on the return in the episodes of `seeds`; uses slot 0 of `env`."""
     bounds = np.empty(len(seeds))
     for k, seed in enumerate(seeds):
         env.reset(np.arange(1), np.array([seed], np.uint64))
@@ -119,9 +117,9 @@ def upper_bound(env: FleetEnv, seeds: Seeds) -> Floats:
 
 
 class Hindsight(Policy):
-    """Knows all requests: carries out the plan of the best flow, and plans anew where a vehicle comes later than so.
+    """Knows all requests: follows the optimal flow, and replans if a vehicle arrives later than the flow assumes.
 
-    What it earns is less than the flow's bound, which `metrics` gives as upper_bound.
+    Its return is at most the flow's value, which `metrics` reports as upper_bound.
     """
 
     name = "hindsight"
@@ -132,12 +130,12 @@ class Hindsight(Policy):
         self._plans: list[Ints] = [np.zeros((0, 3), np.int64)] * env.n_envs
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
-        """New days: no plans yet."""
+        """Forget the plans of these slots."""
         del seeds
         self._stale[slots] = True
 
     def act(self, observation: BatchObservation) -> Ints:
-        """[B, N] the requests that the plan has for this minute."""
+        """[B, N] the plan's requests of this minute."""
         env = self._env
         assert observation.allowed is not None
         assignment = np.full((env.n_envs, env.n_agents), -1, np.int64)
@@ -148,28 +146,28 @@ class Hindsight(Policy):
         return assignment
 
     def replan(self, slots: Ints) -> None:
-        """Plan the rest of the day from where the vehicles are now."""
+        """Plan the rest of the hour anew from the present state."""
         self._stale[slots] = True
 
     def get_memory(self) -> State:
-        """The plans, one after the other, and where they are out of date."""
+        """The plans, concatenated, and which are out of date."""
         lengths = np.array([len(part) for part in self._plans], np.int64)
         return {"plans": np.concatenate(self._plans), "lengths": lengths, "stale": self._stale.copy()}
 
     def set_memory(self, memory: State) -> None:
-        """Go on from what `get_memory` returned."""
+        """Restore what `get_memory` returned."""
         ends = np.cumsum(np.asarray(memory["lengths"], np.int64))[:-1]
         self._plans = [np.array(part, np.int64) for part in np.split(np.asarray(memory["plans"]), ends)]
         self._stale[...] = memory["stale"]
 
     def _follow(self, slot: int, allowed: Ints, assignment: Ints) -> bool:
-        """Write this minute's part of the plan; False if some of it is not allowed."""
+        """Write this minute's part of the plan into `assignment`; False if some of it is not allowed."""
         part = self._plans[slot]
         part = part[part[:, 0] == self._env.fleet.minute[slot]]
-        fits = allowed[part[:, 2], part[:, 1]]
+        feasible = allowed[part[:, 2], part[:, 1]]
         assignment[:] = -1
-        assignment[part[fits, 2]] = part[fits, 1]
-        return bool(fits.all())
+        assignment[part[feasible, 2]] = part[feasible, 1]
+        return bool(feasible.all())
 
     def _make_plan(self, slot: int) -> None:
         env = self._env

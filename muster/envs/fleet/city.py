@@ -1,7 +1,7 @@
-"""Where a fleet drives: zones, the legs between them, and how many requests to expect from where to where.
+"""Cities of a fleet: zones, the legs between them, and expected requests from zone to zone.
 
-Our own cities lie in cities/*.json: numbers fitted to the training days of the trips that Enders, Harrison, Pavone
-and Schiffer published (L4DC 2023, MIT licence), not the trips themselves. `python -m paper.fleet.fit` makes them anew.
+The built-in cities are in cities/*.json: numbers fitted to the training days of the trips that Enders, Harrison, Pavone
+and Schiffer published (L4DC 2023, MIT licence), not the trips themselves. `python -m paper.fleet.fit` fits them again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from muster.errors import InputError
 Zones = NDArray[np.int16]
 
 HOUR = 60
-"""Minutes that are recorded, and for which there are rates."""
+"""Minutes of recorded trips and of request rates."""
 SETS = ("training", "validation", "test")
 BUSYNESS_LEVELS = 20
 _COLUMNS = {
@@ -37,27 +37,27 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class City:
-    """Z zones. Nothing here is changed after it is made."""
+    """A city of Z zones."""
 
     name: str
     places: Floats
-    """[Z, 2] x and y of the zones' hexagons, in hops."""
+    """[Z, 2] x and y of the zones' hexagons; neighbours are 1 apart."""
     metres: Floats
-    """[Z, Z] of the shortest way; 0 from a zone to itself."""
+    """[Z, Z] length of the shortest way; 0 from a zone to itself."""
     minutes: Ints
-    """[Z, Z]"""
+    """[Z, Z] driving time."""
     fares: Floats
-    """[Z, Z]"""
+    """[Z, Z] fare of a request."""
     hourly: Floats
-    """[Z, Z] requests to expect from zone to zone in the whole hour, for a fleet of `vehicles`."""
+    """[Z, Z] expected requests from zone to zone in the whole hour, for a fleet of `vehicles`."""
     profile: Floats
-    """[60] each minute's share of them, times 60."""
+    """[60] share of the requests in each minute, times 60."""
     busyness: Floats
-    """How many times the usual number of requests a day has: kinds of days, each as likely."""
+    """Factors of the mean number of requests on equally likely kinds of days."""
     vehicles: int
-    """The fleet that this many requests are meant for."""
+    """Fleet size that `hourly` and `limit` are for."""
     limit: int
-    """Requests a minute, at most, with that fleet."""
+    """Most requests in a minute."""
 
     @property
     def n_zones(self) -> int:
@@ -65,13 +65,13 @@ class City:
         return len(self.places)
 
     def expected(self, scale: float) -> Floats:
-        """[60, Z] requests to expect in each minute from each zone."""
+        """[60, Z] expected requests from each zone in each minute."""
         return np.outer(self.profile, self.hourly.sum(1)) * (scale / HOUR)
 
 
 @lru_cache(maxsize=4)
 def built_in(name: str) -> City:
-    """The city of that name that comes with muster."""
+    """The built-in city of that name."""
     data = json.loads(files("muster.envs.fleet").joinpath(f"cities/{name}.json").read_text(encoding="utf-8"))
     cells = np.array(data["zones"], np.int64)
     hops = shortest_hops(cells)
@@ -91,12 +91,12 @@ def built_in(name: str) -> City:
 
 
 def places_of(cells: Ints) -> Floats:
-    """[Z, 2] the middle of each hexagon, one hop from its neighbours: columns count half hexagons, rows go up."""
+    """[Z, 2] centre of each hexagon, 1 from its neighbours': columns count half hexagons, rows go up."""
     return np.stack([cells[:, 0] / 2, cells[:, 1] * np.sqrt(0.75)], axis=1)
 
 
 def shortest_hops(cells: Ints) -> Ints:
-    """[Z, Z] hops from zone to zone through neighbouring zones: water has no zones, and is driven round."""
+    """[Z, Z] least number of steps from zone to zone through neighbouring zones."""
     across = np.abs(cells[:, None, 0] - cells[None, :, 0])
     up = np.abs(cells[:, None, 1] - cells[None, :, 1])
     beside = ((up == 0) & (across == 2)) | ((up == 1) & (across == 1))
@@ -109,10 +109,10 @@ def shortest_hops(cells: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Trips:
-    """Every recorded request, in the order of days and, within one, of time."""
+    """Recorded requests, by day and in order of time."""
 
     city: City
-    """Zones and legs of the folder, and rates estimated from its training days."""
+    """Zones and legs of the folder, with rates estimated from its training days."""
     days: dict[str, tuple[str, ...]]
     """The dates of each set."""
     requests: dict[str, tuple[Ints, ...]]
@@ -120,7 +120,7 @@ class Trips:
 
 
 def load_trips(folder: str) -> Trips:
-    """Read a folder, once while its files stay the same; raises InputError with file and line for what is wrong."""
+    """The trips of a folder, cached until its files change; raises InputError with file and line of a mistake."""
     root = Path(folder)
     if not root.is_dir():
         raise InputError(f"trips names a folder with {', '.join(_COLUMNS)}; there is no folder {folder!r}")
@@ -156,9 +156,9 @@ def _load(folder: str, changed: tuple[int, ...]) -> Trips:
 
 
 def estimate_rates(days: tuple[Ints, ...], n_zones: int) -> tuple[Floats, Floats, Floats]:
-    """Requests an hour from zone to zone [Z, Z], the course of the hour [60], and how days differ [20].
+    """`hourly` [Z, Z], `profile` [60] and `busyness` [20] of a City, estimated from recorded days.
 
-    The course is smoothed: a trend over the hour is real, a single minute that stands out is not.
+    The profile is smoothed by a cubic: a trend over the hour is real, a single minute that stands out is not.
     """
     together = np.concatenate(days)
     hourly = np.zeros((n_zones, n_zones))
@@ -172,7 +172,7 @@ def estimate_rates(days: tuple[Ints, ...], n_zones: int) -> tuple[Floats, Floats
 
 
 def slots_of(days: tuple[Ints, ...], limit: int, n_minutes: int) -> tuple[Zones, Zones]:
-    """Pick-up and drop-off zone [days, minutes, limit] of each minute's first requests, -1 in what is left over."""
+    """Pick-up and drop-off zones [days, minutes, limit] of the first requests of each minute, then -1."""
     shape = (len(days), n_minutes, limit)
     pickups, dropoffs = np.full(shape, -1, np.int16), np.full(shape, -1, np.int16)
     for d, day in enumerate(days):
@@ -209,13 +209,13 @@ def _read_legs(root: Path, numbers: dict[str, int]) -> tuple[Floats, Ints, Float
             raise InputError(f"{where}: a leg takes less than a day, got {minutes[way]} minutes")
     if (minutes < 0).any():
         names = list(numbers)
-        one, other = np.argwhere(minutes < 0)[0]
-        raise InputError(f"{root / 'legs.csv'} has no leg from zone {names[one]} to zone {names[other]}")
+        start, end = np.argwhere(minutes < 0)[0]
+        raise InputError(f"{root / 'legs.csv'} has no leg from zone {names[start]} to zone {names[end]}")
     return metres, minutes, fares
 
 
 def _read_trips(root: Path, numbers: dict[str, int], minutes: Ints) -> dict[tuple[str, str], Ints]:
-    found: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+    requests: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
     sets: dict[str, str] = {}
     for where, row in _rows(root, "trips.csv.gz"):
         if row["set"] not in SETS:
@@ -228,20 +228,20 @@ def _read_trips(root: Path, numbers: dict[str, int], minutes: Ints) -> dict[tupl
         way = _zone(where, row, "pickup", numbers), _zone(where, row, "dropoff", numbers)
         if way[0] == way[1] and minutes[way] == 0:
             raise InputError(f"{where}: pickup and dropoff are both zone {row['pickup']}, and legs.csv has no such leg")
-        found.setdefault((row["date"], row["set"]), []).append((second, *way))
-    if not found:
+        requests.setdefault((row["date"], row["set"]), []).append((second, *way))
+    if not requests:
         raise InputError(f"{root / 'trips.csv.gz'} has no trips")
     days = {}
-    for key, requests in found.items():
-        # Sorted by second alone: what happened within one second stays in the order of the file.
-        day = np.array(sorted(requests, key=lambda request: request[0]), np.int64)
+    for key, trips in requests.items():
+        # Sorted by second alone: requests of one second stay in the order of the file.
+        day = np.array(sorted(trips, key=lambda trip: trip[0]), np.int64)
         day[:, 0] //= 60
         days[key] = day
     return days
 
 
 def _rows(root: Path, name: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each line as a dict, with "file, line n" for messages."""
+    """("FILE, line n", row as a dict) of each line of a CSV file."""
     path = root / name
     try:
         opener = gzip.open if path.suffix == ".gz" else open

@@ -1,4 +1,4 @@
-"""A fleet of vehicles and the requests of one hour: each is taken by a vehicle in its minute, or refused for good."""
+"""A fleet of vehicles and the requests of one hour: each is taken by a vehicle in its minute, or lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from muster.kernels import core
 from muster.rng import Seeds, episode_seeds
 
 VEHICLES_A_THREAD = 10_000
-"""Vehicles in a thread's share of the batch from which it is worth its start."""
+"""Least number of vehicles per thread for which another thread pays."""
 
 
 class FleetState(NamedTuple):
@@ -29,37 +29,40 @@ class FleetState(NamedTuple):
 
     rng: Seeds
     minute: Ints
-    """[B] the decision that is due."""
+    """[B] minute of the next decision."""
     running: Bools
     zone: Ints
-    """[B, N] where the vehicle is once it has done all it holds."""
+    """[B, N] zone of the vehicle after the last request it holds."""
     free: Ints
-    """[B, N] minutes until then."""
+    """[B, N] minutes until the last request it holds is done."""
     first: Ints
     """[B, N] minutes until the request in service is done."""
     held: Ints
     """[B, N] requests held: 0, 1 or 2."""
     number: Ints
-    """[B, N] which vehicle it is: decides between equals, however vehicles are numbered."""
+    """[B, N] identity of the vehicle, which breaks ties independently of its index."""
     stops: Ints
-    """[B, N, 5] for pictures: origin, pick-up and drop-off of the request in service, and of the queued one."""
+    """[B, N, 5] for scenes: origin, pick-up and drop-off of the request in service, and those of the queued one."""
     taken: Ints
-    """[B, N] the request taken at the last decision, or -1."""
+    """[B, N] request taken at the last decision, or -1."""
     pickups: Zones
-    """[B, T, M] each minute's requests; -1 where there is none."""
+    """[B, T, M] pick-up zones of each minute's requests, then -1."""
     dropoffs: Zones
+    """[B, T, M]"""
     lost: Ints
     """[B] requests beyond the limit of their minute."""
     earned: Floats
+    """[B] profit."""
     served: Ints
+    """[B] requests taken."""
     seen: Ints
-    """[B] requests up to and including the present minute's."""
+    """[B] requests up to and including the present minute."""
     empty: Floats
-    """[B] metres driven without a passenger."""
+    """[B] metres driven without passengers."""
 
     @classmethod
     def empty_slots(cls, b: int, n: int, m: int, minutes: int) -> FleetState:
-        """Arrays for B episodes that are still to be reset."""
+        """Arrays for B episodes, before their reset."""
         of_vehicles = ("zone", "free", "first", "held", "number", "taken")
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(cls._fields, (b,)) | dict.fromkeys(of_vehicles, (b, n))
         kinds: dict[str, Any] = {"rng": np.uint64, "running": np.bool_, "earned": np.float64, "empty": np.float64}
@@ -70,27 +73,27 @@ class FleetState(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """What is known of a city beforehand; what vehicles observe is computed from it."""
+    """Expectations that follow from a city's rates, from which observations are computed."""
 
     usual: Floats
-    """[T + AHEAD + HORIZON + 2] requests to expect in all zones together, up to each minute."""
+    """[T + AHEAD + HORIZON + 2] expected requests in all zones before each minute."""
     origins: Floats
-    """[Z] share of the requests that start in each zone."""
+    """[Z] share of the requests from each zone."""
     worth: Floats
-    """[T + 1, Z] what a vehicle that becomes free there and then still earns."""
+    """[T + 1, Z] expected profit, until the end, of a vehicle that becomes free at that minute in that zone."""
     taking: Floats
-    """[T + 1, Z] likewise of one that takes a request there and then."""
+    """[T + 1, Z] likewise of a vehicle that takes a request there."""
     unit: float
-    """Mean margin of a request."""
+    """Mean absolute margin of a request."""
     trip: float
     """Mean minutes of a request, from pick-up to drop-off."""
 
 
 class FleetEnv(CompiledEnv):
-    """B hours of a fleet; a minute a step, its reward the profit of the requests taken in it.
+    """B hours of a fleet; a step is a minute, and its reward the profit of the requests taken in it.
 
-    A vehicle without a request, or that cannot be at its pick-up in time, takes none. Of recorded days, seed k below
-    their number is day k.
+    A vehicle that cannot be at the pick-up in time takes no request. With recorded days, seed k below their number is
+    day k.
     """
 
     metric: Metric = "return"
@@ -105,14 +108,14 @@ class FleetEnv(CompiledEnv):
         self.set_size(n_envs, n, m, n_envs * n // VEHICLES_A_THREAD, settings.threads)
         self._order: Ints = np.tile(np.arange(m), (n_envs, 1))
         self.bound = np.full(n_envs, np.inf)
-        """[B] what no policy can earn more than; infinite until `hindsight` has computed it."""
+        """[B] upper bound on the return; infinite until `hindsight` has computed it."""
         self.fleet = FleetState.empty_slots(n_envs, n, m, settings.minutes)
         self._expected = self.city.expected(self._scale).sum(1)
         self.kernel = self._make_kernel()
         self.show()
 
     def _find_city(self) -> tuple[City, float, int]:
-        """The city, the factor of its requests, and the most of them in a minute; loads the recorded days."""
+        """The city, the factor of its requests, and the most requests in a minute; loads recorded days, if any."""
         settings = self.settings
         if settings.trips is None:
             city = built_in(settings.city)
@@ -157,14 +160,14 @@ class FleetEnv(CompiledEnv):
         )
 
     def _look_ahead(self) -> Outlook:
-        """What the rates say of the hour to come."""
+        """The Outlook of this city, fleet and hour."""
         city, minutes = self.city, self.settings.minutes
         expected = city.expected(self._scale)[:minutes]
         margins = city.fares - self.settings.cost * city.metres
         share = city.hourly / city.hourly.sum()
         from_zone = city.hourly / np.maximum(city.hourly.sum(1, keepdims=True), 1e-12)
         worth, taking = expect_worth(expected, from_zone, margins, city.minutes, float(self.n_agents))
-        # Beyond the hour nothing is earned, but demand is still observed as it was last.
+        # After the hour nothing is earned, but observed demand stays at its last value.
         later = np.repeat(expected[-1:].sum(1), core.fleet.AHEAD + core.fleet.HORIZON + 1)
         return Outlook(
             usual=np.concatenate([[0.0], np.cumsum(np.concatenate([expected.sum(1), later]))]),
@@ -176,16 +179,16 @@ class FleetEnv(CompiledEnv):
         )
 
     def feature_names(self) -> Mapping[str, Sequence[str]]:
-        """In the units that observe.py describes."""
+        """Names of the features, whose units observe.py describes."""
         return FEATURE_NAMES
 
     def show(self, *, pair_features: bool = True, planes: bool = False, prior: bool = False) -> None:
-        """Observe the features of pairs, or leave them out; profits are always the prior."""
+        """Choose whether observations have pair features; the prior is always the profit."""
         super().show(pair_features=pair_features, planes=planes, prior=prior)
         self._buffers = BufferPool(self.n_envs, self.n_agents, self.n_tasks, pairs=pair_features)
 
     def all_episodes(self) -> Seeds | None:
-        """The seeds that name the recorded days, in order; None where days are drawn without end."""
+        """The seeds of the recorded days, in order; None if days are simulated."""
         return None if self.settings.trips is None else np.arange(len(self.days), dtype=np.uint64)
 
     def reset(self, slots: Ints, seeds: Seeds) -> None:
@@ -195,7 +198,7 @@ class FleetEnv(CompiledEnv):
         self._order[slots] = np.arange(self.n_tasks)
 
     def observe(self) -> BatchObservation:
-        """Features, masks, priors (profit in mean margins) and which vehicles can be in time; in arrays of its own."""
+        """Features, masks, the prior (profit in mean margins) and feasible pairs, in arrays of their own."""
         b, n, m = self.n_envs, self.n_agents, self.n_tasks
         buffers = self._buffers.take()
         self.share_out(lambda begin, end: self.kernel.observe(begin, end, *buffers))
@@ -219,30 +222,30 @@ class FleetEnv(CompiledEnv):
         return self.fleet.earned.copy()
 
     def metrics(self) -> dict[str, Floats]:
-        """Requests taken and made (beyond the limit, too), kilometres without a passenger, and the bound if known."""
-        found = {
+        """Requests taken, all requests (also beyond the limit), empty kilometres, and the upper bound if known."""
+        metrics = {
             "served": self.fleet.served.astype(np.float64),
             "requests": (self.fleet.seen + self.fleet.lost).astype(np.float64),
             "empty_km": self.fleet.empty / 1000,
         }
-        return found if np.isinf(self.bound).any() else {**found, "upper_bound": self.bound.copy()}
+        return metrics if np.isinf(self.bound).any() else {**metrics, "upper_bound": self.bound.copy()}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Vehicles, requests and what is known of the day."""
+        """The state of vehicles and requests, the bound and the order of requests."""
         return {**self.fleet._asdict(), "bound": self.bound, "order": self._order}
 
     def running(self) -> Bools:
-        """[B] where the hour is not over."""
+        """[B] whether minutes are left."""
         return self.fleet.running.copy()
 
     def reseed(self, seeds: Seeds) -> None:
-        """Other requests from the next minute on, on a day as busy as those seen make likely; of recorded days too."""
+        """Draw later requests anew, on a day as busy as those so far make likely; also of recorded days."""
         self.fleet.rng[:] = seeds
         self.bound[:] = np.inf
         self.kernel.draw_requests(self._likely_busyness(seeds))
 
     def _likely_busyness(self, seeds: Seeds) -> Floats:
-        """[B] a level of busyness for each slot, as likely as its requests so far, a Poisson number, make it."""
+        """[B] a busyness for each slot, drawn from its posterior given the requests so far, which are Poisson."""
         levels = np.sort(self.city.busyness)
         usual = np.cumsum(self._expected)[np.minimum(self.fleet.minute, self.max_steps - 1)]
         rate = levels * usual[:, None]
@@ -263,7 +266,7 @@ class FleetEnv(CompiledEnv):
         return True
 
     def renderer(self) -> Renderer:
-        """The map."""
+        """A renderer of the map."""
         from muster.envs.fleet.renderer import FleetRenderer
 
         return FleetRenderer(self)
@@ -279,9 +282,9 @@ class FleetEnv(CompiledEnv):
 def expect_worth(
     expected: Floats, shares: Floats, margins: Floats, minutes: Ints, vehicles: float
 ) -> tuple[Floats, Floats]:
-    """[T + 1, Z] twice: what a vehicle that becomes free, or that takes a request, there and then still earns.
+    """`worth` and `taking` of an Outlook, [T + 1, Z] each.
 
-    `expected` [T, Z] requests, `shares` [Z, Z] of destinations by origin, `margins` [Z, Z] fare less driving.
+    From `expected` requests [T, Z], `shares` [Z, Z] of destinations by origin, and `margins` [Z, Z]: fare minus cost.
     """
     worth = np.empty((len(expected) + 1, expected.shape[1]))
     taking = np.empty_like(worth)
@@ -290,5 +293,5 @@ def expect_worth(
 
 
 def from_options(text: str, n_envs: int) -> FleetEnv:
-    """The environment that `text` names: "24,city=small" or "24,trips=FOLDER,set=test"."""
+    """The environment of "24,city=small" or "24,trips=FOLDER,set=test"."""
     return FleetEnv(FleetSettings.from_text(text), n_envs)

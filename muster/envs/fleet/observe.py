@@ -1,9 +1,9 @@
-"""The features of a fleet, and the arrays that they are written to.
+"""The features of a fleet, and the arrays of its observations.
 
-They are in units that mean the same in another city and with another number of vehicles: money in mean margins of a
-request, vehicles and requests in a zone in mean vehicles a zone, trips in mean minutes of a trip, waiting in fives.
-Positions are not observed: what a zone is good for is observed through its demand, the chance to be needed there, and
-its worth, which core/envs/fleet/worth.hpp explains.
+Units mean the same in any city and with any number of vehicles: money in mean margins of a request, vehicles and
+requests of a zone in mean vehicles per zone, trips in mean minutes of a trip, waiting in units of five minutes.
+Positions are not observed; instead a zone has its demand, the probability of a request there, and its worth
+(core/envs/fleet/worth.hpp).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FEATURE_NAMES = {
 
 
 class Buffers(NamedTuple):
-    """The arrays of an observation, to be filled; in the order in which the kernel takes them."""
+    """The arrays of an observation, in the kernel's order."""
 
     agents: Floats32
     tasks: Floats32
@@ -41,7 +41,7 @@ class Buffers(NamedTuple):
 
     @classmethod
     def empty(cls, b: int, n: int, m: int, pairs: bool) -> Buffers:
-        """Arrays for B environments, N vehicles and M requests, with features of pairs or without."""
+        """Arrays for B environments, N vehicles and M requests, with pair features or without."""
         width = {kind: len(names) if pairs or "pair" not in kind else 0 for kind, names in FEATURE_NAMES.items()}
         return cls(
             agents=np.empty((b, n, width["agent"]), np.float32),
@@ -56,22 +56,22 @@ class Buffers(NamedTuple):
 
 
 class BufferPool:
-    """Buffers that are handed out again once no observation refers to any of their arrays.
+    """Buffers that are reused once no observation refers to any of their arrays.
 
-    Touching fresh memory page by page takes as long as all that is written to it.
+    The page faults of fresh memory take as long as filling it.
     """
 
     KEPT = 3
     """The present observation, the one before, and one to fill."""
     UNUSED = 3
-    """References to an array that is here only: of its buffers, of the loop, and of the call that counts them."""
+    """References to an unused array: by its buffers, by the loop, and by the call that counts them."""
 
     def __init__(self, n_envs: int, n_agents: int, n_tasks: int, *, pairs: bool) -> None:
         self._shape = n_envs, n_agents, n_tasks, pairs
         self._kept: list[Buffers] = []
 
     def take(self) -> Buffers:
-        """Buffers with anything in them."""
+        """Buffers that are not in use, with arbitrary content."""
         for buffers in self._kept:
             if all(sys.getrefcount(array) <= self.UNUSED for array in buffers):
                 return buffers

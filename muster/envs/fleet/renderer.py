@@ -1,4 +1,4 @@
-"""How a fleet is shown to people."""
+"""The renderer of fleets: a map of the zones, text for terminals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from muster.envs.vector import State
 
 MARGIN = 0.75
-"""Margin round the outermost zones, in hops."""
+"""Margin around the outermost zones, in distances of neighbours."""
 
 LOOKS = (
     Look("empty vehicle", "square", GREEN, size=0.09),
@@ -28,31 +28,31 @@ LOOKS = (
 
 
 class FleetRenderer(SceneRenderer):
-    """Vehicles and requests on the map of the zones."""
+    """Draws vehicles and requests on the map of the zones."""
 
     env: FleetEnv
 
     def scene(self, slot: int) -> Scene:
-        """The map for the viewer, whose y goes down."""
+        """The map with vehicles and the minute's requests; y goes down."""
         env, state = self.env, self.env.get_state()
         minute = int(state["minute"][slot])
         south = np.array([1.0, -1.0])
         starts, ends = np.zeros((env.n_tasks, 2)), np.zeros((env.n_tasks, 2))
-        there = np.zeros(env.n_tasks, np.bool_)
+        present = np.zeros(env.n_tasks, np.bool_)
         if minute < env.max_steps:
             pickups, dropoffs = state["pickups"][slot, minute], state["dropoffs"][slot, minute]
-            there = pickups >= 0
-            # A little apart from the zone's middle and from each other.
-            angles = 2.4 * np.flatnonzero(there) + 0.6
+            present = pickups >= 0
+            # Requests are drawn a little apart from the zone's centre and from each other.
+            angles = 2.4 * np.flatnonzero(present) + 0.6
             aside = 0.27 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-            starts[there] = env.city.places[pickups[there]] + aside
-            ends[there] = env.city.places[dropoffs[there]] + 0.3 * aside
+            starts[present] = env.city.places[pickups[present]] + aside
+            ends[present] = env.city.places[dropoffs[present]] + 0.3 * aside
         held = state["held"][slot]
         earned, served, seen = (state[name][slot] for name in ("earned", "served", "seen"))
         return Scene(
             agents=_spread(positions(env, state, slot), held) * south,
             tasks=starts * south,
-            task_alive=there,
+            task_alive=present,
             agent_looks=held,
             task_looks=3,
             task_ends=ends * south,
@@ -61,12 +61,12 @@ class FleetRenderer(SceneRenderer):
         )
 
     def targets(self, slot: int) -> Ints:
-        """[N] none: no vehicle has been sent to the requests of this minute yet."""
+        """[N] -1: no vehicle has a request of the present minute yet."""
         del slot
         return np.full(self.env.n_agents, -1, np.int64)
 
     def describe(self, slot: int) -> str:
-        """A line a zone: vehicles that stand there, vehicles on their way there, and where its requests want to go."""
+        """One line per zone: standing vehicles, minutes until others arrive, and destinations of its requests."""
         env, fleet = self.env, self.env.fleet
         minute = int(fleet.minute[slot])
         head = f"minute {minute}, profit {fleet.earned[slot]:.2f}, {fleet.served[slot]} of {fleet.seen[slot]} served"
@@ -75,29 +75,28 @@ class FleetRenderer(SceneRenderer):
             bound = fleet.zone[slot] == zone
             standing = int((bound & (fleet.held[slot] == 0)).sum())
             coming = sorted(int(free) for free in fleet.free[slot][bound & (fleet.held[slot] > 0)])
-            wanted: list[int] = []
+            destinations: list[int] = []
             if minute < env.max_steps:
-                wanted = fleet.dropoffs[slot, minute][fleet.pickups[slot, minute] == zone].tolist()
-            lines.append(
-                f"{zone:>4}  {standing:>8}  {' '.join(map(str, coming)):<19}  {' '.join(map(str, wanted))}".rstrip()
-            )
+                destinations = fleet.dropoffs[slot, minute][fleet.pickups[slot, minute] == zone].tolist()
+            arrivals, ends = (" ".join(map(str, numbers)) for numbers in (coming, destinations))
+            lines.append(f"{zone:>4}  {standing:>8}  {arrivals:<19}  {ends}".rstrip())
         return "\n".join(lines)
 
     def arrange(self, slot: int, agents: Floats, tasks: Floats) -> None:
-        """Put empty vehicles into the zones nearest to these places, and requests that start there."""
+        """Move empty vehicles, and the pick-ups of requests, to the zones nearest to these positions."""
         env, fleet = self.env, self.env.fleet
         zones = nearest_zones(env, np.asarray(agents))
         fleet.zone[slot] = zones
         fleet.stops[slot] = zones[:, None]
         start = nearest_zones(env, np.asarray(tasks))
-        # Requests that there were keep where they lead to; new ones lead across the city.
+        # Existing requests keep their drop-offs; new ones go across the city.
         ends = fleet.dropoffs[slot, 0]
         ends[:] = np.where(ends >= 0, ends, (start + env.city.n_zones // 2) % env.city.n_zones)
         fleet.pickups[slot, 0] = start
 
 
 def positions(env: FleetEnv, state: State, slot: int) -> Floats:
-    """[N, 2] where each vehicle is, on the straight lines of its legs."""
+    """[N, 2] position of each vehicle, on the straight lines of its legs."""
     places = np.empty((env.n_agents, 2))
     minutes, middle = env.city.minutes, env.city.places
     for i in range(env.n_agents):
@@ -106,7 +105,7 @@ def positions(env: FleetEnv, state: State, slot: int) -> Floats:
             places[i] = middle[start]
             continue
         empty, full = int(minutes[start, pickup]), int(minutes[pickup, dropoff])
-        # The queued request may have been waited for: what is left counts, not what has passed.
+        # By the time left, not the time passed, since a vehicle may have waited for its queued request.
         left = max(float(state["first"][slot, i]), 0.0)
         if left > full:
             share = min((left - full) / max(empty, 1), 1.0)
@@ -118,7 +117,7 @@ def positions(env: FleetEnv, state: State, slot: int) -> Floats:
 
 
 def nearest_zones(env: FleetEnv, places: Floats) -> Ints:
-    """[K] the zones of places [K, 2] in a scene."""
+    """[K] the zones nearest to positions [K, 2] of a scene."""
     middles = env.city.places * np.array([1.0, -1.0])
     return np.linalg.norm(places[:, None] - middles, axis=-1).argmin(1)
 
@@ -137,13 +136,13 @@ def _stage(env: FleetEnv) -> Stage:
 
 
 def _spread(vehicles: Floats, held: NDArray[Any]) -> Floats:
-    """Vehicles that stand in one place, side by side in a spiral."""
-    found = vehicles.copy()
+    """[N, 2] positions of vehicles; those that stand in one place are spread in a spiral."""
+    positions = vehicles.copy()
     standing: dict[tuple[float, float], int] = {}
     for i, place in enumerate(vehicles):
         if held[i] == 0:
             key = (round(float(place[0]), 3), round(float(place[1]), 3))
             k = standing[key] = standing.get(key, -1) + 1
             radius, angle = 0.11 * math.sqrt(k), 2.4 * k
-            found[i] = place + radius * np.array([math.cos(angle), math.sin(angle)])
-    return found
+            positions[i] = place + radius * np.array([math.cos(angle), math.sin(angle)])
+    return positions

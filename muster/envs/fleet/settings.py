@@ -1,4 +1,4 @@
-"""The settings of a fleet environment, and the text that names one."""
+"""Settings of fleets."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ Start = Literal["auto", "random", "even"]
 
 @dataclass(frozen=True, slots=True)
 class FleetSettings:
-    """Checked when made. Either a `city` of our own, or recorded `trips` and the `set` of days to run."""
+    """Settings of a fleet, checked when made: a simulated `city`, or recorded `trips` and the `set` of days to run."""
 
     vehicles: Annotated[int, Between(1, 100_000)] = 24
     """Vehicles; a city's requests grow in proportion to them."""
     city: CityName = "small"
-    """Whose zones and rates: small (11 zones, made for 24 vehicles) or large (38 zones, for 100)."""
+    """Simulated city: small (11 zones, for 24 vehicles) or large (38 zones, for 100)."""
     trips: str | None = None
     """Folder with zones.csv, legs.csv and trips.csv.gz: recorded days instead of a city's generator."""
     set: DaySet = "training"
     """Which of the recorded days to run."""
     demand: Annotated[float, Between(0.001, 1000)] = 1.0
-    """Requests for each vehicle, in proportion to the city's own; recorded days are what they are."""
+    """Factor of the city's requests per vehicle; not for recorded days."""
     limit: Annotated[int | None, Between(1, 100_000)] = None
-    """Requests in a minute at most, later ones are lost; None for the city's own, in proportion, or all recorded."""
+    """Most requests in a minute, later ones are lost; None: the city's, in proportion to vehicles, or all recorded."""
     wait: Annotated[int, Between(0, 60)] = 5
     """Minutes from the decision within which a request must be picked up."""
     cost: Annotated[float, AtLeast(0)] = 0.0045
-    """What a metre costs, empty or full."""
+    """Cost of a metre, with or without passengers."""
     minutes: Annotated[int, Between(1, 60)] = 60
-    """Decisions in an episode, one a minute."""
+    """Minutes of an episode, one decision each."""
     start: Start = "auto"
-    """Where vehicles begin: at random zones, or spread evenly; auto spreads them on validation and test days."""
+    """Start zones of vehicles: random, or evenly spread; auto: evenly on validation and test days."""
     threads: Threads = "auto"
-    """Step the batch on one core or on all; auto uses all when the batch is large."""
+    """Cores for a step of the batch: one, all, or all only if the batch is large (auto). Changes no result."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -52,7 +52,7 @@ class FleetSettings:
 
     @property
     def evenly(self) -> bool:
-        """Whether vehicles begin spread evenly: vehicle i in zone i mod zones."""
+        """Whether vehicles start evenly spread: vehicle i in zone i mod Z."""
         if self.start != "auto":
             return self.start == "even"
         return self.trips is not None and self.set != "training"
@@ -60,7 +60,7 @@ class FleetSettings:
     @property
     def name(self) -> str:
         """The environment string that makes this environment."""
-        # The city is said, the usual one too, unless recorded trips stand in for it.
+        # The default city is named too, unless there are recorded trips.
         city = ",city=small" if self.trips is None and self.city == "small" else ""
         return env_name(f"fleet:{self.vehicles}{city}", self, ("vehicles",))
 

@@ -1,4 +1,4 @@
-"""Pursuit: evaders on a grid flee, and are caught only by pursuers who gather."""
+"""Pursuit: evaders on a grid flee, and are caught by several pursuers together."""
 
 from muster.envs.pursuit.env import PursuitEnv, from_options
 from muster.envs.pursuit.settings import PursuitSettings

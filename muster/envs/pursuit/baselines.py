@@ -1,4 +1,4 @@
-"""Baselines that need no learning: the nearest evader, greedy groups, and the linear programme on distances."""
+"""Baselines: the nearest evader, greedy groups, and the linear programme on distances."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Closest(grid.Closest):
-    """Each pursuer goes for the nearest free evader (king's moves), also where others do; ties at random."""
+    """Each pursuer follows the nearest free evader in king's moves, whatever the others do; ties at random."""
 
     name = "closest"
 
@@ -28,10 +28,10 @@ class Closest(grid.Closest):
 
 
 class ClosestPairs(Policy):
-    """Groups of as many as are needed: those who can gather soonest round an evader, then the next group.
+    """Groups of as many pursuers as needed: the group that can gather soonest around an evader, then the next.
 
-    Of groups that are as soon the one with the least total distance, then the lower number. Pursuers that are left
-    over go for the nearest evader without a group, if there is one.
+    Ties go to the least total distance, then to the lower index. Pursuers without a group follow the nearest evader
+    without a group, if there is one.
     """
 
     name = "closest-pairs"
@@ -40,14 +40,14 @@ class ClosestPairs(Policy):
         self._needed = env.settings.needed
 
     def act(self, observation: BatchObservation) -> Ints:
-        """[B, N] the evader of each pursuer's group; -1 where every evader has its group already."""
+        """[B, N] the evader of each pursuer's group; -1 if all evaders have one."""
         assignment = np.empty(observation.agent_alive.shape, np.int64)
         core.pursuit.gather_greedily(_distances(observation), observation.task_alive, self._needed, assignment)
         return assignment
 
 
 class LinearDistance(Policy):
-    """The assignment with at most as many pursuers an evader as it needs that has the least total distance."""
+    """The assignment with the least total distance and at most as many pursuers per evader as needed."""
 
     name = "lp-distance"
 

@@ -1,4 +1,4 @@
-"""Pursuit: evaders on a grid flee, and are caught only where pursuers gather."""
+"""Pursuit: evaders on a grid flee, and are caught by several pursuers together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muster.kernels import core
 from muster.rng import Seeds, episode_seeds
 
 PAIRS_A_THREAD = 10_000
-"""Pairs of a pursuer and an evader in a thread's share of the batch from which it is worth its start."""
+"""Least number of agent-task pairs per thread for which another thread pays."""
 APART = ("dx", "dy", "|dx|", "|dy|", "distance")
 FEATURE_NAMES = {
     "agent": ("distance of the nearest free evader", "distance of the nearest other pursuer"),
@@ -43,11 +43,11 @@ COORDINATES = {"agent": ("x", "y"), "task": ("x", "y", "caught")}
 
 
 class PursuitEnv(GridEnv):
-    """B grids; pursuers step towards their evaders, those that enough stand beside are caught, the others flee.
+    """B grids; pursuers step towards their evaders, which are caught if enough pursuers stand beside them, else flee.
 
-    Every catch earns 1/M and every step costs 0.01. The episode ends with the last catch. A pursuer without a free
-    evader stays, or helps where all evaders have enough. What is observed are distances and relative positions, so
-    that any grid looks alike.
+    Every catch earns 1/M and every step costs 0.01; the episode terminates with the last catch. A pursuer without a
+    task stays in its cell, or helps if all evaders have enough pursuers. Observations are distances and relative
+    positions, which mean the same on any grid.
     """
 
     settings: PursuitSettings
@@ -58,7 +58,7 @@ class PursuitEnv(GridEnv):
         pairs = n_envs * settings.agents * settings.tasks
         super().__init__(settings, n_envs, pairs // PAIRS_A_THREAD)
         self._moves: Ints = np.zeros((n_envs, settings.tasks, 2), np.int64)
-        """[B, M, 2] each evader's last move."""
+        """[B, M, 2] last move of each evader."""
         self._rng = np.zeros((n_envs, settings.tasks), np.uint64)
         """[B, M] a random stream for each evader."""
         self.kernel = core.pursuit.Pursuit(
@@ -74,16 +74,16 @@ class PursuitEnv(GridEnv):
         self._pairs = True
 
     def show(self, *, pair_features: bool = True, planes: bool = False, prior: bool = False) -> None:
-        """Observe relations (distances, relative positions), or plain coordinates; distances are always the prior."""
+        """Choose between relations (distances, relative positions) and coordinates; the prior is always -distance."""
         super().show(pair_features=pair_features, planes=planes, prior=prior)
         self._pairs = pair_features
 
     def feature_names(self) -> Mapping[str, Sequence[str]]:
-        """Of relations, or of plain coordinates, as `show` was told."""
+        """Names of relations, or of plain coordinates, as set by `show`."""
         return FEATURE_NAMES if self._pairs else COORDINATES
 
     def observe(self) -> BatchObservation:
-        """Features, masks, cells, minus the distance as prior, and the evader that each pursuer went for."""
+        """Features, masks, cells, -distance as prior, and each pursuer's evader of the last step."""
         b, n, m = self.n_envs, self.n_agents, self.n_tasks
         prior = np.empty((b, n, m))
         self.kernel.measure_distances(prior)
@@ -112,11 +112,11 @@ class PursuitEnv(GridEnv):
         )
 
     def metrics(self) -> dict[str, Floats]:
-        """How many evaders were caught."""
+        """Number of evaders caught."""
         return {"caught": (~self.unsolved).sum(axis=1).astype(np.float64)}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Pursuers, evaders and what they remember."""
+        """Cells, last moves, targets, step counts and random streams."""
         return {
             "pursuers": self.agent_cells,
             "evaders": self.task_cells,
@@ -129,7 +129,7 @@ class PursuitEnv(GridEnv):
         }
 
     def reseed(self, seeds: Seeds) -> None:
-        """Another random stream for every evader."""
+        """Seed every evader's random stream anew."""
         for evader in range(self.n_tasks):
             self._rng[:, evader] = episode_seeds(evader, seeds.astype(np.int64))
 
@@ -139,12 +139,12 @@ class PursuitEnv(GridEnv):
             of_pursuers[:] = of_pursuers[:, agents]
         for of_evaders in (self.task_cells, self.unsolved, self._moves, self._rng):
             of_evaders[:] = of_evaders[:, tasks]
-        # Index -1, the last one, is where "no target" finds itself again.
+        # The last entry is what index -1, no target, becomes.
         self.targets[:] = np.append(np.argsort(tasks), -1)[self.targets]
         return True
 
     def renderer(self) -> PursuitRenderer:
-        """The grid."""
+        """A renderer of the grid."""
         return PursuitRenderer(self)
 
     @classmethod
@@ -160,12 +160,12 @@ class PursuitEnv(GridEnv):
 
 
 class PursuitRenderer(GridRenderer):
-    """Pursuers and evaders on their grid."""
+    """Draws pursuers and evaders on the grid."""
 
     looks = (Look("pursuers", "diamond", BLUE, size=0.38), Look("evaders", "disc", ORANGE, size=0.34, remains=True))
     marks, left = ("P", "e", "x"), "free"
 
 
 def from_options(text: str, n_envs: int) -> PursuitEnv:
-    """The environment that `text` names: "4x2" or "40x20,needed=3"."""
+    """The environment of "4x2" or "40x20,needed=3"."""
     return PursuitEnv(PursuitSettings.from_text(text), n_envs)

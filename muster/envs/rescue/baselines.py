@@ -1,4 +1,4 @@
-"""Baselines that need no learning: the nearest victim, the linear programme on distances, and the exact optimum."""
+"""Baselines: the nearest victim, the linear programme on distances, planned routes and the exact optimum."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Closest(grid.Closest):
-    """Each ambulance goes to the nearest waiting victim (king's moves); ties at random."""
+    """Each ambulance goes to the nearest waiting victim in king's moves; ties at random."""
 
     name = "closest"
     _manhattan = False
@@ -58,7 +58,7 @@ class LinearDistance(Policy):
 
 
 class RoutesDistance(Policy):
-    """Routes through all waiting victims, the longest one kept short; each decision goes on from the last."""
+    """Routes through all waiting victims with a short longest route; each decision starts from the last routes."""
 
     name = "routes-distance"
 
@@ -81,16 +81,16 @@ class RoutesDistance(Policy):
         return self._solver.run(observation.problem(-first, -follow))[0].assignment
 
     def expected_return(self, observation: BatchObservation) -> Floats:
-        """[B] what the longest route costs."""
+        """[B] minus the cost of the longest route."""
         routes = self._solver.routes
         return self._env.step_reward * longest_routes(routes, observation.task_alive, *self._costs(observation))
 
     def get_memory(self) -> State:
-        """The routes that the next ones go on from."""
+        """The routes that the next decision starts from."""
         return {"routes": self._solver.routes.copy()}
 
     def set_memory(self, memory: State) -> None:
-        """Go on from what `get_memory` returned."""
+        """Restore what `get_memory` returned."""
         self._solver.routes = np.array(memory["routes"], np.int64)
 
     def _costs(self, observation: BatchObservation) -> tuple[Floats, Floats]:
@@ -100,7 +100,7 @@ class RoutesDistance(Policy):
 
 
 class RoutesKnown(RoutesDistance):
-    """The same routes by a planner that knows where the mud is: what there is to gain from learning about it."""
+    """The same routes by a planner that knows where the mud is: a bound on what learning about it can gain."""
 
     name = "routes-known"
 
@@ -115,7 +115,7 @@ class RoutesKnown(RoutesDistance):
 
 
 class Topline(Policy):
-    """The fewest steps there can be: exact min-max routes, planned once an episode and then followed.
+    """The exact optimum: min-max routes, planned once per episode and then followed.
 
     Raises InputError beyond 16 victims, and in mud.
     """
@@ -142,8 +142,8 @@ class Topline(Policy):
         agents, tasks = _cells(observation)
         for slot in np.flatnonzero(self.unplanned):
             waiting = np.flatnonzero(self._env.unsolved[slot])
-            here, there = agents[slot][None], tasks[slot][waiting][None]
-            _, stops = fastest_routes(king_moves(here, there)[0], king_moves(there, there)[0])
+            ambulances, victims = agents[slot][None], tasks[slot][waiting][None]
+            _, stops = fastest_routes(king_moves(ambulances, victims)[0], king_moves(victims, victims)[0])
             self.routes[slot] = -1
             self.routes[slot, :, : len(waiting)] = np.where(stops >= 0, waiting[stops], -1)
             self.unplanned[slot] = False
@@ -152,18 +152,18 @@ class Topline(Policy):
         return assignment
 
     def replan(self, slots: Ints) -> None:
-        """Find the best routes from where the ambulances are now."""
+        """Plan new routes from the present cells of the ambulances."""
         self.unplanned[slots] = True
 
     def expected_return(self, observation: BatchObservation) -> Floats:
-        """[B] what the longest route costs: no policy can earn more."""
+        """[B] minus the cost of the longest route: an upper bound on every policy's return."""
         agents, tasks = _cells(observation)
         distances = king_moves(agents, tasks), king_moves(tasks, tasks)
         return self._env.step_reward * longest_routes(self.routes, self._env.unsolved, *distances)
 
 
 def longest_routes(routes: Ints, waiting: Bools, first: Floats, follow: Floats) -> Floats:
-    """[B] length of the longest of the routes [B, N, M], which pass over stops that no longer wait [B, M].
+    """[B] length of the longest of the routes [B, N, M], which skip stops that are not `waiting` [B, M].
 
     Legs are `first` [B, N, M] from an ambulance to a victim, then `follow` [B, M, M]; -1 ends a route.
     """
@@ -179,7 +179,7 @@ def longest_routes(routes: Ints, waiting: Bools, first: Floats, follow: Floats) 
 
 
 def show_cells_only(env: RescueEnv) -> None:
-    """Leave out of observations what these baselines do not read: features of pairs cost more than their decisions."""
+    """Leave pair features out of observations: these baselines do not read them, and they cost more than a decision."""
     env.show(pair_features=False)
 
 

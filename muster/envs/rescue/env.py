@@ -19,21 +19,21 @@ from muster.kernels import core
 from muster.rng import Seeds
 
 AGENTS_A_THREAD = 25_000
-"""Ambulances in a thread's share of the batch from which it is worth its start."""
+"""Least number of ambulances per thread for which another thread pays."""
 _PLACEMENTS = ("distinct", "distinct-within-type", "independent")
 _APART = ("dx", "dy", "|dx|", "|dy|", "king moves")
 FEATURE_NAMES = {"agent": ("x", "y"), "task": ("x", "y", "picked up"), "pair": _APART, "task_pair": _APART}
 _MUDDY = (*_APART, "mud in sight")
 PLANES = 4
-"""Victim here, ambulance here, and the x and y of what is here; in mud a fifth one for cells that look muddy."""
+"""Planes: victims, ambulances, and the x and y of occupied cells; in mud a fifth one of cells that look muddy."""
 
 
 class RescueEnv(GridEnv):
     """B grids; each step moves every ambulance one king's move towards its victim and costs 0.01.
 
-    A victim is picked up by whichever ambulance reaches its cell. The episode ends when all are picked up. In mud
-    (see `muster.envs.rescue.mud`) some cells hold ambulances up. An ambulance without a victim, or sent to one that
-    takes no agent, stays where it is.
+    A victim is picked up by any ambulance that reaches its cell; the episode terminates when all are picked up. In mud
+    (see `muster.envs.rescue.mud`) some cells hold ambulances up. An ambulance without a victim, or with one that is
+    not alive, stays in its cell.
     """
 
     settings: RescueSettings
@@ -46,7 +46,7 @@ class RescueEnv(GridEnv):
         super().__init__(settings, n_envs, n_envs * settings.agents // AGENTS_A_THREAD)
         self._rng = np.zeros(n_envs, np.uint64)
         self.ground = Ground.dry(n_envs, settings.agents, *settings.shape) if settings.mud > 0 else None
-        """What lies under the cells, if there is mud."""
+        """The ground, if there is mud."""
         self.random = settings.random_moves or settings.mud > 0
         self.kernel = core.rescue.Rescue(
             self.arrays(),
@@ -61,15 +61,15 @@ class RescueEnv(GridEnv):
         self.show()
 
     def show(self, *, pair_features: bool = True, planes: bool = False, prior: bool = False) -> None:
-        """Observe relative positions of pairs, the paper's planes, and minus the distances as prior; or not."""
+        """Choose whether observations have relative positions of pairs, the paper's planes, and -distance as prior."""
         self._pairs, self._planes, self._prior = pair_features, planes, prior
 
     def feature_names(self) -> Mapping[str, Sequence[str]]:
-        """Coordinates are counted from the middle of the grid, in units of 8 cells."""
+        """Names of the features; coordinates are relative to the middle of the grid, in units of 8 cells."""
         return FEATURE_NAMES if self.ground is None else {**FEATURE_NAMES, "pair": _MUDDY, "task_pair": _MUDDY}
 
     def observe(self) -> BatchObservation:
-        """Features, masks and cells, in fresh arrays."""
+        """Features, masks and cells, in new arrays."""
         (height, width), (b, n, m) = self.settings.shape, (self.n_envs, self.n_agents, self.n_tasks)
         agents, tasks, waiting = self.agent_cells.copy(), self.task_cells.copy(), self.unsolved.copy()
         agent_features, task_features = np.empty((b, n, 2), np.float32), np.empty((b, m, 3), np.float32)
@@ -112,7 +112,7 @@ class RescueEnv(GridEnv):
         return planes
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Cells of all, the victims that wait, and the random streams."""
+        """Cells, waiting victims, step counts, targets, random streams and the ground."""
         return {
             "rng": self._rng,
             "agent_cells": self.agent_cells,
@@ -125,13 +125,13 @@ class RescueEnv(GridEnv):
         }
 
     def reseed(self, seeds: Seeds) -> None:
-        """Other random moves, where there are any, and other mud where no ambulance has been; it looks as before."""
+        """Draw random moves, and mud in unvisited cells, anew; cells keep their looks."""
         self._rng[:] = seeds
         if self.ground is not None:
             self.kernel.redraw_mud()
 
     def permute(self, agents: Ints, tasks: Ints) -> bool:
-        """Renumber ambulances and victims; random moves are drawn in order of number, so there it cannot be done."""
+        """Renumber ambulances and victims; False with random moves, which are drawn in order of number."""
         if self.settings.random_moves:
             return False
         self.agent_cells[:] = self.agent_cells[:, agents]
@@ -143,7 +143,7 @@ class RescueEnv(GridEnv):
         return True
 
     def renderer(self) -> RescueRenderer:
-        """The grid."""
+        """A renderer of the grid."""
         return RescueRenderer(self)
 
     @classmethod
@@ -162,17 +162,17 @@ class RescueEnv(GridEnv):
 
 
 class RescueRenderer(GridRenderer):
-    """Ambulances, victims and mud on their grid."""
+    """Draws ambulances, victims and mud on the grid."""
 
     looks = (Look("ambulances", "van", size=0.38), Look("victims", "person", RED, size=0.32, remains=True))
     marks, left = ("A", "x", "-"), "waiting"
 
     def muddy_cells(self, slot: int) -> Ints:
-        """[K, 2] where the mud is, whatever it looks like to policies."""
+        """[K, 2] the muddy cells, whatever they look like to policies."""
         ground = self.env.ground
         return super().muddy_cells(slot) if ground is None else np.argwhere(ground.muddy[slot])
 
 
 def from_options(text: str, n_envs: int) -> RescueEnv:
-    """The environment that `text` names: "2x4" or "20x40,grid=32"."""
+    """The environment of "2x4" or "20x40,grid=32"."""
     return RescueEnv(RescueSettings.from_text(text), n_envs)

@@ -1,7 +1,7 @@
-"""Mud: cells that hold up the ambulances that enter them, and that can only be guessed from afar.
+"""Mud: cells that hold ambulances up, and whose looks from afar are not certain.
 
-How a cell looks is drawn first, and whether it is muddy given that; so the mud of unvisited cells can be drawn again.
-Paths are the ambulances' own: diagonally first, then straight.
+The look of a cell is drawn first, and whether it is muddy given the look, so that the mud of unvisited cells can be
+drawn again. Ambulances move diagonally first, then straight.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Ground(NamedTuple):
     muddy: Bools
     """[B, H, W]"""
     look: NDArray[np.uint8]
-    """[B, H, W] LOOKS_MUDDY if it does, plus KNOWN where an ambulance has been: it looks as it is there."""
+    """[B, H, W] LOOKS_MUDDY or 0, plus KNOWN in visited cells, whose look is certain."""
     held: Ints
-    """[B, N] steps for which an ambulance still cannot move."""
+    """[B, N] steps until an ambulance can move again."""
 
     @classmethod
     def dry(cls, n_envs: int, n_agents: int, height: int, width: int) -> Ground:
@@ -40,14 +40,14 @@ class Ground(NamedTuple):
         )
 
     def looks_muddy(self) -> Bools:
-        """[B, H, W] where the ground looks muddy from afar."""
+        """[B, H, W] whether a cell looks muddy."""
         return (self.look & LOOKS_MUDDY).astype(np.bool_)
 
 
 def mud_to_cross(agents: Ints, victims: Ints, held: Ints, muddy: Bools) -> tuple[Floats, Floats]:
-    """Muddy cells to be left from ambulance to victim [B, N, M] and from victim to victim [B, M, M].
+    """Numbers of muddy cells to leave on the way from ambulances [B, N, M] and from victims [B, M, M] to victims.
 
-    A cell that an ambulance is already stuck in counts for the part that is left.
+    A cell in which an ambulance is stuck counts by the share of the delay that is left.
     """
     row, column = victims[..., 0], victims[..., 1]
     first = muddy[np.arange(len(victims))[:, None], row, column].astype(np.float64)
@@ -55,7 +55,7 @@ def mud_to_cross(agents: Ints, victims: Ints, held: Ints, muddy: Bools) -> tuple
 
 
 def _count_mud(sources: Ints, targets: Ints, first: Floats, muddy: Bools) -> Floats:
-    """[B, S, T] muddy cells to be left on the way, of which the source's own counts as `first` [B, S]."""
+    """[B, S, T] muddy cells to leave on the way; the source's own cell counts as `first` [B, S]."""
     counts = np.empty((*sources.shape[:2], targets.shape[1]))
     core.rescue.count_mud(sources, targets, first, muddy, counts)
     return counts

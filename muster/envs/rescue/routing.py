@@ -1,9 +1,9 @@
 """Distances on the grid, and the exact optimum of min-max routing.
 
-Several vehicles visit every stop, and the last arrival is as early as can be: dynamic programming over subsets gives
-each vehicle's fastest route through each subset; then the makespan is raised from a lower bound until the vehicles can
-cover every stop within it. Distances must be integers that satisfy the triangle inequality, so that leaving a stop out
-never makes a route longer.
+Several vehicles visit every stop with the earliest possible last arrival: dynamic programming over subsets gives each
+vehicle's fastest route through each subset; then the makespan is raised from a lower bound until the vehicles can cover
+every stop within it. Distances must be integers that satisfy the triangle inequality, so that leaving a stop out never
+makes a route longer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from muster.errors import InputError
 from muster.kernels import core
 
 MAX_STOPS = 16
-"""Subsets double with each stop; beyond this a route takes seconds and gigabytes."""
+"""Most stops: the number of subsets doubles with each, and beyond this takes seconds and gigabytes."""
 
 
 def king_moves(sources: Ints, targets: Ints, scale: float = 1.0) -> Floats:
@@ -31,7 +31,7 @@ class Routes(NamedTuple):
     """The stops of each vehicle."""
 
     makespan: int
-    """When the last stop is reached."""
+    """Time of the last arrival."""
     stops: Ints
     """[N, M] the stops of each vehicle in order, then -1."""
 
@@ -47,15 +47,15 @@ def fastest_routes(from_vehicles: Floats | Ints, between_stops: Floats | Ints) -
     if n_stops == 0:
         return Routes(0, stops)
     useful = useful_vehicles(from_vehicles)
-    found = np.empty((len(useful), n_stops), np.int64)
+    routes = np.empty((len(useful), n_stops), np.int64)
     nearby = np.ascontiguousarray(from_vehicles[useful], np.int64)
-    makespan = core.rescue.fastest_routes(nearby, np.ascontiguousarray(between_stops, np.int64), found)
-    stops[useful] = found
+    makespan = core.rescue.fastest_routes(nearby, np.ascontiguousarray(between_stops, np.int64), routes)
+    stops[useful] = routes
     return Routes(makespan, stops)
 
 
 def check_size(n_stops: int) -> None:
-    """Raise InputError for more stops than the dynamic programme can take."""
+    """Raise InputError for more stops than `MAX_STOPS`."""
     if n_stops > MAX_STOPS:
         raise InputError(
             f"the exact topline goes up to {MAX_STOPS} victims, got {n_stops}; lp-distance has no such limit"
@@ -63,10 +63,10 @@ def check_size(n_stops: int) -> None:
 
 
 def useful_vehicles(from_vehicles: Floats | Ints) -> Ints:
-    """Indices of the vehicles among the M nearest to some stop; the others are never needed.
+    """Indices of the vehicles that are among the M nearest to some stop; an optimum needs no others.
 
-    At most M vehicles move, so if one that moves is not among the M nearest to its first stop, then one of those
-    stands idle and can take its route over without being later.
+    At most M vehicles move; if one of them is not among the M nearest to its first stop, one of those idles and can
+    take over its route without arriving later.
     """
     n_vehicles, n_stops = from_vehicles.shape
     nearest = np.argsort(from_vehicles, axis=0, kind="stable")[: min(n_vehicles, n_stops)]

@@ -1,4 +1,4 @@
-"""The settings of a search-and-rescue environment, and the text that names one."""
+"""Settings of search and rescue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Placement = Literal["distinct", "distinct-within-type", "independent"]
 
 @dataclass(frozen=True, slots=True)
 class RescueSettings(GridSettings):
-    """Checked when made: settings that exist make an environment."""
+    """Settings of a search-and-rescue environment, checked when made."""
 
     family: ClassVar[str] = "rescue"
     expected: ClassVar[str] = "agents x tasks, such as rescue:2x4 or rescue:20x40,grid=32"
@@ -26,30 +26,30 @@ class RescueSettings(GridSettings):
     grid: int | tuple[int, int] = 16
     """Side of a square grid, or (rows, columns)."""
     placement: Placement = "distinct"
-    """Start cells: all distinct; distinct among ambulances and among victims, so that one may start on the cell of the
-    other, who is then picked up at once; or independent."""
+    """Start cells: all distinct; distinct among ambulances and among victims, so that a victim may start on the cell of
+    an ambulance and is picked up at once; or independent."""
     random_moves: bool = False
     """Take a random move that shortens the distance, rather than diagonal first and then straight."""
     solved_assignable: bool = False
-    """Let ambulances be sent to victims that are already picked up, as the paper allows."""
+    """Keep victims that are picked up alive as tasks, as in the paper."""
     mud: Annotated[float, Between(0, 1)] = 0.0
-    """Share of muddy cells: an ambulance that enters one is held up for 2 steps. From afar a cell looks as it is with
+    """Share of muddy cells, each of which holds an ambulance up for 2 steps. A cell looks from afar as it is with
     probability 0.95, and pair features count the cells on the way that look muddy."""
     max_steps: Annotated[int | None, AtLeast(1)] = None
     """Step limit; by default max(100, 2 · side · ceil(victims / ambulances)), and three times that in mud."""
     threads: Threads = "auto"
-    """Step the batch on one core or on all; auto uses all when the batch is large. Changes no result."""
+    """Cores for a step of the batch: one, all, or all only if the batch is large (auto). Changes no result."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         if self.mud and self.random_moves:
-            raise InputError("in mud ambulances keep to one way, which is what is looked along; leave out random_moves")
+            raise InputError("mud is counted along fixed paths, which random moves leave; leave out random_moves")
         starts = {"distinct": self.agents + self.tasks, "distinct-within-type": max(self.agents, self.tasks)}
         self.check_grid(starts.get(self.placement, 0), "enlarge grid or set placement=independent")
 
     @property
     def step_limit(self) -> int:
-        """`max_steps`, or by default twice what evenly shared victims at opposite edges take, and at least 100."""
+        """`max_steps`, or by default twice the steps for evenly shared victims at opposite edges, and at least 100."""
         if self.max_steps is not None:
             return self.max_steps
         return max(100, 2 * max(self.shape) * -(-self.tasks // self.agents)) * (3 if self.mud else 1)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import entry_points
 
 import gymnasium
 import numpy as np
@@ -24,6 +25,14 @@ def test_gymnasium_finds_nothing_to_complain_about(settings):
 @pytest.mark.parametrize("settings", [{}, {"planes": True, "latency": 3}])
 def test_nor_in_battles(settings):
     check_env(gymnasium.make(BATTLE, scenario="w2v2", **settings).unwrapped)
+
+
+def test_the_entry_point_registers_the_environments():
+    """Tools that list environments load it, whether or not muster was imported."""
+    (entry,) = (point for point in entry_points(group="gymnasium.envs") if point.value.startswith("muster."))
+    spec = gymnasium.registry.pop(ID)
+    entry.load()()
+    assert gymnasium.registry[ID] == spec
 
 
 def test_battles_run_as_a_vector():

@@ -11,7 +11,7 @@ import muster
 from muster import InputError
 from muster.envs.checks import check_env
 from muster.envs.env import Observation
-from muster.envs.logs import read_log
+from muster.envs.log.file import read_log
 
 FLEET = "fleet:4,city=small"
 
@@ -83,7 +83,7 @@ def test_a_line_that_is_no_good_is_named(entry, message, tmp_path):
 def test_a_missing_or_empty_file_is_named(tmp_path):
     with pytest.raises(InputError, match="cannot open the log"):
         muster.make(f"log:{tmp_path / 'none.jsonl'}")
-    with pytest.raises(InputError, match="has no lines"):
+    with pytest.raises(InputError, match="has no decisions"):
         muster.make(f"log:{write(tmp_path / 'empty.jsonl', '')}")
     with pytest.raises(InputError, match="cannot read the log"):
         muster.make(f"log:{write(tmp_path / 'plain.gz', line())}")

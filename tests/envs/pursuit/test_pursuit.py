@@ -237,7 +237,7 @@ def test_the_description_counts_who_is_where():
     [
         ("pursuit:four", "pursuit takes pursuers x evaders, such as pursuit:4x2"),
         ("pursuit:0x2", "agents must be at least 1, got 0"),
-        ("pursuit:4x2,needed=5", "4 pursuers can never be the 5 needed"),
+        ("pursuit:4x2,needed=5", "needed=5 pursuers to catch an evader, but there are 4 pursuers"),
         ("pursuit:4x2,gird=9", "no pursuit setting 'gird'; did you mean 'grid'?"),
         ("pursuit:4x2,speed=2", "speed must be between 0 and 1"),
         ("pursuit:4x2,speed=fast", "speed must be a number, got 'fast'"),

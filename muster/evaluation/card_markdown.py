@@ -1,0 +1,87 @@
+"""Policy cards as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from muster.evaluation.card import UNKNOWN
+from muster.settings import to_text
+
+SHOWN_WEIGHTS = 20
+"""Weights of a linear model in the Markdown card; the JSON has all."""
+
+
+def as_markdown(card: dict[str, Any]) -> str:
+    """The card as Markdown."""
+    inference, noise = card["inference"], card["noise"]
+    steps = UNKNOWN if card["steps"] is None else f"{card['steps']:,}"
+    minutes = UNKNOWN if card["cpu_minutes"] is None else f"{card['cpu_minutes']:.1f}"
+    model = f"{card['model']['kind']}, {card['model']['numbers']:,} numbers"
+    model += f", {' and '.join(card['learned_limits'])} learned" if card["learned_limits"] else ""
+    model += ", no capacities" if card["unlimited"] else ""
+    lines = [
+        f"# {card['policy']}",
+        "",
+        *([card["about"], ""] if card["about"] else []),
+        "| | |",
+        "|---|---|",
+        f"| trained on | {', '.join(card['trained_on'])} |",
+        f"| learner | {card['learner']}, seed {card['seed']}, {steps} steps, {minutes} CPU minutes |",
+        f"| command | `{card['command']}` |",
+        f"| commit | {card['commit']} |",
+        f"| model | {model}, {card['weights_hash'][:12]} |",
+        f"| inference | {', '.join(f'{name} {to_text(value)}' for name, value in inference.items())} |",
+        f"| exploration noise | {', '.join(f'{name} {to_text(value)}' for name, value in noise.items())} |",
+        f"| stops winning | {card['stops_winning']} |",
+        "",
+        *_weights_section(card),
+        f"## Features ({card['feature_hash']})",
+        "",
+        *(f"- {kind}: {', '.join(names)}" for kind, names in card["features"].items() if names),
+        "",
+        "## Results",
+        "",
+        *_results_table(card["results"]),
+        "",
+    ]
+    if card["results_from"]:
+        lines += [f"From `{card['results_from']}`; 95 % intervals.", ""]
+    if card.get("latency_ms"):
+        timed = [f"- {env}: {ms:.3g}" for env, ms in card["latency_ms"].items()]
+        lines += ["## Milliseconds a decision, on this machine", "", *timed, ""]
+    if card["not_compared"]:
+        lines += [f"Not compared with: {', '.join(card['not_compared'])}.", ""]
+    lines += ["## Known failures", "", *(f"- {text}" for text in card["known_failures"] or ["none recorded"])]
+    return "\n".join(lines)
+
+
+def _weights_section(card: dict[str, Any]) -> list[str]:
+    """A sentence about the weights of a linear model, and a table of the largest."""
+    if "weights" not in card:
+        return []
+    rows = ["| feature | kind | score | effect | weight |", "|---|---|---|---|---|"]
+    for entry in card["weights"][:SHOWN_WEIGHTS]:
+        weight = "" if entry["weight"] is None else f"{entry['weight']:.3g}"
+        rows.append(f"| {entry['feature']} | {entry['kind']} | {entry['score']} | {entry['effect']:+.2f} | {weight} |")
+    left = len(card["weights"]) - SHOWN_WEIGHTS
+    more = [f"and {left} of less effect (`--json` has all).", ""] if left > 0 else []
+    effect = "Effect: standard deviations of the prior for one of the feature; weight: per unit of the feature."
+    return ["## What it learned", "", card["weights_in_words"], "", *rows, "", effect, "", *more]
+
+
+def _results_table(results: Sequence[dict[str, Any]]) -> list[str]:
+    """A table with a row for each environment."""
+    if not results:
+        return ["None yet; `muster card POLICY --envs ENV …` measures some."]
+    rows = ["| | episodes | policy | best baseline | verdict | |", "|---|---|---|---|---|---|"]
+    for result in results:
+        low, high = result["ci95"] or (float("nan"), float("nan"))
+        mean = float("nan") if result["mean"] is None else result["mean"]
+        policy = f"{mean:.4g} ({low:.4g} to {high:.4g}) {result['unit']}"
+        baseline = f"{result['best_baseline']} {result['baselines'][result['best_baseline']]:.4g}"
+        verdict = result["verdict"] + (", paired" if result["paired"] else "")
+        rows.append(
+            f"| {result['env']} | {result['episodes']} | {policy} | {baseline} | {verdict} | {result['remark']} |"
+        )
+    return rows
