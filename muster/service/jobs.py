@@ -21,7 +21,7 @@ from muster.assign.as_json import answer_as_json
 from muster.assign.stop import stoppable
 from muster.data import Ints
 from muster.errors import MusterError
-from muster.service.refusal import Refusal
+from muster.service.errors import RequestError
 from muster.service.schema import SolveBody
 from muster.service.solve import arguments_of
 
@@ -45,7 +45,7 @@ class Job:
     ended: float = 0.0
     stop: Ints = field(default_factory=lambda: np.zeros(1, np.int64))
 
-    def described(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """What GET /jobs/ID answers."""
         found = self.answer or {}
         seconds = (self.ended or time.monotonic()) - self.began if self.began else 0.0
@@ -75,15 +75,15 @@ class Jobs:
         return sum(not job.is_over for job in list(self._jobs.values()))
 
     def add(self, body: SolveBody) -> dict[str, Any]:
-        """Take a body of /solve as a job; Refusal where too many wait."""
+        """Take a body of /solve as a job; RequestError where too many wait."""
         arguments = arguments_of(body, self.size_limit)
         if body.explain:
-            raise Refusal("input", "explain is for /solve", "explain")
+            raise RequestError("input", "explain is for /solve", "explain")
         if body.time_limit is not None and body.time_limit > self.seconds:
-            raise Refusal("input", f"time_limit must be at most {self.seconds:g} s here", "time_limit")
+            raise RequestError("input", f"time_limit must be at most {self.seconds:g} s here", "time_limit")
         with self._lock:
             if self.held > self.queue:
-                raise Refusal("busy", f"{self.held} jobs are waiting; try again", "", {"Retry-After": "10"})
+                raise RequestError("busy", f"{self.held} jobs are waiting; try again", "", {"Retry-After": "10"})
             for old in [job.id for job in self._jobs.values() if job.is_over][:-KEPT]:
                 del self._jobs[old]
             job = Job(secrets.token_hex(8), body, arguments)
@@ -92,12 +92,12 @@ class Jobs:
                 self._worker = threading.Thread(target=self._serve, name="muster-jobs", daemon=True)
                 self._worker.start()
         self._waiting.put(job)
-        return job.described()
+        return job.as_json()
 
     def find(self, id_: str) -> Job:
         """The job of that id."""
         if id_ not in self._jobs:
-            raise Refusal("not_found", f"no job {id_!r:.40}; those that ended are kept for a while only")
+            raise RequestError("not_found", f"no job {id_!r:.40}; those that ended are kept for a while only")
         return self._jobs[id_]
 
     def cancel(self, id_: str) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Jobs:
         if not job.is_over:
             job.status = "cancelled"
         job.stop.fill(1)
-        return job.described()
+        return job.as_json()
 
     def close(self) -> None:
         """End all jobs."""

@@ -19,7 +19,7 @@ import numpy as np
 from muster.assign.stop import stoppable
 from muster.data import Ints
 from muster.parallel import thread_count
-from muster.service.refusal import Refusal
+from muster.service.errors import RequestError
 
 Answer = TypeVar("Answer")
 STOPPING = 0.9
@@ -66,14 +66,14 @@ class Pool:
         return sum(work.deadline < now for work in list(self._running.values()))
 
     async def run(self, deadline: float, work: Callable[[], Answer], late: str = LATE) -> Answer:
-        """The result of `work()` on a thread; Refusal if the queue is full, or if it is not ready in time (`late`).
+        """The result of `work()` on a thread; RequestError if the queue is full, or if it is `late`.
 
         `deadline` is a time of `time.monotonic`. What runs too long keeps its thread until it ends.
         """
         if self.held >= self.threads + self.queue:
             after = max(1, math.ceil(self.queue * self._usual / self.threads))
             told = f"{self.held} requests are being worked on; try again"
-            raise Refusal("busy", told, "", {"Retry-After": str(after)})
+            raise RequestError("busy", told, "", {"Retry-After": str(after)})
         self.held += 1
         if not self._workers:
             self._start()
@@ -147,4 +147,4 @@ class Pool:
 
 def _give_up(waiter: asyncio.Future[Any], late: str) -> None:
     if not waiter.done():
-        waiter.set_exception(Refusal("time_limit", late, "", {"Retry-After": "1"}))
+        waiter.set_exception(RequestError("time_limit", late, "", {"Retry-After": "1"}))
