@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -117,14 +119,14 @@ class Service:
         LOG.info("policies %s", " ".join(f"{name}@{version}" for name, version in versions.items()))
         return versions
 
-    def reload_on_signal(self, rollback: bool) -> None:
-        """The same on a thread of its own. Errors are in the log."""
+    def reload_on_signal(self, number: int, _frame: object) -> None:
+        """The same on a thread of its own: SIGHUP reloads, SIGUSR1 rolls back. Errors are in the log."""
 
         def reload() -> None:
             with suppress(MusterError):
-                self.reload(rollback)
+                self.reload(number == signal.SIGUSR1)
 
-        asyncio.get_running_loop().run_in_executor(None, reload)
+        threading.Thread(target=reload, daemon=True).start()
 
     async def close(self) -> None:
         """Finish what runs, within limits."""
