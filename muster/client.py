@@ -20,7 +20,7 @@ from muster.errors import MissingExtraError, MusterError
 
 RETRIED = (429, 503)
 """Statuses after which a request is sent again: too much work, or the service is being replaced."""
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 
 class ServiceError(MusterError):
@@ -33,7 +33,7 @@ class ServiceError(MusterError):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What /solve answers."""
+    """The answer of /solve."""
 
     assignment: list[int | str | None]
     """For each agent its task, by name where there are names."""
@@ -52,7 +52,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What /act answers on one situation."""
+    """The answer of /act on one situation."""
 
     assignment: list[int | str | None]
     reasons: dict[str, str]
@@ -134,15 +134,15 @@ class Client:
         return _typed(Job, self.request("GET", f"/jobs/{id_}"))
 
     def cancel(self, id_: str) -> Job:
-        """End a long solve; what it found stays."""
+        """End a long solve; its best plan stays."""
         return _typed(Job, self.request("DELETE", f"/jobs/{id_}"))
 
     def progress(self, id_: str, every: float = 0.5) -> Iterator[Job]:
         """A long solve again and again until it is over."""
         while True:
-            found = self.job(id_)
-            yield found
-            if found.status in ("done", "cancelled", "failed"):
+            job = self.job(id_)
+            yield job
+            if job.status in ("done", "cancelled", "failed"):
                 return
             time.sleep(every)
 
@@ -155,23 +155,23 @@ class Client:
         for attempt in range(self._retries + 1):
             last = attempt == self._retries
             try:
-                found = self._client.request(method, path, json=body)
+                response = self._client.request(method, path, json=body)
             except self._httpx.TransportError as error:
-                # What began a job may have begun one although its answer was lost.
+                # A job may have been submitted although the answer was lost.
                 if last or path == "/jobs":
                     raise ServiceError(0, "unreachable", f"{self._client.base_url} does not answer: {error}") from None
                 time.sleep(_pause(attempt))
                 continue
-            if found.status_code in RETRIED and not last:
-                time.sleep(max(_pause(attempt), min(float(found.headers.get("Retry-After", 0)), 10.0)))
+            if response.status_code in RETRIED and not last:
+                time.sleep(max(_pause(attempt), min(float(response.headers.get("Retry-After", 0)), 10.0)))
                 continue
-            if found.is_success:
-                return dict(found.json())
+            if response.is_success:
+                return dict(response.json())
             try:
-                told = found.json()
+                refusal = response.json()
             except ValueError:
-                told = {"code": "internal", "error": f"the service answered with status {found.status_code}"}
-            raise ServiceError(found.status_code, told["code"], told["error"], told.get("where", ""))
+                refusal = {"code": "internal", "error": f"the service answered with status {response.status_code}"}
+            raise ServiceError(response.status_code, refusal["code"], refusal["error"], refusal.get("where", ""))
         raise AssertionError("the last attempt returns or raises")
 
 
@@ -180,6 +180,6 @@ def _pause(attempt: int) -> float:
     return 0.1 * 2.0**attempt * random.uniform(0.5, 1.5)
 
 
-def _typed(kind: type[Found], answer: dict[str, Any]) -> Found:
+def _typed(kind: type[Answer], answer: dict[str, Any]) -> Answer:
     known = {"warnings": [], **answer, "raw": answer}
     return kind(**{field.name: known[field.name] for field in fields(kind)})  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from statistics import median_low
 
 import muster
 from muster.data import Floats
-from muster.envs.registry import resized
+from muster.envs.size import resized
 from muster.evaluation.statistics import bootstrap_interval
 from paper.run_names import PAPER, RunName, policy_files
 from paper.tables.engine import COMMITS, Record, clean_commit, evaluate_side_by_side, read_record

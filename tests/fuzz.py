@@ -133,7 +133,7 @@ def try_batch(rng: np.random.Generator) -> None:
 
 def try_service(rng: np.random.Generator) -> None:
     """Bodies of JSON, whole and damaged."""
-    from muster.service.body import Refusal, parse
+    from muster.service.body import RequestError, parse
 
     shape = rng.integers(0, 6, int(rng.integers(1, 4)))
     numbers = rng.normal(size=shape) * 10.0 ** rng.integers(-20, 20)
@@ -147,7 +147,7 @@ def try_service(rng: np.random.Generator) -> None:
         body[place : place + int(rng.integers(3))] = rng.choice(
             list(b'[]{}",:-.0123456789eENatrue \xff\x00'), 1
         ).tobytes()
-    with suppress(Refusal):
+    with suppress(RequestError):
         parse(bytes(body))
     rows = rng.normal(size=(int(rng.integers(6)), int(rng.integers(1, 6)))).astype(np.float32)
     low, high = np.full(rows.shape[1], -9.0, np.float32), np.full(rows.shape[1], 9.0, np.float32)

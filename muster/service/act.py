@@ -1,8 +1,7 @@
-"""POST /act: from a body to the observations that a policy is to decide on, in the policy's own feature names."""
+"""POST /act: from a body to the observations that a policy decides on."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -14,27 +13,32 @@ from muster.assign.solver import Solver
 from muster.assign.switching import ALONE
 from muster.data import BatchObservation, Floats32
 from muster.errors import suggestion
+from muster.service.errors import clip, describe, refuse
 from muster.service.policies import Policies, Served
-from muster.service.refusal import clip, describe
-from muster.service.schema import CONFIG, ActBody, Lists, SituationBody, check, refuse
+from muster.service.schema import CONFIG, ActBody, Array, SituationBody, check
 from muster.service.solve import check_size
 
 QUICK_PAIRS = 1000
-"""Of agents and tasks, and of tasks: so many are decided on without a thread of their own."""
-MOST = 1e30
-"""Features beyond this size are refused: models compute in single precision."""
-Feature = Annotated[float, Field(ge=-MOST, le=MOST)]
+"""Pairs of agents and tasks, and of tasks, that are decided on without a thread."""
+LARGEST = 1e30
+"""Larger features are refused: models compute in single precision."""
+Feature = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 OBJECTS = TypeAdapter[Any](list[dict[str, Feature]], config=CONFIG)
 COLUMNS = {
-    1: TypeAdapter[Any](Annotated[Any, Lists(list[Feature], 1)], config=CONFIG),
-    2: TypeAdapter[Any](Annotated[Any, Lists(list[list[Feature]], 2)], config=CONFIG),
+    1: TypeAdapter[Any](Annotated[Any, Array(list[Feature], 1)], config=CONFIG),
+    2: TypeAdapter[Any](Annotated[Any, Array(list[list[Feature]], 2)], config=CONFIG),
 }
-"""Of one feature, by the number of their dimensions."""
+"""A feature's values, by their number of dimensions."""
+AXES = {
+    **{"capacities": "m", "minimums": "m", "contributions": "nm", "allowed": "nm"},
+    **{"prior": "nm", "task_prior": "mm", "switch_cost": "nm"},
+}
+"""Arrays of a situation: by agent (n), task (m) or pair."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What was observed, and what agents and tasks are called."""
+    """An observation of n agents and m tasks, and their names."""
 
     fields: dict[str, Any]
     """Those of an Observation that were given, as arrays."""
@@ -43,74 +47,60 @@ class Situation:
     agents: list[str] | None
     tasks: list[str] | None
 
-    def assigned(self, assignment: list[int]) -> list[int | str | None]:
-        """Each agent's task, by name where there are names."""
+    def task_names(self, assignment: list[int]) -> list[int | str | None]:
+        """Each agent's task, by name if tasks have names."""
         if self.tasks is None:
             return [None if task < 0 else task for task in assignment]
         return [None if task < 0 else self.tasks[task] for task in assignment]
 
-    def agent(self, index: int) -> str:
-        """What an agent is called."""
-        return str(index) if self.agents is None else self.agents[index]
+    def agent_name(self, agent: int) -> str:
+        """The agent's name, or its number."""
+        return str(agent) if self.agents is None else self.agents[agent]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A body of /act that has been read."""
+class ActRequest:
+    """A body of /act that was read."""
 
     policy: Served
     solver: Solver
     situations: list[Situation]
-    pairs: int
-    """Of all situations, with those of tasks."""
-    one: bool
-    """Whether one situation was given, rather than a list of them."""
+    is_quick: bool
+    """Whether it is decided in about a millisecond at most."""
+    is_list: bool
+    """Whether the body has a list of situations."""
     scores: bool
     """Whether the answer has the scores."""
-    started: float
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether it is decided in about a millisecond at most."""
-        return self.pairs <= QUICK_PAIRS and self.solver.method != "routes" and self.solver.effort in ("paper", "fast")
-
-    def answer(self, decisions: list[dict[str, Any]]) -> dict[str, Any]:
-        """The answer in which these are the decisions."""
-        answer: dict[str, Any] = {"policy": self.policy.versioned_name}
-        answer |= decisions[0] if self.one else {"answers": decisions}
-        answer["seconds"] = time.perf_counter() - self.started
-        return answer
 
 
-def read_asked(data: dict[str, Any], policies: Policies, size_limit: int) -> Asked:
-    """What a body of /act asks for; Refusal where it is none."""
-    started = time.perf_counter()
+def read_request(data: dict[str, Any], policies: Policies, size_limit: int) -> ActRequest:
+    """The request in a body of /act; RequestError if it is not valid."""
     body = ActBody.read(data)
     served = policies.find(body.policy)
-    one = body.situation is not None
-    if one == (body.situations is not None):
+    if (body.situation is None) == (body.situations is None):
         refuse("give either situation (one) or situations (a list)", "situation")
-    situations, left, between = [], size_limit, 0
-    for k, given in enumerate([body.situation] if body.situation is not None else body.situations or []):
-        found = read_situation(given, "situation" if one else f"situations[{k}]", served, left)
-        situations.append(found)
-        left -= max(1, found.n * found.m)
-        between += found.m**2
+    given = body.situations if body.situation is None else [body.situation]
+    situations: list[Situation] = []
+    left, task_pairs = size_limit, 0
+    for k, one in enumerate(given or []):
+        situation = read_situation(one, f"situations[{k}]" if body.situation is None else "situation", served, left)
+        situations.append(situation)
+        left -= max(1, situation.n * situation.m)
+        task_pairs += situation.m**2
     solver = served.solver(body.method, body.effort)
-    return Asked(served, solver, situations, size_limit - left + between, one, body.scores, started)
+    is_quick = solver.method != "routes" and solver.effort in ("paper", "fast")
+    is_quick = is_quick and size_limit - left + task_pairs <= QUICK_PAIRS
+    return ActRequest(served, solver, situations, is_quick, body.situation is None, body.scores)
 
 
-def read_situation(body: SituationBody, where: str, served: Served, limit: int) -> Situation:
-    """A situation as an observation; Refusal where it does not fit the policy or itself."""
+def read_situation(body: SituationBody, where: str, served: Served, size_limit: int) -> Situation:
+    """A situation as an observation; RequestError where it does not fit the policy or itself."""
     names, spec = served.features, served.policy.spec
     n = count(body.agents, body.pairs, 0, f"{where}.agents")
     m = count(body.tasks, body.pairs, 1, f"{where}.tasks")
-    check_size(n, m, limit)
+    check_size(n, m, size_limit)
     if spec.task_scores:
-        check_size(m, m, limit)
-    for key, reads in (("prior", spec.reads_prior), ("task_prior", spec.task_prior)):
-        if getattr(body, key) is not None and not reads:
-            refuse(f"{where}.{key} would be ignored: the policy {served.name} reads none", f"{where}.{key}")
+        check_size(m, m, size_limit)
     fields: dict[str, Any] = {
         "agent_features": read_objects(body.agents, names.agent, f"{where}.agents", n),
         "task_features": read_objects(body.tasks, names.task, f"{where}.tasks", m),
@@ -119,19 +109,13 @@ def read_situation(body: SituationBody, where: str, served: Served, limit: int) 
     }
     if names.global_ or body.global_ is not None:
         fields["global_features"] = read_objects([body.global_], names.global_, f"{where}.global", 1)[0]
-    for key, shape in (
-        ("capacities", (m,)),
-        ("minimums", (m,)),
-        ("contributions", (n, m)),
-        ("allowed", (n, m)),
-        ("prior", (n, m)),
-        ("task_prior", (m, m)),
-        ("switch_cost", (n, m)),
-    ):
-        value = getattr(body, key)
-        if value is not None:
-            fields[key] = np.full(shape, value) if isinstance(value, (int, float)) else value
-            check_shape(fields[key], shape, f"{where}.{key}")
+    given, shapes = body.model_fields_set, {"m": (m,), "nm": (n, m), "mm": (m, m)}
+    for key, axes in AXES.items():
+        if key in given and (value := getattr(body, key)) is not None:
+            if (key == "prior" and not spec.reads_prior) or (key == "task_prior" and not spec.task_prior):
+                refuse(f"{where}.{key} would be ignored: the policy {served.name} reads none", f"{where}.{key}")
+            fields[key] = np.full(shapes[axes], value) if isinstance(value, float) else value
+            check_shape(fields[key], shapes[axes], f"{where}.{key}")
     if "minimums" in fields:
         fields.setdefault("capacities", np.maximum(1.0, fields["minimums"]))
     for key, called, length in (("agent_names", body.agent_names, n), ("task_names", body.task_names, m)):
@@ -148,35 +132,34 @@ def read_situation(body: SituationBody, where: str, served: Served, limit: int) 
 
 
 def read_previous(body: SituationBody, where: str, n: int, m: int) -> Any:
-    """[N] the task of each agent before, -1 for none; a task that is gone is none."""
+    """[N] the previous task of each agent, -1 for none and for a task that is gone."""
     given: Any = body.previous
     if isinstance(given, dict):
         agents = body.agent_names or []
-        unknown = next((name for name in given if name not in agents), None)
-        if unknown is not None:
-            refuse(f"{where}: no agent {clip(unknown)!r} in agent_names", where)
+        if unknown := [name for name in given if name not in agents]:
+            refuse(f"{where}: no agent {clip(unknown[0])!r} in agent_names", where)
         given = [given.get(name) for name in agents]
     if len(given) != n:
         refuse(f"{where} must have {n} entries, got {len(given)}", where)
     index = {name: k for k, name in enumerate(body.task_names or ())}
-    found = [index.get(task, -1) if isinstance(task, str) else -1 if task is None else task for task in given]
-    for k, entry in enumerate(found):
-        if entry >= m:
-            refuse(f"{where}[{k}] must be a task from 0 to {m - 1} or null, got {entry}", f"{where}[{k}]")
-    return np.array(found, np.int64)
+    tasks = [index.get(task, -1) if isinstance(task, str) else -1 if task is None else task for task in given]
+    for k, task in enumerate(tasks):
+        if task >= m:
+            refuse(f"{where}[{k}] must be a task from 0 to {m - 1} or null, got {task}", f"{where}[{k}]")
+    return np.array(tasks, np.int64)
 
 
-def count(value: Any, pairs: Any, axis: int, where: str) -> int:
-    """How many objects there are, by the length of their list or of their columns, or else by that of their pairs."""
-    if isinstance(value, list):
-        return len(value)
-    if isinstance(value, dict) and value:
-        column = next(iter(value.values()))
+def count(objects: Any, pairs: Any, axis: int, where: str) -> int:
+    """The number of objects: the length of their list or columns; without either, that of the features of pairs."""
+    if isinstance(objects, list):
+        return len(objects)
+    if isinstance(objects, dict) and objects:
+        column = next(iter(objects.values()))
         return len(column) if isinstance(column, (list, np.ndarray)) else 0
     block = next(iter(pairs.values()), None) if isinstance(pairs, dict) else None
-    if value is None and isinstance(block, np.ndarray) and block.ndim == 2:
+    if objects is None and isinstance(block, np.ndarray) and block.ndim == 2:
         return int(block.shape[axis])
-    refuse(f"{where} must be a list of objects, or an object of columns, got {describe(value)}", where)
+    refuse(f"{where} must be a list of objects, or an object of columns, got {describe(objects)}", where)
 
 
 def read_objects(value: Any, names: Sequence[str], where: str, n: int) -> Floats32:
@@ -196,29 +179,26 @@ def read_columns(value: Any, names: Sequence[str], where: str, shape: tuple[int,
     if not isinstance(value, dict):
         refuse(f"{where} must be an object of features, got {describe(value)}", where)
     check_names(value, names, where)
-    columns = []
-    for name in names:
+    block = np.empty((*shape, len(names)), np.float32)
+    for k, name in enumerate(names):
         column = value[name]
         if type(column) is not np.ndarray:
             column = check(COLUMNS[len(shape)].validate_python, column, f"{where}.{name}")
         if column.shape != shape:
             check_shape(column, shape, f"{where}.{name}")
-        columns.append(column)
-    if not columns:
-        return np.zeros((*shape, 0), np.float32)
-    # Features last; np.stack takes longer than all the rest.
-    return np.ascontiguousarray(np.array(columns, np.float32).transpose(*range(1, len(shape) + 1), 0))
+        block[..., k] = column
+    return block
 
 
 def check_shape(value: Any, shape: tuple[int, ...], where: str) -> None:
-    """Refuse an array that does not fit."""
+    """Refuse an array of another shape."""
     if value.shape != shape:
-        wanted, got = (" x ".join(map(str, sizes)) for sizes in (shape, value.shape))
-        refuse(f"{where} must have {wanted} entries, got {got}", where)
+        expected, got = (" x ".join(map(str, sizes)) for sizes in (shape, value.shape))
+        refuse(f"{where} must have {expected} entries, got {got}", where)
 
 
 def check_names(given: dict[str, Any], names: Sequence[str], where: str) -> None:
-    """Refuse features that are not those that the policy reads."""
+    """Refuse features other than those that the policy reads."""
     if len(given) == len(names) and all(map(given.__contains__, names)):
         return
     for name in given:
@@ -230,24 +210,23 @@ def check_names(given: dict[str, Any], names: Sequence[str], where: str) -> None
 
 
 def stack(situations: list[Situation]) -> BatchObservation:
-    """Observations of the same fields and sizes as one; all agents and tasks in it are alive."""
-    given = [situation.fields for situation in situations]
-    stacked: dict[str, Any] = {
-        name: value[None] if len(given) == 1 else np.stack([one[name] for one in given])
-        for name, value in given[0].items()
+    """Situations of the same fields and sizes as one batch, with all agents and tasks alive."""
+    first, batch = situations[0], len(situations)
+    fields: dict[str, Any] = {
+        name: value[None] if batch == 1 else np.stack([one.fields[name] for one in situations])
+        for name, value in first.fields.items()
     }
-    size, n, m = len(given), situations[0].n, situations[0].m
-    assumed = {
-        "agent_alive": np.ones((size, n), np.bool_),
-        "task_alive": np.ones((size, m), np.bool_),
-        "contributions": np.ones((size, n, m)),
-        "capacities": np.ones((size, m)),
+    defaults = {
+        "agent_alive": np.ones((batch, first.n), np.bool_),
+        "task_alive": np.ones((batch, first.m), np.bool_),
+        "contributions": np.ones((batch, first.n, first.m)),
+        "capacities": np.ones((batch, first.m)),
     }
-    return BatchObservation(**assumed | stacked)
+    return BatchObservation(**defaults | fields)
 
 
 def example(served: Served) -> dict[str, Any]:
-    """A body for /act with one agent and two tasks: what a policy reads, in its own names."""
+    """A body of /act with one agent and two tasks, all features zero."""
     names, n, m = served.features, 1, 2
     shapes = {
         "agent_features": (n, len(names.agent)),
@@ -262,29 +241,29 @@ def example(served: Served) -> dict[str, Any]:
     return {"policy": served.name, "situation": as_situation(served, stack([Situation(zeros, n, m, None, None)]))}
 
 
-def as_situation(served: Served, seen: BatchObservation) -> dict[str, Any]:
-    """What is observed in slot 0 as /act takes it: in the policy's own feature names."""
+def as_situation(served: Served, batch: BatchObservation) -> dict[str, Any]:
+    """The first instance of a batch as a situation of /act, in the policy's feature names."""
     names, spec = served.features, served.policy.spec
+    situation: dict[str, Any] = {}
+    for key, block, features in (
+        ("agents", batch.agent_features, names.agent),
+        ("tasks", batch.task_features, names.task),
+    ):
+        situation[key] = [dict(zip(features, row, strict=True)) for row in block[0].astype(float).tolist()]
+    for key, block, features in (
+        ("pairs", batch.pair_features, names.pair),
+        ("task_pairs", batch.task_pair_features, names.task_pair),
+    ):
+        if features:
+            situation[key] = {name: block[0, :, :, k].astype(float).tolist() for k, name in enumerate(features)}
+    if names.global_ and batch.global_features is not None:
+        situation["global"] = dict(zip(names.global_, batch.global_features[0].astype(float).tolist(), strict=True))
+    situation["capacities"] = [None if np.isinf(c) else float(c) for c in batch.capacities[0]]
     unread = {"prior": not spec.reads_prior, "task_prior": not spec.task_prior}
-    found: dict[str, Any] = {}
-    for key, features, labels in (
-        ("agents", seen.agent_features, names.agent),
-        ("tasks", seen.task_features, names.task),
-    ):
-        found[key] = [dict(zip(labels, row, strict=True)) for row in features[0].astype(float).tolist()]
-    for key, features, labels in (
-        ("pairs", seen.pair_features, names.pair),
-        ("task_pairs", seen.task_pair_features, names.task_pair),
-    ):
-        if labels:
-            found[key] = {label: features[0, :, :, k].astype(float).tolist() for k, label in enumerate(labels)}
-    if names.global_ and seen.global_features is not None:
-        found["global"] = dict(zip(names.global_, seen.global_features[0].astype(float).tolist(), strict=True))
-    found["capacities"] = [None if np.isinf(c) else float(c) for c in seen.capacities[0]]
     for key in ("contributions", "allowed", "prior", "task_prior", "switch_cost"):
-        value = getattr(seen, key)
+        value = getattr(batch, key)
         if value is not None and not unread.get(key):
-            found[key] = value[0].tolist()
-    if seen.previous is not None:
-        found["previous"] = [None if task < 0 else int(task) for task in seen.previous[0]]
-    return found
+            situation[key] = value[0].tolist()
+    if batch.previous is not None:
+        situation["previous"] = [None if task < 0 else int(task) for task in batch.previous[0]]
+    return situation

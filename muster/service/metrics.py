@@ -1,10 +1,10 @@
-"""GET /metrics: what Prometheus asks for."""
+"""GET /metrics, in the text format of Prometheus."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, Summary, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -17,61 +17,52 @@ METHODS = ("GET", "HEAD", "POST", "DELETE", "OPTIONS")
 
 
 class Metrics:
-    """The counters of one service. Labels come from our own tables, so that no client can make more of them."""
+    """The metrics of one service. Labels come from our own tables, so that no client can make more of them."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
 
         def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(name, text, labels, registry=registry)
+            return Counter(f"muster_{name}_total", text, labels, registry=registry)
 
-        self._requests = counter("muster_requests_total", "Requests answered.", "method", "path", "status")
-        self._seconds = Histogram(
+        requests = counter("requests", "Requests answered.", "method", "path", "status")
+        seconds = Histogram(
             "muster_request_seconds", "Seconds to an answer.", ["path"], buckets=SECONDS, registry=registry
         )
-        self.decisions = counter("muster_decisions_total", "Decisions of /act.", "policy", "version", "by")
-        self.out_of_range = counter(
-            "muster_feature_out_of_range_total",
-            "Decisions with a feature beyond training's range.",
-            "policy",
-            "feature",
+        # Finding a metric by its labels takes longer than counting.
+        self._request = lru_cache(1024)(
+            lambda method, path, status: (requests.labels(method, path, status), seconds.labels(path))
         )
-        self.shadow_agents = counter(
-            "muster_shadow_agents_total", "Agents that the shadow gives the same task, or another.", "policy", "same"
-        )
-        self.shadow_difference = Summary(
-            "muster_shadow_score_difference",
-            "Objective of the shadow's assignment less that of the answer, by the answering policy's scores.",
-            ["policy"],
-            registry=registry,
-        )
-        self.reloads = counter("muster_reloads_total", "Reloads of the policies.", "outcome")
-        self._known: dict[tuple[str, str, int], tuple[Any, Any]] = {}
+        decisions = counter("decisions", "Decisions of /act.", "policy", "version", "by")
+        self.decisions = lru_cache(1024)(decisions.labels)
+        text = "Decisions with a feature outside of its range in training."
+        self.out_of_range = counter("feature_out_of_range", text, "policy", "feature")
+        text = "Agents to which the shadow gives the same task, or another."
+        self.shadow_agents = counter("shadow_agents", text, "policy", "same")
+        text = "Objective of the shadow's assignment less that of the answer, by the answering policy's scores."
+        self.shadow_difference = Summary("muster_shadow_score_difference", text, ["policy"], registry=registry)
+        self.reloads = counter("reloads", "Reloads of the policies.", "outcome")
         self._gauges: dict[Gauge, Callable[[], float]] = {}
 
-    def watch(self, shown: Mapping[str, tuple[str, Callable[[], float]]]) -> None:
-        """Show values of the moment: by name, what it is and how it is found out."""
-        for name, (text, value) in shown.items():
-            gauge = Gauge(name, text, registry=self.registry, multiprocess_mode="livesum")
-            self._gauges[gauge] = value
+    def add_gauges(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> None:
+        """Show current values: by name, the help text and the function that returns the value."""
+        for name, (text, value) in gauges.items():
+            self._gauges[Gauge(f"muster_{name}", text, registry=self.registry, multiprocess_mode="livesum")] = value
 
-    def note(self, method: str, path: str, status: int, seconds: float) -> None:
-        """A request has been answered."""
-        key = (method if method in METHODS else "other", path, status)
-        if key not in self._known:
-            self._known[key] = self._requests.labels(*key), self._seconds.labels(path)
-        count, times = self._known[key]
+    def count_request(self, method: str, path: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        count, times = self._request(method if method in METHODS else "other", path, status)
         count.inc()
         times.observe(seconds)
 
     def refresh(self) -> None:
-        """Write down the values of the moment, for whichever process is asked."""
+        """Write down current values, for whichever process is asked."""
         for gauge, value in self._gauges.items():
             gauge.set(value())
 
     def text(self) -> bytes:
-        """What all processes of the service count, as Prometheus reads it."""
+        """The metrics of all processes of the service."""
         self.refresh()
         if SHARED not in os.environ:
             return generate_latest(self.registry)

@@ -14,10 +14,10 @@ import pytest
 import muster
 from muster.envs.registry import make
 from muster.policy.names import load, resolve
-from muster.service.act import example, read_asked
+from muster.service.act import example, read_request
 from muster.service.app import make_app
+from muster.service.errors import encode
 from muster.service.policies import Policies, serve_policies
-from muster.service.refusal import encode
 from muster.service.settings import ServeSettings
 from tests.service.clients import BATTLE, FADING, FLEET, RESCUE, SCALED, client_of
 from tests.service.test_pool import finish
@@ -137,7 +137,7 @@ def test_small_decisions_are_made_on_the_event_loop_and_large_ones_on_a_thread(c
     large = {"policy": RESCUE, "situation": situation_of(RESCUE, "rescue:20x40")[0]}
     client.post("/act", json=large)
     assert len(handed_over) == 3
-    monkeypatch.setattr("muster.service.decide.MOST_QUICK", 0)
+    monkeypatch.setattr("muster.service.decide.MAX_QUICK", 0)
     assert without_time(client.post("/act", json=body).json()) == expected
 
 
@@ -220,7 +220,7 @@ def test_an_example_of_what_a_policy_reads_is_one():
     policies = Policies(())
     for name, served in policies.now.items():
         assert load(name).spec.kind in ("dm", "context")
-        assert read_asked(example(served), policies, 100).one
+        assert len(read_request(example(served), policies, 100).situations) == 1
 
 
 def test_explanations_on_request(client):

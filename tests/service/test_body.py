@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.service.body import parse
-from muster.service.refusal import Refusal
+from muster.service.errors import RequestError
 
 NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 ROWS = st.integers(0, 4).flatmap(lambda n: st.lists(st.lists(NUMBERS, min_size=n, max_size=n), max_size=4))
@@ -60,7 +60,7 @@ def test_what_the_parser_refuses_is_refused_and_nothing_else(data, rng: random.R
         found = plain(parse(bytes(text)))
         assert json.dumps(found) == json.dumps(expected) or found == expected
     else:
-        with pytest.raises(Refusal):
+        with pytest.raises(RequestError):
             parse(bytes(text))
 
 

@@ -19,7 +19,7 @@ from muster.client import Client, ServiceError
 from muster.evaluation.replay import Replay
 from muster.policy.names import SHIPPED
 from muster.service.app import make_app
-from muster.service.decision_log import DecisionLog
+from muster.service.decide import DecisionLog
 from muster.service.settings import ServeSettings
 from tests.service.clients import FLEET, GOOD, LOCAL, RESCUE, client_of
 from tests.service.test_app import situation_of
@@ -70,7 +70,6 @@ def test_files_of_the_log_are_of_limited_size(tmp_path):
     log = DecisionLog(tmp_path, file_bytes=1000)
     for k in range(100):
         log.write({"assignment": [k], "agent_features": np.ones((3, 2), np.float32)})
-    log.close()
     assert len(list(tmp_path.iterdir())) > 3
     assert all(file.stat().st_size < 1200 for file in tmp_path.iterdir())
     assert len(lines_of(tmp_path)) == 100
@@ -128,7 +127,7 @@ def test_the_fallback_answers_where_the_model_fails_or_is_late(monkeypatch):
         assert (found["by"], found["warnings"]) == ("fallback", ["the policy failed"])
         released = threading.Event()
         monkeypatch.setattr("muster.service.decide.decide", lambda *_: released.wait(20))
-        monkeypatch.setattr("muster.service.decide.MOST_QUICK", 0)
+        monkeypatch.setattr("muster.service.decide.MAX_QUICK", 0)
         found = client.post("/act", json={"policy": FLEET, "situation": one}).json()
         assert (found["by"], found["warnings"]) == ("fallback", ["the policy did not answer in time"])
         released.set()

@@ -15,8 +15,8 @@ import pytest
 from muster.assign.solver import Solver
 from muster.assign.stop import stoppable
 from muster.data import Problem
+from muster.service.errors import RequestError
 from muster.service.pool import Pool
-from muster.service.refusal import Refusal
 
 
 def soon() -> float:
@@ -45,7 +45,7 @@ def test_beyond_the_queue_there_is_a_refusal_that_says_when_to_come_back():
     found = finish(ask_too_much())
     assert found[:3] == [True] * 3
     for refusal in found[3:]:
-        assert isinstance(refusal, Refusal)
+        assert isinstance(refusal, RequestError)
         assert refusal.code == "busy"
         assert int(refusal.headers["Retry-After"]) >= 1
 
@@ -54,12 +54,12 @@ def test_what_takes_too_long_is_given_up_and_keeps_its_place_until_it_ends():
     async def wait() -> None:
         released = threading.Event()
         pool = Pool(threads=1, queue=2)
-        with pytest.raises(Refusal) as refusal:
+        with pytest.raises(RequestError) as refusal:
             await pool.run(time.monotonic() + 0.05, released.wait)
         assert refusal.value.code == "time_limit"
         assert pool.held == 1
         done: list[int] = []
-        with pytest.raises(Refusal):
+        with pytest.raises(RequestError):
             await pool.run(time.monotonic() + 0.05, lambda: done.append(1))
         released.set()
         assert await pool.run(soon(), lambda: 7) == 7
@@ -100,7 +100,7 @@ def test_work_that_does_not_stop_is_counted_and_does_not_hold_up_the_end():
     async def wait() -> None:
         released = threading.Event()
         pool = Pool(threads=1, queue=2)
-        with pytest.raises(Refusal):
+        with pytest.raises(RequestError):
             await pool.run(time.monotonic() + 0.05, released.wait)
         assert pool.overdue == 1
         began = time.monotonic()
