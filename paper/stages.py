@@ -225,7 +225,7 @@ def _difference(gaps: Floats) -> Difference:
 def markdown(record: Record[Cell]) -> str:
     """A row for each environment, learner and size."""
     lines = [
-        "| | size | linear | network on top | minus linear (95 %) | seeds | kept |",
+        "| | size | linear | network on top | minus linear (95 %) | seeds | CPU min |",
         "|---|---|---|---|---|---|---|",
     ]
     for cell in record.cells:
@@ -246,7 +246,8 @@ def main() -> None:
     parser.add_argument("--unfinished", action="store_true", help="train nothing: evaluate the runs as they are")
     parser.add_argument("--markdown", action="store_true", help="print the record and stop")
     arguments = parser.parse_args()
-    head = {"seed": SEED, "command": "python -m paper.stages", COMMITS: []}
+    unfinished = " --unfinished" * arguments.unfinished
+    head = {"seed": SEED, "command": f"python -m paper.stages{unfinished}", COMMITS: []}
     record: Record[Cell] = Record(head, [])
     if RECORD.exists():
         record = read_record(RECORD, Cell, ("seed", "command"), "run python -m paper.stages")
