@@ -283,6 +283,14 @@ def pair(key: str) -> Iterator[Paired]:
             yield Paired(key, size, one.policy, one.learner, one.seeds, count, *_mean(one.outcome), gains)
 
 
+def read_paired() -> Record[Paired]:
+    """The record of what `pair` evaluated, empty if there is none."""
+    command = "python -m paper.learners --pair"
+    if not PAIRED.exists():
+        return Record({"seed": SEED, "command": command, COMMITS: []}, [])
+    return read_record(PAIRED, Paired, ("seed", "command"), f"run {command}")
+
+
 def paired_markdown(cells: Sequence[Paired]) -> str:
     """A row for each learner in each environment and size, less the linear model and less the baseline."""
     lines = [
@@ -323,14 +331,10 @@ def main() -> None:
         print(f"\n{markdown(runs, ['baseline', *LEARNERS, LINEAR], ENVS, LONG)}")
         print(f"\n{standing(runs, EVERYWHERE, LONG)}")
         print(f"\n{markdown(runs, list(STEADY), STEADY_ENVS, STEADY_MINUTES)}")
-        print(
-            f"\n{paired_markdown(read_record(PAIRED, Paired, ('seed',), 'run python -m paper.learners --pair').cells)}"
-        )
+        print(f"\n{paired_markdown(read_paired().cells)}")
         return
     if asked.pair:
-        paired: Record[Paired] = Record({"seed": SEED, "command": "python -m paper.learners --pair", COMMITS: []}, [])
-        if PAIRED.exists():
-            paired = read_record(PAIRED, Paired, ("seed", "command"), "run python -m paper.learners --pair")
+        paired = read_paired()
         for key in (key for key, env in ENVS.items() if env.linear and fnmatch.fnmatch(key, asked.only)):
             paired.cells = [cell for cell in paired.cells if cell.env != key] + list(pair(key))
             paired.head[COMMITS] = sorted({*paired.head[COMMITS], clean_commit()})

@@ -1,18 +1,20 @@
 """Stages: is a network worth its time as a correction on top of a linear policy?
 
-    python -m paper.stages [--only 'couriers-*'] [--list | --markdown]
+    python -m paper.stages [--only 'couriers-*'] [--list | --unfinished | --markdown]
 
 A run starts from a recorded policy of `python -m paper train outside`, the linear model after three CPU minutes, whose
-scores take the place of the environment's prior, and trains a direct model on top of them for one more. The policy kept
-is the one that validation chooses, which may be the start. Each is evaluated on the same episodes as its start, at home
-and at five times the size: paper/stages/record.json, with policies, settings and logs beside it.
+scores take the place of the environment's prior, and trains a direct model on top of them for one more. The last policy
+(of a run that was interrupted, that of its best row) is evaluated on the same episodes as its start, at home and at
+five times the size: paper/stages/record.json, with policies, settings and logs beside it.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import fnmatch
 import json
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -31,14 +33,16 @@ from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import bootstrap_interval
 from muster.policy.learned import LearnedPolicy
 from paper.run_names import PAPER
-from paper.tables.engine import COMMITS, Interval, Record, clean_commit, read_record
-from paper.train import keep, train
+from paper.tables.engine import COMMITS, Record, clean_commit, read_record
+from paper.train import train
 
 RUNS = Path("runs") / "stages"
 RECORD = PAPER / "stages" / "record.json"
 LEARNERS, SEEDS, MINUTES = ("ppo",), 3, 1.0
 SEED = 16_001
 """Names the evaluation episodes, which nothing was tuned, trained or validated on."""
+Difference = tuple[float, float, float]
+"""A mean of paired differences and its 95 % interval."""
 
 
 class Staged(BatchOfSingles):
@@ -133,16 +137,17 @@ class Cell:
     size: str
     learner: str
     episodes: int
+    minutes: list[float]
+    """CPU minutes of each run."""
     kept: list[str]
-    """What validation kept of each run."""
+    """What validation would have kept of each run, "prior" if its start; "" of a run that was interrupted before."""
     start: float
     """Mean of the linear policies."""
     mean: float
-    difference: float
+    difference: Difference
     """From the linear policies, seed by seed and episode by episode."""
-    ci95: Interval
-    seeds: list[tuple[float, float, float]]
-    """The same of each seed by itself, with its interval."""
+    seeds: list[Difference]
+    """The same of each seed by itself."""
 
 
 def runs_of(only: str = "*") -> dict[str, tuple[str, str, int, list[str]]]:
@@ -162,44 +167,74 @@ def runs_of(only: str = "*") -> dict[str, tuple[str, str, int, list[str]]]:
 def evaluate_learner(key: str, learner: str, folders: Mapping[int, Path]) -> Iterator[Cell]:
     """A cell for each size, of the runs in `folders` by seed."""
     staged = PROBLEMS[key].staged
+    plain = f"{staged.single.__module__}:{staged.single.__name__}"
     for (n, m), episodes in PROBLEMS[key].sizes.items():
         outcomes = []
         for seed, folder in folders.items():
-            env = resized(f"{staged.single.__module__}:{staged.single.__name__}", n, m)
-            start = evaluate(LearnedPolicy.load(staged.start_of(seed)), env, episodes, SEED)
+            start = evaluate(LearnedPolicy.load(staged.start_of(seed)), resized(plain, n, m), episodes, SEED)
             env = resized(f"paper.stages:{staged.__name__},seed={seed}", n, m)
-            later = evaluate(LearnedPolicy.load(folder / "best.safetensors"), env, episodes, SEED)
+            later = evaluate(LearnedPolicy.load(learned(folder)), env, episodes, SEED)
             outcomes.append((start.records.outcome, later.records.outcome))
         starts, laters = np.swapaxes(np.array(outcomes), 0, 1)
         yield Cell(
-            *(key, f"{n}x{m}", learner, episodes, [kept_by(folder) for folder in folders.values()]),
-            *(float(starts.mean()), float(laters.mean()), *_difference((laters - starts).mean(axis=0))),
-            seeds=[(mean, *ci95) for mean, ci95 in map(_difference, laters - starts)],
+            key,
+            f"{n}x{m}",
+            learner,
+            episodes,
+            minutes=[minutes_of(folder) for folder in folders.values()],
+            kept=[kept_by(folder) for folder in folders.values()],
+            start=float(starts.mean()),
+            mean=float(laters.mean()),
+            difference=_difference((laters - starts).mean(axis=0)),
+            seeds=[_difference(gaps) for gaps in laters - starts],
         )
 
 
+def learned(folder: Path) -> Path:
+    """The last policy of a run, or that of its best row if it was interrupted."""
+    last = folder / "last.safetensors"
+    return last if last.exists() else folder / "best.safetensors"
+
+
+def minutes_of(folder: Path) -> float:
+    """CPU minutes of training."""
+    with (folder / "metrics.csv").open(newline="", encoding="utf-8") as lines:
+        return round(max(float(row["cpu_seconds"]) for row in csv.DictReader(lines)) / 60, 2)
+
+
 def kept_by(folder: Path) -> str:
-    """What validation kept of a run: a checkpoint, or the prior that it started from."""
-    kept: str = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["kept"]
-    return kept
+    """What validation kept of a run; "" of an interrupted one."""
+    summary = folder / "summary.json"
+    return str(json.loads(summary.read_text(encoding="utf-8"))["kept"]) if summary.exists() else ""
 
 
-def _difference(gap: Floats) -> tuple[float, Interval]:
-    return float(gap.mean()), bootstrap_interval(gap)
+def copy(folder: Path, name: str) -> None:
+    """Copy settings, logs and what was learned to the record."""
+    runs, policies = RECORD.parent / "runs" / name, RECORD.parent / "policies"
+    runs.mkdir(parents=True, exist_ok=True)
+    policies.mkdir(exist_ok=True)
+    for file in ("config.toml", "metrics.csv", "summary.json"):
+        if (folder / file).exists():
+            shutil.copy(folder / file, runs / file)
+    shutil.copy(learned(folder), policies / f"{name}.safetensors")
+
+
+def _difference(gaps: Floats) -> Difference:
+    return float(gaps.mean()), *bootstrap_interval(gaps)
 
 
 def markdown(record: Record[Cell]) -> str:
     """A row for each environment, learner and size."""
     lines = [
-        "| | size | linear | network on top | minus linear (95 %) | seeds | kept |",
+        "| | size | linear | network on top | minus linear (95 %) | seeds | CPU min |",
         "|---|---|---|---|---|---|---|",
     ]
     for cell in record.cells:
-        low, high = cell.ci95
+        gap, low, high = cell.difference
         seeds = ", ".join(f"{mean:+.2f}" for mean, _, _ in cell.seeds)
         lines.append(
             f"| {cell.env}, {cell.learner} | {cell.size} | {cell.start:.2f} | {cell.mean:.2f} "
-            f"| {cell.difference:+.2f} ({low:+.2f} to {high:+.2f}) | {seeds} | {', '.join(cell.kept)} |"
+            f"| {gap:+.2f} ({low:+.2f} to {high:+.2f}) | {seeds} | {', '.join(map(str, cell.minutes))} |"
         )
     return "\n".join(lines)
 
@@ -209,9 +244,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="*", help="names to run, such as 'couriers-ppo-*'")
     parser.add_argument("--list", action="store_true", help="print the commands and stop")
+    parser.add_argument("--unfinished", action="store_true", help="train nothing: evaluate the runs as they are")
     parser.add_argument("--markdown", action="store_true", help="print the record and stop")
     arguments = parser.parse_args()
-    head = {"seed": SEED, "command": "python -m paper.stages", COMMITS: []}
+    unfinished = " --unfinished" * arguments.unfinished
+    head = {"seed": SEED, "command": f"python -m paper.stages{unfinished}", COMMITS: []}
     record: Record[Cell] = Record(head, [])
     if RECORD.exists():
         record = read_record(RECORD, Cell, ("seed", "command"), "run python -m paper.stages")
@@ -223,8 +260,8 @@ def main() -> None:
         if arguments.list:
             print("muster train", *flags)
         elif not record.find(env=key, learner=learner):
-            folders[key, learner][seed] = train(RUNS / name, flags)
-            keep(RUNS / name, RECORD.parent, name)
+            folders[key, learner][seed] = RUNS / name if arguments.unfinished else train(RUNS / name, flags)
+            copy(RUNS / name, name)
     for (key, learner), runs in folders.items():
         record.cells += evaluate_learner(key, learner, runs)
         record.head[COMMITS] = sorted({*record.head[COMMITS], clean_commit()})

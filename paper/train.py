@@ -78,7 +78,7 @@ FLEET_SEEDS = 3
 # QUAD needs smaller ones: a g is added up over all pairs of requests that are taken, so that noise of 0.15 on g alone
 # leaves 46.3 of a profit of 82.4, on h alone 74.7 (paper/fleet/noise.py), and candidates differ by little else.
 FLEET_ES = ["--es.pairs", "16", "--es.episodes", "9"]
-# "again": the same command since ES keeps its linear algebra to one thread: 260 to 309 updates in its time, not 125.
+# "again": the same command with the compiled core, and ES on one thread: 260 to 309 updates in its time, not 125.
 FLEET_STEPS = {
     ("lp", ""): ["--es.sigma", "0.15", "--es.learning-rate", "0.06"],
     ("lp", "again"): ["--es.sigma", "0.15", "--es.learning-rate", "0.06"],
