@@ -27,8 +27,8 @@ import numpy as np
 from examples import couriers, field_service, warehouse
 from muster.data import BatchObservation, Floats
 from muster.envs.registry import make
-from muster.envs.size import resized
 from muster.envs.singles import BatchOfSingles
+from muster.envs.size import resized
 from muster.evaluation.evaluate import evaluate
 from muster.evaluation.statistics import bootstrap_interval
 from muster.policy.learned import LearnedPolicy

@@ -14,8 +14,8 @@ from starlette.routing import Route
 
 from muster.assign.settings import InferenceSettings, Method
 from muster.data import Problem
-from muster.envs.size import resized
 from muster.envs.scene import as_places
+from muster.envs.size import resized
 from muster.errors import InputError
 from muster.evaluation import runs
 from muster.evaluation.explain import Scored, explain, plain_assignment, score_decision
