@@ -90,7 +90,7 @@ export class Player {
     const notes = [
       fields.task_ends && "arrow: destination",
       zones.some((zone) => zone.shade) && "stronger zone colour: more requests start there",
-      fields.agent_health && "blue line: new target; yellow line: shot; zoom in (Ctrl and wheel) for health bars",
+      fields.agent_health && "blue line: new target; yellow line: shot; health bars when near (zoom: Ctrl and wheel)",
     ];
     return make("div", { class: "legend" }, ...entries, ...notes.filter(Boolean).map((text) => make("span", { text })));
   }

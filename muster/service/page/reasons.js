@@ -74,7 +74,7 @@ export function agentList(answer, agent, nameTask, nameAgent) {
   const rows = order.map(([score, task]) => ({
     share: scale[task], value: digits(score * (answer.sign || 1), 3), name: nameTask(task), chosen: task === has,
     note: [
-      task === has ? "assigned" : task === runnerUp ? "runner-up" : "",
+      task === has ? "assigned" : task !== runnerUp ? "" : task === order[0][1] ? "highest score" : "runner-up",
       priceOf(answer, task) > 1e-9 ? `price ${digits(priceOf(answer, task), 3)}` : "",
       task === has && answer.capacities[task] === 1 ? "" : loadText(answer, task),
     ].filter(Boolean).join(" · "),
