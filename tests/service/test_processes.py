@@ -82,6 +82,13 @@ def _lives(process: int) -> bool:
         return False
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_the_end_leaves_no_files(processes, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    Service("--processes", processes).end()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_limits_are_shared_out():
     settings = ServeSettings(processes=2, threads=5, queue=7, connections=101)
     shared = share(settings)
