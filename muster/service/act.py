@@ -29,6 +29,11 @@ COLUMNS = {
     2: TypeAdapter[Any](Annotated[Any, Array(list[list[Feature]], 2)], config=CONFIG),
 }
 """A feature's values, by their number of dimensions."""
+AXES = {
+    **{"capacities": "m", "minimums": "m", "contributions": "nm", "allowed": "nm"},
+    **{"prior": "nm", "task_prior": "mm", "switch_cost": "nm"},
+}
+"""Arrays of a situation: by agent (n), task (m) or pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +101,6 @@ def read_situation(body: SituationBody, where: str, served: Served, size_limit: 
     check_size(n, m, size_limit)
     if spec.task_scores:
         check_size(m, m, size_limit)
-    for key, reads in (("prior", spec.reads_prior), ("task_prior", spec.task_prior)):
-        if getattr(body, key) is not None and not reads:
-            refuse(f"{where}.{key} would be ignored: the policy {served.name} reads none", f"{where}.{key}")
     fields: dict[str, Any] = {
         "agent_features": read_objects(body.agents, names.agent, f"{where}.agents", n),
         "task_features": read_objects(body.tasks, names.task, f"{where}.tasks", m),
@@ -107,24 +109,18 @@ def read_situation(body: SituationBody, where: str, served: Served, size_limit: 
     }
     if names.global_ or body.global_ is not None:
         fields["global_features"] = read_objects([body.global_], names.global_, f"{where}.global", 1)[0]
-    for key, shape in (
-        ("capacities", (m,)),
-        ("minimums", (m,)),
-        ("contributions", (n, m)),
-        ("allowed", (n, m)),
-        ("prior", (n, m)),
-        ("task_prior", (m, m)),
-        ("switch_cost", (n, m)),
-    ):
-        value = getattr(body, key)
-        if value is not None:
-            fields[key] = np.full(shape, value) if isinstance(value, (int, float)) else value
-            check_shape(fields[key], shape, f"{where}.{key}")
+    given, shapes = body.model_fields_set, {"m": (m,), "nm": (n, m), "mm": (m, m)}
+    for key, axes in AXES.items():
+        if key in given and (value := getattr(body, key)) is not None:
+            if (key == "prior" and not spec.reads_prior) or (key == "task_prior" and not spec.task_prior):
+                refuse(f"{where}.{key} would be ignored: the policy {served.name} reads none", f"{where}.{key}")
+            fields[key] = np.full(shapes[axes], value) if isinstance(value, float) else value
+            check_shape(fields[key], shapes[axes], f"{where}.{key}")
     if "minimums" in fields:
         fields.setdefault("capacities", np.maximum(1.0, fields["minimums"]))
-    for key, given, length in (("agent_names", body.agent_names, n), ("task_names", body.task_names, m)):
-        if given is not None and len(given) != length:
-            refuse(f"{where}.{key} must have {length} entries, got {len(given)}", f"{where}.{key}")
+    for key, called, length in (("agent_names", body.agent_names, n), ("task_names", body.task_names, m)):
+        if called is not None and len(called) != length:
+            refuse(f"{where}.{key} must have {length} entries, got {len(called)}", f"{where}.{key}")
     if body.previous is not None:
         fields["previous"] = read_previous(body, f"{where}.previous", n, m)
     costs = fields.get("switch_cost")
@@ -220,13 +216,11 @@ def stack(situations: list[Situation]) -> BatchObservation:
         name: value[None] if batch == 1 else np.stack([one.fields[name] for one in situations])
         for name, value in first.fields.items()
     }
-    defaults = {
-        "agent_alive": np.ones((batch, first.n), np.bool_),
-        "task_alive": np.ones((batch, first.m), np.bool_),
-        "contributions": np.ones((batch, first.n, first.m)),
-        "capacities": np.ones((batch, first.m)),
-    }
-    return BatchObservation(**defaults | fields)
+    for name, shape in (("contributions", (batch, first.n, first.m)), ("capacities", (batch, first.m))):
+        if name not in fields:
+            fields[name] = np.ones(shape)
+    agent_alive, task_alive = np.ones((batch, first.n), np.bool_), np.ones((batch, first.m), np.bool_)
+    return BatchObservation(agent_alive=agent_alive, task_alive=task_alive, **fields)
 
 
 def example(served: Served) -> dict[str, Any]:

@@ -181,8 +181,7 @@ class RequestLog(logging.Handler):
     def _line(self, entry: dict[str, Any]) -> str:
         if self._as_json:
             return json.dumps({"time": time.time()} | entry) + "\n"
-        fields = " ".join([f"{name}={value}" for name, value in entry.items()])
-        return f"{str(datetime.now())[:23]} {fields}\n"
+        return f"{str(datetime.now())[:23]} {' '.join(map('%s=%s'.__mod__, entry.items()))}\n"
 
     def _flush(self) -> None:
         lines, self._lines = self._lines, []
