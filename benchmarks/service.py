@@ -140,8 +140,8 @@ def port_of(service: subprocess.Popen[bytes], log: IO[str]) -> int:
     raise SystemExit(f"the service ended: {log.read()[-500:]}")
 
 
-def measure(port: int, asked: Load, acts_only: bool) -> None:
-    clients, seconds = asked.clients, asked.seconds
+def measure(port: int, load: Load, acts_only: bool) -> None:
+    clients, seconds = load.clients, load.seconds
     rng = np.random.default_rng(0)
     small, large = (
         {"scores": rng.random(shape).round(4).tolist(), "method": "lp"} for shape in ((40, 120), (500, 500))
@@ -151,9 +151,9 @@ def measure(port: int, asked: Load, acts_only: bool) -> None:
     print(f"| {clients} clients | requests/s | p50, ms | p99, ms | CPU of the service, ms |\n|---|---|---|---|---|")
     for name, request in {"/solve, 40x120, lp": solves["40x120"], **acts, "/health": HEALTH}.items():
         ask(port, request, clients, 0.5)
-        under_load(name, port, request, asked)
+        under_load(name, port, request, load)
     for name, request in acts.items():
-        under_load(f"{name}, {asked.rate:g} a second whatever is answered", port, request, asked, asked.rate)
+        under_load(f"{name}, {load.rate:g} a second whatever is answered", port, request, load, load.rate)
     if acts_only:
         return
     found = subprocess.run([sys.executable, "-c", ORTOOLS, str(seconds)], capture_output=True, text=True, check=False)
@@ -179,17 +179,17 @@ def act_requests() -> dict[str, bytes]:
     }
 
 
-def under_load(name: str, port: int, request: bytes, asked: Load, rate: float = 0.0) -> None:
+def under_load(name: str, port: int, request: bytes, load: Load, rate: float = 0.0) -> None:
     """A row of the table: what the clients saw, and what the service used of the processors."""
-    times, ms = cpu_ms(port, request, asked, rate)
-    row(name, times, asked.seconds, f"{ms:.2f}")
+    times, ms = cpu_ms(port, request, load, rate)
+    row(name, times, load.seconds, f"{ms:.2f}")
 
 
-def cpu_ms(port: int, request: bytes, asked: Load, rate: float = 0.0) -> tuple[list[float], float]:
+def cpu_ms(port: int, request: bytes, load: Load, rate: float = 0.0) -> tuple[list[float], float]:
     """Seconds from each request to its answer, and the service's CPU time a request."""
-    began = cpu_seconds(asked.pid)
-    times = ask(port, request, asked.clients, asked.seconds, rate)
-    return times, 1e3 * (cpu_seconds(asked.pid) - began) / len(times)
+    began = cpu_seconds(load.pid)
+    times = ask(port, request, load.clients, load.seconds, rate)
+    return times, 1e3 * (cpu_seconds(load.pid) - began) / len(times)
 
 
 def probing(port: int, seconds: float) -> subprocess.Popen[str]:

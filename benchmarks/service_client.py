@@ -53,19 +53,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--pause", type=float, default=0.0, help="seconds between an answer and the next request")
     parser.add_argument("--rate", type=float, default=0.0, help="requests a second, whatever is answered")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     request = sys.stdin.buffer.read()
-    clients = [Client(asked.port, request) for _ in range(asked.clients)]
-    times = open_loop(clients, asked) if asked.rate else closed_loops(clients, asked)
+    clients = [Client(arguments.port, request) for _ in range(arguments.clients)]
+    times = open_loop(clients, arguments) if arguments.rate else closed_loops(clients, arguments)
     json.dump(times, sys.stdout)
 
 
-def closed_loops(clients: list[Client], asked: argparse.Namespace) -> list[float]:
+def closed_loops(clients: list[Client], arguments: argparse.Namespace) -> list[float]:
     """Each client goes on when it has its answer."""
     waiting = Waiting(clients)
     times: list[float] = []
     now = time.perf_counter()
-    end = now + asked.seconds
+    end = now + arguments.seconds
     for client in clients:
         client.ask(time.perf_counter())
     left = len(clients)
@@ -76,21 +76,21 @@ def closed_loops(clients: list[Client], asked: argparse.Namespace) -> list[float
             if now >= end:
                 left -= 1
                 continue
-            if asked.pause:
-                time.sleep(asked.pause)
+            if arguments.pause:
+                time.sleep(arguments.pause)
             client.ask(time.perf_counter())
     return times
 
 
-def open_loop(clients: list[Client], asked: argparse.Namespace) -> list[float]:
+def open_loop(clients: list[Client], arguments: argparse.Namespace) -> list[float]:
     """Requests fall due at a rate; a client that has nothing to do takes the next."""
     waiting = Waiting(clients)
     free = deque(clients)
     times: list[float] = []
     began, sent = time.perf_counter(), 0
-    total = int(asked.rate * asked.seconds)
+    total = int(arguments.rate * arguments.seconds)
     while len(times) < total:
-        due = began + sent / asked.rate
+        due = began + sent / arguments.rate
         if sent < total and free and time.perf_counter() >= due:
             free.popleft().ask(due)
             sent += 1

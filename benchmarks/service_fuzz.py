@@ -117,7 +117,7 @@ def damaged(text: str, rng: random.Random) -> str:
 
 
 async def client(
-    port: int, jobs: list[tuple[str, bytes]], described: dict, told: collections.Counter, slow: list
+    port: int, jobs: list[tuple[str, bytes]], described: dict, counts: collections.Counter, slow: list
 ) -> None:
     reader = writer = None
     while jobs:
@@ -132,7 +132,7 @@ async def client(
         answer = json.loads(await reader.readexactly(length))
         slow.append(time.perf_counter() - began)
         status = top[9:12].decode()
-        told[path, status] += 1
+        counts[path, status] += 1
         if status not in described[path] or status == "500":
             print("NOT DOCUMENTED", path, status, body[:300], answer)
         if status != "200" and answer.keys() != {"code", "error", "where"}:
@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=50_000)
     parser.add_argument("--bodies", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     command = [sys.executable, "-m", "muster", "serve", *POLICIES, "--port", "0", "--time-limit", str(LIMIT)]
     service = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
@@ -162,15 +162,15 @@ def main() -> None:
         with urllib.request.urlopen(f"http://localhost:{port}/openapi.json") as answer:
             document = json.load(answer)
         described = {path: document["paths"][path]["post"]["responses"] for path in PATHS}
-        rng = random.Random(asked.seed)
-        made = [(path, body) for path in PATHS for body in bodies_of(document, path, asked.bodies, asked.seed)]
+        rng = random.Random(arguments.seed)
+        made = [(path, body) for path in PATHS for body in bodies_of(document, path, arguments.bodies, arguments.seed)]
         with urllib.request.urlopen(f"http://localhost:{port}/policies") as answer:
             policies = json.load(answer)["policies"]
-        made += [(path, body) for path in PATHS for body in whole_bodies(path, policies, rng, 2 * asked.bodies)]
+        made += [(path, body) for path in PATHS for body in whole_bodies(path, policies, rng, 2 * arguments.bodies)]
         print(f"{len(made)} bodies made")
-        told: collections.Counter = collections.Counter()
+        counts: collections.Counter = collections.Counter()
         times: list[float] = []
-        share = max(1, asked.requests // 10)
+        share = max(1, arguments.requests // 10)
         for part in range(10):
             jobs = []
             for _ in range(share):
@@ -178,11 +178,11 @@ def main() -> None:
                 jobs.append((path, damaged(body, rng).encode(errors="replace")))
 
             async def crowd(jobs=jobs) -> None:
-                await asyncio.gather(*(client(port, jobs, described, told, times) for _ in range(8)))
+                await asyncio.gather(*(client(port, jobs, described, counts, times) for _ in range(8)))
 
             asyncio.run(crowd())
             print(f"{(part + 1) * share} requests, {resident(service.pid)} MB, slowest {max(times):.2f} s", flush=True)
-        for (path, status), count in sorted(told.items()):
+        for (path, status), count in sorted(counts.items()):
             print(path, status, count)
         print(f"over the time limit: {sum(one > LIMIT + 0.5 for one in times)}; tracebacks in the log: {len(traces)}")
     finally:

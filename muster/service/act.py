@@ -216,13 +216,11 @@ def stack(situations: list[Situation]) -> BatchObservation:
         name: value[None] if batch == 1 else np.stack([one.fields[name] for one in situations])
         for name, value in first.fields.items()
     }
-    defaults = {
-        "agent_alive": np.ones((batch, first.n), np.bool_),
-        "task_alive": np.ones((batch, first.m), np.bool_),
-        "contributions": np.ones((batch, first.n, first.m)),
-        "capacities": np.ones((batch, first.m)),
-    }
-    return BatchObservation(**defaults | fields)
+    for name, shape in (("contributions", (batch, first.n, first.m)), ("capacities", (batch, first.m))):
+        if name not in fields:
+            fields[name] = np.ones(shape)
+    agent_alive, task_alive = np.ones((batch, first.n), np.bool_), np.ones((batch, first.m), np.bool_)
+    return BatchObservation(agent_alive=agent_alive, task_alive=task_alive, **fields)
 
 
 def example(served: Served) -> dict[str, Any]:

@@ -80,9 +80,10 @@ class Served:
         """The features of each instance that are outside of their range in training."""
         outside: list[list[OutOfRange]] = [[] for _ in range(observation.batch)]
         for kind, (low, high) in self.ranges.items():
-            block = getattr(observation, BLOCKS[kind]).reshape(observation.batch, -1, len(low))
+            block = getattr(observation, BLOCKS[kind])
             if core.service.are_within(block.reshape(-1, len(low)), low, high):
                 continue
+            block = block.reshape(observation.batch, -1, len(low))
             least, most = block.min(1, initial=np.inf), block.max(1, initial=-np.inf)
             excess = np.maximum(low - least, most - high)
             names = self.features.as_dict()[kind]
