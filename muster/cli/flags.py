@@ -21,7 +21,7 @@ import tyro
 
 from muster.custom import expanded, is_custom
 from muster.errors import InputError
-from muster.learning.settings import LearnerName, TrainSettings
+from muster.learning.settings import LearnerName, TrainSettings, refuse_others
 from muster.settings import Option, from_text, options_of, read_table
 
 FIRST = ("env", "learner", "inference", "minutes", "steps", "seed")
@@ -63,19 +63,27 @@ def parse(
     `command` is a dataclass with the command's own flags and `settings: Flags`; `learner` is used if neither arguments
     nor table name one; `helps` replaces the help of some settings.
     """
-    learner = learner_of(arguments, {"learner": learner, **table})
-    kind = _flags_class(command, learner, table, where, helps)
+    named = learner_of(arguments, {"learner": learner, **table})
+    # Where the environment decides, help shows one learner's settings; of a run, those of any may be given.
+    learners = (named,) if named else LEARNERS[:1] if asks_for_help(arguments) else LEARNERS
+    kind = _flags_class(command, learners, table, where, helps)
     check_arguments(prog, kind, arguments)
     parsed = tyro.cli(kind, prog=prog, args=list(arguments), description=inspect.getdoc(command))
     groups = [parsed.settings, parsed.advanced]
     values = {entry.name: getattr(group, entry.name) for group in groups for entry in fields(group)}
     command_flags = {entry.name: getattr(parsed.command, entry.name) for entry in fields(parsed.command)}
-    learner_settings = {learner: getattr(parsed, learner)} if hasattr(parsed, learner) else {}
-    return command(settings=Flags(**values, **learner_settings), **command_flags)
+    learner_settings = {name: getattr(parsed, name) for name in learners if hasattr(parsed, name)}
+    settings = Flags(**values, **learner_settings)
+    if settings.env and named is None and (given := flags_of_learners(arguments)):
+        refuse_others(settings.checked(), given)
+    return command(settings=settings, **command_flags)
 
 
-def learner_of(arguments: Sequence[str], table: Mapping[str, Any]) -> str:
-    """The learner named by arguments or table, else the default; raises InputError for flags of another learner."""
+def learner_of(arguments: Sequence[str], table: Mapping[str, Any]) -> str | None:
+    """The learner that arguments or table name or imply; None where the environment decides (`TrainSettings`).
+
+    Raises InputError for flags of another learner.
+    """
 
     def value_of(name: str) -> Any:
         return argument(arguments, f"--{name.replace('_', '-')}") or table.get(name)
@@ -85,13 +93,23 @@ def learner_of(arguments: Sequence[str], table: Mapping[str, Any]) -> str:
         learner = expanded("learner", learner)
     if learner not in LEARNERS and not is_custom(str(learner)):
         imitates = value_of("teacher") or value_of("from_log")
-        learner = "imitation" if imitates else "es" if value_of("inference") == "routes" else "ppo"
-    for word in arguments:
-        flag, _, _ = word.partition("=")
-        other, dot, _ = flag.removeprefix("--").partition(".")
-        if dot and flag != other and other in LEARNERS and other != learner:
+        learner = "imitation" if imitates else "es" if value_of("inference") == "routes" else None
+    for other, flag in flags_of_learners(arguments):
+        if learner not in (None, other):
             raise InputError(f"{flag} is for the learner {other}, but this run learns by {learner}")
-    return str(learner)
+    return learner
+
+
+def flags_of_learners(arguments: Sequence[str]) -> list[tuple[str, str]]:
+    """Learner and flag, such as ("es", "--es.sigma"), of the settings of learners that are given."""
+    flags = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    given = [(flag.removeprefix("--").partition("."), flag) for flag in flags]
+    return [(learner, flag) for (learner, dot, _), flag in given if dot and learner in LEARNERS]
+
+
+def asks_for_help(arguments: Sequence[str]) -> bool:
+    """Whether tyro prints something and ends."""
+    return any(word in ("-h", *TYRO_FLAGS) or word.startswith("--tyro-") for word in arguments)
 
 
 def argument(arguments: Sequence[str], flag: str) -> str | None:
@@ -107,9 +125,13 @@ def argument(arguments: Sequence[str], flag: str) -> str | None:
 
 
 def _flags_class(
-    command: Callable[..., Any], learner: str, table: Mapping[str, Any], where: str, helps: Mapping[str, str]
+    command: Callable[..., Any],
+    learners: Iterable[str],
+    table: Mapping[str, Any],
+    where: str,
+    helps: Mapping[str, str],
 ) -> type[Any]:
-    """A dataclass for tyro with nested groups: main settings, the command's own flags, other settings, the learner's.
+    """A dataclass for tyro with nested groups: main settings, the command's own flags, other settings, the learners'.
 
     The values of `table` become defaults.
     """
@@ -135,7 +157,7 @@ def _flags_class(
         ("command", Annotated[group("", command_options, command_options, field_docs(command)), unnamed]),
         ("advanced", Annotated[group("What rarely matters.", rest, options, docs), tyro.conf.OmitArgPrefixes]),
     ]
-    if learner in options:
+    for learner in (name for name in learners if name in options):
         hint = options[learner].hint
         groups.append((learner, hint, field(default=defaults.get(learner, hint()))))
     return make_dataclass("Flags", groups, frozen=True)
@@ -195,7 +217,7 @@ def check_arguments(prog: str, command: Any, arguments: Sequence[str]) -> None:
     given: set[str] = set()
     values: list[str] = []
     words = list(arguments)
-    if any(word in ("-h", *TYRO_FLAGS) or word.startswith("--tyro-") for word in words):
+    if asks_for_help(words):
         return
     while words:
         flag, equals, value = words.pop(0).partition("=")

@@ -132,6 +132,18 @@ def test_settings_of_another_learner_are_refused(given, flag, tmp_path, capsys):
         train("rescue:2x3,grid=6", learner="es", steps=1, ppo={"sigma": 0.3})
 
 
+def test_settings_of_the_learner_that_the_environment_decides_are_taken(tmp_path, capsys):
+    couriers = ["train", "examples.couriers:Couriers", "--steps", "10", "--evaluate-episodes", "2"]
+    file = tmp_path / "es.toml"
+    file.write_text("[es]\npairs = 3\nepisodes = 1\n[ppo]\nsigma = 0.3\n")
+    for k, given in enumerate((["--es.pairs", "3", "--es.episodes=1"], ["--config", str(file)])):
+        main([*couriers, "--out", str(tmp_path / str(k)), *given])
+        config = tomllib.loads((tmp_path / str(k) / "config.toml").read_text())
+        assert config["es"]["pairs"] == 3
+    said = refused(capsys, [*couriers, "--out", str(tmp_path / "r"), "--ppo.sigma", "0.3"])
+    assert "--ppo.sigma is for the learner ppo, but this run learns by es" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

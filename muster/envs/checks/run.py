@@ -23,8 +23,8 @@ ADVICE_STEPS = 100
 LARGE_FEATURE = 30.0
 """Networks start out with weights for features of about 1."""
 LARGE_PRIOR = 2.0
-"""The first candidates of ES correct a prior by less than a tenth: next to one that differs by more than this from
-pair to pair they change no decision."""
+"""The first candidates of ES on a direct model correct a prior by less than a tenth: next to one that differs by more
+than this from pair to pair they change no decision. A linear model corrects by its standard deviation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,9 @@ def advice(make: Make) -> dict[str, str]:
             texts[name] = f"numbers up to {size:.3g}; learning goes better if they are scaled to about 1"
     if spreads and (spread := float(np.median(spreads))) > LARGE_PRIOR:
         texts["prior"] = (
-            f"differs by {spread:.3g} from pair to pair; ES starts with corrections of less than a tenth: scale "
-            "it to a few tenths, or raise --es.sigma and --es.learning-rate"
+            f"differs by {spread:.3g} from pair to pair, which suits the default model (linear); before --model dm "
+            "scale it to a few tenths, or raise --es.sigma and --es.learning-rate with it: ES corrects it by less than "
+            "a tenth at first"
         )
     if earned == 0:
         texts["reward"] = f"none in {ADVICE_STEPS} random steps: a learner cannot tell policies apart"
