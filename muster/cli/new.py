@@ -64,7 +64,7 @@ def next_commands(env: str) -> list[tuple[str, str]]:
     """(command, purpose) of the first commands with a new environment."""
     return [
         (f"muster check-env {env}", "does it pass the environment checks?"),
-        (f"muster train {env} --learner es --minutes 1 --out run", "learn on a small size"),
+        (f"muster train {env} --minutes 1 --out run", "learn on a small size"),
         (f"muster compare nearest run {env}", "against the baseline"),
         (f"muster compare nearest run {env},n_agents=15,n_tasks=30", "at five times the size, without retraining"),
         (f"muster replay run {env} --beside nearest --out replay.html", "watch both on one episode"),

@@ -99,7 +99,7 @@ def test_replay_puts_two_policies_on_one_page(capsys, tmp_path: Path):
 
 def test_check_env_says_which_checks_pass(capsys):
     said = say(capsys, "check-env", "rescue:2x4")
-    assert "passed    seeds decide" in said
+    assert "passed    the seed determines the episode" in said
     assert "passed    masked agents change no decision" in said
     assert json.loads(say(capsys, "check-env", "examples.delivery:Delivery", "--json"))["ok"] is True
 

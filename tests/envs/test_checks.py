@@ -173,13 +173,13 @@ class SavesOneNumberForAll(Faulty):
 @pytest.mark.parametrize(
     ("faulty", "check"),
     [
-        (SavesOneNumberForAll, "copies are alike"),
+        (SavesOneNumberForAll, "copies with the same seed agree"),
         (IsNotGivenFreshNumbers, "fresh random numbers"),
         (SaysNothingIsRandom, "fresh random numbers"),
         (ShowsOtherThingsAfterwards, "fresh random numbers"),
         (NeverEnds, "endings"),
         (DependsOnTheSlot, "the batch does not matter"),
-        (ForgetsTheSeed, "seeds decide"),
+        (ForgetsTheSeed, "the seed determines the episode"),
         (SharesItsArrays, "nothing is mutated"),
         (DrawsOneScene, "nothing is mutated"),
         (PaysAfterTheEnd, "endings"),
@@ -225,9 +225,9 @@ class LosesTrack(BatchOfSingles):
 @pytest.mark.parametrize(
     ("faulty", "check", "detail"),
     [
-        (CarriesOutWhatIsForbidden, "what is forbidden is not done", "a forbidden pair is carried out at step"),
-        (NumbersOrdersByPlace, "ids tell apart", "twice"),
-        (LosesTrack, "ids tell apart", "previous is not the task that was given"),
+        (CarriesOutWhatIsForbidden, "forbidden pairs are not carried out", "a forbidden pair is carried out at step"),
+        (NumbersOrdersByPlace, "ids are unique and stay", "twice"),
+        (LosesTrack, "ids are unique and stay", "previous is not the task that was given"),
     ],
 )
 def test_forbidden_pairs_and_ids_have_checks_that_can_fail(faulty, check, detail):
