@@ -320,11 +320,11 @@ class TrainSettings:
         return self.es.episodes if self.learner == "es" else self.num_envs
 
 
-def refuse_others(settings: TrainSettings, names: Iterable[str]) -> None:
-    """Raise InputError if the settings of another learner than the run's own were given, by their names."""
-    for name in names:
-        if name in get_args(LearnerName) and name != settings.learner:
-            raise InputError(f"{name} is for the learner {name}, but this run learns by {settings.learner}")
+def refuse_others(settings: TrainSettings, given: Iterable[tuple[str, str]]) -> None:
+    """Raise InputError for settings of another learner than the run's own; `given` has learner and argument of each."""
+    for learner, name in given:
+        if learner in get_args(LearnerName) and learner != settings.learner:
+            raise InputError(f"{name} is for the learner {learner}, but this run learns by {settings.learner}")
 
 
 class Shown(NamedTuple):

@@ -68,7 +68,7 @@ def train(
         stored = as_table(stored_settings(Path(out)))
         table = overlaid({name: value for name, value in stored.items() if name not in LENGTH}, table)
     checked = build(TrainSettings, table, "")
-    refuse_others(checked, settings)
+    refuse_others(checked, ((name, name) for name in settings))
     return run_training(checked, None if out is None else Path(out), resume, report, start=start).policy
 
 
