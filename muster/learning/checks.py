@@ -21,7 +21,8 @@ from muster.envs.registry import EnvLike, make
 from muster.learning.learner import Learner
 from muster.learning.learners import make_learner
 from muster.learning.settings import TrainSettings
-from muster.models.custom import FILLED, CustomModel, make_custom, parameters_of
+from muster.models.custom import FILLED, make_custom, parameters_of
+from muster.models.custom_model import CustomModel
 from muster.models.direct import init_parameters
 from muster.models.spec import ModelSpec, Scores
 

@@ -24,7 +24,7 @@ from muster.envs.registry import BUILT_IN, kind_of, make
 from muster.envs.vector import BatchEnv, Policy, State
 from muster.errors import InputError, MissingExtraError, MusterError, UnknownNameError
 from muster.models.context_model import ContextModel
-from muster.models.custom import CustomModel
+from muster.models.custom_model import CustomModel
 from muster.models.direct import init_parameters, make_model
 from muster.models.spec import ModelSpec, Parameters, Scores
 from muster.policy.decision import Decision, Scorer, decide, read_observation, score
