@@ -27,6 +27,7 @@ SWITCH_INTERVAL = 0.0005
 """Seconds that a thread may hold the interpreter's lock while the event loop waits for it."""
 GARBAGE = 20_000
 """Objects after which garbage is collected: a request makes hundreds, which are freed without."""
+STOP = (signal.SIGTERM, signal.SIGINT)
 RELOAD = (signal.SIGHUP, signal.SIGUSR1) if hasattr(signal, "SIGHUP") else ()
 """Signals to reload the policies, and to roll back."""
 PAUSE = 0.5
@@ -128,7 +129,7 @@ class Supervisor:
 
     def run(self, processes: int, announcement: str) -> int:
         """Keep so many processes running until a signal stops them; its number."""
-        for number in (signal.SIGTERM, signal.SIGINT, *RELOAD):
+        for number in (*STOP, *RELOAD):
             signal.signal(number, self._pass_on)
         for _ in range(processes):
             self._start()
@@ -145,12 +146,21 @@ class Supervisor:
 
     def _start(self) -> None:
         sys.stderr.flush()
-        if process := os.fork():
-            self._processes.add(process)
-            return
+        # Signals wait meanwhile: they would miss a process that is not in the set yet or has no handlers of its own.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP)
         try:
-            for number in (signal.SIGTERM, signal.SIGINT):
+            if self._signal:
+                return
+            if process := os.fork():
+                self._processes.add(process)
+                if self._signal:  # by way of another thread
+                    os.kill(process, signal.SIGTERM)
+                return
+            for number in STOP:
                 signal.signal(number, signal.SIG_DFL)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP)
+        try:
             Server(self._app).run(sockets=[self._listener])
         finally:
             sys.stderr.flush()
