@@ -149,11 +149,9 @@ class Supervisor:
         # Signals wait meanwhile: they would miss a process that is not in the set yet or has no handlers of its own.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP)
         try:
-            if self._signal:
-                return
             if process := os.fork():
                 self._processes.add(process)
-                if self._signal:  # by way of another thread
+                if self._signal:  # all are to stop, this one too
                     os.kill(process, signal.SIGTERM)
                 return
             for number in STOP:
