@@ -82,7 +82,7 @@ class Pool:
                 raise
             raise RequestError("time_limit", late, "", {"Retry-After": "1"}) from None
         finally:
-            # The client is gone: the solver stops as soon as it can.
+            # The result is awaited no longer: the solver stops as soon as it can.
             stop.fill(1)
             timer.cancel()
 
