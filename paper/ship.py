@@ -1,8 +1,9 @@
 """`python -m paper ship`: the best policy of each kind, from paper/ENV to muster/policy/shipped, with its card.
 
 Best is the fewest steps, the most battles won or the largest return, without noise, on held-out validation episodes of
-the environment that was trained on. No test episode has a say, nor has a larger size. Of variants only distilled ones
-are shipped: positional models, where imitation does better than PPO in the time there is.
+the environment that was trained on. No test episode has a say, nor has a larger size. Of variants two
+are shipped: distilled ones of positional models, where imitation does better than PPO in the time there is, and runs
+made again with faster code.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ SCALED = ("rescue-5x10-quad-dm",)
 FOLDERS = ("rescue", "battle", "pursuit", "fleet", "routes")
 ENVS = {"routes": "rescue"}
 """Policies of routes are of search and rescue, but are no row of its table."""
-VARIANTS = ("", "distilled")
+VARIANTS = ("", "distilled", "again")
+AGAIN = ("fleet-24-lp-dm",)
+"""Shipped from runs that were made again when the same minutes had become more updates."""
 POSITIONAL = 500
 """Episodes for positional models, whose states cost a hundred times as much; those of a run's own validation."""
 EPISODES = {"rescue": 2000, "battle": 400, "pursuit": 4000, "fleet": 400}
@@ -118,7 +121,8 @@ def card_of(name: str) -> dict[str, Any]:
     policy = LearnedPolicy.load(SHIPPED / f"{name}.safetensors")
     learner = learner_of(policy)
     # Positional models are taught by a direct policy and not by the optimum.
-    variant = "-distilled" if learner == "imitation" and policy.spec.kind == "pem" else ""
+    distilled = learner == "imitation" and policy.spec.kind == "pem"
+    variant = "-distilled" if distilled else "-again" if name in AGAIN else ""
     run = f"{name}{variant}-{learner}-s{policy.header.get('seed')}"
     folder = name.partition("-")[0]
     command, results = results_of(folder, run)
