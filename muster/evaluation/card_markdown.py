@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muster.evaluation.card import UNKNOWN
@@ -10,11 +10,12 @@ from muster.settings import to_text
 
 SHOWN_WEIGHTS = 20
 """Weights of a linear model in the Markdown card; the JSON has all."""
+EXPLORERS = ("ppo", "a2c")
+"""Learners that explore by the policy's noise on its scores."""
 
 
 def as_markdown(card: dict[str, Any]) -> str:
     """The card as Markdown."""
-    inference, noise = card["inference"], card["noise"]
     steps = UNKNOWN if card["steps"] is None else f"{card['steps']:,}"
     minutes = UNKNOWN if card["cpu_minutes"] is None else f"{card['cpu_minutes']:.1f}"
     model = f"{card['model']['kind']}, {card['model']['numbers']:,} numbers"
@@ -31,8 +32,8 @@ def as_markdown(card: dict[str, Any]) -> str:
         f"| command | `{card['command']}` |",
         f"| commit | {card['commit']} |",
         f"| model | {model}, {card['weights_hash'][:12]} |",
-        f"| inference | {', '.join(f'{name} {to_text(value)}' for name, value in inference.items())} |",
-        f"| exploration noise | {', '.join(f'{name} {to_text(value)}' for name, value in noise.items())} |",
+        f"| inference | {_listed(card['inference'])} |",
+        *([f"| exploration noise | {_listed(card['noise'])} |"] if card["learner"] in EXPLORERS else []),
         f"| stops winning | {card['stops_winning']} |",
         "",
         *_weights_section(card),
@@ -54,6 +55,11 @@ def as_markdown(card: dict[str, Any]) -> str:
         lines += [f"Not compared with: {', '.join(card['not_compared'])}.", ""]
     lines += ["## Known failures", "", *(f"- {text}" for text in card["known_failures"] or ["none recorded"])]
     return "\n".join(lines)
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    """Names and values on one line."""
+    return ", ".join(f"{name} {to_text(value)}" for name, value in settings.items())
 
 
 def _weights_section(card: dict[str, Any]) -> list[str]:

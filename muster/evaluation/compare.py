@@ -64,7 +64,7 @@ class Comparison:
 
     evaluations: tuple[Evaluation, ...]
     differences: tuple[Difference, ...]
-    """Each later policy minus the first."""
+    """Each later policy minus the first; then the last, if no group was compared, minus each of those between."""
     groups: tuple[Group, ...] = ()
     """Runs of one method together, if a group of runs was compared."""
     group_differences: tuple[GroupDifference, ...] = ()
@@ -125,13 +125,14 @@ def compare(
             evaluation = evaluate(policy, env, episodes, seed, noise and learned, batch, progress)
         name = _unique_name(evaluation.policy, [other.policy for other in evaluations])
         evaluations.append(replace(evaluation, policy=name))
-    gaps = tuple(differences(evaluations))
+    gaps = differences(evaluations)
     if all(len(group) == 1 for group in groups):
-        return Comparison(tuple(evaluations), gaps)
+        gaps += [_difference(evaluations[-1], between) for between in evaluations[1:-1]]
+        return Comparison(tuple(evaluations), tuple(gaps))
     ends = np.cumsum([len(group) for group in groups])
     by_group = [evaluations[end - len(group) : end] for group, end in zip(groups, ends, strict=True)]
     summaries, group_gaps = summarise_groups(by_group)
-    return Comparison(tuple(evaluations), gaps, tuple(summaries), tuple(group_gaps))
+    return Comparison(tuple(evaluations), tuple(gaps), tuple(summaries), tuple(group_gaps))
 
 
 def _members(entry: str | Path | Policy | Sequence[str | Path | Policy]) -> list[str | Policy]:

@@ -60,6 +60,7 @@ def test_compare_prints_paired_differences(capsys):
     text = say(capsys, "compare", "topline", "closest", "closest-manhattan", "rescue:2x4", "--episodes", "60")
     assert "closest - topline: +" in text
     assert "closest-manhattan - topline: +" in text
+    assert "closest-manhattan - closest: " in text
     found = json.loads(say(capsys, "compare", "topline", "closest", "rescue:2x4", "--episodes", "60", "--json"))
     assert [one["policy"] for one in found["policies"]] == ["topline", "closest"]
     assert found["differences"][0]["lower"] == 0
