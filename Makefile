@@ -2,7 +2,9 @@
 PYTHON ?= $(shell command -v python3.11 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# Python compiles a module when it is first imported, so pip need not compile all of every package.
+# Python compiles a module when it is first imported, so pip need not compile all of every package. What is compiled must be
+# kept, also where the environment says otherwise: the tests start many processes, and each would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(shell find core -name '*.[ch]pp')
 HAS_BROWSER = $(BIN)/python -c 'import sys; from tests.browser.conftest import find_browser; sys.exit(not find_browser())'

@@ -71,6 +71,8 @@ def run_shortly(line: str) -> None:
     shorter = re.sub(r"--(minutes|steps) \S+", "--steps 1000 --evaluate-episodes 4", line)
     shorter = re.sub(r"--learner es", "--learner es --es.pairs 2 --es.episodes 2", shorter)
     program, command, *words = shlex.split(re.sub(r"--episodes \d+", "--episodes 4", shorter))
+    if command in ("evaluate", "compare") and "--episodes" not in words:
+        words += ["--episodes", "4"]
     if program == "muster" and command in COMMANDS and command not in ("serve", "demo"):
         with redirect_stdout(StringIO()):
             main([command, *words])

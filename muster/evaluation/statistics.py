@@ -15,6 +15,8 @@ Interval = tuple[float, float]
 Verdict = Literal["better", "even", "worse"]
 
 RESAMPLES = 2000
+DRAWN_AT_ONCE = 100_000
+"""Values that resamples hold in memory at a time."""
 Z95 = 1.959963984540054
 
 
@@ -57,7 +59,9 @@ def bootstrap_interval(values: Floats, resamples: int = RESAMPLES) -> Interval:
     if len(distinct) * 4 < len(values):
         means = rng.multinomial(len(values), counts / len(values), resamples) @ distinct / len(values)
     else:
-        means = np.array([values[rng.integers(len(values), size=len(values))].mean() for _ in range(resamples)])
+        rows = max(1, DRAWN_AT_ONCE // len(values))
+        sizes = [(min(rows, resamples - begin), len(values)) for begin in range(0, resamples, rows)]
+        means = np.concatenate([values[rng.integers(len(values), size=size)].mean(axis=1) for size in sizes])
     low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)
 

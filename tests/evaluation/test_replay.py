@@ -166,7 +166,7 @@ def test_a_gif_glides_from_step_to_step(tmp_path: Path):
 
 def test_a_gif_keeps_the_colours_of_small_things(tmp_path: Path):
     """Requests are red and few beside the zones of a city; a palette by frequency would make them brown."""
-    found = record("match", "fleet:8,city=small", seed=1)
+    found = record("match", "fleet:8,city=small,minutes=15", seed=1)
     path = tmp_path / "replay.gif"
     writer(path)([found], muster.make(found.env), path)
     with Image.open(path) as picture:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from muster.evaluation import statistics
 from muster.evaluation.statistics import bootstrap_interval, wilson_interval
 
 
@@ -29,6 +30,14 @@ def test_the_bootstrap_of_equal_values_has_no_width():
 def test_the_bootstrap_repeats_itself():
     values = np.random.default_rng(2).random(200)
     assert bootstrap_interval(values) == bootstrap_interval(values)
+
+
+@pytest.mark.parametrize("at_once", [1, 200, 999, 10**9])
+def test_the_bootstrap_does_not_depend_on_how_many_values_are_drawn_at_once(at_once, monkeypatch):
+    values = np.random.default_rng(2).random(200)
+    one = bootstrap_interval(values)
+    monkeypatch.setattr(statistics, "DRAWN_AT_ONCE", at_once)
+    assert bootstrap_interval(values) == one
 
 
 @pytest.mark.parametrize(

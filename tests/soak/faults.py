@@ -22,7 +22,7 @@ LEARNERS = {
     **{f"{name}, 2 workers": [*flags, "--workers", "2"] for name, flags in kills.LEARNERS.items()},
 }
 ENDLESS = ["--steps", "100000000", "--log-every", "400"]
-RARELY = ["--log-every", "50000"]
+RARELY = ["--log-every", "20000"]
 """Rows and checkpoints far enough apart that something happens between two of them, not within one."""
 Fault = Callable[[Path, str], str]
 # A campaign that itself runs behind nohup or in the background must not hand on that it ignores signals.
