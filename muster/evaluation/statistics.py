@@ -17,6 +17,8 @@ Verdict = Literal["better", "even", "worse"]
 RESAMPLES = 2000
 DRAWN_AT_ONCE = 100_000
 """Values that resamples hold in memory at a time."""
+FEW = 20
+"""Values below which the percentile bootstrap is clearly too narrow: of five normal ones it covers the mean in 85 %."""
 Z95 = 1.959963984540054
 
 
@@ -50,20 +52,38 @@ def verdict_of(gap: Interval, metric: Metric) -> Verdict:
 
 
 def bootstrap_interval(values: Floats, resamples: int = RESAMPLES) -> Interval:
-    """95 % interval of the mean, by the percentile bootstrap; the same values always give the same interval."""
-    if len(values) == 0:
-        return math.nan, math.nan
+    """95 % interval of the mean, by the percentile bootstrap; the same values always give the same interval.
+
+    With fewer than FEW values it is as much wider as Student's interval is than the normal one. Of one value it is the
+    value itself: nothing is known of its spread.
+    """
+    n = len(values)
+    if n < 2:
+        return (float(values[0]),) * 2 if n else (math.nan, math.nan)
     rng = np.random.default_rng(0)
     # Few distinct values, as with steps: resampling their counts is far cheaper than resampling the values.
     distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) * 4 < len(values):
-        means = rng.multinomial(len(values), counts / len(values), resamples) @ distinct / len(values)
+    if len(distinct) * 4 < n:
+        means = rng.multinomial(n, counts / n, resamples) @ distinct / n
     else:
-        rows = max(1, DRAWN_AT_ONCE // len(values))
-        sizes = [(min(rows, resamples - begin), len(values)) for begin in range(0, resamples, rows)]
-        means = np.concatenate([values[rng.integers(len(values), size=size)].mean(axis=1) for size in sizes])
+        rows = max(1, DRAWN_AT_ONCE // n)
+        sizes = [(min(rows, resamples - begin), n) for begin in range(0, resamples, rows)]
+        means = np.concatenate([values[rng.integers(n, size=size)].mean(axis=1) for size in sizes])
     low, high = np.quantile(means, [0.025, 0.975])
+    if n < FEW:
+        mean, wider = values.mean(), student95(n - 1) / Z95 * math.sqrt(n / (n - 1))
+        low, high = mean + wider * (low - mean), mean + wider * (high - mean)
     return float(low), float(high)
+
+
+def student95(degrees: int) -> float:
+    """97.5 % quantile of Student's t: exact for up to two degrees of freedom, then within 1 % (Fisher's expansion)."""
+    if degrees < 3:
+        return (math.tan(0.475 * math.pi), 0.95 / math.sqrt(2 * 0.975 * 0.025))[degrees - 1]
+    z, d = Z95, degrees
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + (z**3 + z) / (4 * d) + second / d**2 + third / d**3
 
 
 def wilson_interval(successes: int, trials: int) -> Interval:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,14 @@ def evaluation_lines(evaluation: Evaluation) -> list[str]:
     lines = [describe(evaluation)]
 
     def add(words: str, value: str) -> None:
-        lines.append(f"  {words:{WIDTH}}{value}")
+        lines.append(f"  {words:{WIDTH - 1}} {value}")
 
     meaning = MEANINGS[evaluation.metric]
-    add(meaning.label, with_interval(evaluation.mean, evaluation.ci95, meaning.digits))
+    add(meaning.label, mean_of(evaluation, evaluation.metric))
     if evaluation.env.startswith("rescue:"):
         low, high = evaluation.ci95
-        add("T - 1, as the paper prints", with_interval(evaluation.mean - 1, (low - 1, high - 1)))
+        earlier = replace(evaluation, mean=evaluation.mean - 1, ci95=(low - 1, high - 1))
+        add("T - 1, as the paper prints", mean_of(earlier, "steps"))
     for name, value in evaluation.metrics.items():
         add(name.replace("_", " "), "-" if value is None else with_interval(value.mean, value.ci95))
     if meaning.limit_fails:
@@ -53,14 +55,18 @@ def episodes_of(evaluation: Evaluation) -> str:
     """Which episodes were run."""
     if evaluation.all:
         return f"all {evaluation.episodes:,} episodes"
-    return f"{evaluation.episodes:,} episode{'s' if evaluation.episodes != 1 else ''} of seed {evaluation.seed}"
+    return f"{_counted(evaluation.episodes)} of seed {evaluation.seed}"
+
+
+def _counted(episodes: int) -> str:
+    return f"{episodes:,} episode{'s' if episodes != 1 else ''}"
 
 
 def difference_lines(difference: Difference, metric: Metric) -> list[str]:
     """A paired difference in words, with one line for each further metric."""
-    mean = with_interval(difference.mean, difference.ci95, MEANINGS[metric].digits, sign="+")
+    mean = mean_of(difference, metric, "+")
     counts = f"higher on {difference.higher}, equal on {difference.equal}, lower on {difference.lower}"
-    whole = f"{difference.policy} - {difference.reference}: {mean} on {difference.episodes:,} episodes; {counts}"
+    whole = f"{difference.policy} - {difference.reference}: {mean} on {_counted(difference.episodes)}; {counts}"
     return [whole, *_metric_lines(difference)]
 
 
@@ -83,6 +89,14 @@ def group_difference_lines(difference: GroupDifference, metric: Metric) -> list[
     probability = with_interval(difference.probability_of_improvement, difference.probability_ci95)
     whole = f"{difference.policy} - {difference.reference}: {gap}; a run of it is better with probability {probability}"
     return [whole, *_metric_lines(difference)]
+
+
+def mean_of(result: Evaluation | Difference, metric: Metric, sign: str = "") -> str:
+    """A mean and its 95 % interval, which one episode does not have."""
+    digits = MEANINGS[metric].digits
+    if result.episodes == 1:
+        return f"{result.mean:{sign}.{digits}f}  (one episode: no interval)"
+    return with_interval(result.mean, result.ci95, digits, sign)
 
 
 def with_interval(mean: float, interval: Interval, digits: int = 2, sign: str = "") -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from muster.evaluation import statistics
-from muster.evaluation.statistics import bootstrap_interval, wilson_interval
+from muster.evaluation.statistics import bootstrap_interval, student95, wilson_interval
 
 
 @pytest.mark.parametrize("whole_numbers", [True, False])
@@ -30,6 +30,19 @@ def test_the_bootstrap_of_equal_values_has_no_width():
 def test_the_bootstrap_repeats_itself():
     values = np.random.default_rng(2).random(200)
     assert bootstrap_interval(values) == bootstrap_interval(values)
+
+
+@pytest.mark.parametrize("n", [2, 5, 16])
+def test_intervals_of_few_values_cover_the_mean_as_often_as_they_say(n):
+    """The percentile bootstrap alone covers it in 50, 85 and 92 of 100."""
+    samples = np.random.default_rng(n).normal(size=(2000, n))
+    intervals = [bootstrap_interval(values, 300) for values in samples]
+    assert np.mean([low <= 0 <= high for low, high in intervals]) > 0.93
+
+
+@pytest.mark.parametrize(("degrees", "quantile"), [(1, 12.706), (2, 4.303), (3, 3.182), (5, 2.571), (18, 2.101)])
+def test_quantiles_of_students_t(degrees, quantile):
+    assert student95(degrees) == pytest.approx(quantile, rel=0.01)
 
 
 @pytest.mark.parametrize("at_once", [1, 200, 999, 10**9])
