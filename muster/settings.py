@@ -234,8 +234,8 @@ def accept(hint: Any, value: Any, name: str, where: str = "") -> Any:
         raise InputError(f"{name}{place} must be {expected(plain)}, got {value!r}")
     for bound in bounds:
         # Bounds are for numbers only; None or "auto" has no bound.
-        if _is_number(converted, numbers.Real) and not bound.holds(converted):
-            raise InputError(f"{name}{place} must be {bound}, got {value}")
+        if _is_number(converted, numbers.Real) and not (bound.holds(converted) and math.isfinite(converted)):
+            raise InputError(f"{name}{place} must be {bound}{' and finite' * math.isinf(converted)}, got {value}")
     return converted
 
 

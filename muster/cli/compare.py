@@ -16,8 +16,7 @@ from muster.errors import InputError
 
 @dataclass(frozen=True)
 class Compare(PolicyFlags):
-    """Run the same episodes with several policies: metrics of each, and paired differences from the first and of the
-    last from all others."""
+    """Run the same episodes with several policies: metrics of each, paired differences from the first and last one."""
 
     names: Positional[tuple[str, ...]]
     """Two or more policies, then the environment: POLICY POLICY… ENV. A pattern such as 'runs/ppo-s*' is a

@@ -63,9 +63,8 @@ def exit_on_error(program: str) -> Iterator[None]:
         print(f"{program}: out of memory; use fewer episodes or a smaller problem ({error})", file=sys.stderr)
         raise SystemExit(2) from None
     except OSError as error:
-        if error.filename is None:
-            raise
-        print(f"{program}: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
+        which = "the output or a file" if error.filename is None else error.filename
+        print(f"{program}: cannot use {which}: {error.strerror or error}", file=sys.stderr)
         raise SystemExit(2) from None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,11 +70,13 @@ class Train:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+        from muster.learning.run import holds_run, resuming
         from muster.learning.train import run_training
 
         settings, out = self.training, self.folder
         envs = " ".join(settings.envs)
         console = Console(stderr=True)
+        say = partial(console.print, highlight=False, soft_wrap=True)
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
             bar = progress.add_task(f"{envs} {settings.inference} {settings.learner}", total=1.0)
@@ -86,19 +88,24 @@ class Train:
                     print(line, file=sys.stderr, flush=True)
 
             def announce(line: str) -> None:
-                console.print(f"{envs}: {line}", highlight=False, soft_wrap=True)
+                say(f"{envs}: {line}")
 
-            outcome = run_training(settings, out, self.resume, report, announce)
-        if not outcome.finished:
-            console.print(f"stopped and saved; go on with: muster train {envs} --out {out} --resume")
+            outcome = None
+            try:
+                outcome = run_training(settings, out, self.resume, report, announce)
+            except KeyboardInterrupt:  # a second one, or one in the validation
+                if not holds_run(out):
+                    raise
+        if outcome is None or not outcome.finished:
+            say(f"stopped and saved; go on with: {resuming(out)}")
             raise SystemExit(130)
-        console.print(
+        say(
             f"{outcome.steps:,} environment steps in {outcome.cpu_minutes:.1f} CPU minutes; "
             f"best policy: {out / 'best.safetensors'}"
         )
         if outcome.validation:
             print(outcome.validation)
-        console.print(f"try it: muster evaluate {out} {settings.envs[0]}")
+        say(f"try it: muster evaluate {out} {settings.envs[0]}")
 
 
 def folder_name(names: Iterable[str]) -> str:

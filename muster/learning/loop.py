@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Protocol
@@ -28,7 +28,7 @@ from muster.learning.run import Run, damaged
 from muster.learning.settings import TrainSettings
 from muster.learning.speed import run_seconds
 from muster.learning.transfer import carried_over, check_fit
-from muster.learning.validation import LOG_EPISODES, Validation, validate
+from muster.learning.validation import LOG_EPISODES, Validation, describe_validation, validate
 from muster.learning.workers import WorkerPool
 from muster.models.spec import Parameters
 from muster.policy.files import CHECKPOINT
@@ -166,8 +166,8 @@ class Loop:
             return self.learner.steps / self.settings.steps
         return self.cpu_seconds / run_seconds(self.settings)
 
-    def train(self, report: Report | None) -> Outcome:
-        """Train until the end or until interrupted, and save the state after the last update."""
+    def train(self, report: Report | None, announce: Callable[[str], None] | None = None) -> Outcome:
+        """Train until the end or until interrupted, and save the state after the last update; then validate."""
         learner, ended_by_report = self.learner, False
         with self._interruptible():
             while self.progress < 1 and not self.stopped and not ended_by_report:
@@ -192,7 +192,11 @@ class Loop:
         outcome = Outcome(self._best_policy(), learner.steps, self.cpu_seconds / 60, finished)
         if self.signal is not None:
             signal.raise_signal(self.signal)  # everything is saved: the process ends as the signal asks
-        return self._finish(self.run, outcome) if self.run and finished else outcome
+        if not self.run or not finished:
+            return outcome
+        if announce and not self.settings.only_log:
+            announce(describe_validation(self.settings, self.cpu_seconds))
+        return self._finish(self.run, outcome)
 
     def _finish(self, run: Run, outcome: Outcome) -> Outcome:
         """Validate, and write policies, summary and card; the outcome with the policy that validation chose."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import Any, Literal
@@ -39,6 +40,16 @@ COLUMNS = (
 """First columns of metrics.csv; an environment's own metrics, those by environment and remarks follow."""
 
 
+def holds_run(folder: Path) -> bool:
+    """Whether there is a run in a folder."""
+    return (folder / "config.toml").exists()
+
+
+def resuming(folder: Path) -> str:
+    """The command that goes on with the run in a folder."""
+    return f"muster train --out {shlex.quote(str(folder))} --resume"
+
+
 class Run:
     """The files in a run's folder."""
 
@@ -51,19 +62,18 @@ class Run:
     @classmethod
     def create(cls, folder: Path, settings: TrainSettings) -> Run:
         """Make the folder of a new run; InputError where it already holds one."""
-        cls.refuse_another(folder, settings)
+        cls.refuse_another(folder)
         run = cls(folder)
         write_atomically(folder / "config.toml", to_toml(settings).encode())
         run._write_rows()
         return run
 
     @staticmethod
-    def refuse_another(folder: Path, settings: TrainSettings) -> None:
+    def refuse_another(folder: Path) -> None:
         """Raise InputError where a folder already holds a run."""
-        if (folder / "config.toml").exists():
+        if holds_run(folder):
             raise InputError(
-                f"{folder} already holds a run; go on with it (muster train {' '.join(settings.envs)} --out {folder} "
-                "--resume) or choose another --out"
+                f"{folder} already holds a run; go on with it ({resuming(folder)}) or choose another --out"
             )
 
     def undo(self) -> None:
@@ -164,7 +174,7 @@ class Run:
 
 def stored_settings(folder: Path) -> TrainSettings:
     """Settings of the run in a folder."""
-    if not (folder / "config.toml").exists():
+    if not holds_run(folder):
         raise InputError(f"{folder} holds no run to resume")
     return from_toml(TrainSettings, folder / "config.toml")
 

@@ -93,8 +93,8 @@ def run_training(
 ) -> Outcome:
     """Train by the settings, in the folder `out` or without one; see `train`.
 
-    `announce` is called before the first update with the number of updates to expect; `start` replaces the model's
-    initial parameters.
+    `announce` is called with a line on the updates to expect before the first, and on the validation before it begins;
+    `start` replaces the model's initial parameters.
     """
     if out is None and resume:
         raise InputError("resume needs the folder of the run (out)")
@@ -103,7 +103,7 @@ def run_training(
             settings = _resumed(settings, out)
         else:
             if out:
-                Run.refuse_another(out, settings)
+                Run.refuse_another(out)
             settings = _sized(settings, announce)
         with closing(make_pool(settings)) as pool:
             run = None if out is None else Run(out) if resume else Run.create(out, settings)
@@ -115,7 +115,7 @@ def run_training(
                 raise
             if start and not resume:
                 loop.learner.start(start)
-            return loop.train(report)
+            return loop.train(report, announce)
 
 
 def _sized(settings: TrainSettings, announce: Callable[[str], None] | None) -> TrainSettings:

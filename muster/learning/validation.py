@@ -216,6 +216,15 @@ def validate(settings: TrainSettings, candidates: Mapping[str, LearnedPolicy], t
     return Validation(policy.variant(header=first.header), sizes, len(settings.envs), kept, last, tuple(remarks))
 
 
+def describe_validation(settings: TrainSettings, train_seconds: float) -> str:
+    """One line on the environments of the validation and the time that it takes."""
+    envs = list(dict.fromkeys([*settings.envs, *larger_envs(settings)]))
+    seconds = max(SHARE * train_seconds, LEAST_SECONDS)
+    episodes = _fixed_episodes(settings)
+    length = f"about {seconds:.0f} CPU seconds" if episodes is None else f"{episodes} episodes at each size"
+    return f"validation on {', '.join(envs)}: {length}"
+
+
 def _usable_envs(settings: TrainSettings) -> tuple[list[str], list[str]]:
     """Environments to validate on, those of the training first, and remarks on those that cannot be made."""
     envs, remarks = list(settings.envs), []

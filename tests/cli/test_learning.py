@@ -11,6 +11,7 @@ import pytest
 from muster.cli.main import main
 from muster.cli.plot import draw_curves
 from muster.errors import InputError
+from muster.learning import loop
 from muster.learning.settings import LearnerName
 from muster.learning.train import train
 from muster.policy.learned import LearnedPolicy
@@ -41,6 +42,24 @@ def test_a_trained_policy_can_be_evaluated_by_its_folder(run, capsys):
     assert found["noise"] is False
     main(["evaluate", str(run), "rescue:3x5,grid=7", "--episodes", "5", "--noise", "--json"])
     assert json.loads(capsys.readouterr().out)["noise"] is True
+
+
+def test_interrupting_the_validation_names_the_command_that_goes_on(tmp_path, capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    folder = tmp_path / "a run"
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "validate", interrupt)
+        with pytest.raises(SystemExit) as left:
+            main(["train", "rescue:2x3,grid=6", *SHORT, "--out", str(folder)])
+    assert left.value.code == 130
+    said = capsys.readouterr().err
+    assert "validation on rescue:2x3,grid=6, " in said
+    assert f"go on with: muster train --out '{folder}' --resume" in said
+    assert not (folder / "summary.json").exists()
+    main(["train", "--out", str(folder), "--resume", "--steps", "600"])
+    assert json.loads((folder / "summary.json").read_text())["steps"] >= 600
 
 
 def test_flags_win_over_the_settings_file(tmp_path):
@@ -155,6 +174,8 @@ def test_settings_of_the_learner_that_the_environment_decides_are_taken(tmp_path
         (["train", "rescue:2x"], "rescue takes agents x tasks"),
         (["train", "rescu:2x4"], "did you mean 'rescue'"),
         (["train", "rescue:2x4", "--minutes", "1", "--steps", "5"], "not both"),
+        (["train", "rescue:2x4", "--minutes", "inf"], "--minutes must be positive and finite, got inf"),
+        (["evaluate", "closest", "rescue:2x4", "--episodes", "2", "--log", "/dev/full"], "No space left on device"),
         (["train", "rescue:2x4", "--config", "nowhere.toml"], "cannot read nowhere.toml"),
         (["train", "rescue:2x4", "--resume", "--out", "nowhere"], "holds no run to resume"),
         (["train", "rescue:2x4", "--learner", "es", "--model", "pem"], "es trains direct and linear models"),
