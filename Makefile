@@ -38,11 +38,13 @@ $(EXTRAS): $(VENV)/.installed-%: $(VENV)/.installed-test
 	$(PIP) --no-build-isolation -e '.[$*]'
 	touch $@
 
-# After an edit in core/: seconds instead of a whole install.
-build: setup
+# After an edit in core/: seconds instead of a whole install, which a later target then need not make.
+build: $(VENV)/.build-tools
+	@test $(VENV)/.installed-test -nt pyproject.toml -a $(VENV)/.installed-test -nt constraints.txt || $(MAKE) setup
 	$(BIN)/cmake -S . -B build/dev -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja >/dev/null
 	$(BIN)/cmake --build build/dev
 	$(BIN)/cmake --install build/dev --prefix "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" >/dev/null
+	touch $(VENV)/.installed-test $(VENV)/.installed
 
 demo: $(VENV)/.installed
 	$(BIN)/muster demo
