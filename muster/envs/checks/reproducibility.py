@@ -94,7 +94,7 @@ def copies_are_alike(make: Make) -> None:
 def fresh_numbers(make: Make) -> None:
     """reseed() keeps the present observation and, if the environment is random, changes what follows.
 
-    The same seeds give the same continuation.
+    The same seeds give the same continuation. Unchecked in a custom environment that draws nothing after reset().
     """
     batch = 8
     env, seeds = make(batch), episode_seeds(9, np.arange(batch))
@@ -130,6 +130,11 @@ def fresh_numbers(make: Make) -> None:
                 "would see the future (redraw() draws anew what reset() has drawn)")  # fmt: skip
     else:
         require(not differs, "fresh random numbers change an environment that says nothing is left to chance")
+        if isinstance(env, BatchOfSingles):
+            raise UncheckedError(
+                "step() draws nothing, and there is no redraw(); define it if reset() draws what is observed later, "
+                "such as orders to come, or look-ahead would see the future"
+            )
 
 
 def _generators(env: BatchEnv) -> list[bytes]:
