@@ -12,7 +12,7 @@ import socket
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import uvicorn
@@ -30,6 +30,7 @@ GARBAGE = 20_000
 STOP = (signal.SIGTERM, signal.SIGINT)
 RELOAD = (signal.SIGHUP, signal.SIGUSR1) if hasattr(signal, "SIGHUP") else ()
 """Signals to reload the policies, and to roll back."""
+SIGNALS = (*STOP, *RELOAD)
 PAUSE = 0.5
 """Seconds before a process that died is replaced: the next may do the same."""
 BACKLOG = 2048
@@ -129,7 +130,9 @@ class Supervisor:
 
     def run(self, processes: int, announcement: str) -> int:
         """Keep so many processes running until a signal stops them; its number."""
-        for number in (*STOP, *RELOAD):
+        from prometheus_client.multiprocess import mark_process_dead
+
+        for number in SIGNALS:
             signal.signal(number, self._pass_on)
         for _ in range(processes):
             self._start()
@@ -137,6 +140,7 @@ class Supervisor:
         while self._processes:
             process, status = os.wait()
             self._processes.remove(process)
+            mark_process_dead(process)  # type: ignore[no-untyped-call]  # its gauges count no more
             if not self._signal:
                 code = os.waitstatus_to_exitcode(status)
                 print(f"muster: process {process} ended ({code})", file=sys.stderr, flush=True)
@@ -147,19 +151,19 @@ class Supervisor:
     def _start(self) -> None:
         sys.stderr.flush()
         # Signals wait meanwhile: they would miss a process that is not in the set yet or has no handlers of its own.
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP)
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        if process := os.fork():
+            self._processes.add(process)
+            if self._signal:  # all are to stop, this one too
+                os.kill(process, signal.SIGTERM)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            return
         try:
-            if process := os.fork():
-                self._processes.add(process)
-                if self._signal:  # all are to stop, this one too
-                    os.kill(process, signal.SIGTERM)
-                return
             for number in STOP:
                 signal.signal(number, signal.SIG_DFL)
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP)
-        try:
-            Server(self._app).run(sockets=[self._listener])
+            server = Server(self._app)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            server.run(sockets=[self._listener])
         finally:
             sys.stderr.flush()
             os._exit(1)
@@ -169,6 +173,10 @@ class Supervisor:
             self._signal = number
         for process in list(self._processes):
             os.kill(process, signal.SIGTERM if number == signal.SIGINT else number)
+        if number in RELOAD:
+            # Here too: a process that is started later is a copy of this one. The others log what went wrong.
+            with suppress(Exception):
+                self._app.service.policies.reload(number == signal.SIGUSR1)
 
 
 def share(settings: ServeSettings) -> ServeSettings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -12,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from muster.errors import InputError
+from muster.policy.names import SHIPPED
 from muster.service.server import share
 from muster.service.settings import ServeSettings
-from tests.service.test_server import NEEDS_PROC, Service, children_of, read_answers, request, small_decision
+from tests.service.test_server import NEEDS_PROC, POLICY, Service, children_of, read_answers, request, small_decision
 
 pytestmark = NEEDS_PROC
 
@@ -25,15 +27,29 @@ def service() -> Iterator[Service]:
         yield found
 
 
-def answered(service: Service) -> float:
+def metric(service: Service, name: str) -> float:
     with service.connect() as connection:
         connection.sendall(request("/metrics"))
         received = b""
         while chunk := connection.recv(65536):
             received += chunk
-    name = 'muster_requests_total{method="POST",path="/act",status="200"} '
     lines = received.decode().splitlines()
-    return float(next((line.removeprefix(name) for line in lines if line.startswith(name)), 0.0))
+    return float(next((line.removeprefix(f"{name} ") for line in lines if line.startswith(f"{name} ")), 0.0))
+
+
+def answered(service: Service) -> float:
+    return metric(service, 'muster_requests_total{method="POST",path="/act",status="200"}')
+
+
+def kill(service: Service, *processes: int) -> None:
+    """Kill processes and wait for those that replace them."""
+    before = children_of(service.process.pid)
+    for process in processes:
+        os.kill(process, signal.SIGKILL)
+    end = time.monotonic() + 20
+    while len(now := children_of(service.process.pid)) < len(before) or not set(processes).isdisjoint(now):
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_all_processes_answer_and_all_that_is_answered_is_counted(service):
@@ -54,14 +70,39 @@ def test_all_processes_answer_and_all_that_is_answered_is_counted(service):
 def test_a_process_that_dies_is_replaced_and_the_others_go_on(service):
     time.sleep(1.0)
     first, second = children_of(service.process.pid)
-    os.kill(first, signal.SIGKILL)
-    end = time.monotonic() + 10
-    while len(children := children_of(service.process.pid)) < 2 or first in children:
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    assert second in children
+    assert metric(service, "muster_policies") == 2.0
+    kill(service, first)
+    assert second in children_of(service.process.pid)
     assert [service.ask("/act", small_decision())[0] for _ in range(4)] == [200] * 4
     assert any(re.search(r"process \d+ ended \(-9\)", line) for line in service.lines)
+    time.sleep(1.0)  # twice as long as a process takes to write down its gauges
+    assert metric(service, "muster_policies") == 2.0
+
+
+def test_a_process_that_replaces_another_serves_the_policies_of_now(tmp_path):
+    file = tmp_path / "mine.safetensors"
+    shutil.copy(SHIPPED / f"{POLICY}.safetensors", file)
+    with Service("--processes", "2", policy=str(file)) as service:
+
+        def version() -> str:
+            versions = {service.ask("/policies")[1]["policies"][0]["version"] for _ in range(6)}
+            return versions.pop() if len(versions) == 1 else "several"
+
+        def signal_and_kill(number: int, unlike: str) -> str:
+            """The version after a signal to the first process and the death of all others."""
+            os.kill(service.process.pid, number)
+            end = time.monotonic() + 20
+            while version() in ("several", unlike):
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            kill(service, *children_of(service.process.pid))
+            return version()
+
+        first = version()
+        shutil.copy(SHIPPED / "rescue-2x4-lp-dm.safetensors", file)
+        second = signal_and_kill(signal.SIGHUP, unlike=first)
+        assert second not in ("several", first)
+        assert signal_and_kill(signal.SIGUSR1, unlike=second) == first
 
 
 def test_processes_end_when_the_first_is_killed(service):
