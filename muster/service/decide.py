@@ -7,7 +7,8 @@ import dataclasses
 import logging
 import os
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -123,15 +124,22 @@ class Decider:
                 alike.setdefault(key, []).append((r, s))
         decided: list[Any] = [[None] * len(request.situations) for request in requests]
         for members in alike.values():
-            try:
-                outcomes = self._decide(requests[members[0][0]], [requests[r].situations[s] for r, s in members])
-                for (r, s), outcome in zip(members, outcomes, strict=True):
-                    if isinstance(decided[r], list):
-                        decided[r][s] = outcome
-            except Exception as error:
-                for r, _ in members:
-                    decided[r] = error
+            outcomes = self._decide_each(requests[members[0][0]], [requests[r].situations[s] for r, s in members])
+            for (r, s), outcome in zip(members, outcomes, strict=True):
+                if isinstance(outcome, Exception):
+                    decided[r] = outcome
+                elif isinstance(decided[r], list):
+                    decided[r][s] = outcome
         return decided
+
+    def _decide_each(self, request: ActRequest, situations: list[Situation]) -> Sequence[Outcome | Exception]:
+        """The outcome of each situation of a batch; if the batch fails, those of one after the other."""
+        try:
+            return self._decide(request, situations)
+        except Exception as error:
+            if len(situations) == 1:
+                return [error]
+        return [outcome for situation in situations for outcome in self._decide_each(request, [situation])]
 
     def _decide(self, request: ActRequest, situations: list[Situation]) -> list[Outcome]:
         """Observation -> scores -> assignment, with reasons and warnings."""
@@ -142,7 +150,7 @@ class Decider:
         except MusterError:
             raise
         except Exception:
-            if not has_fallback:
+            if not has_fallback or len(situations) > 1:
                 raise
             LOG.exception("%s failed; the fallback answers", served.versioned_name)
             return self._fall_back(served, situations, "the policy failed")
@@ -165,12 +173,12 @@ class Decider:
             }
             if outside[b]:
                 answer["warnings"] = [feature.warning for feature in outside[b][:MAX_WARNINGS]]
-                for feature in outside[b]:
-                    self.metrics.out_of_range.labels(served.name, feature.feature).inc()
             if request.scores:
                 answer["scores"] = h[b].tolist()
                 answer["task_scores"] = None if g is None else g[b].tolist()
             outcomes.append(Outcome(answer, solution.assignment[b], None if scores is None else scores[b]))
+        for feature in chain.from_iterable(outside):
+            self.metrics.out_of_range.labels(served.name, feature.feature).inc()
         return outcomes
 
     def _fall_back(self, served: Served, situations: list[Situation], reason: str) -> list[Outcome]:

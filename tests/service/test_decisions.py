@@ -16,8 +16,11 @@ from starlette.testclient import TestClient
 import muster
 from muster.cli.main import main
 from muster.client import Client, ServiceError
+from muster.data import BatchObservation
 from muster.evaluation.replay import Replay
 from muster.policy.names import SHIPPED
+from muster.service import decide as decider_module
+from muster.service.act import read_request
 from muster.service.app import make_app
 from muster.service.decide import DecisionLog
 from muster.service.settings import ServeSettings
@@ -131,6 +134,30 @@ def test_the_fallback_answers_where_the_model_fails_or_is_late(monkeypatch):
         found = client.post("/act", json={"policy": FLEET, "situation": one}).json()
         assert (found["by"], found["warnings"]) == ("fallback", ["the policy did not answer in time"])
         released.set()
+
+
+def test_each_of_those_decided_together_has_its_own_outcome(monkeypatch):
+    usual, _ = situation_of(FLEET, "fleet:24,city=small")
+    sizes = len(usual["agents"]), len(usual["tasks"][next(iter(usual["tasks"]))])
+    decider = make_app(ServeSettings(fallback="match"), (FLEET,)).service.decider
+
+    def decided(*changes: dict[str, object]) -> list[object]:
+        bodies = [{"policy": FLEET, "situation": usual | change} for change in changes]
+        return decider.decide_all([read_request(body, decider.policies, 10_000) for body in bodies])
+
+    capacities = {"capacities": [1.0] * sizes[1]}
+    (first,), refused, (last,) = decided(capacities, {"capacities": [-1.0] * sizes[1]}, capacities)
+    assert "capacit" in str(refused)
+    assert first.answer == last.answer
+    assert first.answer["by"] == "policy"
+    decide = decider_module.decide
+
+    def fail_on_a_mark(observation: BatchObservation, *others: object) -> object:
+        return 1 / 0 if (observation.contributions == 0.5).any() else decide(observation, *others)
+
+    monkeypatch.setattr(decider_module, "decide", fail_on_a_mark)
+    marked, plain = ({"contributions": np.full(sizes, value).tolist()} for value in (0.5, 1.0))
+    assert [one.answer["by"] for (one,) in decided(plain, marked, plain)] == ["policy", "fallback", "policy"]
 
 
 @pytest.fixture
