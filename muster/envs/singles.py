@@ -195,12 +195,21 @@ class BatchOfSingles(BatchEnv):
 
     @classmethod
     def baselines(cls) -> Mapping[str, Callable[[Self], Policy]]:
-        """The class's baselines, each as a policy."""
+        """The class's baselines, each as a policy; raises EnvError unless it gives functions by name."""
+        what = f"baselines() of {cls.single.__name__}"
+        try:
+            found = cls.single.baselines()
+        except Exception as error:
+            raise EnvError(f"{what} failed: {in_words(error)}") from error
+        if not isinstance(found, Mapping) or not all(map(callable, found.values())):
+            raise EnvError(
+                f"{what} must return {{name: function}}, each from an observation to an assignment; got {found!r:.80}"
+            )
 
         def policy(name: str, baseline: Baseline) -> Callable[[Self], Policy]:
             return lambda env: BaselinePolicy(name, baseline, env)
 
-        return {name: policy(name, baseline) for name, baseline in cls.single.baselines().items()}
+        return {name: policy(name, baseline) for name, baseline in found.items()}
 
     def _arrays(self) -> State:
         return {name: getattr(self, f"_{name}") for name in KEPT}

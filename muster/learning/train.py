@@ -18,6 +18,7 @@ from muster.learning.loop import Loop, Outcome, Report
 from muster.learning.run import Run, stored_settings
 from muster.learning.settings import TrainSettings, refuse_others
 from muster.learning.speed import choose_sizes
+from muster.learning.validation import check_baselines
 from muster.learning.workers import closing
 from muster.models.custom import FILLED, parameters_of
 from muster.models.spec import Parameters
@@ -104,6 +105,7 @@ def run_training(
         else:
             if out:
                 Run.refuse_another(out)
+                check_baselines(settings)
             settings = _sized(settings, announce)
         with closing(make_pool(settings)) as pool:
             run = None if out is None else Run(out) if resume else Run.create(out, settings)

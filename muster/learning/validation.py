@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from muster.envs.checks.probes import try_baseline
 from muster.envs.registry import BUILT_IN, make
 from muster.envs.vector import BatchEnv, Policy
 from muster.errors import MusterError
@@ -316,11 +317,24 @@ def _run(
 ) -> tuple[Evaluation, ...]:
     """Evaluate policies, and on request the baselines, on the same episodes of one environment."""
     env = make_env(settings, name, 1)
-    rivals = [baseline for baseline in env.baselines() if baseline not in BOUNDS] if baselines else []
+    rivals = _rivals(env) if baselines else []
     largest = min(BATCH, max(1, LARGEST_BATCH // (env.n_agents * env.n_tasks)))
     batch = make_env(settings, name, min(largest, episodes))
     everyone: list[str | Policy] = [*policies, *rivals]
     return tuple(evaluate(policy, batch, episodes, seed) for policy in everyone)
+
+
+def _rivals(env: BatchEnv) -> list[str]:
+    """The baselines that a run is compared with."""
+    return [baseline for baseline in env.baselines() if baseline not in BOUNDS]
+
+
+def check_baselines(settings: TrainSettings) -> None:
+    """Raise what is wrong with a baseline of the training environments before a run is spent on it."""
+    for name in settings.envs:
+        env = make_env(settings, name, 1)
+        for rival in _rivals(env):
+            try_baseline(env, env.baselines()[rival](env))
 
 
 def larger_envs(settings: TrainSettings) -> list[str]:

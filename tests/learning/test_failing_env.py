@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 import pytest
 
 import muster
 from muster.data import Ints
+from muster.envs.env import Observation
+from tests.envs.one_check import run_check
 from tests.learning.toy import Pairing
 
 
@@ -43,3 +46,34 @@ def test_what_was_learned_is_kept_and_the_run_goes_on(tmp_path):
     Falls.left = 0
     policy = muster.train(ENV, steps=2000, out=tmp_path / "run", resume=True, **SETTINGS)
     assert policy.header["steps"] >= 2000
+
+
+class LosesABaseline(Pairing):
+    given: ClassVar[Any] = None
+
+    @classmethod
+    def baselines(cls) -> Any:
+        return cls.given
+
+
+def stumble(seen: Observation) -> Ints:
+    raise RuntimeError("the root")
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"broken": stumble}, "the baseline 'broken' of .*LosesABaseline failed: RuntimeError: the root"),
+        ({"broken": lambda seen: [99]}, "the baseline 'broken' of .* must give a task from 0 to"),
+        ({"broken": "nearest"}, r"must return \{name: function\}, .* got \{'broken': 'nearest'\}"),
+        ([stumble], r"must return \{name: function\}"),
+    ],
+)
+def test_a_baseline_that_cannot_decide_is_said_before_anything_is_learned(tmp_path, given, complaint):
+    LosesABaseline.given, rows = given, []
+    env = ENV.replace("Falls", "LosesABaseline")
+    with pytest.raises(muster.MusterError, match=complaint):
+        muster.train(env, steps=200, out=tmp_path / "run", report=lambda row, _: rows.append(row), **SETTINGS)
+    assert not rows
+    found = run_check(LosesABaseline, "baselines decide")
+    assert (found.status, bool(re.search(complaint, found.detail))) == ("failed", True)

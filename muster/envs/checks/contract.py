@@ -21,6 +21,7 @@ from muster.envs.checks.probes import (
     same,
     scribble,
     started,
+    try_baseline,
 )
 from muster.envs.history import pack_generator
 from muster.envs.identity import Ids, tasks_now
@@ -33,6 +34,9 @@ from muster.errors import InputError
 Check = Callable[[Make], None]
 PATIENCE = 200
 """Steps of random actions within which some agent must have a possible task."""
+
+BASELINE_STEPS = 10
+"""Steps that each baseline decides."""
 
 
 def shapes_and_types(make: Make) -> None:
@@ -95,6 +99,17 @@ def masks(make: Make) -> None:
         env.step(random_assignment(observation, rng))
     why = "`allowed` forbids every pair" if observation.allowed is not None else "no agent or no task is alive"
     raise FailedCheckError(f"in 3 episodes of {steps} steps there is nothing to decide: {why}")
+
+
+def baselines_decide(make: Make) -> None:
+    """Every baseline that can be made for the environment decides, and step takes its assignments."""
+    env = make(3)
+    for made in env.baselines().values():
+        try:
+            policy = made(env)
+        except InputError:  # a baseline may be for some settings only
+            continue
+        try_baseline(env, policy, min(env.max_steps, BASELINE_STEPS))
 
 
 def forbidden_is_not_done(make: Make) -> None:
@@ -250,6 +265,7 @@ CHECKS: dict[str, Check] = {
     "ids are unique and stay": ids_tell_apart,
     "the seed determines the episode": reproducibility.seeds_decide,
     "the batch does not matter": reproducibility.batch_does_not_matter,
+    "baselines decide": baselines_decide,
     "endings": endings,
     "rewards add up": reproducibility.rewards,
     "nothing is mutated": nothing_mutated,

@@ -11,7 +11,7 @@ import numpy as np
 
 from muster.data import BatchObservation, Ints
 from muster.envs.padding import BLOCKS
-from muster.envs.vector import BatchEnv
+from muster.envs.vector import BatchEnv, Policy
 from muster.rng import Seeds, episode_seeds
 
 Make = Callable[[int], BatchEnv]
@@ -42,6 +42,15 @@ def started(make: Make, n_envs: int) -> BatchEnv:
     slots = np.arange(n_envs)
     env.reset(slots, episode_seeds(0, slots))
     return env
+
+
+def try_baseline(env: BatchEnv, policy: Policy, steps: int = 1) -> None:
+    """Decide by a baseline of the environment, and carry it out; raises what is wrong with it."""
+    slots = np.arange(env.n_envs)
+    env.reset(slots, episode_seeds(0, slots))
+    policy.reset(slots, episode_seeds(0, slots))
+    for _ in range(steps):
+        env.step(policy.act(env.observe()))
 
 
 def random_assignment(observation: BatchObservation, rng: np.random.Generator) -> Ints:
