@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import errno
 import logging
 import os
 import time
@@ -18,7 +19,7 @@ from muster.assign.outcomes import STATUS_NAMES
 from muster.assign.solver import REASON_NAMES, Solver
 from muster.data import BatchObservation, Floats, Ints
 from muster.envs.registry import BUILT_IN, kind_of, make
-from muster.errors import InputError, MusterError
+from muster.errors import InputError, MusterError, in_words
 from muster.policy.decision import allowed_scores, decide
 from muster.service.act import ActRequest, Situation, example, read_request, stack
 from muster.service.body import parse
@@ -197,25 +198,24 @@ class Decider:
         return outcomes
 
     async def _record(self, request: ActRequest, outcomes: list[Outcome], seconds: float, request_id: str) -> None:
-        """Let the shadow decide, and write the log."""
+        """Let the shadow decide, and write the decision log. The answer is given: what fails is only logged."""
         shadowed: list[dict[str, Any] | None] = [None] * len(outcomes)
         shadow = self._shadow
-        if shadow is not None and shadow.features.hash == request.policy.features.hash:
+        try:
             try:
-                deadline = time.monotonic() + self.settings.time_limit
-                pairs = list(zip(request.situations, outcomes, strict=True))
-                shadowed = await self.pool.run(deadline, lambda: [self._compare(shadow, *pair) for pair in pairs])
-            except (RequestError, MusterError) as error:
-                LOG.warning("id=%s the shadow did not decide: %s", request_id, error)
-        if self._log is None:
-            return
-        for situation, outcome, other in zip(request.situations, outcomes, shadowed, strict=True):
-            line: dict[str, Any] = {name: np.ascontiguousarray(value) for name, value in situation.fields.items()}
-            line["assignment"] = np.where(outcome.assignment < 0, -1, outcome.assignment)
-            line |= {"time": time.time(), "id": request_id, "policy": request.policy.versioned_name}
-            line |= {"by": outcome.answer["by"], "reasons": outcome.answer["reasons"], "seconds": seconds}
-            line |= {"agents": situation.agents, "tasks": situation.tasks, "shadow": other}
-            self._log.write({name: value for name, value in line.items() if value is not None})
+                if shadow is not None and shadow.features.hash == request.policy.features.hash:
+                    deadline = time.monotonic() + self.settings.time_limit
+                    pairs = list(zip(request.situations, outcomes, strict=True))
+                    shadowed = await self.pool.run(deadline, lambda: [self._compare(shadow, *pair) for pair in pairs])
+            finally:
+                if self._log is not None:
+                    facts = {"time": time.time(), "id": request_id, "policy": request.policy.versioned_name}
+                    for situation, outcome, other in zip(request.situations, outcomes, shadowed, strict=True):
+                        line = line_of(situation, outcome) | facts | {"seconds": seconds, "shadow": other}
+                        self._log.write(line)
+        except Exception as error:
+            text = error if isinstance(error, (RequestError, MusterError)) else in_words(error)
+            LOG.error("id=%s was answered; then the shadow or the decision log failed: %s", request_id, text)
 
     def _compare(self, shadow: Served, situation: Situation, outcome: Outcome) -> dict[str, Any]:
         """The shadow's decision on a situation beside the outcome, for the log; counted in the metrics."""
@@ -236,6 +236,14 @@ class Decider:
         """Finish what is recorded after answers."""
         if self._background:
             await asyncio.wait(self._background, timeout=1.0)
+
+
+def line_of(situation: Situation, outcome: Outcome) -> dict[str, Any]:
+    """A decision as a line of the log."""
+    line: dict[str, Any] = {name: np.ascontiguousarray(value) for name, value in situation.fields.items()}
+    line["assignment"] = np.where(outcome.assignment < 0, -1, outcome.assignment)
+    line |= {"by": outcome.answer["by"], "reasons": outcome.answer["reasons"]}
+    return line | {"agents": situation.agents, "tasks": situation.tasks}
 
 
 def total_score(scores: Floats, assignment: Ints) -> float:
@@ -299,11 +307,15 @@ class DecisionLog:
         make_folder(folder)
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append a decision."""
+        """Append a decision, without what is None; InputError if it cannot be written."""
         if self._path is None:
             stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
             self._path = self._folder / f"decisions-{stamp}-{os.getpid()}-{time.monotonic_ns() % 10**6:06}.jsonl"
-        with writing(self._path), self._path.open("ab") as file:
-            file.write(encode(line) + b"\n")
+        with writing(self._path), self._path.open("ab", buffering=0) as file:
+            data = encode({name: value for name, value in line.items() if value is not None}) + b"\n"
+            if (written := file.write(data)) < len(data):
+                # Half a line would be taken for a part of the next one.
+                file.truncate(file.tell() - written)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if file.tell() > self._file_bytes:
                 self._path = None

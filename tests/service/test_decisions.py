@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import resource
 import shutil
 import signal
 import threading
@@ -17,6 +19,7 @@ import muster
 from muster.cli.main import main
 from muster.client import Client, ServiceError
 from muster.data import BatchObservation
+from muster.errors import InputError
 from muster.evaluation.replay import Replay
 from muster.policy.names import SHIPPED
 from muster.service import decide as decider_module
@@ -76,6 +79,45 @@ def test_files_of_the_log_are_of_limited_size(tmp_path):
     assert len(list(tmp_path.iterdir())) > 3
     assert all(file.stat().st_size < 1200 for file in tmp_path.iterdir())
     assert len(lines_of(tmp_path)) == 100
+
+
+@NEEDS_PROC
+def test_a_full_disk_leaves_no_half_line(tmp_path):
+    log = DecisionLog(tmp_path)
+    log.write({"id": "first"})
+    (file,) = tmp_path.iterdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 10, limits[1]))
+    try:
+        with pytest.raises(InputError, match="cannot write"):
+            log.write({"id": "second, which is too long"})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    log.write({"id": "third"})
+    assert [line["id"] for line in lines_of(tmp_path)] == ["first", "third"]
+
+
+@pytest.mark.parametrize("failing", ["DecisionLog.write", "Decider._compare"])
+def test_what_fails_after_an_answer_is_logged_once_with_the_id_of_the_request(failing, tmp_path, monkeypatch, caplog):
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with client_of(RESCUE, shadow=OTHER, decision_log=tmp_path) as client:
+        body, headers = {"policy": RESCUE, "situations": [GOOD, GOOD]}, {"X-Request-ID": "mine.1"}
+        usual = client.post("/act", json=body).json()
+        wait_for(tmp_path, 2)
+        monkeypatch.setattr(f"muster.service.decide.{failing}", fail)
+        found = client.post("/act", json=body, headers=headers).json()
+        assert found | {"seconds": 0} == usual | {"seconds": 0}
+        end = time.monotonic() + 20
+        while not caplog.records or client.app.service.decider._background:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        gc.collect()
+    (record,) = caplog.records
+    assert record.getMessage().startswith("id=mine.1 was answered")
+    assert "No space left on device" in record.getMessage()
+    assert len(lines_of(tmp_path)) == (4 if failing.endswith("_compare") else 2)
 
 
 def test_a_shadow_decides_beside_the_answer(tmp_path):
