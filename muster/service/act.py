@@ -109,11 +109,15 @@ def read_situation(body: SituationBody, where: str, served: Served, size_limit: 
     }
     if names.global_ or body.global_ is not None:
         fields["global_features"] = read_objects([body.global_], names.global_, f"{where}.global", 1)[0]
-    given, shapes = body.model_fields_set, {"m": (m,), "nm": (n, m), "mm": (m, m)}
+    shapes = {"m": (m,), "nm": (n, m), "mm": (m, m)}
+    for key, reads in (("prior", spec.reads_prior), ("task_prior", spec.task_prior)):
+        is_given = getattr(body, key) is not None
+        if is_given and not reads:
+            refuse(f"{where}.{key} would be ignored: the policy {served.name} reads none", f"{where}.{key}")
+        if reads and not is_given:
+            refuse(f"{where}.{key} is missing", f"{where}.{key}")
     for key, axes in AXES.items():
-        if key in given and (value := getattr(body, key)) is not None:
-            if (key == "prior" and not spec.reads_prior) or (key == "task_prior" and not spec.task_prior):
-                refuse(f"{where}.{key} would be ignored: the policy {served.name} reads none", f"{where}.{key}")
+        if (value := getattr(body, key)) is not None:
             fields[key] = np.full(shapes[axes], value) if isinstance(value, float) else value
             check_shape(fields[key], shapes[axes], f"{where}.{key}")
     if "minimums" in fields:

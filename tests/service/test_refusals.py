@@ -7,6 +7,7 @@ import json
 import pytest
 
 from muster.errors import InputError
+from muster.service.act import example
 from muster.service.settings import ServeSettings
 from tests.service.clients import EXAMPLE, GOOD, PAIRS, RESCUE, client_of
 
@@ -107,6 +108,17 @@ def test_an_unknown_field_is_told_which_there_are(client):
     assert found["error"] == "no field 'capacites'; did you mean 'capacities'?"
     found = client.post("/act", json={"policy": RESCUE, "situation": GOOD | {"globl": {}}}).json()
     assert (found["error"], found["where"]) == ("no field 'globl'; did you mean 'global'?", "situation.globl")
+
+
+def test_a_prior_that_the_policy_reads_must_be_given():
+    with client_of("rescue-2x4-routes-dm") as client:
+        body = example(next(iter(client.app.service.policies.now.values())))
+        assert client.post("/act", json=body).status_code == 200
+        for key in ("prior", "task_prior"):
+            left_out = {name: value for name, value in body["situation"].items() if name != key}
+            for situation in (left_out, left_out | {key: None}):
+                found = client.post("/act", json=body | {"situation": situation}).json()
+                assert found == {"code": "input", "error": f"situation.{key} is missing", "where": f"situation.{key}"}
 
 
 def test_unknown_policies_and_paths(client):
