@@ -64,14 +64,16 @@ def assign(
 
     `previous` is the previous plan, as an answer, an assignment or {agent: task}: `switch_cost` (a number, [N] or
     [N, M]) is taken from the score of every other task while an agent's last one is there, `changes` counts those who
-    left, and the answer is never worth less than the previous plan where that is still possible.
+    left, and the answer is never worth less than the previous plan where that is still possible. Agents and tasks that
+    it names and that are gone count as none.
 
     Scores may also be a table with names: a pandas or polars frame (columns agent, task, score and, if wanted,
     contribution, a row for each allowed pair; or a row per agent and a column per task, empty where a pair must not
     be), {agent: {task: score}}, {(agent, task): score}, records, or a scipy sparse matrix of the allowed pairs.
     `columns` {"agent": "tech", "task": "job", "score": "worth"} says what columns are called otherwise; further ones
     are ignored. `agents` and `tasks` name the rows and columns of an array. Everything else may then be
-    given by name too.
+    given by name too. A task of a table of pairs that only `capacities` or `minimums` name is one that no agent may
+    take.
 
     With `sense="min"` scores are costs: -inf or +inf forbids a pair, and objective and bound are costs too. An agent
     without a task costs nothing, so give `assign_all=True` or `minimums=1` as well.

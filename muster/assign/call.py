@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muster.assign.names import Name, Names, as_assignment, entries, is_frame, matrix, vector
+from muster.assign.names import Name, Names, alike, as_assignment, entries, is_frame, matrix, respelt, vector
 from muster.assign.problem import as_array
 from muster.assign.sparse import DENSE, SparseProblem
 from muster.assign.switching import refuse_cost_alone
@@ -190,17 +189,9 @@ def _fixed(given: Any, names: Names | None, n: int, m: int) -> Ints:
 
 def _refuse_misspelt(mentioned: Sequence[Name], scored: Sequence[Name]) -> None:
     """Raise InputError for a task without scores whose name is nearly that of one which is not mentioned."""
-    unscored = set(mentioned) - set(scored)
-    if not unscored:
-        return
-    # Names with numbers are alike without being meant for each other.
-    words = [
-        {name for name in names if isinstance(name, str) and not any(map(str.isdigit, name))}
-        for names in (unscored, set(scored) - set(mentioned))
-    ]
-    for name in words[0]:
-        if near := difflib.get_close_matches(name, words[1], n=1, cutoff=0.6):
-            raise InputError(f"no score has task {name!r}; is {near[0]!r} meant?")
+    unscored, free = set(mentioned) - set(scored), set(scored) - set(mentioned)
+    if found := respelt(unscored, free) or alike(unscored, free):
+        raise InputError(f"no score has task {found[0]!r}; is {found[1]!r} meant?")
 
 
 def _mentioned(label: str, given: Any) -> list[Name]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import re
+import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +15,8 @@ from muster.data import Floats, Ints
 from muster.errors import InputError, suggestion
 
 Name = Hashable
+MOST_COMPARED = 20
+"""Unknown names for which a near one is looked for, which takes long where there are thousands."""
 
 
 class Names:
@@ -62,6 +66,28 @@ def look_up(kind: str, name: Name, index: Mapping[Name, int]) -> int:
     except (KeyError, TypeError):
         near = suggestion(name, (known for known in index if isinstance(known, str))) if isinstance(name, str) else ""
         raise InputError(f"no {kind} {name!r}{near if len(index) <= 30 or 'mean' in near else ''}") from None
+
+
+def respelt(unknown: Iterable[Name], free: Iterable[Name]) -> tuple[Name, Name] | None:
+    """An unknown name, and a free one that differs in case, punctuation or type only, as 'Van 1' from 'van-1'."""
+    known = {_parts(name): name for name in free}
+    return next(((name, known[_parts(name)]) for name in unknown if _parts(name) and _parts(name) in known), None)
+
+
+def _parts(name: Name) -> tuple[str, ...]:
+    """Words and numbers of a name: 1-12 is not 11-2."""
+    return tuple(re.findall(r"[^\W\d_]+|\d+", str(name).casefold()))
+
+
+def alike(unknown: Iterable[Name], free: Iterable[Name], cutoff: float = 0.6) -> tuple[Name, Name] | None:
+    """An unknown name and a free one near it; names with numbers are near without being meant for each other."""
+    words, known = (
+        {name for name in names if isinstance(name, str) and not re.search(r"\d", name)} for names in (unknown, free)
+    )
+    for name in sorted(words)[:MOST_COMPARED]:
+        if near := difflib.get_close_matches(name, known, n=1, cutoff=cutoff):
+            return name, near[0]
+    return None
 
 
 def is_frame(value: object) -> bool:
@@ -211,14 +237,25 @@ def as_assignment(label: str, value: Any, names: Names | None, n: int, m: int, o
         found = entries(label, _first_two(value), "agent")
     if found is not None:
         if names is None:
-            names = Names(range(n), range(m))
-        seen: set[Name] = set()
+            # Without names there is nothing to tell who is gone.
+            names, others = Names(range(n), range(m)), False
+        given: dict[Name, Name] = {}
         for agent, task in found:
-            if agent in seen:
+            if agent in given:
                 raise InputError(f"{label} has agent {agent!r} twice; give each agent one task, or none")
-            seen.add(agent)
-            if not is_missing(task) and task != "" and (not others or names.has(agent, task)):
-                assigned[names.agent(agent)] = names.task(task)
+            given[agent] = None if is_missing(task) or task in ("", -1) else task
+            try:
+                if given[agent] is not None and (not others or names.has(agent, task)):
+                    assigned[names.agent(agent)] = names.task(task)
+            except InputError as error:
+                raise InputError(f"{label}: {error}") from None
+            except TypeError:
+                raise InputError(f"{label} must be one task for each agent, got {task!r} for {agent!r}") from None
+        if others:
+            if not given.keys() & set(names.agents) and set(given.values()) & set(names.agents):
+                raise InputError(f"{label} must be {{agent: task}}, got {{task: agent}}: {value!r:.80}")
+            _refuse_respelt(label, "agent", given, names.agents)
+            _refuse_respelt(label, "task", given.values(), names.tasks)
         return assigned
     listed = list(value) if isinstance(value, (list, tuple, np.ndarray)) else None
     if listed is None or len(listed) != n:
@@ -227,6 +264,21 @@ def as_assignment(label: str, value: Any, names: Names | None, n: int, m: int, o
     for i, task in enumerate(listed):
         assigned[i] = _task_number(label, task, names, m, i)
     return assigned
+
+
+def _refuse_respelt(label: str, kind: str, given: Iterable[Name], known: Sequence[Name]) -> None:
+    """Raise InputError for a name that is not there but for its spelling; warn of one that is near to another."""
+    there, gone = set(known), set(given) - {None}
+    unknown, free = gone - there, there - gone
+    if not unknown:
+        return
+    if found := respelt(unknown, free):
+        raise InputError(f"{label}: no {kind} {found[0]!r}; is {found[1]!r} meant?")
+    if found := alike(unknown, free, 0.8):
+        warnings.warn(
+            f"{label} names {kind} {found[0]!r}, which is not there and counts as none; is {found[1]!r} meant?",
+            stacklevel=6,
+        )
 
 
 def _assignment_of(solution: Any, names: Names | None) -> Any:

@@ -1,5 +1,6 @@
 """Plans that stay: what a change costs, that it is paid once, and that nothing is lost against the previous plan."""
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -203,3 +204,34 @@ def test_a_batch_wants_its_plans_as_whole_numbers():
         solve(Problem(np.ones((2, 3, 4)), previous=np.array([[0, 1, 2], [0, 1, 4]])), "lp")
     with pytest.raises(InputError, match="switch_cost must be a number or have shape"):
         solve(Problem(np.ones((2, 3, 4)), previous=np.zeros((2, 3), np.int64), switch_cost=np.ones(3)), "lp")
+
+
+@pytest.mark.parametrize(
+    ("previous", "complaint"),
+    [
+        ({"Van 1": "leak"}, "previous: no agent 'Van 1'; is 'van-1' meant?"),
+        ({"van-1": "LEAK"}, "previous: no task 'LEAK'; is 'leak' meant?"),
+        ({"leak": "van-1"}, "previous must be {agent: task}, got {task: agent}"),
+        ({"van-1": ["leak"]}, "previous must be one task for each agent, got ['leak'] for 'van-1'"),
+    ],
+)
+def test_a_previous_plan_in_another_spelling_is_refused(previous, complaint):
+    scores = {"van-1": {"leak": 3.0, "roof": 2.0}, "van-2": {"roof": 1.0}}
+    with pytest.raises(InputError, match=re.escape(complaint)):
+        muster.assign(scores, previous=previous, switch_cost=1.0)
+
+
+def test_a_previous_plan_by_number_names_numbers_that_are_there():
+    with pytest.raises(InputError, match="previous: no agent 5"):
+        muster.assign([[1.0, 2.0]], previous={5: 1}, switch_cost=1.0)
+    with pytest.raises(InputError, match="previous: no task 7"):
+        muster.assign([[1.0, 2.0]], previous={0: 7}, switch_cost=1.0)
+    found = muster.assign([[1.0, 2.0]], previous={0: -1}, switch_cost=1.0)
+    assert (found.plan, found.changes) == ({0: 1}, 0)
+
+
+def test_a_name_that_is_gone_is_said_where_one_near_it_is_new():
+    scores = {"anna": {"leak": 3.0}}
+    with pytest.warns(UserWarning, match="previous names agent 'ana', .* is 'anna' meant?"):
+        muster.assign(scores, previous={"ana": "leak"}, switch_cost=1.0)
+    assert muster.assign(scores, previous={"zoe": "garden"}, switch_cost=1.0).changes == 0

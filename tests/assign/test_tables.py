@@ -173,6 +173,10 @@ def test_the_table_of_an_answer():
             "no score has task 'norht'; is 'north' meant?",
         ),
         (
+            {"scores": {"a": {"job-7": 1}}, "minimums": {"Job7": 1}},
+            "no score has task 'Job7'; is 'job-7' meant?",
+        ),
+        (
             {"scores": PAIRS, "capacities": pd.DataFrame({"task": ["x", "x"], "capacity": [1.0, 2.0]})},
             "capacities has task 'x' twice",
         ),
