@@ -124,7 +124,7 @@ def _make(env: str, n_envs: int, options: dict[str, Any]) -> BatchEnv:
         text = ",".join([rest, *written(options)])
         size = size_of(family, text)
         if size is not None:
-            check_memory(env, size, n_envs)
+            check_memory(env, size.memory(n_envs), n_envs)
         return _built_in(family).from_options(text, n_envs)
     family, name, texts = custom.split("environment", env, [*BUILT_IN, OWN])
     kind = custom.find("environment", family, name, [*BUILT_IN, OWN])

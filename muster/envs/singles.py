@@ -15,6 +15,7 @@ from muster.envs.identity import Ids, tasks_now
 from muster.envs.padding import Padded, WrongNumberError, observation_at
 from muster.envs.renderer import Renderer
 from muster.envs.scene import Scene, checked
+from muster.envs.size import check_memory
 from muster.envs.vector import BatchEnv, Metric, Policy, State, Step
 from muster.errors import EnvError, InputError, MusterError, UnknownNameError, in_words
 from muster.rng import Seeds
@@ -32,9 +33,13 @@ class BatchOfSingles(BatchEnv):
         if n_envs < 1:
             raise InputError(f"a batch needs at least 1 environment, got {n_envs}")
         self.name = type(self).single.__name__
-        self.singles = [type(self).single(**options) for _ in range(n_envs)]
-        first = self.singles[0]
+        first = type(self).single(**options)
         check_attributes(first, self.name)
+        check_memory(
+            f"{self.name} of {first.n_agents} agents and {first.n_tasks} tasks", least_memory(first, n_envs), n_envs
+        )
+        check_switch_cost(first, self.name)
+        self.singles = [first, *(type(self).single(**options) for _ in range(n_envs - 1))]
         self.metric, self.idling, self.positions = first.metric, bool(first.idling), tuple(first.positions)
         self.distances, self.distance_unit = tuple(first.distances), float(first.distance_unit)
         self.n_envs = n_envs
@@ -328,7 +333,7 @@ def batched(single: type[Env]) -> type[BatchOfSingles]:
 
 
 def check_attributes(env: Env, name: str) -> None:
-    """Raise InputError unless sizes, metric, state methods and switch cost of a custom environment are valid."""
+    """Raise InputError unless sizes, metric and state methods of a custom environment are valid."""
     for attribute, meaning in (
         ("n_agents", "the most agents that there ever are"),
         ("n_tasks", "the most tasks that there ever are at once"),
@@ -341,6 +346,15 @@ def check_attributes(env: Env, name: str) -> None:
         raise UnknownNameError("metric", str(env.metric), get_args(Metric), f"for {name}")
     if (type(env).get_state is Env.get_state) != (type(env).set_state is Env.set_state):
         raise InputError(f"{name} must define both get_state() and set_state(), or neither")
+
+
+def least_memory(env: Env, n_envs: int) -> int:
+    """Bytes that a batch takes at least: contributions, masks and scores of the pairs."""
+    return 16 * n_envs * int(env.n_agents) * int(env.n_tasks)
+
+
+def check_switch_cost(env: Env, name: str) -> None:
+    """Raise InputError unless the switch cost of a custom environment is valid."""
     try:
         cost = np.broadcast_to(np.asarray(env.switch_cost, np.float64), (env.n_agents, env.n_tasks))
     except ValueError:

@@ -51,13 +51,13 @@ def grid_settings(family: str) -> type[GridSettings]:
     return RescueSettings if family == "rescue" else PursuitSettings
 
 
-def check_memory(name: str, size: Size, num_envs: int) -> None:
-    """Raise InputError if a batch would take more than `MEMORY_SHARE` of this machine's memory."""
-    needed, memory = size.memory(num_envs), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def check_memory(name: str, needed: int, num_envs: int) -> None:
+    """Raise InputError if a batch that needs so many bytes takes more than `MEMORY_SHARE` of this machine's memory."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > MEMORY_SHARE * memory:
         raise InputError(
             f"{num_envs} x {name[:80]} would take about {needed / 2**30:.3g} GB, and this machine has "
-            f"{memory / 2**30:.3g} GB; choose a smaller grid, fewer agents and tasks, or fewer environments"
+            f"{memory / 2**30:.3g} GB; choose fewer agents and tasks, a smaller grid, or fewer environments"
         )
 
 

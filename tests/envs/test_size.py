@@ -9,6 +9,7 @@ import pytest
 import muster
 from muster.cli.main import main
 from muster.envs.size import resized, size_of
+from tests.envs.custom_envs import Orders
 
 
 @pytest.mark.parametrize("env", ["rescue:2x4,grid=40_000", "rescue:2x4,grid=40000", "pursuit:4x2,grid=40000"])
@@ -18,6 +19,13 @@ def test_what_does_not_fit_is_refused_by_its_settings(env, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["evaluate", "closest", env, "--episodes", "1000000"])
     assert "would take about" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", ["n_agents=1000000,n_tasks=1000000", "n_agents=10_000_000_000_000_000,n_tasks=1"])
+def test_a_custom_environment_that_does_not_fit_is_refused_before_its_reset(size, monkeypatch):
+    monkeypatch.setattr(Orders, "reset", lambda self, rng: pytest.fail("reset"))
+    with pytest.raises(muster.InputError, match=r"1 x Orders of 10+ agents and 1.* tasks would take about .* GB"):
+        muster.make(f"tests.envs.custom_envs:Orders,{size}")
 
 
 def test_sizes_are_those_of_the_environment():
