@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import muster
 from muster import InputError
 from muster.envs.checks import check_env
 from muster.envs.env import Observation
-from muster.envs.log.file import read_log
+from muster.envs.log.file import FIELDS, read_log
 
 FLEET = "fleet:4,city=small"
 
@@ -148,3 +149,8 @@ def test_a_log_with_capacities_and_what_is_allowed_comes_back_whole(tmp_path):
 def test_what_makes_no_sense_is_refused(settings, message):
     with pytest.raises(InputError, match=message):
         muster.train("rescue:2x4", steps=1, **settings)
+
+
+def test_the_documentation_lists_every_field_of_a_line():
+    table = (Path(__file__).parents[3] / "docs/how-to/logs.md").read_text().partition("| field | |")[2]
+    assert {name for name in (*FIELDS, "assignment") if f"`{name}`" not in table.partition("\n\n")[0]} == set()
