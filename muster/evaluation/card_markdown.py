@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muster.evaluation.card import UNKNOWN
+from muster.models.context_features import MEANINGS
 from muster.settings import to_text
 
 SHOWN_WEIGHTS = 20
 """Weights of a linear model in the Markdown card; the JSON has all."""
+SAME_FOR_ALL_TASKS = ("agent", "global", "constant")
+"""Kinds of features of h."""
 EXPLORERS = ("ppo", "a2c")
 """Learners that explore by the policy's noise on its scores."""
 
@@ -66,14 +69,33 @@ def _weights_section(card: dict[str, Any]) -> list[str]:
     """A sentence about the weights of a linear model, and a table of the largest."""
     if "weights" not in card:
         return []
-    rows = ["| feature | kind | score | effect | weight |", "|---|---|---|---|---|"]
-    for entry in card["weights"][:SHOWN_WEIGHTS]:
+    rows, shown = (
+        ["| feature | kind | score | effect | weight |", "|---|---|---|---|---|"],
+        card["weights"][:SHOWN_WEIGHTS],
+    )
+    for entry in shown:
         weight = "" if entry["weight"] is None else f"{entry['weight']:.3g}"
         rows.append(f"| {entry['feature']} | {entry['kind']} | {entry['score']} | {entry['effect']:+.2f} | {weight} |")
     left = len(card["weights"]) - SHOWN_WEIGHTS
     more = [f"and {left} of less effect (`--json` has all).", ""] if left > 0 else []
     effect = "Effect: standard deviations of the prior for one of the feature; weight: per unit of the feature."
-    return ["## What it learned", "", card["weights_in_words"], "", *rows, "", effect, "", *more]
+    return ["## What it learned", "", card["weights_in_words"], "", *rows, "", effect, "", *more, *_notes(shown)]
+
+
+def _notes(weights: Sequence[dict[str, Any]]) -> list[str]:
+    """What the context features among the weights are, and what weights that are equal for all tasks can change."""
+    names = {name for entry in weights for name in entry["feature"].split(" x ")}
+    context = [f"{name} is {meaning}" for name, meaning in MEANINGS.items() if name in names]
+    equal = [
+        kind for kind in SAME_FOR_ALL_TASKS if any((entry["score"], entry["kind"]) == ("h", kind) for entry in weights)
+    ]
+    lines = [f"Context features, in standard deviations of the prior: {'; '.join(context)}."] if context else []
+    if equal:
+        lines.append(
+            f"A feature that is the same for all tasks of an agent ({', '.join(equal)}) cannot change which task it "
+            "takes, only whether it takes any."
+        )
+    return [text for line in lines for text in (line, "")]
 
 
 def _results_table(results: Sequence[dict[str, Any]]) -> list[str]:

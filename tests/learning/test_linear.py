@@ -109,7 +109,12 @@ def test_a_card_names_every_weight_by_its_effect(tmp_path, capsys):
     one, other = (policy.scores(observation_of([given]))[0][0, 0, 0] for given in (seen, more))
     assert other - one == pytest.approx(bonus["weight"], rel=1e-4)
     main(["card", str(tmp_path / "run"), "--no-latency"])
-    assert "a high bonus" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "a high bonus" in shown
+    below = shown.partition("Effect:")[2]
+    assert "agent_gap is how much better by the prior than the agent's best other task; task_gap is" in below
+    assert "partner_wait" not in below
+    assert "the same for all tasks of an agent (global, constant) cannot change which task it takes" in below
 
 
 @pytest.mark.parametrize(
