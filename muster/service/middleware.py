@@ -148,6 +148,8 @@ def read_token(file: Path | None) -> bytes:
     """The secret in a file; empty without a file."""
     if file is None:
         return b""
+    if not file.exists():
+        raise InputError(f"the token file {file} does not exist")
     try:
         token = file.read_text(encoding="utf-8").strip() if file.is_file() else ""
     except (OSError, UnicodeDecodeError):

@@ -12,9 +12,10 @@ import numpy as np
 
 from muster.assign.settings import Effort, Method
 from muster.assign.solver import Solver
-from muster.custom import is_custom
+from muster.custom import find, is_custom, split
 from muster.data import BatchObservation, Floats32
 from muster.envs.features import BLOCKS, FeatureNames
+from muster.envs.registry import BUILT_IN, full_env, kind_of
 from muster.errors import InputError, suggestion
 from muster.evaluation.card import read_card
 from muster.kernels import core
@@ -99,7 +100,8 @@ class Policies:
     """The served policies by name; a reload replaces all of them at once."""
 
     def __init__(self, names: Sequence[str], custom: Sequence[str] = ()) -> None:
-        """`custom`: models and inference of the users' own that policies may run."""
+        """`custom`: environments, models and inference of the users' own that may run."""
+        check_custom(custom)
         self._names, self.custom = tuple(names), tuple(custom)
         self.now = self.read()
         self._before: dict[str, Served] | None = None
@@ -155,6 +157,14 @@ def serve_policy(name: str, custom: Sequence[str] = ()) -> Served:
             low, high = low - 1e-6 * np.abs(low), high + 1e-6 * np.abs(high)
             ranges[kind] = low.astype(np.float32), high.astype(np.float32)
     return Served(name, policy, features, card, ranges)
+
+
+def check_custom(names: Sequence[str]) -> None:
+    """Raise InputError for code of the users' own that cannot be imported."""
+    for name in names:
+        if kind_of(name) not in BUILT_IN:
+            module, part, _ = split("environment", full_env(name))
+            find("environment", module, part)
 
 
 def refuse_custom(policy: LearnedPolicy, custom: Sequence[str]) -> None:

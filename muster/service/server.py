@@ -107,7 +107,8 @@ def serve(settings: ServeSettings, policies: tuple[str, ...]) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL)
         host, port = listener.getsockname()[:2]
         several = f"{processes} processes with " if processes > 1 else ""
-        announcement = f"muster: {several}{len(app.service.policies.now)} policies at http://{host}:{port}"
+        count = len(app.service.policies.now)
+        announcement = f"muster: {several}{count} {'policy' if count == 1 else 'policies'} at http://{host}:{port}"
         if processes == 1:
             try:
                 return Server(app, announcement).run(sockets=[listener])

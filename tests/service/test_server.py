@@ -35,7 +35,8 @@ class Service:
         assert self.process.stderr is not None
         self.lines: list[str] = []
         for line in self.process.stderr:
-            if "policies at http" in line:
+            if " at http" in line:
+                self.announcement = line
                 self.port = int(line.strip().rpartition(":")[2])
                 break
             self.lines.append(line)
@@ -93,7 +94,9 @@ def service() -> Iterator[Service]:
 
 def test_it_is_ready_at_once():
     began = time.perf_counter()
-    Service().end()
+    service = Service()
+    service.end()
+    assert service.announcement == f"muster: 1 policy at http://127.0.0.1:{service.port}\n"
     # The promise is 3 s on a machine of one's own; here others may be at work.
     assert time.perf_counter() - began < 10
 
@@ -260,7 +263,11 @@ def test_sigterm_in_the_middle_of_100_requests_loses_none(processes):
     ("flags", "words"),
     [
         (["no-such-policy"], "no learned policy 'no-such-policy'"),
-        (["--token-file", "/no/such/file"], "cannot read the token file"),
+        (["--token-file", "/no/such/file"], "the token file /no/such/file does not exist"),
+        (["--token-file", "/"], "cannot read the token file /"),
+        (["--envs", "nobody:X"], "no environment or module 'nobody'"),
+        (["--envs", "nobody"], "no environment 'nobody'"),
+        (["--envs", "examples.couriers:Curiers"], "no class 'Curiers' in examples.couriers; did you mean 'Couriers'?"),
         (["--host", "0.0.0.0"], "--token-file, or --insecure"),
         (["--fallback", "nearest"], "fallback 'nearest' answers for none"),
         (["--port", "70000"], "port must be between 0 and 65535"),
