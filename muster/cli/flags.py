@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from difflib import get_close_matches
 from itertools import pairwise
+from types import NoneType
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
 
 import tyro
@@ -145,7 +146,7 @@ def _flags_class(
     def group(text: str, names: Iterable[str], of: Mapping[str, Option], helps: Mapping[str, str]) -> Any:
         entries: list[Any] = []
         for name in names:
-            hint: Any = Annotated[of[name].hint, tyro.conf.arg(help=helps[name])]
+            hint: Any = Annotated[of[name].hint, tyro.conf.arg(help=helps[name], metavar=choices(of[name].hint))]
             entries.append((name, hint, field(default=defaults.get(name, of[name].default))))
         cls = make_dataclass("Group", entries, frozen=True)
         cls.__doc__ = text
@@ -161,6 +162,21 @@ def _flags_class(
         hint = options[learner].hint
         groups.append((learner, hint, field(default=defaults.get(learner, hint()))))
     return make_dataclass("Flags", groups, frozen=True)
+
+
+def choices(hint: Any) -> str | None:
+    """What help shows for an optional value, as a|b: tyro's own text has None and joins choices by commas."""
+    kind, metadata = _unwrapped(hint)
+    kinds = [each for each in get_args(kind) if each is not NoneType]
+    if NoneType not in get_args(kind) or any(hasattr(entry, "metavar") for entry in metadata):
+        return None
+    shown: list[str] = []
+    for each in kinds:
+        if get_origin(each) is tuple:
+            shown.append(f"{get_args(each)[0].__name__.upper()} …")
+        else:
+            shown += ["True", "False"] if each is bool else get_args(each) or [each.__name__.upper()]
+    return "|".join(shown)
 
 
 def field_docs(kind: Any) -> dict[str, str]:

@@ -136,6 +136,16 @@ def test_help_shows_what_matters_first_and_at_most_45_flags_over_all_learners(ca
     assert len(found) <= 45
 
 
+@pytest.mark.parametrize("command", ["train", "search"])
+def test_help_shows_each_choice_once_and_no_none(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    said = capsys.readouterr().out
+    for choices in ("--learn capacities|contributions|capacities,contributions ", "--workers INT|auto "):
+        assert choices in said
+    assert "{None" not in said.partition("--learn ")[2].partition("--workers ")[0]
+
+
 @pytest.mark.parametrize(
     ("given", "flag"),
     [
