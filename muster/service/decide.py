@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -18,7 +19,8 @@ import numpy as np
 from muster.assign.outcomes import STATUS_NAMES
 from muster.assign.solver import REASON_NAMES, Solver
 from muster.data import BatchObservation, Floats, Ints
-from muster.envs.registry import BUILT_IN, kind_of, make
+from muster.envs.registry import BUILT_IN, full_env, kind_of, make
+from muster.envs.singles import BaselinePolicy, BatchOfSingles
 from muster.errors import InputError, MusterError, in_words
 from muster.policy.decision import allowed_scores, decide
 from muster.service.act import ActRequest, Situation, example, read_request, stack
@@ -252,26 +254,38 @@ def total_score(scores: Floats, assignment: Ints) -> float:
     return float(scores[agents, assignment[agents]].sum())
 
 
-def fallback_of(name: str, served: Served) -> Fallback:
-    """A baseline of the environment that a policy was trained on; InputError if it has none of that name."""
+def fallback_of(name: str, served: Served, custom: Sequence[str]) -> Fallback:
+    """A baseline of the environment that a policy was trained on; InputError if it has none of that name.
+
+    `custom`: environments of the users' own that may be imported.
+    """
     if name == "prior":
         if not served.policy.spec.reads_prior:
             raise InputError(f"{served.name} reads no prior, so that there is none to fall back on")
         solver = Solver("lp", threads=1)
         return lambda batch: solver(batch.problem(cast(Floats, batch.prior))).assignment[0]
     env_name = str(served.policy.header.get("env", ""))
-    if kind_of(env_name) not in BUILT_IN or kind_of(env_name) == "log":
-        raise InputError(f"{env_name or served.name} is no environment that comes with muster")
+    kind = kind_of(env_name)
+    if kind in ("", "log"):
+        raise InputError(f"{served.name} was trained on no environment with baselines")
+    if kind not in BUILT_IN and kind not in [kind_of(full_env(one)) for one in custom]:
+        raise InputError(f"{kind} is imported only if --envs names it (--envs {kind})")
     env = make(env_name)
     baselines = env.baselines()
     if name not in baselines:
-        raise InputError(f"{kind_of(env_name)} has no baseline {name!r}")
+        raise InputError(f"{kind} has no baseline {name!r}")
     policy = baselines[name](env)
 
     def act(batch: BatchObservation) -> Ints:
         allowed = np.ones(batch.contributions.shape, np.bool_) if batch.allowed is None else batch.allowed
+        batch = dataclasses.replace(batch, allowed=allowed)
+        if isinstance(env, BatchOfSingles):
+            # In place of the environment, to whose sizes its policy would cut the observation.
+            _, n, m = allowed.shape
+            sized: Any = SimpleNamespace(name=env.name, n_envs=0, n_agents=n, n_tasks=m)
+            return BaselinePolicy(name, env.single.baselines()[name], sized).act(batch)[0]
         policy.reset(np.arange(1), np.zeros(1, np.uint64))
-        return policy.act(dataclasses.replace(batch, allowed=allowed))[0]
+        return policy.act(batch)[0]
 
     return act
 
@@ -282,10 +296,10 @@ def find_fallbacks(name: str, policies: Policies) -> dict[str, Fallback]:
     problem = ""
     for served in policies.now.values():
         try:
-            fallback = fallback_of(name, served)
+            fallback = fallback_of(name, served, policies.custom)
             fallback(stack(read_request(example(served), policies, 100).situations))
             fallbacks[served.name] = fallback
-        except MusterError as error:
+        except InputError as error:
             problem = problem or str(error)
         except Exception:
             problem = problem or f"{name} of {served.policy.header.get('env')} reads more than /act is given"

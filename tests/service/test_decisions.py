@@ -16,22 +16,33 @@ import pytest
 from starlette.testclient import TestClient
 
 import muster
+from examples.couriers import Couriers
 from muster.cli.main import main
 from muster.client import Client, ServiceError
 from muster.data import BatchObservation
+from muster.envs.env import Baseline
 from muster.errors import InputError
 from muster.evaluation.replay import Replay
 from muster.policy.names import SHIPPED
 from muster.service import decide as decider_module
-from muster.service.act import read_request
+from muster.service.act import as_situation, read_request
 from muster.service.app import make_app
 from muster.service.decide import DecisionLog
 from muster.service.settings import ServeSettings
+from tests.policy.policy_files import write_random_policy
 from tests.service.clients import FLEET, GOOD, LOCAL, RESCUE, client_of
 from tests.service.test_app import situation_of
 from tests.service.test_server import NEEDS_PROC, Service
 
 OTHER = "rescue-2x4-lp-dm"
+
+
+class NumberedCouriers(Couriers):
+    """With a baseline that reads ids, which /act is not given."""
+
+    @classmethod
+    def baselines(cls) -> dict[str, Baseline]:
+        return super().baselines() | {"numbered": lambda observation: observation.agent_ids % 2}
 
 
 def lines_of(folder: Path) -> list[dict]:
@@ -176,6 +187,24 @@ def test_the_fallback_answers_where_the_model_fails_or_is_late(monkeypatch):
         found = client.post("/act", json={"policy": FLEET, "situation": one}).json()
         assert (found["by"], found["warnings"]) == ("fallback", ["the policy did not answer in time"])
         released.set()
+
+
+def test_a_baseline_of_a_custom_environment_answers_where_envs_names_it(tmp_path, monkeypatch):
+    couriers = "tests.service.test_decisions:NumberedCouriers"
+    name = str(write_random_policy(tmp_path / "mine.safetensors", f"{couriers},n_agents=2"))
+    with pytest.raises(InputError, match=f"--envs {couriers}"):
+        client_of(name, fallback="nearest")
+    with pytest.raises(InputError, match="has no baseline 'closest'"):
+        client_of(name, fallback="closest", envs=(couriers,))
+    with pytest.raises(InputError, match="reads more than /act is given"):
+        client_of(name, fallback="numbered", envs=(couriers,))
+    env = muster.make(couriers, n_agents=4, n_tasks=9)
+    with client_of(name, fallback="nearest", envs=(couriers,)) as client:
+        served = client.app.service.policies.now[name]
+        monkeypatch.setattr(decider_module, "decide", lambda *_: 1 / 0)
+        found = client.post("/act", json={"policy": name, "situation": as_situation(served, env.observe())}).json()
+    nearest = env.baselines()["nearest"](env).act(env.observe())[0]
+    assert (found["by"], found["status"], found["assignment"]) == ("fallback", "nearest", nearest.tolist())
 
 
 def test_each_of_those_decided_together_has_its_own_outcome(monkeypatch):
