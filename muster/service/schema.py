@@ -245,8 +245,8 @@ class CheckAnswer(BaseModel):
 class ActAnswer(BaseModel):
     """The decision on one situation; those on several are under `answers`.
 
-    A decision has `assignment`, `reasons` (why an agent has no task), `objective`, `status`, `by` ("policy" or
-    "fallback") and, where features are outside of their range in training, `warnings`.
+    A decision has `assignment`, `reasons` (why an agent has no task; none of a fallback), `objective`, `status`, `by`
+    ("policy" or "fallback") and, where features are outside of their range in training, `warnings`.
     """
 
     policy: str = Field(description="name@version")
