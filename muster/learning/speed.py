@@ -80,8 +80,8 @@ class Speed:
         )
         whole_episodes = settings.learner == "es" and self.episodes
         lasting = f"episodes of about {self.steps / self.episodes:.0f} steps, " if whole_episodes else ""
-        updates = f"{_rounded(self.updates(settings)):,} updates of {_update_in_words(settings)}"
-        return f"{speed}{lasting}{updates} to expect in {length}"
+        updates = _counted(_rounded(self.updates(settings)))
+        return f"{speed}{lasting}{updates} of {_update_in_words(settings)} to expect in {length}"
 
     def warning(self, settings: TrainSettings) -> str | None:
         """Advice where there will be too few updates to learn much, else None."""
@@ -92,7 +92,7 @@ class Speed:
         smaller = ", smaller --es.pairs or --es.episodes" if settings.learner == "es" else ", smaller --num-envs"
         smaller += " or --ppo.rollout-length" if settings.learner == "ppo" else ""
         return (
-            f"only about {updates:.0f} updates in a run of this length, too few to learn much ({FEW} at least, "
+            f"only about {_counted(round(updates))} in a run of this length, too few to learn much ({FEW} at least, "
             f"{WANTED} or more are better): give more {option}{smaller}, a smaller environment or a faster one"
         )
 
@@ -159,6 +159,10 @@ def _update_in_words(settings: TrainSettings) -> str:
     if settings.learner in ("ppo", "a2c"):
         return f"{settings.num_envs} environments x {_decisions(settings)} decisions"
     return f"{settings.num_envs} states"
+
+
+def _counted(updates: int) -> str:
+    return f"{updates:,} update{'' if updates == 1 else 's'}"
 
 
 def _rounded(number: float) -> int:

@@ -63,6 +63,9 @@ def test_too_few_updates_are_a_warning_with_what_to_change():
     assert PYTHON.warning(long) is None
     assert "only about 8 updates" in PYTHON.warning(short)
     assert "--minutes, smaller --es.pairs" in PYTHON.warning(short)
+    one = TrainSettings(TOY, minutes=0.013, learner="es", es=ESSettings(8, 1))
+    assert "only about 1 update in a run" in PYTHON.warning(one)
+    assert "1 update of 8 pairs" in PYTHON.describe(one)
     told = PYTHON.describe(long)
     assert told == (
         "about 1,500 environment steps per second, episodes of about 72 steps, "
