@@ -8,10 +8,14 @@ and policy files keep the text; a module is imported when the part is used, and 
 
 from __future__ import annotations
 
+import ast
+import re
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from inspect import signature
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -53,8 +57,29 @@ def full_name(kind: str, text: str, known: Iterable[str], word: str = "") -> str
         return text
     text = expanded(kind, text)
     if ":" not in text.partition(",")[0]:
-        raise UnknownNameError(word or kind, name, [*known, *entries(kind)])
+        raise _unknown(word or kind, name, [*known, *entries(kind)])
     return text
+
+
+def _unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """Error for what is neither a known name nor package.module:Name; tells of the classes, if it is a Python file."""
+    file = Path(f"{name.removesuffix('.py')}.py")
+    if not name or not file.is_file():
+        return UnknownNameError(kind, name, known)
+    if file.is_absolute() or ".." in file.parts:
+        return InputError(f"modules are imported from the current folder; go to that of {file}, write {file.stem}:NAME")
+    if not all(part.isidentifier() for part in file.with_suffix("").parts):
+        fit = re.sub(r"\W+", "_", file.stem)
+        return InputError(
+            f"{name!r} cannot be imported, as the name of a module is a word; rename {file}, such as {fit}.py"
+        )
+    module = ".".join(file.with_suffix("").parts)
+    with suppress(OSError, SyntaxError, ValueError):
+        body = ast.parse(file.read_text()).body
+        found = [f"{module}:{entry.name}" for entry in body if isinstance(entry, ast.ClassDef) and entry.bases]
+        if found:
+            return InputError(f"no {kind} {name!r}; in {file} there is {', '.join(found)}")
+    return InputError(f"no {kind} {name!r}; a class NAME in {file} is {module}:NAME")
 
 
 def text_of(kind: str, given: Any, filled: Iterable[str] = ()) -> str:
@@ -106,8 +131,10 @@ def split(kind: str, text: str, known: Iterable[str] = ()) -> tuple[str, str, li
     """Module, name and texts of the options of "package.module:Name,option=value"; UnknownNameError for other texts."""
     module, colon, rest = text.partition(":")
     name, *options = [part.strip() for part in rest.split(",")]
+    if name[:1].isidentifier() and not name.isidentifier():
+        raise InputError(f"{name!r} is no name of a class; options follow commas, as in {module}:NAME,option=value")
     if not colon or not name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
-        raise UnknownNameError(kind, module, known)
+        raise _unknown(kind, module, known)
     return module, name, options
 
 
@@ -127,7 +154,8 @@ def find(kind: str, module: str, name: str, known: Iterable[str] = ()) -> Any:
         found = sys.modules.get(module)
         if found is None:
             raise
-        raise UnknownNameError("class", name, _names(found), f"in {module}") from None
+        names = _names(found)
+        raise UnknownNameError("class", name, names, f"in {module}{'' if names else ', which is empty'}") from None
     except MusterError:
         raise
     except Exception as error:

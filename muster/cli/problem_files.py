@@ -100,6 +100,8 @@ def read_problem(file: str, *, extra: tuple[str, ...] = (), columns: str | None 
     for key in data:
         if key == "sense":
             raise InputError(f"'sense' is no field of {source}: give --minimise")
+        if key == "assignment" and key not in extra:
+            raise InputError(f"{source} holds a plan ('assignment'): muster check-plan checks one, solve makes one")
         if key in FLAGS:
             raise InputError(f"{key!r} is no field of {source}: give --{key.replace('_', '-')}")
         if key not in FIELDS + extra:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -149,9 +150,16 @@ def _built_in(family: str) -> Any:
 
 def _options_of(kind: Any, name: str) -> dict[str, Option]:
     """Options of an environment class: its constructor's arguments but for the number of environments."""
-    if not (isinstance(kind, type) and issubclass(kind, (Env, BatchEnv))):
-        raise InputError(f"{name} is not a subclass of muster.Env or muster.BatchEnv")
+    if not _is_env(kind):
+        module = sys.modules.get(name.partition(":")[0])
+        own = [each for each, found in vars(module).items() if _is_env(found) and found.__module__ == module.__name__]
+        instead = f"; {module.__name__} has {', '.join(own)}" if own else ""
+        raise InputError(f"{name} is not a subclass of muster.Env or muster.BatchEnv{instead}")
     return {each: option for each, option in options_of(kind).items() if each != "n_envs"}
+
+
+def _is_env(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, (Env, BatchEnv))
 
 
 def _of_class(kind: Any, name: str, n_envs: int, options: dict[str, Any]) -> BatchEnv:

@@ -102,4 +102,6 @@ def _unknown(name: str) -> str:
     fixed = all_baselines()
     if name in fixed:
         return f"{name!r} is a baseline and needs its environment: muster.evaluate({name!r}, {fixed[name]!r})"
-    return f"no learned policy {name!r}{suggestion(name, shipped())}; a file or folder of a run is named by its path"
+    near = suggestion(name, shipped())
+    told = near if "mean" in near else "; muster policies lists those that ship"
+    return f"no learned policy {name!r}, nor a run or .safetensors file at that path{told}"

@@ -142,6 +142,7 @@ def test_efforts_and_time_limit_are_passed_on(capsys, write):
         ('{"scores": [[1, Infinity]]}', "scores may be -inf but not this, got inf at [0, 1]"),
         ('{"scores": [[1, 1e308]]}', "scores must be within ±1e+100, got 1e+308 at [0, 1]"),
         ('{"scores": [[1, 1e999]]}', "got inf at [0, 1]"),
+        ({**GOOD, "assignment": [0, 1]}, "holds a plan ('assignment'): muster check-plan checks one, solve makes one"),
         ({**GOOD, "capacities": [1, -2]}, "capacities must not be negative, got -2.0 at [1]"),
         ({**GOOD, "capacities": [1]}, "capacities must have shape (2,) to fit the scores, got (1,)"),
         ({**GOOD, "capacities": [1, None]}, "got None at [1]"),

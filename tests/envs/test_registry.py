@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import gymnasium
 import numpy as np
 import pytest
@@ -61,7 +64,11 @@ def test_make_begins_the_first_episodes_of_the_seed():
             "examples.delivery:Delivery,n_agents=5",
             "no option 'n_agents=5': the constructor of examples",
         ),
-        ("examples.delivery:nearest", "is not a subclass of muster.Env"),
+        (
+            "examples.delivery:nearest",
+            "is not a subclass of muster.Env or muster.BatchEnv; examples.delivery has Delivery",
+        ),
+        ("examples.delivery:Delivery speed=2", "options follow commas, as in examples.delivery:NAME,option=value"),
     ],
 )
 def test_a_bad_environment_string_gets_one_clear_sentence(env, complaint):
@@ -69,6 +76,35 @@ def test_a_bad_environment_string_gets_one_clear_sentence(env, complaint):
         muster.make(env)
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("env", "complaint"),
+    [
+        ("lamps", "no environment 'lamps'; in lamps.py there is lamps:Lamps"),
+        ("./lamps.py:Lamps", "in lamps.py there is lamps:Lamps"),
+        ("day/night", "no environment 'day/night'; a class NAME in day/night.py is day.night:NAME"),
+        ("day/light", "a class NAME in day/light.py is day.light:NAME"),
+        ("day-time:Lamps", "rename day-time.py, such as day_time.py"),
+        (
+            "../here/lamps",
+            "modules are imported from the current folder; go to that of ../here/lamps.py, write lamps:NAME",
+        ),
+    ],
+)
+def test_a_file_named_as_an_environment_is_read_for_its_classes_and_not_run(env, complaint, tmp_path, monkeypatch):
+    (tmp_path / "here/day").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    texts = {
+        "lamps": "1 / 0\nclass Plain: 0\nclass Lamps(Env): 0",
+        "day/night": "class",
+        "day/light": "",
+        "day-time": "",
+    }
+    for name, text in texts.items():
+        Path(f"{name}.py").write_text(text)
+    with pytest.raises(InputError, match=re.escape(complaint)):
+        muster.make(env)
 
 
 class Needy(Orders):

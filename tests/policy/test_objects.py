@@ -120,8 +120,8 @@ def test_an_object_is_refused_by_an_environment_of_another_kind():
     [
         ("closest", r"'closest' is a baseline and needs its environment: muster.evaluate\('closest', 'rescue:2x4'\)"),
         ("wcnok", r"'wcnok' is a baseline and needs its environment: muster.evaluate\('wcnok', 'battle:w15v17'\)"),
-        ("rescue-2x4-quad-dn", "no learned policy 'rescue-2x4-quad-dn'; did you mean 'rescue-2x4-quad-dm'"),
-        ("zzz", "no learned policy 'zzz'; there is .*rescue-2x4-quad-dm.*by its path"),
+        ("rescue-2x4-quad-dn", "no learned policy 'rescue-2x4-quad-dn', .*; did you mean 'rescue-2x4-quad-dm'"),
+        ("zzz", "no learned policy 'zzz', nor a run or .safetensors file at that path; muster policies lists"),
     ],
 )
 def test_a_name_that_is_no_learned_policy_gets_an_answer(name, message):
