@@ -49,9 +49,8 @@ class Situation:
 
     def task_names(self, assignment: list[int]) -> list[int | str | None]:
         """Each agent's task, by name if tasks have names."""
-        if self.tasks is None:
-            return [None if task < 0 else task for task in assignment]
-        return [None if task < 0 else self.tasks[task] for task in assignment]
+        names = self.tasks or range(self.m)
+        return [None if task < 0 else names[task] for task in assignment]
 
     def agent_name(self, agent: int) -> str:
         """The agent's name, or its number."""
@@ -111,11 +110,9 @@ def read_situation(body: SituationBody, where: str, served: Served, size_limit: 
         fields["global_features"] = read_objects([body.global_], names.global_, f"{where}.global", 1)[0]
     shapes = {"m": (m,), "nm": (n, m), "mm": (m, m)}
     for key, reads in (("prior", spec.reads_prior), ("task_prior", spec.task_prior)):
-        is_given = getattr(body, key) is not None
-        if is_given and not reads:
-            refuse(f"{where}.{key} would be ignored: the policy {served.name} reads none", f"{where}.{key}")
-        if reads and not is_given:
-            refuse(f"{where}.{key} is missing", f"{where}.{key}")
+        if reads != (getattr(body, key) is not None):
+            problem = "is missing" if reads else f"would be ignored: the policy {served.name} reads none"
+            refuse(f"{where}.{key} {problem}", f"{where}.{key}")
     for key, axes in AXES.items():
         if (value := getattr(body, key)) is not None:
             fields[key] = np.full(shapes[axes], value) if isinstance(value, float) else value

@@ -9,12 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from mimetypes import guess_type
 from pathlib import Path
 from typing import Any, TypeVar
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route, Router
 
 from muster.errors import MusterError
@@ -143,9 +142,7 @@ def make_app(settings: ServeSettings | None = None, policies: Sequence[str] = ()
     files = page_files()
 
     async def send_file(request: Request) -> Response:
-        file = files[request.url.path]
-        headers = {"Cache-Control": "no-cache"}
-        return Response(file.read_bytes(), media_type=guess_type(file)[0], headers=headers)
+        return FileResponse(files[request.url.path], headers={"Cache-Control": "no-cache"})
 
     routes = [Route(one.path, one.handle, methods=[one.method]) for one in endpoints]
     routes += watch_routes(service)

@@ -19,7 +19,7 @@ import numpy as np
 from muster.assign.outcomes import STATUS_NAMES
 from muster.assign.solver import REASON_NAMES, Solver
 from muster.data import BatchObservation, Floats, Ints
-from muster.envs.registry import BUILT_IN, full_env, kind_of, make
+from muster.envs.registry import BUILT_IN, kind_of, make
 from muster.envs.singles import BaselinePolicy, BatchOfSingles
 from muster.errors import InputError, MusterError, in_words
 from muster.policy.decision import allowed_scores, decide
@@ -63,7 +63,7 @@ class Decider:
 
     def __init__(self, settings: ServeSettings, policies: Policies, pool: Pool, metrics: Metrics) -> None:
         self.settings, self.policies, self.pool, self.metrics = settings, policies, pool, metrics
-        self._shadow = serve_policy(settings.shadow, settings.envs) if settings.shadow else None
+        self._shadow = serve_policy(settings.shadow, policies.custom) if settings.shadow else None
         self._log = DecisionLog(settings.decision_log) if settings.decision_log else None
         self._fallbacks = find_fallbacks(settings.fallback, policies) if settings.fallback else {}
         self._quick: list[tuple[ActRequest, asyncio.Future[Decided]]] = []
@@ -268,7 +268,7 @@ def fallback_of(name: str, served: Served, custom: Sequence[str]) -> Fallback:
     kind = kind_of(env_name)
     if kind in ("", "log"):
         raise InputError(f"{served.name} was trained on no environment with baselines")
-    if kind not in BUILT_IN and kind not in [kind_of(full_env(one)) for one in custom]:
+    if kind not in (*BUILT_IN, *custom):
         raise InputError(f"{kind} is imported only if --envs names it (--envs {kind})")
     env = make(env_name)
     baselines = env.baselines()

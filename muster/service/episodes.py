@@ -12,6 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class Environments:
 
     def __init__(self, settings: ServeSettings, policies: Policies) -> None:
         self.policies, self.runs = policies, settings.runs
-        self._kinds = list(dict.fromkeys([*SIZES, *map(kind_of, settings.envs)]))
+        self._kinds = list(dict.fromkeys([*SIZES, *policies.custom]))
 
     def as_json(self) -> list[dict[str, Any]]:
         """Every kind of environment, with examples of sizes and its policies."""
@@ -153,17 +154,14 @@ class Episode:
     def __init__(self, policy: Policy, env: BatchEnv, replay: Replay) -> None:
         self.policy, self.env, self.replay = policy, env, replay
         self.lock = threading.Lock()
-        self._film: Film | None = None
         self._step = -1
         self._steps: Iterator[Step] = iter(())
 
-    @property
+    @cached_property
     def film(self) -> Film:
-        """Its scenes; made once."""
-        if self._film is None:
-            self._film = film(self.replay, self.env)
-            self._step = -1
-        return self._film
+        """Its scenes."""
+        self._step = -1
+        return film(self.replay, self.env)
 
     def observe(self, step: int) -> BatchObservation:
         """The observation before a decision; going back runs the episode again."""

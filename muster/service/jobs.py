@@ -53,9 +53,8 @@ class Job:
         """The answer to GET /jobs/ID."""
         answer = self.answer or {}
         seconds = (self.ended or time.monotonic()) - self.started if self.started else 0.0
-        progress = {"objective": answer.get("objective"), "bound": answer.get("bound")}
-        shown = {"id": self.id, "status": self.status, "seconds": seconds, **progress}
-        return shown | {"answer": self.answer, "error": self.error}
+        shown = {"id": self.id, "status": self.status, "seconds": seconds, "answer": self.answer, "error": self.error}
+        return shown | {"objective": answer.get("objective"), "bound": answer.get("bound")}
 
     def update(self, answer: dict[str, Any]) -> None:
         """Keep the better of two answers, with the better bound."""

@@ -101,8 +101,7 @@ class Policies:
 
     def __init__(self, names: Sequence[str], custom: Sequence[str] = ()) -> None:
         """`custom`: environments, models and inference of the users' own that may run."""
-        check_custom(custom)
-        self._names, self.custom = tuple(names), tuple(custom)
+        self._names, self.custom = tuple(names), find_custom(custom)
         self.now = self.read()
         self._before: dict[str, Served] | None = None
 
@@ -159,19 +158,20 @@ def serve_policy(name: str, custom: Sequence[str] = ()) -> Served:
     return Served(name, policy, features, card, ranges)
 
 
-def check_custom(names: Sequence[str]) -> None:
-    """Raise InputError for code of the users' own that cannot be imported."""
-    for name in names:
-        if kind_of(name) not in BUILT_IN:
-            module, part, _ = split("environment", full_env(name))
+def find_custom(names: Sequence[str]) -> list[str]:
+    """package.module:Name of each of these parts of the users' own; InputError for one that cannot be imported."""
+    custom = [kind_of(full_env(name)) for name in names]
+    for name in custom:
+        if name not in BUILT_IN:
+            module, part, _ = split("environment", name)
             find("environment", module, part)
+    return custom
 
 
 def refuse_custom(policy: LearnedPolicy, custom: Sequence[str]) -> None:
     """Raise InputError for a policy whose file names code of the users' own that is not among `custom`."""
-    given = [name.partition(",")[0] for name in custom]
     parts = [part.partition(",")[0] for part in (policy.spec.kind, policy.inference.method) if is_custom(part)]
-    if others := [part for part in parts if part not in given]:
+    if others := [part for part in parts if part not in custom]:
         raise InputError(
             f"{policy.name} runs {' and '.join(others)}, not imported unless --envs names it; add --envs "
             + " ".join([*custom, *others])

@@ -199,7 +199,7 @@ def test_a_baseline_of_a_custom_environment_answers_where_envs_names_it(tmp_path
     with pytest.raises(InputError, match="reads more than /act is given"):
         client_of(name, fallback="numbered", envs=(couriers,))
     env = muster.make(couriers, n_agents=4, n_tasks=9)
-    with client_of(name, fallback="nearest", envs=(couriers,)) as client:
+    with client_of(name, fallback="nearest", envs=(f"{couriers},n_agents=3",)) as client:
         served = client.app.service.policies.now[name]
         monkeypatch.setattr(decider_module, "decide", lambda *_: 1 / 0)
         found = client.post("/act", json={"policy": name, "situation": as_situation(served, env.observe())}).json()
