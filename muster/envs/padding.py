@@ -109,6 +109,8 @@ class Padded:
                 continue
             self._never_set.discard(name)
             block = np.asarray(value)
+            if block.dtype.kind not in "biuf":
+                raise InputError(f"{name} of {self.name} must be numbers, got {block.dtype}")
             if name in self._unknown_width and block.ndim == len(BLOCKS[name].axes):
                 self._unknown_width.discard(name)
                 array = self._allocate(name, block.shape[-1])
@@ -204,7 +206,11 @@ class Padded:
             return block.reshape(shape)
         most = _shape(BLOCKS[name].axes, *self.most, shape[-1])
         up_to = "" if most == shape else f" (of at most {list(most)})"
-        raise InputError(f"{name} of {self.name} must have shape {list(shape)}{up_to}, got {list(block.shape)}")
+        wanted = (
+            [*shape[:-1], "features"] if block.ndim < len(shape) and BLOCKS[name].axes.endswith("F") else list(shape)
+        )
+        listed = f"[{', '.join(map(str, wanted))}]{up_to}"
+        raise InputError(f"{name} of {self.name} must have shape {listed}, got {list(block.shape)}")
 
     def _check_ids(self, name: str, slots: Ints) -> None:
         ids = np.sort(self.arrays[name][slots], axis=1)

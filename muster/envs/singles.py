@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from inspect import getattr_static, isfunction
 from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
@@ -106,9 +107,12 @@ class BatchOfSingles(BatchEnv):
         for slot in slots.tolist():
             try:
                 result = self.singles[slot].step(copies[slot, : lengths[slot]])
-                if not isinstance(result, (tuple, list)) or len(result) != 2:
+                if not _is_step(result):
                     raise self._failure(
-                        "step()", slot, f"it must return the reward and whether the episode is over, got {result!r}"
+                        "step()",
+                        slot,
+                        f"it must return the reward and whether the episode is over, got {result!r:.200}; give a number, "
+                        "and True or False",
                     )
                 reward[slot], terminated[slot] = result
             except Exception as error:
@@ -140,6 +144,9 @@ class BatchOfSingles(BatchEnv):
             {} if self._running[slot] else self.call("metrics()", slot, single.metrics)
             for slot, single in enumerate(self.singles)
         ]
+        for slot, found in enumerate(by_slot):
+            if not isinstance(found, Mapping) or not all(map(_is_number, found.values())):
+                raise self._failure("metrics()", slot, f"it must return numbers by name, got {found!r:.200}")
         names = {name: None for metrics in by_slot for name in metrics}
         return {name: np.array([float(metrics.get(name, np.nan)) for metrics in by_slot]) for name in names}
 
@@ -202,11 +209,13 @@ class BatchOfSingles(BatchEnv):
     def baselines(cls) -> Mapping[str, Callable[[Self], Policy]]:
         """The class's baselines, each as a policy; raises EnvError unless it gives functions by name."""
         what = f"baselines() of {cls.single.__name__}"
+        if isfunction(getattr_static(cls.single, "baselines")):
+            raise EnvError(f"{what} must be a classmethod: write @classmethod above it")
         try:
             found = cls.single.baselines()
         except Exception as error:
             raise EnvError(f"{what} failed: {in_words(error)}") from error
-        if not isinstance(found, Mapping) or not all(map(callable, found.values())):
+        if not isinstance(found, Mapping) or not all(isinstance(k, str) and callable(v) for k, v in found.items()):
             raise EnvError(
                 f"{what} must return {{name: function}}, each from an observation to an assignment; got {found!r:.80}"
             )
@@ -298,6 +307,19 @@ class BatchOfSingles(BatchEnv):
         )
 
 
+def _is_step(result: Any) -> bool:
+    """Whether `step` returned a number and a truth value."""
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        return False
+    reward, over = result
+    return _is_number(reward) and (isinstance(over, (bool, np.bool_)) or (_is_number(over) and over in (0, 1)))
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number, or an array of no dimension that holds one."""
+    return isinstance(value, (int, float)) or (np.ndim(value) == 0 and np.asarray(value).dtype.kind in "biuf")
+
+
 class SinglesRenderer(Renderer):
     """Renders the objects of a custom class by their own methods, or scenes from their observations."""
 
@@ -344,6 +366,10 @@ def check_attributes(env: Env, name: str) -> None:
             raise InputError(f"{name} must have {attribute}, {meaning}, a whole number from 1; got {value!r}")
     if env.metric not in get_args(Metric):
         raise UnknownNameError("metric", str(env.metric), get_args(Metric), f"for {name}")
+    for attribute in ("positions", "distances"):
+        columns = getattr(env, attribute)
+        if not isinstance(columns, (tuple, list)) or not all(isinstance(k, int) and k >= 0 for k in columns):
+            raise InputError(f"{attribute} of {name} must be a tuple of columns, counted from 0; got {columns!r}")
     if (type(env).get_state is Env.get_state) != (type(env).set_state is Env.set_state):
         raise InputError(f"{name} must define both get_state() and set_state(), or neither")
 

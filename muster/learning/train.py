@@ -18,7 +18,7 @@ from muster.learning.loop import Loop, Outcome, Report
 from muster.learning.run import Run, stored_settings
 from muster.learning.settings import TrainSettings, refuse_others
 from muster.learning.speed import choose_sizes
-from muster.learning.validation import check_baselines
+from muster.learning.validation import try_env
 from muster.learning.workers import closing
 from muster.models.custom import FILLED, parameters_of
 from muster.models.spec import Parameters
@@ -105,7 +105,8 @@ def run_training(
         else:
             if out:
                 Run.refuse_another(out)
-                check_baselines(settings)
+                for name in settings.envs:
+                    try_env(settings, name)
             settings = _sized(settings, announce)
         with closing(make_pool(settings)) as pool:
             run = None if out is None else Run(out) if resume else Run.create(out, settings)

@@ -231,7 +231,7 @@ def _usable_envs(settings: TrainSettings) -> tuple[list[str], list[str]]:
     envs, remarks = list(settings.envs), []
     for name in larger_envs(settings):
         try:
-            make_env(settings, name, 1)
+            try_env(settings, name)
         except MusterError as error:
             remarks.append(f"not validated on {name}: {error}")
         else:
@@ -329,12 +329,12 @@ def _rivals(env: BatchEnv) -> list[str]:
     return [baseline for baseline in env.baselines() if baseline not in BOUNDS]
 
 
-def check_baselines(settings: TrainSettings) -> None:
-    """Raise what is wrong with a baseline of the training environments before a run is spent on it."""
-    for name in settings.envs:
-        env = make_env(settings, name, 1)
-        for rival in _rivals(env):
-            try_baseline(env, env.baselines()[rival](env))
+def try_env(settings: TrainSettings, name: str) -> None:
+    """Observe an environment and take a step with each of its baselines; raises what is wrong with them."""
+    env = make_env(settings, name, 1)
+    env.observe()
+    for rival in _rivals(env):
+        try_baseline(env, env.baselines()[rival](env))
 
 
 def larger_envs(settings: TrainSettings) -> list[str]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -207,6 +208,10 @@ def test_an_environment_that_raises_says_which_where_and_why():
         ((float("nan"), False), "a reward is not finite, but nan"),
         ((1.0, False, {}), r"must return .*, got \(1"),
         (None, "must return the reward .* got None"),
+        ((None, False), r"got \(None, False\); give a number, and True or False"),
+        ((np.zeros(3), False), "give a number, and True or False"),
+        ((1.0, "no"), r"got \(1.0, 'no'\); give a number, and True or False"),
+        ((False, -1.5), "give a number, and True or False"),
     ],
 )
 def test_what_step_returns_is_checked(returned, complaint):
@@ -216,6 +221,56 @@ def test_what_step_returns_is_checked(returned, complaint):
 
     with pytest.raises(EnvError, match=complaint):
         begun(Odd).step(np.zeros((4, 3), np.int64))
+
+
+@pytest.mark.parametrize("found", [None, {"served": "all"}, {"served": [1, 2]}])
+def test_what_metrics_returns_is_checked(found):
+    class Odd(Orders):
+        max_steps = 1
+
+        def metrics(self) -> Any:
+            return found
+
+    check = run_check(Odd, "endings")
+    assert check.status == "failed"
+    assert re.search(r"metrics\(\) of .*Odd failed at step 1", check.detail)
+    assert f"it must return numbers by name, got {found!r}" in check.detail
+
+
+@pytest.mark.parametrize(
+    ("attributes", "complaint"),
+    [
+        ({"feature_names": {"agent": ("x", "y")}}, "names 2 agent features (x, y) but shows 1"),
+        ({"feature_names": {"agents": ("x",)}}, "no kind of feature 'agents'"),
+        ({"positions": (0, 7)}, "positions names column 7 of agent features, of which there are 1"),
+    ],
+)
+def test_columns_that_are_not_there_fail_a_check(attributes, complaint):
+    found = run_check(type("Odd", (Orders,), attributes), "shapes and types")
+    assert found.status == "failed"
+    assert complaint in found.detail
+
+
+def test_positions_are_a_tuple_of_columns():
+    with pytest.raises(InputError, match="positions of Odd must be a tuple of columns, counted from 0; got 0"):
+        begun(type("Odd", (Orders,), {"positions": 0}))
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"prior": np.full((1, 2), "near")}, "prior of Odd must be numbers, got <U4"),
+        ({"prior": np.zeros((1, 2), complex)}, "prior of Odd must be numbers, got complex128"),
+        ({"task_features": np.zeros(2)}, "task_features of Odd must have shape [2, features] (of at most"),
+    ],
+)
+def test_what_an_observation_holds_is_checked(changed, complaint):
+    class Odd(Orders):
+        def observe(self) -> Observation:
+            return replace(Observation(np.zeros((1, 2)), np.zeros((2, 1)), prior=np.zeros((1, 2))), **changed)
+
+    with pytest.raises(InputError, match=re.escape(complaint)):
+        begun(Odd).observe()
 
 
 @pytest.mark.parametrize(

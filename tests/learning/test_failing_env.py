@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import re
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import muster
@@ -77,3 +80,20 @@ def test_a_baseline_that_cannot_decide_is_said_before_anything_is_learned(tmp_pa
     assert not rows
     found = run_check(LosesABaseline, "baselines decide")
     assert (found.status, bool(re.search(complaint, found.detail))) == ("failed", True)
+
+
+class OfOneSize(Pairing):
+    """It shows two agents and tasks, in a prior for as many as its options say."""
+
+    def __init__(self, n_agents: int = 2, n_tasks: int = 2) -> None:
+        self.n_agents, self.n_tasks = n_agents, n_tasks
+
+    def observe(self) -> Observation:
+        return dataclasses.replace(super().observe(), prior=np.zeros((self.n_agents, self.n_tasks)))
+
+
+def test_an_environment_that_fails_at_larger_sizes_costs_no_run(tmp_path):
+    env = ENV.replace("Falls", "OfOneSize")
+    muster.train(env, steps=200, out=tmp_path / "run", evaluate_episodes=4, **SETTINGS)
+    sizes = json.loads((tmp_path / "run" / "summary.json").read_text())["sizes"]
+    assert list(sizes) == [env]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -23,6 +23,7 @@ from muster.envs.checks.probes import (
     started,
     try_baseline,
 )
+from muster.envs.features import FeatureNames, widths_of
 from muster.envs.history import pack_generator
 from muster.envs.identity import Ids, tasks_now
 from muster.envs.padding import BLOCKS, observation_of
@@ -64,12 +65,23 @@ def shapes_and_types(make: Make) -> None:
             require(bool((observation.minimums >= 0).all()), "a minimum is negative")
             feasible = closed | (observation.minimums <= observation.capacities)
             require(bool(feasible.all()), "a minimum is above its task's capacity")
+        _named_columns(env, widths_of(observation))
         result = env.step(random_assignment(observation, rng))
         for name, kind in (("reward", np.floating), ("terminated", np.bool_), ("truncated", np.bool_)):
             array = getattr(result, name)
             require(array.shape == (n_envs,), f"{name} has shape {array.shape}, not {(n_envs,)}")
             require(np.issubdtype(array.dtype, kind), f"{name} has dtype {array.dtype}")
     require(env.outcome().shape == (n_envs,), f"outcome has shape {env.outcome().shape}, not {(n_envs,)}")
+
+
+def _named_columns(env: BatchEnv, widths: Mapping[str, int]) -> None:
+    """Require feature names, positions and distances to be of columns that there are."""
+    FeatureNames.of(widths, env.feature_names(), env.name)
+    columns = [(kind, column, "positions") for kind in ("agent", "task") for column in env.positions]
+    columns += [(kind, column, "distances") for kind, column in zip(("pair", "task_pair"), env.distances, strict=False)]
+    for kind, column, attribute in columns:
+        fits = not widths[kind] or column < widths[kind]
+        require(fits, f"{attribute} names column {column} of {kind} features, of which there are {widths[kind]}")
 
 
 def expect(name: str, array: NDArray[Any], shape: tuple[int | None, ...], kind: type) -> None:
@@ -184,6 +196,8 @@ def endings(make: Make) -> None:
         if not running.any():
             break
     require(not running.any(), f"an episode goes on after max_steps = {env.max_steps}")
+    for name, values in env.metrics().items():
+        require(values.shape == (4,), f"metric {name!r} has shape {values.shape}, not (4,)")
     env.step(random_assignment(env.observe(), rng))
     require(np.array_equal(outcome, env.outcome()), "the outcome changes after the episode ended")
     if env.metric == "steps":
@@ -261,9 +275,9 @@ def numbering_does_not_matter(make: Make) -> None:
 CHECKS: dict[str, Check] = {
     "shapes and types": shapes_and_types,
     "masks": masks,
+    "the seed determines the episode": reproducibility.seeds_decide,
     "forbidden pairs are not carried out": forbidden_is_not_done,
     "ids are unique and stay": ids_tell_apart,
-    "the seed determines the episode": reproducibility.seeds_decide,
     "the batch does not matter": reproducibility.batch_does_not_matter,
     "baselines decide": baselines_decide,
     "endings": endings,
