@@ -29,7 +29,7 @@ from muster.learning.envs import make_env
 from muster.learning.learner import REPORT, VALIDATION
 from muster.learning.metrics import Metrics
 from muster.learning.settings import TrainSettings
-from muster.policy.learned import PRIOR, LearnedPolicy, prior_policy
+from muster.policy.learned import PRIOR, LearnedPolicy, adapt, prior_policy
 
 FACTORS = (2, 5)
 """Larger sizes, in multiples of the training size, unless --validate-on names environments."""
@@ -195,7 +195,7 @@ def validate(settings: TrainSettings, candidates: Mapping[str, LearnedPolicy], t
     """Choose the best of a run's candidates, or the prior, and compare it with the baselines at every size."""
     first = next(iter(candidates.values()))
     prior = _prior(make_env(settings, settings.envs[0], 1), first)
-    envs, remarks = _usable_envs(settings)
+    envs, remarks = _usable_envs(settings, first)
     seconds = max(SHARE * train_seconds, LEAST_SECONDS) / 2
     kept, last = _choose(settings, envs, candidates, prior, seconds)
     names = [*candidates, *([PRIOR] if prior else [])]
@@ -226,12 +226,12 @@ def describe_validation(settings: TrainSettings, train_seconds: float) -> str:
     return f"validation on {', '.join(envs)}: {length}"
 
 
-def _usable_envs(settings: TrainSettings) -> tuple[list[str], list[str]]:
-    """Environments to validate on, those of the training first, and remarks on those that cannot be made."""
+def _usable_envs(settings: TrainSettings, policy: LearnedPolicy) -> tuple[list[str], list[str]]:
+    """Environments to validate on, those of the training first, and remarks on those where the policy cannot act."""
     envs, remarks = list(settings.envs), []
     for name in larger_envs(settings):
         try:
-            try_env(settings, name)
+            adapt(policy, try_env(settings, name))
         except MusterError as error:
             remarks.append(f"not validated on {name}: {error}")
         else:
@@ -329,12 +329,13 @@ def _rivals(env: BatchEnv) -> list[str]:
     return [baseline for baseline in env.baselines() if baseline not in BOUNDS]
 
 
-def try_env(settings: TrainSettings, name: str) -> None:
-    """Observe an environment and take a step with each of its baselines; raises what is wrong with them."""
+def try_env(settings: TrainSettings, name: str) -> BatchEnv:
+    """The environment, after a step with each of its baselines; raises what is wrong with them."""
     env = make_env(settings, name, 1)
     env.observe()
     for rival in _rivals(env):
         try_baseline(env, env.baselines()[rival](env))
+    return env
 
 
 def larger_envs(settings: TrainSettings) -> list[str]:

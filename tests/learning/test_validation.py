@@ -76,10 +76,11 @@ def test_what_is_better_than_a_wrong_prior_is_kept(tmp_path):
 
 
 def test_other_sizes_can_be_named_and_what_fails_there_is_said(tmp_path):
-    named = (f"{SIZED},n_agents=3,n_tasks=3", "nowhere:Nothing")
+    named = (f"{SIZED},n_agents=3,n_tasks=3", "nowhere:Nothing", "rescue:2x3")
     found = run_training(TrainSettings(SIZED, **SHORT, validate_on=named), tmp_path / "r").validation
     assert list(found.sizes) == [SIZED, named[0]]
     assert "not validated on nowhere:Nothing" in repr(found)
+    assert "it cannot run on rescue:2x3" in repr(found)
 
 
 def test_a_checkpoint_is_chosen_on_other_episodes_than_it_is_reported_on(tmp_path, monkeypatch):
