@@ -38,7 +38,9 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def make_folder(folder: Path) -> None:
-    """Create the folder and its parents, if they do not exist."""
+    """Create the folder and its parents, if they do not exist; InputError where it is a file."""
+    if folder.is_file():
+        raise InputError(f"cannot write into {folder}: it is a file, where a folder is expected")
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
 

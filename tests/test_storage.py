@@ -58,3 +58,10 @@ def test_the_lock_of_a_process_that_was_killed_is_gone(tmp_path):
     child.stdout.close()
     with sole_writer(tmp_path):
         pass
+
+
+def test_a_file_in_place_of_a_folder_is_named(tmp_path):
+    file = tmp_path / "run"
+    file.touch()
+    with pytest.raises(InputError, match=f"cannot write into {file}: it is a file"), sole_writer(file):
+        pass

@@ -67,4 +67,5 @@ def _about(name: str, batch_env: BatchEnv) -> str:
         policy = batch_env.baselines()[name](batch_env)
     except MusterError as refusal:
         return f"not here: {refusal}"
-    return getattr(policy, "about", None) or (policy.__doc__ or "").strip().partition("\n")[0]
+    text = policy.about if hasattr(policy, "about") else policy.__doc__
+    return (text or "").strip().partition("\n")[0]

@@ -104,7 +104,7 @@ def notes(solution: Answer, problem: Mapping[str, Any], settings: Solve) -> list
     """Remarks on a correct answer that might surprise a user."""
     from muster.assign.answer import NOTHING_ALLOWED
 
-    remarks = []
+    remarks = [] if solution.assignment.size else ["there are no agents: nothing is assigned"]
     negative, why = REASONS[NEGATIVE_SCORES], set(solution.reasons)
     if negative in why and why <= {negative, NOTHING_ALLOWED}:
         remarks.append(

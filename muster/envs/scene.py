@@ -121,7 +121,10 @@ def scene_of(observation: BatchObservation, slot: int, positions: tuple[int, ...
         return Scene(agents, tasks, stage=Stage(grid=1.0))
     if len(positions) >= 2:
         columns = list(positions[:2])
-        return Scene(observation.agent_features[slot][:, columns], observation.task_features[slot][:, columns])
+        agents, tasks = observation.agent_features[slot], observation.task_features[slot]
+        if max(columns) >= (width := min(agents.shape[1], tasks.shape[1])):
+            raise InputError(f"positions name columns of agent and task features, 0 to {width - 1}, got {positions}")
+        return Scene(agents[:, columns], tasks[:, columns])
     n, m = observation.agent_features.shape[1], observation.task_features.shape[1]
     # Without positions: two columns, agents on the left.
     return Scene(_column(n, 0.0, max(n, m)), _column(m, 0.6 * max(n, m, 2), max(n, m)))

@@ -111,8 +111,8 @@ class BatchOfSingles(BatchEnv):
                     raise self._failure(
                         "step()",
                         slot,
-                        f"it must return the reward and whether the episode is over, got {result!r:.200}; give a number, "
-                        "and True or False",
+                        f"it must return the reward and whether the episode is over, got {result!r:.200}; give a "
+                        "number, and True or False",
                     )
                 reward[slot], terminated[slot] = result
             except Exception as error:

@@ -80,7 +80,7 @@ def parse_sizes(text: str) -> list[int]:
     elif _LIST.fullmatch(text):
         sizes = set(map(int, text.split(",")))
     else:
-        raise InputError(f"sizes are such as 5..100, 5..100:5 (in steps of 5) or 5,10,20; got {text!r}")
+        raise InputError(f"sizes are such as 5..100, 5..100:5 (in steps of 5) or 5,10,20, up to 999999; got {text!r}")
     if min(sizes) < 1:
         raise InputError(f"a size is at least 1, got {text!r}")
     if len(sizes) > MOST_SIZES:

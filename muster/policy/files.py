@@ -71,7 +71,9 @@ def read_policy(path: str | Path) -> PolicyFile:
     if path.is_dir():
         path = path / BEST
         if not path.exists():
-            raise ModelFileError(f"{path.parent} is not the folder of a run: it has no {BEST}")
+            begun = (path.parent / "config.toml").exists()
+            why = "holds a run that has saved no policy yet; see --resume" if begun else "is not the folder of a run"
+            raise ModelFileError(f"{path.parent} {why}: it has no {BEST}")
     if not path.exists():
         raise ModelFileError(f"no policy file {path}")
     check_regular(path, ModelFileError)

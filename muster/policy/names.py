@@ -38,9 +38,8 @@ def resolve(policy: str | Path | Policy, env: BatchEnv, noise: bool = False) -> 
                 raise InputError("noise is for learned policies; 'prior' learned nothing")
             return prior_policy(env)
         if not is_learned(policy):
-            raise UnknownNameError(
-                f"policy for {env.name}", policy, [*baselines, *shipped_for(env), "the path of a run"]
-            )
+            known = [*baselines, *([PRIOR] if env.observe().prior is not None else []), *shipped_for(env)]
+            raise UnknownNameError("policy", policy, [*known, "the path of a run"], f"for {env.name}")
         policy = load(policy).variant(name=policy)
     if isinstance(policy, LearnedPolicy):
         adapt(policy, env)

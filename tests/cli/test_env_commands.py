@@ -116,14 +116,14 @@ def test_one_mistake_is_told_once(capsys):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("evaluate", "clossest", "rescue:2x4"), "no policy for rescue:2x4 'clossest'; did you mean 'closest'?"),
+        (("evaluate", "clossest", "rescue:2x4"), "no policy 'clossest' for rescue:2x4; did you mean 'closest'?"),
         (
             ("evaluate", "x", "pursuit:4x2"),
-            "there is closest, closest-pairs, lp-distance, pursuit-4x2-amax-dm, pursuit-4x2-lp-dm",
+            "there is closest, closest-pairs, lp-distance, prior, pursuit-4x2-amax-dm, pursuit-4x2-lp-dm",
         ),
         (
             ("evaluate", "x", "examples.couriers:Couriers"),
-            "no policy for examples.couriers:Couriers 'x'; there is nearest, the path",
+            "no policy 'x' for examples.couriers:Couriers; there is nearest, prior, the path",
         ),
         (("evaluate", "closest", "resque:2x4"), "no environment 'resque'; did you mean 'rescue'?"),
         (("evaluate", "closest", "rescue:2x4", "--noise"), "noise is for learned policies"),
@@ -192,3 +192,9 @@ def test_flags_that_mean_nothing_are_refused(capsys, arguments, reason):
     with pytest.raises(SystemExit):
         main(("evaluate", *arguments))
     assert reason in capsys.readouterr().err
+
+
+def test_a_baseline_without_docstring_is_told_nothing_about(capsys, monkeypatch):
+    monkeypatch.setattr("examples.couriers.nearest.__doc__", None)
+    lines = say(capsys, "policies", "examples.couriers:Couriers").splitlines()
+    assert lines[1].split() == ["nearest"]

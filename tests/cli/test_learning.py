@@ -192,7 +192,7 @@ def test_settings_of_the_learner_that_the_environment_decides_are_taken(tmp_path
         (["plot", "curves", "nowhere"], "no log nowhere"),
         (["plot", "scores", "nowhere.safetensors"], "no policy file"),
         (["evaluate", "runs/nothing", "rescue:2x4"], "no policy file"),
-        (["evaluate", "rescue-2x4-quad-dn", "rescue:2x4"], "no policy for rescue:2x4"),
+        (["evaluate", "rescue-2x4-quad-dn", "rescue:2x4"], "no policy 'rescue-2x4-quad-dn' for rescue:2x4"),
     ],
 )
 def test_mistakes_get_one_sentence(capsys, tmp_path, monkeypatch, arguments, message):

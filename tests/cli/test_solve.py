@@ -260,6 +260,7 @@ def test_what_the_service_takes_in_its_body_is_a_flag_here(write, capsys):
             [],
             "the previous plan names agent 'b', task 'y', not there any more",
         ),
+        ({"scores": {}}, [], "there are no agents: nothing is assigned"),
         ({"scores": [[-3, -2], [-1, -2]]}, ["--method", "lp", "--assign-all"], None),
         ({"scores": [[3, 2], [1, 0]], "previous": [0, None]}, [], None),
     ],

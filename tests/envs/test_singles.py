@@ -251,6 +251,12 @@ def test_columns_that_are_not_there_fail_a_check(attributes, complaint):
     assert complaint in found.detail
 
 
+def test_a_scene_is_refused_where_its_columns_are_not_there():
+    env = begun(type("Odd", (Orders,), {"positions": (0, 7)}))
+    with pytest.raises(InputError, match=re.escape("columns of agent and task features, 0 to 0, got (0, 7)")):
+        env.renderer().scene(0)
+
+
 def test_positions_are_a_tuple_of_columns():
     with pytest.raises(InputError, match="positions of Odd must be a tuple of columns, counted from 0; got 0"):
         begun(type("Odd", (Orders,), {"positions": 0}))

@@ -171,6 +171,9 @@ def test_a_missing_file_and_an_empty_folder_are_named(tmp_path):
         LearnedPolicy.load(tmp_path / "nothing.safetensors")
     with pytest.raises(ModelFileError, match="not the folder of a run"):
         LearnedPolicy.load(tmp_path)
+    (tmp_path / "config.toml").touch()
+    with pytest.raises(ModelFileError, match="holds a run that has saved no policy yet; see --resume"):
+        LearnedPolicy.load(tmp_path)
 
 
 def test_a_policy_refuses_another_kind_of_environment(path):
