@@ -78,7 +78,8 @@ def make(env: EnvLike, num_envs: int = 1, seed: int = 0, **options: Any) -> Batc
         single = env.single if issubclass(env, BatchOfSingles) else env
         batch_env = _of_class(single, f"{single.__module__}:{single.__qualname__}", int(num_envs), options)
     else:
-        raise InputError(f"make takes an environment string such as 'rescue:2x4', or a class; got {env!r}")
+        own = f"; give the class, {type(env).__name__}, and its arguments as keywords" if isinstance(env, Env) else ""
+        raise InputError(f"an environment is a string such as 'rescue:2x4', or a class; got {env!r:.80}{own}")
     batch_env.made_by = lambda count: make(env, count, **options)
     slots = np.arange(num_envs)
     batch_env.reset(slots, episode_seeds(seed, slots))

@@ -118,6 +118,8 @@ def evaluate(
     """
     if seed == "sealed" and log is not None:
         raise InputError("a log is for training, which must not see the sealed episodes; give another seed")
+    if isinstance(env, str) and isinstance(policy, str) and ":" in policy and ":" not in env:
+        raise InputError(f"the policy comes first and then the environment, got {policy!r} and {env!r}")
     batch_env = env if isinstance(env, BatchEnv) else make(env, min(batch or BATCH, _count(env, episodes)))
     seeds = choose_episodes(batch_env, episodes, seed)
     bound = resolve(policy, batch_env, noise)

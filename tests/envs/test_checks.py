@@ -14,6 +14,7 @@ from muster.envs.renderer import Renderer
 from muster.envs.rescue import RescueEnv, RescueSettings
 from muster.envs.singles import BatchOfSingles
 from muster.envs.vector import State, Step
+from muster.errors import InputError
 from muster.rng import Seeds
 from tests.envs.custom_envs import Orders
 from tests.envs.one_check import run_check
@@ -273,3 +274,9 @@ def test_a_class_is_checked_like_its_name(monkeypatch):
     )
     assert by_class == by_name
     assert len(by_class) > 3
+
+
+@pytest.mark.parametrize("given", [Orders(), int, None, 3])
+def test_what_is_no_environment_is_refused_before_any_check(given):
+    with pytest.raises(InputError, match="check_env takes an environment string, a class of environments"):
+        check_env(given)

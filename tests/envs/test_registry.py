@@ -147,7 +147,12 @@ def test_a_class_and_keywords_do_as_well_as_a_string():
         (Needy, {}, "needs n_agents, rate"),
         (Env, {}, "cannot be made: TypeError: Can't instantiate abstract class"),
         (int, {}, "is not a subclass of muster.Env"),
-        (Orders(), {}, "make takes an environment string such as 'rescue:2x4', or a class"),
+        (
+            Orders(),
+            {},
+            "is a string such as 'rescue:2x4', or a class; got .* give the class, Orders, and its",
+        ),
+        (None, {}, "an environment is a string such as 'rescue:2x4', or a class; got None$"),
         ("tests.envs.custom_envs:Orders,rate=1", {"rate": 2.0}, "rate is given in .* and as a keyword"),
     ],
 )

@@ -97,6 +97,11 @@ def test_win_rates_count_every_episode(monkeypatch):
     ("arguments", "error", "complaint"),
     [
         (("clossest", "rescue:2x4"), UnknownNameError, "no policy 'clossest' for rescue:2x4; did you mean 'closest'?"),
+        (
+            ("rescue:2x4", "closest"),
+            InputError,
+            "the policy comes first and then the environment, got 'rescue:2x4'",
+        ),
         (("closest", "rescue:2x4", 0), InputError, "at least 1 episode, or 'all', got 0"),
         (("closest", "rescue:2x4", "some"), InputError, "at least 1 episode, or 'all', got 'some'"),
         (("closest", "rescue:2x4", "all"), InputError, "rescue:2x4 has episodes without end; say how many"),

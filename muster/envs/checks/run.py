@@ -14,7 +14,8 @@ from muster.envs.checks.probes import FailedCheckError, Make, UncheckedError, ra
 from muster.envs.env import Env
 from muster.envs.registry import make as make_env
 from muster.envs.singles import BatchOfSingles
-from muster.errors import MusterError
+from muster.envs.vector import BatchEnv
+from muster.errors import InputError, MusterError
 from muster.rng import episode_seeds
 
 Subject = TypeVar("Subject")
@@ -38,6 +39,12 @@ class Finding:
 
 def check_env(env: str | type[Env] | Make, checks: Mapping[str, Check] = CHECKS) -> list[Finding]:
     """Run `checks` on an environment string, a class, or a function that makes a batch of a given size."""
+    fits = issubclass(env, (Env, BatchEnv)) if isinstance(env, type) else isinstance(env, str) or callable(env)
+    if not fits:
+        raise InputError(
+            "check_env takes an environment string, a class of environments, or a function from a size to a batch; got "
+            f"{env!r:.80}"
+        )
     named = isinstance(env, str) or (isinstance(env, type) and issubclass(env, Env))
     make = _named(cast(str | type[Env], env)) if named else cast(Make, env)
     findings = [try_check(name, check, make) for name, check in checks.items()]
