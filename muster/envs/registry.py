@@ -78,8 +78,10 @@ def make(env: EnvLike, num_envs: int = 1, seed: int = 0, **options: Any) -> Batc
         single = env.single if issubclass(env, BatchOfSingles) else env
         batch_env = _of_class(single, f"{single.__module__}:{single.__qualname__}", int(num_envs), options)
     else:
-        own = f"; give the class, {type(env).__name__}, and its arguments as keywords" if isinstance(env, Env) else ""
-        raise InputError(f"an environment is a string such as 'rescue:2x4', or a class; got {env!r:.80}{own}")
+        raise InputError(
+            f"an environment is a string such as 'rescue:2x4', or a class; got {env!r:.80}"
+            + (f"; give the class, {type(env).__name__}, and its arguments as keywords" if isinstance(env, Env) else "")
+        )
     batch_env.made_by = lambda count: make(env, count, **options)
     slots = np.arange(num_envs)
     batch_env.reset(slots, episode_seeds(seed, slots))
@@ -152,9 +154,10 @@ def _built_in(family: str) -> Any:
 def _options_of(kind: Any, name: str) -> dict[str, Option]:
     """Options of an environment class: its constructor's arguments but for the number of environments."""
     if not _is_env(kind):
-        module = sys.modules.get(name.partition(":")[0])
-        own = [each for each, found in vars(module).items() if _is_env(found) and found.__module__ == module.__name__]
-        instead = f"; {module.__name__} has {', '.join(own)}" if own else ""
+        module = name.partition(":")[0]
+        found = vars(sys.modules[module]) if module in sys.modules else {}
+        own = [each for each, entry in found.items() if _is_env(entry) and entry.__module__ == module]
+        instead = f"; {module} has {', '.join(own)}" if own else ""
         raise InputError(f"{name} is not a subclass of muster.Env or muster.BatchEnv{instead}")
     return {each: option for each, option in options_of(kind).items() if each != "n_envs"}
 
