@@ -50,5 +50,5 @@ def test_a_class_that_nothing_else_can_import_is_evaluated_but_not_learned_on(mo
 
 
 def test_an_object_of_a_user_s_class_is_no_environment_yet():
-    with pytest.raises(InputError, match="takes an environment string such as 'rescue:2x4', or a class"):
+    with pytest.raises(InputError, match="is a string such as 'rescue:2x4', or a class"):
         muster.evaluate("nearest", Orders(), 2)
