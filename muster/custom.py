@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -90,7 +90,7 @@ def text_of(kind: str, given: Any, filled: Iterable[str] = ()) -> str:
     if isinstance(given, str):
         return given
     named = given if isinstance(given, (type, FunctionType)) else type(given)
-    if named.__module__ == "builtins":
+    if named.__module__ in ("builtins", "functools"):
         raise InputError(
             f"a custom {kind} is a class, a function or an object of a class of your own, or its name "
             f"'package.module:Name'; got {given!r:.80}"
@@ -167,6 +167,17 @@ def _names(module: ModuleType) -> list[str]:
     own = [name for name, found in vars(module).items() if getattr(found, "__module__", "") == module.__name__]
     classes = [name for name in own if isinstance(getattr(module, name), type)]
     return classes or [name for name in vars(module) if not name.startswith("_")]
+
+
+@contextmanager
+def naming(part: str) -> Iterator[None]:
+    """Context in which an error of a custom part's own code becomes an InputError, of one sentence, that names it."""
+    try:
+        yield
+    except (MusterError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(f"{part} failed: {in_words(error)}") from error
 
 
 def construct(kind: str, text: str, filled: Mapping[str, Any] = {}) -> Any:

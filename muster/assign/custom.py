@@ -17,7 +17,7 @@ import numpy as np
 
 from muster.assign.outcomes import ASSIGNED, BETTER_LEFT_OUT, FEASIBLE, NO_CAPACITY, NOT_ALIVE, OPTIMAL
 from muster.assign.problem import CAPACITY_TOLERANCE, Output, ProblemArrays, make_output, read_problem
-from muster.custom import construct, is_custom
+from muster.custom import construct, is_custom, naming
 from muster.data import Bools, Floats, Ints, Problem
 from muster.errors import InputError
 
@@ -55,8 +55,9 @@ def run_custom(method: str, problem: Problem, assign_all: bool) -> Output:
     """The procedure's answer, checked and completed; InputError where it is no assignment of the problem."""
     arrays = read_problem(problem, with_task_scores=reads_task_scores(method))
     arguments = {"assign_all": assign_all} if reads_assign_all(method) else {}
-    answer = procedure(method)(problem, **arguments)
-    assignment = np.asarray(getattr(answer, "assignment", answer))
+    with naming(method):
+        answer = procedure(method)(problem, **arguments)
+        assignment = np.asarray(getattr(answer, "assignment", answer))
     size, n, m = arrays.scores.shape
     if assignment.shape != (size, n) or assignment.dtype.kind not in "iu":
         raise InputError(

@@ -11,13 +11,14 @@ are filled in, such as the numbers of features.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.custom import construct, find, is_custom, split
+from muster.custom import construct, find, is_custom, naming, split
 from muster.data import BatchObservation, Floats32
 from muster.errors import InputError
 from muster.models.spec import ModelSpec
@@ -102,8 +103,12 @@ def init_custom(spec: ModelSpec, rng: np.random.Generator) -> dict[str, Floats32
     return {name: parameters[name].astype(np.float32) for name in learned_by(model)}
 
 
-def checked_scores(spec: ModelSpec, observation: BatchObservation, scores: Any) -> Any:
-    """h and g as arrays (or tensors) of single precision; InputError where they do not fit the observation."""
+def checked_scores(spec: ModelSpec, observation: BatchObservation, scorer: Callable[[Any], Any], shown: Any) -> Any:
+    """h and g of `scorer` as arrays (or tensors) of single precision; InputError, naming the model, where it fails or
+    they do not fit the observation. `shown` is what the scorer reads.
+    """
+    with naming(spec.kind):
+        scores = scorer(shown)
     batch, m = observation.task_alive.shape
     if not isinstance(scores, tuple) or len(scores) != 2:
         raise InputError(f"{spec.kind} must return two things, h and g (or None for g), got {type(scores).__name__}")
@@ -113,6 +118,13 @@ def checked_scores(spec: ModelSpec, observation: BatchObservation, scores: Any) 
         if array is None or tuple(np.shape(array)) != shape:
             got = "none" if array is None else f"shape {tuple(np.shape(array))}"
             raise InputError(f"{spec.kind} must return {name} of shape {shape}, got {got}")
+        plain = array.detach().numpy() if hasattr(array, "detach") else np.asarray(array)
+        if plain.dtype.kind not in "biuf" or not np.isfinite(plain).all():
+            got = str(plain.dtype) if plain.dtype.kind not in "biuf" else str(plain[~np.isfinite(plain)][0])
+            raise InputError(
+                f"{spec.kind} must return {name} with a finite number for every pair, also of agents and tasks that "
+                f"are not alive and where `allowed` forbids it, got {got}; check also that its parameters are finite"
+            )
     if hasattr(scores[0], "detach"):
         return scores[0].float(), scores[1].float() if spec.task_scores else None
     return np.asarray(scores[0], np.float32), np.asarray(scores[1], np.float32) if spec.task_scores else None

@@ -39,4 +39,4 @@ def _scorer(spec: ModelSpec, parameters: Arrays) -> Callable[[BatchObservation],
         return network_from(spec, parameters).scores
     model = make_custom(spec)
     load_parameters(model, parameters, spec.kind)
-    return lambda observation: checked_scores(spec, observation, model.scores(observation))
+    return lambda observation: checked_scores(spec, observation, model.scores, observation)

@@ -107,7 +107,7 @@ class CustomNetwork(ScoringModel):
 
     def forward(self, observation: BatchObservation) -> tuple[torch.Tensor, torch.Tensor | None]:
         """h [B, N, M] and g [B, M, M] (None unless the model has one)."""
-        return custom.checked_scores(self.spec, observation, self.own(custom.as_tensors(observation)))
+        return custom.checked_scores(self.spec, observation, self.own, custom.as_tensors(observation))
 
 
 class Residual(nn.Module):
