@@ -156,14 +156,18 @@ def test_what_cannot_be_gets_one_sentence(named, complaint):
 class Silent(muster.Learner):
     """Reports nothing."""
 
+    def __init__(self, setup):
+        super().__init__(setup)
+        self.now = setup.first_parameters()
+
     def update(self, progress=0.0):
         self.steps += 1
 
     def parameters(self):
-        return {}
+        return self.now
 
     def start(self, parameters):
-        pass
+        self.now = parameters
 
 
 class Uncounted(Silent):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -12,13 +13,14 @@ from numpy.typing import NDArray
 
 from muster.assign.settings import InferenceSettings
 from muster.assign.solver import Solver
+from muster.custom import naming
 from muster.data import Ints
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError
 from muster.evaluation.episodes import Episodes, run_episodes
 from muster.learning.metrics import Metrics
 from muster.models.custom import needs_torch
-from muster.models.direct import init_parameters
+from muster.models.direct import init_parameters, parameter_shapes
 from muster.models.spec import ModelSpec, Parameters
 from muster.policy.learned import LearnedPolicy
 from muster.policy.settings import PAPER_NOISE, NoiseSettings
@@ -81,12 +83,14 @@ class Learner(ABC):
     """Exploration noise, kept in the policy file for evaluation with noise."""
 
     def __init__(self, setup: Setup) -> None:
+        if not isinstance(setup, Setup):
+            raise InputError("a learner is made by muster.train, which gives it its setup: give the class, or its name")
         self.envs, self.spec, self.inference, self.header, self.seed, _ = setup
         # One thread: several runs share a machine better than one run its threads.
         self.solver = Solver.of(self.inference, threads=1)
         self.rng = stream(self.seed, EXPLORATION)
         self.steps = 0
-        """Environment steps so far."""
+        """Environment steps so far: `run_episodes` counts them, other rollouts of a learner's own add theirs."""
 
     @abstractmethod
     def update(self, progress: float = 0.0) -> Metrics:
@@ -105,7 +109,7 @@ class Learner(ABC):
 
     def policy(self) -> LearnedPolicy:
         """The present policy."""
-        return self.policy_of(self.parameters())
+        return self.policy_of(checked_parameters(self))
 
     def policy_of(self, parameters: Parameters) -> LearnedPolicy:
         """The policy of a scoring model with these parameters."""
@@ -138,14 +142,61 @@ class Learner(ABC):
         self.rng.bit_generator.state, self.steps = plain["rng"], plain["steps"]
 
 
-def checked_update(learner: Learner, progress: float, name: str) -> Metrics:
-    """Metrics of one update; InputError, naming a custom learner, unless they are a dict with a number of episodes."""
-    metrics = learner.update(progress)
-    if not isinstance(metrics, dict) or not isinstance(metrics.get("episodes"), Real):
+def title(learner: Learner) -> str:
+    """package.module:Class of a learner, for errors."""
+    return f"{type(learner).__module__}:{type(learner).__qualname__}"
+
+
+def calling(learner: Learner, method: str) -> AbstractContextManager[None]:
+    """Context that names a custom learner where its method fails; errors of muster's own stay as they are."""
+    own = title(learner).startswith("muster.")
+    return nullcontext() if own else naming(f"{method} of {title(learner)}")
+
+
+def checked_update(learner: Learner, progress: float) -> Metrics:
+    """Metrics of one update; InputError, naming the learner, unless they are numbers and steps were counted."""
+    steps, subject = learner.steps, f"update() of {title(learner)}"
+    with calling(learner, "update()"):
+        metrics = learner.update(progress)
+    if title(learner).startswith("muster."):
+        return metrics
+    wrong: Any = metrics
+    if isinstance(metrics, dict):
+        wanted = {"reward": None, "episodes": None} | metrics
+        wrong = {name: value for name, value in wanted.items() if not isinstance(value, Real)}
+    if wrong or not metrics:
+        raise InputError(f"{subject} must return a dict of numbers, reward and episodes among them, got {wrong!r:.80}")
+    if metrics["episodes"] > 0 and not np.isfinite(metrics["reward"]):
+        raise InputError(f"{subject} must return the mean reward of its episodes, got {metrics['reward']}")
+    if learner.steps <= steps:
         raise InputError(
-            f"update() of {name} must return a dict of numbers, reward and episodes among them, got {metrics!r:.80}"
+            f"{subject} counted no environment steps, by which a run is measured: run_episodes counts them, and "
+            "rollouts of your own must add theirs to self.steps"
         )
     return metrics
+
+
+def checked_parameters(learner: Learner) -> Parameters:
+    """Copies of the learner's parameters; InputError, naming the learner, unless they are those of its model."""
+    with calling(learner, "parameters()"):
+        found = learner.parameters()
+        if not isinstance(found, dict):
+            raise InputError(
+                f"parameters() of {title(learner)} must return a dict of arrays, as setup.first_parameters() is; got "
+                f"{found!r:.80}"
+            )
+        arrays = {name: np.array(array) for name, array in found.items()}
+    check_parameters(learner.spec, arrays, f"parameters() of {title(learner)}")
+    return {name: array.astype(np.float32) if array.dtype.kind == "f" else array for name, array in arrays.items()}
+
+
+def check_parameters(spec: ModelSpec, arrays: Arrays, subject: str) -> None:
+    """Raise InputError unless the arrays are a model's parameters; those of a torch module may have others beside."""
+    expected, got = parameter_shapes(spec), {name: np.shape(array) for name, array in arrays.items()}
+    for name in [*expected, *({} if needs_torch(spec.kind) else got)]:
+        if got.get(name) != expected.get(name):
+            wanted = f"of shape {expected[name]}" if name in expected else f"none but {', '.join(expected)}"
+            raise InputError(f"{subject} must be the model's: {name} {wanted}, got {got.get(name, 'none')}")
 
 
 def join_states(states: Sequence[State]) -> tuple[Arrays, list[dict[str, Any]]]:

@@ -13,7 +13,7 @@ from muster.learning.cluster import Cluster
 from muster.learning.envs import prepare
 from muster.learning.es import ES, assign_candidates
 from muster.learning.imitation import Imitation
-from muster.learning.learner import Learner
+from muster.learning.learner import Learner, checked_parameters
 from muster.learning.parallel_rollouts import assign_blocks
 from muster.learning.ppo import PPO
 from muster.learning.settings import TrainSettings
@@ -57,11 +57,7 @@ def _make_custom(settings: TrainSettings) -> Learner:
     learner: Learner = construct("learner", str(settings.learner), {"setup": prepare(settings)})
     if not hasattr(learner, "steps"):
         raise InputError(f"the constructor of {module}:{name} must call super().__init__(setup)")
-    if not isinstance(arrays := learner.parameters(), dict):
-        raise InputError(
-            f"parameters() of {module}:{name} must return a dict of arrays, as setup.first_parameters() is; got "
-            f"{arrays!r:.80}"
-        )
+    checked_parameters(learner)  # refuses others than the model's
     return learner
 
 

@@ -21,7 +21,15 @@ from muster.errors import EnvError, MusterError
 from muster.evaluation.card import write_run_card
 from muster.evaluation.episodes import run_episodes
 from muster.learning.envs import make_env
-from muster.learning.learner import VALIDATION, Learner, checked_update, component, prefixed
+from muster.learning.learner import (
+    VALIDATION,
+    Learner,
+    calling,
+    checked_parameters,
+    checked_update,
+    component,
+    prefixed,
+)
 from muster.learning.learners import make_learner
 from muster.learning.metrics import Metrics, summarise
 from muster.learning.run import Run, damaged
@@ -81,7 +89,7 @@ class Snapshots:
         quarter = min(3, int(4 * progress))
         if learner.spec.kind not in AVERAGED or quarter == 0:
             return
-        parameters = learner.parameters()
+        parameters = checked_parameters(learner)
         self.quarters.setdefault(quarter, parameters)
         if quarter == 1 or learner.averages:
             return
@@ -173,7 +181,7 @@ class Loop:
             while self.progress < 1 and not self.stopped and not ended_by_report:
                 steps = learner.steps
                 try:
-                    metrics = checked_update(learner, self.progress, str(self.settings.learner))
+                    metrics = checked_update(learner, self.progress)
                 except EnvError as failure:
                     raise self._save_at_failure(failure) from failure
                 self.window.append(metrics | (self.pool.metrics() if self.pool else {}))
@@ -215,7 +223,8 @@ class Loop:
 
     def _candidates(self, best: LearnedPolicy) -> dict[str, LearnedPolicy]:
         """Policies that validation chooses among, by name, without duplicates."""
-        parameter_sets = {"last": self.learner.parameters(), "best row": best.parameters, **self.snapshots.named()}
+        last = checked_parameters(self.learner)
+        parameter_sets = {"last": last, "best row": best.parameters, **self.snapshots.named()}
         candidates: dict[str, LearnedPolicy] = {}
         for name, parameters in parameter_sets.items():
             if parameters and not any(same_arrays(parameters, other.parameters) for other in candidates.values()):
@@ -242,7 +251,7 @@ class Loop:
         reward = row.get("reward", -math.inf)
         if reward > self.best_reward or (self.learner.last_is_best and np.isfinite(reward)):
             self.best_reward = reward
-            self.best = self.learner.parameters()
+            self.best = checked_parameters(self.learner)
             if self.run:
                 self.run.save_policy(self._best_policy(), "best")
         row |= self.learner.counts()
@@ -318,7 +327,8 @@ class Loop:
     def _save(self) -> None:
         if self.run is None:
             return
-        arrays, plain = self.learner.get_state()
+        with calling(self.learner, "get_state()"):
+            arrays, plain = self.learner.get_state()
         arrays = {f"learner/{name}": np.ascontiguousarray(array) for name, array in arrays.items()}
         arrays |= prefixed("best", self.best) | self.snapshots.get_arrays()
         self.run.save_checkpoint(

@@ -118,7 +118,7 @@ def measure(settings: TrainSettings) -> Speed:
         probe = _probe(settings, sizes)
         learner = make_learner(probe)
         began = time.process_time()
-        metrics = checked_update(learner, 0.0, str(settings.learner))
+        metrics = checked_update(learner, 0.0)
         seconds = max(time.process_time() - began, 1e-6)
         speed = Speed(seconds, learner.steps, metrics["episodes"], size_of(probe))
         # The sizes of a run whose length is given in steps must not depend on the machine.

@@ -13,6 +13,7 @@ from typing import Any
 from muster.custom import text_of as custom_text
 from muster.envs.registry import EnvLike, text_of
 from muster.errors import InputError, MusterError
+from muster.learning.learner import check_parameters
 from muster.learning.learners import make_pool
 from muster.learning.loop import Loop, Outcome, Report
 from muster.learning.run import Run, stored_settings
@@ -62,7 +63,8 @@ def train(
         part = table.get(kind)
         if part is not None and not isinstance(part, str):
             table[kind] = custom_text(kind, part, filled)
-            start = parameters_of(part) if kind == "model" and not isinstance(part, type) else start
+            if kind == "model" and not isinstance(part, type) and hasattr(part, "parameters"):
+                start = parameters_of(part)
     if resume:
         if out is None:
             raise InputError("resume needs the folder of the run (out)")
@@ -117,6 +119,7 @@ def run_training(
                     run.undo()
                 raise
             if start and not resume:
+                check_parameters(loop.learner.spec, start, f"the parameters of the object of {settings.model}")
                 loop.learner.start(start)
             return loop.train(report, announce)
 
