@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from muster.assign.solver import Solver
 from muster.custom import full_name, text_of
 from muster.data import BatchObservation, Problem
 from muster.envs.checks import Finding
-from muster.envs.checks.probes import living_agents, permuted, random_assignment, require
+from muster.envs.checks.probes import living_agents, permuted, random_assignment, require, same
 from muster.envs.checks.run import try_check
 from muster.envs.registry import EnvLike, make
-from muster.learning.learner import Learner
+from muster.learning.learner import Learner, checked_parameters, checked_update
 from muster.learning.learners import make_learner
 from muster.learning.settings import TrainSettings
 from muster.models.custom import FILLED, make_custom, parameters_of
@@ -32,13 +32,33 @@ SLOTS, STEPS = 3, 4
 INSTANCES = 20
 
 
+Subject = TypeVar("Subject")
+
+
+def run_checks(checks: Mapping[str, Callable[[Subject], None]], subject: Subject) -> list[Finding]:
+    """The results of all checks; an error that several share is told once."""
+    findings = [try_check(name, check, subject) for name, check in checks.items()]
+    details = [finding.detail for finding in findings]
+    return [
+        replace(finding, detail="the same") if finding.detail and finding.detail in details[:k] else finding
+        for k, finding in enumerate(findings)
+    ]
+
+
 class Model(NamedTuple):
     """A custom model with random parameters, and observations to score."""
 
     spec: ModelSpec
     parameters: dict[str, Any]
-    scorer: CustomModel
+    network: CustomModel
     observations: list[BatchObservation]
+
+    def scorer(self, observation: BatchObservation) -> Scores:
+        """The model's scores; it must leave the observation as it is."""
+        given = copy.deepcopy(observation)
+        scores = self.network(given)
+        require(same(given, observation), f"{self.spec.kind} writes to the observation; it must write to copies")
+        return scores
 
 
 def check_model(model: Any, env: EnvLike = "rescue:2x4", inference: str = "lp") -> list[Finding]:
@@ -56,7 +76,7 @@ def check_model(model: Any, env: EnvLike = "rescue:2x4", inference: str = "lp") 
     parameters = {name: array + rng.normal(0.0, 0.3, array.shape) for name, array in init_parameters(spec, rng).items()}
     parameters = {name: array.astype(np.float32) for name, array in parameters.items()}
     subject = Model(spec, parameters, CustomModel(spec, parameters), [spec.read(one) for one in observations])
-    return [try_check(name, check, subject) for name, check in MODEL_CHECKS.items()]
+    return run_checks(MODEL_CHECKS, subject)
 
 
 def _close(one: Scores, other: Scores) -> bool:
@@ -67,10 +87,9 @@ def _close(one: Scores, other: Scores) -> bool:
 
 
 def scores_are_finite(model: Model) -> None:
-    """h, and g if there is one, are finite; the scorer checks their shapes."""
+    """h, and g if there is one, have their shapes and are finite, as the scorer itself checks."""
     for observation in model.observations:
-        scores = model.scorer(observation)
-        require(all(one is None or np.isfinite(one).all() for one in scores), "a score is not finite")
+        model.scorer(observation)
 
 
 def states_are_scored_alone(model: Model) -> None:
@@ -110,11 +129,11 @@ def masked_agents_count_for_nothing(model: Model) -> None:
 
 def parameters_are_what_it_learns(model: Model) -> None:
     """The same parameters give the same scores, others give others."""
-    again = CustomModel(model.spec, model.parameters)
+    again = model._replace(network=CustomModel(model.spec, model.parameters))
     first = model.observations[0]
-    require(_close(again(first), model.scorer(first)), "the same parameters make other scores")
-    initial = CustomModel(model.spec, parameters_of(make_custom(model.spec)))
-    differ = not all(_close(initial(one), model.scorer(one)) for one in model.observations)
+    require(_close(again.scorer(first), model.scorer(first)), "the same parameters make other scores")
+    initial = model._replace(network=CustomModel(model.spec, parameters_of(make_custom(model.spec))))
+    differ = not all(_close(initial.scorer(one), model.scorer(one)) for one in model.observations)
     require(differ, "other parameters make no difference to the scores")
 
 
@@ -130,7 +149,7 @@ MODEL_CHECKS: dict[str, Callable[[Model], None]] = {
 def check_inference(inference: Any) -> list[Finding]:
     """Run every check on an inference procedure (function, object or name) on small random problems."""
     solver = Solver(full_name("inference", text_of("inference", inference), ()))
-    findings = [try_check(name, check, solver) for name, check in INFERENCE_CHECKS.items()]
+    findings = run_checks(INFERENCE_CHECKS, solver)
     if all(finding.status == "passed" for finding in findings):
         worth = [float((_value(solver, one) / _best(solver, one)).mean()) for one in _problems()]
         findings.append(Finding("worth", "measured", f"{np.mean(worth):.1%} of the optimum on small random problems"))
@@ -202,7 +221,7 @@ def check_learner(learner: Any, env: EnvLike = "rescue:2x4", **settings: Any) ->
     """Run every check on a learner (class or name) in an environment; `settings` are those of a run, such as model."""
     text = text_of("learner", learner, ("setup",))
     chosen = TrainSettings(text_of("environment", env), learner=text, **{"steps": 1, "num_envs": 4} | settings)
-    return [try_check(name, check, lambda: make_learner(chosen)) for name, check in LEARNER_CHECKS.items()]
+    return run_checks(LEARNER_CHECKS, lambda: make_learner(chosen))
 
 
 MakeLearner = Callable[[], Learner]
@@ -211,16 +230,14 @@ MakeLearner = Callable[[], Learner]
 def updates_report(make: MakeLearner) -> None:
     """An update counts environment steps and returns reward and episodes."""
     learner = make()
-    metrics = learner.update(0.0)
-    require(learner.steps > 0, "no environment steps are counted (steps)")
-    for name in ("reward", "episodes"):
-        require(isinstance(metrics.get(name), (int, float)), f"update must return {name!r}, a number, got {metrics}")
+    checked_update(learner, 0.0)
+    checked_parameters(learner)
 
 
 def parameters_can_be_given(make: MakeLearner) -> None:
     """`parameters` returns what `start` set; the policy has the same parameters, and acts."""
     learner = make()
-    parameters = {name: array + 1 for name, array in learner.parameters().items()}
+    parameters = {name: array + 1 for name, array in checked_parameters(learner).items()}
     learner.start(parameters)
     require(_equal(learner.parameters(), parameters), "parameters() are not those that start() was given")
     policy = learner.policy()
@@ -231,7 +248,7 @@ def parameters_can_be_given(make: MakeLearner) -> None:
 def states_go_on(make: MakeLearner) -> None:
     """A learner restored from a saved state continues bit for bit."""
     learner, other = make(), make()
-    learner.update(0.0)
+    checked_update(learner, 0.0)
     arrays, plain = learner.get_state()
     # As from a checkpoint: sorted by name, and JSON.
     other.set_state({name: np.array(arrays[name]) for name in sorted(arrays)}, json.loads(json.dumps(plain)))
