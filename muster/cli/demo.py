@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,7 +123,8 @@ def evaluate_policies(console: Console, policies: list[str], episodes: int, seed
         for size in SIZES:
             with progress_bar(f"{policy} on rescue:{size}", episodes) as advance:
                 evaluation = evaluate(policy, f"rescue:{size}", episodes, seed, progress=advance)
-            cells.append(f"{evaluation.mean:.2f} ± {(evaluation.ci95[1] - evaluation.ci95[0]) / 2:.2f}")
+            low, high = evaluation.ci95 or (math.nan, math.nan)
+            cells.append(f"{evaluation.mean:.2f} ± {(high - low) / 2:.2f}")
         table.add_row(policy, *cells)
     console.print(table)
 

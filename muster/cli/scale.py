@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ def draw_curve(axes: Any, curve: Curve) -> None:
         (Path(curve.policy).stem, "C0", [point.policy for point in curve.points]),
         (f"best baseline: {names}", "C1", [point.best for point in curve.points]),
     ):
-        low, high = zip(*(evaluation.ci95 for evaluation in evaluations), strict=True)
+        low, high = zip(*(evaluation.ci95 or (math.nan, math.nan) for evaluation in evaluations), strict=True)
         axes.plot(sizes, [evaluation.mean for evaluation in evaluations], color=colour, linewidth=1.2, label=label)
         axes.fill_between(sizes, low, high, color=colour, alpha=0.2)
     for verdict, (marker, filled, words) in MARKS.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
@@ -15,7 +16,7 @@ from muster.envs.vector import BatchEnv, Metric, Policy
 from muster.errors import InputError
 from muster.evaluation.evaluate import Count, Evaluation, Mean, evaluate
 from muster.evaluation.groups import Group, GroupDifference, is_pattern, runs_that_match, summarise_groups
-from muster.evaluation.statistics import Interval, Verdict, bootstrap_interval, verdict_of
+from muster.evaluation.statistics import Interval, Verdict, interval_of, verdict_of
 from muster.evaluation.text import (
     difference_lines,
     episodes_of,
@@ -39,7 +40,7 @@ class Difference:
     policy: str
     reference: str
     mean: float
-    ci95: Interval
+    ci95: Interval | None
     episodes: int
     higher: int
     equal: int
@@ -85,12 +86,18 @@ class Comparison:
         return f"{self.evaluations[0].env}: {episodes_of(self.evaluations[0])}"
 
     def remarks(self) -> list[str]:
-        """The differences in words."""
-        metric = self.evaluations[0].metric
+        """The differences in words, but for those of metrics that are the same for all policies in every episode."""
+        metric, records = self.evaluations[0].metric, [evaluation.records.metrics for evaluation in self.evaluations]
+        varies = [
+            name
+            for name, values in records[0].items()
+            if not all(np.array_equal(values, other.get(name, ()), equal_nan=True) for other in records)
+        ]
         if self.groups:
             lines = [group_line(group, metric) for group in self.groups]
-            return lines + [line for gap in self.group_differences for line in group_difference_lines(gap, metric)]
-        return [line for gap in self.differences for line in difference_lines(gap, metric)]
+            gaps = self.group_differences
+            return lines + [line for gap in gaps for line in group_difference_lines(gap, metric, varies)]
+        return [line for gap in self.differences for line in difference_lines(gap, metric, varies)]
 
     def __repr__(self) -> str:
         return self.title + "\n" + text_table(*evaluation_table(self.evaluations), self.remarks())
@@ -142,6 +149,11 @@ def _members(entry: str | Path | Policy | Sequence[str | Path | Policy]) -> list
     members: Sequence[Any] = entry if isinstance(entry, (list, tuple)) else [entry]
     if not members:
         raise InputError("a group of runs has no member; give their names, or a pattern such as 'runs/ppo-s*'")
+    same = [os.path.realpath(member) if isinstance(member, (str, Path)) else id(member) for member in members]
+    if len(set(same)) < len(same):
+        twice = next(member for member, own in zip(members, same, strict=True) if same.count(own) > 1)
+        name = twice if isinstance(twice, (str, Path)) else twice.name
+        raise InputError(f"{name} is in a group twice; a group has runs with different training seeds, each once")
     return [str(member) if isinstance(member, Path) else member for member in members]
 
 
@@ -164,7 +176,7 @@ def _difference(policy: Evaluation, reference: Evaluation) -> Difference:
         policy=policy.policy,
         reference=reference.policy,
         mean=float(gap.mean()),
-        ci95=bootstrap_interval(gap),
+        ci95=interval_of(gap),
         episodes=len(gap),
         higher=int((gap > 0).sum()),
         equal=int((gap == 0).sum()),
@@ -180,4 +192,4 @@ def _metric_gaps(policy: Evaluation, reference: Evaluation) -> Iterator[tuple[st
             gap = values - reference.records.metrics[name]
             gap = gap[np.isfinite(gap)]
             if len(gap):
-                yield name, Mean(float(gap.mean()), bootstrap_interval(gap))
+                yield name, Mean(float(gap.mean()), interval_of(gap))

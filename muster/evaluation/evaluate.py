@@ -16,7 +16,7 @@ from muster.envs.registry import EnvLike, make
 from muster.envs.vector import BatchEnv, Metric, Policy
 from muster.errors import InputError
 from muster.evaluation.episodes import Episodes, run_episodes
-from muster.evaluation.statistics import MEANINGS, Interval, bootstrap_interval, wilson_interval
+from muster.evaluation.statistics import MEANINGS, Interval, interval_of, wilson_interval
 from muster.evaluation.text import describe, evaluation_lines, evaluation_table, html_table
 from muster.policy.learned import LearnedPolicy
 from muster.policy.lookahead import LookAhead
@@ -34,7 +34,8 @@ class Mean(NamedTuple):
     """A mean and its 95 % interval."""
 
     mean: float
-    ci95: Interval
+    ci95: Interval | None
+    """None of one episode."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -53,7 +54,8 @@ class Evaluation:
     noise: bool
     metric: Metric
     mean: float
-    ci95: Interval
+    ci95: Interval | None
+    """None of one episode."""
     failed: int
     decisions_per_second: float
     """Environment and policy together."""
@@ -81,7 +83,7 @@ class Evaluation:
     def finished_mean(self) -> Mean | None:
         """Mean over the episodes that did not hit the step limit, as in the paper's Table 1; None if all did."""
         finished = self.records.outcome[~self.records.truncated]
-        return Mean(float(finished.mean()), bootstrap_interval(finished)) if len(finished) else None
+        return Mean(float(finished.mean()), interval_of(finished)) if len(finished) else None
 
     def as_dict(self) -> dict[str, Any]:
         """The evaluation as in `muster evaluate --json`."""
@@ -191,7 +193,7 @@ def summarise(
         noise=noise,
         metric=env.metric,
         mean=float(outcome.mean()),
-        ci95=wilson_interval(int(outcome.sum()), len(outcome)) if wins else bootstrap_interval(outcome),
+        ci95=wilson_interval(int(outcome.sum()), len(outcome)) if wins and len(outcome) > 1 else interval_of(outcome),
         failed=int(records.truncated.sum()) if MEANINGS[env.metric].limit_fails else 0,
         decisions_per_second=records.decisions / records.seconds,
         ms_per_decision=1000 * records.policy_seconds / records.decisions,
@@ -205,4 +207,4 @@ def summarise(
 def _mean(values: Floats) -> Mean | None:
     """Mean over the episodes that have a number; None if none has."""
     known = values[np.isfinite(values)]
-    return Mean(float(known.mean()), bootstrap_interval(known)) if len(known) else None
+    return Mean(float(known.mean()), interval_of(known)) if len(known) else None

@@ -1,7 +1,8 @@
 """Comparison of methods by groups of runs with different training seeds, as in rliable (Agarwal et al., 2021).
 
 Interquartile mean of the runs, and probability that a run of one method is better than a run of another. Intervals are
-by a bootstrap that resamples training seeds within each group, and episodes jointly, since all runs share them.
+by a bootstrap that resamples training seeds within each group, and episodes jointly, since all runs share them. Its
+percentiles hold from FEW runs on. Of fewer, which tell little of their spread, Student's t takes its standard error.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from muster.data import Floats
 from muster.errors import InputError
 from muster.evaluation.evaluate import Evaluation, Mean
-from muster.evaluation.statistics import MEANINGS, RESAMPLES, Interval
+from muster.evaluation.statistics import FEW, MEANINGS, RESAMPLES, Interval, student95
 
 Statistic = Callable[[Sequence[Floats]], Floats]
 """From the means [..., R] of the runs of each group to a number [...]."""
@@ -37,8 +38,8 @@ class Group:
     runs: tuple[str, ...]
     iqm: float
     """Interquartile mean of the runs' means."""
-    ci95: Interval
-    """Over training seeds and episodes; for a single policy over episodes."""
+    ci95: Interval | None
+    """Over training seeds and episodes; for a single policy over episodes. None of one episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,11 @@ class GroupDifference:
     reference: str
     difference: float
     """Difference of the interquartile means."""
-    ci95: Interval
+    ci95: Interval | None
     probability_of_improvement: float
     """Probability that a run of the policy is better than one of the reference; a tie counts one half."""
-    probability_ci95: Interval
+    probability_ci95: Interval | None
+    """None of one episode, and of one run against one."""
     metrics: dict[str, Mean]
     """Difference of the interquartile means of each further metric."""
 
@@ -98,8 +100,9 @@ def summarise_groups(groups: Sequence[Sequence[Evaluation]]) -> tuple[list[Group
     outcomes = [np.array([run.records.outcome for run in group]) for group in groups]
     summaries = []
     for name, group, outcome in zip(names, groups, outcomes, strict=True):
-        interval = _interval([outcome], lambda means: interquartile_mean(means[0]))
-        iqm = float(interquartile_mean(outcome.mean(axis=1)))
+        iqm, interval = _estimate(lambda means: interquartile_mean(means[0]), [outcome])
+        if interval and group[0].metric in ("win_rate", "agreement"):
+            interval = max(0.0, interval[0]), min(1.0, interval[1])
         summaries.append(Group(name, tuple(run.policy for run in group), iqm, interval))
     return summaries, [_group_difference(names[k], groups[k], names[0], groups[0]) for k in range(1, len(groups))]
 
@@ -115,9 +118,6 @@ def _group_difference(
     def probability(means: Sequence[Floats]) -> Floats:
         return probability_of_improvement(means[0], means[1], better)
 
-    def estimate(statistic: Statistic, outcomes: Sequence[Floats]) -> Mean:
-        return Mean(float(statistic([outcome.mean(axis=1) for outcome in outcomes])), _interval(outcomes, statistic))
-
     both = [np.array([run.records.outcome for run in runs]) for runs in (group, reference)]
     metrics = {}
     for metric in group[0].records.metrics:
@@ -125,19 +125,59 @@ def _group_difference(
             values = [np.array([run.records.metrics[metric] for run in runs]) for runs in (group, reference)]
             known = np.isfinite(np.concatenate(values)).all(axis=0)
             if known.any():
-                metrics[metric] = estimate(difference, [runs[:, known] for runs in values])
-    gap, improvement = estimate(difference, both), estimate(probability, both)
-    return GroupDifference(name, reference_name, gap.mean, gap.ci95, improvement.mean, improvement.ci95, metrics)
+                metrics[metric] = _estimate(difference, [runs[:, known] for runs in values])
+    gap = _estimate(difference, both)
+    improvement = float(probability([outcome.mean(axis=1) for outcome in both]))
+    interval = None
+    if both[0].shape[1] > 1 and len(group) + len(reference) > 2:
+        interval = probability_interval(improvement, len(group), len(reference), _spread_of_episodes(probability, both))
+    return GroupDifference(name, reference_name, gap.mean, gap.ci95, improvement, interval, metrics)
 
 
-def _interval(outcomes: Sequence[Floats], statistic: Statistic) -> Interval:
-    """95 % interval of a statistic of the runs' means [S, R] of each group, by the stratified bootstrap."""
-    samples = np.concatenate([statistic(means) for means in _resampled_means(outcomes)])
-    low, high = np.quantile(samples, [0.025, 0.975])
-    return float(low), float(high)
+def probability_interval(found: float, runs: int, others: int, spread: float = 0.0) -> Interval:
+    """95 % interval of a probability of improvement: Newcombe's (2006, method 5), with Student's t.
+
+    It holds from two runs on, and has a width where every run is better than every other one. One run against several
+    is taken to be a baseline, without a spread over seeds. `spread` is the variance of the probability over episodes.
+    """
+    theta = np.linspace(0, 1, 2001)
+    pairs = (runs + others) / 2 - 1 if min(runs, others) > 1 else 0.0
+    variance = theta * (1 - theta) * (1 + pairs * ((1 - theta) / (2 - theta) + theta / (1 + theta))) / (runs * others)
+    within = theta[np.abs(theta - found) <= student95(runs + others - 2) * np.sqrt(variance + spread) + 1e-9]
+    return float(min(within[0], found)), float(max(within[-1], found))
 
 
-def _resampled_means(outcomes: Sequence[Floats]) -> Iterator[list[Floats]]:
+def _estimate(statistic: Statistic, outcomes: Sequence[Floats]) -> Mean:
+    """A statistic of the runs' means [..., R] of each group, and its 95 % interval by the stratified bootstrap."""
+    means = [outcome.mean(axis=1) for outcome in outcomes]
+    found, episodes = float(statistic(means)), outcomes[0].shape[1]
+    if episodes < 2:
+        return Mean(found, None)
+    if episodes >= FEW and all(len(mean) == 1 or len(mean) >= FEW for mean in means):
+        samples = np.concatenate([statistic(resampled) for resampled in _resampled_means(outcomes)])
+        low, high = np.quantile(samples, [0.025, 0.975])
+        return Mean(found, (float(low), float(high)))
+    rng = np.random.default_rng(0)
+    parts = [(_spread_of_episodes(statistic, outcomes), episodes - 1)]
+    for k, mean in enumerate(means):
+        if (n := len(mean)) > 1:
+            resampled = [*means[:k], mean[rng.integers(n, size=(RESAMPLES, n))], *means[k + 1 :]]
+            parts.append((float(statistic(resampled).var()) * n / (n - 1), n - 1))
+    variance = sum(part for part, _ in parts)
+    if not variance:
+        return Mean(found, (found, found))
+    # Degrees of freedom of a sum of variances, by Welch and Satterthwaite.
+    half = student95(variance**2 / sum(part**2 / degrees for part, degrees in parts)) * math.sqrt(variance)
+    return Mean(found, (found - half, found + half))
+
+
+def _spread_of_episodes(statistic: Statistic, outcomes: Sequence[Floats]) -> float:
+    """Variance of a statistic over episodes, of these runs."""
+    samples = np.concatenate([statistic(means) for means in _resampled_means(outcomes, seeds=False)])
+    return float(samples.var()) * outcomes[0].shape[1] / (outcomes[0].shape[1] - 1)
+
+
+def _resampled_means(outcomes: Sequence[Floats], seeds: bool = True) -> Iterator[list[Floats]]:
     """Chunks of resampled means [S, R] for each group of outcomes [R, E]: seeds within groups, episodes jointly."""
     rng = np.random.default_rng(0)
     episodes = outcomes[0].shape[1]
@@ -146,4 +186,6 @@ def _resampled_means(outcomes: Sequence[Floats]) -> Iterator[list[Floats]]:
         size = min(chunk, RESAMPLES - part * chunk)
         weights = rng.multinomial(episodes, np.full(episodes, 1 / episodes), size) / episodes
         means = [weights @ outcome.T for outcome in outcomes]
-        yield [np.take_along_axis(mean, rng.integers(mean.shape[1], size=mean.shape), axis=1) for mean in means]
+        if seeds:
+            means = [np.take_along_axis(mean, rng.integers(mean.shape[1], size=mean.shape), axis=1) for mean in means]
+        yield means

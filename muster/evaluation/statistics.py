@@ -45,10 +45,17 @@ MEANINGS: dict[Metric, Meaning] = {
 }
 
 
-def verdict_of(gap: Interval, metric: Metric) -> Verdict:
+def verdict_of(gap: Interval | None, metric: Metric) -> Verdict:
     """Verdict of the 95 % interval of a difference: better or worse if 0 is outside it, else even."""
+    if gap is None:
+        return "even"
     low, high = sorted(MEANINGS[metric].better * bound for bound in gap)
     return "better" if low > 0 else "worse" if high < 0 else "even"
+
+
+def interval_of(values: Floats) -> Interval | None:
+    """95 % interval of the mean; None of one value."""
+    return bootstrap_interval(values) if len(values) > 1 else None
 
 
 def bootstrap_interval(values: Floats, resamples: int = RESAMPLES) -> Interval:
@@ -76,10 +83,10 @@ def bootstrap_interval(values: Floats, resamples: int = RESAMPLES) -> Interval:
     return float(low), float(high)
 
 
-def student95(degrees: int) -> float:
-    """97.5 % quantile of Student's t: exact for up to two degrees of freedom, then within 1 % (Fisher's expansion)."""
-    if degrees < 3:
-        return (math.tan(0.475 * math.pi), 0.95 / math.sqrt(2 * 0.975 * 0.025))[degrees - 1]
+def student95(degrees: float) -> float:
+    """97.5 % quantile of Student's t: exact for 1, 2 and 3 degrees of freedom, else within 3 % (Fisher's expansion)."""
+    if degrees <= 3:
+        return math.exp(np.interp(1 / degrees, (1 / 3, 1 / 2, 1), np.log((3.18245, 4.30265, 12.7062))))
     z, d = Z95, degrees
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384

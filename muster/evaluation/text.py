@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,9 @@ def evaluation_lines(evaluation: Evaluation) -> list[str]:
     meaning = MEANINGS[evaluation.metric]
     add(meaning.label, mean_of(evaluation, evaluation.metric))
     if evaluation.env.startswith("rescue:"):
-        low, high = evaluation.ci95
-        earlier = replace(evaluation, mean=evaluation.mean - 1, ci95=(low - 1, high - 1))
+        earlier = replace(evaluation, mean=evaluation.mean - 1)
+        if evaluation.ci95:
+            earlier = replace(earlier, ci95=(evaluation.ci95[0] - 1, evaluation.ci95[1] - 1))
         add("T - 1, as the paper prints", mean_of(earlier, "steps"))
     for name, value in evaluation.metrics.items():
         add(name.replace("_", " "), "-" if value is None else with_interval(value.mean, value.ci95))
@@ -62,18 +63,19 @@ def _counted(episodes: int) -> str:
     return f"{episodes:,} episode{'s' if episodes != 1 else ''}"
 
 
-def difference_lines(difference: Difference, metric: Metric) -> list[str]:
-    """A paired difference in words, with one line for each further metric."""
+def difference_lines(difference: Difference, metric: Metric, names: Collection[str]) -> list[str]:
+    """A paired difference in words, with one line for each named further metric."""
     mean = mean_of(difference, metric, "+")
     counts = f"higher on {difference.higher}, equal on {difference.equal}, lower on {difference.lower}"
     whole = f"{difference.policy} - {difference.reference}: {mean} on {_counted(difference.episodes)}; {counts}"
-    return [whole, *_metric_lines(difference)]
+    return [whole, *_metric_lines(difference, names)]
 
 
-def _metric_lines(difference: Difference | GroupDifference) -> list[str]:
+def _metric_lines(difference: Difference | GroupDifference, names: Collection[str]) -> list[str]:
     return [
         f"  {name.replace('_', ' ')}: {with_interval(gap.mean, gap.ci95, sign='+')}"
         for name, gap in difference.metrics.items()
+        if name in names
     ]
 
 
@@ -83,32 +85,36 @@ def group_line(group: Group, metric: Metric) -> str:
     return f"{group.policy}, {runs}: interquartile mean {with_interval(group.iqm, group.ci95, MEANINGS[metric].digits)}"
 
 
-def group_difference_lines(difference: GroupDifference, metric: Metric) -> list[str]:
-    """The difference of two methods in words, with one line for each further metric."""
+def group_difference_lines(difference: GroupDifference, metric: Metric, names: Collection[str]) -> list[str]:
+    """The difference of two methods in words, with one line for each named further metric."""
     gap = with_interval(difference.difference, difference.ci95, MEANINGS[metric].digits, sign="+")
-    probability = with_interval(difference.probability_of_improvement, difference.probability_ci95)
-    whole = f"{difference.policy} - {difference.reference}: {gap}; a run of it is better with probability {probability}"
-    return [whole, *_metric_lines(difference)]
+    whole = f"{difference.policy} - {difference.reference}: {gap}"
+    if difference.probability_ci95:
+        probability = with_interval(difference.probability_of_improvement, difference.probability_ci95)
+        whole += f"; a run of it is better with probability {probability}"
+    return [whole, *_metric_lines(difference, names)]
 
 
 def mean_of(result: Evaluation | Difference, metric: Metric, sign: str = "") -> str:
-    """A mean and its 95 % interval, which one episode does not have."""
-    digits = MEANINGS[metric].digits
-    if result.episodes == 1:
-        return f"{result.mean:{sign}.{digits}f}  (one episode: no interval)"
-    return with_interval(result.mean, result.ci95, digits, sign)
-
-
-def with_interval(mean: float, interval: Interval, digits: int = 2, sign: str = "") -> str:
     """A mean and its 95 % interval."""
+    return with_interval(result.mean, result.ci95, MEANINGS[metric].digits, sign)
+
+
+def with_interval(mean: float, interval: Interval | None, digits: int = 2, sign: str = "") -> str:
+    """A mean and its 95 % interval, which one episode does not have."""
+    if interval is None:
+        return f"{mean:{sign}.{digits}f}  (one episode: no interval)"
     low, high = interval
     return f"{mean:{sign}.{digits}f}  (95 %: {low:{sign}.{digits}f} to {high:{sign}.{digits}f})"
 
 
 def in_brackets(result: Evaluation | Difference, metric: Metric, sign: str = "") -> str:
     """Mean and interval for a table's cell: "11.75 [11.38 12.14]"."""
-    form = f"{sign}.{MEANINGS[metric].digits}f"
-    return f"{result.mean:{form}} [{result.ci95[0]:{form}} {result.ci95[1]:{form}}]"
+    return _cell(result.mean, result.ci95, f"{sign}.{MEANINGS[metric].digits}f")
+
+
+def _cell(mean: float, interval: Interval | None, form: str = ".2f") -> str:
+    return f"{mean:{form}} [{interval[0]:{form}} {interval[1]:{form}}]" if interval else f"{mean:{form}}"
 
 
 def text_table(head: Sequence[str], rows: Iterable[Sequence[str]], remarks: Iterable[str]) -> str:
@@ -139,7 +145,7 @@ def evaluation_table(evaluations: Sequence[Evaluation]) -> tuple[list[str], list
     rows = []
     for one in evaluations:
         metrics: list[Any] = [one.metrics.get(name) for name in names]
-        shown = ["–" if f is None else f"{f.mean:.2f} [{f.ci95[0]:.2f} {f.ci95[1]:.2f}]" for f in metrics]
+        shown = ["–" if mean is None else _cell(*mean) for mean in metrics]
         changes = "–" if one.changes_per_decision is None else f"{100 * one.changes_per_decision:.2f} %"
         limit = [f"{100 * one.failed / one.episodes:.1f} %"] * limits
         name = f"{one.policy}, {one.look_ahead}" if one.look_ahead else one.policy
