@@ -23,7 +23,8 @@ class Scale(PolicyFlags):
     """Run one policy on environments of growing size beside the best baseline: where it wins, is even and loses."""
 
     policy: Annotated[str, Positional, arg(metavar="POLICY")]
-    """A shipped policy, a path to a run or model file, or a baseline of the environment."""
+    """A shipped policy, a path to a run or model file, or a baseline of the environment. A pattern such as
+    'runs/ppo-s*' is a group of runs with different training seeds: the curve is of their interquartile mean."""
     env: str
     """battle:m, battle:w, battle:zh, rescue, pursuit or fleet; options follow a comma: fleet,city=large. One may grow
     with the number of agents n: rescue,grid=11*sqrt(n) keeps the density."""
@@ -49,15 +50,18 @@ class Scale(PolicyFlags):
         """Run the episodes, print the curve and draw it."""
         from muster.cli.plot import figure_file
         from muster.errors import InputError
+        from muster.evaluation.groups import is_pattern, runs_that_match
         from muster.evaluation.scale import plan, run_curve
 
         if self.episodes < 1:
             raise InputError(f"episodes must be at least 1, got {self.episodes}")
         # The picture is opened first, so that a path that cannot be written fails before the episodes are run.
         with nullcontext() if self.out is None else figure_file(self.out, "muster scale --out") as canvas:
-            envs, names = plan(self.policy, self.env, self.sizes, self.baseline, self.ratio)
-            policy = self.policy_of(self.policy, next(iter(envs.values())))
-            curve = run_curve(policy, envs, names, self.episodes, self.seed, _report)
+            runs = runs_that_match(self.policy) if is_pattern(self.policy) else [self.policy]
+            envs, names = plan(runs, self.env, self.sizes, self.baseline, self.ratio)
+            curve = run_curve(
+                self.policies_of(runs, next(iter(envs.values()))), envs, names, self.episodes, self.seed, _report
+            )
             if self.json:
                 print(json.dumps(curve.as_dict() | {"episodes": self.episodes, "seed": self.seed}))
             else:
@@ -69,7 +73,7 @@ class Scale(PolicyFlags):
 
 
 def _report(point: Point) -> None:
-    print(f"{point.env}: {point.verdict}", file=sys.stderr, flush=True)
+    print(f"{point.env}: {point.verdict or 'one episode, no verdict'}", file=sys.stderr, flush=True)
 
 
 def print_curve(curve: Curve) -> None:

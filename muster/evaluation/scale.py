@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from muster.envs.vector import Policy
 from muster.errors import InputError, UnknownNameError
 from muster.evaluation.compare import Difference, compare, differences
 from muster.evaluation.evaluate import BATCH, Evaluation
+from muster.evaluation.groups import summarise_groups
 from muster.evaluation.statistics import MEANINGS
 from muster.evaluation.text import html_table, in_brackets, text_table
 from muster.policy.learned import PRIOR
@@ -126,14 +128,23 @@ def env_of(kind: Kind, options: str, size: int, ratio: float | None = None) -> s
     # 1.1 * 10 is a little more than 11 in floating point, and must not be rounded up to 12.
     ratio = kind.ratio if ratio is None else ratio
     tasks = math.ceil(round(ratio * size, 9))
-    options = _GROWING.sub(lambda match: _grown(match, size), options)
-    return kind.form.format(agents=size, tasks=tasks, ratio=ratio) + options
+    env = kind.form.format(agents=size, tasks=tasks, ratio=ratio)
+    given = options.split(",")
+    texts = [_GROWING.sub(lambda match: f"={math.ceil(_grown(match, size))}", option) for option in given]
+    for k, option in enumerate(given):
+        exact = [*texts[:k], _GROWING.sub(lambda match: f"={_grown(match, size):.6g}", option), *texts[k + 1 :]]
+        if exact != texts:
+            # Only a whole number is refused as it is.
+            with suppress(InputError):
+                make(env + ",".join(exact))
+                texts = exact
+    return env + ",".join(texts)
 
 
-def _grown(match: re.Match[str], size: int) -> str:
-    """Value of an option that grows with the number of agents, rounded up."""
+def _grown(match: re.Match[str], size: int) -> float:
+    """Value of an option that grows with the number of agents."""
     factor, power = float(match[1] or 1.0), 0.5 if match[2] else 1.0
-    return f"={math.ceil(round(factor * size**power, 9))}"
+    return round(factor * size**power, 9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +159,13 @@ class Point:
     """The best of the baselines."""
     difference: Difference
     """The policy minus the best baseline, episode by episode."""
+    runs: tuple[Evaluation, ...] = ()
+    """Runs of a group, of which `policy` has the interquartile mean; episode by episode it is the mean of the runs."""
 
     @property
-    def verdict(self) -> Verdict:
-        """wins or loses if the interval of the paired difference excludes 0, else even."""
-        return VERDICTS[self.difference.verdict(self.policy.metric)]
+    def verdict(self) -> Verdict | None:
+        """wins or loses if the interval of the paired difference excludes 0, else even; None of one episode."""
+        return VERDICTS[self.difference.verdict(self.policy.metric)] if self.difference.ci95 else None
 
     def as_dict(self) -> dict[str, Any]:
         """The point as JSON values."""
@@ -164,6 +177,7 @@ class Point:
             "baselines": [one.as_dict() for one in self.baselines],
             "difference": self.difference.as_dict(),
             "verdict": self.verdict,
+            "runs": [one.as_dict() for one in self.runs],
         }
 
 
@@ -190,6 +204,8 @@ class Curve:
 
     def conclusion(self) -> str:
         """Sizes at which the policy wins, is even and loses, in a sentence."""
+        if all(point.verdict is None for point in self.points):
+            return f"{self.policy}: one episode has no interval, and no verdict; give more episodes"
         if len(self.sizes("wins")) == len(self.points):
             first, last = self.points[0].size, self.points[-1].size
             return f"{self.policy} wins at every size, {first} to {last}"
@@ -223,14 +239,15 @@ class Curve:
                 f"{point.best.policy} {in_brackets(point.best, metric)}",
                 in_brackets(point.difference, metric, "+"),
             ]
-            rows.append([*row, point.verdict, *limits])
+            rows.append([*row, point.verdict or "–", *limits])
         return head + ["hit the limit"] * failed, rows
 
     @property
     def title(self) -> str:
         """Policy, metric and episodes."""
-        first = self.points[0].policy
-        return f"{self.policy}: {MEANINGS[first.metric].short}, {first.episodes} episodes a size (seed {first.seed})"
+        first, runs = self.points[0].policy, self.points[0].runs
+        what = f"interquartile mean of {len(runs)} runs, " * bool(runs) + MEANINGS[first.metric].short
+        return f"{self.policy}: {what}, {first.episodes} episodes a size (seed {first.seed})"
 
     def __repr__(self) -> str:
         return self.title + "\n" + text_table(*self.table(), [self.conclusion()])
@@ -240,7 +257,11 @@ class Curve:
 
 
 def plan(
-    policy: str | Policy, env: str, sizes: str | None = None, baselines: Sequence[str] = (), ratio: float | None = None
+    policy: str | Policy | Sequence[str | Policy],
+    env: str,
+    sizes: str | None = None,
+    baselines: Sequence[str] = (),
+    ratio: float | None = None,
 ) -> tuple[dict[int, str], tuple[str, ...]]:
     """{size: environment string} and names of the baselines; raises for any that cannot be made, before a long run."""
     kind, options = split_env(env)
@@ -256,28 +277,52 @@ def plan(
     for text in envs.values():
         try:
             batch_env = make(text)
-            for name in (policy, *names):
+            for name in (*_members(policy), *names):
                 resolve(name, batch_env)
         except InputError as error:
             raise InputError(f"cannot run {text}: {error}") from None
     return envs, names
 
 
+def _members(policy: str | Policy | Sequence[str | Policy]) -> Sequence[str | Policy]:
+    return policy if isinstance(policy, (list, tuple)) else [cast("str | Policy", policy)]
+
+
 def run_curve(
-    policy: str | Policy,
+    policy: str | Policy | Sequence[str | Policy],
     envs: dict[int, str],
     baselines: Sequence[str],
     episodes: int = 200,
     seed: SetName = 0,
     report: Callable[[Point], None] = lambda point: None,
 ) -> Curve:
-    """Run the policy and the baselines on the same episodes at every size."""
+    """Run the policy, or the runs of a group, and the baselines on the same episodes at every size."""
+    members = _members(policy)
     points = []
     for size, name in envs.items():
         first = make(name)
         batch = min(BATCH, max(1, LARGEST_BATCH // (first.n_agents * first.n_tasks)))
-        evaluation, *others = compare((policy, *baselines), name, episodes, seed, batch=batch).evaluations
+        found = compare((list(members), *baselines), name, episodes, seed, batch=batch).evaluations
+        runs, others = found[: len(members)], found[len(members) :]
         best = max(others, key=lambda other: MEANINGS[other.metric].better * other.mean)
-        points.append(Point(size, name, evaluation, tuple(others), best, differences([best, evaluation])[0]))
-        report(points[-1])
-    return Curve(policy if isinstance(policy, str) else policy.name, tuple(points))
+        if len(runs) == 1:
+            point = Point(size, name, runs[0], others, best, differences([best, runs[0]])[0])
+        else:
+            (_, group), (gap,) = summarise_groups([[best], runs])
+            outcome = np.mean([run.records.outcome for run in runs], axis=0)
+            records = replace(runs[0].records, outcome=outcome, metrics={})
+            failed = round(sum(run.failed for run in runs) / len(runs))
+            evaluation = replace(
+                runs[0],
+                policy=group.policy,
+                mean=group.iqm,
+                ci95=group.ci95,
+                failed=failed,
+                metrics={},
+                records=records,
+            )
+            difference = replace(differences([best, evaluation])[0], mean=gap.difference, ci95=gap.ci95)
+            point = Point(size, name, evaluation, others, best, difference, runs)
+        points.append(point)
+        report(point)
+    return Curve(points[0].policy.policy, tuple(points))

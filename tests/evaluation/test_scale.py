@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import muster
 from muster.cli.main import main
 from muster.cli.scale import draw_curve
 from muster.envs.registry import make
@@ -17,6 +18,7 @@ from muster.evaluation.compare import differences
 from muster.evaluation.episodes import Episodes
 from muster.evaluation.evaluate import Evaluation
 from muster.evaluation.scale import KINDS, Curve, Point, env_of, parse_sizes, plan, run_curve, split_env
+from muster.evaluation.statistics import verdict_of
 from tests.policy.policy_files import write_random_policy
 
 
@@ -119,6 +121,36 @@ def test_the_picture_marks_each_verdict_and_where_it_wins_last_and_loses_first()
     marked = {line.get_label(): list(line.get_xdata()) for line in axes.get_lines()}
     assert (marked["wins"], marked["even"], marked["loses"]) == ([9], [5], [40])
     assert marked["last size at which it wins: 9"] == [9, 9]
+
+
+def test_a_group_of_runs_has_one_curve_with_an_interval_over_training_seeds(tmp_path: Path, capsys) -> None:
+    runs = [str(write_random_policy(tmp_path / f"p-s{seed}.safetensors", "rescue:2x4", seed=seed)) for seed in range(3)]
+    call = ["--env", "rescue", "--sizes", "2,3", "--baseline", "closest", "--episodes", "30", "--json"]
+    main(["scale", str(tmp_path / "p-s*"), *call])
+    found = json.loads(capsys.readouterr().out)
+    assert found["policy"] == str(tmp_path / "p-s*")
+    group = muster.compare(["closest", runs], "rescue:2x4", 30)
+    first = found["points"][0]
+    assert first["policy"]["mean"] == group.groups[1].iqm == np.mean([one["mean"] for one in first["runs"]])
+    assert tuple(first["difference"]["ci95"]) == group.group_differences[0].ci95
+    assert (
+        first["verdict"]
+        == {"better": "wins", "even": "even", "worse": "loses"}[verdict_of(group.group_differences[0].ci95, "steps")]
+    )
+    with pytest.raises(SystemExit):
+        main(["scale", str(tmp_path / "q-s*"), *call])
+    assert "no run or policy file matches" in capsys.readouterr().err
+
+
+def test_one_episode_gives_no_interval_and_no_verdict(capsys) -> None:
+    call = ["scale", "lp-distance", "--env", "rescue", "--sizes", "2,8", "--baseline", "closest", "--episodes", "1"]
+    main(call)
+    assert "lp-distance: one episode has no interval, and no verdict" in capsys.readouterr().out
+    main([*call, "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert {point["verdict"] for point in found["points"]} == {None}
+    assert found["points"][0]["policy"]["ci95"] is None
+    assert "(one episode: no interval)" in repr(muster.evaluate("closest", "rescue:2x4", 1))
 
 
 def test_more_return_is_better() -> None:
@@ -230,5 +262,8 @@ def test_an_option_grows_with_the_size():
     assert [env.partition(",")[2] for env in envs.values()] == [f"grid={side},max_steps=50" for side in (8, 16, 24, 26)]
     doubled, _ = plan("closest", "rescue,grid=3*n", "4,6")
     assert [make(env).name for env in doubled.values()] == ["rescue:4x8,grid=12", "rescue:6x12,grid=18"]
+    # Only whole numbers are rounded.
+    faster, _ = plan("closest", "pursuit,grid=9*sqrt(n),speed=0.2*sqrt(n)", "4,8")
+    assert [env.partition(",")[2] for env in faster.values()] == ["grid=18,speed=0.4", "grid=26,speed=0.565685"]
     with pytest.raises(InputError, match="cannot run rescue:4x8,grid=cbrt"):
         plan("closest", "rescue,grid=cbrt(n)", "4")
