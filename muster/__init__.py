@@ -25,6 +25,7 @@ _PUBLIC = {
     "Observation": "muster.envs.env",
     "Scene": "muster.envs.scene",
     "BatchEnv": "muster.envs.vector",
+    "Step": "muster.envs.vector",
     "BatchObservation": "muster.data",
     "Renderer": "muster.envs.renderer",
     "check_env": "muster.policy.checks",

@@ -11,7 +11,8 @@ import numpy as np
 
 from muster import custom
 from muster.envs.env import Env
-from muster.envs.singles import BatchOfSingles, batched
+from muster.envs.guard import guarded
+from muster.envs.singles import BatchOfSingles, batched, check_attributes
 from muster.envs.size import check_memory, size_of
 from muster.envs.vector import BatchEnv
 from muster.errors import InputError, MusterError, UnknownNameError, in_words
@@ -176,14 +177,16 @@ def _of_class(kind: Any, name: str, n_envs: int, options: dict[str, Any]) -> Bat
     if missing:
         raise InputError(f"{name} needs {', '.join(missing)}; write {name},{missing[0]}=…")
     options = {option: accept(known[option].hint, value, option, name) for option, value in options.items()}
-    if issubclass(kind, Env):
-        kind = batched(kind)
+    kind = batched(kind) if issubclass(kind, Env) else guarded(kind)
     try:
         batch_env: BatchEnv = kind(n_envs=n_envs, **options)
     except MusterError:
         raise
     except Exception as error:
         raise InputError(f"{name} cannot be made: {in_words(error)}") from error
+    check_attributes(batch_env, name)
+    if batch_env.n_envs != n_envs:
+        raise InputError(f"{name} must have n_envs as its constructor was given it, {n_envs}; got {batch_env.n_envs}")
     # Compared as text, since values of a custom class need not define equality.
     changed = {
         option: options[option]

@@ -354,9 +354,10 @@ def batched(single: type[Env]) -> type[BatchOfSingles]:
     return type(f"BatchOf{single.__name__}", (BatchOfSingles,), {"single": single, "__doc__": single.__doc__})
 
 
-def check_attributes(env: Env, name: str) -> None:
+def check_attributes(env: Env | BatchEnv, name: str) -> None:
     """Raise InputError unless sizes, metric and state methods of a custom environment are valid."""
     for attribute, meaning in (
+        *([("n_envs", "the number of environments")] if isinstance(env, BatchEnv) else []),
         ("n_agents", "the most agents that there ever are"),
         ("n_tasks", "the most tasks that there ever are at once"),
         ("max_steps", "the step limit"),
@@ -364,8 +365,8 @@ def check_attributes(env: Env, name: str) -> None:
         value = getattr(env, attribute, None)
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise InputError(f"{name} must have {attribute}, {meaning}, a whole number from 1; got {value!r}")
-    if env.metric not in get_args(Metric):
-        raise UnknownNameError("metric", str(env.metric), get_args(Metric), f"for {name}")
+    if (metric := getattr(env, "metric", None)) not in get_args(Metric):
+        raise UnknownNameError("metric", str(metric), get_args(Metric), f"for {name}")
     for attribute in ("positions", "distances"):
         columns = getattr(env, attribute)
         if not isinstance(columns, (tuple, list)) or not all(isinstance(k, int) and k >= 0 for k in columns):

@@ -80,8 +80,8 @@ class BatchEnv(ABC):
     and the number of threads. A slot whose episode has ended does not change, with reward 0, until it is `reset`.
     """
 
-    name: str
-    """The environment string that makes it, such as "rescue:2x4"."""
+    name: str = "a custom environment"
+    """The environment string that makes it, such as "rescue:2x4"; set by `muster.make`."""
     metric: Metric
     """The unit of `outcome`."""
     n_envs: int
@@ -173,9 +173,9 @@ class BatchEnv(ABC):
         raise MusterError(f"{self.name} cannot be given fresh random numbers: it has no reseed()")
 
     @classmethod
-    @abstractmethod
     def baselines(cls) -> Mapping[str, Callable[[Self], Policy]]:
         """{name: constructor of a policy for an environment object}, which may read more than observations."""
+        return {}
 
     def permute(self, agents: Ints, tasks: Ints) -> bool:
         """Renumber every slot: agent i is the former `agents[i]`, task j the former `tasks[j]`.

@@ -11,7 +11,7 @@ from muster.envs.checks import Finding
 from muster.envs.checks.contract import CHECKS
 from muster.envs.checks.probes import Make, living_agents, random_assignment, require, started
 from muster.envs.checks.run import check_env as run_checks
-from muster.envs.env import Env
+from muster.envs.registry import EnvLike
 from muster.envs.vector import BatchEnv
 from muster.models.direct import init_parameters
 from muster.models.spec import ModelSpec
@@ -21,7 +21,7 @@ from muster.policy.settings import PAPER_NOISE
 STEPS = 20
 
 
-def check_env(env: str | type[Env] | Make) -> list[Finding]:
+def check_env(env: EnvLike | Make) -> list[Finding]:
     """Run every check on an environment string, a class, or a function that makes a batch of a given size."""
     return run_checks(env, CHECKS | {"masked agents change no decision": masked_agents_change_nothing})
 

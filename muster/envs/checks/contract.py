@@ -24,13 +24,14 @@ from muster.envs.checks.probes import (
     try_baseline,
 )
 from muster.envs.features import FeatureNames, widths_of
+from muster.envs.guard import check_observation, check_step
 from muster.envs.history import pack_generator
 from muster.envs.identity import Ids, tasks_now
-from muster.envs.padding import BLOCKS, observation_of
+from muster.envs.padding import observation_of
 from muster.envs.scene import Scene
 from muster.envs.singles import BatchOfSingles
 from muster.envs.vector import BatchEnv, Step
-from muster.errors import InputError
+from muster.errors import InputError, in_words
 
 Check = Callable[[Make], None]
 PATIENCE = 200
@@ -43,19 +44,10 @@ BASELINE_STEPS = 10
 def shapes_and_types(make: Make) -> None:
     """Arrays of observations and steps have their shapes and dtypes, and finite values within their limits."""
     env = started(make, 3)
-    n_envs, n, m = env.n_envs, env.n_agents, env.n_tasks
     rng = np.random.default_rng(0)
     for _ in range(5):
         observation = env.observe()
-        for name, block in BLOCKS.items():
-            array = getattr(observation, name)
-            if array is not None:
-                sizes = {"N": n, "M": m, "F": None}
-                expect(name, array, (n_envs, *(sizes[axis] for axis in block.axes)), block.kind)
-                finite = block.kind not in (np.float32, np.float64) or name == "capacities" or np.isfinite(array).all()
-                require(bool(finite), f"{name} holds a number that is not finite")
-        if observation.planes is not None:
-            expect("planes", observation.planes, (n_envs, None, None, None), np.float32)
+        check_observation(env, observation)
         all_alive = not env.agents_stay or bool(observation.agent_alive.all())
         require(all_alive, "an agent is not alive, though agents_stay says that all are")
         require(bool((observation.contributions >= 0).all()), "a contribution is negative")
@@ -66,12 +58,8 @@ def shapes_and_types(make: Make) -> None:
             feasible = closed | (observation.minimums <= observation.capacities)
             require(bool(feasible.all()), "a minimum is above its task's capacity")
         _named_columns(env, widths_of(observation))
-        result = env.step(random_assignment(observation, rng))
-        for name, kind in (("reward", np.floating), ("terminated", np.bool_), ("truncated", np.bool_)):
-            array = getattr(result, name)
-            require(array.shape == (n_envs,), f"{name} has shape {array.shape}, not {(n_envs,)}")
-            require(np.issubdtype(array.dtype, kind), f"{name} has dtype {array.dtype}")
-    require(env.outcome().shape == (n_envs,), f"outcome has shape {env.outcome().shape}, not {(n_envs,)}")
+        check_step(env, env.step(random_assignment(observation, rng)))
+    require(env.outcome().shape == (3,), f"outcome has shape {env.outcome().shape}, not (3,)")
 
 
 def _named_columns(env: BatchEnv, widths: Mapping[str, int]) -> None:
@@ -84,13 +72,6 @@ def _named_columns(env: BatchEnv, widths: Mapping[str, int]) -> None:
         require(fits, f"{attribute} names column {column} of {kind} features, of which there are {widths[kind]}")
 
 
-def expect(name: str, array: NDArray[Any], shape: tuple[int | None, ...], kind: type) -> None:
-    """Require an array's shape (None: any size) and dtype."""
-    fits = array.ndim == len(shape) and all(want in (None, size) for want, size in zip(shape, array.shape, strict=True))
-    require(fits, f"{name} has shape {array.shape}, not {tuple('any' if s is None else s for s in shape)}")
-    require(array.dtype == kind, f"{name} has dtype {array.dtype}, not {np.dtype(kind)}")
-
-
 def masks(make: Make) -> None:
     """Some agent has a possible task within `PATIENCE` steps; no task for all is accepted, an index beyond M is not."""
     env = started(make, 3)
@@ -100,6 +81,11 @@ def masks(make: Make) -> None:
         env.step(np.full((3, env.n_agents), env.n_tasks))
     except InputError:
         pass
+    except Exception as error:
+        raise FailedCheckError(
+            f"step must refuse the task {env.n_tasks}, which this check gives on purpose, by an InputError; it raised "
+            f"{in_words(error)}"
+        ) from error
     else:
         raise FailedCheckError(f"step takes the task {env.n_tasks}, though tasks are 0 to {env.n_tasks - 1}")
     env, rng = started(make, 3), np.random.default_rng(0)
@@ -138,7 +124,7 @@ def forbidden_is_not_done(make: Make) -> None:
         except InputError:
             return
         expected = twin.step(np.where(agents, -1, assignment))
-        equal = all(np.array_equal(left, right) for left, right in zip(result, expected, strict=True))
+        equal = all(np.array_equal(*arrays, equal_nan=True) for arrays in zip(result, expected, strict=True))
         require(equal and same(env.observe(), twin.observe()), f"a forbidden pair is carried out at step {t}")
 
 

@@ -133,5 +133,5 @@ def _take(observation: BatchObservation, order: dict[str, Ints]) -> BatchObserva
 
 def _equal(left: object, right: object) -> bool:
     return left is right or (
-        isinstance(left, np.ndarray) and isinstance(right, np.ndarray) and np.array_equal(left, right)
+        isinstance(left, np.ndarray) and isinstance(right, np.ndarray) and np.array_equal(left, right, equal_nan=True)
     )

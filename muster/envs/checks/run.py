@@ -12,6 +12,7 @@ import numpy as np
 from muster.envs.checks.contract import CHECKS, Check
 from muster.envs.checks.probes import FailedCheckError, Make, UncheckedError, random_assignment, started
 from muster.envs.env import Env
+from muster.envs.registry import EnvLike
 from muster.envs.registry import make as make_env
 from muster.envs.singles import BatchOfSingles
 from muster.envs.vector import BatchEnv
@@ -37,7 +38,7 @@ class Finding:
     detail: str = ""
 
 
-def check_env(env: str | type[Env] | Make, checks: Mapping[str, Check] = CHECKS) -> list[Finding]:
+def check_env(env: EnvLike | Make, checks: Mapping[str, Check] = CHECKS) -> list[Finding]:
     """Run `checks` on an environment string, a class, or a function that makes a batch of a given size."""
     fits = issubclass(env, (Env, BatchEnv)) if isinstance(env, type) else isinstance(env, str) or callable(env)
     if not fits:
@@ -45,8 +46,8 @@ def check_env(env: str | type[Env] | Make, checks: Mapping[str, Check] = CHECKS)
             "check_env takes an environment string, a class of environments, or a function from a size to a batch; got "
             f"{env!r:.80}"
         )
-    named = isinstance(env, str) or (isinstance(env, type) and issubclass(env, Env))
-    make = _named(cast(str | type[Env], env)) if named else cast(Make, env)
+    made = isinstance(env, type) and issubclass(env, BatchOfSingles)
+    make = _named(env) if isinstance(env, (str, type)) and not made else cast(Make, env)
     findings = [try_check(name, check, make) for name, check in checks.items()]
     if not any(finding.status == "failed" for finding in findings):
         findings.append(Finding("speed", "measured", speed(make)))
@@ -54,7 +55,7 @@ def check_env(env: str | type[Env] | Make, checks: Mapping[str, Check] = CHECKS)
     return findings
 
 
-def _named(env: str | type[Env]) -> Make:
+def _named(env: EnvLike) -> Make:
     # An environment that cannot be made is an error of the caller, not a failed check.
     make_env(env)
     return lambda n_envs: make_env(env, n_envs)
