@@ -16,7 +16,7 @@ import numpy as np
 
 from muster.data import BatchObservation, Bools, Floats, Ints
 from muster.envs.vector import BatchEnv, Policy, Step
-from muster.errors import EnvError, MusterError
+from muster.errors import EnvError, InputError, MusterError
 from muster.rng import Seeds
 
 Act = Callable[[BatchObservation], Ints]
@@ -53,7 +53,13 @@ def rollout(env: BatchEnv, act: Act, active: Bools) -> Iterator[Transition]:
             observation = _only_active(observation, active.copy())
         began = time.perf_counter()
         with naming_bad_values(env, observation, step):
-            action = act(observation)
+            action = np.asarray(act(observation))
+        if action.dtype.kind not in "iu":
+            name = getattr(getattr(act, "__self__", None), "name", act)
+            raise InputError(
+                f"act() of the policy {name} must return a task index for each agent, whole numbers of shape "
+                f"{(env.n_envs, env.n_agents)}, got {action!r:.80}"
+            )
         seconds = time.perf_counter() - began
         result = env.step(action)
         _check_rewards(env, result.reward, step)
