@@ -91,7 +91,7 @@ def custom_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
     """Name and shape of every array that is trained."""
     model = make_custom(spec)
     parameters = parameters_of(model)
-    if not learned_by(model):
+    if not sum(parameters[name].size for name in learned_by(model)):
         raise InputError(f"{spec.kind} has no parameters to learn")
     return {name: parameters[name].shape for name in learned_by(model)}
 

@@ -246,6 +246,8 @@ class ModelSpec:
         if not (self.pair_width or self.task_pair_width):
             nothing = observation.pair_features[..., :0], observation.task_pair_features[..., :0]
             observation = dataclasses.replace(observation, pair_features=nothing[0], task_pair_features=nothing[1])
+        if is_custom(self.kind) and not self.corrects:
+            observation = dataclasses.replace(observation, prior=None, task_prior=None)
         if observation.global_features is not None and not self.global_width:
             observation = dataclasses.replace(observation, global_features=None)
         return observation

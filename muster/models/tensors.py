@@ -10,8 +10,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from muster.custom import is_custom
 from muster.data import BatchObservation
 from muster.errors import InputError
+from muster.models.custom import needs_torch
 from muster.models.linear import LinearModel
 from muster.models.pair_scale import RANGE
 from muster.models.spec import DISTANCE_WEIGHT, ModelSpec, Parameters
@@ -28,6 +30,8 @@ class TensorModel(nn.Module):
                 "to_torch is for models that score features of agents, tasks and pairs, and for custom torch modules; "
                 + ("a positional model (pem) reads planes" if spec.kind == "pem" else "this one learns limits as well")
             )
+        if is_custom(spec.kind) and not needs_torch(spec.kind):
+            raise InputError(f"{spec.kind} is no torch module, so there is none to return; call its scores() instead")
         self.spec = spec
         self.network: nn.Module = LinearNetwork(spec, parameters) if spec.kind == "linear" else _own(spec, parameters)
         widths = {**spec.widths, "global_features": spec.global_width}
