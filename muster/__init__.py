@@ -43,6 +43,7 @@ _PUBLIC = {
     # learning
     "train": "muster.learning.train",
     "Learner": "muster.learning.learner",
+    "Report": "muster.learning.loop",
     "check_model": "muster.learning.checks",
     "check_inference": "muster.learning.checks",
     "check_learner": "muster.learning.checks",

@@ -51,13 +51,15 @@ AVERAGED = ("dm", "linear")
 
 
 class Report(Protocol):
-    """Callback of a training run, called with each row of the log and the run's progress."""
+    """Callback of a training run: a function report(row, progress), called after each row of the log.
+
+    `row` is that of metrics.jsonl: steps, updates, episodes, reward, outcome, losses or fitness, further metrics by
+    name, cpu_seconds and steps_per_second. `progress` goes from 0 to 1. Return True to finish the run here, as if its
+    time were up.
+    """
 
     def __call__(self, row: Mapping[str, Any], progress: float, /) -> bool | None:
-        """`row` is that of metrics.jsonl: steps, updates, episodes, reward, outcome, losses or fitness, cpu_seconds,
-        steps_per_second and, after an evaluation, validation. `progress` goes from 0 to 1. Return True to finish the
-        run here, as if its time were up.
-        """
+        """Called after each row of the log."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -53,8 +53,8 @@ def train(
     may be given as a dictionary: es={"sigma": 0.1}. With `out`, the run's folder keeps log, checkpoint
     and policies, and `resume` continues the run with its own settings: only `minutes` or `steps`, `workers` and
     `cluster` may differ.
-    `report` is called with every row of the log (see `Report`). Ctrl-C ends the run after the present update: its state
-    is saved, and the best policy so far returned.
+    `report(row, progress)` is called after every row of the log (see `muster.Report`). Ctrl-C ends the run after the
+    present update: its state is saved, and the best policy so far returned.
     """
     names = [text_of(one) for one in env] if isinstance(env, Sequence) and not isinstance(env, str) else text_of(env)
     table = {"env": names, **settings}
@@ -101,6 +101,13 @@ def run_training(
     """
     if out is None and resume:
         raise InputError("resume needs the folder of the run (out)")
+    if settings.learner == "es" and settings.num_envs and not resume:
+        raise InputError("num_envs is for the other learners: es runs es.episodes of each candidate side by side")
+    if report is not None:
+        try:
+            inspect.signature(report).bind({}, 0.0)
+        except TypeError as error:
+            raise InputError(f"report must be a function of two arguments, report(row, progress): {error}") from None
     with sole_writer(out) if out else nullcontext():
         if out and resume:
             settings = _resumed(settings, out)

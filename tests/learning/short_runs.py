@@ -16,7 +16,7 @@ def small(learner: str, steps: int) -> TrainSettings:
         steps=steps // 4 if pem else steps,
         log_every=500,
         evaluate_episodes=4,
-        num_envs=16,
+        num_envs=0 if linear or learner == "es" else 16,
         ppo=PPOSettings(rollout_length=8),
         es=ESSettings(pairs=2, episodes=4),
     )

@@ -10,7 +10,7 @@ import pytest
 import muster
 from muster.errors import InputError
 
-ENV = "rescue:2x4"
+ENV, PRIOR_ENV = "rescue:2x4", "tests.learning.toy:Sized"
 ES = {"learner": "es", "es": {"pairs": 2, "episodes": 2}}
 HERE = f"{__name__}:"
 
@@ -209,3 +209,62 @@ def test_checks_tell_an_error_once(findings, said):
 def test_check_learner_has_the_sentences_of_training():
     for learner, said in ((Standing, "counted no environment steps"), (Unreported, "must return a dict of numbers")):
         assert said in muster.check_learner(learner, ENV, inference="lp")[0].detail
+
+
+@pytest.mark.parametrize("report", [lambda row: None, lambda: None, lambda row, progress, run: None])
+def test_a_report_of_another_signature_is_refused_before_the_run(report, tmp_path):
+    with pytest.raises(InputError, match=r"a function of two arguments, report\(row, progress\)"):
+        train(learner=Learner, report=report, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_num_envs_is_refused_where_it_has_no_effect():
+    with pytest.raises(InputError, match="num_envs is for the other learners"):
+        train(num_envs=8, **ES)
+
+
+class Curious:
+    """Scores by the environment's prior, which it must be shown or not."""
+
+    def __init__(self, agent_width: int, shown: bool = True):
+        self.shown, self.parameters = shown, {"w": np.zeros(agent_width, np.float32)}
+
+    def scores(self, observation):
+        assert (observation.prior is not None) == self.shown
+        h = np.zeros(observation.pairs.shape) + (observation.agent_features @ self.parameters["w"])[:, :, None]
+        return h + observation.prior if self.shown else h, None
+
+
+@pytest.mark.parametrize("prior", [True, False])
+def test_a_custom_model_is_shown_the_prior_unless_it_shall_not_be(prior):
+    policy = muster.train(PRIOR_ENV, model=f"{HERE}Curious,shown={prior}", inference="lp", prior=prior, steps=8, **ES)
+    assert policy.spec.corrects == prior
+
+
+def test_a_model_without_weights_has_nothing_to_learn():
+    with pytest.raises(InputError, match="Model has no parameters to learn"):
+        muster.train(PRIOR_ENV, model=Model, inference="lp", steps=8, **ES)
+
+
+class Policy:
+    """Acts with what it is given."""
+
+    name = "mine"
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def act(self, observation):
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [None, np.full((4, 2), 0.5)])
+def test_a_policy_that_does_not_act_with_indices_is_named(answer):
+    with pytest.raises(InputError, match=r"act\(\) of the policy mine must return a task index for each agent.*got"):
+        muster.evaluate(Policy(answer), ENV, episodes=4)
+
+
+def test_a_model_without_torch_is_no_torch_module():
+    pytest.importorskip("torch")
+    with pytest.raises(InputError, match="Model is no torch module, so there is none to return"):
+        train(model=Model, **ES).to_torch()
