@@ -118,7 +118,9 @@ def ours(variant: Any, epsilon: float) -> Callable[[Task, int], Loss]:
     """The Fenchel-Young loss of our layer."""
 
     def make(task: Task, seed: int) -> Loss:
-        layer = assign_layer(variant, epsilon=epsilon, samples=SAMPLES, seed=seed)
+        layer = assign_layer(
+            variant, epsilon=epsilon, **({"samples": SAMPLES, "seed": seed} if variant == "perturbed" else {})
+        )
 
         def loss(predicted: torch.Tensor, true: torch.Tensor, best: torch.Tensor) -> torch.Tensor:
             shape = (len(true), task.n_agents, task.n_tasks)

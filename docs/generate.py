@@ -205,6 +205,10 @@ def public_names() -> str:
             continue
         group = "Functions" if not isinstance(thing, type) else "Errors" if issubclass(thing, Exception) else "Types"
         groups[group].append("\n".join(describe(f"muster.{name}", thing)))
+    layer = import_module("muster.torch")
+    groups["With torch"] = [
+        "\n".join(describe(f"muster.torch.{name}", getattr(layer, name))) for name in ("assign_layer", "AssignLayer")
+    ]
     return "\n".join(f"## {group}\n\n" + "\n".join(entries) for group, entries in groups.items() if entries)
 
 

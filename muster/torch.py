@@ -20,6 +20,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from muster.assign.problem import ProblemArrays, read_problem
 from muster.assign.settings import Effort, Method
 from muster.assign.solver import Solver
 from muster.data import Floats, Problem
@@ -28,6 +29,8 @@ from muster.errors import InputError, UnknownNameError
 Variant = Literal["perturbed", "regularised"]
 _CLOSE = 1e-9
 """Tolerance of the regularised assignment, relative to the largest score."""
+_ROUNDED = 1e-4
+"""Tolerance of a target, whose means may be float32."""
 _MOST_VERTICES = 500
 
 
@@ -44,23 +47,19 @@ class AssignLayer(torch.nn.Module):
 
         `limits` are further fields of `muster.Problem`: contributions, capacities, minimums, agent_alive, allowed, …
         """
-        if scores.ndim == 2:
-            one = {name: np.asarray(value)[None] for name, value in limits.items()}
+        if isinstance(scores, Tensor) and scores.ndim == 2:
+            one = {name: _limit(value)[None] for name, value in limits.items()}
             pairs = None if task_scores is None else task_scores[None]
             return self(scores[None], pairs, **one)[0]
-        solve = self._solver_of(scores, task_scores, limits)
+        _, solve = self._read(scores, task_scores, limits)
         if self.variant == "regularised":
             return _apply(_Regularised, scores, self.epsilon, solve)
         return _apply(_Perturbed, scores, task_scores, self._draw(scores, task_scores), solve)
 
     def loss(self, scores: Tensor, target: Tensor, task_scores: Tensor | None = None, **limits: ArrayLike) -> Tensor:
         """[B] the Fenchel-Young loss against a target assignment, or a mean of several: indicators [B, N, M]."""
-        if scores.shape != target.shape or scores.ndim != 3:
-            raise InputError(
-                f"scores and target of the loss must both be [B, N, M], got {tuple(scores.shape)} and "
-                f"{tuple(target.shape)}"
-            )
-        solve = self._solver_of(scores, task_scores, limits)
+        arrays, solve = self._read(scores, task_scores, limits)
+        _check_target(target, arrays)
         if self.variant == "regularised":
             return _apply(_RegularisedLoss, scores, target, self.epsilon, solve)
         return _apply(_PerturbedLoss, scores, task_scores, target, self._draw(scores, task_scores), solve)
@@ -75,19 +74,28 @@ class AssignLayer(torch.nn.Module):
 
         return _Noise(draw(scores.shape), None if task_scores is None else draw(task_scores.shape), self.epsilon)
 
-    def _solver_of(self, scores: Tensor, task_scores: Tensor | None, limits: dict[str, Any]) -> _Solve:
+    def _read(self, scores: Tensor, task_scores: Tensor | None, limits: dict[str, Any]) -> tuple[ProblemArrays, _Solve]:
+        """The problem's arrays, checked, and what solves it for other scores."""
+        for name, tensor in {"scores": scores, "task_scores": task_scores}.items():
+            dtype = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
+            if tensor is not None and dtype not in (torch.float32, torch.float64):
+                raise InputError(f"{name} must be a torch tensor of float32 or float64, got {dtype}")
+            if tensor is not None and not tensor.isfinite().all():
+                raise InputError(f"{name} must be finite numbers; a pair that must not be is forbidden by `allowed`")
         if scores.ndim != 3:
             raise InputError(f"scores must be [B, N, M], or [N, M] for one instance, got {tuple(scores.shape)}")
         if (task_scores is not None) != (self.solver.method == "quad"):
             has = "got none" if task_scores is None else f"{self.solver.method} does not read them"
             raise InputError(f"task_scores are for method quad, and needed there; {has}")
+        for name in limits:
+            if name not in Problem.__slots__:
+                raise UnknownNameError("limit", name, Problem.__slots__)
+        given: dict[str, Any] = {name: _limit(value) for name, value in limits.items()}
         try:
-            Problem(_array(scores), **limits)
-        except TypeError:
-            raise UnknownNameError(
-                "limit", next(iter(set(limits) - set(Problem.__slots__)), ""), Problem.__slots__
-            ) from None
-        given: dict[str, Any] = {name: np.asarray(value) for name, value in limits.items()}
+            pairs = None if task_scores is None else _array(task_scores)
+            arrays = read_problem(Problem(_array(scores), pairs, **given), pairs is not None)
+        except InputError as wrong:
+            raise InputError(f"{wrong}; scores are {tuple(scores.shape)}, and limits have the same leading B") from None
 
         def solve(h: Floats, g: Floats | None) -> Floats:
             """Indicators [..., B, N, M] of the best assignments for scores [..., B, N, M], all in one batch."""
@@ -104,7 +112,7 @@ class AssignLayer(torch.nn.Module):
             chosen = self.solver.run(problem)[0].assignment
             return (chosen[..., None] == np.arange(h.shape[-1])).astype(np.float64).reshape(h.shape)
 
-        return solve
+        return arrays, solve
 
 
 def assign_layer(
@@ -112,13 +120,17 @@ def assign_layer(
     method: Method = "lp",
     effort: Effort = "fast",
     epsilon: float = 1.0,
-    samples: int = 16,
+    samples: int | None = None,
     assign_all: bool = False,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> AssignLayer:
     """A layer through which gradients flow to scores (and, with `method="quad"`, task scores).
 
-    `epsilon`, in units of score, is how smooth it is. `samples` assignments are drawn for each instance (perturbed).
+    `variant` is "perturbed" (the mean of the best assignments under noise) or "regularised" (deterministic; LP only).
+    `epsilon`, in units of score, is how smooth it is. Only for perturbed: `samples`, an even number of at least 4 (16),
+    are drawn for each instance in each call, in antithetic pairs, and `seed` (0) is of the layer's own generator, so
+    that torch.manual_seed has no effect. `effort` is how long QUAD searches, as in `muster.assign`. With `assign_all`
+    every agent that fits somewhere has a task in each assignment.
 
     >>> import torch
     >>> scores = torch.tensor([[[3.0, 2.0], [2.5, 0.7]]], requires_grad=True)
@@ -135,10 +147,13 @@ def assign_layer(
         raise InputError("the regularised layer needs a concave problem, which quad is not: use perturbed, or lp")
     if not epsilon > 0:
         raise InputError(f"epsilon must be positive, got {epsilon}")
+    if variant == "regularised" and (samples is not None or seed is not None):
+        raise InputError("the regularised layer is deterministic: leave out samples and seed, or use perturbed")
+    samples = 16 if samples is None else samples
     if samples < 4 or samples % 2:
         raise InputError(f"samples come in antithetic pairs: an even number of at least 4, got {samples}")
     solver = Solver(method=method, effort=effort, assign_all=assign_all, certify=False)
-    return AssignLayer(variant, epsilon, samples, seed, solver)
+    return AssignLayer(variant, epsilon, samples, seed or 0, solver)
 
 
 class _Noise(NamedTuple):
@@ -158,8 +173,31 @@ def _apply(function: type[torch.autograd.Function], *given: Any) -> Tensor:
 
 
 def _array(tensor: Tensor) -> Floats:
-    found: Floats = tensor.detach().cpu().numpy().astype(np.float64)
+    found: Floats = tensor.detach().cpu().to(torch.float64).numpy()
     return found
+
+
+def _limit(value: ArrayLike | Tensor) -> NDArray[Any]:
+    return value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+
+
+def _check_target(target: Tensor, arrays: ProblemArrays) -> None:
+    """Raise InputError where a target cannot be a mean of assignments: its loss would be negative, or no number."""
+    if not isinstance(target, Tensor) or target.shape != arrays.scores.shape:
+        got = tuple(target.shape) if isinstance(target, Tensor) else type(target).__name__
+        raise InputError(f"scores and target of the loss must both be [B, N, M], got {arrays.scores.shape} and {got}")
+    y, allowed = _array(target), arrays.agent_alive[:, :, None] & arrays.task_alive[:, None, :]
+    allowed = allowed & arrays.allowed if arrays.allowed.size else allowed
+    loads = (y * arrays.contributions if arrays.contributions.size else y).sum(axis=1)
+    for rule, broken in (
+        ("numbers from 0 to 1", ~((y >= -_ROUNDED) & (y <= 1 + _ROUNDED))),
+        ("at most one task for each agent", y.sum(axis=2) > 1 + _ROUNDED),
+        ("no pair that is forbidden", ~allowed & (y > _ROUNDED)),
+        ("no more on a task than its capacity", loads > arrays.capacities * (1 + _ROUNDED) + _ROUNDED),
+    ):
+        if broken.any():
+            where = ", ".join(map(str, np.argwhere(broken)[0]))
+            raise InputError(f"a target holds assignments, or means of several: {rule}; not so at [{where}]")
 
 
 def _perturbed(h: Tensor, g: Tensor | None, noise: _Noise, solve: _Solve) -> Floats:

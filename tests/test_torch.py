@@ -136,6 +136,8 @@ def test_one_instance_is_a_batch_of_one():
         ({"variant": "regularised", "method": "quad"}, InputError, "concave"),
         ({"epsilon": 0.0}, InputError, "positive"),
         ({"samples": 5}, InputError, "even"),
+        ({"variant": "regularised", "seed": 5}, InputError, "deterministic: leave out samples and seed"),
+        ({"variant": "regularised", "samples": 8}, InputError, "deterministic: leave out samples and seed"),
     ],
 )
 def test_settings_that_make_no_layer_are_refused(settings, error, told):
@@ -151,3 +153,42 @@ def test_wrong_arguments_are_named():
         layer(scores, capacity=np.ones((2, 3)))
     with pytest.raises(InputError, match=r"\[B, N, M\]"):
         layer.loss(scores, torch.zeros(2, 3))
+    with pytest.raises(InputError, match=r"capacities must have 2 dimensions, got 1 \(shape \(3,\)\); .* leading B"):
+        layer(scores, capacities=torch.ones(3))
+    with pytest.raises(InputError, match=r"finite numbers; .* `allowed`"):
+        layer(scores - torch.inf)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.float16, torch.bfloat16])
+def test_scores_that_are_no_floats_of_32_or_64_bits_are_refused(dtype):
+    """Means of assignments and gradients would be cut to whole numbers, or lose most of their digits."""
+    scores = torch.ones(2, 3, 3)
+    assert assign_layer()(scores).dtype == scores.dtype
+    with pytest.raises(InputError, match=f"scores must be a torch tensor of float32 or float64, got {dtype}"):
+        assign_layer()(scores.to(dtype))
+    with pytest.raises(InputError, match=f"task_scores must be a torch tensor of float32 or float64, got {dtype}"):
+        assign_layer(method="quad")(scores, scores.to(dtype))
+    with pytest.raises(InputError, match="got ndarray"):
+        assign_layer()(np.ones((3, 3)))
+
+
+@pytest.mark.parametrize("variant", ["perturbed", "regularised"])
+def test_targets_that_are_no_mean_of_assignments_are_refused(variant):
+    layer, scores = assign_layer(variant), scores_of(0, 2, 3, 3)
+    mean = torch.full((2, 3, 3), 1 / 3)
+    assert (layer.loss(scores, mean) > 0).all()
+    two, above = torch.eye(3).repeat(2, 1, 1), torch.zeros(2, 3, 3)
+    two[1, 0] = above[1, :2, 1] = 1.0
+    allowed = torch.ones(2, 3, 3, dtype=torch.bool)
+    allowed[0, 2, 1] = False
+    for target, told, limits in (
+        (mean * torch.nan, "from 0 to 1; not so at \\[0, 0, 0", {}),
+        (-mean, "from 0 to 1", {}),
+        (two, "one task for each agent; not so at \\[1, 0", {}),
+        (above, "its capacity; not so at \\[1, 1", {}),
+        (mean, "forbidden; not so at \\[0, 2, 1", {"allowed": allowed}),
+        (np.zeros((2, 3, 3)), "got .* and ndarray", {}),
+    ):
+        with pytest.raises(InputError, match=told):
+            layer.loss(scores, target, **limits)
+    layer.loss(scores, above, capacities=torch.full((2, 3), 2.0, requires_grad=True))
