@@ -42,13 +42,15 @@ def parts(tmp_path_factory):
             del sys.modules[name]
 
 
-def test_entry_points_of_every_kind_are_found():
+def test_entry_points_of_every_kind_are_found(capsys):
     assert {kind: sorted(entries(kind)) for kind in GROUPS} == {
         "environment": ["couriers"],
         "model": ["pairnet", "weighted"],
         "inference": ["bounded", "greedy"],
         "learner": ["climb"],
     }
+    main(("envs", "--kind", "learner", "--json"))
+    assert json.loads(capsys.readouterr().out)["climb"] == f"{entries('learner')['climb']}, of an installed package"
     assert muster.make("couriers,n_agents=5").name == "parts.env:Couriers,n_agents=5"
 
 

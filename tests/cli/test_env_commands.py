@@ -68,6 +68,8 @@ def test_compare_prints_paired_differences(capsys):
 
 def test_envs_and_policies_list_what_there_is(capsys):
     assert "rescue:AGENTSxTASKS" in say(capsys, "envs")
+    kinds = {"model": "linear", "inference": "routes", "learner": "imitation"}
+    assert all(name in json.loads(say(capsys, "envs", "--kind", kind, "--json")) for kind, name in kinds.items())
     assert "topline" in say(capsys, "policies")
     assert "nothing learned" in say(capsys, "policies", "examples.couriers:Couriers")
     assert "not here: rescue:2x4 shows no prior" in say(capsys, "policies", "rescue:2x4")

@@ -19,12 +19,17 @@ def test_a_policy_comes_back_from_where_it_was_pushed(place, tmp_path):
         pytest.importorskip("fsspec")
     address = tmp_path / "folder" if place == "here" else "memory://hub/policy"
     muster.push(NAME, address)
+    muster.push(NAME, address)
+    with pytest.raises(InputError, match="has another policy; give another address, or force=True"):
+        muster.push("rescue-small-quad-dm", address)
     pulled = muster.pull(address, tmp_path / "pulled")
     own = muster.load(NAME)
     assert all(np.array_equal(array, own.parameters[name]) for name, array in pulled.parameters.items())
     card = json.loads((tmp_path / "pulled" / "card.json").read_text())
     assert card["results"]
     assert "| learner |" in (tmp_path / "pulled" / "README.md").read_text()
+    muster.push("rescue-small-quad-dm", address, force=True)
+    assert muster.pull(address, tmp_path / "pulled").spec != own.spec
     assert muster.evaluate(pulled, "rescue:2x4", 8).mean == muster.evaluate(own, "rescue:2x4", 8).mean
 
 
