@@ -94,8 +94,8 @@ class DirectActor:
         limits: Limits | None = None,
         states: Ints | None = None,
     ) -> None:
-        """Add the gradient of a loss, given its slopes in h and g (and in z of learned limits), or in those of some
-        `states`.
+        """Add the gradient of a loss, given its derivatives in h and g (and in z of learned limits), or in those of
+        some `states`.
         """
         gates = None if self._forward is None or self._forward[0] is not observation else self._forward[1]
         if states is not None:
@@ -103,8 +103,8 @@ class DirectActor:
             gates = gates and {net: bits[states] for net, bits in gates.items()}
         gradients = self.model.gradient(observation, slopes, limits, gates)
         for _, group in self.groups:
-            if all(name in gradients for name in group.shapes):  # g has none while it does not count
-                group.add(gradients)
+            if any(name in gradients for name in group.shapes):  # g has none while it does not count
+                group.add({name: np.zeros(shape, np.float32) for name, shape in group.shapes.items()} | gradients)
 
     def update_statistics(self, observation: BatchObservation) -> None:
         """Update running statistics (BatchNorm), of which there are none here."""

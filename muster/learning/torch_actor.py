@@ -89,12 +89,18 @@ class TorchActor:
         limits: Limits | None = None,
         states: Ints | None = None,
     ) -> None:
-        """Add the gradient of a loss, given its slopes in h and g, all or those of some `states`."""
+        """Add the gradient of a loss, given its derivatives in h and g, all or those of some `states`."""
         del observation, limits
         assert self._forward is not None
         some = slice(None) if states is None else torch.from_numpy(states)
-        ends = [(end[some], slope) for end, slope in zip(self._forward, slopes, strict=True) if end is not None]
-        torch.autograd.backward([end for end, _ in ends], [torch.from_numpy(slope) for _, slope in ends])
+        ends = [
+            (end[some], slope)
+            for end, slope in zip(self._forward, slopes, strict=True)
+            if end is not None and slope is not None
+        ]
+        torch.autograd.backward(
+            [end for end, _ in ends], [torch.from_numpy(np.asarray(slope, np.float32)) for _, slope in ends]
+        )
         self._forward = None
 
     def step(self, rate: float) -> None:
