@@ -51,7 +51,9 @@ class Setup(NamedTuple):
     """Environments, model specification and inference of a run: the argument of every learner's constructor."""
 
     envs: list[BatchEnv]
+    """Of `num_envs` slots in all."""
     spec: ModelSpec
+    """Of the scoring model: `spec.read(observation)` is what it reads of an environment's observation."""
     inference: InferenceSettings
     header: dict[str, Any]
     """Header of the policy files that the run writes."""
@@ -117,11 +119,14 @@ class Learner(ABC):
 
     def run_episodes(self, parameters: Parameters, first: int, count: int) -> list[Episodes]:
         """Training episodes `first` to first + count of every environment, by a model with these parameters."""
-        numbers = first + np.arange(count)
         policy = self.policy_of(parameters)
-        results = [run_episodes(env, policy, training_seeds(self.seed, k, numbers)) for k, env in enumerate(self.envs)]
+        results = [run_episodes(env, policy, self.seeds(first, count, k)) for k, env in enumerate(self.envs)]
         self.steps += sum(int(episodes.steps.sum()) for episodes in results)
         return results
+
+    def seeds(self, first: int, count: int, env: int = 0) -> Seeds:
+        """Seeds of training episodes `first` to first + count of environment `env`; no test set has any of them."""
+        return training_seeds(self.seed, env, first + np.arange(count))
 
     def advice(self) -> str | None:
         """Advice to the user where learning makes no progress, else None."""
@@ -173,7 +178,7 @@ def checked_update(learner: Learner, progress: float) -> Metrics:
             f"{subject} counted no environment steps, by which a run is measured: run_episodes counts them, and "
             "rollouts of your own must add theirs to self.steps"
         )
-    return metrics
+    return {name: float(value) for name, value in metrics.items()}
 
 
 def checked_parameters(learner: Learner) -> Parameters:

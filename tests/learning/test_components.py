@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from muster.learning.a2c import returns_of
+from muster.learning.envs import prepare
 from muster.learning.es import centred_ranks, flatten, orthogonal, restore
+from muster.learning.learner import TRAINING
 from muster.learning.optimiser import Adam, Optimiser
+from muster.learning.ppo import PPO
+from muster.learning.settings import PPOSettings, TrainSettings
 from muster.models.spec import ModelSpec
 from muster.policy.noise import CorrelatedNoise, draw_normals
 from muster.rng import episode_seeds
@@ -93,3 +97,27 @@ def test_es_takes_smaller_steps_in_products_and_starts_where_it_is_told():
     assert (moved["h.weight"] == 1.0).all()
     assert moved["h.products"] == pytest.approx(np.full((4, 2), 0.3))
     np.testing.assert_allclose(flatten(moved, spec), 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["dm", "context"])
+def test_an_actor_goes_down_the_derivatives_that_it_is_given(model):
+    """In double precision too, and without any in g: the loss is minus the sum of h over the possible pairs."""
+    if model == "context":
+        pytest.importorskip("torch")
+    setup = prepare(TrainSettings("rescue:2x4", learner="ppo", model=model, inference="quad", num_envs=4))
+    actor, read = setup.make_actor(), setup.spec.read(setup.envs[0].observe())
+    values = []
+    for _ in range(5):
+        h, _ = actor.forward(read)
+        values.append(float((h * read.pairs).sum()))
+        actor.backward(read, (-read.pairs.astype(np.float64), None))
+        actor.step(0.01)
+    assert values == sorted(values)
+    assert values[0] < values[-1]
+
+
+def test_the_seeds_that_a_learner_draws_are_those_of_training_episodes():
+    setup = prepare(TrainSettings("rescue:2x4", learner="ppo", num_envs=4, seed=3))
+    learner = PPO(setup, PPOSettings())
+    assert learner.seeds(5, 2).tolist() == episode_seeds(TRAINING + 3, np.array([5, 6])).tolist()
+    assert not set(learner.seeds(0, 9).tolist()) & set(learner.seeds(0, 9, env=1).tolist())
