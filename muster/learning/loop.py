@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.checkout import code_commit
-from muster.errors import EnvError, MusterError
+from muster.errors import EnvError, InputError, MusterError
 from muster.evaluation.card import write_run_card
 from muster.evaluation.episodes import run_episodes
 from muster.learning.envs import make_env
@@ -186,6 +186,10 @@ class Loop:
                     metrics = checked_update(learner, self.progress)
                 except EnvError as failure:
                     raise self._save_at_failure(failure) from failure
+                except InputError:  # of a custom part: the folder stays free for the next try
+                    if self.run and self.updates == 0 and self.fresh:
+                        self.run.undo()
+                    raise
                 self.window.append(metrics | (self.pool.metrics() if self.pool else {}))
                 self.updates += 1
                 self.snapshots.add(learner, self.progress)

@@ -173,6 +173,13 @@ def test_a_wrong_part_is_named_in_one_sentence(settings, complaint):
         train(**settings)
 
 
+def test_a_part_that_fails_in_the_first_update_leaves_the_folder_free(tmp_path):
+    for learner in (Standing, Unreported):
+        with pytest.raises(InputError, match=r"update\(\) of"):
+            train(learner=learner, out=tmp_path / "run")
+    assert train(learner=Learner, out=tmp_path / "run", evaluate_episodes=4)
+
+
 def test_a_learner_is_not_made_by_its_user():
     with pytest.raises(InputError, match="a learner is made by muster"):
         Learner(None)
