@@ -29,8 +29,6 @@ from muster.errors import InputError, UnknownNameError
 Variant = Literal["perturbed", "regularised"]
 _CLOSE = 1e-9
 """Tolerance of the regularised assignment, relative to the largest score."""
-_ROUNDED = 1e-4
-"""Tolerance of a target, whose means may be float32."""
 _MOST_VERTICES = 500
 
 
@@ -188,12 +186,13 @@ def _check_target(target: Tensor, arrays: ProblemArrays) -> None:
         raise InputError(f"scores and target of the loss must both be [B, N, M], got {arrays.scores.shape} and {got}")
     y, allowed = _array(target), arrays.agent_alive[:, :, None] & arrays.task_alive[:, None, :]
     allowed = allowed & arrays.allowed if arrays.allowed.size else allowed
+    slack = 1e-4  # means may be float32
     loads = (y * arrays.contributions if arrays.contributions.size else y).sum(axis=1)
     for rule, broken in (
-        ("numbers from 0 to 1", ~((y >= -_ROUNDED) & (y <= 1 + _ROUNDED))),
-        ("at most one task for each agent", y.sum(axis=2) > 1 + _ROUNDED),
-        ("no pair that is forbidden", ~allowed & (y > _ROUNDED)),
-        ("no more on a task than its capacity", loads > arrays.capacities * (1 + _ROUNDED) + _ROUNDED),
+        ("numbers from 0 to 1", ~((y >= -slack) & (y <= 1 + slack))),
+        ("at most one task for each agent", y.sum(axis=2) > 1 + slack),
+        ("no pair that is forbidden", ~allowed & (y > slack)),
+        ("no more on a task than its capacity", loads > arrays.capacities * (1 + slack) + slack),
     ):
         if broken.any():
             where = ", ".join(map(str, np.argwhere(broken)[0]))

@@ -86,18 +86,12 @@ class Comparison:
         return f"{self.evaluations[0].env}: {episodes_of(self.evaluations[0])}"
 
     def remarks(self) -> list[str]:
-        """The differences in words, but for those of metrics that are the same for all policies in every episode."""
-        metric, records = self.evaluations[0].metric, [evaluation.records.metrics for evaluation in self.evaluations]
-        varies = [
-            name
-            for name, values in records[0].items()
-            if not all(np.array_equal(values, other.get(name, ()), equal_nan=True) for other in records)
-        ]
+        """The differences in words, but for metrics that two policies share in every episode."""
+        metric = self.evaluations[0].metric
         if self.groups:
             lines = [group_line(group, metric) for group in self.groups]
-            gaps = self.group_differences
-            return lines + [line for gap in gaps for line in group_difference_lines(gap, metric, varies)]
-        return [line for gap in self.differences for line in difference_lines(gap, metric, varies)]
+            return lines + [line for gap in self.group_differences for line in group_difference_lines(gap, metric)]
+        return [line for gap in self.differences for line in difference_lines(gap, metric)]
 
     def __repr__(self) -> str:
         return self.title + "\n" + text_table(*evaluation_table(self.evaluations), self.remarks())
@@ -150,10 +144,10 @@ def _members(entry: str | Path | Policy | Sequence[str | Path | Policy]) -> list
     if not members:
         raise InputError("a group of runs has no member; give their names, or a pattern such as 'runs/ppo-s*'")
     same = [os.path.realpath(member) if isinstance(member, (str, Path)) else id(member) for member in members]
-    if len(set(same)) < len(same):
-        twice = next(member for member, own in zip(members, same, strict=True) if same.count(own) > 1)
-        name = twice if isinstance(twice, (str, Path)) else twice.name
-        raise InputError(f"{name} is in a group twice; a group has runs with different training seeds, each once")
+    for member, own in zip(members, same, strict=True):
+        if same.count(own) > 1:
+            name = getattr(member, "name", member) if isinstance(own, int) else member
+            raise InputError(f"{name} is in a group twice; a group has runs with different training seeds, each once")
     return [str(member) if isinstance(member, Path) else member for member in members]
 
 

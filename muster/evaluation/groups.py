@@ -1,15 +1,15 @@
 """Comparison of methods by groups of runs with different training seeds, as in rliable (Agarwal et al., 2021).
 
-Interquartile mean of the runs, and probability that a run of one method is better than a run of another. Intervals are
-by a bootstrap that resamples training seeds within each group, and episodes jointly, since all runs share them. Its
-percentiles hold from FEW runs on. Of fewer, which tell little of their spread, Student's t takes its standard error.
+Interquartile mean of the runs, and probability that a run of one method is better than a run of another. Intervals take
+Student's t, as a few runs tell little of their spread, times the standard error of a bootstrap that resamples training
+seeds within each group, and episodes jointly, since all runs share them.
 """
 
 from __future__ import annotations
 
 import glob
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from muster.data import Floats
 from muster.errors import InputError
 from muster.evaluation.evaluate import Evaluation, Mean
-from muster.evaluation.statistics import FEW, MEANINGS, RESAMPLES, Interval, student95
+from muster.evaluation.statistics import MEANINGS, RESAMPLES, Interval, student95
 
 Statistic = Callable[[Sequence[Floats]], Floats]
 """From the means [..., R] of the runs of each group to a number [...]."""
@@ -148,16 +148,11 @@ def probability_interval(found: float, runs: int, others: int, spread: float = 0
 
 
 def _estimate(statistic: Statistic, outcomes: Sequence[Floats]) -> Mean:
-    """A statistic of the runs' means [..., R] of each group, and its 95 % interval by the stratified bootstrap."""
-    means = [outcome.mean(axis=1) for outcome in outcomes]
+    """A statistic of the runs' means [..., R] of each group, and its 95 % interval."""
+    means, rng = [outcome.mean(axis=1) for outcome in outcomes], np.random.default_rng(0)
     found, episodes = float(statistic(means)), outcomes[0].shape[1]
     if episodes < 2:
         return Mean(found, None)
-    if episodes >= FEW and all(len(mean) == 1 or len(mean) >= FEW for mean in means):
-        samples = np.concatenate([statistic(resampled) for resampled in _resampled_means(outcomes)])
-        low, high = np.quantile(samples, [0.025, 0.975])
-        return Mean(found, (float(low), float(high)))
-    rng = np.random.default_rng(0)
     parts = [(_spread_of_episodes(statistic, outcomes), episodes - 1)]
     for k, mean in enumerate(means):
         if (n := len(mean)) > 1:
@@ -172,20 +167,12 @@ def _estimate(statistic: Statistic, outcomes: Sequence[Floats]) -> Mean:
 
 
 def _spread_of_episodes(statistic: Statistic, outcomes: Sequence[Floats]) -> float:
-    """Variance of a statistic over episodes, of these runs."""
-    samples = np.concatenate([statistic(means) for means in _resampled_means(outcomes, seeds=False)])
-    return float(samples.var()) * outcomes[0].shape[1] / (outcomes[0].shape[1] - 1)
-
-
-def _resampled_means(outcomes: Sequence[Floats], seeds: bool = True) -> Iterator[list[Floats]]:
-    """Chunks of resampled means [S, R] for each group of outcomes [R, E]: seeds within groups, episodes jointly."""
-    rng = np.random.default_rng(0)
+    """Variance of a statistic over episodes, of these runs; `outcomes` are [R, E]."""
+    rng, samples = np.random.default_rng(0), []
     episodes = outcomes[0].shape[1]
     chunk = max(1, CHUNK // episodes)
-    for part in range(math.ceil(RESAMPLES / chunk)):
-        size = min(chunk, RESAMPLES - part * chunk)
+    for begin in range(0, RESAMPLES, chunk):
+        size = min(chunk, RESAMPLES - begin)
         weights = rng.multinomial(episodes, np.full(episodes, 1 / episodes), size) / episodes
-        means = [weights @ outcome.T for outcome in outcomes]
-        if seeds:
-            means = [np.take_along_axis(mean, rng.integers(mean.shape[1], size=mean.shape), axis=1) for mean in means]
-        yield means
+        samples.append(statistic([weights @ outcome.T for outcome in outcomes]))
+    return float(np.concatenate(samples).var()) * episodes / (episodes - 1)

@@ -24,6 +24,8 @@ from muster.policy.learned import PRIOR
 from muster.policy.names import resolve
 from muster.rng import SetName
 
+Runs = str | Policy | Sequence[str | Policy]
+"""A policy, or the runs of a group."""
 Verdict = Literal["wins", "even", "loses"]
 VERDICTS: dict[str, Verdict] = {"better": "wins", "even": "even", "worse": "loses"}
 
@@ -257,11 +259,7 @@ class Curve:
 
 
 def plan(
-    policy: str | Policy | Sequence[str | Policy],
-    env: str,
-    sizes: str | None = None,
-    baselines: Sequence[str] = (),
-    ratio: float | None = None,
+    policy: Runs, env: str, sizes: str | None = None, baselines: Sequence[str] = (), ratio: float | None = None
 ) -> tuple[dict[int, str], tuple[str, ...]]:
     """{size: environment string} and names of the baselines; raises for any that cannot be made, before a long run."""
     kind, options = split_env(env)
@@ -284,12 +282,12 @@ def plan(
     return envs, names
 
 
-def _members(policy: str | Policy | Sequence[str | Policy]) -> Sequence[str | Policy]:
+def _members(policy: Runs) -> Sequence[str | Policy]:
     return policy if isinstance(policy, (list, tuple)) else [cast("str | Policy", policy)]
 
 
 def run_curve(
-    policy: str | Policy | Sequence[str | Policy],
+    policy: Runs,
     envs: dict[int, str],
     baselines: Sequence[str],
     episodes: int = 200,
@@ -309,18 +307,12 @@ def run_curve(
             point = Point(size, name, runs[0], others, best, differences([best, runs[0]])[0])
         else:
             (_, group), (gap,) = summarise_groups([[best], runs])
-            outcome = np.mean([run.records.outcome for run in runs], axis=0)
-            records = replace(runs[0].records, outcome=outcome, metrics={})
-            failed = round(sum(run.failed for run in runs) / len(runs))
-            evaluation = replace(
-                runs[0],
-                policy=group.policy,
-                mean=group.iqm,
-                ci95=group.ci95,
-                failed=failed,
-                metrics={},
-                records=records,
+            records = replace(
+                runs[0].records, outcome=np.mean([run.records.outcome for run in runs], axis=0), metrics={}
             )
+            failed = round(sum(run.failed for run in runs) / len(runs))
+            evaluation = replace(runs[0], policy=group.policy, mean=group.iqm, ci95=group.ci95, failed=failed)
+            evaluation = replace(evaluation, metrics={}, records=records)
             difference = replace(differences([best, evaluation])[0], mean=gap.difference, ci95=gap.ci95)
             point = Point(size, name, evaluation, others, best, difference, runs)
         points.append(point)

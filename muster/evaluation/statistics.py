@@ -47,9 +47,7 @@ MEANINGS: dict[Metric, Meaning] = {
 
 def verdict_of(gap: Interval | None, metric: Metric) -> Verdict:
     """Verdict of the 95 % interval of a difference: better or worse if 0 is outside it, else even."""
-    if gap is None:
-        return "even"
-    low, high = sorted(MEANINGS[metric].better * bound for bound in gap)
+    low, high = sorted(MEANINGS[metric].better * bound for bound in gap or (0.0, 0.0))
     return "better" if low > 0 else "worse" if high < 0 else "even"
 
 

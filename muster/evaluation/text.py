@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 WIDTH = 29
 """Columns before the value in a line."""
+SAME = 1e-9
+"""Difference that sums in another order can make of equal values."""
 
 
 def evaluation_lines(evaluation: Evaluation) -> list[str]:
@@ -29,9 +32,8 @@ def evaluation_lines(evaluation: Evaluation) -> list[str]:
     meaning = MEANINGS[evaluation.metric]
     add(meaning.label, mean_of(evaluation, evaluation.metric))
     if evaluation.env.startswith("rescue:"):
-        earlier = replace(evaluation, mean=evaluation.mean - 1)
-        if evaluation.ci95:
-            earlier = replace(earlier, ci95=(evaluation.ci95[0] - 1, evaluation.ci95[1] - 1))
+        low, high = evaluation.ci95 or (math.nan, math.nan)
+        earlier = replace(evaluation, mean=evaluation.mean - 1, ci95=evaluation.ci95 and (low - 1, high - 1))
         add("T - 1, as the paper prints", mean_of(earlier, "steps"))
     for name, value in evaluation.metrics.items():
         add(name.replace("_", " "), "-" if value is None else with_interval(value.mean, value.ci95))
@@ -63,19 +65,19 @@ def _counted(episodes: int) -> str:
     return f"{episodes:,} episode{'s' if episodes != 1 else ''}"
 
 
-def difference_lines(difference: Difference, metric: Metric, names: Collection[str]) -> list[str]:
-    """A paired difference in words, with one line for each named further metric."""
+def difference_lines(difference: Difference, metric: Metric) -> list[str]:
+    """A paired difference in words, with one line for each further metric that differs."""
     mean = mean_of(difference, metric, "+")
     counts = f"higher on {difference.higher}, equal on {difference.equal}, lower on {difference.lower}"
     whole = f"{difference.policy} - {difference.reference}: {mean} on {_counted(difference.episodes)}; {counts}"
-    return [whole, *_metric_lines(difference, names)]
+    return [whole, *_metric_lines(difference)]
 
 
-def _metric_lines(difference: Difference | GroupDifference, names: Collection[str]) -> list[str]:
+def _metric_lines(difference: Difference | GroupDifference) -> list[str]:
     return [
         f"  {name.replace('_', ' ')}: {with_interval(gap.mean, gap.ci95, sign='+')}"
         for name, gap in difference.metrics.items()
-        if name in names
+        if any(abs(value) > SAME for value in (gap.mean, *(gap.ci95 or ())))
     ]
 
 
@@ -85,14 +87,14 @@ def group_line(group: Group, metric: Metric) -> str:
     return f"{group.policy}, {runs}: interquartile mean {with_interval(group.iqm, group.ci95, MEANINGS[metric].digits)}"
 
 
-def group_difference_lines(difference: GroupDifference, metric: Metric, names: Collection[str]) -> list[str]:
-    """The difference of two methods in words, with one line for each named further metric."""
+def group_difference_lines(difference: GroupDifference, metric: Metric) -> list[str]:
+    """The difference of two methods in words, with one line for each further metric that differs."""
     gap = with_interval(difference.difference, difference.ci95, MEANINGS[metric].digits, sign="+")
     whole = f"{difference.policy} - {difference.reference}: {gap}"
     if difference.probability_ci95:
         probability = with_interval(difference.probability_of_improvement, difference.probability_ci95)
         whole += f"; a run of it is better with probability {probability}"
-    return [whole, *_metric_lines(difference, names)]
+    return [whole, *_metric_lines(difference)]
 
 
 def mean_of(result: Evaluation | Difference, metric: Metric, sign: str = "") -> str:
